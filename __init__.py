@@ -1,0 +1,75 @@
+"""lcma: find lower-complexity matrix algorithms, prove them, keep them, and run them on real matrices.
+
+Names are loaded when they are first used: `import lcma` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .version import __version__
+
+if TYPE_CHECKING:
+    from .errors import CatalogError as CatalogError
+    from .errors import LcmaError as LcmaError
+    from .errors import PlanError as PlanError
+    from .errors import SchemeFormatError as SchemeFormatError
+    from .errors import TargetError as TargetError
+    from .errors import VerificationError as VerificationError
+    from .kernels import matmul as matmul
+    from .schemes_db import Certificate as Certificate
+    from .schemes_db import Program as Program
+    from .schemes_db import Provenance as Provenance
+    from .schemes_db import Ring as Ring
+    from .schemes_db import Scheme as Scheme
+    from .schemes_db import Target as Target
+    from .schemes_db import parse_ring as parse_ring
+    from .schemes_db import parse_target as parse_target
+    from .schemes_db.algebra import naive as naive
+    from .schemes_db.algebra import permute as permute
+    from .schemes_db.algebra import reverse as reverse
+    from .schemes_db.algebra import rotate as rotate
+    from .schemes_db.algebra import tensor as tensor
+    from .schemes_db.algebra import transpose as transpose
+    from .schemes_db.catalog import Catalog as Catalog
+    from .schemes_db.evaluate import evaluate as evaluate
+    from .schemes_db.formats import read_file as read_file
+    from .schemes_db.library import resolve as resolve
+    from .schemes_db.straightline import program_of as program_of
+    from .search import find as find
+    from .search import lift as lift
+    from .verify import certify as certify
+    from .verify import check as check
+    from .verify import load as load
+    from .verify import recheck as recheck
+    from .verify import verify_file as verify_file
+
+_MODULES = {
+    ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
+    ".kernels": ("matmul",),
+    ".schemes_db": ("Certificate", "Program", "Provenance", "Ring", "Scheme", "Target", "parse_ring", "parse_target"),
+    ".schemes_db.algebra": ("naive", "permute", "reverse", "rotate", "tensor", "transpose"),
+    ".schemes_db.catalog": ("Catalog",),
+    ".schemes_db.evaluate": ("evaluate",),
+    ".schemes_db.formats": ("read_file",),
+    ".schemes_db.library": ("resolve",),
+    ".schemes_db.straightline": ("program_of",),
+    ".search": ("find", "lift"),
+    ".verify": ("certify", "check", "load", "recheck", "verify_file"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(["__version__", *_HOMES])  # noqa: PLE0605  # built from the table above
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lcma' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

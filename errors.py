@@ -1,0 +1,48 @@
+"""The errors that lcma raises for a user's mistake; each knows the exit code of the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class LcmaError(Exception):
+    """Base of every error that lcma raises on purpose: one line, the cause and the mend."""
+
+    exit_code = 2
+
+
+class TargetError(LcmaError, ValueError):
+    """A target or ring name that means nothing, or that means something impossible."""
+
+
+class SchemeFormatError(LcmaError, ValueError):
+    """A file that cannot be read as a scheme, a program, a certificate or a matrix."""
+
+    exit_code = 65
+
+    def __init__(self, message: str, file: str | Path | None = None, line: int | None = None) -> None:
+        self.message, self.file, self.line = message, file, line
+        where = ":".join(str(part) for part in (file, line) if part is not None)
+        super().__init__(f"{where}: {message}" if where else message)
+
+    def located(self, file: str | Path) -> SchemeFormatError:
+        """The same error with the file named, for a parser that saw only text."""
+        return self if self.file is not None else SchemeFormatError(self.message, file, self.line)
+
+
+class VerificationError(LcmaError):
+    """A scheme or a program that does not compute its target."""
+
+    exit_code = 1
+
+
+class PlanError(LcmaError):
+    """A request that no certified scheme and no strategy can run; the reason is the message."""
+
+    exit_code = 3
+
+
+class CatalogError(LcmaError):
+    """A catalogue that cannot be opened, or that lacks what was asked of it."""
+
+    exit_code = 3

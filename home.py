@@ -1,0 +1,66 @@
+"""Where a user's files live: one folder, LCMA_HOME, with data/, cache/ and profiles/ in it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def home() -> Path:
+    """The folder of everything a user owns: $LCMA_HOME, or the platform's place for user data."""
+    if chosen := os.environ.get("LCMA_HOME"):
+        return Path(chosen).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("lcma", appauthor=False))
+
+
+def data_folder() -> Path:
+    """Where the catalogue and the finds of the user's own searches are kept."""
+    return home() / "data"
+
+
+def cache_folder() -> Path:
+    """Where compiled and generated code is kept; deleting it loses nothing but time."""
+    return home() / "cache"
+
+
+def writable(folder: Path) -> Path:
+    """`folder` if files can be made in it, else one of this process in the temporary directory.
+
+    For caches only: what must not be lost is written where the user said, or not at all.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        fallback = Path(tempfile.gettempdir()) / f"lcma-{os.getuid() if hasattr(os, 'getuid') else 0}-{os.getpid()}"
+        fallback.mkdir(parents=True, exist_ok=True)
+        return fallback
+
+
+def write_atomic(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all: a temporary sibling, synced, then renamed over `path`.
+
+    Raises:
+        OSError: the folder cannot be written, or the disk is full; `path` is as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    payload = content.encode() if isinstance(content, str) else content
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(payload)
+            stream.flush()
+            os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

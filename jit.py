@@ -1,0 +1,89 @@
+"""numba.njit with a disk cache that is never stale, never fatal, and in our own cache folder.
+
+numba's own cache looks only at the file of the function itself: a changed helper in another file
+leaves wrong machine code behind. It dies on a corrupt entry, and it raises where no folder is
+writable. Here an entry is stamped with every source file of the function's folder, and an entry
+that cannot be read or written is the same as none.
+
+Modules that use this are imported only by the functions that need compiled code: importing numba
+takes a quarter of a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching
+
+from .home import cache_folder, writable
+
+
+@functools.lru_cache(maxsize=64)
+def _folder_stamp(folder: Path) -> str:
+    hasher = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(folder.glob("*.py")):
+        hasher.update(path.name.encode() + path.read_bytes())
+    return hasher.hexdigest()[:24]
+
+
+@functools.lru_cache(maxsize=1)
+def _cache_root() -> Path:
+    return writable(cache_folder() / "numba")
+
+
+class _Locator(caching._CacheLocator):  # type: ignore[misc]  # numba is untyped
+    """Places the entries of a function in a folder named by the stamp of its sources."""
+
+    def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
+        self._line = py_func.__code__.co_firstlineno
+        self._stamp = _folder_stamp(Path(py_file).parent)
+
+    def get_cache_path(self) -> str:
+        return str(_cache_root() / self._stamp)
+
+    def get_source_stamp(self) -> str:
+        return self._stamp
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator | None:
+        return cls(py_func, py_file) if Path(py_file).is_file() else None
+
+
+class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]  # numba is untyped
+    _locator_classes = [_Locator]
+
+
+class _Cache(caching.FunctionCache):  # type: ignore[misc]  # numba is untyped
+    """A function cache whose failures mean "compile again", never an error."""
+
+    _impl_class = _Implementation
+
+    @contextlib.contextmanager
+    def _guard_against_spurious_io_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            # Whatever a damaged or unwritable entry raises (unpickling can raise anything), the
+            # function is compiled as if there were none. An empty index makes room for a new one.
+            with contextlib.suppress(Exception):
+                self.flush()
+
+
+def njit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """`numba.njit(cache=True)` with the cache above. Helpers must be in the same folder."""
+    if function is None:
+        return functools.partial(njit, **options)
+    dispatcher = numba.njit(**options)(function)
+    if hasattr(dispatcher, "enable_caching"):  # absent under NUMBA_DISABLE_JIT
+        with contextlib.suppress(RuntimeError):  # no source file: run without a cache
+            dispatcher._cache = _Cache(function)
+    return dispatcher

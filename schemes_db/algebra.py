@@ -1,0 +1,96 @@
+"""New schemes from old: the symmetries of the matrix product, and composition."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import TargetError
+from .factor import COEFFICIENT_LIMIT, Factor
+from .provenance import Provenance
+from .ring import Q, Ring, Z
+from .scheme import MAX_RANK, Scheme
+from .target import Target
+
+
+def naive(target: Target, ring: Ring = Z) -> Scheme:
+    """The classical algorithm: one product a term of the target."""
+    m, k, n = target.shape
+    terms = target.terms
+    rank = len(terms)
+    if not 1 <= rank <= MAX_RANK:
+        raise TargetError(f"the naive scheme of {target} has rank {rank}, beyond {MAX_RANK}")
+    ones, products = np.ones(rank, dtype=np.int64), np.arange(rank, dtype=np.int64)
+    grids = ((m, k), (k, n), (m, n))
+    factors = (Factor.from_triplets(rank, *grid, products, terms[:, i], ones) for i, grid in enumerate(grids))
+    origin = Provenance("textbook", source="the definition of the matrix product")
+    return Scheme(target, *factors, ring, f"naive:{target.name}", origin)
+
+
+def rotate(scheme: Scheme) -> Scheme:
+    """One cyclic step of the roles: <m,k,n> to <k,n,m>, same rank and same product kinds up to the roles.
+
+    In the trilinear form tr(A B D), D dual to C, the roles (A, B, D) become (B, D, A).
+    """
+    return _derived(scheme, scheme.target.rotated(), (scheme.v, scheme.w.transposed(), scheme.u.transposed()), "rotation")
+
+
+def transpose(scheme: Scheme) -> Scheme:
+    """The scheme of C^T = B^T A^T: <m,k,n> to <n,k,m>."""
+    factors = (scheme.v.transposed(), scheme.u.transposed(), scheme.w.transposed())
+    return _derived(scheme, scheme.target.transposed(), factors, "transposition")
+
+
+def reverse(scheme: Scheme) -> Scheme:
+    """The scheme with every block index order reversed: lower triangular targets become upper ones."""
+    factors = (scheme.u.reversed(), scheme.v.reversed(), scheme.w.reversed())
+    return _derived(scheme, scheme.target.reversed(), factors, "reversal")
+
+
+def permute(scheme: Scheme, order: str) -> Scheme:
+    """The scheme with its three sizes in another order, such as "knm" for <k,n,m>.
+
+    Raises:
+        TargetError: `order` is not an arrangement of the letters m, k, n.
+    """
+    if sorted(order) != sorted("mkn"):
+        raise TargetError(f"order {order!r} must be an arrangement of m, k and n")
+    names = "mkn"
+    for _ in range(3):
+        if names == order:
+            return scheme
+        scheme, names = rotate(scheme), names[1:] + names[:1]
+    scheme, names = transpose(scheme), names[::-1]
+    while names != order:
+        scheme, names = rotate(scheme), names[1:] + names[:1]
+    return scheme
+
+
+def tensor(outer: Scheme, inner: Scheme) -> Scheme:
+    """The composition: every block product of `outer` worked by `inner`; rank is the product of the ranks.
+
+    Raises:
+        TargetError: different characteristics, an outer target with half blocks, or too large a result.
+    """
+    if outer.ring.characteristic != inner.ring.characteristic:
+        raise TargetError(f"schemes over {outer.ring} and {inner.ring} have no tensor product")
+    target = outer.target.tensor(inner.target)
+    if outer.rank * inner.rank > MAX_RANK:
+        raise TargetError(f"the tensor product would have rank {outer.rank * inner.rank}, beyond {MAX_RANK}")
+    factors = []
+    for x, y in zip(outer.factors, inner.factors, strict=True):
+        if _peak(x) * _peak(y) >= COEFFICIENT_LIMIT:
+            raise TargetError("the tensor product has coefficients beyond 2^62")
+        factors.append(x.tensor(y))
+    ring = Q if Q in (outer.ring, inner.ring) else outer.ring
+    name = f"{outer.name}*{inner.name}" if outer.name and inner.name else ""
+    origin = Provenance("composition", parents=(outer.digest, inner.digest), relation="tensor product")
+    return Scheme(target, *factors, ring, name, origin)
+
+
+def _peak(factor: Factor) -> int:
+    return max(int(np.abs(factor.values).max(initial=0)), factor.denominator)
+
+
+def _derived(scheme: Scheme, target: Target, factors: tuple[Factor, Factor, Factor], relation: str) -> Scheme:
+    origin = Provenance("composition", parents=(scheme.digest,), relation=relation)
+    return Scheme(target, *factors, scheme.ring, "", origin)

@@ -1,0 +1,228 @@
+"""The catalogue: certified schemes, their lineage and measurements, in one SQLite file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+
+from ..errors import CatalogError
+from ..home import data_folder
+from . import costs
+from .certificate import Certificate
+from .formats import lcma_json
+from .migrations import STEPS, migrate
+from .scheme import Scheme
+from .shipped import shipped, shipped_names, shipped_stamp
+from .straightline import program_of
+
+CSE_LIMIT = 20_000
+"""Nonzeros up to which the count of additions after sharing is worked out when a scheme is added."""
+
+_COLUMNS = ("digest", "name", "target", "ring", "rank", "full_products", "half_products", "additions", "additions_cse",
+            "nonzeros", "growth", "ternary", "origin", "added")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the catalogue, without the coefficients."""
+
+    digest: str
+    name: str
+    target: str
+    ring: str
+    rank: int
+    full_products: int
+    half_products: int
+    additions: int
+    additions_cse: int | None
+    nonzeros: int
+    growth: float
+    ternary: bool
+    origin: str
+    added: str
+
+
+def now() -> str:
+    """The present second in UTC, ISO 8601."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+class Catalog:
+    """An open catalogue. Use as a context manager; several processes may write to one file.
+
+    Raises:
+        CatalogError: the file is of a newer lcma, or is no catalogue.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
+        self._connection = connection
+        self.path = path
+        self._sync_shipped()
+
+    @classmethod
+    def open(cls, path: Path | None = None) -> Catalog:
+        """The catalogue at `path`, made if missing; by default the user's own.
+
+        Where the user's folder cannot be written the shipped schemes are served from memory, and
+        `path` is None.
+        """
+        chosen = path or data_folder() / "catalog.db"
+        try:
+            chosen.parent.mkdir(parents=True, exist_ok=True)
+            return cls(_connect(chosen), chosen)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and path is None:
+                return cls.in_memory()
+            raise CatalogError(f"{chosen} can't be opened as a catalogue ({error}); move it away to start a new one") from None
+        except OSError as error:
+            if path is None:
+                return cls.in_memory()
+            raise CatalogError(f"{chosen} can't be opened: {error.strerror}") from None
+
+    @classmethod
+    def in_memory(cls) -> Catalog:
+        """A catalogue of the shipped schemes that vanishes when closed."""
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        migrate(connection)
+        return cls(connection, None)
+
+    def __enter__(self) -> Catalog:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; the catalogue is of no use afterwards."""
+        self._connection.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._connection
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def _sync_shipped(self) -> None:
+        """Replace the shipped rows where the package data have changed; a user's rows are never touched."""
+        row = self._connection.execute("SELECT value FROM meta WHERE key = 'shipped'").fetchone()
+        if row and row[0] == shipped_stamp():
+            return
+        with self._writing() as connection:
+            connection.execute("DELETE FROM schemes WHERE origin = 'shipped'")
+            for name in shipped_names():
+                reading = shipped(name)
+                if reading.certificate is not None:
+                    self._insert(connection, reading.scheme, reading.certificate, "shipped")
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('shipped', ?)", (shipped_stamp(),))
+
+    def add(self, scheme: Scheme, certificate: Certificate) -> bool:
+        """Keep a certified scheme with its lineage; False if it was there already.
+
+        Raises:
+            CatalogError: the certificate is of another scheme, or the catalogue cannot be written.
+        """
+        if (certificate.digest, certificate.ring) != (scheme.digest, scheme.ring.name):
+            raise CatalogError(f"the certificate is not of {scheme!r}; certify this scheme first")
+        if self.path is None:
+            raise CatalogError(f"the catalogue folder {data_folder()} can't be written; set LCMA_HOME to one that can")
+        try:
+            with self._writing() as connection:
+                return self._insert(connection, scheme, certificate, "user")
+        except sqlite3.OperationalError as error:
+            raise CatalogError(f"{self.path} can't be written: {error}") from None
+
+    def _insert(self, connection: sqlite3.Connection, scheme: Scheme, certificate: Certificate, origin: str) -> bool:
+        full, half = costs.full_and_half(scheme)
+        nonzeros = sum(costs.nonzeros(scheme))
+        shared = program_of(scheme).additions if nonzeros <= CSE_LIMIT else None
+        row = (scheme.digest, scheme.name, scheme.target.name, *scheme.target.shape, scheme.ring.name, scheme.rank, full,
+               half, costs.additions(scheme), shared, nonzeros, costs.growth_factor(scheme), int(scheme.ternary), origin,
+               lcma_json.render(scheme, certificate), now())
+        cursor = connection.execute(
+            "INSERT OR IGNORE INTO schemes (digest, name, target, m, k, n, ring, rank, full_products, half_products, "
+            "additions, additions_cse, nonzeros, growth, ternary, origin, document, added) "
+            f"VALUES ({', '.join('?' * len(row))})", row)
+        connection.executemany("INSERT OR IGNORE INTO lineage VALUES (?, ?, ?)",
+                               [(scheme.digest, parent, scheme.provenance.relation) for parent in scheme.provenance.parents])
+        return cursor.rowcount == 1
+
+    def entries(self, target: str | None = None, ring: str | None = None, max_rank: int | None = None,
+                origin: str | None = None) -> list[Entry]:
+        """The rows that pass all given filters, by size of the grid, target, ring, rank and additions."""
+        wheres, values = [], []
+        for condition, value in (("target = ?", target), ("ring = ?", ring), ("rank <= ?", max_rank), ("origin = ?", origin)):
+            if value is not None:
+                wheres.append(condition)
+                values.append(value)
+        where = f"WHERE {' AND '.join(wheres)}" if wheres else ""
+        rows = self._connection.execute(
+            f"SELECT {', '.join(_COLUMNS)} FROM schemes {where} "
+            "ORDER BY m * k * n, m, k, n, target, ring, rank, full_products, additions, digest", values)
+        return [_entry(row) for row in rows]
+
+    def find(self, key: str) -> tuple[Scheme, Certificate]:
+        """The scheme with that name, or whose digest starts with `key` (six characters or more).
+
+        Raises:
+            CatalogError: there is none, or several.
+        """
+        rows = self._connection.execute("SELECT digest, document FROM schemes WHERE name = ? LIMIT 2", (key,)).fetchall()
+        if not rows and len(key) >= 6 and set(key) <= set("0123456789abcdef"):
+            rows = self._connection.execute(
+                "SELECT digest, document FROM schemes WHERE substr(digest, 1, ?) = ? LIMIT 2", (len(key), key)).fetchall()
+        if not rows:
+            raise CatalogError(f"no scheme {key!r} in the catalogue; `lcma list` shows what there is")
+        if len(rows) > 1:
+            raise CatalogError(f"{key!r} names several schemes; give more of the digest, such as {rows[0][0][:12]}")
+        reading = lcma_json.parse(rows[0][1])[0]
+        if reading.certificate is None:
+            raise CatalogError(f"the catalogue's row {rows[0][0][:12]} is damaged: its certificate is of another scheme")
+        return reading.scheme, reading.certificate
+
+    def parents(self, digest: str) -> list[tuple[str, str]]:
+        """(digest, relation) of the schemes that a scheme was made from."""
+        rows = self._connection.execute("SELECT parent, relation FROM lineage WHERE child = ? ORDER BY parent", (digest,))
+        return [(parent, relation) for parent, relation in rows]
+
+    def measure(self, digest: str, what: str, value: float, unit: str, machine: str, detail: dict[str, object]) -> None:
+        """Keep one measured figure of a scheme."""
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT INTO measurements (digest, what, value, unit, machine, detail, taken) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (digest, what, value, unit, machine, json.dumps(detail, sort_keys=True), now()))
+
+    def measurements(self, digest: str) -> list[dict[str, object]]:
+        """The measured figures of a scheme, oldest first."""
+        rows = self._connection.execute(
+            "SELECT what, value, unit, machine, detail, taken FROM measurements WHERE digest = ? ORDER BY id", (digest,))
+        keys = ("what", "value", "unit", "machine", "detail", "taken")
+        return [{**dict(zip(keys, row, strict=True)), "detail": json.loads(row[4])} for row in rows]
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+    try:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if version > len(STEPS):
+            raise CatalogError(f"{path} was written by a newer lcma (schema {version}, known {len(STEPS)}); upgrade lcma")
+        connection.execute("PRAGMA journal_mode = WAL")
+        migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _entry(row: tuple[object, ...]) -> Entry:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    return Entry(**{**values, "ternary": bool(values["ternary"])})  # type: ignore[arg-type]

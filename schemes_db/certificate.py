@@ -1,0 +1,65 @@
+"""What was proven of a scheme, by which methods, with what numbers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..errors import SchemeFormatError
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One passed check. `method` is "exact" or "randomized".
+
+    `equations` are the Brent equations that were checked; `primes` the moduli; `rounds` the number
+    of random instances; `error_log2` the logarithm of the probability that a wrong scheme passes
+    (None: no chance is involved); `full` and `half` the product counts by the half rule.
+    """
+
+    method: str
+    equations: int = 0
+    primes: tuple[int, ...] = ()
+    rounds: int = 0
+    error_log2: float | None = None
+    full: int = 0
+    half: int = 0
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """That the scheme with this digest computes its target over its ring. Made by `lcma.certify` only."""
+
+    target: str
+    ring: str
+    rank: int
+    digest: str
+    proofs: tuple[Proof, ...]
+    version: str
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(proof.method for proof in self.proofs)
+
+    def to_json(self) -> dict[str, Any]:
+        """The certificate as JSON values."""
+        return {**asdict(self), "proofs": [{k: v for k, v in asdict(proof).items() if v not in (None, ())}
+                                           for proof in self.proofs]}
+
+    @classmethod
+    def from_json(cls, data: object) -> Certificate:
+        """The inverse of `to_json`.
+
+        Raises:
+            SchemeFormatError: not a certificate.
+        """
+        try:
+            fields = dict(data)  # type: ignore[call-overload]
+            proofs = tuple(Proof(**{**proof, "primes": tuple(proof.get("primes", ()))}) for proof in fields.pop("proofs"))
+            certificate = cls(proofs=proofs, **fields)
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise SchemeFormatError(f"not a certificate: {error}") from error
+        texts = (certificate.target, certificate.ring, certificate.digest, certificate.version)
+        if not proofs or not all(isinstance(text, str) for text in texts) or not isinstance(certificate.rank, int):
+            raise SchemeFormatError("not a certificate: a field is missing or of the wrong type")
+        return certificate

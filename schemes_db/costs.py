@@ -1,0 +1,89 @@
+"""What a scheme costs: products by kind, additions, nonzeros, growth. Pure functions of the scheme."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from .factor import Factor, IntArray
+from .program import ProductKind
+from .scheme import Scheme
+from .target import Kind
+
+_SIDES = (
+    ("w", 2, ProductKind.HALF_OUT, ProductKind.HALF_OUT_UPPER),
+    ("u", 0, ProductKind.HALF_LEFT, ProductKind.HALF_LEFT_UPPER),
+    ("v", 1, ProductKind.HALF_RIGHT, ProductKind.HALF_RIGHT_UPPER),
+)
+
+
+def product_kinds(scheme: Scheme) -> tuple[ProductKind, ...]:
+    """The kind of every product, derived from where its factors stand.
+
+    A product is half when all outputs it feeds are the same half, or when all blocks of its left
+    (or right) sum are the same half: then one triangle of it is enough, or is all there is.
+    """
+    kinds = [ProductKind.FULL] * scheme.rank
+    for slot, operand, lower, upper in _SIDES:
+        grid = scheme.target.kind_arrays[operand].ravel()
+        factor: Factor = getattr(scheme, slot)
+        for wanted, label in ((Kind.LOWER, lower), (Kind.UPPER, upper)):
+            if not (grid == wanted).any():
+                continue
+            inside = np.bincount(factor.product, weights=grid[factor.indices] == wanted, minlength=scheme.rank)
+            for r in np.flatnonzero((inside == np.diff(factor.indptr)) & (inside > 0)):
+                if kinds[r] is ProductKind.FULL:
+                    kinds[r] = label
+    return tuple(kinds)
+
+
+def full_and_half(scheme: Scheme) -> tuple[int, int]:
+    """(F, H): how many products are full and how many half."""
+    half = sum(kind.half for kind in product_kinds(scheme))
+    return scheme.rank - half, half
+
+
+def one_level_cost(scheme: Scheme) -> Fraction:
+    """(F + H/2) / (m k n): multiplications of one level over those of the dense classical product."""
+    full, half = full_and_half(scheme)
+    return (full + Fraction(half, 2)) / math.prod(scheme.target.shape)
+
+
+def recursive_cost(scheme: Scheme) -> Fraction | None:
+    """F / (m k n - H): the same where halves recurse and full products are classical; None without halves."""
+    full, half = full_and_half(scheme)
+    return Fraction(full, math.prod(scheme.target.shape) - half) if half else None
+
+
+def exponent(scheme: Scheme) -> float | None:
+    """omega = 3 log R / log(m k n) of a general scheme; None for 1x1x1 and for structured targets."""
+    size = math.prod(scheme.target.shape)
+    return 3 * math.log(scheme.rank) / math.log(size) if scheme.target.is_general and size > 1 else None
+
+
+def nonzeros(scheme: Scheme) -> tuple[int, int, int]:
+    """The number of nonzero coefficients of U, V and W."""
+    return scheme.u.nnz, scheme.v.nnz, scheme.w.nnz
+
+
+def additions(scheme: Scheme) -> int:
+    """Block additions when every sum is computed on its own."""
+    left, right = (int(np.maximum(np.diff(factor.indptr) - 1, 0).sum()) for factor in (scheme.u, scheme.v))
+    return left + right + scheme.w.nnz - len(np.unique(scheme.w.indices))
+
+
+def growth_factor(scheme: Scheme) -> float:
+    """max over outputs of sum_r |W| ||U_r||_1 ||V_r||_1, the stability factor of one level.
+
+    Source: Ballard, Benson, Druinsky, Lipshitz, Schwartz, "Improving the numerical stability of
+    fast matrix multiplication" (2016), the quantity e_max; 12 for Strassen, 18 for Winograd.
+    """
+    sizes = [_absolute_sums(factor) / factor.denominator for factor in (scheme.u, scheme.v)]
+    weights = np.abs(scheme.w.values) / scheme.w.denominator * (sizes[0] * sizes[1])[scheme.w.product]
+    return float(np.bincount(scheme.w.indices, weights=weights).max()) if scheme.w.nnz else 0.0
+
+
+def _absolute_sums(factor: Factor) -> IntArray:
+    return np.bincount(factor.product, weights=np.abs(factor.values), minlength=factor.rank).astype(np.int64)

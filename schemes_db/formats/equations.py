@@ -1,0 +1,175 @@
+"""Plain equations, as papers print them: `m1 = (a11 + a22)(b11 + b22)` and `c11 = m1 + m4 - m5 + m7`.
+
+Intermediate sums may have names too (`s1 = a21 + a22`). Comment lines start with `#`; the ones
+`# target: NAME` and `# ring: NAME` say what can't be seen from the equations.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from ...errors import LcmaError, SchemeFormatError
+from ..factor import Factor
+from ..ring import Ring, parse_ring
+from ..scheme import MAX_RANK, Scheme
+from ..target import Target, parse_target
+from .expression import LinearForm, block_name, block_of, parse_product, render_linear, parse_linear
+from .reading import C, Reading, Term, factor_of, ring_of
+
+NAME = "equations"
+SUFFIX = ".txt"
+
+_HEADER = re.compile(r"#\s*(target|ring|name):\s*(\S.*?)\s*$")
+
+Block = tuple[str, int, int]
+Form = dict[Block, Fraction]
+"""A linear form over blocks ("a" or "b", row, col) or over products ("m", r, 0)."""
+
+
+def sniff(text: str) -> bool:
+    """Whether some line is an assignment."""
+    return any("=" in line and not line.lstrip().startswith("#") for line in text.splitlines()[:200])
+
+
+def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read one scheme of equations.
+
+    Raises:
+        SchemeFormatError: with the line, where something is not an equation or a name has no value.
+    """
+    header: dict[str, str] = {}
+    reader = _Reader()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if match := _HEADER.match(line.strip()):
+            header.setdefault(match.group(1), match.group(2))
+        statement = line.split("#", 1)[0].strip().rstrip(";,")
+        if not statement:
+            continue
+        try:
+            reader.statement(statement)
+        except SchemeFormatError as error:
+            raise SchemeFormatError(error.message, error.file, number) from None
+    try:
+        target = target or (parse_target(header["target"]) if "target" in header else reader.inferred_target())
+        ring = ring or (parse_ring(header["ring"]) if "ring" in header else None)
+    except SchemeFormatError:
+        raise
+    except LcmaError as error:
+        raise SchemeFormatError(str(error)) from None
+    return [Reading(NAME, ((C, reader.scheme(target, ring, header.get("name", ""))),))]
+
+
+class _Reader:
+    """The values of names, line by line."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Form] = {}
+        self.products: list[tuple[Form, Form]] = []
+        self.outputs: dict[tuple[int, int], Form] = {}
+
+    def statement(self, text: str) -> None:
+        if text.count("=") != 1:
+            raise SchemeFormatError("expected one equation a line, such as m1 = (a11 + a22)(b11 + b22)")
+        name, _, right = (part.strip() for part in text.replace(":=", "=").partition("="))
+        if not re.fullmatch(r"[A-Za-z][\w\[\], ]*", name):
+            raise SchemeFormatError(f"{name!r} is not a name")
+        block = block_of(name)
+        if block and block[0] in "ab":
+            raise SchemeFormatError(f"{name} is a block of an operand and can't be set")
+        value = self.expression(right)
+        if block and block[0] == "c":
+            if block[1:] in self.outputs:
+                raise SchemeFormatError(f"{name} is set twice")
+            if any(kind != "m" for kind, _, _ in value):
+                raise SchemeFormatError(f"{name} must be a sum of products")
+            self.outputs[block[1:]] = value
+        elif name in self.values:
+            raise SchemeFormatError(f"{name} is set twice")
+        else:
+            self.values[name] = value
+
+    def expression(self, text: str) -> Form:
+        """The form of a right side; one that multiplies an A sum by a B sum is a new product."""
+        try:
+            return self.resolved(parse_linear(text))
+        except SchemeFormatError as linear_error:
+            try:
+                product = parse_product(text)
+            except SchemeFormatError:
+                raise linear_error from None
+        if len(product.forms) != 2:
+            raise SchemeFormatError(f"a product must have two factors, not {len(product.forms)}")
+        left, right = (self.resolved(form) for form in product.forms)
+        if {kind for kind, _, _ in left} - {"a"} or {kind for kind, _, _ in right} - {"b"}:
+            raise SchemeFormatError("the left factor must be a sum of blocks of A, the right one of B")
+        if len(self.products) >= MAX_RANK:
+            raise SchemeFormatError(f"more than {MAX_RANK} products")
+        self.products.append(({block: value * product.scalar for block, value in left.items()}, right))
+        return {("m", len(self.products) - 1, 0): Fraction(1)}
+
+    def resolved(self, form: LinearForm) -> Form:
+        """A linear form with every name replaced by its value."""
+        total: Form = {}
+        for name, coefficient in form.items():
+            if name in self.values:
+                part = self.values[name]
+            elif (block := block_of(name)) and block[0] in "ab":
+                part = {block: Fraction(1)}
+            else:
+                raise SchemeFormatError(f"{name} has no value yet")
+            for key, value in part.items():
+                total[key] = total.get(key, Fraction(0)) + coefficient * value
+        return {key: value for key, value in total.items() if value}
+
+    def inferred_target(self) -> Target:
+        """The general target whose grids hold every block that is named."""
+        if not (self.products and self.outputs):
+            raise SchemeFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
+        sizes = {"a": [0, 0], "b": [0, 0], "c": [0, 0]}
+        named = [block for pair in self.products for form in pair for block in form]
+        for letter, row, col in [*named, *(("c", row, col) for row, col in self.outputs)]:
+            sizes[letter] = [max(sizes[letter][0], row + 1), max(sizes[letter][1], col + 1)]
+        m, k, n = (max(sizes[x][i], sizes[y][j]) for x, i, y, j in (("a", 0, "c", 0), ("a", 1, "b", 0), ("b", 1, "c", 1)))
+        return Target.general(m, k, n)
+
+    def scheme(self, target: Target, ring: Ring | None, name: str) -> Scheme:
+        m, k, n = target.shape
+        outputs: list[list[Term]] = [[] for _ in self.products]
+        for (row, col), form in self.outputs.items():
+            for (_, r, _), value in form.items():
+                outputs[r].append((row, col, value))
+        u = factor_of([_terms(left) for left, _ in self.products], m, k, "A")
+        v = factor_of([_terms(right) for _, right in self.products], k, n, "B")
+        w = factor_of(outputs, m, n, "C")
+        return Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)
+
+
+def _terms(form: Form) -> list[Term]:
+    return [(row, col, value) for (_, row, col), value in form.items()]
+
+
+def render(scheme: Scheme) -> str:
+    """The equations of a scheme; what `parse` reads back as the same scheme."""
+    wide = max(scheme.target.shape) > 9
+    lines = [f"# target: {scheme.target.name}", f"# ring: {scheme.ring.name}"]
+    if scheme.name:
+        lines.append(f"# name: {scheme.name}")
+    for r in range(scheme.rank):
+        left, right = (
+            render_linear(_named_terms(factor, r, letter, wide)) for factor, letter in ((scheme.u, "a"), (scheme.v, "b"))
+        )
+        lines.append(f"m{r + 1} = ({left})({right})")
+    outputs: dict[int, list[tuple[str, Fraction]]] = {}
+    for r, index, value in zip(scheme.w.product.tolist(), scheme.w.indices.tolist(), scheme.w.values.tolist(), strict=True):
+        outputs.setdefault(index, []).append((f"m{r + 1}", Fraction(value, scheme.w.denominator)))
+    for index in sorted(outputs):
+        lines.append(f"{block_name('c', *divmod(index, scheme.w.cols), wide)} = {render_linear(outputs[index])}")
+    return "\n".join(lines) + "\n"
+
+
+def _named_terms(factor: Factor, r: int, letter: str, wide: bool) -> list[tuple[str, Fraction]]:
+    return [
+        (block_name(letter, *divmod(index, factor.cols), wide), Fraction(value, factor.denominator))
+        for index, value in factor.terms(r)
+    ]

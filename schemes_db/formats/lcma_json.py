@@ -1,0 +1,120 @@
+"""Our own JSON: one product a line, blocks by 1-based "row,column", and provenance and certificate beside them."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from typing import Any
+
+from ...errors import LcmaError, SchemeFormatError
+from ..certificate import Certificate
+from ..factor import Factor
+from ..provenance import Provenance
+from ..ring import Ring, parse_ring
+from ..scheme import Scheme
+from ..target import Target, parse_target
+from .reading import C, Reading, Term, factor_of, parse_coefficient
+from .strict_json import loads, need
+
+NAME = "lcma-json"
+SUFFIX = ".json"
+
+FIELDS = ("lcma_scheme", "name", "target", "ring", "rank", "products", "provenance", "certificate")
+
+
+def sniff(text: str) -> bool:
+    """Whether this is a JSON object with our marker."""
+    return text.lstrip().startswith("{") and '"lcma_scheme"' in text
+
+
+def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read one scheme; an override of target or ring is refused unless it agrees.
+
+    Raises:
+        SchemeFormatError: a field is missing, of the wrong type, or does not fit the others.
+    """
+    data = loads(text)
+    if not isinstance(data, dict):
+        raise SchemeFormatError("a scheme must be a JSON object")
+    if (version := need(data, "lcma_scheme", int)) != 1:
+        raise SchemeFormatError(f"lcma_scheme version {version} is not known; this lcma reads version 1")
+    notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in FIELDS)
+    try:
+        own_target, own_ring = parse_target(need(data, "target", str)), parse_ring(need(data, "ring", str))
+    except LcmaError as error:
+        raise error if isinstance(error, SchemeFormatError) else SchemeFormatError(str(error)) from None
+    for mine, given in ((own_target, target), (own_ring, ring)):
+        if given is not None and given != mine:
+            raise SchemeFormatError(f"the file says {mine}, not {given}")
+    products = need(data, "products", list)
+    if need(data, "rank", int) != len(products):
+        raise SchemeFormatError(f"rank is {data['rank']}, but there are {len(products)} products")
+    m, k, n = own_target.shape
+    factors = []
+    for key, rows, cols in (("u", m, k), ("v", k, n), ("w", m, n)):
+        factors.append(factor_of([_terms(product, key, r) for r, product in enumerate(products)], rows, cols, key.upper()))
+    provenance = Provenance.from_json(data["provenance"]) if "provenance" in data else Provenance()
+    certificate = Certificate.from_json(data["certificate"]) if "certificate" in data else None
+    name = data.get("name", "")
+    if not isinstance(name, str):
+        raise SchemeFormatError("name must be a string")
+    scheme = Scheme(own_target, *factors, own_ring, name, provenance)
+    if certificate is not None and certificate.digest != scheme.digest:
+        notes += ("its certificate is of another scheme and is ignored",)
+        certificate = None
+    return [Reading(NAME, ((C, scheme),), certificate, notes)]
+
+
+def _terms(product: object, key: str, r: int) -> list[Term]:
+    where = f"product {r + 1}"
+    if not isinstance(product, dict) or set(product) != {"u", "v", "w"}:
+        raise SchemeFormatError(f'{where} must be an object with "u", "v" and "w"')
+    factor = product[key]
+    if not isinstance(factor, dict):
+        raise SchemeFormatError(f'{where}: {key} must be an object such as {{"1,1": 1, "2,2": -1}}')
+    terms = []
+    for block, value in factor.items():
+        match = re.fullmatch(r"([1-9]\d{0,3}),([1-9]\d{0,3})", block)
+        if not match:
+            raise SchemeFormatError(f'{where}: {key} has key {block!r}; write a block as "row,column", from 1')
+        row, col = (int(text) - 1 for text in match.groups())
+        terms.append((row, col, parse_coefficient(value, f"{where}, {key}[{block}]")))
+    return terms
+
+
+def to_json(scheme: Scheme, certificate: Certificate | None = None) -> dict[str, Any]:
+    """The scheme as JSON values."""
+    products = [
+        {key: _factor_to_json(factor, r) for key, factor in zip("uvw", scheme.factors, strict=True)}
+        for r in range(scheme.rank)
+    ]
+    data: dict[str, Any] = {"lcma_scheme": 1, "name": scheme.name, "target": scheme.target.name,
+                            "ring": scheme.ring.name, "rank": scheme.rank, "products": products}
+    if origin := scheme.provenance.to_json():
+        data["provenance"] = origin
+    if certificate is not None:
+        data["certificate"] = certificate.to_json()
+    return data
+
+
+def _factor_to_json(factor: Factor, r: int) -> dict[str, int | str]:
+    result: dict[str, int | str] = {}
+    for index, value in factor.terms(r):
+        row, col = divmod(index, factor.cols)
+        fraction = Fraction(value, factor.denominator)
+        result[f"{row + 1},{col + 1}"] = int(fraction) if fraction.denominator == 1 else str(fraction)
+    return result
+
+
+def render(scheme: Scheme, certificate: Certificate | None = None) -> str:
+    """The scheme as text, one product a line, so that a change of one product is a change of one line."""
+    data = to_json(scheme, certificate)
+    lines = []
+    for key, value in data.items():
+        if key == "products":
+            rows = ",\n".join("  " + json.dumps(product) for product in value)
+            lines.append(f' "products": [\n{rows}\n ]')
+        else:
+            lines.append(f" {json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"

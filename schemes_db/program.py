@@ -1,0 +1,249 @@
+"""The straight-line form of a scheme: linear combinations of blocks, products of them, sums of products."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from functools import cached_property
+
+from ..errors import SchemeFormatError
+from .ring import Ring
+from .target import Target
+
+Coefficient = int | Fraction
+Terms = tuple[tuple[Coefficient, int], ...]
+
+
+class ProductKind(StrEnum):
+    """How much of a product is worked: all of it, or one triangle of its output or of an operand.
+
+    The triangle is the lower one unless the name says upper; it includes the diagonal.
+    """
+
+    FULL = "full"
+    HALF_OUT = "half-out"
+    HALF_LEFT = "half-left"
+    HALF_RIGHT = "half-right"
+    HALF_OUT_UPPER = "half-out-upper"
+    HALF_LEFT_UPPER = "half-left-upper"
+    HALF_RIGHT_UPPER = "half-right-upper"
+
+    @property
+    def half(self) -> bool:
+        return self is not ProductKind.FULL
+
+    @property
+    def upper(self) -> bool:
+        return self.value.endswith("upper")
+
+    @property
+    def side(self) -> str:
+        """`out`, `left`, `right`, or `full`."""
+        return self.value.split("-")[1] if self.half else "full"
+
+
+@dataclass(frozen=True)
+class Load:
+    """dst = block (row, col) of operand "A" or "B"."""
+
+    dst: int
+    operand: str
+    block: tuple[int, int]
+
+    @property
+    def uses(self) -> tuple[int, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Lin:
+    """dst = sum of coefficient * value."""
+
+    dst: int
+    terms: Terms
+
+    @property
+    def uses(self) -> tuple[int, ...]:
+        return tuple(src for _, src in self.terms)
+
+
+@dataclass(frozen=True)
+class Product:
+    """dst = left * right, of which `kind` says how much is worked; worked by the inner program where there is one."""
+
+    dst: int
+    left: int
+    right: int
+    kind: ProductKind = ProductKind.FULL
+
+    @property
+    def uses(self) -> tuple[int, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Store:
+    """Block (row, col) of C = sum of coefficient * value."""
+
+    block: tuple[int, int]
+    terms: Terms
+
+    @property
+    def uses(self) -> tuple[int, ...]:
+        return tuple(src for _, src in self.terms)
+
+
+Op = Load | Lin | Product | Store
+
+
+@dataclass(frozen=True)
+class Program:
+    """A straight-line program over blocks: ops on value ids, each id set once, before it is used.
+
+    `inner` is the nesting: for a kind of product, the program that works a product of that kind on
+    the next level of blocks. A kind that is not in `inner` is a leaf: a GEMM, or a structured leaf.
+
+    Raises:
+        SchemeFormatError: an op uses a value that is not set yet, sets one twice, or names a block
+            outside the grid.
+    """
+
+    target: Target
+    ring: Ring
+    ops: tuple[Op, ...]
+    inner: tuple[tuple[ProductKind, Program], ...] = ()
+
+    def __post_init__(self) -> None:
+        known: set[int] = set()
+        grids = {"A": (self.target.m, self.target.k), "B": (self.target.k, self.target.n)}
+        for position, op in enumerate(self.ops):
+            if missing := [src for src in op.uses if src not in known]:
+                raise SchemeFormatError(f"op {position} uses value {missing[0]}, which no earlier op sets")
+            if isinstance(op, Load | Store):
+                rows, cols = grids.get(op.operand, (0, 0)) if isinstance(op, Load) else (self.target.m, self.target.n)
+                if not (0 <= op.block[0] < rows and 0 <= op.block[1] < cols):
+                    raise SchemeFormatError(f"op {position} names block {op.block}, outside the grid of {self.target}")
+            if not isinstance(op, Store):
+                if op.dst in known:
+                    raise SchemeFormatError(f"op {position} sets value {op.dst} a second time")
+                known.add(op.dst)
+
+    @property
+    def levels(self) -> int:
+        """How many levels of recursion the program has, itself counted."""
+        return 1 + max((program.levels for _, program in self.inner), default=0)
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        return tuple(op for op in self.ops if isinstance(op, Product))
+
+    @property
+    def rank(self) -> int:
+        return len(self.products)
+
+    @property
+    def additions(self) -> int:
+        """Block additions on this level: one less than the terms of every sum."""
+        return sum(max(len(op.terms) - 1, 0) for op in self.ops if isinstance(op, Lin | Store))
+
+    @cached_property
+    def live_ranges(self) -> dict[int, tuple[int, int]]:
+        """For every value that an op computes (loads are not counted): positions of its birth and last use."""
+        ranges: dict[int, tuple[int, int]] = {}
+        loads = {op.dst for op in self.ops if isinstance(op, Load)}
+        for position, op in enumerate(self.ops):
+            for src in op.uses:
+                if src not in loads:
+                    ranges[src] = (ranges[src][0], position)
+            if isinstance(op, Lin | Product):
+                ranges[op.dst] = (position, position)
+        return ranges
+
+    @property
+    def peak_live_tiles(self) -> int:
+        """The most computed values that are alive at once when the ops run in order."""
+        events = sorted((when, change) for birth, death in self.live_ranges.values()
+                        for when, change in ((birth, 1), (death + 1, -1)))
+        peak = alive = 0
+        for _, change in events:
+            alive += change
+            peak = max(peak, alive)
+        return peak
+
+    def nested(self, inner: Mapping[ProductKind, Program]) -> Program:
+        """This program with its products of the given kinds worked by other programs."""
+        return Program(self.target, self.ring, self.ops, tuple(sorted(inner.items())))
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 (hex) of the JSON form."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, object]:
+        """The program as JSON values; coefficients are integers or "p/q"."""
+        return {
+            "lcma_program": 1,
+            "target": self.target.name,
+            "ring": self.ring.name,
+            "ops": [_op_to_json(op) for op in self.ops],
+            "inner": {kind.value: program.to_json() for kind, program in self.inner},
+        }
+
+    @classmethod
+    def from_json(cls, data: object) -> Program:
+        """The inverse of `to_json`.
+
+        Raises:
+            SchemeFormatError: not a program, or one whose ops do not fit together.
+        """
+        from .ring import parse_ring
+        from .target import parse_target
+
+        if not isinstance(data, dict) or data.get("lcma_program") != 1:
+            raise SchemeFormatError("not an lcma program: expected an object with \"lcma_program\": 1")
+        try:
+            ops = tuple(_op_from_json(item) for item in data["ops"])
+            inner = tuple(sorted((ProductKind(kind), cls.from_json(item)) for kind, item in data["inner"].items()))
+            return cls(parse_target(data["target"]), parse_ring(data["ring"]), ops, inner)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError) as error:
+            raise SchemeFormatError(f"not a well-formed program: {error}") from error
+
+
+def _coefficient_to_json(value: Coefficient) -> int | str:
+    return int(value) if value == int(value) else str(value)
+
+
+def _coefficient_from_json(value: object) -> Coefficient:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise SchemeFormatError(f"coefficient {value!r} must be an integer or \"p/q\"")
+    fraction = Fraction(value)
+    return int(fraction) if fraction.denominator == 1 else fraction
+
+
+def _op_to_json(op: Op) -> list[object]:
+    match op:
+        case Load(dst, operand, block):
+            return ["load", dst, operand, list(block)]
+        case Lin(dst, terms):
+            return ["lin", dst, [[_coefficient_to_json(c), src] for c, src in terms]]
+        case Product(dst, left, right, kind):
+            return ["product", dst, left, right, kind.value]
+        case Store(block, terms):
+            return ["store", list(block), [[_coefficient_to_json(c), src] for c, src in terms]]
+
+
+def _op_from_json(item: list[object]) -> Op:
+    match item:
+        case ["load", int(dst), str(operand), [int(i), int(j)]]:
+            return Load(dst, operand, (i, j))
+        case ["lin", int(dst), list(terms)]:
+            return Lin(dst, tuple((_coefficient_from_json(c), src) for c, src in terms))
+        case ["product", int(dst), int(left), int(right), str(kind)]:
+            return Product(dst, left, right, ProductKind(kind))
+        case ["store", [int(i), int(j)], list(terms)]:
+            return Store((i, j), tuple((_coefficient_from_json(c), src) for c, src in terms))
+    raise SchemeFormatError(f"not an op: {item!r}")

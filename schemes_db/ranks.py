@@ -1,0 +1,63 @@
+"""The best ranks that are known, as a table of plain figures with their sources."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+
+from .ring import Ring
+from .target import Target
+
+
+@dataclass(frozen=True)
+class KnownRank:
+    """The lowest rank that anybody has shown for a target over a ring; `full` and `half` for triangular ones."""
+
+    rank: int
+    source: str
+    full: int | None = None
+    half: int | None = None
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = (resources.files("lcma.schemes_db") / "data" / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+@lru_cache(maxsize=1)
+def _general() -> dict[tuple[int, ...], dict[str, str]]:
+    return {tuple(sorted(int(row[key]) for key in "mkn")): row for row in _rows("ranks_general.csv")}
+
+
+@lru_cache(maxsize=1)
+def _triangular() -> dict[int, KnownRank]:
+    """Triangular times general, by grid size: the entry with the fewest products, then the most halves."""
+    best: dict[int, KnownRank] = {}
+    for row in _rows("ranks_structured.csv"):
+        if row["format"] != "ug":
+            continue
+        rank, full = int(row["best_rank"]), int(row["general_products"])
+        entry = KnownRank(rank, row["source"], full, rank - full)
+        size = int(row["n"])
+        if size not in best or (entry.rank, entry.full or 0) < (best[size].rank, best[size].full or 0):
+            best[size] = entry
+    return best
+
+
+def best_known(target: Target, ring: Ring) -> KnownRank | None:
+    """The best known rank of a general or square triangular target, or None where the tables have none.
+
+    Over Z2 the table's Z2 column is used, over Q any characteristic-0 field, over Z integers.
+    """
+    if target.is_general:
+        row = _general().get(tuple(sorted(target.shape)))
+        if row is None:
+            return KnownRank(target.m * target.k * target.n, "a vector factor") if 1 in target.shape else None
+        column = {"Z2": "rank_Z2", "Q": "rank_any" if row["field_any"] in ("Q", "Z", "ZT") else "rank_Z"}
+        return KnownRank(int(row[column.get(ring.name, "rank_Z")]), row["source"])
+    stem = target.name.partition(":")[2].split(":")[0]
+    if stem in ("tri-left", "tri-right", "tri-out") and len(set(target.shape)) == 1:
+        return _triangular().get(target.m)
+    return None

@@ -1,0 +1,123 @@
+"""From a scheme to its program: the combinations written out, shared pairs computed once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import combinations
+
+from .costs import product_kinds
+from .factor import Factor
+from .program import Coefficient, Lin, Load, Op, Product, Program, Store, Terms
+from .scheme import Scheme
+
+Sum = dict[int, Coefficient]
+Pair = tuple[int, int, Coefficient]
+
+
+def program_of(scheme: Scheme, cse: bool = True) -> Program:
+    """The program of a scheme: loads, left sums, right sums, products, stores.
+
+    With `cse`, pairs of terms that occur in several sums of one kind, up to a common factor, are
+    computed once (greedy: the most frequent pair first).
+    """
+    m, k, n = scheme.target.shape
+    used_a, used_b = (sorted(set(factor.indices.tolist())) for factor in (scheme.u, scheme.v))
+    ops: list[Op] = [Load(i, "A", divmod(block, k)) for i, block in enumerate(used_a)]
+    ops += [Load(len(used_a) + i, "B", divmod(block, n)) for i, block in enumerate(used_b)]
+    fresh = len(ops)
+    sides = []
+    for factor, used, first in ((scheme.u, used_a, 0), (scheme.v, used_b, len(used_a))):
+        ids = {block: first + i for i, block in enumerate(used)}
+        sums = [{ids[block]: value for block, value in _terms(factor, r)} for r in range(scheme.rank)]
+        side, lins, fresh = _materialised(sums, fresh, cse)
+        ops += lins
+        sides.append(side)
+    kinds = product_kinds(scheme)
+    ops += [Product(fresh + r, sides[0][r], sides[1][r], kinds[r]) for r in range(scheme.rank)]
+    by_block: dict[int, Sum] = {}
+    for r in range(scheme.rank):
+        for block, value in _terms(scheme.w, r):
+            by_block.setdefault(block, {})[fresh + r] = value
+    blocks = sorted(by_block)
+    sums, lins, _ = _shared([by_block[block] for block in blocks], fresh + scheme.rank, cse)
+    ops += lins
+    ops += [Store(divmod(block, n), _sorted_terms(total)) for block, total in zip(blocks, sums, strict=True)]
+    return Program(scheme.target, scheme.ring, tuple(ops))
+
+
+def _terms(factor: Factor, r: int) -> list[tuple[int, Coefficient]]:
+    if factor.denominator == 1:
+        return list(factor.terms(r))
+    fractions = ((block, Fraction(value, factor.denominator)) for block, value in factor.terms(r))
+    return [(block, int(value) if value.denominator == 1 else value) for block, value in fractions]
+
+
+def _sorted_terms(total: Sum) -> Terms:
+    return tuple((coefficient, src) for src, coefficient in sorted(total.items()))
+
+
+def _materialised(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[int], list[Op], int]:
+    """A value id for every sum, the ops that set them and the next free id; a sum of one plain term is that term."""
+    sums, ops, fresh = _shared(sums, fresh, cse)
+    ids: list[int] = []
+    made: dict[Terms, int] = {}
+    for total in sums:
+        terms = _sorted_terms(total)
+        if len(terms) == 1 and terms[0][0] == 1:
+            ids.append(terms[0][1])
+            continue
+        if terms not in made:
+            made[terms] = fresh
+            ops.append(Lin(fresh, terms))
+            fresh += 1
+        ids.append(made[terms])
+    return ids, ops, fresh
+
+
+def _pair(total: Sum, i: int, j: int) -> Pair:
+    """The pair i < j of a sum up to a common factor: value i plus ratio times value j."""
+    ratio = Fraction(total[j]) / Fraction(total[i])
+    return i, j, int(ratio) if ratio.denominator == 1 else ratio
+
+
+def _pairs(total: Sum) -> Iterable[Pair]:
+    return (_pair(total, i, j) for i, j in combinations(sorted(total), 2))
+
+
+def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op], int]:
+    """The sums with every pair that at least two of them share replaced by a value of its own."""
+    sums = [dict(total) for total in sums]
+    ops: list[Op] = []
+    if not cse:
+        return sums, ops, fresh
+    counts: Counter[Pair] = Counter()
+    holders: dict[Pair, set[int]] = {}
+
+    def count(row: int, change: int) -> None:
+        for pair in _pairs(sums[row]):
+            counts[pair] += change
+            if change > 0:
+                holders.setdefault(pair, set()).add(row)
+            else:
+                holders[pair].discard(row)
+
+    for row in range(len(sums)):
+        count(row, 1)
+    while counts:
+        # The first of the most frequent by its ids: the choice must not depend on the order of insertion.
+        best, times = min(counts.items(), key=lambda item: (-item[1], item[0]))
+        if times < 2:
+            break
+        i, j, ratio = best
+        for row in sorted(holders[best]):
+            count(row, -1)
+            total = sums[row]
+            total[fresh] = total.pop(i)
+            del total[j]
+            count(row, 1)
+        counts = +counts
+        ops.append(Lin(fresh, ((1, i), (ratio, j))))
+        fresh += 1
+    return sums, ops, fresh

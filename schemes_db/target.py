@@ -1,0 +1,236 @@
+"""The bilinear map that a scheme computes: a grid and, for every block, its kind."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import TargetError
+
+IntArray = npt.NDArray[np.int64]
+Kinds = tuple[tuple["Kind", ...], ...]
+
+MAX_DIMENSION = 128
+"""The largest m, k or n of a grid: bounds what a file's header can make us allocate."""
+
+
+class Kind(IntEnum):
+    """What a block of A, B or C is: nothing, all of it, or one triangle of it (diagonal included)."""
+
+    ABSENT = 0
+    FULL = 1
+    LOWER = 2
+    UPPER = 3
+
+    @property
+    def half(self) -> bool:
+        return self in (Kind.LOWER, Kind.UPPER)
+
+    @property
+    def mirrored(self) -> Kind:
+        """The kind of the transposed block, which is also that of the block reversed in both indices."""
+        return {Kind.LOWER: Kind.UPPER, Kind.UPPER: Kind.LOWER}.get(self, self)
+
+
+_LETTERS = {Kind.ABSENT: ".", Kind.FULL: "F", Kind.LOWER: "L", Kind.UPPER: "U"}
+_KINDS = {letter: kind for kind, letter in _LETTERS.items()}
+_FORMS = ("tri-left", "tri-right", "tri-out")
+
+
+def full_grid(rows: int, cols: int) -> Kinds:
+    """A grid of full blocks."""
+    return ((Kind.FULL,) * cols,) * rows
+
+
+def triangular_grid(size: int, upper: bool = False) -> Kinds:
+    """A block triangular grid whose diagonal blocks are triangular themselves."""
+    diagonal = Kind.UPPER if upper else Kind.LOWER
+
+    def kind(i: int, j: int) -> Kind:
+        if i == j:
+            return diagonal
+        return Kind.FULL if (j > i) == upper else Kind.ABSENT
+
+    return tuple(tuple(kind(i, j) for j in range(size)) for i in range(size))
+
+
+def mirrored_grid(grid: Kinds) -> Kinds:
+    """The grid of the transposed matrix."""
+    return tuple(tuple(kind.mirrored for kind in column) for column in zip(*grid, strict=True))
+
+
+def reversed_grid(grid: Kinds) -> Kinds:
+    """The grid of the matrix with both index orders reversed, inside the blocks too."""
+    return tuple(tuple(kind.mirrored for kind in reversed(row)) for row in reversed(grid))
+
+
+@dataclass(frozen=True)
+class Target:
+    """C = A B on an m x k x n grid of blocks, with the kind of every block of A, B and C.
+
+    A block that is ABSENT in A or B is zero; one that is ABSENT in C is not wanted. A LOWER or
+    UPPER block of A or B is itself triangular; of a LOWER or UPPER block of C only that triangle
+    (with its diagonal) is wanted. All general, triangular and masked products are of this form.
+    """
+
+    m: int
+    k: int
+    n: int
+    a: Kinds
+    b: Kinds
+    c: Kinds
+    block_recursive: bool = True
+
+    def __post_init__(self) -> None:
+        for size in (self.m, self.k, self.n):
+            if not 1 <= size <= MAX_DIMENSION:
+                raise TargetError(f"grid {self.m}x{self.k}x{self.n}: each of m, k, n must be 1 to {MAX_DIMENSION}")
+        shapes = {"A": (self.a, self.m, self.k), "B": (self.b, self.k, self.n), "C": (self.c, self.m, self.n)}
+        for operand, (grid, rows, cols) in shapes.items():
+            if len(grid) != rows or any(len(row) != cols for row in grid):
+                raise TargetError(f"the kinds of {operand} must be a {rows} x {cols} grid")
+
+    @classmethod
+    def general(cls, m: int, k: int, n: int) -> Target:
+        """The plain matrix product <m,k,n>."""
+        sizes = _checked_sizes(m, k, n)
+        return cls(*sizes, full_grid(m, k), full_grid(k, n), full_grid(m, n))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.m, self.k, self.n
+
+    @cached_property
+    def name(self) -> str:
+        """The name that `parse_target` reads back as this target."""
+        base = f"{self.m}x{self.k}x{self.n}"
+        if self == Target.general(*self.shape):
+            return base
+        for form in _FORMS:
+            for upper in (False, True):
+                if self == _triangular(self.shape, form, upper):
+                    return f"{base}:{form}{':upper' if upper else ''}"
+        grids = ",".join("/".join("".join(_LETTERS[kind] for kind in row) for row in g) for g in (self.a, self.b, self.c))
+        return f"{base}:blocks({grids})"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_general(self) -> bool:
+        return all(kind is Kind.FULL for grid in (self.a, self.b, self.c) for row in grid for kind in row)
+
+    @cached_property
+    def kind_arrays(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The kinds of A (m, k), B (k, n) and C (m, n) as integer arrays."""
+        return _as_array(self.a), _as_array(self.b), _as_array(self.c)
+
+    @cached_property
+    def equations(self) -> int:
+        """How many Brent equations there are: one a triple of present blocks of A, B and C."""
+        a, b, c = (int((kinds != Kind.ABSENT).sum()) for kinds in self.kind_arrays)
+        return a * b * c
+
+    @cached_property
+    def terms(self) -> IntArray:
+        """The nonzeros of the target tensor, (T, 3): flat indices of blocks of A, B and C.
+
+        The coefficient of each is 1. Sorted, so terms with the same A block stand together.
+        """
+        a, b, c = (kinds != Kind.ABSENT for kinds in self.kind_arrays)
+        i, l, j = np.nonzero(a[:, :, None] & b[None, :, :] & c[:, None, :])
+        return np.stack([i * self.k + l, l * self.n + j, i * self.n + j], axis=1).astype(np.int64)
+
+    def transposed(self) -> Target:
+        """The target of C^T = B^T A^T."""
+        return Target(self.n, self.k, self.m, mirrored_grid(self.b), mirrored_grid(self.a), mirrored_grid(self.c),
+                      self.block_recursive)
+
+    def rotated(self) -> Target:
+        """The target after one cyclic step of the roles in tr(A B D), D dual to C: (A, B, D) -> (B, D, A)."""
+        return Target(self.k, self.n, self.m, self.b, mirrored_grid(self.c), mirrored_grid(self.a),
+                      self.block_recursive)
+
+    def reversed(self) -> Target:
+        """The target with every index order reversed: lower and upper change places."""
+        return Target(self.m, self.k, self.n, reversed_grid(self.a), reversed_grid(self.b), reversed_grid(self.c),
+                      self.block_recursive)
+
+    def tensor(self, inner: Target) -> Target:
+        """The target of this grid with every block cut by the grid of `inner`.
+
+        Raises:
+            TargetError: this target has half blocks, whose inner cut is not one and the same grid.
+        """
+        if any(kind.half for grid in (self.a, self.b, self.c) for row in grid for kind in row):
+            raise TargetError(f"{self.name} has half blocks: a tensor product needs full or absent outer blocks")
+        sizes = _checked_sizes(self.m * inner.m, self.k * inner.k, self.n * inner.n)
+        grids = (_kron(x, y) for x, y in ((self.a, inner.a), (self.b, inner.b), (self.c, inner.c)))
+        return Target(*sizes, *grids, self.block_recursive and inner.block_recursive)
+
+
+def _checked_sizes(m: int, k: int, n: int) -> tuple[int, int, int]:
+    if not all(1 <= size <= MAX_DIMENSION for size in (m, k, n)):
+        raise TargetError(f"grid {m}x{k}x{n}: each of m, k, n must be 1 to {MAX_DIMENSION}")
+    return m, k, n
+
+
+def _as_array(grid: Kinds) -> IntArray:
+    array = np.array(grid, dtype=np.int64)
+    array.setflags(write=False)
+    return array
+
+
+def _kron(outer: Kinds, inner: Kinds) -> Kinds:
+    return tuple(
+        tuple(Kind.ABSENT if o is Kind.ABSENT else i for o in outer_row for i in inner_row)
+        for outer_row in outer
+        for inner_row in inner
+    )
+
+
+def _triangular(shape: tuple[int, int, int], form: str, upper: bool) -> Target | None:
+    """The named triangular target, or None where its grid is not square."""
+    m, k, n = shape
+    position = _FORMS.index(form)
+    rows, cols = ((m, k), (k, n), (m, n))[position]
+    if rows != cols:
+        return None
+    grids = [full_grid(m, k), full_grid(k, n), full_grid(m, n)]
+    grids[position] = triangular_grid(rows, upper)
+    return Target(m, k, n, *grids)
+
+
+@lru_cache(maxsize=256)
+def parse_target(name: str) -> Target:
+    """The target of a name: `MxKxN`, `MxKxN:tri-left|tri-right|tri-out[:upper]` or `MxKxN:blocks(A,B,C)`.
+
+    In `blocks` each grid is written row by row, rows parted by `/`, a block as F (full), L (lower),
+    U (upper) or `.` (absent).
+
+    Raises:
+        TargetError: the name is none of these, or its parts do not fit together.
+    """
+    match = re.fullmatch(r"(\d{1,6})x(\d{1,6})x(\d{1,6})(?::(.+))?", name.strip())
+    if not match:
+        raise TargetError(
+            f"target {name!r} is not understood; write MxKxN, such as 3x3x3, or MxKxN:tri-left|tri-right|tri-out[:upper]"
+        )
+    m, k, n = _checked_sizes(*(int(size) for size in match.group(1, 2, 3)))
+    form = match.group(4)
+    if form is None:
+        return Target.general(m, k, n)
+    if blocks := re.fullmatch(r"blocks\(([FLU./]+),([FLU./]+),([FLU./]+)\)", form):
+        a, b, c = (tuple(tuple(_KINDS[ch] for ch in row) for row in grid.split("/")) for grid in blocks.groups())
+        return Target(m, k, n, a, b, c)
+    stem, _, side = form.partition(":")
+    if stem not in _FORMS or side not in ("", "upper", "lower"):
+        raise TargetError(f"target form {form!r} is not known; choose one of {', '.join(_FORMS)}, with :upper if wanted")
+    if (target := _triangular((m, k, n), stem, side == "upper")) is None:
+        raise TargetError(f"target {name!r}: the triangular matrix must have a square grid")
+    return target

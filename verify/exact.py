@@ -1,0 +1,173 @@
+"""Every Brent equation, exactly.
+
+The equation of (A[p], B[q], C[s]) says that sum_r U[r,p] V[r,q] W[r,s] is 1 where the target has
+that term and 0 elsewhere. For a group of blocks p the sums are one matrix product: the group's
+Khatri-Rao rows U[r,p] V[r,q] against W. Only products that use the group take part, so memory
+stays small and sparsity pays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from ..schemes_db import Proof, Scheme
+from ..schemes_db.costs import full_and_half
+from ..schemes_db.factor import Factor
+from .outcome import Mismatch, Outcome
+from .primes import primes_below
+
+GROUP_ENTRIES = 1 << 21
+"""The most entries of one group's Khatri-Rao matrix, unless a single block needs more."""
+
+_FLOAT_LIMIT = 1 << 53
+_MODULAR_PRIME_LIMIT = 1 << 21
+_MODULAR_ROWS = 1 << 12
+"""Rows of products of two residues below 2^20 that sum up to less than 2^53."""
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def check_exact(scheme: Scheme) -> Outcome:
+    """Decide whether a scheme computes its target over its ring: all equations, no chance involved.
+
+    Sums are taken in float64 where a bound proves every partial sum below 2^53, else modulo so
+    many primes that their product exceeds twice the bound. A scheme over Z2 is checked modulo 2.
+    """
+    start = time.perf_counter()
+    modulus = scheme.ring.characteristic
+    moduli = (modulus,) if modulus else _moduli_for(magnitude_bound(scheme))
+    wrong, first = _count_wrong(scheme, moduli)
+    equations = scheme.target.equations
+    if not wrong:
+        full, half = full_and_half(scheme)
+        primes = tuple(m for m in moduli if m)
+        proof = Proof("exact", equations=equations, primes=primes, full=full, half=half)
+        return Outcome("exact", proof, equations, time.perf_counter() - start)
+    holds_mod_2 = None
+    if not modulus:
+        over_z2 = scheme.over_z2()
+        holds_mod_2 = over_z2 is not None and not _count_wrong(over_z2, (2,))[0]
+    return Outcome("exact", None, equations, time.perf_counter() - start, wrong, first, holds_mod_2)
+
+
+def magnitude_bound(scheme: Scheme) -> int:
+    """An upper bound on every partial sum of numerators in every equation, and on the wanted value."""
+    total = 0
+    peaks = [_row_peaks(factor) for factor in scheme.factors]
+    for x, y, z in zip(*peaks, strict=True):
+        total += x * y * z
+    return total + _common_denominator(scheme)
+
+
+def _row_peaks(factor: Factor) -> list[int]:
+    peaks = np.zeros(factor.rank, dtype=np.int64)
+    np.maximum.at(peaks, factor.product, np.abs(factor.values))
+    return [int(peak) for peak in peaks]
+
+
+def _common_denominator(scheme: Scheme) -> int:
+    du, dv, dw = scheme.denominators
+    return du * dv * dw
+
+
+def _moduli_for(bound: int) -> tuple[int, ...]:
+    """(0,) where float64 is exact, else primes whose product exceeds twice the bound."""
+    if bound < _FLOAT_LIMIT:
+        return (0,)
+    moduli: list[int] = []
+    product = 1
+    for prime in primes_below(_MODULAR_PRIME_LIMIT):
+        moduli.append(prime)
+        product *= prime
+        if product > 2 * bound:
+            return tuple(moduli)
+    raise OverflowError(f"bound {bound} needs more primes than there are below {_MODULAR_PRIME_LIMIT}")
+
+
+def _count_wrong(scheme: Scheme, moduli: tuple[int, ...]) -> tuple[int, Mismatch | None]:
+    """How many equations fail modulo any of the moduli (0: in the integers), and the first of them."""
+    wrong, first = 0, None
+    for group, residuals in _residuals(scheme, moduli):
+        bad = residuals != 0
+        if count := int(bad.sum()):
+            wrong += count
+            if first is None:
+                p, b, c = (int(x) for x in np.argwhere(bad.transpose(1, 2, 0))[0])
+                first = _mismatch(scheme, int(group[p]), b, c)
+    return wrong, first
+
+
+def _mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
+    """The equation of blocks p, q, s of A, B, C in Python integers."""
+    _, k, n = scheme.target.shape
+    places = divmod(p, k), divmod(q, n), divmod(s, n)
+    total = 0
+    for r in range(scheme.rank):
+        u, v, w = (dict(factor.terms(r)).get(index, 0) for factor, index in zip(scheme.factors, (p, q, s), strict=True))
+        total += u * v * w
+    wanted = int((scheme.target.terms == (p, q, s)).all(axis=1).any())
+    modulus = scheme.ring.characteristic
+    got = Fraction(total % modulus) if modulus else Fraction(total, _common_denominator(scheme))
+    return Mismatch(*places, got, wanted)
+
+
+def _residuals(scheme: Scheme, moduli: tuple[int, ...]) -> Iterator[tuple[npt.NDArray[np.int64], FloatArray]]:
+    """For each group of A blocks: the blocks, and an array (C blocks, group, B blocks), nonzero where wrong."""
+    u, v, w = scheme.factors
+    by_block = np.argsort(u.indices, kind="stable")
+    bounds = np.searchsorted(u.indices[by_block], np.arange(u.blocks + 1))
+    terms = scheme.target.terms
+    term_bounds = np.searchsorted(terms[:, 0], np.arange(u.blocks + 1))
+    size = max(1, min(u.blocks, GROUP_ENTRIES // max(1, scheme.rank * v.blocks)))
+    for start in range(0, u.blocks, size):
+        stop = min(start + size, u.blocks)
+        entries = by_block[bounds[start] : bounds[stop]]
+        rows, local = np.unique(u.product[entries], return_inverse=True)
+        wanted = terms[term_bounds[start] : term_bounds[stop]]
+        left = np.zeros((len(rows), stop - start), dtype=np.int64)
+        left[local, u.indices[entries] - start] = u.values[entries]
+        total: FloatArray | None = None
+        for modulus in moduli:
+            sums = _sums(left, _rows(v, rows), _rows(w, rows), modulus)
+            sums[wanted[:, 2], wanted[:, 0] - start, wanted[:, 1]] -= _common_denominator(scheme)
+            if modulus:
+                sums %= modulus
+            total = sums if total is None else np.maximum(np.abs(total), np.abs(sums))
+        if total is not None:
+            yield np.arange(start, stop), total
+
+
+def _rows(factor: Factor, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The dense numerators (len(rows), blocks) of some products."""
+    position = np.full(factor.rank, -1, dtype=np.int64)
+    position[rows] = np.arange(len(rows))
+    chosen = np.flatnonzero(position[factor.product] >= 0)
+    dense = np.zeros((len(rows), factor.blocks), dtype=np.int64)
+    dense[position[factor.product[chosen]], factor.indices[chosen]] = factor.values[chosen]
+    return dense
+
+
+def _sums(left: npt.NDArray[np.int64], v: npt.NDArray[np.int64], w: npt.NDArray[np.int64], modulus: int) -> FloatArray:
+    """sum_r w[r, s] left[r, p] v[r, q] as float64 integers (s, p, q); reduced where a modulus is given."""
+    shape = w.shape[1], left.shape[1], v.shape[1]
+    if not modulus:
+        x, y, z = (part.astype(np.float64) for part in (left, v, w))
+        return (z.T @ (x[:, :, None] * y[:, None, :]).reshape(len(x), -1)).reshape(shape)
+    left, v, w = (_symmetric(part, modulus) for part in (left, v, w))
+    total = np.zeros((shape[0], shape[1] * shape[2]), dtype=np.float64)
+    for start in range(0, len(left), _MODULAR_ROWS):
+        part = slice(start, start + _MODULAR_ROWS)
+        pairs = _symmetric((left[part, :, None] * v[part, None, :]).reshape(len(left[part]), -1), modulus)
+        total += (w[part].T.astype(np.float64) @ pairs.astype(np.float64)) % modulus
+    return total.reshape(shape)
+
+
+def _symmetric(values: npt.NDArray[np.int64], modulus: int) -> npt.NDArray[np.int64]:
+    """Residues of least absolute value."""
+    half = modulus // 2
+    return (values + half) % modulus - half

@@ -1,0 +1,52 @@
+"""What a check found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..schemes_db import Proof
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One wrong Brent equation: the coefficient of A[a] B[b] in C[c]; block indices are 0-based pairs."""
+
+    a: tuple[int, int]
+    b: tuple[int, int]
+    c: tuple[int, int]
+    got: Fraction
+    wanted: int
+
+    def __str__(self) -> str:
+        a, b, c = (f"{i + 1},{j + 1}" for i, j in (self.a, self.b, self.c))
+        return f"coefficient of A[{a}] B[{b}] in C[{c}] is {self.got}, wanted {self.wanted}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one method on one scheme.
+
+    `equations` is how many Brent equations the target has, `wrong` how many fail (None where the
+    method cannot count them), `first` the first of them; `holds_mod_2` is known for failures only.
+    """
+
+    method: str
+    proof: Proof | None
+    equations: int
+    seconds: float
+    wrong: int | None = 0
+    first: Mismatch | None = None
+    holds_mod_2: bool | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.proof is not None
+
+    def explain(self) -> str:
+        """One line on what failed."""
+        if self.ok:
+            return "valid"
+        many = f"{self.wrong} of {self.equations} equations fail; " if self.wrong is not None else ""
+        mod_2 = {True: "; it holds mod 2", False: "; nor does it hold mod 2", None: ""}[self.holds_mod_2]
+        return f"{many}{self.first}{mod_2}" if self.first else f"{many}a random instance came out wrong{mod_2}"

@@ -1,0 +1,58 @@
+"""Primes for modular checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+
+
+def is_prime(number: int) -> bool:
+    """Whether a number below 2^32 is prime (Miller-Rabin; bases 2, 3, 5, 7 decide below 3.2e9, 61 the rest)."""
+    if number < 2:
+        return False
+    for small in (2, 3, 5, 7, 11, 13, 61):
+        if number % small == 0:
+            return number == small
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    for base in (2, 3, 5, 7, 61):
+        power = pow(base, odd, number)
+        if power in (1, number - 1):
+            continue
+        for _ in range(twos - 1):
+            power = power * power % number
+            if power == number - 1:
+                break
+        else:
+            return False
+    return True
+
+
+def primes_below(limit: int) -> Iterator[int]:
+    """The primes below a limit, largest first."""
+    return (number for number in range(limit - 1, 1, -1) if is_prime(number))
+
+
+PRIMES_31_BITS = 50_697_537
+"""How many primes there are from 2^30 to 2^31: pi(2^31) - pi(2^30) = 105,097,565 - 54,400,028."""
+
+
+def random_prime(generator: np.random.Generator) -> int:
+    """A uniformly chosen prime from 2^30 to 2^31."""
+    while True:
+        candidate = int(generator.integers(1 << 30, 1 << 31))
+        if is_prime(candidate):
+            return candidate
+
+
+@lru_cache(maxsize=1)
+def _generator() -> np.random.Generator:
+    return np.random.default_rng()
+
+
+def fresh_generator(seed: int | None) -> np.random.Generator:
+    """A generator of its own for a seed, or the process's, seeded by the system, for None."""
+    return _generator() if seed is None else np.random.default_rng(seed)

@@ -1,0 +1,119 @@
+"""Random instances modulo random primes, with halves worked as halves and garbage where nothing may be read.
+
+One instance of a general target has scalar blocks: the equations are bilinear in two disjoint sets
+of variables, so scalars already separate their coefficients. Targets with half blocks get 2 x 2
+blocks, so that there is a triangle to use and one to leave alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from ..schemes_db import Kind, Proof, Scheme
+from ..schemes_db.costs import product_kinds
+from ..schemes_db.factor import Factor
+from ..schemes_db.program import ProductKind
+from .exact import magnitude_bound
+from .outcome import Outcome
+from .primes import PRIMES_31_BITS, fresh_generator, random_prime
+
+DEFAULT_ERROR_LOG2 = -100.0
+
+IntArray = npt.NDArray[np.int64]
+
+
+def check_randomized(scheme: Scheme, error_log2: float = DEFAULT_ERROR_LOG2, seed: int | None = None) -> Outcome:
+    """Decide by random instances; a wrong scheme passes with probability at most 2^error_log2.
+
+    A round fails to see a wrong scheme if the prime divides the wrong coefficient's error, or if
+    the instance is a zero of a nonzero bilinear form (Schwartz-Zippel: at most 2/p; over Z2 itself
+    at most 3/4). Rounds are independent and repeated until the product of the bounds is reached.
+    """
+    start = time.perf_counter()
+    generator = fresh_generator(seed)
+    modulus = scheme.ring.characteristic
+    if modulus:
+        per_round = math.log2(1 - (1 - 1 / modulus) ** 2)
+    else:
+        divisors = math.ceil(magnitude_bound(scheme).bit_length() / 30)
+        per_round = math.log2(2 / (1 << 30) + divisors / PRIMES_31_BITS)
+    rounds = math.ceil(error_log2 / per_round)
+    kinds = product_kinds(scheme)
+    primes: list[int] = []
+    while len(primes) < rounds:
+        prime = modulus or random_prime(generator)
+        if math.gcd(prime, math.prod(scheme.denominators)) != 1:
+            continue
+        primes.append(prime)
+        if not _instance_holds(scheme, kinds, prime, generator):
+            elapsed = time.perf_counter() - start
+            return Outcome("randomized", None, scheme.target.equations, elapsed, wrong=None)
+    half = sum(kind.half for kind in kinds)
+    proof = Proof("randomized", primes=() if modulus else tuple(primes), rounds=rounds,
+                  error_log2=rounds * per_round, full=scheme.rank - half, half=half)
+    return Outcome("randomized", proof, scheme.target.equations, time.perf_counter() - start)
+
+
+def _instance_holds(scheme: Scheme, kinds: tuple[ProductKind, ...], prime: int, generator: np.random.Generator) -> bool:
+    target = scheme.target
+    side = 2 if any(kind.half for grid in (target.a, target.b, target.c) for row in grid for kind in row) else 1
+    a_kinds, b_kinds, c_kinds = (kinds_.ravel() for kinds_ in target.kind_arrays)
+    a, b = (generator.integers(0, prime, (len(grid), side, side)) for grid in (a_kinds, b_kinds))
+    u, v, w = scheme.reduced_mod(prime)
+    left, right = _sums(u, a, a_kinds, kinds, "left", prime), _sums(v, b, b_kinds, kinds, "right", prime)
+    products = _matmul(left, right, prime)
+    for r, kind in enumerate(kinds):
+        if kind.side == "out":
+            garbage = generator.integers(0, prime, (side, side))
+            products[r] = np.where(_wanted(kind.upper, side), products[r], garbage)
+    outputs = np.zeros((len(c_kinds), side, side), dtype=np.int64)
+    np.add.at(outputs, w.indices, w.values[:, None, None] * products[w.product] % prime)
+    truth = _blockwise_product(_masked(a, a_kinds), _masked(b, b_kinds), target.shape, prime)
+    return bool((_masked((outputs - truth) % prime, c_kinds) == 0).all())
+
+
+def _sums(factor: Factor, blocks: IntArray, grid: IntArray, kinds: tuple[ProductKind, ...], side_name: str,
+          prime: int) -> IntArray:
+    """Left or right sums (R, s, s): half products see whole blocks, garbage included, and cut their sum."""
+    masked = _masked(blocks, grid)
+    half = np.array([kind.side == side_name for kind in kinds])
+    gathered = np.where(half[factor.product][:, None, None], blocks[factor.indices], masked[factor.indices])
+    sums = np.zeros((factor.rank, *blocks.shape[1:]), dtype=np.int64)
+    np.add.at(sums, factor.product, factor.values[:, None, None] * gathered % prime)
+    for r in np.flatnonzero(half):
+        sums[r] = np.where(_wanted(kinds[r].upper, blocks.shape[1]), sums[r], 0)
+    return sums % prime
+
+
+def _wanted(upper: bool, side: int) -> npt.NDArray[np.bool_]:
+    square = np.ones((side, side), dtype=bool)
+    return np.triu(square) if upper else np.tril(square)
+
+
+def _masked(blocks: IntArray, grid: IntArray) -> IntArray:
+    """The blocks with everything outside their kind set to zero."""
+    side = blocks.shape[1]
+    masks = {Kind.ABSENT: np.zeros((side, side), dtype=bool), Kind.FULL: np.ones((side, side), dtype=bool),
+             Kind.LOWER: _wanted(False, side), Kind.UPPER: _wanted(True, side)}
+    mask = np.stack([masks[Kind(int(kind))] for kind in grid])
+    return np.where(mask, blocks, 0)
+
+
+def _matmul(left: IntArray, right: IntArray, prime: int) -> IntArray:
+    """Products of stacks of s x s matrices of residues below 2^31, reduced."""
+    terms = left[:, :, :, None] * right[:, None, :, :] % prime
+    total: IntArray = terms.sum(axis=2) % prime
+    return total
+
+
+def _blockwise_product(a: IntArray, b: IntArray, shape: tuple[int, int, int], prime: int) -> IntArray:
+    """The classical product of block matrices given as flat stacks of blocks."""
+    m, k, n = shape
+    side = a.shape[1]
+    pairs = [_matmul(np.repeat(a[l::k], n, axis=0), np.tile(b[l * n : (l + 1) * n], (m, 1, 1)), prime) for l in range(k)]
+    total: IntArray = np.sum(pairs, axis=0).reshape(m * n, side, side) % prime
+    return total

@@ -1,0 +1,183 @@
+"""The verdict on a scheme of a file: what was proven, in which convention and over which ring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from ..errors import SchemeFormatError, VerificationError
+from ..schemes_db import Certificate, Ring, Scheme, Target, Z2
+from ..schemes_db import costs
+from ..schemes_db.formats import Reading, read_file
+from ..schemes_db.ranks import KnownRank, best_known
+from .certify import certificate_of, check
+from .outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Report:
+    """What verification says of one scheme.
+
+    `scheme` is the one that was proven (over Z2 where it holds only there), or the file's by its
+    documented convention where nothing holds. `conventions` are all that hold. `certificate` is
+    None for a scheme that is not valid.
+    """
+
+    label: str
+    format: str
+    scheme: Scheme
+    outcomes: tuple[Outcome, ...]
+    conventions: tuple[str, ...]
+    certificate: Certificate | None
+    over_z2_only: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return self.certificate is not None
+
+    @property
+    def known(self) -> KnownRank | None:
+        """The best known rank of the target over the ring that was proven."""
+        return best_known(self.scheme.target, self.scheme.ring)
+
+    def headline(self) -> str:
+        """The first line: the verdict, the scheme, the method with its numbers."""
+        subject = f"{self.scheme.target} rank {self.scheme.rank}"
+        seconds = sum(outcome.seconds for outcome in self.outcomes)
+        if not self.ok:
+            return f"FAIL {subject} over {self.scheme.ring}: {self.outcomes[0].explain()}"
+        how = ", ".join(_how(outcome) for outcome in self.outcomes)
+        only = " only" if self.over_z2_only else ""
+        return f"OK {subject} over {self.scheme.ring}{only} ({how}, {_duration(seconds)})"
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        full, half = costs.full_and_half(self.scheme)
+        known = self.known
+        failed = next((outcome for outcome in self.outcomes if not outcome.ok), None)
+        return {
+            "lcma_report": 1,
+            "file": self.label,
+            "ok": self.ok,
+            "target": self.scheme.target.name,
+            "ring": self.scheme.ring.name,
+            "rank": self.scheme.rank,
+            "full_products": full,
+            "half_products": half,
+            "format": self.format,
+            "conventions": list(self.conventions),
+            "coefficients": [_number(value) for value in self.scheme.coefficients],
+            "ternary": self.scheme.ternary,
+            "additions": costs.additions(self.scheme),
+            "nonzeros": sum(costs.nonzeros(self.scheme)),
+            "growth_factor": costs.growth_factor(self.scheme),
+            "digest": self.scheme.digest,
+            "best_known_rank": known.rank if known else None,
+            "over_z2_only": self.over_z2_only,
+            "methods": [outcome.method for outcome in self.outcomes],
+            "equations": self.outcomes[0].equations,
+            "seconds": sum(outcome.seconds for outcome in self.outcomes),
+            "failure": failed.explain() if failed and not self.ok else None,
+            "wrong_equations": failed.wrong if failed and not self.ok else 0,
+            "holds_mod_2": failed.holds_mod_2 if failed and not self.ok else None,
+            "certificate": self.certificate.to_json() if self.certificate else None,
+            "notes": list(self.notes),
+        }
+
+
+def _number(value: Fraction) -> int | str:
+    return int(value) if value.denominator == 1 else str(value)
+
+
+def _how(outcome: Outcome) -> str:
+    if outcome.method == "exact":
+        return f"exact, {outcome.equations} equations"
+    error = f", error below 2^{outcome.proof.error_log2:.0f}" if outcome.proof and outcome.proof.error_log2 else ""
+    rounds = outcome.proof.rounds if outcome.proof else 0
+    return f"{outcome.method}, {rounds} rounds{error}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f} ms" if seconds < 0.1 else f"{seconds:.2f} s"
+
+
+def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), ring: Ring | None = None) -> Report:
+    """Verify one reading: each convention that the file allows, over the file's ring, then over Z2.
+
+    Where a ring is given, nothing is tried over another one.
+    """
+    holding: list[tuple[str, Scheme, tuple[Outcome, ...]]] = []
+    failed: list[tuple[Outcome, ...]] = []
+    z2_only = False
+    candidates = list(reading.candidates)
+    for convention, scheme in candidates:
+        outcomes = _checked(scheme, methods)
+        if all(outcome.ok for outcome in outcomes):
+            holding.append((convention, scheme, outcomes))
+        else:
+            failed.append(outcomes)
+    if not holding and ring is None:
+        for convention, scheme in candidates:
+            over_z2 = scheme.over_z2() if not scheme.ring.characteristic else None
+            if over_z2 is None:
+                continue
+            outcomes = _checked(over_z2, methods)
+            if all(outcome.ok for outcome in outcomes):
+                holding.append((convention, over_z2, outcomes))
+                z2_only = True
+    if not holding:
+        # Which convention was meant nobody can say; the one with fewer wrong equations says more.
+        index = min(range(len(failed)), key=lambda i: (failed[i][0].wrong or 0, i))
+        convention, scheme = candidates[index]
+        return Report(label, reading.format, scheme, failed[index], (convention,), None, notes=reading.notes)
+    notes = reading.notes
+    if len(holding) > 1 and holding[0][1].digest != holding[1][1].digest:
+        notes += (f"holds by both conventions; read as {holding[0][0]}",)
+    convention, scheme, outcomes = holding[0]
+    if convention != candidates[0][0]:
+        notes += (f"third factor indexed by {convention}, where the format documents {candidates[0][0]}",)
+    z2_only = z2_only or scheme.ring == Z2
+    certificate = certificate_of(scheme, outcomes)
+    return Report(label, reading.format, scheme, outcomes, tuple(name for name, _, _ in holding), certificate, z2_only, notes)
+
+
+def _checked(scheme: Scheme, methods: Sequence[str]) -> tuple[Outcome, ...]:
+    """The outcomes of the methods in order, ending with the first that fails."""
+    outcomes = []
+    for method in methods:
+        outcomes.append(check(scheme, method))
+        if not outcomes[-1].ok:
+            return (outcomes[-1],)
+    return tuple(outcomes)
+
+
+def verify_file(path: str | Path, methods: Sequence[str] = ("exact",), format: str | None = None,
+                target: Target | None = None, ring: Ring | None = None) -> list[Report]:
+    """A report for every scheme of a file.
+
+    Raises:
+        SchemeFormatError: the file cannot be read as schemes.
+    """
+    readings = read_file(path, format, target, ring)
+    many = len(readings) > 1
+    return [judge(reading, f"{path}#{i + 1}" if many else str(path), methods, ring) for i, reading in enumerate(readings)]
+
+
+def load(path: str | Path, format: str | None = None, target: Target | None = None, ring: Ring | None = None) -> tuple[Scheme, Certificate]:
+    """The one proven scheme of a file, with its certificate.
+
+    Raises:
+        SchemeFormatError: the file cannot be read, or holds several schemes.
+        VerificationError: the scheme is not valid; the message names the first wrong equation.
+    """
+    reports = verify_file(path, format=format, target=target, ring=ring)
+    if len(reports) != 1:
+        raise SchemeFormatError(f"holds {len(reports)} schemes; give a file with one", path)
+    report = reports[0]
+    if report.certificate is None:
+        raise VerificationError(f"{path}: {report.headline()}")
+    return report.scheme, report.certificate

@@ -1,0 +1,92 @@
+"""The command `lcma`: commands are found by name and imported when used; errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from ..errors import LcmaError
+from ..version import __version__
+
+COMMANDS = {
+    "add": "Verify schemes from files and keep them in the catalogue.",
+    "convert": "Verify a scheme file and write it in another format.",
+    "demo": "Find, prove, keep and run: the whole road in under a minute.",
+    "doctor": "Show what lcma finds on this machine, and prove the shipped schemes again.",
+    "export": "Write schemes of the catalogue as text.",
+    "list": "List the schemes of the catalogue.",
+    "run": "Multiply two .npy matrices by a certified scheme.",
+    "search": "Search for schemes of low rank; what is found is certified and kept.",
+    "show": "Show a scheme: equations, costs, certificate, provenance.",
+    "time": "Time a scheme against numpy, interleaved, after a correctness check.",
+    "verify": "Prove or refute schemes in files.",
+}
+
+EXIT_INTERNAL = 70
+EXIT_INTERRUPTED = 130
+
+
+class _LazyGroup(click.Group):
+    """A group that imports a command's module only when that command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f".commands.{name}", __package__).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="lcma")
+def cli() -> None:
+    """Find lower-complexity matrix algorithms, prove them, keep them, and run them on real matrices.
+
+    A SCHEME is a name (strassen), a target (3x3x3: the best one kept), the start of a digest,
+    naive:MxKxN, a composition 'strassen*laderman', or a scheme file.
+
+    Exit codes: 0 fine, 1 not a valid scheme, 2 usage, 3 refused, 65 unreadable input, 70 internal
+    error, 130 interrupted.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; nothing a user does ends in a traceback."""
+    try:
+        result = cli.main(args=arguments, prog_name="lcma", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except LcmaError as error:
+        click.echo(f"lcma: {error}", err=True)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("lcma: interrupted", err=True)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone, as `head` does; that is its right. Point stdout
+        # elsewhere, or the interpreter complains when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception:
+        traceback.print_exc()
+        click.echo("lcma: internal error; please report the lines above", err=True)
+        return EXIT_INTERNAL
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""`lcma convert`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ...errors import LcmaError
+from ...home import write_atomic
+from ...schemes_db import parse_target
+from ...schemes_db.formats import FORMATS, format_named
+from ...verify import load
+
+
+@click.command("convert")
+@click.argument("source", metavar="IN")
+@click.argument("destination", metavar="OUT")
+@click.option("--to", "to_format", type=click.Choice(list(FORMATS)), help="The format to write. Default: by OUT's suffix.")
+@click.option("--from", "from_format", type=click.Choice(list(FORMATS)), help="The format of IN. Default: by content.")
+@click.option("--target", metavar="TARGET", help="What the scheme should compute, where IN does not say.")
+def command(source: str, destination: str, to_format: str | None, from_format: str | None, target: str | None) -> None:
+    """Verify a scheme file and write it in another format. OUT may be - for stdout."""
+    scheme, _ = load(source, from_format, parse_target(target) if target else None)
+    text = format_named(to_format or _format_for(destination)).render(scheme)
+    if destination == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        write_atomic(Path(destination), text)
+    except OSError as error:
+        raise LcmaError(f"{destination} can't be written: {error.strerror}") from None
+    click.echo(f"{destination}: {scheme!r}", err=True)
+
+
+def _format_for(destination: str) -> str:
+    """The first format whose files end as the destination does."""
+    suffix = Path(destination).suffix
+    for name, format_ in FORMATS.items():
+        if format_.SUFFIX == suffix:
+            return name
+    raise LcmaError(f"can't tell the format of {destination!r}; name one with --to ({', '.join(FORMATS)})")

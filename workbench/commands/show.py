@@ -1,0 +1,68 @@
+"""`lcma show`"""
+
+from __future__ import annotations
+
+import click
+
+from ...schemes_db import Certificate, Scheme, costs
+from ...schemes_db.catalog import Catalog
+from ...schemes_db.formats import equations, lcma_json
+from ...schemes_db.ranks import best_known
+from ...schemes_db.straightline import program_of
+from ..output import print_json, ratio
+from ..schemes import scheme_argument
+
+
+@click.command("show")
+@click.argument("scheme", metavar="SCHEME")
+@click.option("--json", "as_json", is_flag=True, help="The scheme, its costs and its certificate as JSON.")
+def command(scheme: str, as_json: bool) -> None:
+    """Show a scheme: equations, costs, certificate, provenance.
+
+    The output is itself a scheme file: `lcma show strassen > s.txt && lcma verify s.txt`.
+    """
+    found, certificate = scheme_argument(scheme)
+    facts = facts_of(found)
+    if as_json:
+        print_json({"scheme": lcma_json.to_json(found, certificate), "digest": found.digest, "costs": facts})
+        return
+    click.echo(equations.render(found), nl=False)
+    for line in _comments(found, certificate, facts):
+        click.echo(f"# {line}")
+
+
+def facts_of(scheme: Scheme) -> dict[str, object]:
+    """The costs of a scheme, by name."""
+    full, half = costs.full_and_half(scheme)
+    program = program_of(scheme)
+    exponent, recursive = costs.exponent(scheme), costs.recursive_cost(scheme)
+    known = best_known(scheme.target, scheme.ring)
+    facts: dict[str, object] = {
+        "rank": scheme.rank,
+        "products": f"{full} full + {half} half" if half else f"{full}",
+        "one level cost": ratio(costs.one_level_cost(scheme)),
+        "recursive cost": ratio(recursive) if recursive is not None else None,
+        "exponent": f"{exponent:.6f}" if exponent is not None else None,
+        "best known rank": known.rank if known else None,
+        "additions": costs.additions(scheme),
+        "additions, shared": program.additions,
+        "nonzeros": " + ".join(str(count) for count in costs.nonzeros(scheme)),
+        "growth factor": costs.growth_factor(scheme),
+        "peak live tiles": program.peak_live_tiles,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _comments(scheme: Scheme, certificate: Certificate, facts: dict[str, object]) -> list[str]:
+    lines = [f"{name}: {value}" for name, value in facts.items()]
+    lines.append(f"digest: {scheme.digest}")
+    for proof in certificate.proofs:
+        detail = f"{proof.equations} equations" if proof.equations else f"{proof.rounds} rounds, error below 2^{proof.error_log2:.0f}"
+        lines.append(f"proven: {proof.method}, {detail} (lcma {certificate.version})")
+    lines += [f"{key}: {value}" for key, value in scheme.provenance.to_json().items() if key != "parents"]
+    parents = [(parent, scheme.provenance.relation) for parent in scheme.provenance.parents]
+    if not parents:
+        with Catalog.open() as catalog:
+            parents = catalog.parents(scheme.digest)
+    lines += [f"parent: {parent} ({relation})" for parent, relation in parents]
+    return lines

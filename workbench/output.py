@@ -1,0 +1,54 @@
+"""What goes to stdout: tables for people, JSON and CSV for scripts."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import click
+
+
+def print_json(data: Any) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(data, indent=2))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table on stdout; numbers to the right; no colour off a terminal or with NO_COLOR."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for position, column in enumerate(columns):
+        numeric = all(isinstance(row[position], int | float) for row in rows) and rows
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    width = None if sys.stdout.isatty() else 160
+    Console(width=width).print(table)
+
+
+def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """The same rows as CSV on stdout."""
+    writer = csv.writer(sys.stdout)
+    writer.writerow(columns)
+    writer.writerows(rows)
+
+
+def ratio(value: Fraction) -> str:
+    """A cost as a fraction with its decimal: 29/64 = 0.4531."""
+    return f"{value} = {float(value):.4f}"
+
+
+def progress() -> Any:
+    """A progress display on stderr (rich): spinner, text, time; plain where stderr is no terminal."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    return Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
+                    console=Console(stderr=True), transient=True)
