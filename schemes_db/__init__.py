@@ -1,13 +1,14 @@
 """Floor 1: what a scheme and a program are, what they cost, and where they are kept."""
 
 from .certificate import Certificate, Proof
-from .program import Program, ProductKind
+from .program import ProductKind, Program
 from .provenance import Provenance
-from .ring import Q, Ring, Z, Z2, parse_ring
+from .ring import Z2, Q, Ring, Z, parse_ring
 from .scheme import Scheme
 from .target import Kind, Target, parse_target
 
 __all__ = [
+    "Z2",
     "Certificate",
     "Kind",
     "ProductKind",
@@ -19,7 +20,6 @@ __all__ = [
     "Scheme",
     "Target",
     "Z",
-    "Z2",
     "parse_ring",
     "parse_target",
 ]

@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
@@ -21,7 +21,7 @@ from .scheme import Scheme
 from .shipped import shipped, shipped_names, shipped_stamp
 from .straightline import program_of
 
-CSE_LIMIT = 20_000
+CSE_LIMIT = 3_000
 """Nonzeros up to which the count of additions after sharing is worked out when a scheme is added."""
 
 _COLUMNS = ("digest", "name", "target", "ring", "rank", "full_products", "half_products", "additions", "additions_cse",
@@ -50,7 +50,7 @@ class Entry:
 
 def now() -> str:
     """The present second in UTC, ISO 8601."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class Catalog:

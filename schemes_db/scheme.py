@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -154,7 +155,7 @@ def _primitive(factor: Factor, modulus: int) -> tuple[Factor, IntArray]:
     filled = np.flatnonzero(np.diff(factor.indptr))
     if len(filled) and not modulus:
         starts = factor.indptr[filled]
-        content[filled] = np.gcd.reduceat(factor.values, starts) * np.sign(factor.values[starts])
+        content[filled] = np.gcd.reduceat(np.abs(factor.values), starts) * np.sign(factor.values[starts])
     values = factor.values // content[factor.product]
     return Factor(factor.rows, factor.cols, factor.indptr, factor.indices, values), content
 
@@ -168,10 +169,12 @@ def _canonical_rows(scheme: Scheme) -> tuple[list[tuple[int, ...]], int]:
     for part in scheme.denominators:
         denominator *= part
     scale = [int(a) * int(b) for a, b in zip(u_content, v_content, strict=True)]
-    w_values = [value * scale[r] for value, r in zip(scheme.w.values.tolist(), scheme.w.product.tolist(), strict=True)]
-    if denominator != 1 and w_values:
+    empty = np.logical_or.reduce([np.diff(factor.indptr) == 0 for factor in scheme.factors]).tolist()
+    w_values = [0 if empty[r] else value * scale[r]
+                for value, r in zip(scheme.w.values.tolist(), scheme.w.product.tolist(), strict=True)]
+    if denominator != 1:
         # W in lowest terms: only now may the common denominator be divided by the common content.
-        common = int(np.gcd.reduce(np.array([denominator, *w_values], dtype=object)))
+        common = math.gcd(denominator, *w_values)
         denominator //= common
         w_values = [value // common for value in w_values]
     columns: list[Iterator[tuple[list[int], list[int]]]] = []
@@ -180,7 +183,7 @@ def _canonical_rows(scheme: Scheme) -> tuple[list[tuple[int, ...]], int]:
         indices = factor.indices.tolist()
         columns.append(iter([(indices[a:b], values[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]))
     rows = [
-        (len(ui), len(vi), *ui, *uv, *vi, *vv, *wi, *wv)
-        for (ui, uv), (vi, vv), (wi, wv) in zip(*columns, strict=True)
+        (0, 0) if nothing else (len(ui), len(vi), *ui, *uv, *vi, *vv, *wi, *wv)
+        for nothing, (ui, uv), (vi, vv), (wi, wv) in zip(empty, *columns, strict=True)
     ]
     return sorted(rows), denominator

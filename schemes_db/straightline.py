@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
@@ -13,7 +14,8 @@ from .program import Coefficient, Lin, Load, Op, Product, Program, Store, Terms
 from .scheme import Scheme
 
 Sum = dict[int, Coefficient]
-Pair = tuple[int, int, Coefficient]
+Pair = tuple[int, int, int, int]
+"""Values i < j and coprime integers p > 0 and q: the sum p i + q j."""
 
 
 def program_of(scheme: Scheme, cse: bool = True) -> Program:
@@ -76,14 +78,18 @@ def _materialised(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[int], li
     return ids, ops, fresh
 
 
-def _pair(total: Sum, i: int, j: int) -> Pair:
-    """The pair i < j of a sum up to a common factor: value i plus ratio times value j."""
-    ratio = Fraction(total[j]) / Fraction(total[i])
-    return i, j, int(ratio) if ratio.denominator == 1 else ratio
+def _pair(total: Sum, i: int, j: int) -> tuple[Pair, Coefficient]:
+    """Two terms of a sum as a multiple of a pair with coprime integers, so that sharing brings in no fractions."""
+    x, y = Fraction(total[i]), Fraction(total[j])
+    content = Fraction(math.gcd(x.numerator * y.denominator, y.numerator * x.denominator), x.denominator * y.denominator)
+    if x < 0:
+        content = -content
+    scale = int(content) if content.denominator == 1 else content
+    return (i, j, int(x / content), int(y / content)), scale
 
 
 def _pairs(total: Sum) -> Iterable[Pair]:
-    return (_pair(total, i, j) for i, j in combinations(sorted(total), 2))
+    return (_pair(total, i, j)[0] for i, j in combinations(sorted(total), 2))
 
 
 def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op], int]:
@@ -110,14 +116,14 @@ def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op]
         best, times = min(counts.items(), key=lambda item: (-item[1], item[0]))
         if times < 2:
             break
-        i, j, ratio = best
+        i, j, p, q = best
         for row in sorted(holders[best]):
             count(row, -1)
             total = sums[row]
-            total[fresh] = total.pop(i)
-            del total[j]
+            _, total[fresh] = _pair(total, i, j)
+            del total[i], total[j]
             count(row, 1)
         counts = +counts
-        ops.append(Lin(fresh, ((1, i), (ratio, j))))
+        ops.append(Lin(fresh, ((p, i), (q, j))))
         fresh += 1
     return sums, ops, fresh

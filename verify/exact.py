@@ -134,7 +134,8 @@ def _residuals(scheme: Scheme, moduli: tuple[int, ...]) -> Iterator[tuple[npt.ND
         total: FloatArray | None = None
         for modulus in moduli:
             sums = _sums(left, _rows(v, rows), _rows(w, rows), modulus)
-            sums[wanted[:, 2], wanted[:, 0] - start, wanted[:, 1]] -= _common_denominator(scheme)
+            one = _common_denominator(scheme)
+            sums[wanted[:, 2], wanted[:, 0] - start, wanted[:, 1]] -= one % modulus if modulus else one
             if modulus:
                 sums %= modulus
             total = sums if total is None else np.maximum(np.abs(total), np.abs(sums))

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SchemeFormatError, VerificationError
-from ..schemes_db import Certificate, Ring, Scheme, Target, Z2
-from ..schemes_db import costs
-from ..schemes_db.formats import Reading, read_file
+from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
+from ..schemes_db.formats import Reading, format_named, read_file
 from ..schemes_db.ranks import KnownRank, best_known
 from .certify import certificate_of, check
 from .outcome import Outcome
@@ -138,8 +137,9 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     if len(holding) > 1 and holding[0][1].digest != holding[1][1].digest:
         notes += (f"holds by both conventions; read as {holding[0][0]}",)
     convention, scheme, outcomes = holding[0]
-    if convention != candidates[0][0]:
-        notes += (f"third factor indexed by {convention}, where the format documents {candidates[0][0]}",)
+    documented = format_named(reading.format).CONVENTION
+    if convention != documented:
+        notes += (f"third factor indexed by {convention}, where the format documents {documented}",)
     z2_only = z2_only or scheme.ring == Z2
     certificate = certificate_of(scheme, outcomes)
     return Report(label, reading.format, scheme, outcomes, tuple(name for name, _, _ in holding), certificate, z2_only, notes)

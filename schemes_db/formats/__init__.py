@@ -20,6 +20,8 @@ class Format(Protocol):
 
     NAME: str
     SUFFIX: str
+    CONVENTION: str
+    """The third factor as the format documents it: indexed by C, or by its transpose (C^T)."""
 
     def sniff(self, text: str) -> bool: ...
 

@@ -14,11 +14,12 @@ from ..factor import Factor
 from ..ring import Ring, parse_ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import Target, parse_target
-from .expression import LinearForm, block_name, block_of, parse_product, render_linear, parse_linear
+from .expression import LinearForm, block_name, block_of, parse_linear, parse_product, render_linear
 from .reading import C, Reading, Term, factor_of, ring_of
 
 NAME = "equations"
 SUFFIX = ".txt"
+CONVENTION = C
 
 _HEADER = re.compile(r"#\s*(target|ring|name):\s*(\S.*?)\s*$")
 
@@ -92,12 +93,14 @@ class _Reader:
     def expression(self, text: str) -> Form:
         """The form of a right side; one that multiplies an A sum by a B sum is a new product."""
         try:
-            return self.resolved(parse_linear(text))
+            linear = parse_linear(text)
         except SchemeFormatError as linear_error:
             try:
                 product = parse_product(text)
             except SchemeFormatError:
                 raise linear_error from None
+        else:
+            return self.resolved(linear)
         if len(product.forms) != 2:
             raise SchemeFormatError(f"a product must have two factors, not {len(product.forms)}")
         left, right = (self.resolved(form) for form in product.forms)

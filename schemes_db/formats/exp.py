@@ -13,10 +13,11 @@ from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import Target
 from .expression import LinearForm, block_name, block_of, parse_product, render_linear
-from .reading import C, C_TRANSPOSED, Reading, Term, factor_of, ring_of
+from .reading import C_TRANSPOSED, C, Reading, Term, factor_of, ring_of
 
 NAME = "exp"
 SUFFIX = ".exp"
+CONVENTION = C_TRANSPOSED
 
 
 def sniff(text: str) -> bool:

@@ -102,10 +102,11 @@ class _Parser:
         sign = -1 if self.accept("+", "-") == "-" else 1
         while True:
             term = self.product()
-            if len(term.forms) != 1:
+            if len(term.forms) != 1 and (term.forms or term.scalar):
                 raise SchemeFormatError("a sum of products, or a bare number, where a sum of blocks belongs")
-            for name, value in term.forms[0].items():
-                total[name] = total.get(name, Fraction(0)) + sign * term.scalar * value
+            for form in term.forms:
+                for name, value in form.items():
+                    total[name] = total.get(name, Fraction(0)) + sign * term.scalar * value
             if not (symbol := self.accept("+", "-")):
                 break
             sign = -1 if symbol == "-" else 1

@@ -8,15 +8,16 @@ from typing import Any
 
 from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor
-from ..ring import Ring, Z2
+from ..ring import Z2, Ring
 from ..scheme import Scheme
 from ..target import Target
 from .expression import block_name, render_linear
-from .reading import C, C_TRANSPOSED, Reading, Term, factor_of, parse_coefficient, ring_of
+from .reading import C_TRANSPOSED, C, Reading, Term, factor_of, parse_coefficient, ring_of
 from .strict_json import loads, need
 
 NAME = "fmm-json"
 SUFFIX = ".json"
+CONVENTION = C_TRANSPOSED
 
 _TEXT_FIELDS = ("multiplications", "elements", "complexity")
 

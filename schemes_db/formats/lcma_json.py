@@ -19,6 +19,7 @@ from .strict_json import loads, need
 
 NAME = "lcma-json"
 SUFFIX = ".json"
+CONVENTION = C
 
 FIELDS = ("lcma_scheme", "name", "target", "ring", "rank", "products", "provenance", "certificate")
 

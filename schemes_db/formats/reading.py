@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import numpy as np
+
 from ...errors import SchemeFormatError
 from ..certificate import Certificate
 from ..factor import COEFFICIENT_LIMIT, Factor
 from ..ring import Q, Ring, Z
 from ..scheme import MAX_RANK, Scheme
-
-import numpy as np
 
 C = "C"
 C_TRANSPOSED = "C^T"

@@ -37,6 +37,6 @@ def _format_for(destination: str) -> str:
     """The first format whose files end as the destination does."""
     suffix = Path(destination).suffix
     for name, format_ in FORMATS.items():
-        if format_.SUFFIX == suffix:
+        if suffix == format_.SUFFIX:
             return name
     raise LcmaError(f"can't tell the format of {destination!r}; name one with --to ({', '.join(FORMATS)})")

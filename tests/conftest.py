@@ -1,0 +1,41 @@
+"""Fixtures that every test has: a home of its own, and a few schemes built by hand."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import numpy as np
+import pytest
+
+# Before anything reads it: no test may see or touch the user's own catalogue.
+_HOME = tempfile.TemporaryDirectory(prefix="lcma-tests-")
+os.environ["LCMA_HOME"] = _HOME.name
+
+import lcma  # noqa: E402
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A fresh, empty LCMA_HOME."""
+    monkeypatch.setenv("LCMA_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def strassen() -> lcma.Scheme:
+    return lcma.resolve("strassen")[0]
+
+
+def random_scheme(rng: np.random.Generator, target: lcma.Target, rank: int, low: int = -2, high: int = 2) -> lcma.Scheme:
+    """A scheme with random coefficients on the present blocks; it computes nothing in particular."""
+    factors = []
+    for kinds in target.kind_arrays:
+        values = rng.integers(low, high + 1, (rank, *kinds.shape))
+        factors.append(np.where(kinds == 0, 0, values))
+    return lcma.Scheme.from_arrays(target, *factors)
+
+
+@pytest.fixture
+def make_random_scheme():
+    return random_scheme

@@ -1,0 +1,66 @@
+import itertools
+
+import lcma
+import numpy as np
+import pytest
+from lcma.schemes_db import Z2, costs
+from lcma.schemes_db.algebra import naive, permute, reverse, rotate, tensor, transpose
+
+SHIPPED = ["strassen", "winograd", "laderman", "eca-stage1", "eca-stage2"]
+RECTANGULAR = ["naive:2x3x4", "naive:3x2x3:tri-out", "naive:3x3x2:tri-left:upper"]
+
+
+@pytest.mark.parametrize("name", SHIPPED + RECTANGULAR)
+@pytest.mark.parametrize("change", [rotate, transpose, reverse])
+def test_symmetries_keep_the_tensor_the_rank_and_the_halves(name, change):
+    scheme = lcma.resolve(name)[0]
+    moved = change(scheme)
+    assert lcma.check(moved).ok
+    assert costs.full_and_half(moved) == costs.full_and_half(scheme)
+    assert moved.provenance.parents == (scheme.digest,)
+
+
+@pytest.mark.parametrize("order", ["".join(letters) for letters in itertools.permutations("mkn")])
+def test_permute_gives_the_sizes_that_were_asked_for(order):
+    scheme = lcma.resolve("naive:2x3x4")[0]
+    moved = permute(scheme, order)
+    assert moved.target.shape == tuple({"m": 2, "k": 3, "n": 4}[letter] for letter in order)
+    assert lcma.check(moved).ok
+
+
+def test_permute_refuses_other_letters(strassen):
+    with pytest.raises(lcma.TargetError, match="arrangement"):
+        permute(strassen, "mmn")
+
+
+def test_three_rotations_are_the_identity(strassen):
+    assert rotate(rotate(rotate(strassen))) == strassen
+
+
+@pytest.mark.parametrize(("outer", "inner", "rank"), [
+    ("strassen", "strassen", 49), ("strassen", "laderman", 161), ("naive:1x2x3", "strassen", 42), ("strassen", "eca-stage2", 238),
+])
+def test_the_tensor_product_computes_the_tensor_target(outer, inner, rank):
+    product = tensor(lcma.resolve(outer)[0], lcma.resolve(inner)[0])
+    assert product.rank == rank
+    assert lcma.check(product).ok
+    assert product.name == f"{outer}*{inner}"
+
+
+def test_what_has_no_tensor_product_is_refused(strassen):
+    with pytest.raises(lcma.TargetError, match="no tensor product"):
+        tensor(strassen, naive(strassen.target, Z2))
+    with pytest.raises(lcma.TargetError, match="half blocks"):
+        tensor(lcma.resolve("eca-stage1")[0], strassen)
+    big = lcma.Scheme.from_arrays(strassen.target, *(np.full((7, 2, 2), 1 << 40) for _ in range(3)))
+    with pytest.raises(lcma.TargetError, match=r"2\^62"):
+        tensor(big, big)
+
+
+@pytest.mark.parametrize("name", ["1x1x1", "2x3x4", "5x5x5", "3x3x3:tri-left", "4x2x4:tri-out:upper"])
+def test_the_naive_scheme_is_valid(name):
+    target = lcma.parse_target(name)
+    scheme = naive(target)
+    assert scheme.rank == len(target.terms)
+    assert lcma.check(scheme).ok
+    assert lcma.check(naive(target, Z2)).ok

@@ -1,0 +1,149 @@
+import sqlite3
+import subprocess
+import sys
+
+import lcma
+import pytest
+from lcma.errors import CatalogError
+from lcma.schemes_db.formats import lcma_json
+from lcma.schemes_db.migrations import STEPS
+from lcma.schemes_db.ranks import best_known
+from lcma.schemes_db.shipped import _files, shipped, shipped_names
+
+
+@pytest.fixture
+def catalog(tmp_path):
+    with lcma.Catalog.open(tmp_path / "c.db") as opened:
+        yield opened
+
+
+def product(name):
+    scheme = lcma.resolve(name)[0]
+    return scheme, lcma.certify(scheme)
+
+
+def test_shipped_schemes_are_there_and_proven_again(catalog):
+    assert [entry.name for entry in catalog.entries(origin="shipped")] == [
+        "strassen", "winograd", "laderman", "eca-stage2", "eca-stage1"]
+    for name in shipped_names():
+        scheme, certificate = catalog.find(name)
+        assert lcma.recheck(scheme, certificate).digest == certificate.digest
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_a_shipped_file_is_what_its_scheme_renders_to(name):
+    reading = shipped(name)
+    assert reading.certificate is not None
+    assert _files()[name].read_text() == lcma_json.render(reading.scheme, reading.certificate)
+    assert reading.scheme.name == name
+    assert reading.scheme.provenance.source
+
+
+def test_add_find_and_lineage(catalog):
+    scheme, certificate = product("strassen*laderman")
+    assert catalog.add(scheme, certificate)
+    assert not catalog.add(scheme, certificate)
+    found, kept = catalog.find(scheme.digest[:8])
+    assert (found, kept) == (scheme, certificate)
+    assert {parent for parent, _ in catalog.parents(scheme.digest)} == set(scheme.provenance.parents)
+    (entry,) = catalog.entries(target="6x6x6")
+    assert (entry.rank, entry.origin, entry.ternary) == (161, "user", True)
+    assert catalog.entries(ring="Q") == []
+    assert len(catalog.entries(max_rank=7)) == 2
+
+
+def test_a_certificate_of_another_scheme_is_refused(catalog, strassen):
+    with pytest.raises(CatalogError, match="not of"):
+        catalog.add(strassen, lcma.certify(lcma.resolve("winograd")[0]))
+
+
+def test_what_is_not_there_or_not_unique_is_said(catalog):
+    with pytest.raises(CatalogError, match="no scheme"):
+        catalog.find("nothing")
+    with pytest.raises(CatalogError, match="no scheme"):
+        catalog.find("abcdef0123")
+    for name in ("naive:2x2x2", "naive:2x2x3"):
+        scheme, certificate = product(name)
+        catalog.add(scheme.replace(name="twin"), certificate)
+    with pytest.raises(CatalogError, match="several"):
+        catalog.find("twin")
+
+
+def test_measurements_are_kept(catalog, strassen):
+    catalog.measure(strassen.digest, "ratio", 1.1, "x", "here", {"size": 4096})
+    (row,) = catalog.measurements(strassen.digest)
+    assert (row["value"], row["detail"]) == (1.1, {"size": 4096})
+
+
+def test_users_rows_survive_a_change_of_the_package_data(tmp_path, monkeypatch):
+    path = tmp_path / "c.db"
+    with lcma.Catalog.open(path) as catalog:
+        catalog.add(*product("naive:2x2x2"))
+    from lcma.schemes_db import catalog as module
+
+    monkeypatch.setattr(module, "shipped_stamp", lambda: "another")
+    monkeypatch.setattr(module, "shipped_names", lambda: ("strassen",))
+    with lcma.Catalog.open(path) as catalog:
+        assert [entry.name for entry in catalog.entries()] == ["strassen", "naive:2x2x2"]
+
+
+def test_a_newer_catalogue_is_refused_and_not_touched(tmp_path):
+    path = tmp_path / "c.db"
+    lcma.Catalog.open(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {len(STEPS) + 1}")
+    connection.close()
+    with pytest.raises(CatalogError, match="newer lcma"):
+        lcma.Catalog.open(path)
+
+
+def test_a_file_that_is_no_catalogue_is_refused(tmp_path):
+    path = tmp_path / "c.db"
+    path.write_bytes(b"this is not a database" * 100)
+    with pytest.raises(CatalogError, match="can't be opened as a catalogue"):
+        lcma.Catalog.open(path)
+    assert path.read_bytes().startswith(b"this is not")
+
+
+def test_where_the_home_can_not_be_written_shipped_schemes_are_served(tmp_path, monkeypatch, strassen):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LCMA_HOME", str(tmp_path / "file" / "home"))
+    with lcma.Catalog.open() as catalog:
+        assert len(catalog.entries()) == 5
+        with pytest.raises(CatalogError, match="set LCMA_HOME"):
+            catalog.add(*product("naive:2x2x2"))
+
+
+def test_two_processes_may_write_at_once(tmp_path):
+    code = (
+        "import sys, lcma\n"
+        "with lcma.Catalog.open(__import__('pathlib').Path(sys.argv[1])) as catalog:\n"
+        "    for n in range(int(sys.argv[2]), 40, 2):\n"
+        "        scheme = lcma.naive(lcma.parse_target(f'1x1x{n + 1}'))\n"
+        "        catalog.add(scheme, lcma.certify(scheme))\n"
+    )
+    path = tmp_path / "c.db"
+    runs = [subprocess.Popen([sys.executable, "-c", code, str(path), str(start)]) for start in (0, 1)]
+    assert [run.wait() for run in runs] == [0, 0]
+    with lcma.Catalog.open(path) as catalog:
+        assert len(catalog.entries(origin="user")) == 40
+        assert catalog._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize(("name", "ring", "rank"), [
+    ("2x2x2", "Z", 7), ("4x4x4", "Z", 49), ("4x4x4", "Z2", 47), ("5x4x3", "Z", 47), ("2x4x5", "Q", 32),
+    ("4x4x4:tri-out", "Z", 34), ("5x5x5:tri-left:upper", "Z", 63), ("1x7x9", "Z", 63), ("9x9x9", "Z", None),
+    ("2x3x2:tri-out", "Z", None),
+])
+def test_best_known_ranks(name, ring, rank):
+    known = best_known(lcma.parse_target(name), lcma.parse_ring(ring))
+    assert (known.rank if known else None) == rank
+
+
+def test_library_names():
+    assert lcma.resolve("3x3x3")[0].name == "laderman"
+    assert lcma.resolve("strassen * strassen")[0].rank == 49
+    with pytest.raises(CatalogError, match="no scheme for 7x7x7"):
+        lcma.resolve("7x7x7")
+    with pytest.raises(CatalogError, match="no scheme 'nobody'"):
+        lcma.resolve("nobody")

@@ -1,0 +1,228 @@
+import json
+from fractions import Fraction
+
+import lcma
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lcma.errors import LcmaError, SchemeFormatError
+from lcma.schemes_db import Q, formats
+from lcma.schemes_db.formats import FORMATS, expression, lcma_json, parse_text, read_file
+from lcma.schemes_db.scheme import Scheme
+
+GENERAL = ["strassen", "laderman", "naive:2x3x4", "strassen*naive:1x2x3", "naive:1x11x2"]
+STRUCTURED = ["eca-stage1", "eca-stage2", "naive:2x3x2:tri-out:upper"]
+
+
+@pytest.mark.parametrize("name", GENERAL)
+@pytest.mark.parametrize("format_", list(FORMATS))
+def test_every_format_reads_back_what_it_writes(name, format_):
+    scheme = lcma.resolve(name)[0]
+    (reading,) = parse_text(FORMATS[format_].render(scheme))
+    assert reading.format == format_
+    assert reading.scheme.digest == scheme.digest
+    assert reading.scheme.target == scheme.target
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_formats_that_know_structure_keep_it_and_the_others_are_told(name):
+    scheme = lcma.resolve(name)[0]
+    for format_ in ("lcma-json", "equations"):
+        (reading,) = parse_text(FORMATS[format_].render(scheme))
+        assert reading.scheme.digest == scheme.digest
+    (reading,) = parse_text(FORMATS["exp"].render(scheme), target=scheme.target)
+    assert reading.scheme.digest == scheme.digest
+    with pytest.raises(SchemeFormatError, match="general targets only"):
+        FORMATS["fmm-json"].render(scheme)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_random_rational_schemes_round_trip(data):
+    m, k, n, rank = (data.draw(st.integers(1, size)) for size in (3, 3, 3, 4))
+    import numpy as np
+
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    target = lcma.parse_target(f"{m}x{k}x{n}")
+    arrays = [rng.integers(-3, 4, (rank, *kinds.shape)) for kinds in target.kind_arrays]
+    scheme = Scheme.from_arrays(target, *arrays, Q, denominators=tuple(int(d) for d in rng.integers(1, 5, 3)))
+    for format_ in ("lcma-json", "fmm-json", "equations"):
+        (reading,) = parse_text(FORMATS[format_].render(scheme))
+        assert reading.scheme.digest == scheme.digest
+
+
+def test_equations_as_papers_print_them():
+    text = """
+    m1 = (a11 + a22)(b11 + b22);   # products side by side
+    M2 := (a21 + a22)·b11
+    m3 = a11*(b12 \u2212 b22)
+    m4 = a22 (b21 - b11)
+    m5 = (a11 + a12) × b22
+    s = a21 - a11
+    m6 = s*(b11 + b12)
+    m7 = (a12 - a22)(b21 + b22)
+    u = m1 + m4
+    c11 = u - m5 + m7
+    c12 = m3 + m5
+    c21 = M2 + m4
+    c22 = m1 - M2 + m3 + m6
+    """
+    (reading,) = parse_text(text)
+    assert reading.scheme == lcma.resolve("strassen")[0]
+
+
+def test_wide_and_fractional_names():
+    assert expression.block_of("a[10,2]") == ("a", 9, 1)
+    assert expression.block_of("B_3_12") == ("b", 2, 11)
+    assert expression.block_of("m12") is None
+    assert expression.parse_linear("1/2*a11 - 3 a12/4 + a11") == {"a11": Fraction(3, 2), "a12": Fraction(-3, 4)}
+    assert expression.parse_linear("a11 - a11") == {}
+    product = expression.parse_product("-(a11)(b11)*c11/3")
+    assert product.scalar == Fraction(-1, 3)
+    assert len(product.forms) == 3
+
+
+def test_exp_dialects():
+    text = "(-a21)*(-b11+b13)*c12\na12*b21*(c11+2*c21)\n-2*a11*(b11)(c11 - 9*c21)/3\n"
+    (reading,) = parse_text(text)
+    assert reading.format == "exp"
+    scheme = reading.scheme
+    assert scheme.target.shape == (2, 2, 3)
+    assert scheme.rank == 3
+    assert scheme.w.denominator == 3
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("m1 = (a11)(b11)\nc11 = m2", ":?.*m2 has no value"),
+    ("m1 = (a11)(b11)\nm1 = (a11)(b11)\nc11 = m1", "set twice"),
+    ("m1 = (a11)(b11)\nc11 = m1\nc11 = m1", "set twice"),
+    ("m1 = (a11)(b11)(b12)\nc11 = m1", "two factors"),
+    ("m1 = (b11)(a11)\nc11 = m1", "left factor"),
+    ("m1 = (a11 + b11)(b11)\nc11 = m1", "left factor"),
+    ("m1 = (a11)(b11)\nc11 = a11", "sum of products"),
+    ("m1 = (a11)(b11", "expected"),
+    ("m1 = (a11)(b11) = 3", "one equation a line"),
+    ("a11 = 3", "can't be set"),
+    ("m1 = (a112)(b11)\nc11 = m1", "ambiguous"),
+    ("m1 = (a01)(b11)\nc11 = m1", "start at 1"),
+    ("m1 = (a11/0)(b11)\nc11 = m1", "division by 0"),
+    ("m1 = " + "9" * 100 + "*(a11)(b11)\nc11 = m1", "digits"),
+    ("# target: 2x2\nm1 = (a11)(b11)\nc11 = m1", "not understood"),
+    ("# ring: Z4\nm1 = (a11)(b11)\nc11 = m1", "not known"),
+    ("# target: 1x1x1\nm1 = (a12)(b11)\nc11 = m1", "outside its 1 x 1 grid"),
+    ("s = a11", "no scheme here"),
+    ("m1 = " + "(" * 5000 + "a11", "nested too deep"),
+    ("m1 = (a[9999,1])(b11)\nc11 = m1", "must be 1 to"),
+    ("(a11)*(b11)\n", "expected three factors|any known format"),
+    ("(a11)*(b11)*(c11)\n(a11)*(c11)*(b11)\n", "not a block of B"),
+    ("(a11)*(b11)*(c99)\n", "third factor"),
+    ("hello", "any known format"),
+    ("{", "any known format"),
+])
+def test_text_that_is_no_scheme_is_refused_in_one_line(text, message):
+    with pytest.raises(SchemeFormatError, match=message) as caught:
+        parse_text(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_errors_name_file_and_line(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("m1 = (a11)(b11)\n\nc11 = m9\n")
+    with pytest.raises(SchemeFormatError, match=r"x\.txt:3: m9 has no value"):
+        read_file(path)
+
+
+def broken(change):
+    data = lcma_json.to_json(lcma.resolve("strassen")[0])
+    change(data)
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda d: d.pop("ring"), "no field 'ring'"),
+    (lambda d: d.update(ring="Z9"), "not known"),
+    (lambda d: d.update(ring=7), "must be a str"),
+    (lambda d: d.update(target="2x2x2000"), "must be 1 to"),
+    (lambda d: d.update(lcma_scheme=2), "version 2"),
+    (lambda d: d.update(rank=10**12), "there are 7 products"),
+    (lambda d: d.update(rank=True), "must be a int"),
+    (lambda d: d.update(products=[], rank=0), "1 to"),
+    (lambda d: d.update(name=3), "name must be"),
+    (lambda d: d["products"].__setitem__(3, 5), "product 4 must be an object"),
+    (lambda d: d["products"][3].pop("u"), "product 4 must be an object"),
+    (lambda d: d["products"][3].update(u=[1]), "must be an object such as"),
+    (lambda d: d["products"][3].update(u={"3,1": 1}), r"block \[3,1\], outside its 2 x 2 grid"),
+    (lambda d: d["products"][3].update(u={"0,1": 1}), "write a block as"),
+    (lambda d: d["products"][3].update(u={"1,1": 0.5}), "not a coefficient"),
+    (lambda d: d["products"][3].update(u={"1,1": True}), "not a coefficient"),
+    (lambda d: d["products"][3].update(u={"1,1": "1/0"}), "not a coefficient"),
+    (lambda d: d["products"][3].update(u={"1,1": "0.5"}), "not a coefficient"),
+    (lambda d: d["products"][3].update(u={"1,1": "1/2"}), "denominator 2"),
+    (lambda d: d["products"][3].update(u={"1,1": 2**70}), "beyond"),
+    (lambda d: d.update(provenance=[]), "provenance must be"),
+    (lambda d: d.update(provenance={"mood": "good"}), "unknown field 'mood'"),
+    (lambda d: d.update(provenance={"kind": "rumour"}), "kind must be"),
+    (lambda d: d.update(provenance={"seed": "x"}), "seed must be"),
+    (lambda d: d.update(provenance={"parents": "x"}), "parents must be"),
+    (lambda d: d.update(certificate={}), "not a certificate"),
+])
+def test_json_that_does_not_fit_is_refused(change, message):
+    with pytest.raises(SchemeFormatError, match=message) as caught:
+        parse_text(broken(change))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ('{"lcma_scheme": 1, "lcma_scheme": 1}', "stands twice"),
+    ('{"lcma_scheme": NaN}', "NaN is not a coefficient"),
+    ('{"lcma_scheme": 1', "not JSON"),
+    ('{"lcma_scheme": ' + "[" * 100_000, "nested too deep|not JSON"),
+    ('{"lcma_scheme": ' + "9" * 5000 + "}", "not JSON"),
+    ('{"n": [2,2,2], "m": 7, "u": []}', "u has 0 rows"),
+    ('{"n": [2,2], "m": 7, "u": []}', "three sizes"),
+    ('{"n": [2,2,2], "m": 1, "u": [[1,0,0]], "v": [], "w": []}', "must have 4 entries, not 3"),
+    ('{"n": [2,2,2], "m": 1, "u": [[1,0,0,"x"]], "v": [], "w": []}', "not a coefficient"),
+    ('{"n": [200,2,2], "m": 1, "u": []}', "must be 1 to"),
+    ('{"n": [2,2,2], "m": 1, "u": [], "u_fresh": []}', "reduced scheme"),
+])
+def test_broken_json_is_refused(text, message):
+    with pytest.raises(SchemeFormatError, match=message):
+        parse_text(text)
+
+
+def test_unknown_fields_are_noted_and_a_foreign_certificate_is_dropped(strassen):
+    data = lcma_json.to_json(strassen, lcma.certify(lcma.resolve("winograd")[0]))
+    data["mood"] = "good"
+    (reading,) = parse_text(json.dumps(data))
+    assert reading.certificate is None
+    assert len(reading.notes) == 2
+
+
+def test_provenance_and_certificate_round_trip():
+    reading = lcma.schemes_db.shipped.shipped("eca-stage1")
+    (again,) = parse_text(lcma_json.render(reading.scheme, reading.certificate))
+    assert again.certificate == reading.certificate
+    assert again.scheme.provenance == reading.scheme.provenance
+    assert "v3" in reading.scheme.provenance.remark or "version 3" in reading.scheme.provenance.remark
+
+
+def test_a_target_that_contradicts_the_file_is_refused(strassen):
+    with pytest.raises(SchemeFormatError, match="the file says 2x2x2"):
+        parse_text(lcma_json.render(strassen), target=lcma.parse_target("3x3x3"))
+
+
+def test_unreadable_files(tmp_path, monkeypatch):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x81")
+    (tmp_path / "empty").write_text(" \n")
+    for name, message in (("binary", "not UTF-8"), ("empty", "is empty"), ("none", "No such file")):
+        with pytest.raises(SchemeFormatError, match=message):
+            read_file(tmp_path / name)
+    monkeypatch.setattr(formats, "MAX_FILE_BYTES", 10)
+    (tmp_path / "large").write_text("x" * 11)
+    with pytest.raises(SchemeFormatError, match="larger than"):
+        read_file(tmp_path / "large")
+
+
+def test_an_unknown_format_is_refused():
+    with pytest.raises(LcmaError, match="choose one of"):
+        parse_text("x", format="pdf")

@@ -1,0 +1,136 @@
+import hashlib
+
+import lcma
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lcma.errors import SchemeFormatError
+from lcma.schemes_db import Z2, Q, costs
+from lcma.schemes_db.factor import Factor
+from lcma.schemes_db.scheme import Scheme
+
+
+def dense(scheme):
+    return [factor.dense for factor in scheme.factors]
+
+
+def test_a_factor_is_sparse_and_dense_alike():
+    rng = np.random.default_rng(1)
+    array = rng.integers(-1, 2, (5, 2, 3))
+    factor = Factor.from_dense(array)
+    assert (factor.dense == array).all()
+    assert factor.nnz == np.count_nonzero(array)
+    assert (factor.transposed().dense == array.transpose(0, 2, 1)).all()
+    assert (factor.reversed().dense == array[:, ::-1, ::-1]).all()
+    assert factor.transposed().transposed() == factor
+    assert factor != 3
+    with pytest.raises(ValueError, match="read-only"):
+        factor.dense[0, 0, 0] = 7
+    with pytest.raises(ValueError, match="read-only"):
+        factor.values[0] = 7
+
+
+def test_the_tensor_product_of_factors_is_the_kronecker_product():
+    rng = np.random.default_rng(2)
+    x, y = rng.integers(-2, 3, (3, 2, 3)), rng.integers(-2, 3, (2, 3, 1))
+    product = Factor.from_dense(x).tensor(Factor.from_dense(y)).dense
+    for r in range(3):
+        for s in range(2):
+            assert (product[r * 2 + s] == np.kron(x[r], y[s])).all()
+
+
+def test_scheme_is_frozen_and_prints_itself(strassen):
+    assert repr(strassen) == "<2x2x2:7 over Z>"
+    assert strassen.rank == 7
+    assert strassen.ternary
+    with pytest.raises(AttributeError):
+        strassen.name = "other"
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.permutations(range(7)), st.lists(st.sampled_from([-1, 1]), min_size=14, max_size=14))
+def test_the_digest_forgets_order_and_signs(order, signs):
+    scheme = lcma.resolve("strassen")[0]
+    u, v, w = (array.copy() for array in dense(scheme))
+    su, sv = np.array(signs[:7])[:, None, None], np.array(signs[7:])[:, None, None]
+    moved = Scheme.from_arrays(scheme.target, (u * su)[order], (v * sv)[order], (w * su * sv)[order])
+    assert moved.digest == scheme.digest
+    assert moved == scheme
+    assert hash(moved) == hash(scheme)
+
+
+def test_the_digest_forgets_scale_and_ring_z_or_q(strassen):
+    u, v, w = dense(strassen)
+    scaled = Scheme.from_arrays(strassen.target, 2 * u, 3 * v, w, Q, denominators=(1, 1, 6))
+    assert scaled.digest == strassen.digest
+    halves = Scheme.from_arrays(strassen.target, 2 * u, v, w, Q, denominators=(2, 1, 1))
+    assert halves.digest == strassen.digest
+
+
+def test_the_digest_knows_everything_else(strassen, make_random_scheme):
+    seen = {strassen.digest, strassen.over_z2().digest, lcma.resolve("winograd")[0].digest}
+    u, v, w = dense(strassen)
+    for factor in range(3):
+        changed = [u.copy(), v.copy(), w.copy()]
+        changed[factor][3, 1, 1] += 1
+        seen.add(Scheme.from_arrays(strassen.target, *changed).digest)
+    assert len(seen) == 6
+
+
+def test_the_digest_is_pinned():
+    # A change of the canonical form would orphan every certificate: it must be on purpose.
+    one = Scheme.from_arrays(lcma.parse_target("1x1x1"), [[[-2]]], [[[3]]], [[[1]]])
+    text = b"lcma-1 1x1x1 characteristic 0 rank 1 over 1\n1 1 0 1 0 1 0 -6"
+    assert one.digest == hashlib.sha256(text).hexdigest()
+
+
+def test_over_z2_keeps_odd_coefficients_only():
+    target = lcma.parse_target("1x1x1")
+    assert Scheme.from_arrays(target, [[[3]]], [[[1]]], [[[1]]], Q, denominators=(3, 1, 1)).over_z2().u.values.tolist() == [1]
+    assert Scheme.from_arrays(target, [[[1]]], [[[1]]], [[[1]]], Q, denominators=(2, 1, 1)).over_z2() is None
+    assert Scheme.from_arrays(target, [[[-3]]], [[[1]]], [[[2]]], Z2).w.nnz == 0
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"u": np.zeros((7, 2, 3), int)}, "U must be 7 products of 2 x 2"),
+    ({"w": np.zeros((6, 2, 2), int)}, "W must be 7 products"),
+    ({"v": np.zeros((7, 2, 2))}, "3-d integer array"),
+    ({"v": np.zeros((7, 4), int)}, "3-d integer array"),
+    ({"u": np.full((7, 2, 2), 1 << 62)}, "beyond"),
+])
+def test_factors_that_do_not_fit_are_refused(strassen, change, message):
+    arrays = dict(zip("uvw", dense(strassen), strict=True)) | change
+    with pytest.raises(SchemeFormatError, match=message):
+        Scheme.from_arrays(strassen.target, **arrays)
+
+
+def test_rank_zero_denominators_over_z_and_absent_blocks_are_refused(strassen):
+    u, v, w = dense(strassen)
+    with pytest.raises(SchemeFormatError, match="rank must be"):
+        Scheme.from_arrays(strassen.target, u[:0], v[:0], w[:0])
+    with pytest.raises(SchemeFormatError, match="denominator 2"):
+        Scheme.from_arrays(strassen.target, u, v, w, denominators=(2, 1, 1))
+    with pytest.raises(SchemeFormatError, match=r"W uses block \[1,2\] in product 3"):
+        Scheme.from_arrays(lcma.parse_target("2x2x2:tri-out"), u, v, w)
+
+
+def test_costs_of_the_known_schemes():
+    strassen, winograd = lcma.resolve("strassen")[0], lcma.resolve("winograd")[0]
+    assert costs.growth_factor(strassen) == 12
+    assert costs.growth_factor(winograd) == 18
+    assert (costs.additions(strassen), costs.additions(winograd)) == (18, 24)
+    assert costs.nonzeros(strassen) == (12, 12, 12)
+    assert costs.exponent(strassen) == pytest.approx(np.log2(7))
+    assert costs.recursive_cost(strassen) is None
+    assert costs.one_level_cost(strassen) == lcma.schemes_db.costs.Fraction(7, 8)
+
+
+@pytest.mark.parametrize(("name", "additions"), [("eca-stage1", 139), ("eca-stage2", 133)])
+def test_costs_of_the_triangular_schemes(name, additions):
+    scheme = lcma.resolve(name)[0]
+    assert costs.full_and_half(scheme) == (24, 10)
+    assert str(costs.one_level_cost(scheme)) == "29/64"
+    assert str(costs.recursive_cost(scheme)) == "4/9"
+    assert costs.additions(scheme) == additions
+    assert costs.exponent(scheme) is None

@@ -1,0 +1,84 @@
+import lcma
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lcma.schemes_db import Kind
+from lcma.schemes_db.target import Target
+
+NAMES = ["2x2x2", "3x4x5", "1x1x1", "4x4x4:tri-out", "4x4x4:tri-left", "3x3x2:tri-left:upper", "2x3x3:tri-right",
+         "4x2x4:tri-out:upper", "2x2x2:blocks(F./FF,FF/FF,L./FL)"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_name_of_a_target_reads_back_as_the_target(name):
+    target = lcma.parse_target(name)
+    assert target.name == name
+    assert lcma.parse_target(target.name) == target
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_three_rotations_and_two_transpositions_or_reversals_are_the_identity(name):
+    target = lcma.parse_target(name)
+    assert target.rotated().rotated().rotated() == target
+    assert target.transposed().transposed() == target
+    assert target.reversed().reversed() == target
+
+
+def test_masked_output_rotates_into_triangular_operands():
+    target = lcma.parse_target("4x4x4:tri-out")
+    assert target.rotated().name == "4x4x4:tri-right:upper"
+    assert target.rotated().rotated().name == "4x4x4:tri-left:upper"
+    assert target.reversed().name == "4x4x4:tri-out:upper"
+
+
+@pytest.mark.parametrize(("name", "equations", "terms"), [
+    ("2x2x2", 64, 8), ("2x3x4", 6 * 12 * 8, 24), ("4x4x4:tri-out", 2560, 40), ("4x4x4:tri-left", 2560, 40),
+])
+def test_equations_and_terms_are_counted(name, equations, terms):
+    target = lcma.parse_target(name)
+    assert (target.equations, len(target.terms)) == (equations, terms)
+
+
+def test_terms_are_the_matrix_product():
+    target = lcma.parse_target("2x3x4")
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-9, 9, (2, 3)), rng.integers(-9, 9, (3, 4))
+    c = np.zeros(8, dtype=np.int64)
+    for p, q, s in target.terms:
+        c[s] += a.ravel()[p] * b.ravel()[q]
+    assert (c.reshape(2, 4) == a @ b).all()
+
+
+def test_half_blocks_are_half():
+    assert [kind.half for kind in Kind] == [False, False, True, True]
+    assert Kind.LOWER.mirrored is Kind.UPPER
+    assert lcma.parse_target("2x2x2:tri-out").c == ((Kind.LOWER, Kind.ABSENT), (Kind.FULL, Kind.LOWER))
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
+def test_the_tensor_product_of_general_targets_is_general(m, k, n, p, q, r):
+    assert Target.general(m, k, n).tensor(Target.general(p, q, r)) == Target.general(m * p, k * q, n * r)
+
+
+def test_a_half_block_can_not_be_cut_by_one_grid():
+    with pytest.raises(lcma.TargetError, match="half blocks"):
+        lcma.parse_target("2x2x2:tri-left").tensor(Target.general(2, 2, 2))
+    outer_general = Target.general(2, 1, 1).tensor(lcma.parse_target("2x2x2:tri-left"))
+    assert outer_general.a[2] == (Kind.LOWER, Kind.ABSENT)
+
+
+@pytest.mark.parametrize("name", [
+    "", "2x2", "0x2x2", "2x2x129", "999999x2x2", "2x2x2:tri-up", "2x3x2:tri-left", "2x2x2:tri-out:sideways",
+    "2x2x2:blocks(F,F,F)", "2x2x2:blocks(FX/FF,FF/FF,FF/FF)", "axbxc", "2x2x2:",
+])
+def test_names_that_mean_nothing_are_refused_in_one_line(name):
+    with pytest.raises(lcma.TargetError) as caught:
+        lcma.parse_target(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_rings_have_names():
+    assert lcma.parse_ring("z2").characteristic == 2
+    with pytest.raises(lcma.TargetError, match="choose one of"):
+        lcma.parse_ring("Z4")

@@ -1,0 +1,205 @@
+import lcma
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lcma.errors import LcmaError, VerificationError
+from lcma.schemes_db import Z2, Q
+from lcma.schemes_db.scheme import Scheme
+from lcma.schemes_db.shipped import shipped, shipped_names
+from lcma.verify.exact import check_exact, magnitude_bound
+from lcma.verify.randomized import check_randomized
+
+VALID = ["strassen", "winograd", "laderman", "eca-stage1", "eca-stage2", "naive:2x3x4", "naive:3x2x3:tri-out:upper",
+         "strassen*naive:1x2x3"]
+
+
+def naive_verdict(scheme):
+    """All equations by one plain einsum: the twin of the grouped check."""
+    u, v, w = (factor.dense.reshape(scheme.rank, -1).astype(object) for factor in scheme.factors)
+    got = np.einsum("rp,rq,rs->pqs", u, v, w)
+    wanted = np.zeros(got.shape, dtype=object)
+    for p, q, s in scheme.target.terms:
+        wanted[p, q, s] = int(np.prod(scheme.denominators, dtype=object))
+    wrong = got - wanted
+    if scheme.ring.characteristic:
+        wrong = wrong % scheme.ring.characteristic
+    return int((wrong != 0).sum())
+
+
+def changed(scheme, factor, r, index, delta):
+    arrays = [part.dense.copy() for part in scheme.factors]
+    arrays[factor].reshape(scheme.rank, -1)[r, index] += delta
+    return Scheme.from_arrays(scheme.target, *arrays, scheme.ring, denominators=scheme.denominators)
+
+
+@pytest.mark.parametrize("name", VALID)
+@pytest.mark.parametrize("method", ["exact", "randomized"])
+def test_valid_schemes_pass(name, method):
+    outcome = lcma.check(lcma.resolve(name)[0], method)
+    assert outcome.ok
+    assert outcome.explain() == "valid"
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_single_change_of_a_shipped_scheme_is_rejected(name):
+    scheme = shipped(name).scheme
+    for factor, kinds in enumerate(scheme.target.kind_arrays):
+        for r in range(scheme.rank):
+            for index in np.flatnonzero(kinds):
+                for delta in (-1, 1):
+                    assert not check_exact(changed(scheme, factor, r, int(index), delta)).ok, (factor, r, index, delta)
+
+
+@pytest.mark.parametrize("name", ["strassen", "eca-stage1", "eca-stage2"])
+def test_random_changes_are_rejected_by_random_instances(name):
+    scheme, rng = shipped(name).scheme, np.random.default_rng(7)
+    for _ in range(60):
+        factor = int(rng.integers(3))
+        index = int(rng.choice(np.flatnonzero(scheme.target.kind_arrays[factor])))
+        bad = changed(scheme, factor, int(rng.integers(scheme.rank)), index, int(rng.choice([-1, 1])))
+        assert not check_randomized(bad).ok
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["2x2x2", "1x2x3", "3x3x2:tri-left", "2x2x2:tri-out"]))
+def test_the_count_of_wrong_equations_is_that_of_the_plain_check(seed, name):
+    rng = np.random.default_rng(seed)
+    target = lcma.parse_target(name)
+    arrays = [np.where(kinds == 0, 0, rng.integers(-2, 3, (4, *kinds.shape))) for kinds in target.kind_arrays]
+    for ring in (lcma.schemes_db.Z, Z2):
+        scheme = Scheme.from_arrays(target, *arrays, ring)
+        outcome = check_exact(scheme)
+        assert (outcome.wrong or 0) == naive_verdict(scheme)
+        assert outcome.ok == check_randomized(scheme, seed=seed).ok
+
+
+def test_the_first_wrong_equation_is_named(strassen):
+    bad = changed(strassen, 0, 2, 1, 1)
+    outcome = check_exact(bad)
+    first = outcome.first
+    u, v, w = (factor.dense for factor in bad.factors)
+    got = sum(int(u[r][first.a]) * int(v[r][first.b]) * int(w[r][first.c]) for r in range(7))
+    assert got == first.got != first.wanted
+    assert str(first) == "coefficient of A[1,2] B[1,2] in C[1,2] is 1, wanted 0"
+    assert f"{outcome.wrong} of 64 equations fail" in outcome.explain()
+    with pytest.raises(VerificationError, match=r"A\[1,2\] B\[1,2\] in C\[1,2\] is 1, wanted 0"):
+        lcma.certify(bad)
+
+
+def test_what_holds_mod_2_only_is_said(strassen):
+    doubled = changed(strassen, 0, 0, 0, 2)
+    outcome = check_exact(doubled)
+    assert not outcome.ok
+    assert outcome.holds_mod_2
+    assert outcome.explain().endswith("it holds mod 2")
+    assert check_exact(doubled.over_z2()).ok
+    assert not check_exact(changed(strassen, 0, 0, 0, 1)).holds_mod_2
+
+
+def test_rational_schemes_are_cleared_of_denominators(strassen):
+    u, v, w = (factor.dense for factor in strassen.factors)
+    good = Scheme.from_arrays(strassen.target, u * 3, v, w * 2, Q, denominators=(3, 1, 2))
+    assert check_exact(good).ok
+    assert check_randomized(good).ok
+    bad = Scheme.from_arrays(strassen.target, u, v, w, Q, denominators=(3, 1, 1))
+    assert check_exact(bad).wrong == 8
+    assert check_exact(bad).first.got == lcma.verify.outcome.Fraction(1, 3)
+    assert not check_randomized(bad).ok
+
+
+@pytest.mark.parametrize("scale", [1 << 18, 1 << 40, 1 << 61])
+def test_large_coefficients_are_exact_by_several_primes(strassen, scale):
+    u, v, w = (factor.dense for factor in strassen.factors)
+    good = Scheme.from_arrays(strassen.target, u * scale, v, w * scale, Q, denominators=(scale, 1, scale))
+    outcome = check_exact(good)
+    assert outcome.ok
+    assert bool(outcome.proof.primes) == (magnitude_bound(good) >= 1 << 53)
+    wrong = w * scale
+    wrong[3, 0, 0] += 1
+    bad = Scheme.from_arrays(strassen.target, u * scale, v, wrong, Q, denominators=(scale, 1, scale))
+    assert check_exact(bad).wrong == naive_verdict(bad)
+    assert not check_randomized(bad).ok
+
+
+def test_an_error_that_one_prime_would_miss_is_found(strassen):
+    # 2097143 is the first prime that the modular check takes.
+    u, v, w = (factor.dense for factor in strassen.factors)
+    scale = 1 << 40
+    wrong = w * scale
+    wrong[3, 0, 0] += 2097143
+    bad = Scheme.from_arrays(strassen.target, u * scale, v, wrong, Q, denominators=(scale, 1, scale))
+    assert check_exact(bad).wrong == naive_verdict(bad) > 0
+
+
+def test_groups_of_blocks_do_not_change_the_verdict(monkeypatch):
+    from lcma.verify import exact
+
+    scheme = lcma.resolve("strassen*laderman")[0]
+    monkeypatch.setattr(exact, "GROUP_ENTRIES", 1)
+    assert check_exact(scheme).ok
+    assert check_exact(changed(scheme, 2, 50, 7, 1)).wrong == naive_verdict(changed(scheme, 2, 50, 7, 1))
+
+
+@pytest.mark.parametrize("name", ["eca-stage1", "eca-stage2"])
+def test_all_2560_equations_of_both_stages_hold_and_24_full_and_10_half_are_counted(name):
+    proof = check_exact(lcma.resolve(name)[0]).proof
+    assert (proof.equations, proof.full, proof.half) == (2560, 24, 10)
+
+
+def test_a_half_that_is_none_would_be_caught_by_garbage(monkeypatch):
+    from lcma.schemes_db import ProductKind, costs
+    from lcma.verify import randomized
+
+    scheme = lcma.resolve("eca-stage1")[0]
+    kinds = list(costs.product_kinds(scheme))
+    kinds[0] = ProductKind.HALF_OUT
+    monkeypatch.setattr(randomized, "product_kinds", lambda _: tuple(kinds))
+    assert not check_randomized(scheme).ok
+    monkeypatch.setattr(randomized, "product_kinds", lambda _: (ProductKind.FULL,) * 34)
+    assert check_randomized(scheme).ok
+
+
+def test_the_stated_error_probability_is_reached():
+    over_z, over_z2 = lcma.resolve("strassen")[0], lcma.resolve("strassen")[0].over_z2()
+    for scheme, rounds in ((over_z, 4), (over_z2, 241)):
+        proof = check_randomized(scheme).proof
+        assert proof.error_log2 <= -100
+        assert proof.rounds == rounds
+    assert check_randomized(over_z, error_log2=-20).proof.rounds == 1
+
+
+def test_a_seed_repeats_the_primes(strassen):
+    assert check_randomized(strassen, seed=5).proof == check_randomized(strassen, seed=5).proof
+
+
+def test_certificates_are_checked_again(strassen):
+    certificate = lcma.certify(strassen, ("exact", "randomized"))
+    assert certificate.methods == ("exact", "randomized")
+    assert certificate.digest == strassen.digest
+    assert lcma.recheck(strassen, certificate).methods == certificate.methods
+    assert lcma.schemes_db.Certificate.from_json(certificate.to_json()) == certificate
+    with pytest.raises(VerificationError, match="is of"):
+        lcma.recheck(lcma.resolve("winograd")[0], certificate)
+
+
+@pytest.mark.parametrize("data", [None, [], {}, {"proofs": []}, {"proofs": [{"method": "exact"}]},
+                                  {"target": 1, "ring": "Z", "rank": 7, "digest": "", "version": "", "proofs": [{"method": "x"}]}])
+def test_what_is_no_certificate_is_refused(data):
+    with pytest.raises(lcma.SchemeFormatError, match="not a certificate"):
+        lcma.schemes_db.Certificate.from_json(data)
+
+
+def test_an_unknown_method_is_refused(strassen):
+    with pytest.raises(LcmaError, match="choose one of exact, randomized"):
+        lcma.check(strassen, "hopeful")
+
+
+def test_primes():
+    from lcma.verify.primes import fresh_generator, is_prime, primes_below, random_prime
+
+    sieve = [n for n in range(2, 2000) if all(n % d for d in range(2, int(n**0.5) + 1))]
+    assert list(primes_below(2000)) == sieve[::-1]
+    assert not any(is_prime(n) for n in (0, 1, 25326001, 3215031751, 2147483649))
+    assert is_prime(2147483647)
+    assert all(1 << 30 <= (p := random_prime(fresh_generator(1))) < 1 << 31 and is_prime(p) for _ in range(5))

@@ -1,0 +1,109 @@
+import json
+
+import lcma
+import pytest
+from lcma.errors import SchemeFormatError, VerificationError
+from lcma.schemes_db import Z2
+from lcma.schemes_db.formats import exp, fmm_json, lcma_json
+from lcma.schemes_db.scheme import Scheme
+
+
+@pytest.fixture
+def rectangular():
+    """A valid <2,3,4> scheme: Strassen on 2 x 2 x 2 blocks of 1 x 3 x 2 is not square, so conventions show."""
+    return lcma.tensor(lcma.resolve("strassen")[0], lcma.resolve("naive:1x2x2")[0])
+
+
+def write(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def swap_third_factor(text):
+    """The same .exp lines with the third factor's indices the other way."""
+    import re
+
+    return re.sub(r"c(\d)(\d)", r"c\2\1", text)
+
+
+def test_the_convention_of_a_rectangular_scheme_is_found(tmp_path, rectangular):
+    transposed = write(tmp_path, "t.exp", exp.render(rectangular))
+    plain = write(tmp_path, "p.exp", swap_third_factor(exp.render(rectangular)))
+    (by_transpose,), (by_c,) = lcma.verify_file(transposed), lcma.verify_file(plain)
+    assert by_transpose.conventions == ("C^T",)
+    assert by_c.conventions == ("C",)
+    assert by_transpose.scheme == by_c.scheme == rectangular
+    assert "documents C^T" in by_c.notes[0]
+
+
+def test_the_convention_of_a_square_scheme_is_found_by_verification(tmp_path):
+    laderman = lcma.resolve("laderman")[0]
+    flipped = write(tmp_path, "l.exp", swap_third_factor(exp.render(laderman)))
+    (report,) = lcma.verify_file(flipped)
+    assert report.conventions == ("C",)
+    assert report.scheme == laderman
+
+
+def test_fmm_json_by_c_is_found_too(tmp_path, rectangular):
+    data = json.loads(fmm_json.render(rectangular))
+    data["w"] = [list(row) for row in rectangular.w.dense.reshape(rectangular.rank, -1).tolist()]
+    (report,) = lcma.verify_file(write(tmp_path, "s.json", json.dumps(data)))
+    assert report.conventions == ("C",)
+    assert report.scheme == rectangular
+
+
+def test_a_scheme_that_is_its_own_transpose_says_so(tmp_path):
+    target = lcma.parse_target("1x1x1")
+    one = Scheme.from_arrays(target, [[[1]]], [[[1]]], [[[1]]])
+    (report,) = lcma.verify_file(write(tmp_path, "one.exp", exp.render(one)))
+    assert report.ok
+    assert report.conventions == ("C^T", "C")
+
+
+def test_valid_mod_2_only(tmp_path, strassen):
+    text = exp.render(strassen).replace("(a11+a22)", "(a11-a22)", 1)
+    path = write(tmp_path, "z2.exp", text)
+    (report,) = lcma.verify_file(path)
+    assert report.ok
+    assert report.over_z2_only
+    assert report.headline().startswith("OK 2x2x2 rank 7 over Z2 only (exact, 64 equations, ")
+    assert report.certificate.ring == "Z2"
+    (strict,) = lcma.verify_file(path, ring=lcma.parse_ring("Z"))
+    assert not strict.ok
+    assert "holds mod 2" in strict.headline()
+    (asked,) = lcma.verify_file(path, ring=Z2)
+    assert asked.ok
+
+
+def test_a_wrong_scheme_is_refused_with_its_first_wrong_equation(tmp_path, strassen):
+    path = write(tmp_path, "bad.exp", exp.render(strassen).replace("a11", "a12", 1))
+    (report,) = lcma.verify_file(path)
+    assert not report.ok
+    assert report.headline().startswith("FAIL 2x2x2 rank 7 over Z: ")
+    assert report.to_json()["failure"] in report.headline()
+    with pytest.raises(VerificationError, match="equations fail"):
+        lcma.load(path)
+
+
+def test_headline_and_json(tmp_path, strassen):
+    (report,) = lcma.verify_file(write(tmp_path, "s.json", lcma_json.render(strassen)), ("exact", "randomized"))
+    assert report.headline().startswith("OK 2x2x2 rank 7 over Z (exact, 64 equations, randomized, 4 rounds, error below 2^-102, ")
+    data = json.loads(json.dumps(report.to_json()))
+    assert data["digest"] == strassen.digest
+    assert (data["rank"], data["best_known_rank"], data["additions"], data["ternary"]) == (7, 7, 18, True)
+    assert data["certificate"]["proofs"][0]["equations"] == 64
+    assert data["failure"] is None
+
+
+def test_load_gives_scheme_and_certificate(tmp_path, strassen):
+    scheme, certificate = lcma.load(write(tmp_path, "s.exp", exp.render(strassen)))
+    assert scheme == strassen
+    assert certificate.digest == strassen.digest
+
+
+def test_missing_files_and_folders_are_named(tmp_path):
+    with pytest.raises(SchemeFormatError, match="No such file"):
+        lcma.load(tmp_path / "none.json")
+    with pytest.raises(SchemeFormatError, match="is a folder"):
+        lcma.load(tmp_path)
