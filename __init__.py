@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .version import __version__
+from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .errors import CatalogError as CatalogError
@@ -60,7 +60,7 @@ _MODULES = {
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = sorted(["__version__", *_HOMES])  # noqa: PLE0605  # built from the table above
+__all__ = sorted(["__version__", *_HOMES])  # built from the table above
 
 
 def __getattr__(name: str) -> Any:

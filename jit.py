@@ -37,7 +37,7 @@ def _cache_root() -> Path:
     return writable(cache_folder() / "numba")
 
 
-class _Locator(caching._CacheLocator):  # type: ignore[misc]  # numba is untyped
+class _Locator(caching._CacheLocator):
     """Places the entries of a function in a folder named by the stamp of its sources."""
 
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
@@ -58,11 +58,11 @@ class _Locator(caching._CacheLocator):  # type: ignore[misc]  # numba is untyped
         return cls(py_func, py_file) if Path(py_file).is_file() else None
 
 
-class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]  # numba is untyped
-    _locator_classes = [_Locator]
+class _Implementation(caching.CompileResultCacheImpl):
+    _locator_classes = [_Locator]  # noqa: RUF012  # numba's own attribute
 
 
-class _Cache(caching.FunctionCache):  # type: ignore[misc]  # numba is untyped
+class _Cache(caching.FunctionCache):
     """A function cache whose failures mean "compile again", never an error."""
 
     _impl_class = _Implementation

@@ -20,10 +20,10 @@ def naive(target: Target, ring: Ring = Z) -> Scheme:
     if not 1 <= rank <= MAX_RANK:
         raise TargetError(f"the naive scheme of {target} has rank {rank}, beyond {MAX_RANK}")
     ones, products = np.ones(rank, dtype=np.int64), np.arange(rank, dtype=np.int64)
-    grids = ((m, k), (k, n), (m, n))
-    factors = (Factor.from_triplets(rank, *grid, products, terms[:, i], ones) for i, grid in enumerate(grids))
+    u, v, w = (Factor.from_triplets(rank, rows, cols, products, terms[:, i], ones)
+               for i, (rows, cols) in enumerate(((m, k), (k, n), (m, n))))
     origin = Provenance("textbook", source="the definition of the matrix product")
-    return Scheme(target, *factors, ring, f"naive:{target.name}", origin)
+    return Scheme(target, u, v, w, ring, f"naive:{target.name}", origin)
 
 
 def rotate(scheme: Scheme) -> Scheme:
@@ -84,7 +84,8 @@ def tensor(outer: Scheme, inner: Scheme) -> Scheme:
     ring = Q if Q in (outer.ring, inner.ring) else outer.ring
     name = f"{outer.name}*{inner.name}" if outer.name and inner.name else ""
     origin = Provenance("composition", parents=(outer.digest, inner.digest), relation="tensor product")
-    return Scheme(target, *factors, ring, name, origin)
+    u, v, w = factors
+    return Scheme(target, u, v, w, ring, name, origin)
 
 
 def _peak(factor: Factor) -> int:
@@ -93,4 +94,5 @@ def _peak(factor: Factor) -> int:
 
 def _derived(scheme: Scheme, target: Target, factors: tuple[Factor, Factor, Factor], relation: str) -> Scheme:
     origin = Provenance("composition", parents=(scheme.digest,), relation=relation)
-    return Scheme(target, *factors, scheme.ring, "", origin)
+    u, v, w = factors
+    return Scheme(target, u, v, w, scheme.ring, "", origin)

@@ -72,9 +72,9 @@ class Factor:
     @cached_property
     def dense(self) -> IntArray:
         """The numerators as a read-only array (R, rows, cols)."""
-        array = np.zeros((self.rank, self.blocks), dtype=np.int64)
-        array[self.product, self.indices] = self.values
-        array = array.reshape(self.rank, self.rows, self.cols)
+        flat = np.zeros((self.rank, self.blocks), dtype=np.int64)
+        flat[self.product, self.indices] = self.values
+        array: IntArray = flat.reshape(self.rank, self.rows, self.cols)
         array.setflags(write=False)
         return array
 

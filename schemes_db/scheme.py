@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -76,13 +77,12 @@ class Scheme:
                     denominators: tuple[int, int, int] = (1, 1, 1), name: str = "",
                     provenance: Provenance | None = None) -> Scheme:
         """The scheme of dense integer numerators U (R, m, k), V (R, k, n) and W (R, m, n)."""
-        factors = []
-        for label, array, denominator in zip(FACTORS, (u, v, w), denominators, strict=True):
+        for label, array in zip(FACTORS, (u, v, w), strict=True):
             dense = np.asarray(array)
             if dense.ndim != 3 or not np.issubdtype(dense.dtype, np.integer):
                 raise SchemeFormatError(f"{label} must be a 3-d integer array, not {dense.ndim}-d {dense.dtype}")
-            factors.append(Factor.from_dense(dense, denominator))
-        return cls(target, *factors, ring, name, provenance or Provenance())
+        factors = [Factor.from_dense(array, d) for array, d in zip((u, v, w), denominators, strict=True)]
+        return cls(target, factors[0], factors[1], factors[2], ring, name, provenance or Provenance())
 
     def replace(self, **changes: object) -> Scheme:
         """The scheme with some fields changed."""
@@ -181,7 +181,7 @@ def _canonical_rows(scheme: Scheme) -> tuple[list[tuple[int, ...]], int]:
     for factor, values in ((u, u.values.tolist()), (v, v.values.tolist()), (scheme.w, w_values)):
         bounds = factor.indptr.tolist()
         indices = factor.indices.tolist()
-        columns.append(iter([(indices[a:b], values[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]))
+        columns.append(iter([(indices[a:b], values[a:b]) for a, b in pairwise(bounds)]))
     rows = [
         (0, 0) if nothing else (len(ui), len(vi), *ui, *uv, *vi, *vv, *wi, *wv)
         for nothing, (ui, uv), (vi, vv), (wi, wv) in zip(empty, *columns, strict=True)

@@ -24,7 +24,7 @@ def program_of(scheme: Scheme, cse: bool = True) -> Program:
     With `cse`, pairs of terms that occur in several sums of one kind, up to a common factor, are
     computed once (greedy: the most frequent pair first).
     """
-    m, k, n = scheme.target.shape
+    _, k, n = scheme.target.shape
     used_a, used_b = (sorted(set(factor.indices.tolist())) for factor in (scheme.u, scheme.v))
     ops: list[Op] = [Load(i, "A", divmod(block, k)) for i, block in enumerate(used_a)]
     ops += [Load(len(used_a) + i, "B", divmod(block, n)) for i, block in enumerate(used_b)]

@@ -170,8 +170,8 @@ class Target:
         if any(kind.half for grid in (self.a, self.b, self.c) for row in grid for kind in row):
             raise TargetError(f"{self.name} has half blocks: a tensor product needs full or absent outer blocks")
         sizes = _checked_sizes(self.m * inner.m, self.k * inner.k, self.n * inner.n)
-        grids = (_kron(x, y) for x, y in ((self.a, inner.a), (self.b, inner.b), (self.c, inner.c)))
-        return Target(*sizes, *grids, self.block_recursive and inner.block_recursive)
+        a, b, c = _kron(self.a, inner.a), _kron(self.b, inner.b), _kron(self.c, inner.c)
+        return Target(*sizes, a, b, c, self.block_recursive and inner.block_recursive)
 
 
 def _checked_sizes(m: int, k: int, n: int) -> tuple[int, int, int]:
@@ -203,7 +203,8 @@ def _triangular(shape: tuple[int, int, int], form: str, upper: bool) -> Target |
         return None
     grids = [full_grid(m, k), full_grid(k, n), full_grid(m, n)]
     grids[position] = triangular_grid(rows, upper)
-    return Target(m, k, n, *grids)
+    a, b, c = grids
+    return Target(m, k, n, a, b, c)
 
 
 @lru_cache(maxsize=256)

@@ -52,15 +52,14 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if need(data, "rank", int) != len(products):
         raise SchemeFormatError(f"rank is {data['rank']}, but there are {len(products)} products")
     m, k, n = own_target.shape
-    factors = []
-    for key, rows, cols in (("u", m, k), ("v", k, n), ("w", m, n)):
-        factors.append(factor_of([_terms(product, key, r) for r, product in enumerate(products)], rows, cols, key.upper()))
+    u, v, w = (factor_of([_terms(product, key, r) for r, product in enumerate(products)], rows, cols, key.upper())
+               for key, rows, cols in (("u", m, k), ("v", k, n), ("w", m, n)))
     provenance = Provenance.from_json(data["provenance"]) if "provenance" in data else Provenance()
     certificate = Certificate.from_json(data["certificate"]) if "certificate" in data else None
     name = data.get("name", "")
     if not isinstance(name, str):
         raise SchemeFormatError("name must be a string")
-    scheme = Scheme(own_target, *factors, own_ring, name, provenance)
+    scheme = Scheme(own_target, u, v, w, own_ring, name, provenance)
     if certificate is not None and certificate.digest != scheme.digest:
         notes += ("its certificate is of another scheme and is ignored",)
         certificate = None

@@ -84,8 +84,9 @@ def factor_of(products: Sequence[Iterable[Term]], rows: int, cols: int, label: s
     numerators = [int(value * denominator) for _, _, value in triplets]
     if denominator >= COEFFICIENT_LIMIT or any(abs(number) >= COEFFICIENT_LIMIT for number in numerators):
         raise SchemeFormatError(f"{label} has a coefficient or common denominator beyond 2^62")
-    product, index = (np.array([t[i] for t in triplets], dtype=np.int64) for i in (0, 1))
-    return Factor.from_triplets(len(products), rows, cols, product, index, np.array(numerators, dtype=np.int64),
+    product = np.array([r for r, _, _ in triplets], dtype=np.int64)
+    places = np.array([index for _, index, _ in triplets], dtype=np.int64)
+    return Factor.from_triplets(len(products), rows, cols, product, places, np.array(numerators, dtype=np.int64),
                                 denominator)
 
 

@@ -32,11 +32,11 @@ def command(files: tuple[str, ...], methods: tuple[str, ...], ring: str | None, 
     The first line is the verdict. Exit code 0: all are valid (over Z2 at least, unless --ring says
     otherwise); 1: one is not; 65: one can't be read.
     """
-    wanted = {"ring": parse_ring(ring) if ring else None, "target": parse_target(target) if target else None}
+    wanted_target, wanted_ring = parse_target(target) if target else None, parse_ring(ring) if ring else None
     worst = 0
     for file in files:
         try:
-            reports = verify_file(file, methods or ("exact",), format_, **wanted)
+            reports = verify_file(file, methods or ("exact",), format_, wanted_target, wanted_ring)
         except SchemeFormatError as error:
             worst = EXIT_UNREADABLE
             if as_json:

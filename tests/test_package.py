@@ -1,0 +1,144 @@
+"""What a user installs and imports: the package list, the wheel, lazy imports."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import lcma
+
+ROOT = Path(lcma.__file__).resolve().parent
+HEAVY = {"torch", "triton", "numba", "ortools", "sympy", "networkx", "matplotlib", "llvmlite", "pandas"}
+
+
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def folders_on_disk():
+    skipped = {"tests", "examples", "docs", "build", "dist"}
+    found = {"lcma"}
+    for init in ROOT.rglob("__init__.py"):
+        parts = init.relative_to(ROOT).parent.parts
+        if parts and parts[0] not in skipped and not parts[0].startswith("."):
+            found.add(".".join(("lcma", *parts)))
+    return found
+
+
+def test_the_package_list_is_what_is_on_disk():
+    listed = project()["tool"]["setuptools"]["packages"]
+    assert set(listed) == folders_on_disk()
+    assert listed == sorted(listed)
+
+
+def test_versions_agree_and_constraints_name_every_base_dependency():
+    pinned = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    base = {need.split(">")[0] for need in project()["project"]["dependencies"]}
+    assert base <= pinned
+    assert (ROOT / "CHANGELOG.md").read_text().count(f"## {lcma.__version__}") == 1
+
+
+def test_lazy_names_are_mirrored_for_type_checkers():
+    tree = ast.parse((ROOT / "__init__.py").read_text())
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    mirrored = {f".{node.module}": node.names[0].asname for node in guarded.body}
+    pairs = {(f".{node.module}", node.names[0].asname) for node in guarded.body}
+    assert mirrored
+    assert pairs == {(module, name) for module, names in lcma._MODULES.items() for name in names}
+    for name in lcma.__all__:
+        assert getattr(lcma, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        lcma.nothing  # noqa: B018
+    assert set(lcma.__all__) <= set(dir(lcma))
+    # These are packages; a function of the same name would hide one of them.
+    assert not {"verify", "search", "kernels", "schemes_db", "workbench"} & set(lcma.__all__)
+
+
+def modules_after(code, *arguments):
+    """The modules that a fresh process has after running some code."""
+    report = "\nimport json, sys\nsys.stderr.write('MODULES' + json.dumps(sorted(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code + report, *arguments], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stderr.split("MODULES")[1]))
+
+
+@pytest.mark.parametrize("code", [
+    "import lcma",
+    "import lcma.kernels, lcma.search, lcma.verify, lcma.schemes_db",
+    "from lcma.workbench.cli import main\nassert main(['--help']) == 0",
+    "from lcma.workbench.cli import main\nassert main(['list']) == 0",
+    "from lcma.workbench.cli import main\nassert main(['show', 'strassen']) == 0",
+    "from lcma.workbench.cli import main\nassert main(['verify', 'SCHEME']) == 0",
+])
+def test_nothing_heavy_is_imported_before_it_is_needed(code, tmp_path):
+    scheme = tmp_path / "s.json"
+    scheme.write_text(lcma.schemes_db.formats.lcma_json.render(lcma.resolve("strassen")[0]))
+    assert not HEAVY & modules_after(code.replace("SCHEME", str(scheme)))
+
+
+def test_the_package_runs_as_a_module(tmp_path):
+    run = subprocess.run([sys.executable, "-m", "lcma", "--version"], capture_output=True, text=True, cwd=tmp_path)
+    assert run.stdout == f"lcma, version {lcma.__version__}\n"
+
+
+def build_wheel(folder):
+    subprocess.run([sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)], check=True,
+                   capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def make_venv(folder, *requirements):
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    for requirement in requirements:
+        subprocess.run([python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *requirement],
+                       check=True)
+    return python
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_tree_and_runs_elsewhere(tmp_path):
+    wheel = build_wheel(tmp_path / "dist")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"lcma"}
+    in_wheel = {name.removeprefix("lcma/") for name in names if name.startswith("lcma/")}
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    packages = {name.replace(".", "/").removeprefix("lcma").lstrip("/") for name in folders_on_disk()}
+    shipped = {name for name in tracked if str(Path(name).parent).replace(".", "", 1).lstrip("/") in packages
+               and name.endswith(".py")} | {name for name in tracked if name.startswith("schemes_db/data/")} | {"py.typed"}
+    assert in_wheel == shipped
+    python = make_venv(tmp_path / "venv", [str(wheel)])
+    environment = {**os.environ, "LCMA_HOME": str(tmp_path / "home")}
+    for arguments in (["--version"], ["list"], ["doctor"], ["show", "eca-stage1"]):
+        subprocess.run([python.parent / "lcma", *arguments], check=True, cwd=tmp_path, env=environment,
+                       capture_output=True)
+    code = ("import lcma, numpy as np\na = np.arange(36.0).reshape(6, 6)\n"
+            "assert np.allclose(lcma.matmul(a, a, 'laderman'), a @ a)\nprint(lcma.__file__)")
+    run = subprocess.run([python, "-c", code], check=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert str(tmp_path / "venv") in run.stdout
+
+
+@pytest.mark.slow
+def test_hugging_face_kernels_and_transformers_still_work_beside_us(tmp_path):
+    wheel = build_wheel(tmp_path / "dist")
+    python = make_venv(tmp_path / "venv", ["torch"], ["transformers", "kernels"], [str(wheel)])
+    code = (
+        "import kernels, lcma, torch, transformers\n"
+        "from transformers import LlamaConfig, LlamaForCausalLM\n"
+        "config = LlamaConfig(vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=1,\n"
+        "                     num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=32)\n"
+        "logits = LlamaForCausalLM(config)(torch.arange(8)[None]).logits\n"
+        "assert logits.shape == (1, 8, 64) and torch.isfinite(logits).all()\n"
+        "assert 'lcma' not in kernels.__file__\n"
+        "import numpy as np\n"
+        "a = np.arange(16.0).reshape(4, 4)\n"
+        "assert np.allclose(lcma.matmul(a, a), a @ a)\n"
+    )
+    subprocess.run([python, "-c", code], check=True, cwd=tmp_path,
+                   env={**os.environ, "LCMA_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"})
