@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .packed import PackedTerms
     from .policy import Policy
     from .result import Find, Progress, Result, Unlifted
-    from .run import search
+    from .run import find
     from .sparsify import sparsified
     from .walker import Walker, make_walker, register_walk, walk_names
 
@@ -23,10 +23,10 @@ _EXPORTS = {
     "Result": "result",
     "Unlifted": "result",
     "Walker": "walker",
+    "find": "run",
     "lift": "lifting",
     "make_walker": "walker",
     "register_walk": "walker",
-    "search": "run",
     "sparsified": "sparsify",
     "walk_names": "walker",
 }
@@ -40,10 +40,10 @@ __all__ = [
     "Result",
     "Unlifted",
     "Walker",
+    "find",
     "lift",
     "make_walker",
     "register_walk",
-    "search",
     "sparsified",
     "walk_names",
 ]

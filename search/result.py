@@ -15,6 +15,7 @@ class Find:
     scheme: Scheme
     certificate: Certificate
     origin: Scheme
+    origin_certificate: Certificate
 
 
 @dataclass(frozen=True)

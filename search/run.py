@@ -22,7 +22,7 @@ from .walker import Walker, make_walker
 OnProgress = Callable[[Progress], None]
 
 
-def search(target: Target | str, *, rank: int | None = None, ring: Ring | str = Z, seed: int = 0, walks: int = 4,
+def find(target: Target | str, *, rank: int | None = None, ring: Ring | str = Z, seed: int = 0, walks: int = 4,
            steps: int = 1_000_000, rounds: int | None = None, seconds: float | None = None, count: int = 1,
            start: Scheme | None = None, walk: str = "flip", policy: Policy | None = None, jobs: int = 1,
            command: str = "", on_progress: OnProgress | None = None) -> Result:
@@ -67,7 +67,7 @@ def search(target: Target | str, *, rank: int | None = None, ring: Ring | str = 
         raise PlanError(f"the start has rank {terms.rank} already: ask for less than that")
     policy = policy or Policy()
     walkers = [make_walker(walk, terms, seed, index, policy) for index in range(walks)]
-    command = command or (f"search({target.name!r}, rank={rank}, ring={ring.name!r}, seed={seed}, walks={walks}, "
+    command = command or (f"find({target.name!r}, rank={rank}, ring={ring.name!r}, seed={seed}, walks={walks}, "
                           f"steps={steps})")
     goal = rank or 0
     run = _Run(target, ring, seed, command, start, rank, terms.rank)
@@ -146,13 +146,13 @@ class _Run:
         )
         origin = origin.replace(provenance=provenance)
         if self.ring is Z2:
-            self.finds.append(Find(origin, certificate, origin))
+            self.finds.append(Find(origin, certificate, origin, certificate))
             return
         lifted = lift(origin, ring=self.ring, seed=self.seed)
         if lifted.scheme is None or lifted.certificate is None:
             self.unlifted.append(Unlifted(origin, lifted.reason))
             return
-        self.finds.append(Find(lifted.scheme, lifted.certificate, origin))
+        self.finds.append(Find(lifted.scheme, lifted.certificate, origin, certificate))
 
     def progress(self, walkers: list[Walker]) -> Progress:
         seconds = self.seconds

@@ -29,6 +29,7 @@ COMMANDS = {
 
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
+EXIT_PIPE_CLOSED = 141  # as a shell reports a process that SIGPIPE ended
 
 
 class _LazyGroup(click.Group):
@@ -76,11 +77,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("lcma: interrupted", err=True)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone, as `head` does; that is its right. Point stdout
-        # elsewhere, or the interpreter complains when it flushes at exit.
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output has gone, as `head` does (click turns that into an exit with 1,
+        # which here would read as "not valid"). Point stdout elsewhere, or the interpreter
+        # complains when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return EXIT_PIPE_CLOSED
     except Exception:
         traceback.print_exc()
         click.echo("lcma: internal error; please report the lines above", err=True)

@@ -43,12 +43,3 @@ def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 def ratio(value: Fraction) -> str:
     """A cost as a fraction with its decimal: 29/64 = 0.4531."""
     return f"{value} = {float(value):.4f}"
-
-
-def progress() -> Any:
-    """A progress display on stderr (rich): spinner, text, time; plain where stderr is no terminal."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    return Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
-                    console=Console(stderr=True), transient=True)

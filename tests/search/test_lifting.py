@@ -5,7 +5,7 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Q, Scheme, Z, parse_target
 from lcma.schemes_db.costs import full_and_half
-from lcma.search import PackedTerms, lift, search, sparsified
+from lcma.search import PackedTerms, lift, find, sparsified
 from lcma.search.arena import best_terms, make_arena
 from lcma.search.brent2 import holds
 from lcma.search.lifting import _rational
@@ -71,7 +71,7 @@ def test_halves_stay_halves():
 
 
 def test_a_scheme_without_a_lift_is_reported():
-    result = search("3x3x3", rank=23, seed=3, count=20)
+    result = find("3x3x3", rank=23, seed=3, count=20)
     assert result.unlifted
     for failure in result.unlifted:
         certify(failure.origin)

@@ -6,7 +6,7 @@ import sys
 import pytest
 from lcma.errors import PlanError, TargetError
 from lcma.schemes_db import Z2, parse_target
-from lcma.search import PackedTerms, Policy, make_walker, register_walk, search, walk_names
+from lcma.search import PackedTerms, Policy, make_walker, register_walk, find, walk_names
 from lcma.verify import certify
 
 
@@ -15,32 +15,32 @@ def digests(result):
 
 
 def test_strassen_from_its_name():
-    result = search("2x2x2", rank=7)
+    result = find("2x2x2", rank=7)
     assert result.best.rank == 7
-    find = result.finds[0]
-    assert find.certificate == certify(find.scheme)
-    assert find.scheme.provenance.kind == "search"
-    assert find.scheme.provenance.relation == "Hensel lift"
-    assert find.scheme.provenance.parents == (find.origin.digest,)
-    assert find.scheme.provenance.date
-    assert find.origin.ring is Z2
-    assert find.origin.provenance.relation == "flip walk from naive"
-    assert find.origin.provenance.seed == 0
-    assert "search('2x2x2', rank=7" in find.origin.provenance.command
+    found = result.finds[0]
+    assert found.certificate == certify(found.scheme)
+    assert found.scheme.provenance.kind == "search"
+    assert found.scheme.provenance.relation == "Hensel lift"
+    assert found.scheme.provenance.parents == (found.origin.digest,)
+    assert found.scheme.provenance.date
+    assert found.origin.ring is Z2
+    assert found.origin.provenance.relation == "flip walk from naive"
+    assert found.origin.provenance.seed == 0
+    assert "find('2x2x2', rank=7" in found.origin.provenance.command
     assert sum(result.ranks.values()) == 4
 
 
 def test_the_number_of_jobs_changes_nothing():
-    first, second = (search("3x3x3", rank=23, seed=5, count=10, jobs=jobs) for jobs in (1, 2))
+    first, second = (find("3x3x3", rank=23, seed=5, count=10, jobs=jobs) for jobs in (1, 2))
     assert digests(first) == digests(second)
     assert first.rounds == second.rounds
     assert len(set(digests(first))) == len(first.finds) >= 10
-    assert digests(first) != digests(search("3x3x3", rank=23, seed=6, count=10))
+    assert digests(first) != digests(find("3x3x3", rank=23, seed=6, count=10))
 
 
 def test_without_a_rank_improvements_are_the_finds():
     seen = []
-    result = search("3x3x3", ring="Z2", rounds=4, walks=2, steps=20_000, on_progress=seen.append)
+    result = find("3x3x3", ring="Z2", rounds=4, walks=2, steps=20_000, on_progress=seen.append)
     ranks = [scheme.rank for scheme in result.schemes]
     assert ranks == sorted(ranks, reverse=True)
     assert len(set(ranks)) == len(ranks) > 0
@@ -53,9 +53,9 @@ def test_without_a_rank_improvements_are_the_finds():
 
 def test_a_walk_may_start_from_a_scheme():
     start = PackedTerms.naive(parse_target("2x2x2")).to_scheme()
-    find = search("2x2x2", rank=7, start=start).finds[0]
-    assert find.origin.provenance.relation == "flip walk"
-    assert find.origin.provenance.parents == (start.digest,)
+    found = find("2x2x2", rank=7, start=start).finds[0]
+    assert found.origin.provenance.relation == "flip walk"
+    assert found.origin.provenance.parents == (start.digest,)
 
 
 def test_ctrl_c_leaves_what_was_found():
@@ -63,13 +63,13 @@ def test_ctrl_c_leaves_what_was_found():
         if progress.finds >= 2:
             raise KeyboardInterrupt
 
-    result = search("2x2x2", rank=7, count=1000, on_progress=stop)
+    result = find("2x2x2", rank=7, count=1000, on_progress=stop)
     assert result.interrupted
     assert len(result.finds) >= 2
 
 
 def test_seconds_end_a_run_after_a_round():
-    result = search("2x2x2", rank=6, seconds=0.0)
+    result = find("2x2x2", rank=6, seconds=0.0)
     assert result.rounds == 0
     assert result.best is None
 
@@ -83,14 +83,14 @@ def test_seconds_end_a_run_after_a_round():
 )
 def test_refusals(arguments, message):
     with pytest.raises(PlanError, match=message):
-        search(**arguments)
+        find(**arguments)
 
 
 def test_wrong_names_and_starts():
     with pytest.raises(TargetError):
-        search("2x2", rank=7)
+        find("2x2", rank=7)
     with pytest.raises(PlanError, match="the start computes"):
-        search("2x2x3", rank=11, start=PackedTerms.naive(parse_target("2x2x2")).to_scheme())
+        find("2x2x3", rank=11, start=PackedTerms.naive(parse_target("2x2x2")).to_scheme())
 
 
 def test_walks_are_named_plug_ins():
@@ -105,5 +105,5 @@ def test_walks_are_named_plug_ins():
 
 
 def test_the_import_brings_no_compiler():
-    code = "import sys, lcma.search; lcma.search.search; lcma.search.lift; assert 'numba' not in sys.modules"
+    code = "import sys, lcma.search; lcma.search.find; lcma.search.lift; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -17,6 +17,7 @@ from ...schemes_db import Kind, Scheme
 from ..schemes import scheme_argument
 from ..timing import gflops
 
+_NPY_MAGIC = b"\x93NUMPY"
 DTYPES = ("float32", "float64", "int64")
 
 
@@ -55,13 +56,17 @@ def command(scheme: str, a: str, b: str, levels: int, dtype: str | None, out: st
 def _operand(file: str, dtype: str | None) -> npt.NDArray[Any]:
     """A memory-mapped matrix of a dtype that the kernels know."""
     try:
+        with open(file, "rb") as stream:
+            magic = stream.read(len(_NPY_MAGIC))
+        if magic != _NPY_MAGIC:
+            raise SchemeFormatError("is not a .npy matrix: it does not start as one", file)
         array = np.load(file, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise SchemeFormatError(f"can't be read: {error.strerror or error}", file) from None
+    except SchemeFormatError:
+        raise
     except (ValueError, EOFError, SyntaxError) as error:
         raise SchemeFormatError(f"is not a .npy matrix: {str(error).splitlines()[0]}", file) from None
-    if not isinstance(array, np.ndarray):
-        raise SchemeFormatError("is an .npz archive; give a .npy file with one matrix", file)
     if array.ndim < 2:
         raise SchemeFormatError(f"has {array.ndim} dimension(s); a matrix has two or more", file)
     if dtype is None or array.dtype == dtype:

@@ -1,0 +1,92 @@
+"""Schemes built by hand, random matrices, and what a product of blocks must be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lcma.schemes_db import Kind, Q, Scheme, Target, Z, parse_target
+
+
+@pytest.fixture
+def strassen() -> Scheme:
+    """Strassen's <2,2,2;7>, written out."""
+    u = [[[1, 0], [0, 1]], [[0, 0], [1, 1]], [[1, 0], [0, 0]], [[0, 0], [0, 1]], [[1, 1], [0, 0]],
+         [[-1, 0], [1, 0]], [[0, 1], [0, -1]]]
+    v = [[[1, 0], [0, 1]], [[1, 0], [0, 0]], [[0, 1], [0, -1]], [[-1, 0], [1, 0]], [[0, 0], [0, 1]],
+         [[1, 1], [0, 0]], [[0, 0], [1, 1]]]
+    w = [[[1, 0], [0, 1]], [[0, 0], [1, -1]], [[0, 1], [0, 1]], [[1, 0], [1, 0]], [[-1, 1], [0, 0]],
+         [[0, 0], [0, 1]], [[1, 0], [0, 0]]]
+    return Scheme.from_arrays(Target.general(2, 2, 2), u, v, w, name="strassen by hand")
+
+
+def _classical(target: Target | str, scale: int = 1) -> Scheme:
+    target = parse_target(target) if isinstance(target, str) else target
+    m, k, n = target.shape
+    factors = []
+    for column, (rows, cols) in enumerate(((m, k), (k, n), (m, n))):
+        dense = np.zeros((len(target.terms), rows * cols), np.int64)
+        dense[np.arange(len(dense)), target.terms[:, column]] = 1
+        factors.append(dense.reshape(-1, rows, cols))
+    factors[0] *= scale
+    return Scheme.from_arrays(target, *factors, Z if scale == 1 else Q, denominators=(1, 1, scale))
+
+
+@pytest.fixture
+def classical():
+    """classical(target, scale=1): a product for every nonzero of the target; U times `scale`, W over it."""
+    return _classical
+
+
+@pytest.fixture
+def draw():
+    """draw(rng, shape, dtype): standard normal numbers, or small integers."""
+
+    def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+        if dtype == "int64":
+            return rng.integers(-1000, 1000, shape)
+        return rng.standard_normal(shape).astype(dtype)
+
+    return drawn
+
+
+def _mask(kinds, shape: tuple[int, int]) -> np.ndarray:
+    """Which elements of a matrix are there, when it is cut into blocks of ceil(size / parts)."""
+    height, width = -(-shape[0] // len(kinds)), -(-shape[1] // len(kinds[0]))
+    mask = np.zeros(shape, bool)
+    for p, row in enumerate(kinds):
+        for q, kind in enumerate(row):
+            part = mask[p * height : (p + 1) * height, q * width : (q + 1) * width]
+            whole = np.ones(part.shape, bool)
+            parts = {Kind.ABSENT: ~whole, Kind.FULL: whole, Kind.LOWER: np.tril(whole), Kind.UPPER: np.triu(whole)}
+            part[...] = parts[kind]
+    return mask
+
+
+@pytest.fixture
+def poisoned():
+    """poisoned(target, a, b): the operands with NaN (int64: a large number) in all that the target calls absent."""
+
+    def spoil(target: Target, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        bad = np.int64(1 << 40) if a.dtype == np.int64 else np.nan
+        pairs = ((target.a, a), (target.b, b))
+        return tuple(np.where(_mask(kinds, x.shape), x, bad).astype(x.dtype) for kinds, x in pairs)
+
+    return spoil
+
+
+@pytest.fixture
+def holds():
+    """holds(actual, target, a, b): that `actual` is the target's product of a and b, within rounding."""
+
+    def check(actual: np.ndarray, target: Target, a: np.ndarray, b: np.ndarray) -> None:
+        kept = [np.where(_mask(kinds, x.shape[-2:]), x, 0) for kinds, x in ((target.a, a), (target.b, b))]
+        expected = np.where(_mask(target.c, actual.shape[-2:]), kept[0] @ kept[1], 0).astype(a.dtype)
+        assert actual.shape == expected.shape
+        assert actual.dtype == expected.dtype
+        if a.dtype == np.int64:
+            np.testing.assert_array_equal(actual, expected)
+        else:
+            error = np.abs(actual - expected).max(initial=0)
+            assert error <= 500 * np.finfo(a.dtype).eps * max(1, np.abs(expected).max(initial=0))
+
+    return check

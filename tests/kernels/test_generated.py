@@ -1,0 +1,170 @@
+"""Generated kernels against their plain twin, and the folder they are kept in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from lcma.errors import PlanError
+from lcma.kernels.codegen import maps
+from lcma.kernels.codegen.emit import module_text
+from lcma.kernels.codegen.flatten import flatten
+from lcma.kernels.codegen.maps import LinearMap, maps_of, pieces
+from lcma.kernels.codegen.modules import load, rows_kernel
+from lcma.kernels.codegen.naive import apply_map
+from lcma.schemes_db.evaluate import evaluate
+from lcma.schemes_db.straightline import program_of
+
+MAP = LinearMap(3, (((1, 0), (-1, 2)), ((-1, 3), (3, 1))),
+                (((1, 4), (1, 0)), ((-1, 1),), ((1, 3),), ((-2, 0), (-1, 4))))
+
+
+def run_rows(linear, sources, target, streaming=0, shapes=None):
+    """The compiled map on the blocks sources (S, h, w), into target (T, h, lead)."""
+    dtype = sources.dtype
+    _, height, width = sources.shape
+    spare = np.zeros((2, width), dtype)
+    blocks = [stack[i] for stack in (sources, target) for i in range(len(stack))]
+    addresses = np.array([block.ctypes.data for block in blocks])
+    strides = np.array([block.strides[0] for block in blocks])
+    table = np.array([(1, height, width)] * len(blocks) if shapes is None else shapes)
+    cuts = np.unique([width, *(row[2] for row in table if row[2])])
+    spares = np.array([spare[0].ctypes.data, spare[1].ctypes.data])
+    kernel = rows_kernel(linear, dtype.name)
+    kernel(addresses, strides, table, len(sources), spares, cuts, streaming, 0, height)
+    assert not spare[0].any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("width", [1, 7, 16, 37, 64])
+@pytest.mark.parametrize("streaming", [0, 1])
+def test_rows_equal_the_plain_twin(draw, dtype, width, streaming):
+    rng = np.random.default_rng(width)
+    sources = draw(rng, (3, 5, width), dtype)
+    raw = np.zeros((4, 5, 64 + 8), dtype)
+    target = raw[:, :, :64]
+    run_rows(MAP, sources, target, streaming)
+    for actual, expected in zip(target, apply_map(MAP, sources), strict=True):
+        np.testing.assert_allclose(actual[:, :width], expected, rtol=1e-5, atol=1e-5)
+        assert not actual[:, width:].any()
+    assert not raw[:, :, 64:].any()
+
+
+def test_integers_wrap_like_numpy():
+    sources = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, (3, 4, 21))
+    target = np.zeros((4, 4, 24), np.int64)
+    run_rows(MAP, sources, target)
+    np.testing.assert_array_equal(target[:, :, :21], apply_map(MAP, sources))
+
+
+def test_blocks_cut_short_read_zeros_and_write_nothing():
+    sources = np.ones((3, 6, 20), np.float32)
+    target = np.full((4, 6, 20), 7, np.float32)
+    cut = [(1, 6, 20), (1, 4, 13), (1, 6, 0), (1, 5, 20), (1, 6, 9), (1, 6, 20), (1, 6, 20)]
+    run_rows(MAP, sources, target, shapes=cut)
+    kept = sources.copy()
+    kept[1, 4:], kept[1, :, 13:], kept[2] = 0, 0, 0
+    expected = apply_map(MAP, kept)
+    np.testing.assert_array_equal(target[0, :5], expected[0][:5])
+    np.testing.assert_array_equal(target[1, :, :9], expected[1][:, :9])
+    np.testing.assert_array_equal(target[3], expected[3])
+    assert (target[0, 5:] == 7).all()
+    assert (target[1, :, 9:] == 7).all()
+
+
+def test_triangles_hide_their_other_half():
+    rng = np.random.default_rng(1)
+    sources = rng.standard_normal((3, 19, 19))
+    kept = sources.copy()
+    kept[0], kept[1] = np.tril(sources[0]), np.triu(sources[1])
+    sources[0][np.triu_indices(19, 1)] = np.nan
+    sources[1][np.tril_indices(19, -1)] = np.nan
+    target = np.full((4, 19, 19), np.nan)
+    cut = [(kind, 19, 19) for kind in (2, 3, 1, 1, 2, 3, 1)]
+    run_rows(MAP, sources, target, shapes=cut)
+    expected = apply_map(MAP, kept)
+    expected[1], expected[2] = np.tril(expected[1]), np.triu(expected[2])
+    np.testing.assert_allclose(target, expected, atol=1e-12)
+
+
+def test_fractions_are_for_floats_only():
+    half = LinearMap(1, (), (((Fraction(1, 2), 0),),))
+    target = np.zeros((1, 2, 8))
+    run_rows(half, np.ones((1, 2, 3)), target)
+    assert (target[:, :, :3] == 0.5).all()
+    with pytest.raises(PlanError, match="int64 product needs a scheme over Z"):
+        module_text(half, "int64")
+
+
+def test_large_maps_are_cut_into_pieces(monkeypatch, strassen):
+    monkeypatch.setattr(maps, "MAX_TARGETS", 3)
+    whole = maps_of(program_of(strassen)).left
+    blocks = np.random.default_rng(2).integers(-9, 9, (4, 3, 3))
+    parts = pieces(whole)
+    assert [len(part.results) for part in parts] == [2, 2, 3]
+    expected = apply_map(whole, blocks)
+    for part in parts:
+        for place, actual in zip(part.results, apply_map(part.map, blocks[list(part.sources)]), strict=True):
+            np.testing.assert_array_equal(actual, expected[place])
+
+
+def test_flattened_levels_compute_the_nested_product(strassen, classical):
+    outer, inner = program_of(strassen), program_of(classical("1x2x3"))
+    flat = flatten(outer, inner)
+    assert flat.target.shape == (2, 4, 6)
+    assert flat.rank == 42
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-9, 9, (4, 8)), rng.integers(-9, 9, (8, 12))
+    np.testing.assert_array_equal(evaluate(flat, a, b), a @ b)
+
+
+def test_a_damaged_cache_is_written_anew(home):
+    text = "VALUE = 41 + 1\n"
+    path = home / "cache" / "kernels" / _name(text) / "kernel.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("this is not python")
+    assert load(text).VALUE == 42
+    assert path.read_text() == text
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(home):
+    home.mkdir()
+    (home / "cache").write_text("a file where a folder should be")
+    text = "VALUE = 43\n"
+    assert load(text).VALUE == 43
+
+
+def _name(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+SCRIPT = """
+import sys, numpy as np
+import lcma.kernels, lcma.kernels.request
+assert not {"numba", "torch", "llvmlite", "ortools", "sympy"} & set(sys.modules), sorted(sys.modules)
+from lcma.kernels import matmul
+a = np.arange(25, dtype=np.float64).reshape(5, 5)
+np.testing.assert_allclose(matmul(a, a, "naive:2x1x1"), a @ a)
+"""
+
+
+@pytest.mark.parametrize("damage", ["none", "corrupt", "blocked"])
+def test_a_new_process_works_whatever_the_cache_holds(home, damage):
+    """Also: importing kernels loads nothing heavy."""
+    environment = {**os.environ, "LCMA_HOME": str(home)}
+    if damage == "corrupt":
+        subprocess.run([sys.executable, "-c", SCRIPT], check=True, env=environment)
+        for path in (home / "cache").rglob("*.nb*"):
+            path.write_bytes(b"garbage")
+        for path in (home / "cache" / "kernels").rglob("*.py"):
+            path.write_bytes(b"\x00")
+    if damage == "blocked":
+        home.mkdir()
+        (home / "cache").write_text("a file where a folder should be")
+    subprocess.run([sys.executable, "-c", SCRIPT], check=True, env=environment)

@@ -1,0 +1,191 @@
+"""Products by schemes: any size, dtype, layout and batch; `out`; what is refused."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from lcma.errors import PlanError, VerificationError
+from lcma.kernels import matmul
+from lcma.schemes_db import Z2, Scheme, Target
+
+SIZES = [(1, 1, 1), (2, 3, 1), (1, 5, 4), (7, 11, 13), (64, 64, 64), (65, 129, 67), (128, 6, 130), (3, 200, 2)]
+GENERAL = Target.general(2, 2, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("levels", [1, 2])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_any_size(strassen, draw, holds, dtype, levels, sizes):
+    m, k, n = sizes
+    rng = np.random.default_rng(m)
+    a, b = draw(rng, (m, k), dtype), draw(rng, (k, n), dtype)
+    holds(matmul(a, b, strassen, levels), GENERAL, a, b)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0)])
+def test_empty_matrices(strassen, shape):
+    m, k, n = shape
+    result = matmul(np.ones((m, k)), np.ones((k, n)), strassen)
+    np.testing.assert_array_equal(result, np.zeros((m, n)))
+    assert matmul(np.ones((0, 4, 4)), np.ones((4, 4)), strassen).shape == (0, 4, 4)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.tuples(*[st.integers(0, 40)] * 3), st.sampled_from(["float64", "int64"]), st.integers(1, 3), st.data())
+def test_random_shapes_and_strides(strassen, draw, holds, sizes, dtype, levels, data):
+    m, k, n = sizes
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+
+    def stored(rows, cols):
+        way = data.draw(st.sampled_from(["rows", "columns", "part", "steps", "reversed"]))
+        if way == "part":
+            return draw(rng, (rows + 2, cols + 3), dtype)[1 : 1 + rows, 2 : 2 + cols]
+        if way == "steps":
+            return draw(rng, (2 * rows, 3 * cols), dtype)[::2, ::3]
+        whole = draw(rng, (rows, cols), dtype)
+        return {"rows": whole, "columns": np.asfortranarray(whole), "reversed": whole[::-1]}[way]
+
+    a, b, out = stored(m, k), stored(k, n), stored(m, n)
+    assert matmul(a, b, strassen, levels, out=out) is out
+    holds(out, GENERAL, a, b)
+
+
+@pytest.mark.parametrize("leading", [((3,), ()), ((), (3,)), ((2, 1), (3,)), ((2, 3), (2, 3)), ((1,), (1,))])
+def test_leading_sizes_broadcast(strassen, draw, leading):
+    rng = np.random.default_rng(5)
+    a, b = draw(rng, (*leading[0], 9, 10), "int64"), draw(rng, (*leading[1], 10, 8), "int64")
+    expected = a @ b
+    np.testing.assert_array_equal(matmul(a, b, strassen), expected)
+    out = np.empty(expected.shape, np.int64)
+    np.testing.assert_array_equal(matmul(a, b, strassen, out=out), expected)
+
+
+def test_out_keeps_to_its_borders(strassen, draw, holds):
+    rng = np.random.default_rng(6)
+    a, b = draw(rng, (33, 35), "float32"), draw(rng, (35, 31), "float32")
+    for order in "CF":
+        canvas = np.full((40, 40), np.float32(7.5), order=order)
+        out = canvas[3:36, 4:35]
+        matmul(a, b, strassen, 2, out=out)
+        holds(out, GENERAL, a, b)
+        out[...] = 7.5
+        assert (canvas == 7.5).all()
+
+
+@pytest.mark.parametrize("way", ["a", "b", "part", "transposed"])
+def test_out_may_be_an_operand(strassen, draw, way):
+    rng = np.random.default_rng(7)
+    a, b = draw(rng, (40, 40), "int64"), draw(rng, (40, 40), "int64")
+    expected = a @ b
+    if way == "part":
+        whole = np.zeros((41, 40), np.int64)
+        whole[:40] = a
+        a, out = whole[:40], whole[1:]
+    else:
+        out = {"a": a, "b": b, "transposed": a.T}[way]
+    matmul(a, b, strassen, out=out)
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_a_batch_into_its_own_operand(strassen, draw):
+    rng = np.random.default_rng(8)
+    a, b = draw(rng, (3, 6, 6), "int64"), draw(rng, (6, 6), "int64")
+    expected = a[::-1] @ b
+    matmul(a[::-1], b, strassen, out=a)
+    np.testing.assert_array_equal(a, expected)
+
+
+def test_float_inputs_that_are_not_numbers_stay_so(strassen):
+    a, b = np.ones((4, 4)), np.ones((4, 4))
+    a[0, 0] = np.inf
+    with np.errstate(invalid="ignore"):
+        assert not np.isfinite(matmul(a, b, strassen)[0]).any()
+
+
+def test_integers_wrap_as_numpy_does(strassen):
+    rng = np.random.default_rng(9)
+    a, b = rng.integers(-(2**63), 2**63 - 1, (2, 17, 17))
+    np.testing.assert_array_equal(matmul(a, b, strassen, 2), a @ b)
+
+
+def test_fractions(classical, draw, holds):
+    rng, scheme = np.random.default_rng(10), classical("2x1x2", scale=3)
+    a, b = draw(rng, (9, 9), "float64"), draw(rng, (9, 9), "float64")
+    holds(matmul(a, b, scheme), GENERAL, a, b)
+    with pytest.raises(PlanError, match="int64 product needs a scheme over Z"):
+        matmul(a.astype(np.int64), b.astype(np.int64), scheme)
+
+
+def test_a_scheme_for_every_level(strassen, classical, draw, holds):
+    rng = np.random.default_rng(11)
+    a, b = draw(rng, (50, 47), "float64"), draw(rng, (47, 53), "float64")
+    holds(matmul(a, b, [classical("1x2x3"), strassen, (classical("3x1x1"),)]), GENERAL, a, b)
+    with pytest.raises(PlanError, match="2 schemes are given"):
+        matmul(a, b, [strassen, strassen], levels=3)
+
+
+def test_no_level_is_numpy(strassen, draw):
+    a = draw(np.random.default_rng(12), (8, 8), "float32")
+    np.testing.assert_array_equal(matmul(a, a, strassen, levels=0), a @ a)
+
+
+def test_the_same_bits_in_every_run_and_thread(strassen, draw):
+    rng = np.random.default_rng(13)
+    a, b = draw(rng, (300, 200), "float32"), draw(rng, (200, 700), "float32")
+    expected = matmul(a, b, strassen, 2)
+    results = [None] * 4
+
+    def work(i):
+        results[i] = [matmul(a, b, strassen, 2) for _ in range(3)]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for result in results:
+        assert all(np.array_equal(one, expected) for one in result)
+
+
+def test_what_is_not_proven_is_refused(strassen):
+    a = np.eye(4)
+    wrong = strassen.w.dense.copy()
+    wrong[0, 0, 0] = 2
+    bad = Scheme.from_arrays(GENERAL, strassen.u.dense, strassen.v.dense, wrong)
+    with pytest.raises(VerificationError):
+        matmul(a, a, bad)
+    with pytest.raises(PlanError, match="holds over Z2 only; lift it to Z first"):
+        matmul(a, a, Scheme.from_arrays(GENERAL, strassen.u.dense, strassen.v.dense, strassen.w.dense, Z2))
+
+
+@pytest.mark.parametrize(("a", "b", "out", "message"), [
+    (np.ones(3), np.ones((3, 3)), None, "reshape it to a matrix"),
+    (np.ones((3, 4)), np.ones((3, 4)), None, "inner sizes differ"),
+    (np.ones((3, 3)), np.ones((3, 3), np.float32), None, "convert one with"),
+    (np.ones((3, 3), np.int32), np.ones((3, 3), np.int32), None, "convert with .astype"),
+    (np.ones((3, 3), ">f8"), np.ones((3, 3), ">f8"), None, "convert with .astype"),
+    (np.ones((2, 3, 3)), np.ones((3, 3, 3)), None, "do not broadcast"),
+    (np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 4)), "out must be an array of shape"),
+    (np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 3), np.float32), "out must be an array of shape"),
+    (np.ones((3, 3)), np.ones((3, 3)), np.broadcast_to(np.ones(3), (3, 3)), "read-only"),
+])
+def test_operands_that_do_not_fit(strassen, a, b, out, message):
+    with pytest.raises(PlanError, match=message):
+        matmul(a, b, strassen, out=out)
+
+
+def test_levels_out_of_range(strassen):
+    with pytest.raises(PlanError, match="at least 0"):
+        matmul(np.eye(2), np.eye(2), strassen, levels=-1)
+    with pytest.raises(PlanError, match="levels must be 1 to 8"):
+        matmul(np.eye(2), np.eye(2), strassen, levels=10**9)
+
+
+def test_the_number_of_threads_is_checked(strassen, monkeypatch):
+    monkeypatch.setenv("LCMA_NUM_THREADS", "many")
+    with pytest.raises(PlanError, match="LCMA_NUM_THREADS"):
+        matmul(np.eye(2), np.eye(2), strassen)

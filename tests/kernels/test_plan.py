@@ -1,0 +1,188 @@
+"""Planning: candidates, limits, reasons, hashes, and the workspace that is promised."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from lcma.errors import PlanError, SchemeFormatError
+from lcma.kernels import OperandKind, Pool, Profile, Request, Stage, executor_for, plan, register_strategy, strategies
+from lcma.kernels.decide import arrangements, levels_of
+from lcma.kernels.multiply import KEPT_PLANS, _executors
+from lcma.kernels.profile import GemmRate, unmeasured
+from lcma.schemes_db import Z2, Q
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("strategy", ["batch", "naive"])
+@pytest.mark.parametrize("kind", ["plain", "steps", "aliased", "batch"])
+def test_the_workspace_is_what_was_promised_and_all_of_it_is_written(strassen, draw, holds, levels, strategy, kind):
+    rng = np.random.default_rng(1)
+    a, b = draw(rng, (45, 46), "float64"), draw(rng, (46, 46), "float64")
+    out = None
+    if kind == "steps":
+        a = np.repeat(np.repeat(a, 2, 0), 2, 1)[::2, ::2]
+    if kind == "aliased":
+        a = draw(rng, (46, 46), "float64")
+        out = b
+    if kind == "batch":
+        a = draw(rng, (3, 45, 46), "float64")
+    copies = a.copy(), b.copy()
+    pool = Pool(poison=True)
+    chosen = plan(Request.of(a, b, out), strassen, levels, strategy=strategy)
+    executor = chosen.build(pool)
+    result = executor.run(a, b, out)
+    assert pool.high_water == executor.workspace == chosen.workspace
+    for i in np.ndindex(result.shape[:-2]):
+        holds(result[i], strassen.target, copies[0][i], copies[1])
+
+
+def test_flattened_levels_move_less_and_are_chosen(strassen):
+    labels = [label for label, _ in arrangements(levels_of(strassen, 3))]
+    assert labels == ["2x2x2:7 * 2x2x2:7 * 2x2x2:7", "2x2x2:7 * (2x2x2:7 2x2x2:7)", "(2x2x2:7 2x2x2:7) * 2x2x2:7"]
+    chosen = plan(Request(1000, 1000, 1000), strassen, 2)
+    assert str(chosen.candidate) == "batch: (2x2x2:7 2x2x2:7)"
+    assert [name for name, _ in chosen.refused] == [
+        "batch: 2x2x2:7 * 2x2x2:7", "naive: (2x2x2:7 2x2x2:7)", "naive: 2x2x2:7 * 2x2x2:7"]
+    assert all("flops" in reason for _, reason in chosen.refused)
+
+
+def test_stages_add_up(strassen):
+    chosen = plan(Request(64, 64, 64, "float64"), strassen, strategy="batch")
+    names = [stage.name for stage in chosen.stages]
+    assert names == ["sums of A", "sums of B", "7 full products 32x32x32", "blocks of C"]
+    assert chosen.stages[2].flops == 7 * 2 * 32**3
+    # Two of the seven sums of each operand are blocks as they stand: 4 blocks read, 5 written.
+    assert [stage.bytes // (32 * 32 * 8) for stage in chosen.stages] == [9, 9, 21, 11]
+    assert chosen.stages[0].flops == 5 * 32 * 32
+    assert chosen.seconds is None
+
+
+def test_seconds_come_from_a_measured_profile(strassen):
+    rates = (GemmRate("float32", 512, 512, 512, 1e9),)
+    profile = Profile("mine", "test", gemm=rates, combine_rate=1e9, source="measured")
+    chosen = plan(Request(1000, 1000, 1000), strassen, 2, profile=profile)
+    assert chosen.seconds is None or chosen.seconds > 0
+    only = plan(Request(1000, 1000, 1000), strassen, 1, profile=profile, strategy="batch")
+    assert only.seconds == pytest.approx((7 * 2 * 500**3 + only.stages[0].bytes * 2 + only.stages[3].bytes) / 1e9)
+
+
+def test_limits(strassen):
+    free = plan(Request(256, 256, 256), strassen, 2, strategy="batch")
+    tight = plan(Request(256, 256, 256, max_workspace=free.workspace - 1), strassen, 2, strategy="batch")
+    assert tight.workspace < free.workspace
+    assert any("bytes of workspace, more than" in reason for _, reason in tight.refused)
+    with pytest.raises(PlanError, match="workspace"):
+        plan(Request(256, 256, 256, max_workspace=10), strassen)
+    with pytest.raises(PlanError, match="error"):
+        plan(Request(256, 256, 256, max_error=1e-12), strassen)
+    assert plan(Request(256, 256, 256, "int64", max_error=1e-12), strassen)
+    assert plan(Request(256, 256, 256, "float64", max_error=1e-12), strassen)
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"device": "cuda"}, "runs on cpu"),
+    ({"operands": (OperandKind.MONARCH, OperandKind.DENSE)}, "operands must be dense"),
+])
+def test_refusals_name_the_reason(strassen, changes, message):
+    with pytest.raises(PlanError, match=message):
+        plan(Request(8, 8, 8, **changes), strassen)
+
+
+@pytest.mark.parametrize("changes", [
+    {"m": -1}, {"dtype": "int8"}, {"static": "C"}, {"max_workspace": -1}, {"max_error": 0}, {"max_error": float("nan")},
+])
+def test_requests_that_make_no_sense(changes):
+    with pytest.raises(PlanError):
+        Request(**{"m": 1, "k": 1, "n": 1, **changes})
+
+
+def test_unlifted_programs_are_refused_by_every_strategy(strassen):
+    over_z2 = strassen.replace(ring=Z2)
+    with pytest.raises(PlanError, match="over Z2 only"):
+        plan(Request(8, 8, 8), over_z2)
+    assert plan(Request(8, 8, 8), strassen.replace(ring=Q))
+
+
+def test_digests_tell_plans_apart(strassen, classical):
+    request = Request(8, 8, 8)
+    plans = [plan(request, strassen), plan(request, strassen, 2), plan(request, classical("2x2x2")),
+             plan(Request(8, 8, 9), strassen), plan(request, strassen, strategy="naive"),
+             plan(Request(8, 8, 8, "float64"), strassen), plan(request, strassen, profile=Profile("other", "x"))]
+    assert len({one.digest for one in plans}) == len(plans)
+    assert plan(request, strassen).digest == plans[0].digest
+
+
+def test_a_plan_runs_its_own_request_only(strassen):
+    executor = plan(Request(8, 8, 8, "float64"), strassen).build()
+    with pytest.raises(PlanError, match="plan again"):
+        executor.run(np.ones((8, 9)), np.ones((9, 8)))
+    with pytest.raises(PlanError, match="stored by"):
+        executor.run(np.ones((8, 8)).T[::-1], np.ones((8, 8)))
+
+
+def test_strategies_are_named_plug_ins(strassen):
+    with pytest.raises(PlanError, match="not known; choose one of batch, naive"):
+        plan(Request(8, 8, 8), strassen, strategy="magic")
+    with pytest.raises(PlanError, match="is not a strategy"):
+        register_strategy(object())
+
+    class Reluctant:
+        name, version = "reluctant", 1
+
+        def can_run(self, program, request, profile):
+            return "never on a Monday"
+
+        def predict(self, program, request, profile):
+            return [Stage("nothing", 0, 0)]
+
+        def workspace(self, program, request):
+            return 0
+
+        def build(self, program, request, pool=None):
+            raise NotImplementedError
+
+    from lcma.kernels import strategy
+
+    register_strategy(Reluctant())
+    try:
+        assert "reluctant" in strategies()
+        assert ("reluctant: 2x2x2:7", "never on a Monday") in plan(Request(8, 8, 8), strassen).refused
+    finally:
+        del strategy._registry["reluctant"]
+
+
+def test_kept_plans_are_bounded(strassen):
+    for size in range(KEPT_PLANS + 5):
+        executor_for(Request(size + 1, 1, 1, "int64"), strassen)
+    assert len(_executors) == KEPT_PLANS
+    same = Request(KEPT_PLANS, 1, 1, "int64")
+    assert executor_for(same, strassen) is executor_for(same, strassen)
+
+
+def test_profiles_go_through_json():
+    profile = Profile("id", "hw", (("numpy", "2"),), (GemmRate("float32", 1, 2, 3, 4.0),), 1.0, None, (1, 2), None,
+                      "measured")
+    assert Profile.from_json(profile.to_json()) == profile
+    assert profile.gemm_rate("float32", 100, 100, 100) == 4.0
+    assert profile.gemm_rate("float64", 1, 1, 1) is None
+    assert unmeasured().source == "unmeasured"
+    broken = {**json.loads(profile.to_json()), "source": "guessed"}
+    for text in ("{}", "[]", "no", json.dumps(broken)):
+        with pytest.raises(SchemeFormatError):
+            Profile.from_json(text)
+
+
+def test_a_pool_gives_buffers_back(strassen):
+    pool = Pool(keep=1000)
+    with pool.take(100) as first, pool.take(500) as second:
+        assert first.array((4,), np.dtype("float64")).ctypes.data % 64 == 0
+        second.array((3,), np.dtype("float32"))
+        assert second.array((3,), np.dtype("float32")).ctypes.data % 64 == 0
+    assert pool.high_water == 128 + 512
+    with pool.take(2000):
+        pass
+    assert sum(map(len, pool._idle)) <= 1000
+    pool.trim()
+    assert not pool._idle

@@ -1,0 +1,106 @@
+"""Triangular and masked products: nothing leaks from what is absent, and what is not wanted is zero."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from lcma.errors import PlanError
+from lcma.kernels import Pool, Request, matmul, plan
+from lcma.kernels.cpu import leaf
+from lcma.kernels.cpu.leaf import Leaf, strips, worked_fraction
+from lcma.schemes_db import ProductKind, parse_target
+
+FORMS = [f"2x2x2:tri-{side}{upper}" for side in ("left", "right", "out") for upper in ("", ":upper")]
+
+
+def run(request_scheme, levels, a, b, out=None, strategy=None):
+    """The product through a pool full of NaN."""
+    pool = Pool(poison=True)
+    chosen = plan(Request.of(a, b, out), request_scheme, levels, strategy=strategy)
+    result = chosen.build(pool).run(a, b, out)
+    assert pool.high_water == chosen.workspace
+    return result
+
+
+@pytest.mark.parametrize("strategy", ["batch", "naive"])
+@pytest.mark.parametrize("levels", [1, 2])
+@pytest.mark.parametrize("name", FORMS)
+def test_triangles(classical, draw, poisoned, holds, name, levels, strategy):
+    scheme = classical(name)
+    for size in (1, 2, 7, 37):
+        rng = np.random.default_rng(size)
+        square, wide, tall = (size, size), (size, 23), (23, size)
+        side = name.split("-")[1].split(":")[0]
+        shape_a, shape_b = {"left": (square, wide), "right": (tall, square), "out": (wide, tall)}[side]
+        a, b = poisoned(scheme.target, draw(rng, shape_a, "float64"), draw(rng, shape_b, "float64"))
+        out = np.full((shape_a[0], shape_b[1]), np.nan)
+        holds(run(scheme, levels, a, b, out, strategy), scheme.target, a, b)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("name", FORMS)
+def test_triangles_stored_by_columns_and_cut_in_strips(monkeypatch, classical, draw, poisoned, holds, name, order):
+    monkeypatch.setattr(leaf, "STRIP", 8)
+    scheme, rng = classical(name), np.random.default_rng(3)
+    a, b = poisoned(scheme.target, draw(rng, (70, 70), "float32"), draw(rng, (70, 70), "float32"))
+    a, b = np.asarray(a, order=order), np.asarray(b, order=order)
+    out = np.full((70, 70), np.nan, np.float32, order=order)
+    holds(run(scheme, 1, a, b, out), scheme.target, a, b)
+
+
+MASK = "3x2x3:blocks(F./FF/.F,F.F/FFF,F../FL./.FF)"
+
+
+@pytest.mark.parametrize("strategy", ["batch", "naive"])
+@pytest.mark.parametrize("levels", [1, 2])
+@pytest.mark.parametrize("sizes", [(9, 8, 9), (6, 5, 6), (1, 1, 1), (2, 7, 2), (20, 3, 20)])
+def test_a_mask_with_absent_blocks(strassen, classical, draw, poisoned, holds, sizes, levels, strategy):
+    target, rng = parse_target(MASK), np.random.default_rng(4)
+    schemes = [classical(target), strassen][:levels]
+    a, b = poisoned(target, draw(rng, sizes[:2], "int64"), draw(rng, sizes[1:], "int64"))
+    holds(run(schemes, levels, a, b, strategy=strategy), target, a, b)
+
+
+def test_half_products_recurse_with_their_own_scheme(strassen, classical, draw, poisoned, holds):
+    scheme, rng = classical("2x2x2:tri-left"), np.random.default_rng(5)
+    schemes = [scheme, (scheme, strassen), (scheme, strassen)]
+    chosen = plan(Request(45, 45, 30, "float64"), schemes)
+    inner = dict(chosen.candidate.program.inner)
+    assert inner[ProductKind.HALF_LEFT].target == scheme.target
+    assert inner[ProductKind.FULL].target.is_general
+    a, b = poisoned(scheme.target, draw(rng, (45, 45), "float64"), draw(rng, (45, 30), "float64"))
+    holds(run(schemes, 1, a, b), scheme.target, a, b)
+
+
+def test_a_triangle_must_be_square(classical):
+    with pytest.raises(PlanError, match="must be square"):
+        matmul(np.ones((4, 5)), np.ones((5, 4)), classical("2x2x2:tri-left"))
+
+
+def test_a_level_without_a_scheme_for_any_product(strassen, classical):
+    with pytest.raises(PlanError, match="level 2 has no scheme"):
+        plan(Request(8, 8, 8), [strassen, classical("2x2x2:tri-left")])
+
+
+@pytest.mark.parametrize("kind", list(ProductKind))
+def test_leaves(monkeypatch, draw, kind):
+    monkeypatch.setattr(leaf, "STRIP", 5)
+    rng, size = np.random.default_rng(6), 33
+    part = np.triu if kind.upper else np.tril
+    a, b = draw(rng, (size, size), "int64"), draw(rng, (size, size), "int64")
+    a, b = (part(a) if kind.side == "left" else a), (part(b) if kind.side == "right" else b)
+    out = np.zeros((size, size), np.int64)
+    Leaf(kind).run(a, b, out)
+    kept = part if kind.side == "out" else np.asarray
+    np.testing.assert_array_equal(kept(out), kept(a @ b))
+    assert worked_fraction(kind, size) == 1 or 0.5 < worked_fraction(kind, size) < 0.7
+
+
+def test_strips_cover_every_size():
+    for size in (1, 255, 511, 512, 1000, 10_000):
+        bounds = list(strips(size))
+        assert bounds[0][0] == 0
+        assert bounds[-1][1] == size
+        assert all(first[1] == second[0] for first, second in pairwise(bounds))

@@ -1,0 +1,274 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.schemes_db.formats import exp, lcma_json
+from lcma.workbench import cli
+
+
+@pytest.fixture
+def run(home, capsys):
+    """Run a command line: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        code = cli.main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A valid file, one that holds mod 2 only, a wrong one and one that is no scheme."""
+    text = exp.render(lcma.resolve("strassen")[0])
+    contents = {"good.exp": text, "mod2.exp": text.replace("(a11+a22)", "(a11-a22)", 1),
+                "wrong.exp": text.replace("a11", "a12", 1), "no.txt": "no scheme\n"}
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content)
+    return {name.partition(".")[0]: tmp_path / name for name in contents}
+
+
+def one_line(text):
+    return text.count("\n") == 1 and "Traceback" not in text
+
+
+def test_every_command_has_help_that_agrees_with_the_list(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    for name, summary in cli.COMMANDS.items():
+        assert f"\n  {name} " in out
+        code, text, _ = run(name, "--help")
+        assert code == 0
+        first = text.split("\n\n")[1].strip().split(".")[0]
+        assert " ".join(first.split()) == summary.rstrip(".").split(".")[0]
+
+
+def test_version_and_usage_errors(run):
+    assert run("--version")[:2] == (0, f"lcma, version {lcma.__version__}\n")
+    assert run("fly")[0] == 2
+    assert run("verify")[0] == 2
+    assert run("verify", "--method", "hope", "x")[0] == 2
+    assert run("export")[0] == 2
+    assert run("export", "--all")[0] == 2
+
+
+def test_verify_prints_the_verdict_first(run, files):
+    code, out, _ = run("verify", files["good"])
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0].startswith("OK 2x2x2 rank 7 over Z (exact, 64 equations, ")
+    assert [line.split(":")[0].strip() for line in lines[1:]] == [
+        "format", "coefficients", "additions", "digest", "best known"]
+
+
+def test_verify_exit_codes(run, files):
+    assert run("verify", files["mod2"])[0] == 0
+    code, out, _ = run("verify", "--ring", "Z", files["mod2"])
+    assert (code, "holds mod 2" in out) == (1, True)
+    code, out, _ = run("verify", files["wrong"])
+    assert code == 1
+    assert out.startswith("FAIL 2x2x2 rank 7 over Z: ")
+    code, out, err = run("verify", files["no"])
+    assert (code, out) == (65, "")
+    assert one_line(err)
+    assert run("verify", files["good"], files["wrong"])[0] == 1
+    assert run("verify", files["good"], files["no"], files["wrong"])[0] == 65
+    assert run("verify", "missing.json")[0] == 65
+
+
+def test_verify_quiet_and_json(run, files):
+    assert run("verify", "-q", files["good"])[:2] == (0, "")
+    code, out, _ = run("verify", "-q", files["good"], files["wrong"])
+    assert code == 1
+    assert one_line(out)
+    code, out, _ = run("verify", "--json", files["good"], files["no"], files["mod2"])
+    first, second, third = (json.loads(line) for line in out.splitlines())
+    assert (code, first["ok"], second["ok"], third["over_z2_only"]) == (65, True, False, True)
+
+
+def test_verify_structured_files_and_randomly(run, tmp_path):
+    path = tmp_path / "eca.exp"
+    path.write_text(exp.render(lcma.resolve("eca-stage1")[0]))
+    assert run("verify", path)[0] == 1
+    code, out, _ = run("verify", path, "--target", "4x4x4:tri-out", "--method", "randomized", "--method", "exact")
+    assert code == 0
+    assert "24 full + 10 half; one level 29/64" in out
+    assert "error below 2^-102" in out
+
+
+def test_list_show_export_convert_and_add(run, tmp_path):
+    code, out, _ = run("list")
+    assert code == 0
+    assert "eca-stage1" in out
+    assert json.loads(run("list", "--json", "--target", "2x2x2")[1])[0]["name"] == "strassen"
+    assert run("list", "--csv", "--ring", "Q")[1].startswith("name,target")
+    code, out, _ = run("show", "eca-stage1")
+    assert code == 0
+    assert "29/64 = 0.4531" in out
+    assert "4/9 = 0.4444" in out
+    shown = tmp_path / "shown.txt"
+    shown.write_text(out)
+    assert run("verify", shown)[0] == 0
+    assert json.loads(run("show", "strassen", "--json")[1])["digest"] == lcma.resolve("strassen")[0].digest
+    converted = tmp_path / "x.exp"
+    assert run("export", "laderman", "--format", "exp", "--out", converted)[0] == 0
+    assert run("convert", converted, tmp_path / "y.json")[0] == 0
+    assert run("convert", converted, "-", "--to", "equations")[1].startswith("# target: 3x3x3")
+    assert run("convert", converted, tmp_path / "y.pdf")[0] == 2
+    composed = tmp_path / "composed.json"
+    assert run("export", "strassen*strassen", "--out", composed)[0] == 0
+    code, out, _ = run("add", composed, "--name", "mine", "--source", "a test")
+    assert (code, out.startswith("added mine <4x4x4:49 over Z>")) == (0, True)
+    assert run("add", composed)[1].startswith("was there already")
+    assert "mine" in run("list", "--origin", "user")[1]
+    assert run("export", "--all", "--out", tmp_path / "all")[0] == 0
+    (written,) = (tmp_path / "all").iterdir()
+    assert lcma.load(written)[0].name == "mine"
+
+
+def test_add_is_all_or_nothing(run, files):
+    code, _, err = run("add", files["good"], files["wrong"])
+    assert code == 1
+    assert "nothing was added" in err
+    assert json.loads(run("list", "--json", "--origin", "user")[1]) == []
+    assert run("add", files["good"], files["good"], "--name", "x")[0] == 2
+
+
+@pytest.fixture
+def matrices(tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {"a": rng.standard_normal((37, 23)).astype(np.float32), "b": rng.standard_normal((23, 41)).astype(np.float32),
+              "i": rng.integers(-9, 9, (10, 11)), "j": rng.integers(-9, 9, (11, 12)), "c": np.ones((3, 3), np.complex64),
+              "v": np.ones(3)}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    return lambda name: tmp_path / f"{name}.npy"
+
+
+def test_run_multiplies_and_checks(run, matrices, tmp_path):
+    out = tmp_path / "c.npy"
+    code, text, _ = run("run", "strassen", matrices("a"), matrices("b"), "--levels", 2, "--out", out, "--check")
+    assert code == 0
+    assert "relative error" in text
+    assert np.allclose(np.load(out), np.load(matrices("a")) @ np.load(matrices("b")), atol=1e-4)
+    assert "check: exact" in run("run", "laderman", matrices("i"), matrices("j"), "--check")[1]
+    assert run("run", "strassen", matrices("i"), matrices("j"), "--dtype", "float64", "--check")[0] == 0
+    code, text, _ = run("run", "eca-stage2", matrices("i"), matrices("j"), "--check")
+    assert (code, "check: exact" in text) == (3, False) or code == 0
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), [
+    (("strassen", "a", "a"), 3, "inner"),
+    (("strassen", "c", "c"), 3, "complex64"),
+    (("strassen", "v", "v"), 65, "dimension"),
+    (("strassen", "a", "b", "--dtype", "int64"), 3, "fractions"),
+    (("strassen", "c", "c", "--dtype", "float32"), 3, "can't become"),
+    (("nobody", "a", "b"), 3, "no scheme"),
+    (("7x7x7", "a", "b"), 3, "no scheme for 7x7x7"),
+    (("naive:2x2x999", "a", "b"), 2, "must be 1 to"),
+])
+def test_run_refuses_in_one_line(run, matrices, arguments, code, message):
+    scheme, a, b, *rest = arguments
+    got, out, err = run("run", scheme, matrices(a), matrices(b), *rest)
+    assert (got, out) == (code, "")
+    assert message in err
+    assert one_line(err)
+
+
+def test_run_refuses_a_scheme_that_holds_mod_2_only(run, files, matrices):
+    code, _, err = run("run", files["mod2"], matrices("a"), matrices("b"))
+    assert code == 3
+    assert "Z2 only" in err
+    assert run("run", files["wrong"], matrices("a"), matrices("b"))[0] == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"hello", b"PK\x03\x04", b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'shape'"])
+def test_run_refuses_what_is_no_matrix(run, tmp_path, matrices, content):
+    bad = tmp_path / "bad.npy"
+    bad.write_bytes(content)
+    code, _, err = run("run", "strassen", bad, matrices("b"))
+    assert code == 65
+    assert one_line(err)
+
+
+def test_run_refuses_pickles(run, tmp_path, matrices):
+    bad = tmp_path / "bad.npy"
+    np.save(bad, np.array([[{}]], dtype=object), allow_pickle=True)
+    assert run("run", "strassen", bad, matrices("b"))[0] == 65
+
+
+def test_time_prints_ratios_and_records_them(run):
+    code, out, _ = run("time", "strassen", "--size", "64", "--rounds", 2, "--levels", 1, "--levels", 2, "--json", "--record")
+    data = json.loads(out)
+    assert code == 0
+    assert [row["what"] for row in data["rows"]] == ["numpy", "strassen, 1 level", "strassen, 2 levels"]
+    assert data["rows"][0]["ratio"] == 1
+    with lcma.Catalog.open() as catalog:
+        assert len(catalog.measurements(data["digest"])) == 2
+    assert run("time", "strassen", "--size", "16x32x48", "--rounds", 1, "--dtype", "float64")[0] == 0
+    assert run("time", "strassen", "--size", "16x32")[0] == 2
+
+
+def test_doctor_proves_the_shipped_schemes(run):
+    code, out, _ = run("doctor", "--json")
+    facts = json.loads(out)
+    assert (code, facts["shipped schemes proven"]) == (0, "5 of 5")
+    assert run("doctor")[0] == 0
+
+
+def test_a_crash_is_never_read_as_invalid(run, monkeypatch):
+    from lcma.schemes_db.catalog import Catalog
+
+    def broken(*_):
+        raise RuntimeError("surprise")
+
+    monkeypatch.setattr(Catalog, "open", broken)
+    code, _, err = run("list")
+    assert code == 70
+    assert "surprise" in err
+    assert "internal error" in err
+
+
+def test_an_interrupt_is_130(run, monkeypatch):
+    from lcma.schemes_db.catalog import Catalog
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Catalog, "open", interrupted)
+    assert run("list")[0] == 130
+
+
+def test_a_closed_pipe_is_no_error(tmp_path):
+    command = f"{sys.executable} -m lcma show 'naive:9x9x9' | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (141, "# target: 9x9x9\n", "")
+
+
+def test_no_colour_off_a_terminal(run):
+    assert "\x1b" not in run("list")[1]
+
+
+def test_a_catalogue_from_a_newer_version_is_refused(run, home):
+    import sqlite3
+
+    run("list")
+    with sqlite3.connect(home / "data" / "catalog.db") as connection:
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    code, _, err = run("list")
+    assert (code, one_line(err)) == (3, True)
+
+
+def test_lcma_json_is_a_fixed_point(run, tmp_path):
+    path = tmp_path / "s.json"
+    text = run("export", "winograd")[1]
+    path.write_text(text)
+    assert run("export", path)[1].count('"proofs"') == 1
+    scheme = lcma.load(path)[0]
+    assert lcma_json.render(scheme, lcma.schemes_db.shipped.shipped("winograd").certificate) == text

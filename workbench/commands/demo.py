@@ -1,0 +1,21 @@
+"""`lcma demo`"""
+
+from __future__ import annotations
+
+import os
+
+# OpenMP threads that spin after their work steal the cores from the BLAS; this must be said
+# before any library starts them.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import click
+
+from ..demo import demo
+
+
+@click.command("demo")
+@click.option("--size", type=click.IntRange(64, 1 << 15), default=4096, show_default=True, help="Side of the matrices.")
+@click.option("--rounds", type=click.IntRange(1, 100), default=5, show_default=True, help="Interleaved timing rounds.")
+def command(size: int, rounds: int) -> None:
+    """Find, prove, keep and run: the whole road in under a minute."""
+    demo(size, rounds)
