@@ -20,8 +20,10 @@ def naive(target: Target, ring: Ring = Z) -> Scheme:
     if not 1 <= rank <= MAX_RANK:
         raise TargetError(f"the naive scheme of {target} has rank {rank}, beyond {MAX_RANK}")
     ones, products = np.ones(rank, dtype=np.int64), np.arange(rank, dtype=np.int64)
-    u, v, w = (Factor.from_triplets(rank, rows, cols, products, terms[:, i], ones)
-               for i, (rows, cols) in enumerate(((m, k), (k, n), (m, n))))
+    u, v, w = (
+        Factor.from_triplets(rank, rows, cols, products, terms[:, i], ones)
+        for i, (rows, cols) in enumerate(((m, k), (k, n), (m, n)))
+    )
     origin = Provenance("textbook", source="the definition of the matrix product")
     return Scheme(target, u, v, w, ring, f"naive:{target.name}", origin)
 
@@ -31,7 +33,9 @@ def rotate(scheme: Scheme) -> Scheme:
 
     In the trilinear form tr(A B D), D dual to C, the roles (A, B, D) become (B, D, A).
     """
-    return _derived(scheme, scheme.target.rotated(), (scheme.v, scheme.w.transposed(), scheme.u.transposed()), "rotation")
+    return _derived(
+        scheme, scheme.target.rotated(), (scheme.v, scheme.w.transposed(), scheme.u.transposed()), "rotation"
+    )
 
 
 def transpose(scheme: Scheme) -> Scheme:

@@ -24,8 +24,22 @@ from .straightline import program_of
 CSE_LIMIT = 3_000
 """Nonzeros up to which the count of additions after sharing is worked out when a scheme is added."""
 
-_COLUMNS = ("digest", "name", "target", "ring", "rank", "full_products", "half_products", "additions", "additions_cse",
-            "nonzeros", "growth", "ternary", "origin", "added")
+_COLUMNS = (
+    "digest",
+    "name",
+    "target",
+    "ring",
+    "rank",
+    "full_products",
+    "half_products",
+    "additions",
+    "additions_cse",
+    "nonzeros",
+    "growth",
+    "ternary",
+    "origin",
+    "added",
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,9 @@ class Catalog:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError) and path is None:
                 return cls.in_memory()
-            raise CatalogError(f"{chosen} can't be opened as a catalogue ({error}); move it away to start a new one") from None
+            raise CatalogError(
+                f"{chosen} can't be opened as a catalogue ({error}); move it away to start a new one"
+            ) from None
         except OSError as error:
             if path is None:
                 return cls.in_memory()
@@ -95,7 +111,9 @@ class Catalog:
     def __enter__(self) -> Catalog:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -145,29 +163,56 @@ class Catalog:
         full, half = costs.full_and_half(scheme)
         nonzeros = sum(costs.nonzeros(scheme))
         shared = program_of(scheme).additions if nonzeros <= CSE_LIMIT else None
-        row = (scheme.digest, scheme.name, scheme.target.name, *scheme.target.shape, scheme.ring.name, scheme.rank, full,
-               half, costs.additions(scheme), shared, nonzeros, costs.growth_factor(scheme), int(scheme.ternary), origin,
-               lcma_json.render(scheme, certificate), now())
+        row = (
+            scheme.digest,
+            scheme.name,
+            scheme.target.name,
+            *scheme.target.shape,
+            scheme.ring.name,
+            scheme.rank,
+            full,
+            half,
+            costs.additions(scheme),
+            shared,
+            nonzeros,
+            costs.growth_factor(scheme),
+            int(scheme.ternary),
+            origin,
+            lcma_json.render(scheme, certificate),
+            now(),
+        )
         cursor = connection.execute(
             "INSERT OR IGNORE INTO schemes (digest, name, target, m, k, n, ring, rank, full_products, half_products, "
             "additions, additions_cse, nonzeros, growth, ternary, origin, document, added) "
-            f"VALUES ({', '.join('?' * len(row))})", row)
-        connection.executemany("INSERT OR IGNORE INTO lineage VALUES (?, ?, ?)",
-                               [(scheme.digest, parent, scheme.provenance.relation) for parent in scheme.provenance.parents])
+            f"VALUES ({', '.join('?' * len(row))})",
+            row,
+        )
+        connection.executemany(
+            "INSERT OR IGNORE INTO lineage VALUES (?, ?, ?)",
+            [(scheme.digest, parent, scheme.provenance.relation) for parent in scheme.provenance.parents],
+        )
         return cursor.rowcount == 1
 
-    def entries(self, target: str | None = None, ring: str | None = None, max_rank: int | None = None,
-                origin: str | None = None) -> list[Entry]:
+    def entries(
+        self, target: str | None = None, ring: str | None = None, max_rank: int | None = None, origin: str | None = None
+    ) -> list[Entry]:
         """The rows that pass all given filters, by size of the grid, target, ring, rank and additions."""
         wheres, values = [], []
-        for condition, value in (("target = ?", target), ("ring = ?", ring), ("rank <= ?", max_rank), ("origin = ?", origin)):
+        for condition, value in (
+            ("target = ?", target),
+            ("ring = ?", ring),
+            ("rank <= ?", max_rank),
+            ("origin = ?", origin),
+        ):
             if value is not None:
                 wheres.append(condition)
                 values.append(value)
         where = f"WHERE {' AND '.join(wheres)}" if wheres else ""
         rows = self._connection.execute(
             f"SELECT {', '.join(_COLUMNS)} FROM schemes {where} "
-            "ORDER BY m * k * n, m, k, n, target, ring, rank, full_products, additions, digest", values)
+            "ORDER BY m * k * n, m, k, n, target, ring, rank, full_products, additions, digest",
+            values,
+        )
         return [_entry(row) for row in rows]
 
     def find(self, key: str) -> tuple[Scheme, Certificate]:
@@ -176,35 +221,45 @@ class Catalog:
         Raises:
             CatalogError: there is none, or several.
         """
-        rows = self._connection.execute("SELECT digest, document FROM schemes WHERE name = ? LIMIT 2", (key,)).fetchall()
+        rows = self._connection.execute(
+            "SELECT digest, document FROM schemes WHERE name = ? LIMIT 2", (key,)
+        ).fetchall()
         if not rows and len(key) >= 6 and set(key) <= set("0123456789abcdef"):
             rows = self._connection.execute(
-                "SELECT digest, document FROM schemes WHERE substr(digest, 1, ?) = ? LIMIT 2", (len(key), key)).fetchall()
+                "SELECT digest, document FROM schemes WHERE substr(digest, 1, ?) = ? LIMIT 2", (len(key), key)
+            ).fetchall()
         if not rows:
             raise CatalogError(f"no scheme {key!r} in the catalogue; `lcma list` shows what there is")
         if len(rows) > 1:
             raise CatalogError(f"{key!r} names several schemes; give more of the digest, such as {rows[0][0][:12]}")
         reading = lcma_json.parse(rows[0][1])[0]
         if reading.certificate is None:
-            raise CatalogError(f"the catalogue's row {rows[0][0][:12]} is damaged: its certificate is of another scheme")
+            raise CatalogError(
+                f"the catalogue's row {rows[0][0][:12]} is damaged: its certificate is of another scheme"
+            )
         return reading.scheme, reading.certificate
 
     def parents(self, digest: str) -> list[tuple[str, str]]:
         """(digest, relation) of the schemes that a scheme was made from."""
-        rows = self._connection.execute("SELECT parent, relation FROM lineage WHERE child = ? ORDER BY parent", (digest,))
+        rows = self._connection.execute(
+            "SELECT parent, relation FROM lineage WHERE child = ? ORDER BY parent", (digest,)
+        )
         return [(parent, relation) for parent, relation in rows]
 
     def measure(self, digest: str, what: str, value: float, unit: str, machine: str, detail: dict[str, object]) -> None:
         """Keep one measured figure of a scheme."""
         with self._writing() as connection:
             connection.execute(
-                "INSERT INTO measurements (digest, what, value, unit, machine, detail, taken) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (digest, what, value, unit, machine, json.dumps(detail, sort_keys=True), now()))
+                "INSERT INTO measurements (digest, what, value, unit, machine, detail, taken) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (digest, what, value, unit, machine, json.dumps(detail, sort_keys=True), now()),
+            )
 
     def measurements(self, digest: str) -> list[dict[str, object]]:
         """The measured figures of a scheme, oldest first."""
         rows = self._connection.execute(
-            "SELECT what, value, unit, machine, detail, taken FROM measurements WHERE digest = ? ORDER BY id", (digest,))
+            "SELECT what, value, unit, machine, detail, taken FROM measurements WHERE digest = ? ORDER BY id", (digest,)
+        )
         keys = ("what", "value", "unit", "machine", "detail", "taken")
         return [{**dict(zip(keys, row, strict=True)), "detail": json.loads(row[4])} for row in rows]
 
@@ -214,7 +269,9 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         if version > len(STEPS):
-            raise CatalogError(f"{path} was written by a newer lcma (schema {version}, known {len(STEPS)}); upgrade lcma")
+            raise CatalogError(
+                f"{path} was written by a newer lcma (schema {version}, known {len(STEPS)}); upgrade lcma"
+            )
         connection.execute("PRAGMA journal_mode = WAL")
         migrate(connection)
     except BaseException:

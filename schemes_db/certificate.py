@@ -43,8 +43,10 @@ class Certificate:
 
     def to_json(self) -> dict[str, Any]:
         """The certificate as JSON values."""
-        return {**asdict(self), "proofs": [{k: v for k, v in asdict(proof).items() if v not in (None, ())}
-                                           for proof in self.proofs]}
+        return {
+            **asdict(self),
+            "proofs": [{k: v for k, v in asdict(proof).items() if v not in (None, ())} for proof in self.proofs],
+        }
 
     @classmethod
     def from_json(cls, data: object) -> Certificate:
@@ -55,7 +57,9 @@ class Certificate:
         """
         try:
             fields = dict(data)  # type: ignore[call-overload]
-            proofs = tuple(Proof(**{**proof, "primes": tuple(proof.get("primes", ()))}) for proof in fields.pop("proofs"))
+            proofs = tuple(
+                Proof(**{**proof, "primes": tuple(proof.get("primes", ()))}) for proof in fields.pop("proofs")
+            )
             certificate = cls(proofs=proofs, **fields)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise SchemeFormatError(f"not a certificate: {error}") from error

@@ -69,7 +69,9 @@ def _combined(terms: tuple[tuple[Coefficient, int], ...], values: dict[int, Matr
         if isinstance(coefficient, Fraction) and value.dtype.kind == "f":
             term = value * value.dtype.type(float(coefficient))
         elif isinstance(coefficient, Fraction) and value.dtype.kind != "O":
-            raise PlanError(f"coefficient {coefficient} is not an integer: an exact {value.dtype} product is not possible")
+            raise PlanError(
+                f"coefficient {coefficient} is not an integer: an exact {value.dtype} product is not possible"
+            )
         else:
             term = value if coefficient == 1 else value * coefficient
         total = term if total is None else total + term
@@ -79,7 +81,7 @@ def _combined(terms: tuple[tuple[Coefficient, int], ...], values: dict[int, Matr
 
 
 def _multiplied(left: Matrix, right: Matrix, kind: ProductKind, inner: Program | None) -> Matrix:
-    part = Kind.UPPER if kind.upper else Kind.LOWER
+    part = Kind.UPPER if kind.of_upper else Kind.LOWER
     if kind.side == "left":
         left = triangle(left, part)
     if kind.side == "right":

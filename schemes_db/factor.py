@@ -43,8 +43,16 @@ class Factor:
         return cls.from_triplets(rank, rows, cols, product, indices, flat[product, indices], denominator)
 
     @classmethod
-    def from_triplets(cls, rank: int, rows: int, cols: int, product: npt.NDArray[np.integer],
-                      indices: npt.NDArray[np.integer], values: npt.NDArray[np.integer], denominator: int = 1) -> Factor:
+    def from_triplets(
+        cls,
+        rank: int,
+        rows: int,
+        cols: int,
+        product: npt.NDArray[np.integer],
+        indices: npt.NDArray[np.integer],
+        values: npt.NDArray[np.integer],
+        denominator: int = 1,
+    ) -> Factor:
         """The factor of (product, flat index, value) triplets, each place at most once, in any order."""
         order = np.lexsort((indices, product))
         order = order[values[order] != 0]
@@ -85,8 +93,9 @@ class Factor:
 
     def relabelled(self, rows: int, cols: int, index_map: IntArray) -> Factor:
         """The factor on a grid (rows, cols) where block b of this one is block index_map[b]."""
-        return Factor.from_triplets(self.rank, rows, cols, self.product, index_map[self.indices], self.values,
-                                    self.denominator)
+        return Factor.from_triplets(
+            self.rank, rows, cols, self.product, index_map[self.indices], self.values, self.denominator
+        )
 
     def transposed(self) -> Factor:
         """The factor of the transposed grid."""
@@ -98,7 +107,7 @@ class Factor:
         return self.relabelled(self.rows, self.cols, np.arange(self.blocks, dtype=np.int64)[::-1].copy())
 
     def reduced(self, modulus: int) -> Factor:
-        """The factor with numerators in [0, modulus); a prime that divides the denominator is the caller's to refuse."""
+        """The factor with numerators in [0, modulus), which is prime to the denominator."""
         inverse = pow(self.denominator, -1, modulus)
         values = self.values % modulus * inverse % modulus
         return Factor.from_triplets(self.rank, self.rows, self.cols, self.product, self.indices, values)
@@ -112,8 +121,15 @@ class Factor:
         rows, cols = self.rows * inner.rows, self.cols * inner.cols
         indices = (row_o * inner.rows + row_i) * cols + col_o * inner.cols + col_i
         product = self.product[left] * inner.rank + inner.product[right]
-        return Factor.from_triplets(self.rank * inner.rank, rows, cols, product, indices,
-                                    self.values[left] * inner.values[right], self.denominator * inner.denominator)
+        return Factor.from_triplets(
+            self.rank * inner.rank,
+            rows,
+            cols,
+            product,
+            indices,
+            self.values[left] * inner.values[right],
+            self.denominator * inner.denominator,
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Factor):

@@ -47,6 +47,10 @@ def _stored(name: str, catalog: Catalog) -> tuple[Scheme, Certificate]:
     target = parse_target(name).name
     entries = [entry for entry in catalog.entries(target=target) if entry.ring in ("Z", "Q")]
     if not entries:
-        raise CatalogError(f"no scheme for {target} in the catalogue; try `lcma search {target}`, or use naive:{target}")
-    best = min(entries, key=lambda entry: (entry.full_products + entry.half_products / 2, entry.additions, entry.digest))
+        raise CatalogError(
+            f"no scheme for {target} in the catalogue; try `lcma search {target}`, or use naive:{target}"
+        )
+    best = min(
+        entries, key=lambda entry: (entry.full_products + entry.half_products / 2, entry.additions, entry.digest)
+    )
     return catalog.find(best.digest)

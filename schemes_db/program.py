@@ -37,7 +37,8 @@ class ProductKind(StrEnum):
         return self is not ProductKind.FULL
 
     @property
-    def upper(self) -> bool:
+    def of_upper(self) -> bool:
+        """Whether the triangle is the upper one."""
         return self.value.endswith("upper")
 
     @property
@@ -166,8 +167,11 @@ class Program:
     @property
     def peak_live_tiles(self) -> int:
         """The most computed values that are alive at once when the ops run in order."""
-        events = sorted((when, change) for birth, death in self.live_ranges.values()
-                        for when, change in ((birth, 1), (death + 1, -1)))
+        events = sorted(
+            (when, change)
+            for birth, death in self.live_ranges.values()
+            for when, change in ((birth, 1), (death + 1, -1))
+        )
         peak = alive = 0
         for _, change in events:
             alive += change
@@ -204,7 +208,7 @@ class Program:
         from .target import parse_target
 
         if not isinstance(data, dict) or data.get("lcma_program") != 1:
-            raise SchemeFormatError("not an lcma program: expected an object with \"lcma_program\": 1")
+            raise SchemeFormatError('not an lcma program: expected an object with "lcma_program": 1')
         try:
             ops = tuple(_op_from_json(item) for item in data["ops"])
             inner = tuple(sorted((ProductKind(kind), cls.from_json(item)) for kind, item in data["inner"].items()))
@@ -219,7 +223,7 @@ def _coefficient_to_json(value: Coefficient) -> int | str:
 
 def _coefficient_from_json(value: object) -> Coefficient:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise SchemeFormatError(f"coefficient {value!r} must be an integer or \"p/q\"")
+        raise SchemeFormatError(f'coefficient {value!r} must be an integer or "p/q"')
     fraction = Fraction(value)
     return int(fraction) if fraction.denominator == 1 else fraction
 

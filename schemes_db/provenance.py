@@ -49,7 +49,9 @@ class Provenance:
             raise SchemeFormatError("provenance must be an object")
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(data) - known):
-            raise SchemeFormatError(f"provenance has unknown field {unknown[0]!r}; known are {', '.join(sorted(known))}")
+            raise SchemeFormatError(
+                f"provenance has unknown field {unknown[0]!r}; known are {', '.join(sorted(known))}"
+            )
         values = dict(data)
         if values.get("kind", "") not in KINDS:
             raise SchemeFormatError(f"provenance kind must be one of {', '.join(KINDS[1:])}, not {values['kind']!r}")

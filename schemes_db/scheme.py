@@ -73,9 +73,18 @@ class Scheme:
                 object.__setattr__(self, slot, factor.reduced(self.ring.characteristic))
 
     @classmethod
-    def from_arrays(cls, target: Target, u: npt.ArrayLike, v: npt.ArrayLike, w: npt.ArrayLike, ring: Ring = Z, *,
-                    denominators: tuple[int, int, int] = (1, 1, 1), name: str = "",
-                    provenance: Provenance | None = None) -> Scheme:
+    def from_arrays(
+        cls,
+        target: Target,
+        u: npt.ArrayLike,
+        v: npt.ArrayLike,
+        w: npt.ArrayLike,
+        ring: Ring = Z,
+        *,
+        denominators: tuple[int, int, int] = (1, 1, 1),
+        name: str = "",
+        provenance: Provenance | None = None,
+    ) -> Scheme:
         """The scheme of dense integer numerators U (R, m, k), V (R, k, n) and W (R, m, n)."""
         for label, array in zip(FACTORS, (u, v, w), strict=True):
             dense = np.asarray(array)
@@ -103,9 +112,15 @@ class Scheme:
     @cached_property
     def coefficients(self) -> tuple[Fraction, ...]:
         """The distinct nonzero coefficients, sorted."""
-        return tuple(sorted({
-            Fraction(value, factor.denominator) for factor in self.factors for value in np.unique(factor.values).tolist()
-        }))
+        return tuple(
+            sorted(
+                {
+                    Fraction(value, factor.denominator)
+                    for factor in self.factors
+                    for value in np.unique(factor.values).tolist()
+                }
+            )
+        )
 
     @property
     def ternary(self) -> bool:
@@ -122,7 +137,9 @@ class Scheme:
         """
         hasher = hashlib.sha256()
         rows, denominator = _canonical_rows(self)
-        head = f"lcma-1 {self.target.name} characteristic {self.ring.characteristic} rank {self.rank} over {denominator}"
+        head = (
+            f"lcma-1 {self.target.name} characteristic {self.ring.characteristic} rank {self.rank} over {denominator}"
+        )
         hasher.update(head.encode())
         for row in rows:
             hasher.update(("\n" + " ".join(map(str, row))).encode())
@@ -170,8 +187,10 @@ def _canonical_rows(scheme: Scheme) -> tuple[list[tuple[int, ...]], int]:
         denominator *= part
     scale = [int(a) * int(b) for a, b in zip(u_content, v_content, strict=True)]
     empty = np.logical_or.reduce([np.diff(factor.indptr) == 0 for factor in scheme.factors]).tolist()
-    w_values = [0 if empty[r] else value * scale[r]
-                for value, r in zip(scheme.w.values.tolist(), scheme.w.product.tolist(), strict=True)]
+    w_values = [
+        0 if empty[r] else value * scale[r]
+        for value, r in zip(scheme.w.values.tolist(), scheme.w.product.tolist(), strict=True)
+    ]
     if denominator != 1:
         # W in lowest terms: only now may the common denominator be divided by the common content.
         common = math.gcd(denominator, *w_values)

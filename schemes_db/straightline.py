@@ -81,7 +81,9 @@ def _materialised(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[int], li
 def _pair(total: Sum, i: int, j: int) -> tuple[Pair, Coefficient]:
     """Two terms of a sum as a multiple of a pair with coprime integers, so that sharing brings in no fractions."""
     x, y = Fraction(total[i]), Fraction(total[j])
-    content = Fraction(math.gcd(x.numerator * y.denominator, y.numerator * x.denominator), x.denominator * y.denominator)
+    content = Fraction(
+        math.gcd(x.numerator * y.denominator, y.numerator * x.denominator), x.denominator * y.denominator
+    )
     if x < 0:
         content = -content
     scale = int(content) if content.denominator == 1 else content

@@ -115,7 +115,9 @@ class Target:
             for upper in (False, True):
                 if self == _triangular(self.shape, form, upper):
                     return f"{base}:{form}{':upper' if upper else ''}"
-        grids = ",".join("/".join("".join(_LETTERS[kind] for kind in row) for row in g) for g in (self.a, self.b, self.c))
+        grids = ",".join(
+            "/".join("".join(_LETTERS[kind] for kind in row) for row in g) for g in (self.a, self.b, self.c)
+        )
         return f"{base}:blocks({grids})"
 
     def __str__(self) -> str:
@@ -148,18 +150,33 @@ class Target:
 
     def transposed(self) -> Target:
         """The target of C^T = B^T A^T."""
-        return Target(self.n, self.k, self.m, mirrored_grid(self.b), mirrored_grid(self.a), mirrored_grid(self.c),
-                      self.block_recursive)
+        return Target(
+            self.n,
+            self.k,
+            self.m,
+            mirrored_grid(self.b),
+            mirrored_grid(self.a),
+            mirrored_grid(self.c),
+            self.block_recursive,
+        )
 
     def rotated(self) -> Target:
         """The target after one cyclic step of the roles in tr(A B D), D dual to C: (A, B, D) -> (B, D, A)."""
-        return Target(self.k, self.n, self.m, self.b, mirrored_grid(self.c), mirrored_grid(self.a),
-                      self.block_recursive)
+        return Target(
+            self.k, self.n, self.m, self.b, mirrored_grid(self.c), mirrored_grid(self.a), self.block_recursive
+        )
 
     def reversed(self) -> Target:
         """The target with every index order reversed: lower and upper change places."""
-        return Target(self.m, self.k, self.n, reversed_grid(self.a), reversed_grid(self.b), reversed_grid(self.c),
-                      self.block_recursive)
+        return Target(
+            self.m,
+            self.k,
+            self.n,
+            reversed_grid(self.a),
+            reversed_grid(self.b),
+            reversed_grid(self.c),
+            self.block_recursive,
+        )
 
     def tensor(self, inner: Target) -> Target:
         """The target of this grid with every block cut by the grid of `inner`.
@@ -220,7 +237,8 @@ def parse_target(name: str) -> Target:
     match = re.fullmatch(r"(\d{1,6})x(\d{1,6})x(\d{1,6})(?::(.+))?", name.strip())
     if not match:
         raise TargetError(
-            f"target {name!r} is not understood; write MxKxN, such as 3x3x3, or MxKxN:tri-left|tri-right|tri-out[:upper]"
+            f"target {name!r} is not understood; write MxKxN, such as 3x3x3, "
+            "or MxKxN:tri-left|tri-right|tri-out[:upper]"
         )
     m, k, n = _checked_sizes(*(int(size) for size in match.group(1, 2, 3)))
     form = match.group(4)
@@ -231,7 +249,9 @@ def parse_target(name: str) -> Target:
         return Target(m, k, n, a, b, c)
     stem, _, side = form.partition(":")
     if stem not in _FORMS or side not in ("", "upper", "lower"):
-        raise TargetError(f"target form {form!r} is not known; choose one of {', '.join(_FORMS)}, with :upper if wanted")
+        raise TargetError(
+            f"target form {form!r} is not known; choose one of {', '.join(_FORMS)}, with :upper if wanted"
+        )
     if (target := _triangular((m, k, n), stem, side == "upper")) is None:
         raise TargetError(f"target {name!r}: the triangular matrix must have a square grid")
     return target

@@ -24,8 +24,9 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TWO, _SIX, _LOW = np.uint64(2), np.uint64(6), np.uint64(63)
 ZERO = np.uint64(0)
 
-(STEPS, FLIPS, MISSES, SINCE, RANK, WALK_BEST, WALK_STEPS, TRAPPED, BEST, PLUSES, RESTARTS, REDUCTIONS,
- GAIN_STEP) = range(13)
+(STEPS, FLIPS, MISSES, SINCE, RANK, WALK_BEST, WALK_STEPS, TRAPPED, BEST, PLUSES, RESTARTS, REDUCTIONS, GAIN_STEP) = (
+    range(13)
+)
 """Places of `Arena.tally`; see `Arena`."""
 
 
@@ -138,8 +139,9 @@ def bit_of(slot: np.uint64) -> np.uint64:
 
 
 @compiled(forceinline=True)
-def place(lanes: tuple[int, ...], x: Words, buckets: Words, active: Words, f: np.uint64, slot: np.uint64,
-          value: np.uint64) -> None:
+def place(
+    lanes: tuple[int, ...], x: Words, buckets: Words, active: Words, f: np.uint64, slot: np.uint64, value: np.uint64
+) -> None:
     """`put` on the bare arrays of an arena: taking them out of it would cost a hot loop more than the work.
 
     Conditions are arithmetic, since none of them can be predicted.

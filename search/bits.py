@@ -75,7 +75,7 @@ def opaque(word: np.uint64) -> np.uint64:
 
 
 @overload(opaque)
-def _opaque_word(word):  # type: ignore[no-untyped-def]  # numba compares the signatures, annotations too
+def _opaque_word(word):  # numba compares the signatures, annotations too
     return lambda word: _opaque(word)
 
 
@@ -84,7 +84,7 @@ def scalar_code() -> None:
 
 
 @overload(scalar_code)
-def _scalar_code():  # type: ignore[no-untyped-def]
+def _scalar_code():
     return lambda: _scalar()
 
 
@@ -94,7 +94,7 @@ def popcount(word: np.uint64) -> np.uint64:
 
 
 @overload(popcount)
-def _popcount(word):  # type: ignore[no-untyped-def]  # numba compares the signatures, annotations too
+def _popcount(word):  # numba compares the signatures, annotations too
     return lambda word: _ctpop(word)
 
 
@@ -104,7 +104,7 @@ def first_bit(word: np.uint64) -> np.uint64:
 
 
 @overload(first_bit)
-def _first_bit(word):  # type: ignore[no-untyped-def]
+def _first_bit(word):
     return lambda word: _cttz(word)
 
 
@@ -150,7 +150,7 @@ def select_bit(word: np.uint64, k: np.uint64) -> np.uint64:
 
 
 @overload(select_bit)
-def _select_bit(word, k):  # type: ignore[no-untyped-def]
+def _select_bit(word, k):
     return lambda word, k: _select(word, k)
 
 

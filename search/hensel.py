@@ -68,8 +68,19 @@ def residual(x: IntArray, sizes: IntArray, tensor: IntArray, out: IntArray) -> b
 
 
 @compiled
-def lift_steps(x: IntArray, sizes: IntArray, tensor: IntArray, unknowns: IntArray, rows: Words, rank: int,
-               pivots: IntArray, offset: int, depth: int, out: IntArray, right: Words) -> tuple[int, int]:
+def lift_steps(
+    x: IntArray,
+    sizes: IntArray,
+    tensor: IntArray,
+    unknowns: IntArray,
+    rows: Words,
+    rank: int,
+    pivots: IntArray,
+    offset: int,
+    depth: int,
+    out: IntArray,
+    right: Words,
+) -> tuple[int, int]:
     """Raise x, which solves the equations modulo 2, to a solution modulo 2^depth, in symmetric residues.
 
     `rows` and `pivots` are the eliminated Jacobian with its carried identity at word `offset`; each

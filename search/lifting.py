@@ -91,8 +91,19 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
             x = system.x.copy()
             if attempt:
                 x.ravel()[places] = rng.choice(np.array([-1, 1]), len(places))
-            outcome, step = lift_steps(x, system.sizes, system.tensor, system.unknowns, system.rows, system.rank,
-                                       system.pivots, system.offset, DEPTH, out, right)
+            outcome, step = lift_steps(
+                x,
+                system.sizes,
+                system.tensor,
+                system.unknowns,
+                system.rows,
+                system.rank,
+                system.pivots,
+                system.offset,
+                DEPTH,
+                out,
+                right,
+            )
             deepest = max(deepest, step)
             if outcome == STUCK:
                 if step == 1:
@@ -169,7 +180,7 @@ def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:
     for r, kind in enumerate(product_kinds(scheme)):
         if kind is not ProductKind.FULL:
             side = _SIDES[kind.side]
-            wanted = Kind.UPPER if kind.upper else Kind.LOWER
+            wanted = Kind.UPPER if kind.of_upper else Kind.LOWER
             parts[side][r] = scheme.target.kind_arrays[side].ravel()[present[side]] == wanted
     return np.concatenate(parts, axis=1)
 

@@ -23,8 +23,9 @@ def bucket(value: int) -> int:
 class ReferenceWalk:
     """A walker over GF(2) whose slots are a list of [u, v, w] words, or None where free."""
 
-    def __init__(self, start: PackedTerms, seed: int, index: int = 0, room: int = 0,
-                 policy: Policy | None = None) -> None:
+    def __init__(
+        self, start: PackedTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None
+    ) -> None:
         self.policy = policy or Policy()
         size = WORD_BITS * lanes_for(start.rank + room)
         self.start: list[list[int] | None] = [[int(word) for word in term] for term in start.words.T]

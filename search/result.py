@@ -78,8 +78,15 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """The statistics, without the schemes."""
         return {
-            "target": self.target.name, "ring": self.ring.name, "seed": self.seed, "rounds": self.rounds,
-            "finds": len(self.finds), "unlifted": len(self.unlifted), "flips": self.flips, "seconds": self.seconds,
-            "flips_per_second": self.flips_per_second, "interrupted": self.interrupted,
+            "target": self.target.name,
+            "ring": self.ring.name,
+            "seed": self.seed,
+            "rounds": self.rounds,
+            "finds": len(self.finds),
+            "unlifted": len(self.unlifted),
+            "flips": self.flips,
+            "seconds": self.seconds,
+            "flips_per_second": self.flips_per_second,
+            "interrupted": self.interrupted,
             "ranks": {str(rank): count for rank, count in sorted(self.ranks.items())},
         }

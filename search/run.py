@@ -22,10 +22,24 @@ from .walker import Walker, make_walker
 OnProgress = Callable[[Progress], None]
 
 
-def find(target: Target | str, *, rank: int | None = None, ring: Ring | str = Z, seed: int = 0, walks: int = 4,
-           steps: int = 1_000_000, rounds: int | None = None, seconds: float | None = None, count: int = 1,
-           start: Scheme | None = None, walk: str = "flip", policy: Policy | None = None, jobs: int = 1,
-           command: str = "", on_progress: OnProgress | None = None) -> Result:
+def find(
+    target: Target | str,
+    *,
+    rank: int | None = None,
+    ring: Ring | str = Z,
+    seed: int = 0,
+    walks: int = 4,
+    steps: int = 1_000_000,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    count: int = 1,
+    start: Scheme | None = None,
+    walk: str = "flip",
+    policy: Policy | None = None,
+    jobs: int = 1,
+    command: str = "",
+    on_progress: OnProgress | None = None,
+) -> Result:
     """Schemes of rank at most `rank` for a target, from walks over GF(2), lifted to `ring`.
 
     A run is a sequence of rounds; in each, every walk goes `steps` steps or to the rank asked for.
@@ -67,8 +81,9 @@ def find(target: Target | str, *, rank: int | None = None, ring: Ring | str = Z,
         raise PlanError(f"the start has rank {terms.rank} already: ask for less than that")
     policy = policy or Policy()
     walkers = [make_walker(walk, terms, seed, index, policy) for index in range(walks)]
-    command = command or (f"find({target.name!r}, rank={rank}, ring={ring.name!r}, seed={seed}, walks={walks}, "
-                          f"steps={steps})")
+    command = command or (
+        f"find({target.name!r}, rank={rank}, ring={ring.name!r}, seed={seed}, walks={walks}, steps={steps})"
+    )
     goal = rank or 0
     run = _Run(target, ring, seed, command, start, rank, terms.rank)
     with ThreadPoolExecutor(jobs) as pool:
@@ -138,11 +153,15 @@ class _Run:
         self.seen.add(origin.digest)
         certificate = certify(origin)
         provenance = Provenance(
-            kind="search", command=self.command, seed=self.seed, version=certificate.version,
+            kind="search",
+            command=self.command,
+            seed=self.seed,
+            version=certificate.version,
             parents=(self.start.digest,) if self.start else (),
             relation="flip walk" if self.start else "flip walk from naive",
             remark=f"walk {index}, round {self.round}, step {walker.steps}",
-            date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), seconds=round(self.seconds, 3),
+            date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            seconds=round(self.seconds, 3),
         )
         origin = origin.replace(provenance=provenance)
         if self.ring is Z2:
@@ -162,5 +181,15 @@ class _Run:
     def result(self, walkers: list[Walker]) -> Result:
         ranks = Counter(walker.lowest for walker in walkers)
         flips = sum(walker.flips for walker in walkers)
-        return Result(self.target, self.ring, self.seed, tuple(self.finds), tuple(self.unlifted), dict(ranks),
-                      self.round, flips, self.seconds, self.interrupted)
+        return Result(
+            self.target,
+            self.ring,
+            self.seed,
+            tuple(self.finds),
+            tuple(self.unlifted),
+            dict(ranks),
+            self.round,
+            flips,
+            self.seconds,
+            self.interrupted,
+        )

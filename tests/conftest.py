@@ -27,7 +27,9 @@ def strassen() -> lcma.Scheme:
     return lcma.resolve("strassen")[0]
 
 
-def random_scheme(rng: np.random.Generator, target: lcma.Target, rank: int, low: int = -2, high: int = 2) -> lcma.Scheme:
+def random_scheme(
+    rng: np.random.Generator, target: lcma.Target, rank: int, low: int = -2, high: int = 2
+) -> lcma.Scheme:
     """A scheme with random coefficients on the present blocks; it computes nothing in particular."""
     factors = []
     for kinds in target.kind_arrays:

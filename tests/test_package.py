@@ -9,9 +9,8 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-import pytest
-
 import lcma
+import pytest
 
 ROOT = Path(lcma.__file__).resolve().parent
 HEAVY = {"torch", "triton", "numba", "ortools", "sympy", "networkx", "matplotlib", "llvmlite", "pandas"}
@@ -67,14 +66,17 @@ def modules_after(code, *arguments):
     return set(json.loads(run.stderr.split("MODULES")[1]))
 
 
-@pytest.mark.parametrize("code", [
-    "import lcma",
-    "import lcma.kernels, lcma.search, lcma.verify, lcma.schemes_db",
-    "from lcma.workbench.cli import main\nassert main(['--help']) == 0",
-    "from lcma.workbench.cli import main\nassert main(['list']) == 0",
-    "from lcma.workbench.cli import main\nassert main(['show', 'strassen']) == 0",
-    "from lcma.workbench.cli import main\nassert main(['verify', 'SCHEME']) == 0",
-])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import lcma",
+        "import lcma.kernels, lcma.search, lcma.verify, lcma.schemes_db",
+        "from lcma.workbench.cli import main\nassert main(['--help']) == 0",
+        "from lcma.workbench.cli import main\nassert main(['list']) == 0",
+        "from lcma.workbench.cli import main\nassert main(['show', 'strassen']) == 0",
+        "from lcma.workbench.cli import main\nassert main(['verify', 'SCHEME']) == 0",
+    ],
+)
 def test_nothing_heavy_is_imported_before_it_is_needed(code, tmp_path):
     scheme = tmp_path / "s.json"
     scheme.write_text(lcma.schemes_db.formats.lcma_json.render(lcma.resolve("strassen")[0]))
@@ -87,8 +89,9 @@ def test_the_package_runs_as_a_module(tmp_path):
 
 
 def build_wheel(folder):
-    subprocess.run([sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)], check=True,
-                   capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)], check=True, capture_output=True
+    )
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -97,8 +100,9 @@ def make_venv(folder, *requirements):
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     python = folder / "bin" / "python"
     for requirement in requirements:
-        subprocess.run([python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *requirement],
-                       check=True)
+        subprocess.run(
+            [python, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), *requirement], check=True
+        )
     return python
 
 
@@ -110,17 +114,29 @@ def test_the_wheel_holds_the_tree_and_runs_elsewhere(tmp_path):
     in_wheel = {name.removeprefix("lcma/") for name in names if name.startswith("lcma/")}
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     packages = {name.replace(".", "/").removeprefix("lcma").lstrip("/") for name in folders_on_disk()}
-    shipped = {name for name in tracked if str(Path(name).parent).replace(".", "", 1).lstrip("/") in packages
-               and name.endswith(".py")} | {name for name in tracked if name.startswith("schemes_db/data/")} | {"py.typed"}
+    shipped = (
+        {
+            name
+            for name in tracked
+            if str(Path(name).parent).replace(".", "", 1).lstrip("/") in packages and name.endswith(".py")
+        }
+        | {name for name in tracked if name.startswith("schemes_db/data/")}
+        | {"py.typed"}
+    )
     assert in_wheel == shipped
     python = make_venv(tmp_path / "venv", [str(wheel)])
     environment = {**os.environ, "LCMA_HOME": str(tmp_path / "home")}
     for arguments in (["--version"], ["list"], ["doctor"], ["show", "eca-stage1"]):
-        subprocess.run([python.parent / "lcma", *arguments], check=True, cwd=tmp_path, env=environment,
-                       capture_output=True)
-    code = ("import lcma, numpy as np\na = np.arange(36.0).reshape(6, 6)\n"
-            "assert np.allclose(lcma.matmul(a, a, 'laderman'), a @ a)\nprint(lcma.__file__)")
-    run = subprocess.run([python, "-c", code], check=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        subprocess.run(
+            [python.parent / "lcma", *arguments], check=True, cwd=tmp_path, env=environment, capture_output=True
+        )
+    code = (
+        "import lcma, numpy as np\na = np.arange(36.0).reshape(6, 6)\n"
+        "assert np.allclose(lcma.matmul(a, a, 'laderman'), a @ a)\nprint(lcma.__file__)"
+    )
+    run = subprocess.run(
+        [python, "-c", code], check=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
     assert str(tmp_path / "venv") in run.stdout
 
 
@@ -140,5 +156,9 @@ def test_hugging_face_kernels_and_transformers_still_work_beside_us(tmp_path):
         "a = np.arange(16.0).reshape(4, 4)\n"
         "assert np.allclose(lcma.matmul(a, a), a @ a)\n"
     )
-    subprocess.run([python, "-c", code], check=True, cwd=tmp_path,
-                   env={**os.environ, "LCMA_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"})
+    subprocess.run(
+        [python, "-c", code],
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "LCMA_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"},
+    )

@@ -53,5 +53,7 @@ def recheck(scheme: Scheme, certificate: Certificate) -> Certificate:
         VerificationError: the certificate is of another scheme, or the proof fails now.
     """
     if certificate.digest != scheme.digest or certificate.target != scheme.target.name:
-        raise VerificationError(f"the certificate is of {certificate.digest[:12]}, not of {scheme!r} {scheme.digest[:12]}")
+        raise VerificationError(
+            f"the certificate is of {certificate.digest[:12]}, not of {scheme!r} {scheme.digest[:12]}"
+        )
     return certify(scheme, certificate.methods)

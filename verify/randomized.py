@@ -53,8 +53,14 @@ def check_randomized(scheme: Scheme, error_log2: float = DEFAULT_ERROR_LOG2, see
             elapsed = time.perf_counter() - start
             return Outcome("randomized", None, scheme.target.equations, elapsed, wrong=None)
     half = sum(kind.half for kind in kinds)
-    proof = Proof("randomized", primes=() if modulus else tuple(primes), rounds=rounds,
-                  error_log2=rounds * per_round, full=scheme.rank - half, half=half)
+    proof = Proof(
+        "randomized",
+        primes=() if modulus else tuple(primes),
+        rounds=rounds,
+        error_log2=rounds * per_round,
+        full=scheme.rank - half,
+        half=half,
+    )
     return Outcome("randomized", proof, scheme.target.equations, time.perf_counter() - start)
 
 
@@ -69,15 +75,16 @@ def _instance_holds(scheme: Scheme, kinds: tuple[ProductKind, ...], prime: int, 
     for r, kind in enumerate(kinds):
         if kind.side == "out":
             garbage = generator.integers(0, prime, (side, side))
-            products[r] = np.where(_wanted(kind.upper, side), products[r], garbage)
+            products[r] = np.where(_wanted(kind.of_upper, side), products[r], garbage)
     outputs = np.zeros((len(c_kinds), side, side), dtype=np.int64)
     np.add.at(outputs, w.indices, w.values[:, None, None] * products[w.product] % prime)
     truth = _blockwise_product(_masked(a, a_kinds), _masked(b, b_kinds), target.shape, prime)
     return bool((_masked((outputs - truth) % prime, c_kinds) == 0).all())
 
 
-def _sums(factor: Factor, blocks: IntArray, grid: IntArray, kinds: tuple[ProductKind, ...], side_name: str,
-          prime: int) -> IntArray:
+def _sums(
+    factor: Factor, blocks: IntArray, grid: IntArray, kinds: tuple[ProductKind, ...], side_name: str, prime: int
+) -> IntArray:
     """Left or right sums (R, s, s): half products see whole blocks, garbage included, and cut their sum."""
     masked = _masked(blocks, grid)
     half = np.array([kind.side == side_name for kind in kinds])
@@ -85,7 +92,7 @@ def _sums(factor: Factor, blocks: IntArray, grid: IntArray, kinds: tuple[Product
     sums = np.zeros((factor.rank, *blocks.shape[1:]), dtype=np.int64)
     np.add.at(sums, factor.product, factor.values[:, None, None] * gathered % prime)
     for r in np.flatnonzero(half):
-        sums[r] = np.where(_wanted(kinds[r].upper, blocks.shape[1]), sums[r], 0)
+        sums[r] = np.where(_wanted(kinds[r].of_upper, blocks.shape[1]), sums[r], 0)
     return sums % prime
 
 
@@ -97,8 +104,12 @@ def _wanted(upper: bool, side: int) -> npt.NDArray[np.bool_]:
 def _masked(blocks: IntArray, grid: IntArray) -> IntArray:
     """The blocks with everything outside their kind set to zero."""
     side = blocks.shape[1]
-    masks = {Kind.ABSENT: np.zeros((side, side), dtype=bool), Kind.FULL: np.ones((side, side), dtype=bool),
-             Kind.LOWER: _wanted(False, side), Kind.UPPER: _wanted(True, side)}
+    masks = {
+        Kind.ABSENT: np.zeros((side, side), dtype=bool),
+        Kind.FULL: np.ones((side, side), dtype=bool),
+        Kind.LOWER: _wanted(False, side),
+        Kind.UPPER: _wanted(True, side),
+    }
     mask = np.stack([masks[Kind(int(kind))] for kind in grid])
     return np.where(mask, blocks, 0)
 
@@ -114,6 +125,8 @@ def _blockwise_product(a: IntArray, b: IntArray, shape: tuple[int, int, int], pr
     """The classical product of block matrices given as flat stacks of blocks."""
     m, k, n = shape
     side = a.shape[1]
-    pairs = [_matmul(np.repeat(a[l::k], n, axis=0), np.tile(b[l * n : (l + 1) * n], (m, 1, 1)), prime) for l in range(k)]
+    pairs = [
+        _matmul(np.repeat(a[l::k], n, axis=0), np.tile(b[l * n : (l + 1) * n], (m, 1, 1)), prime) for l in range(k)
+    ]
     total: IntArray = np.sum(pairs, axis=0).reshape(m * n, side, side) % prime
     return total

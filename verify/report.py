@@ -142,7 +142,9 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
         notes += (f"third factor indexed by {convention}, where the format documents {documented}",)
     z2_only = z2_only or scheme.ring == Z2
     certificate = certificate_of(scheme, outcomes)
-    return Report(label, reading.format, scheme, outcomes, tuple(name for name, _, _ in holding), certificate, z2_only, notes)
+    return Report(
+        label, reading.format, scheme, outcomes, tuple(name for name, _, _ in holding), certificate, z2_only, notes
+    )
 
 
 def _checked(scheme: Scheme, methods: Sequence[str]) -> tuple[Outcome, ...]:
@@ -155,8 +157,13 @@ def _checked(scheme: Scheme, methods: Sequence[str]) -> tuple[Outcome, ...]:
     return tuple(outcomes)
 
 
-def verify_file(path: str | Path, methods: Sequence[str] = ("exact",), format: str | None = None,
-                target: Target | None = None, ring: Ring | None = None) -> list[Report]:
+def verify_file(
+    path: str | Path,
+    methods: Sequence[str] = ("exact",),
+    format: str | None = None,
+    target: Target | None = None,
+    ring: Ring | None = None,
+) -> list[Report]:
     """A report for every scheme of a file.
 
     Raises:
@@ -164,10 +171,14 @@ def verify_file(path: str | Path, methods: Sequence[str] = ("exact",), format: s
     """
     readings = read_file(path, format, target, ring)
     many = len(readings) > 1
-    return [judge(reading, f"{path}#{i + 1}" if many else str(path), methods, ring) for i, reading in enumerate(readings)]
+    return [
+        judge(reading, f"{path}#{i + 1}" if many else str(path), methods, ring) for i, reading in enumerate(readings)
+    ]
 
 
-def load(path: str | Path, format: str | None = None, target: Target | None = None, ring: Ring | None = None) -> tuple[Scheme, Certificate]:
+def load(
+    path: str | Path, format: str | None = None, target: Target | None = None, ring: Ring | None = None
+) -> tuple[Scheme, Certificate]:
     """The one proven scheme of a file, with its certificate.
 
     Raises:

@@ -12,6 +12,7 @@ import click
 
 from ..errors import LcmaError
 from ..version import __version__
+from .environment import prepare
 
 COMMANDS = {
     "add": "Verify schemes from files and keep them in the catalogue.",
@@ -27,6 +28,9 @@ COMMANDS = {
     "verify": "Prove or refute schemes in files.",
 }
 
+COMPUTING = {"demo", "doctor", "run", "time"}
+"""The commands that multiply matrices, or tell what would."""
+
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 EXIT_PIPE_CLOSED = 141  # as a shell reports a process that SIGPIPE ended
@@ -41,6 +45,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
+        if name in COMPUTING:
+            prepare()
         command: click.Command = import_module(f".commands.{name}", __package__).command
         return command
 

@@ -6,9 +6,12 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+Matrix = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,15 @@ class Timing:
 
     @property
     def quartiles(self) -> tuple[float, float]:
-        lower, _, upper = statistics.quantiles(self.seconds, n=4, method="inclusive") if len(self.seconds) > 1 else (
-            self.seconds * 3)
+        lower, _, upper = (
+            statistics.quantiles(self.seconds, n=4, method="inclusive") if len(self.seconds) > 1 else (self.seconds * 3)
+        )
         return lower, upper
 
 
-def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int,
-                on_round: Callable[[int], None] = lambda _: None) -> dict[str, Timing]:
+def interleaved(
+    contenders: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None] = lambda _: None
+) -> dict[str, Timing]:
     """Time every contender once a round, after one round of warming up that is not counted."""
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(rounds + 1):
@@ -53,20 +58,16 @@ def gflops(m: int, k: int, n: int, seconds: float) -> float:
     return 2e-9 * m * k * n / seconds
 
 
-def relative_error(got: npt.NDArray[np.floating], a: npt.NDArray[np.floating], b: npt.NDArray[np.floating],
-                   masked: bool = False) -> float:
-    """||got - A B|| / ||A B|| in the Frobenius norm, A B in float64; a strip of rows at a time.
+class FrobeniusTruth:
+    """A B in float64, to measure relative errors in the Frobenius norm against; `masked`: its lower triangle."""
 
-    With `masked` only the lower triangle of A B is wanted.
-    """
-    wide = b.astype(np.float64)
-    difference = total = 0.0
-    step = max(1, (64 << 20) // max(1, 8 * b.shape[1]))
-    for start in range(0, a.shape[0], step):
-        rows = slice(start, min(start + step, a.shape[0]))
-        truth = a[rows].astype(np.float64) @ wide
+    def __init__(self, a: Matrix, b: Matrix, masked: bool = False) -> None:
+        self._truth = a.astype(np.float64) @ b.astype(np.float64)
         if masked:
-            truth = np.tril(truth, start)
-        difference += float(((got[rows] - truth) ** 2).sum())
-        total += float((truth**2).sum())
-    return float(np.sqrt(difference / total)) if total else float(difference > 0)
+            self._truth = np.tril(self._truth)
+        self._norm = float(np.linalg.norm(self._truth))
+
+    def error(self, got: Matrix) -> float:
+        """||got - A B|| / ||A B||."""
+        difference = float(np.linalg.norm(got - self._truth))
+        return difference / self._norm if self._norm else difference

@@ -46,7 +46,9 @@ def format_named(name: str) -> Format:
         raise LcmaError(f"format {name!r} is not known; choose one of {', '.join(FORMATS)}") from None
 
 
-def parse_text(text: str, format: str | None = None, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_text(
+    text: str, format: str | None = None, target: Target | None = None, ring: Ring | None = None
+) -> list[Reading]:
     """Read the schemes of a text, its format found by content unless named.
 
     Raises:
@@ -71,7 +73,9 @@ def _parse(reader: Format, text: str, target: Target | None, ring: Ring | None) 
         raise SchemeFormatError("parentheses nested too deep") from None
 
 
-def read_file(path: str | Path, format: str | None = None, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def read_file(
+    path: str | Path, format: str | None = None, target: Target | None = None, ring: Ring | None = None
+) -> list[Reading]:
     """Read the schemes of a file.
 
     Raises:

@@ -133,7 +133,9 @@ class _Reader:
         named = [block for pair in self.products for form in pair for block in form]
         for letter, row, col in [*named, *(("c", row, col) for row, col in self.outputs)]:
             sizes[letter] = [max(sizes[letter][0], row + 1), max(sizes[letter][1], col + 1)]
-        m, k, n = (max(sizes[x][i], sizes[y][j]) for x, i, y, j in (("a", 0, "c", 0), ("a", 1, "b", 0), ("b", 1, "c", 1)))
+        m, k, n = (
+            max(sizes[x][i], sizes[y][j]) for x, i, y, j in (("a", 0, "c", 0), ("a", 1, "b", 0), ("b", 1, "c", 1))
+        )
         return Target.general(m, k, n)
 
     def scheme(self, target: Target, ring: Ring | None, name: str) -> Scheme:
@@ -160,11 +162,14 @@ def render(scheme: Scheme) -> str:
         lines.append(f"# name: {scheme.name}")
     for r in range(scheme.rank):
         left, right = (
-            render_linear(_named_terms(factor, r, letter, wide)) for factor, letter in ((scheme.u, "a"), (scheme.v, "b"))
+            render_linear(_named_terms(factor, r, letter, wide))
+            for factor, letter in ((scheme.u, "a"), (scheme.v, "b"))
         )
         lines.append(f"m{r + 1} = ({left})({right})")
     outputs: dict[int, list[tuple[str, Fraction]]] = {}
-    for r, index, value in zip(scheme.w.product.tolist(), scheme.w.indices.tolist(), scheme.w.values.tolist(), strict=True):
+    for r, index, value in zip(
+        scheme.w.product.tolist(), scheme.w.indices.tolist(), scheme.w.values.tolist(), strict=True
+    ):
         outputs.setdefault(index, []).append((f"m{r + 1}", Fraction(value, scheme.w.denominator)))
     for index in sorted(outputs):
         lines.append(f"{block_name('c', *divmod(index, scheme.w.cols), wide)} = {render_linear(outputs[index])}")

@@ -68,7 +68,9 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if not candidates:
         if target is not None:
             raise failure
-        raise SchemeFormatError(f"A is {m} x {k} and B is {k} x {n}, but the third factor has {sizes[2][0]} x {sizes[2][1]} blocks")
+        raise SchemeFormatError(
+            f"A is {m} x {k} and B is {k} x {n}, but the third factor has {sizes[2][0]} x {sizes[2][1]} blocks"
+        )
     return [Reading(NAME, tuple(candidates))]
 
 
@@ -76,7 +78,9 @@ def _product(text: str) -> list[list[Term]]:
     """The terms of the three factors of one line; the scalar goes to the third."""
     product = parse_product(text)
     if len(product.forms) != 3:
-        raise SchemeFormatError(f"expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22), not {len(product.forms)}")
+        raise SchemeFormatError(
+            f"expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22), not {len(product.forms)}"
+        )
     return [
         _block_terms(form, letter, product.scalar if letter == "c" else Fraction(1))
         for form, letter in zip(product.forms, "abc", strict=True)
@@ -105,8 +109,10 @@ def render(scheme: Scheme) -> str:
     for r in range(scheme.rank):
         parts = []
         for factor, letter in ((scheme.u, "a"), (scheme.v, "b"), (dual, "c")):
-            terms = [(block_name(letter, *divmod(index, factor.cols), wide), Fraction(value, factor.denominator))
-                     for index, value in factor.terms(r)]
+            terms = [
+                (block_name(letter, *divmod(index, factor.cols), wide), Fraction(value, factor.denominator))
+                for index, value in factor.terms(r)
+            ]
             parts.append(f"({render_linear(terms).replace(' ', '')})")
         lines.append("*".join(parts))
     return "\n".join(lines) + "\n"

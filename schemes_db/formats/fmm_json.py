@@ -54,8 +54,11 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     u, v = factor_of(_placed(rows["u"], k), m, k, "U"), factor_of(_placed(rows["v"], n), k, n, "V")
     candidates = []
     for convention in (C_TRANSPOSED, C):
-        w = factor_of(_placed(rows["w"], m), n, m, "W").transposed() if convention == C_TRANSPOSED else factor_of(
-            _placed(rows["w"], n), m, n, "W")
+        w = (
+            factor_of(_placed(rows["w"], m), n, m, "W").transposed()
+            if convention == C_TRANSPOSED
+            else factor_of(_placed(rows["w"], n), m, n, "W")
+        )
         candidates.append((convention, Scheme(target or shape, u, v, w, ring or ring_of((u, v, w)))))
     known = {"n", "m", "z2", "u", "v", "w", *_TEXT_FIELDS}
     notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in known)
@@ -86,20 +89,31 @@ def render(scheme: Scheme) -> str:
         SchemeFormatError: the target is not a general one, which the format cannot say.
     """
     if not scheme.target.is_general:
-        raise SchemeFormatError(f"{NAME} knows general targets only, not {scheme.target}; write {scheme.target} as lcma-json")
+        raise SchemeFormatError(
+            f"{NAME} knows general targets only, not {scheme.target}; write {scheme.target} as lcma-json"
+        )
     wide = max(scheme.target.shape) > 9
     factors = dict(zip("uvw", (scheme.u, scheme.v, scheme.w.transposed()), strict=True))
-    named = {key: [_named(factor, r, letter, wide) for r in range(scheme.rank)]
-             for (key, factor), letter in zip(factors.items(), "abc", strict=True)}
+    named = {
+        key: [_named(factor, r, letter, wide) for r in range(scheme.rank)]
+        for (key, factor), letter in zip(factors.items(), "abc", strict=True)
+    }
     products = [f"m{r + 1} = ({named['u'][r]}) * ({named['v'][r]})" for r in range(scheme.rank)]
     outputs: dict[int, list[tuple[str, Fraction]]] = {}
     for r in range(scheme.rank):
         for index, value in scheme.w.terms(r):
             outputs.setdefault(index, []).append((f"m{r + 1}", Fraction(value, scheme.w.denominator)))
-    elements = [f"{block_name('c', *divmod(index, scheme.target.n), wide)} = {render_linear(outputs[index])}"
-                for index in sorted(outputs)]
-    head = {"n": list(scheme.target.shape), "m": scheme.rank, "z2": scheme.ring == Z2,
-            "multiplications": products, "elements": elements}
+    elements = [
+        f"{block_name('c', *divmod(index, scheme.target.n), wide)} = {render_linear(outputs[index])}"
+        for index in sorted(outputs)
+    ]
+    head = {
+        "n": list(scheme.target.shape),
+        "m": scheme.rank,
+        "z2": scheme.ring == Z2,
+        "multiplications": products,
+        "elements": elements,
+    }
     parts = [f"    {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for key, factor in factors.items():
         rows = ",\n".join("        " + json.dumps(row) for row in _dense(factor))
@@ -108,8 +122,12 @@ def render(scheme: Scheme) -> str:
 
 
 def _named(factor: Factor, r: int, letter: str, wide: bool) -> str:
-    return render_linear([(block_name(letter, *divmod(index, factor.cols), wide), Fraction(value, factor.denominator))
-                          for index, value in factor.terms(r)])
+    return render_linear(
+        [
+            (block_name(letter, *divmod(index, factor.cols), wide), Fraction(value, factor.denominator))
+            for index, value in factor.terms(r)
+        ]
+    )
 
 
 def _dense(factor: Factor) -> list[list[int | str]]:

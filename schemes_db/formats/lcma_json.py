@@ -52,8 +52,10 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if need(data, "rank", int) != len(products):
         raise SchemeFormatError(f"rank is {data['rank']}, but there are {len(products)} products")
     m, k, n = own_target.shape
-    u, v, w = (factor_of([_terms(product, key, r) for r, product in enumerate(products)], rows, cols, key.upper())
-               for key, rows, cols in (("u", m, k), ("v", k, n), ("w", m, n)))
+    u, v, w = (
+        factor_of([_terms(product, key, r) for r, product in enumerate(products)], rows, cols, key.upper())
+        for key, rows, cols in (("u", m, k), ("v", k, n), ("w", m, n))
+    )
     provenance = Provenance.from_json(data["provenance"]) if "provenance" in data else Provenance()
     certificate = Certificate.from_json(data["certificate"]) if "certificate" in data else None
     name = data.get("name", "")
@@ -89,8 +91,14 @@ def to_json(scheme: Scheme, certificate: Certificate | None = None) -> dict[str,
         {key: _factor_to_json(factor, r) for key, factor in zip("uvw", scheme.factors, strict=True)}
         for r in range(scheme.rank)
     ]
-    data: dict[str, Any] = {"lcma_scheme": 1, "name": scheme.name, "target": scheme.target.name,
-                            "ring": scheme.ring.name, "rank": scheme.rank, "products": products}
+    data: dict[str, Any] = {
+        "lcma_scheme": 1,
+        "name": scheme.name,
+        "target": scheme.target.name,
+        "ring": scheme.ring.name,
+        "rank": scheme.rank,
+        "products": products,
+    }
     if origin := scheme.provenance.to_json():
         data["provenance"] = origin
     if certificate is not None:

@@ -86,8 +86,9 @@ def factor_of(products: Sequence[Iterable[Term]], rows: int, cols: int, label: s
         raise SchemeFormatError(f"{label} has a coefficient or common denominator beyond 2^62")
     product = np.array([r for r, _, _ in triplets], dtype=np.int64)
     places = np.array([index for _, index, _ in triplets], dtype=np.int64)
-    return Factor.from_triplets(len(products), rows, cols, product, places, np.array(numerators, dtype=np.int64),
-                                denominator)
+    return Factor.from_triplets(
+        len(products), rows, cols, product, places, np.array(numerators, dtype=np.int64), denominator
+    )
 
 
 def ring_of(factors: Iterable[Factor]) -> Ring:

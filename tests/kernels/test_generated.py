@@ -19,8 +19,9 @@ from lcma.kernels.codegen.naive import apply_map
 from lcma.schemes_db.evaluate import evaluate
 from lcma.schemes_db.straightline import program_of
 
-MAP = LinearMap(3, (((1, 0), (-1, 2)), ((-1, 3), (3, 1))),
-                (((1, 4), (1, 0)), ((-1, 1),), ((1, 3),), ((-2, 0), (-1, 4))))
+MAP = LinearMap(
+    3, (((1, 0), (-1, 2)), ((-1, 3), (3, 1))), (((1, 4), (1, 0)), ((-1, 1),), ((1, 3),), ((-2, 0), (-1, 4)))
+)
 
 
 def run_rows(linear, sources, target, streaming=0, shapes=None):

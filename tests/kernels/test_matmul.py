@@ -162,17 +162,20 @@ def test_what_is_not_proven_is_refused(strassen):
         matmul(a, a, Scheme.from_arrays(GENERAL, strassen.u.dense, strassen.v.dense, strassen.w.dense, Z2))
 
 
-@pytest.mark.parametrize(("a", "b", "out", "message"), [
-    (np.ones(3), np.ones((3, 3)), None, "reshape it to a matrix"),
-    (np.ones((3, 4)), np.ones((3, 4)), None, "inner sizes differ"),
-    (np.ones((3, 3)), np.ones((3, 3), np.float32), None, "convert one with"),
-    (np.ones((3, 3), np.int32), np.ones((3, 3), np.int32), None, "convert with .astype"),
-    (np.ones((3, 3), ">f8"), np.ones((3, 3), ">f8"), None, "convert with .astype"),
-    (np.ones((2, 3, 3)), np.ones((3, 3, 3)), None, "do not broadcast"),
-    (np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 4)), "out must be an array of shape"),
-    (np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 3), np.float32), "out must be an array of shape"),
-    (np.ones((3, 3)), np.ones((3, 3)), np.broadcast_to(np.ones(3), (3, 3)), "read-only"),
-])
+@pytest.mark.parametrize(
+    ("a", "b", "out", "message"),
+    [
+        (np.ones(3), np.ones((3, 3)), None, "reshape it to a matrix"),
+        (np.ones((3, 4)), np.ones((3, 4)), None, "inner sizes differ"),
+        (np.ones((3, 3)), np.ones((3, 3), np.float32), None, "convert one with"),
+        (np.ones((3, 3), np.int32), np.ones((3, 3), np.int32), None, "convert with .astype"),
+        (np.ones((3, 3), ">f8"), np.ones((3, 3), ">f8"), None, "convert with .astype"),
+        (np.ones((2, 3, 3)), np.ones((3, 3, 3)), None, "do not broadcast"),
+        (np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 4)), "out must be an array of shape"),
+        (np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 3), np.float32), "out must be an array of shape"),
+        (np.ones((3, 3)), np.ones((3, 3)), np.broadcast_to(np.ones(3), (3, 3)), "read-only"),
+    ],
+)
 def test_operands_that_do_not_fit(strassen, a, b, out, message):
     with pytest.raises(PlanError, match=message):
         matmul(a, b, strassen, out=out)

@@ -44,7 +44,10 @@ def test_flattened_levels_move_less_and_are_chosen(strassen):
     chosen = plan(Request(1000, 1000, 1000), strassen, 2)
     assert str(chosen.candidate) == "batch: (2x2x2:7 2x2x2:7)"
     assert [name for name, _ in chosen.refused] == [
-        "batch: 2x2x2:7 * 2x2x2:7", "naive: (2x2x2:7 2x2x2:7)", "naive: 2x2x2:7 * 2x2x2:7"]
+        "batch: 2x2x2:7 * 2x2x2:7",
+        "naive: (2x2x2:7 2x2x2:7)",
+        "naive: 2x2x2:7 * 2x2x2:7",
+    ]
     assert all("flops" in reason for _, reason in chosen.refused)
 
 
@@ -81,18 +84,29 @@ def test_limits(strassen):
     assert plan(Request(256, 256, 256, "float64", max_error=1e-12), strassen)
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"device": "cuda"}, "runs on cpu"),
-    ({"operands": (OperandKind.MONARCH, OperandKind.DENSE)}, "operands must be dense"),
-])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"device": "cuda"}, "runs on cpu"),
+        ({"operands": (OperandKind.MONARCH, OperandKind.DENSE)}, "operands must be dense"),
+    ],
+)
 def test_refusals_name_the_reason(strassen, changes, message):
     with pytest.raises(PlanError, match=message):
         plan(Request(8, 8, 8, **changes), strassen)
 
 
-@pytest.mark.parametrize("changes", [
-    {"m": -1}, {"dtype": "int8"}, {"static": "C"}, {"max_workspace": -1}, {"max_error": 0}, {"max_error": float("nan")},
-])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"m": -1},
+        {"dtype": "int8"},
+        {"static": "C"},
+        {"max_workspace": -1},
+        {"max_error": 0},
+        {"max_error": float("nan")},
+    ],
+)
 def test_requests_that_make_no_sense(changes):
     with pytest.raises(PlanError):
         Request(**{"m": 1, "k": 1, "n": 1, **changes})
@@ -107,9 +121,15 @@ def test_unlifted_programs_are_refused_by_every_strategy(strassen):
 
 def test_digests_tell_plans_apart(strassen, classical):
     request = Request(8, 8, 8)
-    plans = [plan(request, strassen), plan(request, strassen, 2), plan(request, classical("2x2x2")),
-             plan(Request(8, 8, 9), strassen), plan(request, strassen, strategy="naive"),
-             plan(Request(8, 8, 8, "float64"), strassen), plan(request, strassen, profile=Profile("other", "x"))]
+    plans = [
+        plan(request, strassen),
+        plan(request, strassen, 2),
+        plan(request, classical("2x2x2")),
+        plan(Request(8, 8, 9), strassen),
+        plan(request, strassen, strategy="naive"),
+        plan(Request(8, 8, 8, "float64"), strassen),
+        plan(request, strassen, profile=Profile("other", "x")),
+    ]
     assert len({one.digest for one in plans}) == len(plans)
     assert plan(request, strassen).digest == plans[0].digest
 
@@ -162,8 +182,9 @@ def test_kept_plans_are_bounded(strassen):
 
 
 def test_profiles_go_through_json():
-    profile = Profile("id", "hw", (("numpy", "2"),), (GemmRate("float32", 1, 2, 3, 4.0),), 1.0, None, (1, 2), None,
-                      "measured")
+    profile = Profile(
+        "id", "hw", (("numpy", "2"),), (GemmRate("float32", 1, 2, 3, 4.0),), 1.0, None, (1, 2), None, "measured"
+    )
     assert Profile.from_json(profile.to_json()) == profile
     assert profile.gemm_rate("float32", 100, 100, 100) == 4.0
     assert profile.gemm_rate("float64", 1, 1, 1) is None

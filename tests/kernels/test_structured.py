@@ -88,7 +88,7 @@ def test_a_level_without_a_scheme_for_any_product(strassen, classical):
 def test_leaves(monkeypatch, draw, kind):
     monkeypatch.setattr(leaf, "STRIP", 5)
     rng, size = np.random.default_rng(6), 33
-    part = np.triu if kind.upper else np.tril
+    part = np.triu if kind.of_upper else np.tril
     a, b = draw(rng, (size, size), "int64"), draw(rng, (size, size), "int64")
     a, b = (part(a) if kind.side == "left" else a), (part(b) if kind.side == "right" else b)
     out = np.zeros((size, size), np.int64)

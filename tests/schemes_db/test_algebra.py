@@ -37,9 +37,15 @@ def test_three_rotations_are_the_identity(strassen):
     assert rotate(rotate(rotate(strassen))) == strassen
 
 
-@pytest.mark.parametrize(("outer", "inner", "rank"), [
-    ("strassen", "strassen", 49), ("strassen", "laderman", 161), ("naive:1x2x3", "strassen", 42), ("strassen", "eca-stage2", 238),
-])
+@pytest.mark.parametrize(
+    ("outer", "inner", "rank"),
+    [
+        ("strassen", "strassen", 49),
+        ("strassen", "laderman", 161),
+        ("naive:1x2x3", "strassen", 42),
+        ("strassen", "eca-stage2", 238),
+    ],
+)
 def test_the_tensor_product_computes_the_tensor_target(outer, inner, rank):
     product = tensor(lcma.resolve(outer)[0], lcma.resolve(inner)[0])
     assert product.rank == rank

@@ -24,7 +24,12 @@ def product(name):
 
 def test_shipped_schemes_are_there_and_proven_again(catalog):
     assert [entry.name for entry in catalog.entries(origin="shipped")] == [
-        "strassen", "winograd", "laderman", "eca-stage2", "eca-stage1"]
+        "strassen",
+        "winograd",
+        "laderman",
+        "eca-stage2",
+        "eca-stage1",
+    ]
     for name in shipped_names():
         scheme, certificate = catalog.find(name)
         assert lcma.recheck(scheme, certificate).digest == certificate.digest
@@ -130,11 +135,21 @@ def test_two_processes_may_write_at_once(tmp_path):
         assert catalog._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-@pytest.mark.parametrize(("name", "ring", "rank"), [
-    ("2x2x2", "Z", 7), ("4x4x4", "Z", 49), ("4x4x4", "Z2", 47), ("5x4x3", "Z", 47), ("2x4x5", "Q", 32),
-    ("4x4x4:tri-out", "Z", 34), ("5x5x5:tri-left:upper", "Z", 63), ("1x7x9", "Z", 63), ("9x9x9", "Z", None),
-    ("2x3x2:tri-out", "Z", None),
-])
+@pytest.mark.parametrize(
+    ("name", "ring", "rank"),
+    [
+        ("2x2x2", "Z", 7),
+        ("4x4x4", "Z", 49),
+        ("4x4x4", "Z2", 47),
+        ("5x4x3", "Z", 47),
+        ("2x4x5", "Q", 32),
+        ("4x4x4:tri-out", "Z", 34),
+        ("5x5x5:tri-left:upper", "Z", 63),
+        ("1x7x9", "Z", 63),
+        ("9x9x9", "Z", None),
+        ("2x3x2:tri-out", "Z", None),
+    ],
+)
 def test_best_known_ranks(name, ring, rank):
     known = best_known(lcma.parse_target(name), lcma.parse_ring(ring))
     assert (known.rank if known else None) == rank

@@ -54,10 +54,10 @@ def test_random_rational_schemes_round_trip(data):
 def test_equations_as_papers_print_them():
     text = """
     m1 = (a11 + a22)(b11 + b22);   # products side by side
-    M2 := (a21 + a22)·b11
+    M2 := (a21 + a22)\u00b7b11
     m3 = a11*(b12 \u2212 b22)
     m4 = a22 (b21 - b11)
-    m5 = (a11 + a12) × b22
+    m5 = (a11 + a12) \u00d7 b22
     s = a21 - a11
     m6 = s*(b11 + b12)
     m7 = (a12 - a22)(b21 + b22)
@@ -92,33 +92,36 @@ def test_exp_dialects():
     assert scheme.w.denominator == 3
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("m1 = (a11)(b11)\nc11 = m2", ":?.*m2 has no value"),
-    ("m1 = (a11)(b11)\nm1 = (a11)(b11)\nc11 = m1", "set twice"),
-    ("m1 = (a11)(b11)\nc11 = m1\nc11 = m1", "set twice"),
-    ("m1 = (a11)(b11)(b12)\nc11 = m1", "two factors"),
-    ("m1 = (b11)(a11)\nc11 = m1", "left factor"),
-    ("m1 = (a11 + b11)(b11)\nc11 = m1", "left factor"),
-    ("m1 = (a11)(b11)\nc11 = a11", "sum of products"),
-    ("m1 = (a11)(b11", "expected"),
-    ("m1 = (a11)(b11) = 3", "one equation a line"),
-    ("a11 = 3", "can't be set"),
-    ("m1 = (a112)(b11)\nc11 = m1", "ambiguous"),
-    ("m1 = (a01)(b11)\nc11 = m1", "start at 1"),
-    ("m1 = (a11/0)(b11)\nc11 = m1", "division by 0"),
-    ("m1 = " + "9" * 100 + "*(a11)(b11)\nc11 = m1", "digits"),
-    ("# target: 2x2\nm1 = (a11)(b11)\nc11 = m1", "not understood"),
-    ("# ring: Z4\nm1 = (a11)(b11)\nc11 = m1", "not known"),
-    ("# target: 1x1x1\nm1 = (a12)(b11)\nc11 = m1", "outside its 1 x 1 grid"),
-    ("s = a11", "no scheme here"),
-    ("m1 = " + "(" * 5000 + "a11", "nested too deep"),
-    ("m1 = (a[9999,1])(b11)\nc11 = m1", "must be 1 to"),
-    ("(a11)*(b11)\n", "expected three factors|any known format"),
-    ("(a11)*(b11)*(c11)\n(a11)*(c11)*(b11)\n", "not a block of B"),
-    ("(a11)*(b11)*(c99)\n", "third factor"),
-    ("hello", "any known format"),
-    ("{", "any known format"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("m1 = (a11)(b11)\nc11 = m2", ":?.*m2 has no value"),
+        ("m1 = (a11)(b11)\nm1 = (a11)(b11)\nc11 = m1", "set twice"),
+        ("m1 = (a11)(b11)\nc11 = m1\nc11 = m1", "set twice"),
+        ("m1 = (a11)(b11)(b12)\nc11 = m1", "two factors"),
+        ("m1 = (b11)(a11)\nc11 = m1", "left factor"),
+        ("m1 = (a11 + b11)(b11)\nc11 = m1", "left factor"),
+        ("m1 = (a11)(b11)\nc11 = a11", "sum of products"),
+        ("m1 = (a11)(b11", "expected"),
+        ("m1 = (a11)(b11) = 3", "one equation a line"),
+        ("a11 = 3", "can't be set"),
+        ("m1 = (a112)(b11)\nc11 = m1", "ambiguous"),
+        ("m1 = (a01)(b11)\nc11 = m1", "start at 1"),
+        ("m1 = (a11/0)(b11)\nc11 = m1", "division by 0"),
+        ("m1 = " + "9" * 100 + "*(a11)(b11)\nc11 = m1", "digits"),
+        ("# target: 2x2\nm1 = (a11)(b11)\nc11 = m1", "not understood"),
+        ("# ring: Z4\nm1 = (a11)(b11)\nc11 = m1", "not known"),
+        ("# target: 1x1x1\nm1 = (a12)(b11)\nc11 = m1", "outside its 1 x 1 grid"),
+        ("s = a11", "no scheme here"),
+        ("m1 = " + "(" * 5000 + "a11", "nested too deep"),
+        ("m1 = (a[9999,1])(b11)\nc11 = m1", "must be 1 to"),
+        ("(a11)*(b11)\n", "expected three factors|any known format"),
+        ("(a11)*(b11)*(c11)\n(a11)*(c11)*(b11)\n", "not a block of B"),
+        ("(a11)*(b11)*(c99)\n", "third factor"),
+        ("hello", "any known format"),
+        ("{", "any known format"),
+    ],
+)
 def test_text_that_is_no_scheme_is_refused_in_one_line(text, message):
     with pytest.raises(SchemeFormatError, match=message) as caught:
         parse_text(text)
@@ -138,53 +141,59 @@ def broken(change):
     return json.dumps(data)
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda d: d.pop("ring"), "no field 'ring'"),
-    (lambda d: d.update(ring="Z9"), "not known"),
-    (lambda d: d.update(ring=7), "must be a str"),
-    (lambda d: d.update(target="2x2x2000"), "must be 1 to"),
-    (lambda d: d.update(lcma_scheme=2), "version 2"),
-    (lambda d: d.update(rank=10**12), "there are 7 products"),
-    (lambda d: d.update(rank=True), "must be a int"),
-    (lambda d: d.update(products=[], rank=0), "1 to"),
-    (lambda d: d.update(name=3), "name must be"),
-    (lambda d: d["products"].__setitem__(3, 5), "product 4 must be an object"),
-    (lambda d: d["products"][3].pop("u"), "product 4 must be an object"),
-    (lambda d: d["products"][3].update(u=[1]), "must be an object such as"),
-    (lambda d: d["products"][3].update(u={"3,1": 1}), r"block \[3,1\], outside its 2 x 2 grid"),
-    (lambda d: d["products"][3].update(u={"0,1": 1}), "write a block as"),
-    (lambda d: d["products"][3].update(u={"1,1": 0.5}), "not a coefficient"),
-    (lambda d: d["products"][3].update(u={"1,1": True}), "not a coefficient"),
-    (lambda d: d["products"][3].update(u={"1,1": "1/0"}), "not a coefficient"),
-    (lambda d: d["products"][3].update(u={"1,1": "0.5"}), "not a coefficient"),
-    (lambda d: d["products"][3].update(u={"1,1": "1/2"}), "denominator 2"),
-    (lambda d: d["products"][3].update(u={"1,1": 2**70}), "beyond"),
-    (lambda d: d.update(provenance=[]), "provenance must be"),
-    (lambda d: d.update(provenance={"mood": "good"}), "unknown field 'mood'"),
-    (lambda d: d.update(provenance={"kind": "rumour"}), "kind must be"),
-    (lambda d: d.update(provenance={"seed": "x"}), "seed must be"),
-    (lambda d: d.update(provenance={"parents": "x"}), "parents must be"),
-    (lambda d: d.update(certificate={}), "not a certificate"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("ring"), "no field 'ring'"),
+        (lambda d: d.update(ring="Z9"), "not known"),
+        (lambda d: d.update(ring=7), "must be a str"),
+        (lambda d: d.update(target="2x2x2000"), "must be 1 to"),
+        (lambda d: d.update(lcma_scheme=2), "version 2"),
+        (lambda d: d.update(rank=10**12), "there are 7 products"),
+        (lambda d: d.update(rank=True), "must be a int"),
+        (lambda d: d.update(products=[], rank=0), "1 to"),
+        (lambda d: d.update(name=3), "name must be"),
+        (lambda d: d["products"].__setitem__(3, 5), "product 4 must be an object"),
+        (lambda d: d["products"][3].pop("u"), "product 4 must be an object"),
+        (lambda d: d["products"][3].update(u=[1]), "must be an object such as"),
+        (lambda d: d["products"][3].update(u={"3,1": 1}), r"block \[3,1\], outside its 2 x 2 grid"),
+        (lambda d: d["products"][3].update(u={"0,1": 1}), "write a block as"),
+        (lambda d: d["products"][3].update(u={"1,1": 0.5}), "not a coefficient"),
+        (lambda d: d["products"][3].update(u={"1,1": True}), "not a coefficient"),
+        (lambda d: d["products"][3].update(u={"1,1": "1/0"}), "not a coefficient"),
+        (lambda d: d["products"][3].update(u={"1,1": "0.5"}), "not a coefficient"),
+        (lambda d: d["products"][3].update(u={"1,1": "1/2"}), "denominator 2"),
+        (lambda d: d["products"][3].update(u={"1,1": 2**70}), "beyond"),
+        (lambda d: d.update(provenance=[]), "provenance must be"),
+        (lambda d: d.update(provenance={"mood": "good"}), "unknown field 'mood'"),
+        (lambda d: d.update(provenance={"kind": "rumour"}), "kind must be"),
+        (lambda d: d.update(provenance={"seed": "x"}), "seed must be"),
+        (lambda d: d.update(provenance={"parents": "x"}), "parents must be"),
+        (lambda d: d.update(certificate={}), "not a certificate"),
+    ],
+)
 def test_json_that_does_not_fit_is_refused(change, message):
     with pytest.raises(SchemeFormatError, match=message) as caught:
         parse_text(broken(change))
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ('{"lcma_scheme": 1, "lcma_scheme": 1}', "stands twice"),
-    ('{"lcma_scheme": NaN}', "NaN is not a coefficient"),
-    ('{"lcma_scheme": 1', "not JSON"),
-    ('{"lcma_scheme": ' + "[" * 100_000, "nested too deep|not JSON"),
-    ('{"lcma_scheme": ' + "9" * 5000 + "}", "not JSON"),
-    ('{"n": [2,2,2], "m": 7, "u": []}', "u has 0 rows"),
-    ('{"n": [2,2], "m": 7, "u": []}', "three sizes"),
-    ('{"n": [2,2,2], "m": 1, "u": [[1,0,0]], "v": [], "w": []}', "must have 4 entries, not 3"),
-    ('{"n": [2,2,2], "m": 1, "u": [[1,0,0,"x"]], "v": [], "w": []}', "not a coefficient"),
-    ('{"n": [200,2,2], "m": 1, "u": []}', "must be 1 to"),
-    ('{"n": [2,2,2], "m": 1, "u": [], "u_fresh": []}', "reduced scheme"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"lcma_scheme": 1, "lcma_scheme": 1}', "stands twice"),
+        ('{"lcma_scheme": NaN}', "NaN is not a coefficient"),
+        ('{"lcma_scheme": 1', "not JSON"),
+        ('{"lcma_scheme": ' + "[" * 100_000, "nested too deep|not JSON"),
+        ('{"lcma_scheme": ' + "9" * 5000 + "}", "not JSON"),
+        ('{"n": [2,2,2], "m": 7, "u": []}', "u has 0 rows"),
+        ('{"n": [2,2], "m": 7, "u": []}', "three sizes"),
+        ('{"n": [2,2,2], "m": 1, "u": [[1,0,0]], "v": [], "w": []}', "must have 4 entries, not 3"),
+        ('{"n": [2,2,2], "m": 1, "u": [[1,0,0,"x"]], "v": [], "w": []}', "not a coefficient"),
+        ('{"n": [200,2,2], "m": 1, "u": []}', "must be 1 to"),
+        ('{"n": [2,2,2], "m": 1, "u": [], "u_fresh": []}', "reduced scheme"),
+    ],
+)
 def test_broken_json_is_refused(text, message):
     with pytest.raises(SchemeFormatError, match=message):
         parse_text(text)

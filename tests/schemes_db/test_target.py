@@ -6,8 +6,17 @@ from hypothesis import strategies as st
 from lcma.schemes_db import Kind
 from lcma.schemes_db.target import Target
 
-NAMES = ["2x2x2", "3x4x5", "1x1x1", "4x4x4:tri-out", "4x4x4:tri-left", "3x3x2:tri-left:upper", "2x3x3:tri-right",
-         "4x2x4:tri-out:upper", "2x2x2:blocks(F./FF,FF/FF,L./FL)"]
+NAMES = [
+    "2x2x2",
+    "3x4x5",
+    "1x1x1",
+    "4x4x4:tri-out",
+    "4x4x4:tri-left",
+    "3x3x2:tri-left:upper",
+    "2x3x3:tri-right",
+    "4x2x4:tri-out:upper",
+    "2x2x2:blocks(F./FF,FF/FF,L./FL)",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -32,9 +41,15 @@ def test_masked_output_rotates_into_triangular_operands():
     assert target.reversed().name == "4x4x4:tri-out:upper"
 
 
-@pytest.mark.parametrize(("name", "equations", "terms"), [
-    ("2x2x2", 64, 8), ("2x3x4", 6 * 12 * 8, 24), ("4x4x4:tri-out", 2560, 40), ("4x4x4:tri-left", 2560, 40),
-])
+@pytest.mark.parametrize(
+    ("name", "equations", "terms"),
+    [
+        ("2x2x2", 64, 8),
+        ("2x3x4", 6 * 12 * 8, 24),
+        ("4x4x4:tri-out", 2560, 40),
+        ("4x4x4:tri-left", 2560, 40),
+    ],
+)
 def test_equations_and_terms_are_counted(name, equations, terms):
     target = lcma.parse_target(name)
     assert (target.equations, len(target.terms)) == (equations, terms)
@@ -68,10 +83,23 @@ def test_a_half_block_can_not_be_cut_by_one_grid():
     assert outer_general.a[2] == (Kind.LOWER, Kind.ABSENT)
 
 
-@pytest.mark.parametrize("name", [
-    "", "2x2", "0x2x2", "2x2x129", "999999x2x2", "2x2x2:tri-up", "2x3x2:tri-left", "2x2x2:tri-out:sideways",
-    "2x2x2:blocks(F,F,F)", "2x2x2:blocks(FX/FF,FF/FF,FF/FF)", "axbxc", "2x2x2:",
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "2x2",
+        "0x2x2",
+        "2x2x129",
+        "999999x2x2",
+        "2x2x2:tri-up",
+        "2x3x2:tri-left",
+        "2x2x2:tri-out:sideways",
+        "2x2x2:blocks(F,F,F)",
+        "2x2x2:blocks(FX/FF,FF/FF,FF/FF)",
+        "axbxc",
+        "2x2x2:",
+    ],
+)
 def test_names_that_mean_nothing_are_refused_in_one_line(name):
     with pytest.raises(lcma.TargetError) as caught:
         lcma.parse_target(name)

@@ -5,7 +5,7 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Q, Scheme, Z, parse_target
 from lcma.schemes_db.costs import full_and_half
-from lcma.search import PackedTerms, lift, find, sparsified
+from lcma.search import PackedTerms, find, lift, sparsified
 from lcma.search.arena import best_terms, make_arena
 from lcma.search.brent2 import holds
 from lcma.search.lifting import _rational

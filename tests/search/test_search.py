@@ -6,7 +6,7 @@ import sys
 import pytest
 from lcma.errors import PlanError, TargetError
 from lcma.schemes_db import Z2, parse_target
-from lcma.search import PackedTerms, Policy, make_walker, register_walk, find, walk_names
+from lcma.search import PackedTerms, Policy, find, make_walker, register_walk, walk_names
 from lcma.verify import certify
 
 
@@ -76,10 +76,13 @@ def test_seconds_end_a_run_after_a_round():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"target": "2x2x2"}, "nothing limits"), ({"target": "2x2x2", "rank": 8}, "rank 8 already"),
-     ({"target": "9x9x9", "rank": 500}, "at most"),
-     ({"target": "2x2x2", "rank": 7, "walk": "no"}, "choose one of flip"),
-     ({"target": "2x2x2", "rank": 7, "walks": 0}, "at least 1")],
+    [
+        ({"target": "2x2x2"}, "nothing limits"),
+        ({"target": "2x2x2", "rank": 8}, "rank 8 already"),
+        ({"target": "9x9x9", "rank": 500}, "at most"),
+        ({"target": "2x2x2", "rank": 7, "walk": "no"}, "choose one of flip"),
+        ({"target": "2x2x2", "rank": 7, "walks": 0}, "at least 1"),
+    ],
 )
 def test_refusals(arguments, message):
     with pytest.raises(PlanError, match=message):

@@ -25,16 +25,35 @@ def assert_same(arena, twin):
     assert arena.x.reshape(3, -1).T.tolist() == slots
     assert int(arena.rng[0]) == twin.rng
     assert arena.tally.tolist() == [
-        twin.steps, twin.flips, twin.misses, twin.since, twin.rank, twin.walk_best, twin.walk_steps, twin.trapped,
-        twin.best_rank, twin.pluses, twin.restarts, twin.reductions, twin.gain_step,
+        twin.steps,
+        twin.flips,
+        twin.misses,
+        twin.since,
+        twin.rank,
+        twin.walk_best,
+        twin.walk_steps,
+        twin.trapped,
+        twin.best_rank,
+        twin.pluses,
+        twin.restarts,
+        twin.reductions,
+        twin.gain_step,
     ]
     assert [tuple(term) for term in arena.best.reshape(3, -1).T.tolist() if term[0]] == twin.best
 
 
 @pytest.mark.parametrize(
     ("name", "seed", "room", "steps", "chunk"),
-    [("2x2x2", 1, 0, 1500, 1), ("2x2x2", 2, 64, 1500, 7), ("3x3x3:tri-left", 1, 0, 800, 10), ("2x2x3", 3, 0, 1200, 5),
-     ("3x3x3", 1, 0, 400, 10), ("3x3x3", 4, 64, 300, 10), ("1x2x3", 1, 0, 300, 1), ("1x1x1", 1, 0, 50, 1)],
+    [
+        ("2x2x2", 1, 0, 1500, 1),
+        ("2x2x2", 2, 64, 1500, 7),
+        ("3x3x3:tri-left", 1, 0, 800, 10),
+        ("2x2x3", 3, 0, 1200, 5),
+        ("3x3x3", 1, 0, 400, 10),
+        ("3x3x3", 4, 64, 300, 10),
+        ("1x2x3", 1, 0, 300, 1),
+        ("1x1x1", 1, 0, 50, 1),
+    ],
 )
 def test_step_for_step_as_the_reference(name, seed, room, steps, chunk):
     start = naive(name)
@@ -55,8 +74,12 @@ def test_the_reference_reaches_the_goal_with_the_walk():
     assert_same(arena, twin)
 
 
-@given(st.tuples(*[st.integers(1, 3)] * 3), st.sampled_from(["", ":tri-left", ":tri-right", ":tri-out"]),
-       st.integers(0, 1 << 40), st.sampled_from([0, 64]))
+@given(
+    st.tuples(*[st.integers(1, 3)] * 3),
+    st.sampled_from(["", ":tri-left", ":tri-right", ":tri-out"]),
+    st.integers(0, 1 << 40),
+    st.sampled_from([0, 64]),
+)
 @settings(max_examples=25, deadline=None)
 def test_every_step_keeps_the_tensor(shape, form, seed, room):
     if form:

@@ -10,8 +10,16 @@ from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.verify.exact import check_exact, magnitude_bound
 from lcma.verify.randomized import check_randomized
 
-VALID = ["strassen", "winograd", "laderman", "eca-stage1", "eca-stage2", "naive:2x3x4", "naive:3x2x3:tri-out:upper",
-         "strassen*naive:1x2x3"]
+VALID = [
+    "strassen",
+    "winograd",
+    "laderman",
+    "eca-stage1",
+    "eca-stage2",
+    "naive:2x3x4",
+    "naive:3x2x3:tri-out:upper",
+    "strassen*naive:1x2x3",
+]
 
 
 def naive_verdict(scheme):
@@ -183,8 +191,17 @@ def test_certificates_are_checked_again(strassen):
         lcma.recheck(lcma.resolve("winograd")[0], certificate)
 
 
-@pytest.mark.parametrize("data", [None, [], {}, {"proofs": []}, {"proofs": [{"method": "exact"}]},
-                                  {"target": 1, "ring": "Z", "rank": 7, "digest": "", "version": "", "proofs": [{"method": "x"}]}])
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        {},
+        {"proofs": []},
+        {"proofs": [{"method": "exact"}]},
+        {"target": 1, "ring": "Z", "rank": 7, "digest": "", "version": "", "proofs": [{"method": "x"}]},
+    ],
+)
 def test_what_is_no_certificate_is_refused(data):
     with pytest.raises(lcma.SchemeFormatError, match="not a certificate"):
         lcma.schemes_db.Certificate.from_json(data)

@@ -88,7 +88,9 @@ def test_a_wrong_scheme_is_refused_with_its_first_wrong_equation(tmp_path, stras
 
 def test_headline_and_json(tmp_path, strassen):
     (report,) = lcma.verify_file(write(tmp_path, "s.json", lcma_json.render(strassen)), ("exact", "randomized"))
-    assert report.headline().startswith("OK 2x2x2 rank 7 over Z (exact, 64 equations, randomized, 4 rounds, error below 2^-102, ")
+    assert report.headline().startswith(
+        "OK 2x2x2 rank 7 over Z (exact, 64 equations, randomized, 4 rounds, error below 2^-102, "
+    )
     data = json.loads(json.dumps(report.to_json()))
     assert data["digest"] == strassen.digest
     assert (data["rank"], data["best_known_rank"], data["additions"], data["ternary"]) == (7, 7, 18, True)

@@ -2,10 +2,9 @@ import json
 import subprocess
 import sys
 
+import lcma
 import numpy as np
 import pytest
-
-import lcma
 from lcma.schemes_db.formats import exp, lcma_json
 from lcma.workbench import cli
 
@@ -26,8 +25,12 @@ def run(home, capsys):
 def files(tmp_path):
     """A valid file, one that holds mod 2 only, a wrong one and one that is no scheme."""
     text = exp.render(lcma.resolve("strassen")[0])
-    contents = {"good.exp": text, "mod2.exp": text.replace("(a11+a22)", "(a11-a22)", 1),
-                "wrong.exp": text.replace("a11", "a12", 1), "no.txt": "no scheme\n"}
+    contents = {
+        "good.exp": text,
+        "mod2.exp": text.replace("(a11+a22)", "(a11-a22)", 1),
+        "wrong.exp": text.replace("a11", "a12", 1),
+        "no.txt": "no scheme\n",
+    }
     for name, content in contents.items():
         (tmp_path / name).write_text(content)
     return {name.partition(".")[0]: tmp_path / name for name in contents}
@@ -63,7 +66,12 @@ def test_verify_prints_the_verdict_first(run, files):
     assert code == 0
     assert lines[0].startswith("OK 2x2x2 rank 7 over Z (exact, 64 equations, ")
     assert [line.split(":")[0].strip() for line in lines[1:]] == [
-        "format", "coefficients", "additions", "digest", "best known"]
+        "format",
+        "coefficients",
+        "additions",
+        "digest",
+        "best known",
+    ]
 
 
 def test_verify_exit_codes(run, files):
@@ -142,9 +150,14 @@ def test_add_is_all_or_nothing(run, files):
 @pytest.fixture
 def matrices(tmp_path):
     rng = np.random.default_rng(0)
-    arrays = {"a": rng.standard_normal((37, 23)).astype(np.float32), "b": rng.standard_normal((23, 41)).astype(np.float32),
-              "i": rng.integers(-9, 9, (10, 11)), "j": rng.integers(-9, 9, (11, 12)), "c": np.ones((3, 3), np.complex64),
-              "v": np.ones(3)}
+    arrays = {
+        "a": rng.standard_normal((37, 23)).astype(np.float32),
+        "b": rng.standard_normal((23, 41)).astype(np.float32),
+        "i": rng.integers(-9, 9, (10, 11)),
+        "j": rng.integers(-9, 9, (11, 12)),
+        "c": np.ones((3, 3), np.complex64),
+        "v": np.ones(3),
+    }
     for name, array in arrays.items():
         np.save(tmp_path / f"{name}.npy", array)
     return lambda name: tmp_path / f"{name}.npy"
@@ -162,16 +175,19 @@ def test_run_multiplies_and_checks(run, matrices, tmp_path):
     assert (code, "check: exact" in text) == (3, False) or code == 0
 
 
-@pytest.mark.parametrize(("arguments", "code", "message"), [
-    (("strassen", "a", "a"), 3, "inner"),
-    (("strassen", "c", "c"), 3, "complex64"),
-    (("strassen", "v", "v"), 65, "dimension"),
-    (("strassen", "a", "b", "--dtype", "int64"), 3, "fractions"),
-    (("strassen", "c", "c", "--dtype", "float32"), 3, "can't become"),
-    (("nobody", "a", "b"), 3, "no scheme"),
-    (("7x7x7", "a", "b"), 3, "no scheme for 7x7x7"),
-    (("naive:2x2x999", "a", "b"), 2, "must be 1 to"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("strassen", "a", "a"), 3, "inner"),
+        (("strassen", "c", "c"), 3, "complex64"),
+        (("strassen", "v", "v"), 65, "dimension"),
+        (("strassen", "a", "b", "--dtype", "int64"), 3, "fractions"),
+        (("strassen", "c", "c", "--dtype", "float32"), 3, "can't become"),
+        (("nobody", "a", "b"), 3, "no scheme"),
+        (("7x7x7", "a", "b"), 3, "no scheme for 7x7x7"),
+        (("naive:2x2x999", "a", "b"), 2, "must be 1 to"),
+    ],
+)
 def test_run_refuses_in_one_line(run, matrices, arguments, code, message):
     scheme, a, b, *rest = arguments
     got, out, err = run("run", scheme, matrices(a), matrices(b), *rest)
@@ -187,7 +203,9 @@ def test_run_refuses_a_scheme_that_holds_mod_2_only(run, files, matrices):
     assert run("run", files["wrong"], matrices("a"), matrices("b"))[0] == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"hello", b"PK\x03\x04", b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'shape'"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\x93NUMPY", b"hello", b"PK\x03\x04", b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'shape'"]
+)
 def test_run_refuses_what_is_no_matrix(run, tmp_path, matrices, content):
     bad = tmp_path / "bad.npy"
     bad.write_bytes(content)
@@ -203,7 +221,9 @@ def test_run_refuses_pickles(run, tmp_path, matrices):
 
 
 def test_time_prints_ratios_and_records_them(run):
-    code, out, _ = run("time", "strassen", "--size", "64", "--rounds", 2, "--levels", 1, "--levels", 2, "--json", "--record")
+    code, out, _ = run(
+        "time", "strassen", "--size", "64", "--rounds", 2, "--levels", 1, "--levels", 2, "--json", "--record"
+    )
     data = json.loads(out)
     assert code == 0
     assert [row["what"] for row in data["rows"]] == ["numpy", "strassen, 1 level", "strassen, 2 levels"]

@@ -17,7 +17,9 @@ from ...verify import verify_file
 
 @click.command("add")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--name", help="The name to keep the scheme under (one file only). Default: the file's own, else its stem.")
+@click.option(
+    "--name", help="The name to keep the scheme under (one file only). Default: the file's own, else its stem."
+)
 @click.option("--source", default="", help="Where the scheme comes from, for its provenance.")
 @click.option("--target", metavar="TARGET", help="What the scheme should compute, where the file does not say.")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="The files' format. Default: by content.")

@@ -16,7 +16,9 @@ from ...verify import load
 @click.command("convert")
 @click.argument("source", metavar="IN")
 @click.argument("destination", metavar="OUT")
-@click.option("--to", "to_format", type=click.Choice(list(FORMATS)), help="The format to write. Default: by OUT's suffix.")
+@click.option(
+    "--to", "to_format", type=click.Choice(list(FORMATS)), help="The format to write. Default: by OUT's suffix."
+)
 @click.option("--from", "from_format", type=click.Choice(list(FORMATS)), help="The format of IN. Default: by content.")
 @click.option("--target", metavar="TARGET", help="What the scheme should compute, where IN does not say.")
 def command(source: str, destination: str, to_format: str | None, from_format: str | None, target: str | None) -> None:

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-# OpenMP threads that spin after their work steal the cores from the BLAS; this must be said
-# before any library starts them.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
 import click
 
 from ..demo import demo

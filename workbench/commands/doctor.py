@@ -16,8 +16,20 @@ from ...verify import check
 from ...version import __version__
 from ..output import print_json
 
-PACKAGES = ("numpy", "numba", "sympy", "networkx", "ortools", "click", "rich", "threadpoolctl", "platformdirs",
-            "torch", "triton", "numba-cuda")
+PACKAGES = (
+    "numpy",
+    "numba",
+    "sympy",
+    "networkx",
+    "ortools",
+    "click",
+    "rich",
+    "threadpoolctl",
+    "platformdirs",
+    "torch",
+    "triton",
+    "numba-cuda",
+)
 
 
 @click.command("doctor")
@@ -61,4 +73,11 @@ def _blas() -> str:
     import threadpoolctl
 
     pools = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
-    return "; ".join(f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} threads" for pool in pools) or "none"
+    return (
+        "; ".join(
+            f"{pool['internal_api']} {pool['version']}, {pool.get('architecture', '?')} kernels, "
+            f"{pool['num_threads']} threads"
+            for pool in pools
+        )
+        or "none"
+    )

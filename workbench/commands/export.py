@@ -15,11 +15,16 @@ from ..schemes import scheme_argument
 
 @click.command("export")
 @click.argument("scheme", required=False, metavar="[SCHEME]")
-@click.option("--all", "everything", is_flag=True, help="Write the user's own schemes, one file each, into the folder --out.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Write the user's own schemes, one file each, into the folder --out."
+)
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="lcma-json", show_default=True)
 @click.option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout.")
 def command(scheme: str | None, everything: bool, format_: str, out: str | None) -> None:
-    """Write schemes of the catalogue as text; lcma-json keeps provenance and certificate."""
+    """Write schemes of the catalogue as text.
+
+    The format lcma-json keeps provenance and certificate.
+    """
     if everything == (scheme is not None):
         raise click.UsageError("give a SCHEME, or --all")
     if everything and not out:

@@ -21,7 +21,9 @@ _COLUMNS = ("name", "target", "ring", "rank", "best known", "full", "half", "add
 @click.option("--origin", type=click.Choice(["shipped", "user"]), help="Only shipped schemes, or only the user's own.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON array.")
 @click.option("--csv", "as_csv", is_flag=True, help="CSV.")
-def command(target: str | None, ring: str | None, max_rank: int | None, origin: str | None, as_json: bool, as_csv: bool) -> None:
+def command(
+    target: str | None, ring: str | None, max_rank: int | None, origin: str | None, as_json: bool, as_csv: bool
+) -> None:
     """List the schemes of the catalogue."""
     wanted_target = parse_target(target).name if target else None
     wanted_ring = parse_ring(ring).name if ring else None
@@ -33,7 +35,19 @@ def command(target: str | None, ring: str | None, max_rank: int | None, origin: 
     rows = []
     for entry in entries:
         known = best_known(parse_target(entry.target), parse_ring(entry.ring))
-        rows.append((entry.name or "-", entry.target, entry.ring, entry.rank, known.rank if known else None,
-                     entry.full_products, entry.half_products, entry.additions, entry.additions_cse, entry.origin,
-                     entry.digest if as_csv else entry.digest[:12]))
+        rows.append(
+            (
+                entry.name or "-",
+                entry.target,
+                entry.ring,
+                entry.rank,
+                known.rank if known else None,
+                entry.full_products,
+                entry.half_products,
+                entry.additions,
+                entry.additions_cse,
+                entry.origin,
+                entry.digest if as_csv else entry.digest[:12],
+            )
+        )
     (print_csv if as_csv else print_table)(_COLUMNS, rows)

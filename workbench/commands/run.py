@@ -45,8 +45,10 @@ def command(scheme: str, a: str, b: str, levels: int, dtype: str | None, out: st
     m, k = left.shape[-2:]
     n = right.shape[-1]
     batch = int(np.prod(product.shape[:-2], dtype=np.int64))
-    click.echo(f"{found!r} {m} x {k} x {n}{f' x {batch}' if batch != 1 else ''} {product.dtype}, {levels} levels: "
-               f"{seconds:.3f} s, {gflops(m, k, n * batch, seconds):.1f} effective GFLOP/s (first call, compiling included)")
+    click.echo(
+        f"{found!r} {m} x {k} x {n}{f' x {batch}' if batch != 1 else ''} {product.dtype}, {levels} levels: "
+        f"{seconds:.3f} s, {gflops(m, k, n * batch, seconds):.1f} effective GFLOP/s (first call, compiling included)"
+    )
     if out is not None:
         _save(Path(out), product)
         click.echo(f"written: {out}")
@@ -67,10 +69,11 @@ def _operand(file: str, dtype: str | None) -> npt.NDArray[Any]:
         raise
     except (ValueError, EOFError, SyntaxError) as error:
         raise SchemeFormatError(f"is not a .npy matrix: {str(error).splitlines()[0]}", file) from None
+    matrix: npt.NDArray[Any] = array
     if array.ndim < 2:
         raise SchemeFormatError(f"has {array.ndim} dimension(s); a matrix has two or more", file)
     if dtype is None or array.dtype == dtype:
-        return array
+        return matrix
     if not np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.complexfloating):
         raise PlanError(f"{file} is {array.dtype}, which can't become {dtype}")
     if np.issubdtype(np.dtype(dtype), np.integer) and not np.issubdtype(array.dtype, np.integer):

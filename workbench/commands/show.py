@@ -57,7 +57,11 @@ def _comments(scheme: Scheme, certificate: Certificate, facts: dict[str, object]
     lines = [f"{name}: {value}" for name, value in facts.items()]
     lines.append(f"digest: {scheme.digest}")
     for proof in certificate.proofs:
-        detail = f"{proof.equations} equations" if proof.equations else f"{proof.rounds} rounds, error below 2^{proof.error_log2:.0f}"
+        detail = (
+            f"{proof.equations} equations"
+            if proof.equations
+            else f"{proof.rounds} rounds, error below 2^{proof.error_log2:.0f}"
+        )
         lines.append(f"proven: {proof.method}, {detail} (lcma {certificate.version})")
     lines += [f"{key}: {value}" for key, value in scheme.provenance.to_json().items() if key != "parents"]
     parents = [(parent, scheme.provenance.relation) for parent in scheme.provenance.parents]

@@ -18,15 +18,27 @@ EXIT_UNREADABLE = 65
 
 @click.command("verify")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--method", "methods", multiple=True, type=click.Choice(list(METHODS)),
-              help="How to prove; may be given twice. Default: exact.")
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    type=click.Choice(list(METHODS)),
+    help="How to prove; may be given twice. Default: exact.",
+)
 @click.option("--ring", metavar="RING", help="Prove over this ring (Z, Q, Z2) and no other.")
 @click.option("--target", metavar="TARGET", help="What the scheme should compute, where the file does not say.")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="The files' format. Default: by content.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a scheme, one a line.")
 @click.option("-q", "--quiet", is_flag=True, help="The first line only, and that only for failures.")
-def command(files: tuple[str, ...], methods: tuple[str, ...], ring: str | None, target: str | None, format_: str | None,
-            as_json: bool, quiet: bool) -> int:
+def command(
+    files: tuple[str, ...],
+    methods: tuple[str, ...],
+    ring: str | None,
+    target: str | None,
+    format_: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
     """Prove or refute the schemes in files.
 
     The first line is the verdict. Exit code 0: all are valid (over Z2 at least, unless --ring says
@@ -61,14 +73,17 @@ def _print(report: Report, headline_only: bool, with_file: bool) -> None:
     scheme = report.scheme
     full, half = costs.full_and_half(scheme)
     known = report.known
-    values = ", ".join(str(value) for value in scheme.coefficients[:12]) + (", ..." if len(scheme.coefficients) > 12 else "")
+    values = ", ".join(str(value) for value in scheme.coefficients[:12]) + (
+        ", ..." if len(scheme.coefficients) > 12 else ""
+    )
     lines = {
         "format": f"{report.format}, third factor by {' and by '.join(report.conventions)}",
         "coefficients": f"{{{values}}}{' (ternary)' if scheme.ternary and not scheme.ring.characteristic else ''}",
         "additions": str(costs.additions(scheme)),
         "digest": scheme.digest,
         "best known": f"rank {known.rank}" + (f", {known.full} full + {known.half} half" if known.half else "")
-        if known else "no entry in the tables",
+        if known
+        else "no entry in the tables",
     }
     if half:
         lines["products"] = f"{full} full + {half} half; one level {ratio(costs.one_level_cost(scheme))}"

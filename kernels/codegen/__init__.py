@@ -1,0 +1,1 @@
+"""From the linear maps of a program to compiled code."""

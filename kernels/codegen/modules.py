@@ -1,0 +1,79 @@
+"""Generated modules on disk: written once under the hash of their text, imported, compiled."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from ...home import cache_folder, writable, write_atomic
+from .emit import module_text
+from .maps import LinearMap
+
+RowsKernel = Callable[..., None]
+
+_lock = threading.RLock()
+
+
+@lru_cache(maxsize=512)
+def _kernel(linear: LinearMap, dtype: str) -> RowsKernel:
+    rows: RowsKernel = load(module_text(linear, dtype)).rows
+    none = np.zeros(1, np.int64)
+    # A call that works no row compiles the function, or fetches it from the disk cache.
+    rows(none, none, np.zeros((1, 3), np.int64), 0, none, none, 0, 0, 0)
+    return rows
+
+
+def rows_kernel(linear: LinearMap, dtype: str) -> RowsKernel:
+    """The compiled `rows` (see codegen/runtime.py) of a map; equal maps share one.
+
+    Raises:
+        PlanError: a fraction among the coefficients of an int64 map.
+    """
+    with _lock:  # compiling twice at once would only cost time; numba's compiler is not worth racing
+        return _kernel(linear, dtype)
+
+
+def load(text: str) -> ModuleType:
+    """The module of this text, imported from a file of its own.
+
+    The file's folder is named by the hash of the text. A file that is not what its name says is
+    written anew; where the cache folder is read-only, a folder of this process serves.
+    """
+    name = hashlib.sha256(text.encode()).hexdigest()[:24]
+    qualified = f"lcma_generated_{name}"
+    with _lock:
+        if qualified in sys.modules:
+            return sys.modules[qualified]
+        path = _file(text, name)
+        module = ModuleType(qualified)
+        module.__file__ = str(path)
+        sys.modules[qualified] = module
+        try:
+            # Not through importlib, whose .pyc beside the file could be stale or damaged.
+            exec(compile(text, str(path), "exec"), module.__dict__)
+        except BaseException:
+            del sys.modules[qualified]
+            raise
+        return module
+
+
+def _file(text: str, name: str) -> Path:
+    kept = cache_folder() / "kernels" / name / "kernel.py"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if kept.read_text(encoding="utf-8") == text:
+            return kept
+    with contextlib.suppress(OSError):
+        path = writable(cache_folder() / "kernels" / name) / "kernel.py"
+        if path.parent != kept.parent:
+            path = path.parent / "kernels" / name / "kernel.py"
+        write_atomic(path, text)
+        return path
+    raise OSError(f"no folder to write a generated kernel in: neither {kept.parent} nor the temporary directory")

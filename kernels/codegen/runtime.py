@@ -1,0 +1,212 @@
+"""The part that all generated kernels share; its text stands at the head of every one of them.
+
+A kernel applies a linear map to blocks of matrices, row by row. `sweep` does one stretch of one
+row: it is emitted as straight-line LLVM code on 64-byte vectors, in which each element of each
+source is loaded once, the sums stay in registers, and every result is stored once. LLVM fits the
+vectors to the processor at hand. Plain loops would leave the vectoriser to prove that dozens of
+pointers do not overlap, which it gives up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+LOWER = 2
+UPPER = 3
+VECTOR_BYTES = 64
+ELEMENTS = {"float32": (ir.FloatType(), 4), "float64": (ir.DoubleType(), 8), "int64": (ir.IntType(64), 8)}
+
+Body = Callable[["Arithmetic", Sequence[Any]], Sequence[Any]]
+
+
+class Arithmetic:
+    """Emits sums of multiples of one LLVM type, a scalar or a vector of `lanes`."""
+
+    def __init__(self, builder: Any, element: Any, lanes: int) -> None:
+        self.builder = builder
+        self.floating = not isinstance(element, ir.IntType)
+        self.type = ir.VectorType(element, lanes) if lanes > 1 else element
+        self.lanes = lanes
+
+    def constant(self, value: float) -> Any:
+        if not self.floating:
+            value = (int(value) + 2**63) % 2**64 - 2**63
+        return ir.Constant(self.type, [value] * self.lanes if self.lanes > 1 else value)
+
+    def scaled(self, coefficient: float, value: Any) -> Any:
+        if coefficient == 1:
+            return value
+        if self.floating:
+            return self.builder.fmul(self.constant(coefficient), value, flags=("contract",))
+        return self.builder.mul(self.constant(coefficient), value)
+
+    def lin(self, *terms: tuple[float, Any]) -> Any:
+        """The sum of coefficient times value; a term with coefficient 1 leads, which saves a negation."""
+        ordered = sorted(terms, key=lambda term: term[0] != 1)
+        total = self.scaled(*ordered[0])
+        for coefficient, value in ordered[1:]:
+            minus = coefficient == -1
+            addend = value if minus else self.scaled(coefficient, value)
+            if self.floating:
+                operation = self.builder.fsub if minus else self.builder.fadd
+                total = operation(total, addend, flags=("contract",))
+            else:
+                total = (self.builder.sub if minus else self.builder.add)(total, addend)
+        return total
+
+
+def _emit_loop(
+    builder: Any,
+    pointers: tuple[list[Any], list[Any]],
+    span: tuple[Any, Any],
+    element: Any,
+    size: int,
+    lanes: int,
+    body: Body,
+    streaming: bool,
+) -> None:
+    """A loop over elements span[0] <= i < span[1] in steps of `lanes` that loads, combines and stores."""
+    sources, targets = pointers
+    index_type = ir.IntType(64)
+    with cgutils.for_range_slice(builder, span[0], span[1], ir.Constant(index_type, lanes), index_type) as (index, _):
+        arithmetic = Arithmetic(builder, element, lanes)
+
+        def at(pointer: Any) -> Any:
+            place = builder.gep(builder.inttoptr(pointer, element.as_pointer()), [index], source_etype=element)
+            return builder.bitcast(place, arithmetic.type.as_pointer())
+
+        values = [builder.load(at(pointer), typ=arithmetic.type, align=size) for pointer in sources]
+        for pointer, result in zip(targets, body(arithmetic, values), strict=True):
+            store = builder.store(result, at(pointer), align=VECTOR_BYTES if streaming else size)
+            if streaming:
+                store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+
+
+def straight_line(dtype: str, sources: int, targets: int, body: Body) -> Any:
+    """The intrinsic sweep(table, count, streaming) of a straight-line body.
+
+    `table` holds the addresses of the sources, then those of the targets; `count` elements from
+    there on are worked. `streaming` != 0 asks for stores that bypass the caches, for which every
+    target address must be a multiple of 64.
+    """
+    element, size = ELEMENTS[dtype]
+    lanes = VECTOR_BYTES // size
+
+    @intrinsic
+    def sweep(typing_context, table, count, streaming):
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            index_type = ir.IntType(64)
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            places = [
+                builder.gep(array.data, [ir.Constant(index_type, i)], source_etype=index_type)
+                for i in range(sources + targets)
+            ]
+            pointers = [builder.load(place, typ=index_type) for place in places]
+            split = pointers[:sources], pointers[sources:]
+            zero = ir.Constant(index_type, 0)
+            whole = builder.and_(args[1], ir.Constant(index_type, -lanes))
+            with builder.if_else(builder.icmp_signed("!=", args[2], zero)) as (stream, plain):
+                with stream:
+                    _emit_loop(builder, split, (zero, whole), element, size, lanes, body, True)
+                with plain:
+                    _emit_loop(builder, split, (zero, whole), element, size, lanes, body, False)
+            _emit_loop(builder, split, (whole, args[1]), element, size, 1, body, False)
+            return context.get_dummy_value()
+
+        return types.void(table, types.int64, types.int64), codegen
+
+    return sweep
+
+
+def _clear(typing_context: Any, address: Any, count: Any) -> Any:
+    """Zero `count` bytes from an address on."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        cgutils.memset(builder, place, args[1], 0)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+def _settle(typing_context: Any) -> Any:
+    """Make the stores that bypassed the caches visible to other threads."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+clear: Any = intrinsic(_clear)
+settle: Any = intrinsic(_settle)
+sweep: Any = None
+"""Set by the generated part."""
+
+SIZE = 0
+"""Bytes of an element; set by the generated part."""
+
+
+def rows(addresses, strides, shapes, inputs, spare, cuts, streaming, first, last):
+    """Work block rows first <= row < last.
+
+    Of every block, `inputs` sources and then the targets, there are the address, the bytes from row
+    to row, and (kind, rows, columns), of which kind LOWER has columns 0 <= c <= row only and UPPER
+    columns c >= row. What is outside of a source is read from spare[0], a row of zeros, and what is
+    outside of a target is written to spare[1], a row that nobody reads; the missing triangle of a
+    target inside its bounds is zeroed. `cuts` are the columns where some block ends, increasing,
+    the last one the width of the blocks.
+    """
+    blocks = len(addresses)
+    table = np.empty(blocks, np.int64)
+    edges = np.empty(len(cuts) + 2, np.int64)
+    triangles = False
+    for block in range(blocks):
+        triangles |= shapes[block, 0] >= LOWER
+    for row in range(first, last):
+        count = 0
+        for cut in cuts:
+            edges[count] = cut
+            count += 1
+        if triangles:
+            for edge in range(row, row + 2):
+                place = count
+                while place > 0 and edges[place - 1] > edge:
+                    edges[place] = edges[place - 1]
+                    place -= 1
+                edges[place] = edge
+                count += 1
+        start = 0
+        for position in range(count):
+            stop = min(edges[position], cuts[-1])
+            if stop <= start:
+                continue
+            together = 0
+            for block in range(blocks):
+                kind = shapes[block, 0]
+                inside = row < shapes[block, 1] and stop <= shapes[block, 2]
+                if triangles:
+                    inside = inside and (kind != LOWER or stop <= row + 1) and (kind != UPPER or start >= row)
+                address = spare[0] if block < inputs else spare[1]
+                if inside:
+                    address = addresses[block] + row * strides[block] + start * SIZE
+                table[block] = address
+                together |= address if block >= inputs else 0
+            sweep(table, stop - start, streaming if together % VECTOR_BYTES == 0 else 0)
+            start = stop
+        if triangles:
+            for block in range(inputs, blocks):
+                line = addresses[block] + row * strides[block]
+                if row < shapes[block, 1]:
+                    if shapes[block, 0] == LOWER and row + 1 < shapes[block, 2]:
+                        clear(line + (row + 1) * SIZE, (shapes[block, 2] - row - 1) * SIZE)
+                    elif shapes[block, 0] == UPPER:
+                        clear(line, min(row, shapes[block, 2]) * SIZE)
+    settle()

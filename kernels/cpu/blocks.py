@@ -1,0 +1,91 @@
+"""Where the blocks of a matrix are in memory, in the form that generated kernels take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...schemes_db.target import Kind
+from ..workspace import ALIGNMENT
+
+Matrix = npt.NDArray[Any]
+IntArray = npt.NDArray[np.int64]
+
+
+def leading_dimension(width: int, itemsize: int) -> int:
+    """Elements from row to row of our own blocks: whole cache lines, and never a multiple of a page.
+
+    Rows a whole number of pages apart all fall into the same few sets of the caches.
+    """
+    lines = -(-width * itemsize // ALIGNMENT)
+    if lines * ALIGNMENT % 4096 == 0:
+        lines += 1
+    return lines * ALIGNMENT // itemsize
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of one shape: addresses (count,), bytes from row to row (count,), (kind, rows, columns) (count, 3)."""
+
+    addresses: IntArray
+    strides: IntArray
+    shapes: IntArray
+
+    def joined(self, places: list[int], other: Blocks, others: list[int]) -> Blocks:
+        """Some of these blocks, then some of another matrix."""
+        pairs = ((self.addresses, other.addresses), (self.strides, other.strides), (self.shapes, other.shapes))
+        return Blocks(*(np.concatenate([mine[places], theirs[others]]) for mine, theirs in pairs))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A matrix of rows x cols elements cut into blocks of height x width, seen in the order it is stored.
+
+    Of a matrix stored by columns this is its transpose: `places` and `kinds` are transposed already.
+    """
+
+    rows: int
+    cols: int
+    height: int
+    width: int
+    places: tuple[tuple[int, int], ...]
+    kinds: tuple[Kind, ...]
+
+    @classmethod
+    def of(
+        cls,
+        size: tuple[int, int],
+        block: tuple[int, int],
+        places: tuple[tuple[int, int], ...],
+        kinds: tuple[Kind, ...],
+        transposed: bool,
+    ) -> Grid:
+        if not transposed:
+            return cls(*size, *block, places, kinds)
+        return cls(*size[::-1], *block[::-1], tuple((q, p) for p, q in places), tuple(kind.mirrored for kind in kinds))
+
+    def shapes(self) -> IntArray:
+        table = np.empty((len(self.places), 3), np.int64)
+        for i, ((p, q), kind) in enumerate(zip(self.places, self.kinds, strict=True)):
+            rows = min(max(self.rows - p * self.height, 0), self.height)
+            cols = min(max(self.cols - q * self.width, 0), self.width)
+            table[i] = (kind, 0, 0) if kind is Kind.ABSENT else (kind, rows, cols)
+        return table
+
+    def locate(self, stored: Matrix, shapes: IntArray) -> Blocks:
+        """The blocks of this matrix, given as it is stored (transposed where the grid is)."""
+        stride, item = stored.strides[0], stored.itemsize
+        addresses = [stored.ctypes.data + p * self.height * stride + q * self.width * item for p, q in self.places]
+        return Blocks(np.array(addresses, np.int64), np.full(len(addresses), stride, np.int64), shapes)
+
+
+def stack_blocks(stack: Matrix, width: int) -> Blocks:
+    """The matrices of a stack (count, height, leading dimension) as full blocks of the given width."""
+    count, height, _ = stack.shape
+    addresses = stack.ctypes.data + np.arange(count, dtype=np.int64) * stack.strides[0]
+    shapes = np.empty((count, 3), np.int64)
+    shapes[:] = (Kind.FULL, height, width)
+    return Blocks(addresses, np.full(count, stack.strides[1], np.int64), shapes)

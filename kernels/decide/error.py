@@ -1,0 +1,68 @@
+"""How wrong a product can be at worst, known before it is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...schemes_db.program import Lin, Load, Product, Program, Terms
+from ..request import Request
+
+
+@dataclass(frozen=True)
+class _Size:
+    """Of a value: the sum of |coefficients| over what it is made of, and the roundings on its longest path."""
+
+    norm: float
+    roundings: int
+
+
+def error_bound(program: Program, request: Request) -> float:
+    """Bound on |error| of an element of C relative to k max|A| max|B|; 0 for integers.
+
+    The classical product's own bound is k times the unit roundoff. It is the worst case: measured
+    errors are far smaller, for all schemes alike.
+
+    Source: the recursion f = E (f_inner + (k / grid) q), with E the growth factor and q the
+    roundings in sums, of Ballard, Benson, Druinsky, Lipshitz, Schwartz (2016), section 3.
+    """
+    if request.dtype == "int64" or request.k == 0:
+        return 0.0
+    unit = float(np.finfo(request.dtype).eps) / 2
+    return unit * _factor(program, request.k) / request.k
+
+
+def _factor(program: Program | None, inner_size: int) -> float:
+    """f with |error| <= f * unit roundoff * max|A| max|B| for a product of this inner size."""
+    if program is None:
+        return float(inner_size) ** 2
+    block = -(-inner_size // program.target.k)
+    growth, roundings = _growth(program)
+    below = dict(program.inner)
+    kinds = {op.kind for op in program.products}
+    return growth * (max(_factor(below.get(kind), block) for kind in kinds) + block * roundings)
+
+
+def _growth(program: Program) -> tuple[float, int]:
+    """The largest norm and number of roundings of a stored block, products by their operands' sizes."""
+    sizes: dict[int, _Size] = {}
+    growth, roundings = 0.0, 0
+
+    def total(terms: Terms) -> _Size:
+        norm = sum(abs(float(coefficient)) * sizes[src].norm for coefficient, src in terms)
+        return _Size(norm, len(terms) + max(sizes[src].roundings for _, src in terms))
+
+    for op in program.ops:
+        if isinstance(op, Load):
+            sizes[op.dst] = _Size(1.0, 0)
+        elif isinstance(op, Product):
+            left, right = sizes[op.left], sizes[op.right]
+            sizes[op.dst] = _Size(left.norm * right.norm, left.roundings + right.roundings)
+        else:
+            result = total(op.terms)
+            if isinstance(op, Lin):
+                sizes[op.dst] = result
+            else:
+                growth, roundings = max(growth, result.norm), max(roundings, result.roundings)
+    return growth, roundings

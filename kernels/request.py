@@ -1,0 +1,172 @@
+"""What is asked for: sizes, dtype, layout and limits of one product."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PlanError
+
+Matrix = npt.NDArray[Any]
+
+DTYPES = ("float32", "float64", "int64")
+
+
+class Layout(StrEnum):
+    """Which index of a matrix runs through adjacent elements; SCATTERED: neither, so a copy is needed."""
+
+    ROWS = "rows"
+    COLUMNS = "columns"
+    SCATTERED = "scattered"
+
+
+class OperandKind(StrEnum):
+    """What an operand is. Triangles and masks of a program's target are part of the program, not of this."""
+
+    DENSE = "dense"
+    KRONECKER = "kronecker-sparse"
+    MONARCH = "monarch"
+    BLAST = "blast"
+    LOW_RANK = "low-rank"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One product C = A B, A (..., m, k) and B (..., k, n); `batch` is the broadcast leading shape.
+
+    `layouts` are those of A, B and C. `static` names the operand ("A" or "B") that stays the same
+    from call to call. `max_workspace` is in bytes. `max_error` bounds the a-priori error of an
+    element relative to k max|A| max|B|.
+
+    Raises:
+        PlanError: sizes, dtype or limits that no product has.
+    """
+
+    m: int
+    k: int
+    n: int
+    dtype: str = "float32"
+    batch: tuple[int, ...] = ()
+    device: str = "cpu"
+    layouts: tuple[Layout, Layout, Layout] = (Layout.ROWS, Layout.ROWS, Layout.ROWS)
+    static: str | None = None
+    operands: tuple[OperandKind, OperandKind] = (OperandKind.DENSE, OperandKind.DENSE)
+    max_error: float | None = None
+    max_workspace: int | None = None
+
+    def __post_init__(self) -> None:
+        if min(self.m, self.k, self.n, 0, *self.batch) < 0:
+            raise PlanError(f"sizes must not be negative: {self.m} x {self.k} x {self.n}, batch {self.batch}")
+        if self.dtype not in DTYPES:
+            raise PlanError(f"dtype {self.dtype} is not supported; convert with .astype to one of {', '.join(DTYPES)}")
+        if self.static not in (None, "A", "B"):
+            raise PlanError(f'static must be "A", "B" or None, not {self.static!r}')
+        if self.max_workspace is not None and self.max_workspace < 0:
+            raise PlanError(f"max_workspace must be at least 0 bytes, not {self.max_workspace}")
+        if self.max_error is not None and not self.max_error > 0:
+            raise PlanError(f"max_error must be positive, not {self.max_error}")
+
+    @classmethod
+    def of(
+        cls,
+        a: Matrix,
+        b: Matrix,
+        out: Matrix | None = None,
+        *,
+        static: str | None = None,
+        max_error: float | None = None,
+        max_workspace: int | None = None,
+    ) -> Request:
+        """The request for `a @ b`, into `out` where one is given.
+
+        Raises:
+            PlanError: the arrays do not multiply, have different or unsupported dtypes, or `out`
+                has not the shape and dtype of the product.
+        """
+        for label, matrix in (("a", a), ("b", b)):
+            if matrix.ndim < 2:
+                raise PlanError(f"{label} has {matrix.ndim} dimensions; reshape it to a matrix (at least 2)")
+        if a.dtype != b.dtype:
+            raise PlanError(f"a is {a.dtype} and b is {b.dtype}; convert one with .astype")
+        (m, k), (inner, n) = a.shape[-2:], b.shape[-2:]
+        if k != inner:
+            raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
+        try:
+            batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        except ValueError:
+            raise PlanError(f"leading sizes {a.shape[:-2]} and {b.shape[:-2]} do not broadcast; reshape one") from None
+        layout_c = Layout.ROWS
+        if out is not None:
+            wanted = (*batch, m, n)
+            if not isinstance(out, np.ndarray) or out.shape != wanted or out.dtype != a.dtype:
+                raise PlanError(f"out must be an array of shape {wanted} and dtype {a.dtype}")
+            if not out.flags.writeable:
+                raise PlanError("out is read-only; pass a writable array")
+            layout_c = Layout.SCATTERED if _overlap(out, a) or _overlap(out, b) else layout_of(out)
+        name = a.dtype.name if a.dtype.isnative else str(a.dtype)
+        return cls(
+            m,
+            k,
+            n,
+            name,
+            batch,
+            layouts=(layout_of(a), layout_of(b), layout_c),
+            static=static,
+            max_error=max_error,
+            max_workspace=max_workspace,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.m, self.k, self.n
+
+    @property
+    def itemsize(self) -> int:
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def flops(self) -> int:
+        """2 m k n a matrix: what the classical product takes."""
+        return 2 * self.m * self.k * self.n * math.prod(self.batch)
+
+    def check(self, a: Matrix, b: Matrix, out: Matrix | None) -> None:
+        """That these arrays are of this request.
+
+        Raises:
+            PlanError: they are not.
+        """
+        actual = Request.of(a, b, out)
+        if (actual.shape, actual.dtype, actual.batch) != (self.shape, self.dtype, self.batch):
+            raise PlanError(f"the plan is for {self}, not for {actual}; plan again")
+        for label, planned, given in zip("ABC", self.layouts, actual.layouts, strict=True):
+            if planned is not given:
+                raise PlanError(f"the plan is for {label} stored by {planned}, not {given}; plan again")
+
+    def __str__(self) -> str:
+        batch = f"{'x'.join(map(str, self.batch))} of " if self.batch else ""
+        return f"{batch}{self.m}x{self.k}x{self.n} {self.dtype}"
+
+
+def layout_of(matrix: Matrix) -> Layout:
+    """The layout of the last two dimensions, such that BLAS and our kernels take it as it stands."""
+    if not matrix.flags.aligned:
+        return Layout.SCATTERED
+    (rows, cols), (row, col) = matrix.shape[-2:], matrix.strides[-2:]
+    item = matrix.itemsize
+    if (col == item or cols == 1) and (rows == 1 or (row >= cols * item and row % item == 0)):
+        return Layout.ROWS
+    if (row == item or rows == 1) and (cols == 1 or (col >= rows * item and col % item == 0)):
+        return Layout.COLUMNS
+    return Layout.SCATTERED
+
+
+def _overlap(x: Matrix, y: Matrix) -> bool:
+    try:
+        return np.shares_memory(x, y, max_work=10_000)  # type: ignore[arg-type]  # numpy's stub knows -1 and 0 only
+    except np.exceptions.TooHardError:
+        return True  # taken as shared: costs a copy at most
