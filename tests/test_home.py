@@ -1,8 +1,7 @@
 import os
 
 import pytest
-
-from lcma.home import cache_folder, data_folder, home, write_atomic, writable
+from lcma.home import cache_folder, data_folder, home, writable, write_atomic
 
 
 def test_one_folder_holds_everything(monkeypatch, tmp_path):

@@ -50,11 +50,10 @@ def command(
     a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n)))
     from ...kernels import matmul
 
-    out = np.empty((m, n), dtype=dtype)
-    calls: dict[str, Callable[[], Matrix]] = {"numpy": lambda: np.matmul(a, b, out=out)}
+    calls: dict[str, Callable[[], Matrix]] = {"numpy": partial(np.matmul, a, b, out=np.empty((m, n), dtype=dtype))}
     for level in levels:
         label = f"{found.name or found.target.name}, {level} level{'s' if level > 1 else ''}"
-        calls[label] = partial(matmul, a, b, (found, certificate), level)
+        calls[label] = partial(matmul, a, b, (found, certificate), level, out=np.empty((m, n), dtype=dtype))
     truth = structured_product(found, a.astype(np.float64), b.astype(np.float64))
     norm = float(np.linalg.norm(truth)) or 1.0
     errors = {}
