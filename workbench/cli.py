@@ -25,7 +25,7 @@ COMMANDS = {
     "search": "Search for schemes of low rank; what is found is certified and kept.",
     "show": "Show a scheme: equations, costs, certificate, provenance.",
     "time": "Time a scheme against numpy, interleaved, after a correctness check.",
-    "verify": "Prove or refute schemes in files.",
+    "verify": "Prove or refute the schemes in files.",
 }
 
 COMPUTING = {"demo", "doctor", "run", "time"}
