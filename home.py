@@ -7,13 +7,21 @@ import os
 import tempfile
 from pathlib import Path
 
+from .errors import LcmaError
+
 
 def home() -> Path:
-    """The folder of everything a user owns: $LCMA_HOME, or the platform's place for user data."""
+    """The folder of everything a user owns: $LCMA_HOME, or the platform's place for user data.
+
+    Raises:
+        LcmaError: LCMA_HOME is not set, and platformdirs, which knows that place, is not installed.
+    """
     if chosen := os.environ.get("LCMA_HOME"):
         return Path(chosen).expanduser().absolute()
-    import platformdirs
-
+    try:
+        import platformdirs
+    except ImportError:
+        raise LcmaError("set LCMA_HOME to a folder of your own, or install platformdirs") from None
     return Path(platformdirs.user_data_dir("lcma", appauthor=False))
 
 

@@ -1,5 +1,7 @@
 import os
+import sys
 
+import lcma
 import pytest
 from lcma.home import cache_folder, data_folder, home, writable, write_atomic
 
@@ -8,6 +10,14 @@ def test_one_folder_holds_everything(monkeypatch, tmp_path):
     monkeypatch.setenv("LCMA_HOME", str(tmp_path / "x"))
     assert home() == tmp_path / "x"
     assert data_folder().parent == cache_folder().parent == home()
+    monkeypatch.delenv("LCMA_HOME")
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    with pytest.raises(lcma.LcmaError, match="set LCMA_HOME"):
+        home()
+
+
+def test_by_default_it_is_the_platforms_place(monkeypatch):
+    pytest.importorskip("platformdirs")
     monkeypatch.delenv("LCMA_HOME")
     assert home().name == "lcma"
 
