@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import TargetError
 from .factor import COEFFICIENT_LIMIT, Factor
 from .provenance import Provenance
-from .ring import Q, Ring, Z
+from .ring import QI, Q, Ring, Z
 from .scheme import MAX_RANK, Scheme
 from .target import Target
 
@@ -82,10 +82,10 @@ def tensor(outer: Scheme, inner: Scheme) -> Scheme:
         raise TargetError(f"the tensor product would have rank {outer.rank * inner.rank}, beyond {MAX_RANK}")
     factors = []
     for x, y in zip(outer.factors, inner.factors, strict=True):
-        if _peak(x) * _peak(y) >= COEFFICIENT_LIMIT:
+        if 2 * _peak(x) * _peak(y) >= COEFFICIENT_LIMIT:
             raise TargetError("the tensor product has coefficients beyond 2^62")
         factors.append(x.tensor(y))
-    ring = Q if Q in (outer.ring, inner.ring) else outer.ring
+    ring = next((ring for ring in (QI, Q) if ring in (outer.ring, inner.ring)), outer.ring)
     name = f"{outer.name}*{inner.name}" if outer.name and inner.name else ""
     origin = Provenance("composition", parents=(outer.digest, inner.digest), relation="tensor product")
     u, v, w = factors

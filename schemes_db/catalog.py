@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +21,9 @@ from .migrations import STEPS, migrate
 from .scheme import Scheme
 from .shipped import shipped, shipped_names, shipped_stamp
 from .straightline import program_of
+
+LOCK_SECONDS = 30.0
+"""How long a process waits for another that writes."""
 
 CSE_LIMIT = 3_000
 """Nonzeros up to which the count of additions after sharing is worked out when a scheme is added."""
@@ -162,7 +166,7 @@ class Catalog:
     def _insert(self, connection: sqlite3.Connection, scheme: Scheme, certificate: Certificate, origin: str) -> bool:
         full, half = costs.full_and_half(scheme)
         nonzeros = sum(costs.nonzeros(scheme))
-        shared = program_of(scheme).additions if nonzeros <= CSE_LIMIT else None
+        shared = program_of(scheme).additions if nonzeros <= CSE_LIMIT and not scheme.gaussian else None
         row = (
             scheme.digest,
             scheme.name,
@@ -265,19 +269,31 @@ class Catalog:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)
     try:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         if version > len(STEPS):
             raise CatalogError(
                 f"{path} was written by a newer lcma (schema {version}, known {len(STEPS)}); upgrade lcma"
             )
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_write_ahead_log(connection)
         migrate(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Readers and one writer at a time. SQLite does not wait for the lock that the switch needs, so we do."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _entry(row: tuple[object, ...]) -> Entry:

@@ -6,11 +6,14 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
-from .factor import Factor, IntArray
+from .factor import Factor
 from .program import ProductKind
 from .scheme import Scheme
 from .target import Kind
+
+FloatArray = npt.NDArray[np.float64]
 
 _SIDES = (
     ("w", 2, ProductKind.HALF_OUT, ProductKind.HALF_OUT_UPPER),
@@ -81,9 +84,20 @@ def growth_factor(scheme: Scheme) -> float:
     fast matrix multiplication" (2016), the quantity e_max; 12 for Strassen, 18 for Winograd.
     """
     sizes = [_absolute_sums(factor) / factor.denominator for factor in (scheme.u, scheme.v)]
-    weights = np.abs(scheme.w.values) / scheme.w.denominator * (sizes[0] * sizes[1])[scheme.w.product]
+    weights = _magnitudes(scheme.w) / scheme.w.denominator * (sizes[0] * sizes[1])[scheme.w.product]
     return float(np.bincount(scheme.w.indices, weights=weights).max()) if scheme.w.nnz else 0.0
 
 
-def _absolute_sums(factor: Factor) -> IntArray:
-    return np.bincount(factor.product, weights=np.abs(factor.values), minlength=factor.rank).astype(np.int64)
+def _absolute_sums(factor: Factor) -> FloatArray:
+    sums: FloatArray = np.bincount(factor.product, weights=_magnitudes(factor), minlength=factor.rank).astype(
+        np.float64
+    )
+    return sums
+
+
+def _magnitudes(factor: Factor) -> FloatArray:
+    """The absolute values of the numerators."""
+    values: FloatArray = factor.values.astype(np.float64)
+    if factor.gaussian:
+        values = np.hypot(values[:, 0], values[:, 1])
+    return np.abs(values)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+from .gaussian import Gaussian
 
 IntArray = npt.NDArray[np.int64]
 
@@ -19,7 +22,8 @@ class Factor:
     """Coefficients (R, rows, cols) as integers over one common denominator, kept sparse by product.
 
     `values[indptr[r]:indptr[r+1]]` are the nonzero numerators of product r and `indices` their flat
-    row-major block indices, increasing. All arrays are read-only int64.
+    row-major block indices, increasing. Over Q(i) `values` has a trailing axis of length 2, the
+    real and the imaginary part. All arrays are read-only int64.
     """
 
     rows: int
@@ -35,11 +39,11 @@ class Factor:
 
     @classmethod
     def from_dense(cls, array: npt.ArrayLike, denominator: int = 1) -> Factor:
-        """The factor of a dense integer array (R, rows, cols)."""
+        """The factor of a dense integer array (R, rows, cols), or (R, rows, cols, 2) over Q(i)."""
         dense = np.asarray(array, dtype=np.int64)
-        rank, rows, cols = dense.shape
-        flat = dense.reshape(rank, rows * cols)
-        product, indices = np.nonzero(flat)
+        rank, rows, cols = dense.shape[:3]
+        flat = dense.reshape(rank, rows * cols, *dense.shape[3:])
+        product, indices = np.nonzero(flat if flat.ndim == 2 else flat.any(axis=2))
         return cls.from_triplets(rank, rows, cols, product, indices, flat[product, indices], denominator)
 
     @classmethod
@@ -53,9 +57,15 @@ class Factor:
         values: npt.NDArray[np.integer],
         denominator: int = 1,
     ) -> Factor:
-        """The factor of (product, flat index, value) triplets, each place at most once, in any order."""
+        """The factor of (product, flat index, value) triplets, each place at most once, in any order.
+
+        `values` is (T,), or (T, 2) over Q(i); a factor whose imaginary parts all vanish is kept real.
+        """
+        if values.ndim == 2 and not values[:, 1].any():
+            values = values[:, 0]
         order = np.lexsort((indices, product))
-        order = order[values[order] != 0]
+        present = values[order] != 0
+        order = order[present if values.ndim == 1 else present.any(axis=1)]
         indptr = np.zeros(rank + 1, dtype=np.int64)
         np.cumsum(np.bincount(product[order], minlength=rank), out=indptr[1:])
         return cls(rows, cols, indptr, indices[order].astype(np.int64), values[order].astype(np.int64), denominator)
@@ -72,6 +82,11 @@ class Factor:
     def blocks(self) -> int:
         return self.rows * self.cols
 
+    @property
+    def gaussian(self) -> bool:
+        """Whether some coefficient has an imaginary part."""
+        return self.values.ndim == 2
+
     @cached_property
     def product(self) -> IntArray:
         """The product that each nonzero belongs to, (nnz,)."""
@@ -79,17 +94,28 @@ class Factor:
 
     @cached_property
     def dense(self) -> IntArray:
-        """The numerators as a read-only array (R, rows, cols)."""
-        flat = np.zeros((self.rank, self.blocks), dtype=np.int64)
+        """The numerators as a read-only array (R, rows, cols), or (R, rows, cols, 2) if Gaussian."""
+        trailing = self.values.shape[1:]
+        flat = np.zeros((self.rank, self.blocks, *trailing), dtype=np.int64)
         flat[self.product, self.indices] = self.values
-        array: IntArray = flat.reshape(self.rank, self.rows, self.cols)
+        array: IntArray = flat.reshape(self.rank, self.rows, self.cols, *trailing)
         array.setflags(write=False)
         return array
 
     def terms(self, r: int) -> list[tuple[int, int]]:
-        """The (flat index, numerator) pairs of product r."""
+        """The (flat index, numerator) pairs of product r of a real factor."""
         part = slice(self.indptr[r], self.indptr[r + 1])
         return list(zip(self.indices[part].tolist(), self.values[part].tolist(), strict=True))
+
+    def coefficients(self, r: int) -> list[tuple[int, Fraction | Gaussian]]:
+        """The (flat index, coefficient) pairs of product r, denominator worked in."""
+        if not self.gaussian:
+            return [(index, Fraction(value, self.denominator)) for index, value in self.terms(r)]
+        part = slice(self.indptr[r], self.indptr[r + 1])
+        return [
+            (index, Gaussian(Fraction(real, self.denominator), Fraction(imag, self.denominator)))
+            for index, (real, imag) in zip(self.indices[part].tolist(), self.values[part].tolist(), strict=True)
+        ]
 
     def relabelled(self, rows: int, cols: int, index_map: IntArray) -> Factor:
         """The factor on a grid (rows, cols) where block b of this one is block index_map[b]."""
@@ -106,10 +132,16 @@ class Factor:
         """The factor of the grid with both index orders reversed."""
         return self.relabelled(self.rows, self.cols, np.arange(self.blocks, dtype=np.int64)[::-1].copy())
 
-    def reduced(self, modulus: int) -> Factor:
-        """The factor with numerators in [0, modulus), which is prime to the denominator."""
+    def reduced(self, modulus: int, root: int = 0) -> Factor:
+        """The factor with numerators in [0, modulus), below 2^31 and prime to the denominator.
+
+        `root` is what i becomes: a square root of -1 modulo the modulus, for a Gaussian factor.
+        """
         inverse = pow(self.denominator, -1, modulus)
-        values = self.values % modulus * inverse % modulus
+        values = self.values % modulus
+        if self.gaussian:
+            values = (values[:, 0] + values[:, 1] * root) % modulus
+        values = values * inverse % modulus
         return Factor.from_triplets(self.rank, self.rows, self.cols, self.product, self.indices, values)
 
     def tensor(self, inner: Factor) -> Factor:
@@ -127,7 +159,7 @@ class Factor:
             cols,
             product,
             indices,
-            self.values[left] * inner.values[right],
+            _multiplied(self.values[left], inner.values[right]),
             self.denominator * inner.denominator,
         )
 
@@ -142,3 +174,14 @@ class Factor:
         )
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside: compare by the scheme's digest
+
+
+def _multiplied(x: IntArray, y: IntArray) -> IntArray:
+    """Products of numerators, place by place, of which any may be Gaussian."""
+    if x.ndim == y.ndim:
+        if x.ndim == 1:
+            return x * y
+        real, imag = x[:, 0] * y[:, 0] - x[:, 1] * y[:, 1], x[:, 0] * y[:, 1] + x[:, 1] * y[:, 0]
+        return np.stack([real, imag], axis=1)
+    wide, narrow = (x, y) if x.ndim > y.ndim else (y, x)
+    return wide * narrow[:, None]

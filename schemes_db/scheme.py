@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from ..errors import SchemeFormatError
 from .factor import COEFFICIENT_LIMIT, Factor, IntArray
+from .gaussian import Gaussian, gaussian, simplest
 from .provenance import Provenance
-from .ring import Z2, Ring, Z
+from .ring import Z2, Q, Ring, Z
 from .target import Kind, Target
 
 MAX_RANK = 1 << 20
@@ -58,6 +59,8 @@ class Scheme:
                 )
             if factor.denominator < 1 or (factor.denominator != 1 and not self.ring.fractions):
                 raise SchemeFormatError(f"{label} has denominator {factor.denominator}, which ring {self.ring} has not")
+            if factor.gaussian and not self.ring.gaussian:
+                raise SchemeFormatError(f"{label} has an imaginary part, which ring {self.ring} has not")
             if factor.nnz and int(np.abs(factor.values).max()) >= COEFFICIENT_LIMIT:
                 raise SchemeFormatError(f"{label} has a coefficient beyond +-2^62")
         for label, factor, kinds in zip(FACTORS, self.factors, self.target.kind_arrays, strict=True):
@@ -85,10 +88,14 @@ class Scheme:
         name: str = "",
         provenance: Provenance | None = None,
     ) -> Scheme:
-        """The scheme of dense integer numerators U (R, m, k), V (R, k, n) and W (R, m, n)."""
+        """The scheme of dense integer numerators U (R, m, k), V (R, k, n) and W (R, m, n).
+
+        Over Q(i) they may have a trailing axis of length 2.
+        """
         for label, array in zip(FACTORS, (u, v, w), strict=True):
             dense = np.asarray(array)
-            if dense.ndim != 3 or not np.issubdtype(dense.dtype, np.integer):
+            complex_parts = ring.gaussian and dense.ndim == 4 and dense.shape[3] == 2
+            if not (dense.ndim == 3 or complex_parts) or not np.issubdtype(dense.dtype, np.integer):
                 raise SchemeFormatError(f"{label} must be a 3-d integer array, not {dense.ndim}-d {dense.dtype}")
         factors = [Factor.from_dense(array, d) for array, d in zip((u, v, w), denominators, strict=True)]
         return cls(target, factors[0], factors[1], factors[2], ring, name, provenance or Provenance())
@@ -110,17 +117,19 @@ class Scheme:
         return self.u.denominator, self.v.denominator, self.w.denominator
 
     @cached_property
-    def coefficients(self) -> tuple[Fraction, ...]:
-        """The distinct nonzero coefficients, sorted."""
-        return tuple(
-            sorted(
-                {
-                    Fraction(value, factor.denominator)
-                    for factor in self.factors
-                    for value in np.unique(factor.values).tolist()
-                }
+    def coefficients(self) -> tuple[Fraction | Gaussian, ...]:
+        """The distinct nonzero coefficients, real ones first, sorted by real and imaginary part."""
+        found = {
+            simplest(
+                Fraction(values[0], factor.denominator)
+                if len(values) == 1
+                else Gaussian(Fraction(values[0], factor.denominator), Fraction(values[1], factor.denominator))
             )
-        )
+            for factor in self.factors
+            for values in np.unique(factor.values.reshape(factor.nnz, -1), axis=0).tolist()
+        }
+        numbers = [value if isinstance(value, Gaussian) else Fraction(value) for value in found]
+        return tuple(sorted(numbers, key=lambda value: (isinstance(value, Gaussian), *_parts(value))))
 
     @property
     def ternary(self) -> bool:
@@ -132,11 +141,15 @@ class Scheme:
         """The sha256 (hex) of the canonical form: equal for schemes that differ by signs, scale or order only.
 
         In the canonical form U and V are primitive with a positive first entry, the factor taken
-        out is moved to W, W is in lowest terms, and the products are sorted. Z and Q share digests;
-        Z2 does not share with them.
+        out is moved to W, W is in lowest terms, and the products are sorted. Where there are units
+        other than 1 and -1 (over Z/p, and where a coefficient is not real) U and V are divided by
+        their first entry instead. Z, Q and Q(i) share digests; Z/p does not share with them.
         """
+        if self.gaussian and (real := _real_twin(self)) is not None:
+            return real.digest
         hasher = hashlib.sha256()
-        rows, denominator = _canonical_rows(self)
+        field = self.gaussian or self.ring.characteristic > 2
+        rows, denominator = (_monic_rows(self), 1) if field else _canonical_rows(self)
         head = (
             f"lcma-1 {self.target.name} characteristic {self.ring.characteristic} rank {self.rank} over {denominator}"
         )
@@ -145,13 +158,18 @@ class Scheme:
             hasher.update(("\n" + " ".join(map(str, row))).encode())
         return hasher.hexdigest()
 
-    def reduced_mod(self, prime: int) -> tuple[Factor, Factor, Factor]:
-        """The three factors modulo a prime that divides no denominator."""
-        return self.u.reduced(prime), self.v.reduced(prime), self.w.reduced(prime)
+    @property
+    def gaussian(self) -> bool:
+        """Whether some coefficient has an imaginary part."""
+        return any(factor.gaussian for factor in self.factors)
+
+    def reduced_mod(self, prime: int, root: int = 0) -> tuple[Factor, Factor, Factor]:
+        """The three factors modulo a prime that divides no denominator, with i at a square root of -1."""
+        return self.u.reduced(prime, root), self.v.reduced(prime, root), self.w.reduced(prime, root)
 
     def over_z2(self) -> Scheme | None:
-        """The same coefficients read modulo 2, or None where a denominator is even."""
-        if any(denominator % 2 == 0 for denominator in self.denominators):
+        """The same coefficients read modulo 2, or None where a denominator is even or a coefficient not real."""
+        if self.gaussian or any(denominator % 2 == 0 for denominator in self.denominators):
             return None
         return Scheme(self.target, *self.reduced_mod(2), Z2, self.name, self.provenance)
 
@@ -206,3 +224,63 @@ def _canonical_rows(scheme: Scheme) -> tuple[list[tuple[int, ...]], int]:
         for nothing, (ui, uv), (vi, vv), (wi, wv) in zip(empty, *columns, strict=True)
     ]
     return sorted(rows), denominator
+
+
+def _parts(value: Fraction | Gaussian) -> tuple[Fraction, Fraction]:
+    return (value.real, value.imag) if isinstance(value, Gaussian) else (value, Fraction(0))
+
+
+def _monic_products(scheme: Scheme) -> list[list[list[tuple[int, Gaussian]]]]:
+    """For every product its three factors, U and V with first entry 1 and their scale moved to W; [] for a zero one."""
+    modulus = scheme.ring.characteristic
+    products: list[list[list[tuple[int, Gaussian]]]] = []
+    for r in range(scheme.rank):
+        parts = [[(index, gaussian(value)) for index, value in factor.coefficients(r)] for factor in scheme.factors]
+        if not all(parts):
+            products.append([])
+            continue
+        scales = [part[0][1] for part in parts[:2]]
+        factors = [_inverse(scales[0], modulus), _inverse(scales[1], modulus), scales[0] * scales[1]]
+        products.append(
+            [[(index, value * factor) for index, value in part] for part, factor in zip(parts, factors, strict=True)]
+        )
+    return products
+
+
+def _monic_rows(scheme: Scheme) -> list[tuple[str, ...]]:
+    """The sorted products over a field with many units."""
+    modulus = scheme.ring.characteristic
+    rows: list[tuple[str, ...]] = []
+    for parts in _monic_products(scheme):
+        row = [str(len(part)) for part in parts[:2]] or ["0", "0"]
+        for part in parts:
+            row += [str(index) for index, _ in part] + [_text(value, modulus) for _, value in part]
+        rows.append(tuple(row))
+    return sorted(rows)
+
+
+def _real_twin(scheme: Scheme) -> Scheme | None:
+    """The scheme over Q that a Gaussian one is but for the scale of its products, if there is one."""
+    products = _monic_products(scheme)
+    if any(value.imag for parts in products for part in parts for _, value in part):
+        return None
+    factors = []
+    for position, factor in enumerate(scheme.factors):
+        terms = [(r, *term) for r, parts in enumerate(products) if parts for term in parts[position]]
+        denominator = math.lcm(*(value.real.denominator for _, _, value in terms))
+        numerators = np.array([int(value.real * denominator) for _, _, value in terms], dtype=np.int64)
+        places = np.array([term[:2] for term in terms], dtype=np.int64).reshape(-1, 2)
+        factors.append(
+            Factor.from_triplets(
+                scheme.rank, factor.rows, factor.cols, places[:, 0], places[:, 1], numerators, denominator
+            )
+        )
+    return Scheme(scheme.target, factors[0], factors[1], factors[2], Q)
+
+
+def _inverse(value: Gaussian, modulus: int) -> Gaussian:
+    return gaussian(pow(int(value.real), -1, modulus)) if modulus else value.inverse()
+
+
+def _text(value: Gaussian, modulus: int) -> str:
+    return str(int(value.real) % modulus) if modulus else str(value)

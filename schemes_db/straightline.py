@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations
 
+from ..errors import PlanError
 from .costs import product_kinds
 from .factor import Factor
+from .gaussian import simplest
 from .program import Coefficient, Lin, Load, Op, Product, Program, Store, Terms
 from .scheme import Scheme
 
@@ -23,7 +25,12 @@ def program_of(scheme: Scheme, cse: bool = True) -> Program:
 
     With `cse`, pairs of terms that occur in several sums of one kind, up to a common factor, are
     computed once (greedy: the most frequent pair first).
+
+    Raises:
+        PlanError: a coefficient is not real.
     """
+    if scheme.gaussian:
+        raise PlanError(f"{scheme!r} has coefficients that are not real: no program is made of it")
     _, k, n = scheme.target.shape
     used_a, used_b = (sorted(set(factor.indices.tolist())) for factor in (scheme.u, scheme.v))
     ops: list[Op] = [Load(i, "A", divmod(block, k)) for i, block in enumerate(used_a)]
@@ -52,8 +59,7 @@ def program_of(scheme: Scheme, cse: bool = True) -> Program:
 def _terms(factor: Factor, r: int) -> list[tuple[int, Coefficient]]:
     if factor.denominator == 1:
         return list(factor.terms(r))
-    fractions = ((block, Fraction(value, factor.denominator)) for block, value in factor.terms(r))
-    return [(block, int(value) if value.denominator == 1 else value) for block, value in fractions]
+    return [(block, simplest(value)) for block, value in factor.coefficients(r)]  # type: ignore[misc]  # all real
 
 
 def _sorted_terms(total: Sum) -> Terms:

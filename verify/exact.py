@@ -18,8 +18,9 @@ import numpy.typing as npt
 from ..schemes_db import Proof, Scheme
 from ..schemes_db.costs import full_and_half
 from ..schemes_db.factor import Factor
+from ..schemes_db.gaussian import gaussian, simplest
 from .outcome import Mismatch, Outcome
-from .primes import primes_below
+from .primes import primes_below, square_root_of_minus_one
 
 GROUP_ENTRIES = 1 << 21
 """The most entries of one group's Khatri-Rao matrix, unless a single block needs more."""
@@ -31,27 +32,32 @@ _MODULAR_ROWS = 1 << 12
 
 FloatArray = npt.NDArray[np.float64]
 
+Image = tuple[int, int]
+"""(p, root): residues modulo p with i at a square root of -1; (0, 0): the integers themselves."""
+
 
 def check_exact(scheme: Scheme) -> Outcome:
     """Decide whether a scheme computes its target over its ring: all equations, no chance involved.
 
     Sums are taken in float64 where a bound proves every partial sum below 2^53, else modulo so
-    many primes that their product exceeds twice the bound. A scheme over Z2 is checked modulo 2.
+    many primes that their product exceeds twice the bound. A scheme over Z/p is checked modulo p. A
+    Gaussian one is checked modulo primes with a square root of -1, at both roots in the place of i:
+    a + b i vanishes at both only if p divides a and b.
     """
     start = time.perf_counter()
     modulus = scheme.ring.characteristic
-    moduli = (modulus,) if modulus else _moduli_for(magnitude_bound(scheme))
-    wrong, first = _count_wrong(scheme, moduli)
+    images = ((modulus, 0),) if modulus else _images_for(magnitude_bound(scheme), scheme.gaussian)
+    wrong, first = _count_wrong(scheme, images)
     equations = scheme.target.equations
     if not wrong:
         full, half = full_and_half(scheme)
-        primes = tuple(m for m in moduli if m)
+        primes = tuple(dict.fromkeys(prime for prime, _ in images if prime))
         proof = Proof("exact", equations=equations, primes=primes, full=full, half=half)
         return Outcome("exact", proof, equations, time.perf_counter() - start)
     holds_mod_2 = None
     if not modulus:
         over_z2 = scheme.over_z2()
-        holds_mod_2 = over_z2 is not None and not _count_wrong(over_z2, (2,))[0]
+        holds_mod_2 = over_z2 is not None and not _count_wrong(over_z2, ((2, 0),))[0]
     return Outcome("exact", None, equations, time.perf_counter() - start, wrong, first, holds_mod_2)
 
 
@@ -65,8 +71,10 @@ def magnitude_bound(scheme: Scheme) -> int:
 
 
 def _row_peaks(factor: Factor) -> list[int]:
+    sizes = np.abs(factor.values)
     peaks = np.zeros(factor.rank, dtype=np.int64)
-    np.maximum.at(peaks, factor.product, np.abs(factor.values))
+    # |a| + |b| bounds the parts of products of a + b i.
+    np.maximum.at(peaks, factor.product, sizes.sum(axis=1) if factor.gaussian else sizes)
     return [int(peak) for peak in peaks]
 
 
@@ -75,24 +83,27 @@ def _common_denominator(scheme: Scheme) -> int:
     return du * dv * dw
 
 
-def _moduli_for(bound: int) -> tuple[int, ...]:
-    """(0,) where float64 is exact, else primes whose product exceeds twice the bound."""
-    if bound < _FLOAT_LIMIT:
-        return (0,)
-    moduli: list[int] = []
+def _images_for(bound: int, gaussian: bool) -> tuple[Image, ...]:
+    """The integers themselves where float64 is exact, else primes whose product exceeds twice the bound."""
+    if bound < _FLOAT_LIMIT and not gaussian:
+        return ((0, 0),)
+    images: list[Image] = []
     product = 1
     for prime in primes_below(_MODULAR_PRIME_LIMIT):
-        moduli.append(prime)
+        if gaussian and prime % 4 != 1:
+            continue
+        root = square_root_of_minus_one(prime) if gaussian else 0
+        images += [(prime, root), (prime, prime - root)] if gaussian else [(prime, 0)]
         product *= prime
         if product > 2 * bound:
-            return tuple(moduli)
+            return tuple(images)
     raise OverflowError(f"bound {bound} needs more primes than there are below {_MODULAR_PRIME_LIMIT}")
 
 
-def _count_wrong(scheme: Scheme, moduli: tuple[int, ...]) -> tuple[int, Mismatch | None]:
-    """How many equations fail modulo any of the moduli (0: in the integers), and the first of them."""
+def _count_wrong(scheme: Scheme, images: tuple[Image, ...]) -> tuple[int, Mismatch | None]:
+    """How many equations fail in any of the images, and the first of them."""
     wrong, first = 0, None
-    for group, residuals in _residuals(scheme, moduli):
+    for group, residuals in _residuals(scheme, images):
         bad = residuals != 0
         if count := int(bad.sum()):
             wrong += count
@@ -106,17 +117,19 @@ def _mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
     """The equation of blocks p, q, s of A, B, C in Python integers."""
     _, k, n = scheme.target.shape
     places = divmod(p, k), divmod(q, n), divmod(s, n)
-    total = 0
+    total = gaussian(0)
     for r in range(scheme.rank):
-        u, v, w = (dict(factor.terms(r)).get(index, 0) for factor, index in zip(scheme.factors, (p, q, s), strict=True))
+        u, v, w = (
+            gaussian(dict(factor.coefficients(r)).get(index, 0))
+            for factor, index in zip(scheme.factors, (p, q, s), strict=True)
+        )
         total += u * v * w
     wanted = int((scheme.target.terms == (p, q, s)).all(axis=1).any())
     modulus = scheme.ring.characteristic
-    got = Fraction(total % modulus) if modulus else Fraction(total, _common_denominator(scheme))
-    return Mismatch(*places, got, wanted)
+    return Mismatch(*places, Fraction(int(total.real) % modulus) if modulus else simplest(total), wanted)
 
 
-def _residuals(scheme: Scheme, moduli: tuple[int, ...]) -> Iterator[tuple[npt.NDArray[np.int64], FloatArray]]:
+def _residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[tuple[npt.NDArray[np.int64], FloatArray]]:
     """For each group of A blocks: the blocks, and an array (C blocks, group, B blocks), nonzero where wrong."""
     u, v, w = scheme.factors
     by_block = np.argsort(u.indices, kind="stable")
@@ -129,11 +142,12 @@ def _residuals(scheme: Scheme, moduli: tuple[int, ...]) -> Iterator[tuple[npt.ND
         entries = by_block[bounds[start] : bounds[stop]]
         rows, local = np.unique(u.product[entries], return_inverse=True)
         wanted = terms[term_bounds[start] : term_bounds[stop]]
-        left = np.zeros((len(rows), stop - start), dtype=np.int64)
-        left[local, u.indices[entries] - start] = u.values[entries]
         total: FloatArray | None = None
-        for modulus in moduli:
-            sums = _sums(left, _rows(v, rows), _rows(w, rows), modulus)
+        for modulus, root in images:
+            left = np.zeros((len(rows), stop - start), dtype=np.int64)
+            left[local, u.indices[entries] - start] = _image(u.values[entries], modulus, root)
+            right, outputs = _rows(v, rows, modulus, root), _rows(w, rows, modulus, root)
+            sums = _sums(left, right, outputs, modulus)
             one = _common_denominator(scheme)
             sums[wanted[:, 2], wanted[:, 0] - start, wanted[:, 1]] -= one % modulus if modulus else one
             if modulus:
@@ -143,13 +157,21 @@ def _residuals(scheme: Scheme, moduli: tuple[int, ...]) -> Iterator[tuple[npt.ND
             yield np.arange(start, stop), total
 
 
-def _rows(factor: Factor, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The dense numerators (len(rows), blocks) of some products."""
+def _image(values: npt.NDArray[np.int64], modulus: int, root: int) -> npt.NDArray[np.int64]:
+    """Numerators with i at a root of -1 modulo a prime; real ones as they are."""
+    if values.ndim == 1:
+        return values
+    image: npt.NDArray[np.int64] = (values[:, 0] % modulus + values[:, 1] % modulus * root) % modulus
+    return image
+
+
+def _rows(factor: Factor, rows: npt.NDArray[np.int64], modulus: int, root: int) -> npt.NDArray[np.int64]:
+    """The dense numerators (len(rows), blocks) of some products, in one image."""
     position = np.full(factor.rank, -1, dtype=np.int64)
     position[rows] = np.arange(len(rows))
     chosen = np.flatnonzero(position[factor.product] >= 0)
     dense = np.zeros((len(rows), factor.blocks), dtype=np.int64)
-    dense[position[factor.product[chosen]], factor.indices[chosen]] = factor.values[chosen]
+    dense[position[factor.product[chosen]], factor.indices[chosen]] = _image(factor.values[chosen], modulus, root)
     return dense
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 from ..schemes_db import Proof
+from ..schemes_db.gaussian import Number
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Mismatch:
     a: tuple[int, int]
     b: tuple[int, int]
     c: tuple[int, int]
-    got: Fraction
+    got: Number
     wanted: int
 
     def __str__(self) -> str:
@@ -29,6 +29,7 @@ class Outcome:
 
     `equations` is how many Brent equations the target has, `wrong` how many fail (None where the
     method cannot count them), `first` the first of them; `holds_mod_2` is known for failures only.
+    `reason` says what is wrong where it is no equation.
     """
 
     method: str
@@ -38,6 +39,7 @@ class Outcome:
     wrong: int | None = 0
     first: Mismatch | None = None
     holds_mod_2: bool | None = None
+    reason: str = ""
 
     @property
     def ok(self) -> bool:
@@ -47,6 +49,8 @@ class Outcome:
         """One line on what failed."""
         if self.ok:
             return "valid"
+        if self.reason:
+            return self.reason
         many = f"{self.wrong} of {self.equations} equations fail; " if self.wrong is not None else ""
         mod_2 = {True: "; it holds mod 2", False: "; nor does it hold mod 2", None: ""}[self.holds_mod_2]
         return f"{many}{self.first}{mod_2}" if self.first else f"{many}a random instance came out wrong{mod_2}"

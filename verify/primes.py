@@ -36,6 +36,15 @@ def primes_below(limit: int) -> Iterator[int]:
     return (number for number in range(limit - 1, 1, -1) if is_prime(number))
 
 
+def square_root_of_minus_one(prime: int) -> int:
+    """A number whose square is -1 modulo a prime that is 1 modulo 4."""
+    for base in range(2, prime):
+        root = pow(base, (prime - 1) // 4, prime)
+        if root * root % prime == prime - 1:
+            return root
+    raise ArithmeticError(f"-1 is not a square modulo {prime}")
+
+
 PRIMES_31_BITS = 50_697_537
 """How many primes there are from 2^30 to 2^31: pi(2^31) - pi(2^30) = 105,097,565 - 54,400,028."""
 

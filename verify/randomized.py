@@ -19,7 +19,7 @@ from ..schemes_db.factor import Factor
 from ..schemes_db.program import ProductKind
 from .exact import magnitude_bound
 from .outcome import Outcome
-from .primes import PRIMES_31_BITS, fresh_generator, random_prime
+from .primes import PRIMES_31_BITS, fresh_generator, random_prime, square_root_of_minus_one
 
 DEFAULT_ERROR_LOG2 = -100.0
 
@@ -39,17 +39,24 @@ def check_randomized(scheme: Scheme, error_log2: float = DEFAULT_ERROR_LOG2, see
     if modulus:
         per_round = math.log2(1 - (1 - 1 / modulus) ** 2)
     else:
-        divisors = math.ceil(magnitude_bound(scheme).bit_length() / 30)
-        per_round = math.log2(2 / (1 << 30) + divisors / PRIMES_31_BITS)
+        # A wrong coefficient a + b i vanishes at a root modulo p only if p divides a^2 + b^2; primes
+        # with a square root of -1 are half of all (their count differs from that by far less).
+        size, choice = (2, 3) if scheme.gaussian else (1, 1)
+        divisors = math.ceil(size * (magnitude_bound(scheme).bit_length() + 1) / 30)
+        per_round = math.log2(2 / (1 << 30) + choice * divisors / PRIMES_31_BITS)
     rounds = math.ceil(error_log2 / per_round)
     kinds = product_kinds(scheme)
     primes: list[int] = []
     while len(primes) < rounds:
         prime = modulus or random_prime(generator)
-        if math.gcd(prime, math.prod(scheme.denominators)) != 1:
+        if math.gcd(prime, math.prod(scheme.denominators)) != 1 or (scheme.gaussian and prime % 4 != 1):
             continue
         primes.append(prime)
-        if not _instance_holds(scheme, kinds, prime, generator):
+        root = 0
+        if scheme.gaussian:
+            root = square_root_of_minus_one(prime)
+            root = root if generator.integers(2) else prime - root
+        if not _instance_holds(scheme, kinds, prime, root, generator):
             elapsed = time.perf_counter() - start
             return Outcome("randomized", None, scheme.target.equations, elapsed, wrong=None)
     half = sum(kind.half for kind in kinds)
@@ -64,12 +71,14 @@ def check_randomized(scheme: Scheme, error_log2: float = DEFAULT_ERROR_LOG2, see
     return Outcome("randomized", proof, scheme.target.equations, time.perf_counter() - start)
 
 
-def _instance_holds(scheme: Scheme, kinds: tuple[ProductKind, ...], prime: int, generator: np.random.Generator) -> bool:
+def _instance_holds(
+    scheme: Scheme, kinds: tuple[ProductKind, ...], prime: int, root: int, generator: np.random.Generator
+) -> bool:
     target = scheme.target
     side = 2 if any(kind.half for grid in (target.a, target.b, target.c) for row in grid for kind in row) else 1
     a_kinds, b_kinds, c_kinds = (kinds_.ravel() for kinds_ in target.kind_arrays)
     a, b = (generator.integers(0, prime, (len(grid), side, side)) for grid in (a_kinds, b_kinds))
-    u, v, w = scheme.reduced_mod(prime)
+    u, v, w = scheme.reduced_mod(prime, root)
     left, right = _sums(u, a, a_kinds, kinds, "left", prime), _sums(v, b, b_kinds, kinds, "right", prime)
     products = _matmul(left, right, prime)
     for r, kind in enumerate(kinds):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from ..errors import SchemeFormatError, VerificationError
 from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
 from ..schemes_db.formats import Reading, format_named, read_file
+from ..schemes_db.formats.reading import render_coefficient
 from ..schemes_db.ranks import KnownRank, best_known
 from .certify import certificate_of, check
 from .outcome import Outcome
@@ -69,7 +69,7 @@ class Report:
             "half_products": half,
             "format": self.format,
             "conventions": list(self.conventions),
-            "coefficients": [_number(value) for value in self.scheme.coefficients],
+            "coefficients": [render_coefficient(value) for value in self.scheme.coefficients],
             "ternary": self.scheme.ternary,
             "additions": costs.additions(self.scheme),
             "nonzeros": sum(costs.nonzeros(self.scheme)),
@@ -86,10 +86,6 @@ class Report:
             "certificate": self.certificate.to_json() if self.certificate else None,
             "notes": list(self.notes),
         }
-
-
-def _number(value: Fraction) -> int | str:
-    return int(value) if value.denominator == 1 else str(value)
 
 
 def _how(outcome: Outcome) -> str:

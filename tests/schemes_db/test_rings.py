@@ -1,0 +1,200 @@
+from fractions import Fraction
+
+import lcma
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lcma.errors import PlanError, SchemeFormatError, TargetError
+from lcma.schemes_db import Q, Z
+from lcma.schemes_db.formats import lcma_json, parse_text
+from lcma.schemes_db.gaussian import Gaussian, gaussian, parse_number, simplest
+from lcma.schemes_db.ring import QI, Z3, parse_ring
+from lcma.schemes_db.scheme import Scheme
+from lcma.verify.exact import check_exact
+from lcma.verify.randomized import check_randomized
+
+fractions = st.fractions(min_value=-9, max_value=9, max_denominator=7)
+
+
+@given(fractions, fractions)
+def test_gaussian_numbers_read_back_from_their_text(real, imag):
+    number = simplest(Gaussian(real, imag))
+    assert parse_number(str(number)) == number
+
+
+@given(fractions, fractions, fractions, fractions)
+def test_gaussian_arithmetic_is_that_of_complex_numbers(a, b, c, d):
+    x, y = Gaussian(a, b), Gaussian(c, d)
+    assert complex(*(float(part) for part in ((x * y).real, (x * y).imag))) == pytest.approx(
+        complex(a, b) * complex(c, d)
+    )
+    if y:
+        assert y * y.inverse() == gaussian(1)
+    assert (x + y).imag == b + d
+
+
+@pytest.mark.parametrize("text", ["", "i1", "1/", "2+", "1.5", "1e3", "2+3", "i+1", "--i"])
+def test_what_is_no_number_is_refused(text):
+    with pytest.raises(ValueError, match=r"not a number|Invalid"):
+        parse_number(text)
+
+
+def test_rings_have_names():
+    assert parse_ring("z3") is Z3
+    assert parse_ring("Q(i)") is parse_ring("qi") is QI
+    assert parse_ring("Z7").characteristic == 7
+    for name in ("Z1", "Z4", "Z0", "Z1048583", "R", ""):
+        with pytest.raises(TargetError, match="choose one of"):
+            parse_ring(name)
+
+
+def twisted(scheme):
+    """A scheme over Q(i) that computes the same: products scaled by i, -i and (1+i), (1-i)/2, which multiply to 1."""
+    u, v, w = (factor.dense for factor in scheme.factors)
+    zero = np.zeros_like(u)
+    plain = [
+        np.stack([u, zero], axis=3),
+        np.stack([v, np.zeros_like(v)], axis=3),
+        np.stack([w, np.zeros_like(w)], axis=3),
+    ]
+    for r in range(scheme.rank):
+        if r % 2:
+            plain[0][r] = np.stack([-u[r] * 0, u[r]], axis=2)  # times i
+            plain[1][r] = np.stack([v[r] * 0, -v[r]], axis=2)  # times -i
+        else:
+            plain[0][r] = np.stack([u[r], u[r]], axis=2)  # times 1 + i
+            plain[2][r] = np.stack([w[r], -w[r]], axis=2)  # times 1 - i, halved below
+        if r % 2:
+            plain[2][r] = np.stack([2 * w[r], 0 * w[r]], axis=2)
+    return Scheme.from_arrays(scheme.target, *plain, QI, denominators=(1, 1, 2), name="twisted")
+
+
+def sandwiched(scheme):
+    """A scheme over Q(i) that no scale makes real: C = P^-1 ((P A) B) with P = [[1, i], [0, 1]]."""
+    u, v, w = (factor.dense for factor in scheme.factors)
+    p = np.zeros((2, 2, 2), dtype=np.int64)
+    p[0, 0, 0] = p[1, 1, 0] = p[0, 1, 1] = 1
+
+    def times(matrix, array):  # Gaussian matrix times integer matrices (R, 2, n)
+        return np.stack([np.einsum("ab,rbc->rac", matrix[..., part], array) for part in (0, 1)], axis=3)
+
+    inverse = p.copy()
+    inverse[0, 1, 1] = -1
+    plain = np.stack([v, 0 * v], axis=3)
+    left = times(p.transpose(1, 0, 2), u)
+    return Scheme.from_arrays(scheme.target, left, plain, times(inverse, w), QI, name="sandwiched")
+
+
+def test_a_scheme_that_is_real_but_for_scale_has_the_real_ones_digest(strassen):
+    assert twisted(strassen).digest == strassen.digest
+    assert sandwiched(strassen).digest != strassen.digest
+
+
+def test_schemes_over_q_i_are_proven_and_kept(tmp_path, strassen):
+    scheme = sandwiched(strassen)
+    assert scheme.gaussian
+    assert not scheme.ternary
+    assert scheme.over_z2() is None
+    assert check_exact(scheme).ok
+    assert check_randomized(scheme).ok
+    assert Gaussian(Fraction(0), Fraction(1)) in scheme.coefficients
+    (reading,) = parse_text(lcma_json.render(scheme))
+    assert reading.scheme.digest == scheme.digest
+    assert reading.scheme.ring is QI
+    with lcma.Catalog.open(tmp_path / "c.db") as catalog:
+        assert catalog.add(scheme, lcma.certify(scheme))
+        assert catalog.find("sandwiched")[0] == scheme
+    with pytest.raises(PlanError, match="not real"):
+        lcma.program_of(scheme)
+
+
+def test_the_digest_over_q_i_forgets_units(strassen):
+    scheme = sandwiched(strassen)
+    turned = [factor.dense.copy() for factor in scheme.factors]
+    turned[0] = np.stack([-turned[0][..., 1], turned[0][..., 0]], axis=3)  # all of U times i
+    turned[2] = np.stack([turned[2][..., 1], -turned[2][..., 0]], axis=3)  # all of W times -i
+    again = Scheme.from_arrays(scheme.target, *turned, QI)
+    assert again.digest == scheme.digest
+    assert check_exact(again).ok
+
+
+def test_a_real_scheme_over_q_i_is_the_scheme_over_z(strassen):
+    arrays = [np.stack([factor.dense, 0 * factor.dense], axis=3) for factor in strassen.factors]
+    real = Scheme.from_arrays(strassen.target, *arrays, QI)
+    assert not real.gaussian
+    assert real.digest == strassen.digest
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_wrong_schemes_over_q_i_are_rejected_and_counted(seed):
+    rng = np.random.default_rng(seed)
+    target = lcma.parse_target("2x1x2")
+    arrays = [rng.integers(-2, 3, (3, *kinds.shape, 2)) for kinds in target.kind_arrays]
+    scheme = Scheme.from_arrays(target, *arrays, QI)
+    u, v, w = (array.reshape(3, -1, 2) @ np.array([1, 1j]) for array in arrays)
+    got = np.einsum("rp,rq,rs->pqs", u, v, w)
+    for p, q, s in target.terms:
+        got[p, q, s] -= 1
+    outcome = check_exact(scheme)
+    assert outcome.wrong == np.count_nonzero(got)
+    assert outcome.ok == check_randomized(scheme, seed=seed).ok
+    if outcome.first is not None:
+        index = tuple(
+            row * cols + col
+            for (row, col), cols in zip((outcome.first.a, outcome.first.b, outcome.first.c), (1, 2, 2), strict=True)
+        )
+        assert got[index] != 0
+
+
+def test_imaginary_parts_need_their_ring(strassen):
+    arrays = [np.stack([factor.dense, factor.dense], axis=3) for factor in strassen.factors]
+    with pytest.raises(SchemeFormatError, match="3-d integer array"):
+        Scheme.from_arrays(strassen.target, *arrays, Q)
+    data = lcma_json.to_json(strassen)
+    data["products"][0]["u"]["1,1"] = "1+i"
+    import json
+
+    with pytest.raises(SchemeFormatError, match="imaginary part"):
+        parse_text(json.dumps(data))
+
+
+def test_compositions_over_q_i(strassen):
+    product = lcma.tensor(twisted(strassen), strassen)
+    assert product.ring is QI
+    assert check_exact(product).ok
+    assert check_exact(lcma.tensor(twisted(strassen), twisted(strassen))).ok
+    for change in (lcma.rotate, lcma.transpose, lcma.reverse):
+        assert check_exact(change(twisted(strassen))).ok
+
+
+@pytest.mark.parametrize("ring", ["Z3", "Z7", "Z1048573"])
+def test_schemes_over_prime_fields(ring, strassen):
+    ring = parse_ring(ring)
+    p = ring.characteristic
+    u, v, w = (factor.dense for factor in strassen.factors)
+    half = pow(2, -1, p)
+    scheme = Scheme.from_arrays(strassen.target, u * 2, v, w * half, ring)
+    assert check_exact(scheme).ok
+    assert check_randomized(scheme).ok
+    assert scheme.digest == Scheme.from_arrays(strassen.target, u, v * (p - 1), w * (p - 1), ring).digest
+    assert scheme.digest != strassen.digest
+    wrong = w.copy()
+    wrong[2, 0, 1] += 1
+    assert not check_exact(Scheme.from_arrays(strassen.target, u, v, wrong, ring)).ok
+    (reading,) = parse_text(lcma_json.render(scheme))
+    assert reading.scheme.digest == scheme.digest
+    with pytest.raises(PlanError, match="only"):
+        lcma.matmul(np.ones((2, 2)), np.ones((2, 2)), scheme)
+
+
+def test_kernels_refuse_what_is_not_real(strassen):
+    with pytest.raises(PlanError, match="not real"):
+        lcma.matmul(np.ones((2, 2)), np.ones((2, 2)), twisted(strassen))
+
+
+def test_rings_of_one_characteristic_compose(strassen):
+    rational = Scheme.from_arrays(strassen.target, *(factor.dense for factor in strassen.factors), Q)
+    assert lcma.tensor(strassen, rational).ring is Q
+    assert lcma.tensor(strassen, strassen).ring is Z
