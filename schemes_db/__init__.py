@@ -1,11 +1,12 @@
 """Floor 1: what a scheme and a program are, what they cost, and where they are kept."""
 
 from .certificate import Certificate, Proof
+from .grids import Kind
 from .program import ProductKind, Program
 from .provenance import Provenance
 from .ring import Z2, Q, Ring, Z, parse_ring
 from .scheme import Scheme
-from .target import Kind, Target, parse_target
+from .target import Target, parse_target
 
 __all__ = [
     "Z2",

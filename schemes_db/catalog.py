@@ -21,6 +21,7 @@ from .migrations import STEPS, migrate
 from .scheme import Scheme
 from .shipped import shipped, shipped_names, shipped_stamp
 from .straightline import program_of
+from .target import parse_target
 
 LOCK_SECONDS = 30.0
 """How long a process waits for another that writes."""
@@ -147,21 +148,43 @@ class Catalog:
                     self._insert(connection, reading.scheme, reading.certificate, "shipped")
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('shipped', ?)", (shipped_stamp(),))
 
-    def add(self, scheme: Scheme, certificate: Certificate) -> bool:
-        """Keep a certified scheme with its lineage; False if it was there already.
+    def add(self, scheme: Scheme, certificate: Certificate, overwrite: str = "never") -> bool:
+        """Keep a certified scheme with its lineage; False if it is not kept because it was there already.
+
+        With `overwrite="improved"` the user's schemes of a target and ring stay on their Pareto
+        frontier of products (rank; full + half / 2), additions and growth factor: a scheme that
+        another is at least as good as in all of these is not kept, and those it beats so go.
 
         Raises:
             CatalogError: the certificate is of another scheme, or the catalogue cannot be written.
         """
         if (certificate.digest, certificate.ring) != (scheme.digest, scheme.ring.name):
             raise CatalogError(f"the certificate is not of {scheme!r}; certify this scheme first")
+        if overwrite not in ("never", "improved"):
+            raise CatalogError(f"overwrite must be never or improved, not {overwrite!r}")
         if self.path is None:
             raise CatalogError(f"the catalogue folder {data_folder()} can't be written; set LCMA_HOME to one that can")
         try:
             with self._writing() as connection:
+                if overwrite == "improved" and not self._make_room(connection, scheme):
+                    return False
                 return self._insert(connection, scheme, certificate, "user")
         except sqlite3.OperationalError as error:
             raise CatalogError(f"{self.path} can't be written: {error}") from None
+
+    def _make_room(self, connection: sqlite3.Connection, scheme: Scheme) -> bool:
+        """Whether no kept scheme dominates this one; the user's rows that it dominates are deleted."""
+        full, half = costs.full_and_half(scheme)
+        mine = (scheme.rank, full + half / 2, costs.additions(scheme), costs.growth_factor(scheme))
+        for entry in self.entries(target=scheme.target.name, ring=scheme.ring.name):
+            if entry.digest == scheme.digest:
+                continue
+            theirs = (entry.rank, entry.full_products + entry.half_products / 2, entry.additions, entry.growth)
+            if all(x <= y for x, y in zip(theirs, mine, strict=True)):
+                return False
+            if entry.origin == "user" and all(x <= y for x, y in zip(mine, theirs, strict=True)):
+                connection.execute("DELETE FROM schemes WHERE digest = ?", (entry.digest,))
+        return True
 
     def _insert(self, connection: sqlite3.Connection, scheme: Scheme, certificate: Certificate, origin: str) -> bool:
         full, half = costs.full_and_half(scheme)
@@ -219,6 +242,18 @@ class Catalog:
         )
         return [_entry(row) for row in rows]
 
+    def best_ranks(self) -> dict[tuple[int, int, int], tuple[int, str]]:
+        """For general targets over Z or Q, by increasing sizes: the lowest rank and the start of its digest."""
+        best: dict[tuple[int, int, int], tuple[int, str]] = {}
+        for entry in self.entries():
+            target = parse_target(entry.target)
+            if not target.is_general or entry.ring not in ("Z", "Q"):
+                continue
+            m, k, n = sorted(target.shape)
+            if (m, k, n) not in best or entry.rank < best[m, k, n][0]:
+                best[m, k, n] = (entry.rank, entry.digest[:16])
+        return best
+
     def find(self, key: str) -> tuple[Scheme, Certificate]:
         """The scheme with that name, or whose digest starts with `key` (six characters or more).
 
@@ -249,6 +284,13 @@ class Catalog:
             "SELECT parent, relation FROM lineage WHERE child = ? ORDER BY parent", (digest,)
         )
         return [(parent, relation) for parent, relation in rows]
+
+    def children(self, digest: str) -> list[tuple[str, str]]:
+        """(digest, relation) of the schemes that were made from a scheme."""
+        rows = self._connection.execute(
+            "SELECT child, relation FROM lineage WHERE parent = ? ORDER BY child", (digest,)
+        )
+        return [(child, relation) for child, relation in rows]
 
     def measure(self, digest: str, what: str, value: float, unit: str, machine: str, detail: dict[str, object]) -> None:
         """Keep one measured figure of a scheme."""

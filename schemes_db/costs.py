@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .factor import Factor
+from .grids import Kind
 from .program import ProductKind
 from .scheme import Scheme
-from .target import Kind
 
 FloatArray = npt.NDArray[np.float64]
 

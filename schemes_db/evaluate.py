@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from .grids import Kind
 from .program import Coefficient, Lin, Load, Product, ProductKind, Program
-from .target import Kind
 
 Matrix = npt.NDArray[Any]
 

@@ -46,6 +46,10 @@ STEPS: tuple[str, ...] = (
     ) STRICT;
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
     """,
+    """
+    CREATE INDEX lineage_by_parent ON lineage (parent);
+    CREATE INDEX measurements_by_digest ON measurements (digest);
+    """,
 )
 
 

@@ -17,9 +17,10 @@ import numpy.typing as npt
 from ..errors import SchemeFormatError
 from .factor import COEFFICIENT_LIMIT, Factor, IntArray
 from .gaussian import Gaussian, gaussian, simplest
+from .grids import Kind
 from .provenance import Provenance
 from .ring import Z2, Q, Ring, Z
-from .target import Kind, Target
+from .target import Target
 
 MAX_RANK = 1 << 20
 """The largest rank of a scheme; a header that claims more is refused before memory is taken."""

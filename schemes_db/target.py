@@ -3,70 +3,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import TargetError
+from .grids import (
+    KINDS,
+    LETTERS,
+    Kind,
+    Kinds,
+    band_grid,
+    full_grid,
+    mask_grid,
+    mirrored_grid,
+    prefix_grid,
+    reversed_grid,
+    tensor_grid,
+    triangular_grid,
+    window_grid,
+)
 
 IntArray = npt.NDArray[np.int64]
-Kinds = tuple[tuple["Kind", ...], ...]
 
 MAX_DIMENSION = 128
 """The largest m, k or n of a grid: bounds what a file's header can make us allocate."""
-
-
-class Kind(IntEnum):
-    """What a block of A, B or C is: nothing, all of it, or one triangle of it (diagonal included)."""
-
-    ABSENT = 0
-    FULL = 1
-    LOWER = 2
-    UPPER = 3
-
-    @property
-    def half(self) -> bool:
-        return self in (Kind.LOWER, Kind.UPPER)
-
-    @property
-    def mirrored(self) -> Kind:
-        """The kind of the transposed block, which is also that of the block reversed in both indices."""
-        return {Kind.LOWER: Kind.UPPER, Kind.UPPER: Kind.LOWER}.get(self, self)
-
-
-_LETTERS = {Kind.ABSENT: ".", Kind.FULL: "F", Kind.LOWER: "L", Kind.UPPER: "U"}
-_KINDS = {letter: kind for kind, letter in _LETTERS.items()}
-_FORMS = ("tri-left", "tri-right", "tri-out")
-
-
-def full_grid(rows: int, cols: int) -> Kinds:
-    """A grid of full blocks."""
-    return ((Kind.FULL,) * cols,) * rows
-
-
-def triangular_grid(size: int, upper: bool = False) -> Kinds:
-    """A block triangular grid whose diagonal blocks are triangular themselves."""
-    diagonal = Kind.UPPER if upper else Kind.LOWER
-
-    def kind(i: int, j: int) -> Kind:
-        if i == j:
-            return diagonal
-        return Kind.FULL if (j > i) == upper else Kind.ABSENT
-
-    return tuple(tuple(kind(i, j) for j in range(size)) for i in range(size))
-
-
-def mirrored_grid(grid: Kinds) -> Kinds:
-    """The grid of the transposed matrix."""
-    return tuple(tuple(kind.mirrored for kind in column) for column in zip(*grid, strict=True))
-
-
-def reversed_grid(grid: Kinds) -> Kinds:
-    """The grid of the matrix with both index orders reversed, inside the blocks too."""
-    return tuple(tuple(kind.mirrored for kind in reversed(row)) for row in reversed(grid))
 
 
 @dataclass(frozen=True)
@@ -111,12 +75,11 @@ class Target:
         base = f"{self.m}x{self.k}x{self.n}"
         if self == Target.general(*self.shape):
             return base
-        for form in _FORMS:
-            for upper in (False, True):
-                if self == _triangular(self.shape, form, upper):
-                    return f"{base}:{form}{':upper' if upper else ''}"
+        for form in _forms(self.shape):
+            if self == _formed(self.shape, form):
+                return f"{base}:{form}"
         grids = ",".join(
-            "/".join("".join(_LETTERS[kind] for kind in row) for row in g) for g in (self.a, self.b, self.c)
+            "/".join("".join(LETTERS[kind] for kind in row) for row in g) for g in (self.a, self.b, self.c)
         )
         return f"{base}:blocks({grids})"
 
@@ -187,7 +150,7 @@ class Target:
         if any(kind.half for grid in (self.a, self.b, self.c) for row in grid for kind in row):
             raise TargetError(f"{self.name} has half blocks: a tensor product needs full or absent outer blocks")
         sizes = _checked_sizes(self.m * inner.m, self.k * inner.k, self.n * inner.n)
-        a, b, c = _kron(self.a, inner.a), _kron(self.b, inner.b), _kron(self.c, inner.c)
+        a, b, c = tensor_grid(self.a, inner.a), tensor_grid(self.b, inner.b), tensor_grid(self.c, inner.c)
         return Target(*sizes, a, b, c, self.block_recursive and inner.block_recursive)
 
 
@@ -203,33 +166,54 @@ def _as_array(grid: Kinds) -> IntArray:
     return array
 
 
-def _kron(outer: Kinds, inner: Kinds) -> Kinds:
-    return tuple(
-        tuple(Kind.ABSENT if o is Kind.ABSENT else i for o in outer_row for i in inner_row)
-        for outer_row in outer
-        for inner_row in inner
-    )
+_TRIANGULAR = ("tri-left", "tri-right", "tri-out")
+_BANDED = {"band": band_grid, "prefix": prefix_grid, "window": window_grid}
 
 
-def _triangular(shape: tuple[int, int, int], form: str, upper: bool) -> Target | None:
-    """The named triangular target, or None where its grid is not square."""
+def _forms(shape: tuple[int, int, int]) -> Iterator[str]:
+    """The names of all forms that a grid of this shape can have."""
+    yield from (f"{form}{side}" for form in _TRIANGULAR for side in ("", ":upper"))
+    # Wider bands are the full grid, a prefix of size - 1 or more is too, as is no window.
+    yield from (f"{form}({width})" for form in _BANDED for width in range(1, shape[0]))
+
+
+def _formed(shape: tuple[int, int, int], form: str) -> Target | None:
+    """The target of a named form, or None where its matrix has no square grid.
+
+    Raises:
+        TargetError: there is no such form.
+    """
     m, k, n = shape
-    position = _FORMS.index(form)
-    rows, cols = ((m, k), (k, n), (m, n))[position]
-    if rows != cols:
-        return None
     grids = [full_grid(m, k), full_grid(k, n), full_grid(m, n)]
-    grids[position] = triangular_grid(rows, upper)
-    a, b, c = grids
-    return Target(m, k, n, a, b, c)
+    stem, _, side = form.partition(":")
+    if banded := re.fullmatch(r"(band|prefix|window)\((\d{1,3})\)", form):
+        if m != n:
+            return None
+        grids[2] = _BANDED[banded.group(1)](m, int(banded.group(2)))
+    elif masked := re.fullmatch(r"mask\((.+)\)", form):
+        grids[2] = mask_grid(masked.group(1))
+    elif stem in _TRIANGULAR and side in ("", "upper", "lower"):
+        position = _TRIANGULAR.index(stem)
+        rows, cols = ((m, k), (k, n), (m, n))[position]
+        if rows != cols:
+            return None
+        grids[position] = triangular_grid(rows, side == "upper")
+    else:
+        raise TargetError(
+            f"target form {form!r} is not known; choose one of {', '.join(_TRIANGULAR)} (with :upper if wanted), "
+            "band(w), prefix(p), window(w), mask(FILE)"
+        )
+    return Target(m, k, n, grids[0], grids[1], grids[2])
 
 
-@lru_cache(maxsize=256)
-def parse_target(name: str) -> Target:
-    """The target of a name: `MxKxN`, `MxKxN:tri-left|tri-right|tri-out[:upper]` or `MxKxN:blocks(A,B,C)`.
+def parse_target(name: str, files: bool = True) -> Target:
+    """The target of a name: `MxKxN`, or that with a form.
 
-    In `blocks` each grid is written row by row, rows parted by `/`, a block as F (full), L (lower),
-    U (upper) or `.` (absent).
+    Forms are `tri-left`, `tri-right`, `tri-out` (each with `:upper` if wanted), and for the output
+    `band(w)`, `prefix(p)`, `window(w)` and `mask(FILE)` (see `grids`), or all three grids in
+    `blocks(A,B,C)`: written row by row, rows parted by `/`, a block as F (full), L (lower), U
+    (upper) or `.` (absent). Without `files` a mask file is refused: a name that stands in a scheme
+    file must not open another file.
 
     Raises:
         TargetError: the name is none of these, or its parts do not fit together.
@@ -240,18 +224,15 @@ def parse_target(name: str) -> Target:
             f"target {name!r} is not understood; write MxKxN, such as 3x3x3, "
             "or MxKxN:tri-left|tri-right|tri-out[:upper]"
         )
-    m, k, n = _checked_sizes(*(int(size) for size in match.group(1, 2, 3)))
+    shape = _checked_sizes(*(int(size) for size in match.group(1, 2, 3)))
     form = match.group(4)
     if form is None:
-        return Target.general(m, k, n)
+        return Target.general(*shape)
     if blocks := re.fullmatch(r"blocks\(([FLU./]+),([FLU./]+),([FLU./]+)\)", form):
-        a, b, c = (tuple(tuple(_KINDS[ch] for ch in row) for row in grid.split("/")) for grid in blocks.groups())
-        return Target(m, k, n, a, b, c)
-    stem, _, side = form.partition(":")
-    if stem not in _FORMS or side not in ("", "upper", "lower"):
-        raise TargetError(
-            f"target form {form!r} is not known; choose one of {', '.join(_FORMS)}, with :upper if wanted"
-        )
-    if (target := _triangular((m, k, n), stem, side == "upper")) is None:
-        raise TargetError(f"target {name!r}: the triangular matrix must have a square grid")
+        a, b, c = (tuple(tuple(KINDS[ch] for ch in row) for row in grid.split("/")) for grid in blocks.groups())
+        return Target(*shape, a, b, c)
+    if form.startswith("mask(") and not files:
+        raise TargetError(f"target {name!r} names a mask file; write the mask itself as blocks(A,B,C)")
+    if (target := _formed(shape, form)) is None:
+        raise TargetError(f"target {name!r}: the triangular or masked matrix must have a square grid")
     return target

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...schemes_db.target import Kind
+from ...schemes_db.grids import Kind
 from ..workspace import ALIGNMENT
 
 Matrix = npt.NDArray[Any]

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.grids import Kind
 from ...schemes_db.program import ProductKind, Program
-from ...schemes_db.target import Kind
 from ..codegen.maps import ProgramMaps, maps_of
 from ..executor import Core
 from ..request import Layout, Request

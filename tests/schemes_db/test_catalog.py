@@ -2,8 +2,9 @@ import sqlite3
 import subprocess
 import sys
 
-import lcma
 import pytest
+
+import lcma
 from lcma.errors import CatalogError
 from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.migrations import STEPS
@@ -162,3 +163,30 @@ def test_library_names():
         lcma.resolve("7x7x7")
     with pytest.raises(CatalogError, match="no scheme 'nobody'"):
         lcma.resolve("nobody")
+
+
+def test_improved_keeps_the_pareto_frontier(catalog, strassen):
+    from lcma.schemes_db.surgery import change_of_basis
+
+    one, shear = [[1, 0], [0, 1]], [[1, 2], [0, 1]]
+    worse = change_of_basis(strassen, shear, one, shear)
+    assert not catalog.add(worse, lcma.certify(worse), overwrite="improved")
+    naive, certificate = product("naive:2x3x2")
+    skewed = change_of_basis(naive, shear, [[1, 0, 0], [0, 1, 0], [0, 1, 1]], one)
+    assert catalog.add(skewed, lcma.certify(skewed), overwrite="improved")
+    assert catalog.add(naive, certificate, overwrite="improved")
+    assert [entry.digest for entry in catalog.entries(target="2x3x2")] == [naive.digest]
+    assert catalog.add(skewed, lcma.certify(skewed))
+    assert not catalog.add(naive, certificate, overwrite="improved")
+    with pytest.raises(CatalogError, match="never or improved"):
+        catalog.add(naive, certificate, overwrite="always")
+
+
+def test_children_and_best_ranks(catalog, strassen):
+    scheme, certificate = product("strassen*strassen")
+    catalog.add(scheme, certificate)
+    assert catalog.children(strassen.digest) == [(scheme.digest, "tensor product")]
+    assert catalog.best_ranks()[4, 4, 4] == (49, scheme.digest[:16])
+    assert catalog.best_ranks()[2, 2, 2][0] == 7
+    assert (4, 4, 4) in catalog.best_ranks()
+    assert all(entry[1] in {e.digest[:16] for e in catalog.entries()} for entry in catalog.best_ranks().values())

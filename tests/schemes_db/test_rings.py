@@ -1,10 +1,11 @@
 from fractions import Fraction
 
-import lcma
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import lcma
 from lcma.errors import PlanError, SchemeFormatError, TargetError
 from lcma.schemes_db import Q, Z
 from lcma.schemes_db.formats import lcma_json, parse_text

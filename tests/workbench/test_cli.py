@@ -131,7 +131,7 @@ def test_list_show_export_convert_and_add(run, tmp_path):
     assert run("export", "strassen*strassen", "--out", composed)[0] == 0
     code, out, _ = run("add", composed, "--name", "mine", "--source", "a test")
     assert (code, out.startswith("added mine <4x4x4:49 over Z>")) == (0, True)
-    assert run("add", composed)[1].startswith("was there already")
+    assert run("add", composed)[1].startswith("not kept, there already")
     assert "mine" in run("list", "--origin", "user")[1]
     assert run("export", "--all", "--out", tmp_path / "all")[0] == 0
     (written,) = (tmp_path / "all").iterdir()

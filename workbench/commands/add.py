@@ -21,9 +21,14 @@ from ...verify import verify_file
     "--name", help="The name to keep the scheme under (one file only). Default: the file's own, else its stem."
 )
 @click.option("--source", default="", help="Where the scheme comes from, for its provenance.")
+@click.option(
+    "--improved", is_flag=True, help="Keep the Pareto frontier: skip what is dominated, drop what becomes so."
+)
 @click.option("--target", metavar="TARGET", help="What the scheme should compute, where the file does not say.")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="The files' format. Default: by content.")
-def command(files: tuple[str, ...], name: str | None, source: str, target: str | None, format_: str | None) -> None:
+def command(
+    files: tuple[str, ...], name: str | None, source: str, target: str | None, format_: str | None, improved: bool
+) -> None:
     """Verify schemes from files and keep them in the catalogue. All are verified before the first is kept."""
     reports = []
     for file in files:
@@ -43,5 +48,6 @@ def command(files: tuple[str, ...], name: str | None, source: str, target: str |
                 sha = hashlib.sha256(path.read_bytes()).hexdigest()
                 origin = replace(origin, kind="import", source=source or path.name, file_sha256=sha)
             scheme = report.scheme.replace(name=name or report.scheme.name or path.stem, provenance=origin)
-            fresh = catalog.add(scheme, certificate)
-            click.echo(f"{'added' if fresh else 'was there already:'} {scheme.name} {scheme!r} {scheme.digest[:12]}")
+            fresh = catalog.add(scheme, certificate, "improved" if improved else "never")
+            verdict = "added" if fresh else "not kept, there already or dominated:"
+            click.echo(f"{verdict} {scheme.name} {scheme!r} {scheme.digest[:12]}")

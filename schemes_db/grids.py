@@ -1,0 +1,123 @@
+"""Grids of block kinds: which blocks of a matrix there are, and which of them are half."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from pathlib import Path
+
+from ..errors import TargetError
+
+
+class Kind(IntEnum):
+    """What a block of A, B or C is: nothing, all of it, or one triangle of it (diagonal included)."""
+
+    ABSENT = 0
+    FULL = 1
+    LOWER = 2
+    UPPER = 3
+
+    @property
+    def half(self) -> bool:
+        return self in (Kind.LOWER, Kind.UPPER)
+
+    @property
+    def mirrored(self) -> Kind:
+        """The kind of the transposed block, which is also that of the block reversed in both indices."""
+        return {Kind.LOWER: Kind.UPPER, Kind.UPPER: Kind.LOWER}.get(self, self)
+
+
+Kinds = tuple[tuple[Kind, ...], ...]
+
+LETTERS = {Kind.ABSENT: ".", Kind.FULL: "F", Kind.LOWER: "L", Kind.UPPER: "U"}
+KINDS = {letter: kind for kind, letter in LETTERS.items()}
+
+
+def full_grid(rows: int, cols: int) -> Kinds:
+    """A grid of full blocks."""
+    return ((Kind.FULL,) * cols,) * rows
+
+
+def triangular_grid(size: int, upper: bool = False) -> Kinds:
+    """A block triangular grid whose diagonal blocks are triangular themselves."""
+    diagonal = Kind.UPPER if upper else Kind.LOWER
+
+    def kind(i: int, j: int) -> Kind:
+        if i == j:
+            return diagonal
+        return Kind.FULL if (j > i) == upper else Kind.ABSENT
+
+    return tuple(tuple(kind(i, j) for j in range(size)) for i in range(size))
+
+
+def mirrored_grid(grid: Kinds) -> Kinds:
+    """The grid of the transposed matrix."""
+    return tuple(tuple(kind.mirrored for kind in column) for column in zip(*grid, strict=True))
+
+
+def reversed_grid(grid: Kinds) -> Kinds:
+    """The grid of the matrix with both index orders reversed, inside the blocks too."""
+    return tuple(tuple(kind.mirrored for kind in reversed(row)) for row in reversed(grid))
+
+
+def tensor_grid(outer: Kinds, inner: Kinds) -> Kinds:
+    """The grid with every present block cut by the grid `inner`."""
+    return tuple(
+        tuple(Kind.ABSENT if o is Kind.ABSENT else i for o in outer_row for i in inner_row)
+        for outer_row in outer
+        for inner_row in inner
+    )
+
+
+def band_grid(size: int, width: int) -> Kinds:
+    """Blocks at most `width` from the diagonal, all of them full: width 1 is block tridiagonal."""
+    return tuple(tuple(Kind.FULL if abs(i - j) <= width else Kind.ABSENT for j in range(size)) for i in range(size))
+
+
+def prefix_grid(size: int, prefix: int) -> Kinds:
+    """Causal but for the first `prefix` block columns, which every row sees whole (PrefixLM)."""
+
+    def kind(i: int, j: int) -> Kind:
+        if j < prefix or j < i:
+            return Kind.FULL
+        return Kind.LOWER if i == j else Kind.ABSENT
+
+    return tuple(tuple(kind(i, j) for j in range(size)) for i in range(size))
+
+
+def window_grid(size: int, width: int) -> Kinds:
+    """Sliding window: entries with 0 <= row - column <= width blocks' worth of entries.
+
+    The diagonal blocks are lower triangles, those `width` below it upper ones.
+    """
+
+    def kind(i: int, j: int) -> Kind:
+        return {0: Kind.LOWER, width: Kind.UPPER}.get(i - j, Kind.FULL if 0 < i - j < width else Kind.ABSENT)
+
+    return tuple(tuple(kind(i, j) for j in range(size)) for i in range(size))
+
+
+MASK_BYTES = 1 << 16
+
+
+def mask_grid(path: str) -> Kinds:
+    """The grid of a text file: a row a line; 1 or F full, L lower, U upper, 0 or . absent; blanks between are skipped.
+
+    Raises:
+        TargetError: the file cannot be read, has other characters, or rows of different length.
+    """
+    try:
+        with Path(path).open(encoding="utf-8") as stream:
+            text = stream.read(MASK_BYTES + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise TargetError(f"mask {path} can't be read: {reason}") from None
+    lines = ["".join(line.split()) for line in text.splitlines() if line.strip()]
+    names = KINDS | {"1": Kind.FULL, "0": Kind.ABSENT}
+    if (
+        len(text) > MASK_BYTES
+        or not lines
+        or len({len(line) for line in lines}) != 1
+        or not set("".join(lines)) <= set(names)
+    ):
+        raise TargetError(f"mask {path} must be rows of equal length of the characters 1, 0, F, L, U and .")
+    return tuple(tuple(names[letter] for letter in line) for line in lines)

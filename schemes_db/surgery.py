@@ -1,0 +1,180 @@
+"""Schemes of other sizes from given ones: direct sums, borders, cuts; and other bases."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import TargetError
+from .algebra import naive
+from .factor import COEFFICIENT_LIMIT, Factor, IntArray
+from .provenance import Provenance
+from .ring import QI, Q, Ring
+from .scheme import Scheme
+from .target import Target
+
+AXES = "mkn"
+_PLACES = {"m": ((0, 0), (2, 0)), "k": ((0, 1), (1, 0)), "n": ((1, 1), (2, 1))}
+"""For every axis the (factor, axis of its grid) that run along it."""
+
+
+def direct_sum(first: Scheme, second: Scheme, axis: str) -> Scheme:
+    """Both schemes side by side along m, k or n: ranks add; the other two sizes must agree.
+
+    Along m or n the two compute separate parts of C, along k they add into the same C.
+
+    Raises:
+        TargetError: no such axis, sizes that differ, a target that is not general, other rings.
+    """
+    position = _axis(axis)
+    for scheme in (first, second):
+        _need_general(scheme)
+    if first.ring.characteristic != second.ring.characteristic:
+        raise TargetError(f"schemes over {first.ring} and {second.ring} have no direct sum")
+    sizes = list(first.target.shape)
+    if any(x != y for i, (x, y) in enumerate(zip(sizes, second.target.shape, strict=True)) if i != position):
+        raise TargetError(f"{first.target} and {second.target} differ in more than {axis}: no direct sum along it")
+    sizes[position] += second.target.shape[position]
+    target = Target.general(*sizes)
+    shapes = ((target.m, target.k), (target.k, target.n), (target.m, target.n))
+    offsets = [[0, 0], [0, 0], [0, 0]]
+    for factor, grid_axis in _PLACES[axis]:
+        offsets[factor][grid_axis] = first.target.shape[position]
+    factors = [
+        _stacked(_placed(x, *shape, 0, 0), _placed(y, *shape, *offset))
+        for x, y, shape, offset in zip(first.factors, second.factors, shapes, offsets, strict=True)
+    ]
+    ring = _wider(first.ring, second.ring)
+    origin = Provenance("composition", parents=(first.digest, second.digest), relation=f"direct sum along {axis}")
+    return Scheme(target, factors[0], factors[1], factors[2], ring, "", origin)
+
+
+def extend(scheme: Scheme, axis: str, by: int = 1) -> Scheme:
+    """The scheme with `by` further blocks along an axis, worked by the classical algorithm."""
+    position = _axis(axis)
+    if by < 1:
+        raise TargetError(f"a scheme is extended by 1 or more, not {by}")
+    sizes = list(scheme.target.shape)
+    sizes[position] = by
+    return direct_sum(scheme, naive(Target.general(*sizes), scheme.ring), axis)
+
+
+def project(scheme: Scheme, axis: str, index: int) -> Scheme:
+    """The scheme without block `index` (from 0) of an axis; products that lose a factor go.
+
+    Raises:
+        TargetError: no such axis or index, nothing would be left, or a target that is not general.
+    """
+    position = _axis(axis)
+    _need_general(scheme)
+    sizes = list(scheme.target.shape)
+    if not 0 <= index < sizes[position] or sizes[position] == 1:
+        raise TargetError(f"{scheme.target} has no block {index} along {axis} that it could do without")
+    sizes[position] -= 1
+    dense = [factor.dense for factor in scheme.factors]
+    for factor, grid_axis in _PLACES[axis]:
+        dense[factor] = np.delete(dense[factor], index, axis=1 + grid_axis)
+    alive = np.logical_and.reduce([array.reshape(scheme.rank, -1).any(axis=1) for array in dense])
+    denominators = scheme.denominators
+    factors = [Factor.from_dense(array[alive], d) for array, d in zip(dense, denominators, strict=True)]
+    origin = Provenance("composition", parents=(scheme.digest,), relation=f"projection along {axis}")
+    return Scheme(Target.general(*sizes), factors[0], factors[1], factors[2], scheme.ring, "", origin)
+
+
+def change_of_basis(scheme: Scheme, p: npt.ArrayLike, q: npt.ArrayLike, r: npt.ArrayLike) -> Scheme:
+    """The scheme of C = P^-1 ((P A Q^-1) (Q B R^-1)) R, for unimodular integer P (m, m), Q (k, k), R (n, n).
+
+    Source: H. F. de Groote, "On varieties of optimal algorithms for the computation of bilinear
+    mappings" (1978): such sandwiching, with the symmetries of the roles, is all there is.
+
+    Raises:
+        TargetError: a matrix is not square of the right size with determinant 1 or -1, the target
+            is not general, or coefficients grow beyond 2^62.
+    """
+    _need_general(scheme)
+    if scheme.gaussian:
+        raise TargetError("a change of basis needs real coefficients")
+    pairs = [_with_inverse(matrix, size) for matrix, size in zip((p, q, r), scheme.target.shape, strict=True)]
+    (p_, p_inv), (q_, q_inv), (r_, r_inv) = pairs
+    moved = (
+        _sandwich(p_.T, scheme.u, q_inv.T),
+        _sandwich(q_.T, scheme.v, r_inv.T),
+        _sandwich(p_inv, scheme.w, r_),
+    )
+    origin = Provenance("composition", parents=(scheme.digest,), relation="change of basis")
+    return Scheme(scheme.target, moved[0], moved[1], moved[2], scheme.ring, "", origin)
+
+
+def _axis(axis: str) -> int:
+    if axis not in AXES or len(axis) != 1:
+        raise TargetError(f"axis {axis!r} must be m, k or n")
+    return AXES.index(axis)
+
+
+def _need_general(scheme: Scheme) -> None:
+    if not scheme.target.is_general:
+        raise TargetError(f"{scheme.target} is not a general target: this is known for those only")
+
+
+def _wider(first: Ring, second: Ring) -> Ring:
+    return next((ring for ring in (QI, Q) if ring in (first, second)), first)
+
+
+def _placed(factor: Factor, rows: int, cols: int, row: int, col: int) -> Factor:
+    """The factor on a larger grid, its first block at (row, col)."""
+    i, j = np.divmod(np.arange(factor.blocks, dtype=np.int64), factor.cols)
+    return factor.relabelled(rows, cols, (i + row) * cols + j + col)
+
+
+def _stacked(first: Factor, second: Factor) -> Factor:
+    """The products of the first, then those of the second, over their common denominator."""
+    denominator = int(np.lcm(first.denominator, second.denominator))
+    values = [factor.values * (denominator // factor.denominator) for factor in (first, second)]
+    if len({array.ndim for array in values}) == 2:
+        values = [array if array.ndim == 2 else np.stack([array, 0 * array], axis=1) for array in values]
+    return Factor.from_triplets(
+        first.rank + second.rank,
+        first.rows,
+        first.cols,
+        np.concatenate([first.product, second.product + first.rank]),
+        np.concatenate([first.indices, second.indices]),
+        np.concatenate(values),
+        denominator,
+    )
+
+
+def _with_inverse(matrix: npt.ArrayLike, size: int) -> tuple[IntArray, IntArray]:
+    """A unimodular matrix and its inverse, exactly (fraction-free elimination in Python integers)."""
+    array = np.asarray(matrix)
+    if array.shape != (size, size) or not np.issubdtype(array.dtype, np.integer):
+        raise TargetError(f"a change of basis needs an integer matrix of {size} x {size}, not {array.shape}")
+    rows = [[int(x) for x in row] + [int(i == j) for j in range(size)] for i, row in enumerate(array)]
+    for column in range(size):
+        # Euclid on the column below the diagonal: only unimodular row operations.
+        while sum(1 for row in rows[column:] if row[column]) > 1:
+            pivot = min((r for r in range(column, size) if rows[r][column]), key=lambda r: abs(rows[r][column]))
+            for r in range(column, size):
+                if r != pivot and rows[r][column]:
+                    times = rows[r][column] // rows[pivot][column]
+                    rows[r] = [x - times * y for x, y in zip(rows[r], rows[pivot], strict=True)]
+        found = next((r for r in range(column, size) if rows[r][column]), None)
+        if found is None or abs(rows[found][column]) != 1:
+            raise TargetError("a change of basis needs a matrix with determinant 1 or -1")
+        rows[column], rows[found] = rows[found], rows[column]
+        rows[column] = [x * rows[column][column] for x in rows[column]]
+        for r in range(size):
+            if r != column and rows[r][column]:
+                times = rows[r][column]
+                rows[r] = [x - times * y for x, y in zip(rows[r], rows[column], strict=True)]
+    inverse = [row[size:] for row in rows]
+    if any(abs(x) >= COEFFICIENT_LIMIT for row in inverse for x in row):
+        raise TargetError("the inverse change of basis has entries beyond 2^62")
+    return array.astype(np.int64), np.array(inverse, dtype=np.int64).reshape(size, size)
+
+
+def _sandwich(left: IntArray, factor: Factor, right: IntArray) -> Factor:
+    """left F right for the matrix F of every product, refused where int64 might overflow."""
+    peaks = [int(np.abs(matrix).max(initial=0)) for matrix in (left, factor.values, right)]
+    if peaks[0] * peaks[1] * peaks[2] * left.shape[0] * right.shape[0] >= COEFFICIENT_LIMIT:
+        raise TargetError("the change of basis brings coefficients beyond 2^62")
+    return Factor.from_dense(left @ factor.dense @ right, factor.denominator)

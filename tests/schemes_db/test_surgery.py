@@ -1,0 +1,144 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lcma
+from lcma.errors import TargetError
+from lcma.schemes_db import Z2, Q
+from lcma.schemes_db.composition import best_composition, build, oriented
+from lcma.schemes_db.invariants import invariants, relation
+from lcma.schemes_db.scheme import Scheme
+from lcma.schemes_db.surgery import change_of_basis, direct_sum, extend, project
+
+KEPT = {(2, 2, 2): (7, "strassen"), (3, 3, 3): (23, "laderman")}
+
+
+def named(name):
+    return lcma.resolve(name)[0]
+
+
+@pytest.mark.parametrize("axis", ["m", "k", "n"])
+def test_direct_sums_add_sizes_and_ranks(axis):
+    for first, second in (("strassen", "winograd"), ("laderman", "naive:3x3x3"), ("naive:2x3x4", "naive:2x3x4")):
+        total = direct_sum(named(first), named(second), axis)
+        assert total.rank == named(first).rank + named(second).rank
+        position = "mkn".index(axis)
+        assert total.target.shape[position] == 2 * named(first).target.shape[position]
+        assert lcma.check(total).ok
+
+
+def test_direct_sums_of_fractions(strassen):
+    u, v, w = (factor.dense for factor in strassen.factors)
+    thirds = Scheme.from_arrays(strassen.target, u * 3, v, w, Q, denominators=(1, 1, 3))
+    total = direct_sum(strassen, thirds, "k")
+    assert total.ring is Q
+    assert lcma.check(total).ok
+
+
+@pytest.mark.parametrize("axis", ["m", "k", "n"])
+@pytest.mark.parametrize("name", ["strassen", "laderman", "naive:3x2x2"])
+def test_what_is_extended_can_be_projected_back(axis, name):
+    scheme = named(name)
+    longer = extend(scheme, axis, 2)
+    assert lcma.check(longer).ok
+    size = scheme.target.shape["mkn".index(axis)]
+    back = project(project(longer, axis, size), axis, size)
+    assert back == scheme
+    if size > 1:
+        shorter = project(scheme, axis, 0)
+        assert lcma.check(shorter).ok
+        assert shorter.rank < scheme.rank
+
+
+def test_surgery_over_z2(strassen):
+    assert lcma.check(extend(strassen.over_z2(), "k")).ok
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda s, e: direct_sum(s, e, "m"), "not a general target"),
+    (lambda s, e: direct_sum(s, named("naive:2x2x3"), "m"), "differ in more than m"),
+    (lambda s, e: direct_sum(s, s.over_z2(), "m"), "no direct sum"),
+    (lambda s, e: direct_sum(s, s, "x"), "must be m, k or n"),
+    (lambda s, e: extend(s, "m", 0), "by 1 or more"),
+    (lambda s, e: project(s, "m", 2), "no block 2"),
+    (lambda s, e: project(named("naive:1x2x2"), "m", 0), "could do without"),
+    (lambda s, e: change_of_basis(s, np.eye(3, dtype=int), np.eye(2, dtype=int), np.eye(2, dtype=int)), "2 x 2"),
+    (lambda s, e: change_of_basis(s, [[2, 0], [0, 2]], [[1, 0], [0, 1]], [[1, 0], [0, 1]]), "determinant"),
+    (lambda s, e: change_of_basis(s, np.zeros((2, 2), int), np.eye(2, dtype=int), np.eye(2, dtype=int)), "determinant"),
+    (lambda s, e: change_of_basis(s, np.eye(2), np.eye(2, dtype=int), np.eye(2, dtype=int)), "integer matrix"),
+    (lambda s, e: change_of_basis(s, [[1, 1 << 61], [0, 1]], np.eye(2, dtype=int), [[1, 9], [0, 1]]), r"2\^62"),
+])  # fmt: skip
+def test_what_has_no_such_scheme_is_refused(strassen, call, message):
+    with pytest.raises(TargetError, match=message):
+        call(strassen, named("eca-stage1"))
+
+
+def unimodular(rng, size):
+    matrix = np.eye(size, dtype=np.int64)
+    for _ in range(2 * size):
+        i, j = rng.integers(size, size=2)
+        if i != j:
+            matrix[i] += int(rng.integers(-1, 2)) * matrix[j]
+        elif rng.integers(2):
+            matrix[i] *= -1
+    return matrix
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["strassen", "laderman", "naive:2x3x1"]))
+def test_another_basis_keeps_the_tensor_and_the_invariants(seed, name):
+    rng = np.random.default_rng(seed)
+    scheme = named(name)
+    moved = change_of_basis(scheme, *(unimodular(rng, size) for size in scheme.target.shape))
+    assert lcma.check(moved).ok
+    assert invariants(moved) == invariants(scheme)
+    assert invariants(lcma.rotate(moved)) == invariants(lcma.transpose(scheme)) == invariants(scheme)
+    assert relation(scheme, moved) in ("identical", "same but for roles", "not told apart")
+
+
+def test_relations_claim_what_is_proven(strassen):
+    laderman = named("laderman")
+    assert relation(laderman, laderman) == "identical"
+    assert relation(laderman, lcma.transpose(lcma.rotate(laderman))) in ("same but for roles", "identical")
+    assert relation(laderman, named("naive:3x3x3")) == "different"
+    assert relation(strassen, named("winograd")) == "not told apart"
+    assert relation(strassen, strassen.over_z2()) == "not told apart"
+    found = lcma.find("3x3x3", rank=23, seed=1).schemes[0]
+    assert relation(laderman, found) == "different"
+
+
+def test_invariants_modulo_2(strassen):
+    assert invariants(strassen.over_z2()).digest == invariants(named("winograd").over_z2()).digest
+    assert strassen.over_z2().ring is Z2
+
+
+@pytest.mark.parametrize(("shape", "rank"), [
+    ((2, 2, 2), 7), ((4, 4, 4), 49), ((6, 6, 6), 161), ((3, 2, 2), 11), ((7, 1, 5), 35), ((9, 3, 6), 138),
+])  # fmt: skip
+def test_compositions_have_the_rank_that_was_promised(shape, rank):
+    part = best_composition(shape, KEPT)
+    assert part.rank == rank
+    scheme = build(part, shape, named)
+    assert (scheme.target.shape, scheme.rank) == (shape, rank)
+    assert lcma.check(scheme).ok
+    assert part.lines[0].startswith("x".join(map(str, sorted(shape))))
+
+
+def test_compositions_of_all_small_sizes_are_valid():
+    for m in range(1, 6):
+        for k in range(1, 6):
+            for n in range(1, 6):
+                part = best_composition((m, k, n), KEPT)
+                scheme = build(part, (m, k, n), named)
+                assert (scheme.target.shape, scheme.rank) == ((m, k, n), part.rank)
+                assert lcma.check(scheme).ok
+
+
+def test_sizes_that_are_not_composed(strassen):
+    with pytest.raises(TargetError, match="sizes 1 to 64"):
+        best_composition((65, 2, 2), KEPT)
+    with pytest.raises(TargetError, match="can't be turned"):
+        oriented(strassen, (2, 2, 3))
+    with pytest.raises(TargetError, match="not of"):
+        build(best_composition((2, 2, 2), KEPT), (2, 2, 3), named)

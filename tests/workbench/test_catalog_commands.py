@@ -1,0 +1,56 @@
+import json
+
+import pytest
+
+import lcma
+from lcma.workbench import cli
+
+
+@pytest.fixture
+def run(home, capsys):
+    def call(*arguments):
+        code = cli.main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_compose_builds_proves_and_keeps(run, tmp_path):
+    code, out, _ = run("compose", "4x6x6", "--add", "--out", tmp_path / "c.json")
+    assert code == 0
+    assert out.splitlines()[0] == "4x6x6:119 product"
+    assert "rank 119; best known 105, certified" in out
+    assert lcma.load(tmp_path / "c.json")[0].target.name == "4x6x6"
+    assert json.loads(run("list", "--json", "--target", "4x6x6")[1])[0]["rank"] == 119
+    data = json.loads(run("compose", "6x4x6", "--json", "--dry-run")[1])
+    assert (data["rank"], data["composition"]["how"]) == (119, "scheme")
+    assert run("compose", "99x2x2")[0] == 2
+    assert run("compose", "4x4x4:tri-out")[0] == 2
+    assert run("compose", "2x2x2", "--out", tmp_path / "c.json" / "x")[0] == 2
+
+
+def test_same_tells_what_is_proven(run):
+    assert run("same", "strassen", "strassen")[:2] == (
+        0, "identical: the same products but for their order, signs and scale\n")  # fmt: skip
+    assert run("same", "laderman", "naive:3x3x3")[0] == 1
+    assert json.loads(run("same", "strassen", "winograd", "--json")[1])["relation"] == "not told apart"
+
+
+def test_cache_is_shown_and_cleared(run, home):
+    (home / "cache" / "kernels").mkdir(parents=True)
+    (home / "cache" / "kernels" / "x").write_text("0123")
+    assert json.loads(run("cache", "--json")[1])["bytes"] == 4
+    assert "cleared" in run("cache", "--clear")[1]
+    assert json.loads(run("cache", "--json")[1])["files"] == 0
+
+
+def test_add_improved_skips_what_is_dominated(run, tmp_path):
+    from lcma.schemes_db.formats import lcma_json
+    from lcma.schemes_db.surgery import change_of_basis
+
+    worse = change_of_basis(lcma.resolve("strassen")[0], [[1, 2], [0, 1]], [[1, 0], [0, 1]], [[1, 0], [3, 1]])
+    path = tmp_path / "worse.json"
+    path.write_text(lcma_json.render(worse))
+    assert run("add", path, "--improved")[1].startswith("not kept")
+    assert run("add", path)[1].startswith("added worse")

@@ -1,0 +1,75 @@
+"""`lcma compose`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ...errors import LcmaError, TargetError
+from ...home import write_atomic
+from ...schemes_db import Z, parse_target
+from ...schemes_db.catalog import Catalog
+from ...schemes_db.composition import Part, best_composition, build
+from ...schemes_db.formats import lcma_json
+from ...schemes_db.ranks import best_known
+from ...verify import certify
+from ..output import print_json
+
+
+@click.command("compose")
+@click.argument("target", metavar="MxKxN")
+@click.option("--add", "keep", is_flag=True, help="Keep the scheme in the catalogue.")
+@click.option("--out", metavar="FILE", help="Write the scheme as lcma-json.")
+@click.option("--dry-run", is_flag=True, help="Print the composition, build nothing.")
+@click.option("--json", "as_json", is_flag=True)
+def command(target: str, keep: bool, out: str | None, dry_run: bool, as_json: bool) -> None:
+    """Compose the best scheme for a size from those of the catalogue.
+
+    Sums along an axis, tensor products and the classical algorithm, of the lowest total rank; what
+    is built is proven.
+    """
+    wanted = parse_target(target)
+    if not wanted.is_general:
+        raise TargetError(f"compositions are known for general targets only, not {wanted}")
+    with Catalog.open() as catalog:
+        part = best_composition(wanted.shape, catalog.best_ranks())
+        known = best_known(wanted, Z)
+        facts: dict[str, object] = {
+            "target": wanted.name,
+            "rank": part.rank,
+            "best_known_rank": known.rank if known else None,
+        }
+        if not dry_run:
+            scheme = build(part, wanted.shape, lambda name: catalog.find(name)[0])
+            certificate = certify(scheme)
+            facts["digest"] = scheme.digest
+            if keep:
+                facts["added"] = catalog.add(scheme, certificate)
+            if out:
+                _write(Path(out), lcma_json.render(scheme, certificate))
+    if as_json:
+        print_json({**facts, "composition": _to_json(part)})
+        return
+    for line in part.lines:
+        click.echo(line)
+    gap = f"; best known {known.rank}" if known else ""
+    click.echo(f"{wanted} rank {part.rank}{gap}" + ("" if dry_run else f", certified, {str(facts['digest'])[:12]}"))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_atomic(path, text)
+    except OSError as error:
+        raise LcmaError(f"{path} can't be written: {error.strerror}") from None
+
+
+def _to_json(part: Part) -> dict[str, object]:
+    named = {"scheme": part.name} if part.name else {}
+    return {
+        "shape": list(part.shape),
+        "rank": part.rank,
+        "how": part.how,
+        **named,
+        "parts": [_to_json(inner) for inner in part.parts],
+    }

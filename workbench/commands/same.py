@@ -1,0 +1,34 @@
+"""`lcma same`"""
+
+from __future__ import annotations
+
+import click
+
+from ...schemes_db.invariants import relation
+from ..output import print_json
+from ..schemes import scheme_argument
+
+_MEANING = {
+    "identical": "the same products but for their order, signs and scale",
+    "same but for roles": "a rotation or transposition of A, B and C turns one into the other",
+    "different": "no change of basis and no permutation of roles turns one into the other",
+    "not told apart": "all invariants agree; they may be the same in another basis, or not",
+}
+
+
+@click.command("same")
+@click.argument("first", metavar="SCHEME")
+@click.argument("second", metavar="SCHEME")
+@click.option("--json", "as_json", is_flag=True)
+def command(first: str, second: str, as_json: bool) -> int:
+    """Compare two schemes up to change of basis and permutation of roles.
+
+    Exit code 0 unless they are proven different (1).
+    """
+    schemes = [scheme_argument(text)[0] for text in (first, second)]
+    verdict = relation(*schemes)
+    if as_json:
+        print_json({"relation": verdict, "digests": [scheme.digest for scheme in schemes]})
+    else:
+        click.echo(f"{verdict}: {_MEANING[verdict]}")
+    return int(verdict == "different")
