@@ -14,6 +14,7 @@ from types import TracebackType
 
 from ..errors import CatalogError
 from ..home import data_folder
+from ..version import __version__
 from . import costs
 from .certificate import Certificate
 from .formats import lcma_json
@@ -300,6 +301,31 @@ class Catalog:
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (digest, what, value, unit, machine, json.dumps(detail, sort_keys=True), now()),
             )
+
+    def record_run(
+        self,
+        command: str,
+        target: str,
+        ring: str,
+        seed: int | None,
+        rounds: int,
+        flips: int,
+        seconds: float,
+        finds: int,
+    ) -> None:
+        """Keep what a search did, whether it found something or not."""
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT INTO runs (command, target, ring, seed, rounds, flips, seconds, finds, version, started) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (command, target, ring, seed, rounds, flips, seconds, finds, __version__, now()),
+            )
+
+    def runs(self) -> list[dict[str, object]]:
+        """The searches that were recorded, oldest first."""
+        keys = ("command", "target", "ring", "seed", "rounds", "flips", "seconds", "finds", "version", "started")
+        rows = self._connection.execute(f"SELECT {', '.join(keys)} FROM runs ORDER BY id")
+        return [dict(zip(keys, row, strict=True)) for row in rows]
 
     def measurements(self, digest: str) -> list[dict[str, object]]:
         """The measured figures of a scheme, oldest first."""

@@ -49,6 +49,19 @@ STEPS: tuple[str, ...] = (
     """
     CREATE INDEX lineage_by_parent ON lineage (parent);
     CREATE INDEX measurements_by_digest ON measurements (digest);
+    CREATE TABLE runs (
+        id       INTEGER PRIMARY KEY,
+        command  TEXT NOT NULL,
+        target   TEXT NOT NULL,
+        ring     TEXT NOT NULL,
+        seed     INTEGER,
+        rounds   INTEGER NOT NULL,
+        flips    INTEGER NOT NULL,
+        seconds  REAL NOT NULL,
+        finds    INTEGER NOT NULL,
+        version  TEXT NOT NULL,
+        started  TEXT NOT NULL
+    ) STRICT;
     """,
 )
 

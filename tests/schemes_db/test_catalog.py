@@ -190,3 +190,29 @@ def test_children_and_best_ranks(catalog, strassen):
     assert catalog.best_ranks()[2, 2, 2][0] == 7
     assert (4, 4, 4) in catalog.best_ranks()
     assert all(entry[1] in {e.digest[:16] for e in catalog.entries()} for entry in catalog.best_ranks().values())
+
+
+def test_runs_are_recorded(catalog):
+    catalog.record_run("lcma search 2x2x2", "2x2x2", "Z", 1, 3, 1000, 0.5, 2)
+    (run,) = catalog.runs()
+    assert (run["command"], run["finds"], run["version"]) == ("lcma search 2x2x2", 2, lcma.__version__)
+
+
+def test_a_catalogue_of_the_first_schema_is_migrated(tmp_path, monkeypatch, strassen):
+    from lcma.schemes_db import migrations
+
+    path = tmp_path / "old.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    monkeypatch.setattr(migrations, "STEPS", STEPS[:1])
+    migrations.migrate(connection)
+    connection.execute(
+        "INSERT INTO measurements (digest, what, value, unit, machine, detail, taken) "
+        "VALUES (?, 'x', 1.0, '', '', '{}', '')",
+        (strassen.digest,),
+    )
+    connection.close()
+    monkeypatch.undo()
+    with lcma.Catalog.open(path) as catalog:
+        assert len(catalog.measurements(strassen.digest)) == 1
+        assert catalog.runs() == []
+        assert catalog._connection.execute("PRAGMA user_version").fetchone()[0] == len(STEPS)

@@ -54,3 +54,12 @@ def test_add_improved_skips_what_is_dominated(run, tmp_path):
     path.write_text(lcma_json.render(worse))
     assert run("add", path, "--improved")[1].startswith("not kept")
     assert run("add", path)[1].startswith("added worse")
+
+
+def test_list_records_and_filters(run):
+    rows = json.loads(run("list", "--records", "--json")[1])
+    assert {(row["target"], row["rank"], row["gap"]) for row in rows} >= {("2x2x2", 7, 0), ("3x3x3", 23, 0)}
+    assert [row["schemes"] for row in rows if row["target"] == "2x2x2"] == [2]
+    assert "gap" in run("list", "--records")[1]
+    assert run("list", "--records", "--csv")[1].startswith("target,ring")
+    assert len(json.loads(run("list", "--ternary", "--json")[1])) == 5
