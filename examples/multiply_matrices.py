@@ -1,7 +1,8 @@
 """For the one who has matrices and wants their product by a proven scheme."""
 
-import lcma
 import numpy as np
+
+import lcma
 
 rng = np.random.default_rng(0)
 a, b = rng.standard_normal((1000, 1203), dtype=np.float32), rng.standard_normal((1203, 801), dtype=np.float32)

@@ -20,7 +20,7 @@ from .certificate import Certificate
 from .formats import lcma_json
 from .migrations import STEPS, migrate
 from .scheme import Scheme
-from .shipped import shipped, shipped_names, shipped_stamp
+from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
 from .straightline import program_of
 from .target import parse_target
 
@@ -146,7 +146,8 @@ class Catalog:
             for name in shipped_names():
                 reading = shipped(name)
                 if reading.certificate is not None:
-                    self._insert(connection, reading.scheme, reading.certificate, "shipped")
+                    shared = shared_additions().get(name)
+                    self._insert(connection, reading.scheme, reading.certificate, "shipped", shared)
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('shipped', ?)", (shipped_stamp(),))
 
     def add(self, scheme: Scheme, certificate: Certificate, overwrite: str = "never") -> bool:
@@ -187,10 +188,18 @@ class Catalog:
                 connection.execute("DELETE FROM schemes WHERE digest = ?", (entry.digest,))
         return True
 
-    def _insert(self, connection: sqlite3.Connection, scheme: Scheme, certificate: Certificate, origin: str) -> bool:
+    def _insert(
+        self,
+        connection: sqlite3.Connection,
+        scheme: Scheme,
+        certificate: Certificate,
+        origin: str,
+        shared: int | None = None,
+    ) -> bool:
         full, half = costs.full_and_half(scheme)
         nonzeros = sum(costs.nonzeros(scheme))
-        shared = program_of(scheme).additions if nonzeros <= CSE_LIMIT and not scheme.gaussian else None
+        if shared is None and nonzeros <= CSE_LIMIT and not scheme.gaussian:
+            shared = program_of(scheme).additions
         row = (
             scheme.digest,
             scheme.name,

@@ -34,6 +34,13 @@ def shipped(name: str) -> Reading:
 
 
 @lru_cache(maxsize=1)
+def shared_additions() -> dict[str, int]:
+    """Additions after sharing of every shipped scheme, by name: a table, because working them out takes seconds."""
+    text = (resources.files("lcma.schemes_db") / "data" / "shared_additions.csv").read_text(encoding="utf-8")
+    return {name: int(count) for name, _, count in (line.partition(",") for line in text.splitlines()[1:])}
+
+
+@lru_cache(maxsize=1)
 def shipped_stamp() -> str:
     """A hash over all shipped files: changes when the package data change."""
     hasher = hashlib.sha256()

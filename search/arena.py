@@ -16,6 +16,7 @@ from ..errors import PlanError
 from .bits import ONE, compiled, first_bit, opaque, popcount, scalar_code, select_bit
 from .packed import WORD_BITS, PackedTerms, Words, lanes_for
 from .seeds import splitmix
+from .ternary import HALF_BITS, Terms, TernaryTerms, canonical
 
 BUCKET_BITS = 12
 _BITS = np.uint64(BUCKET_BITS)
@@ -35,12 +36,16 @@ class Arena(NamedTuple):
 
     Attributes:
         lanes: zeros, as many as a set of slots has words; the length is known to the compiler.
+        ring: zeros, two over GF(2), three over {-1, 0, 1} and one for orbits over GF(2) (see
+            `orbit_moves`); the length is known to the compiler.
         x: (3 slots,) uint64, slots = 64 lanes: the factor values, 0 where the slot is free; all of U, then V, then W.
+            Over {-1, 0, 1} values are canonical (their lowest coefficient is 1) and a fourth row has
+            the signs of the terms, 0 for plus and 32 for minus: what a rotation by it makes of a factor.
         buckets: (3 2^12 lanes,) uint64, by factor and hash the slots whose factor hashes there.
         active: (3 lanes,) uint64, for each factor the slots whose bucket holds another slot too.
         live: (lanes,) uint64, the slots in use.
-        start: (3 slots,) uint64, the terms that a restart goes back to.
-        best: (3 slots,) uint64, the terms at the lowest rank so far.
+        start: as x, the terms that a restart goes back to.
+        best: as x, the terms at the lowest rank so far.
         rng: (1,) uint64, the state of xorshift64.
         tally: (13,) int64: STEPS done (draws), FLIPS made, MISSES in a row, steps SINCE the last
             event, RANK now, WALK_BEST rank since the restart, WALK_STEPS steps since WALK_BEST,
@@ -50,6 +55,7 @@ class Arena(NamedTuple):
     """
 
     lanes: tuple[int, ...]
+    ring: tuple[int, ...]
     x: Words
     buckets: Words
     active: Words
@@ -61,7 +67,7 @@ class Arena(NamedTuple):
     scratch: Words
 
 
-def make_arena(start: PackedTerms, seed: int, index: int = 0, room: int = 0) -> Arena:
+def make_arena(start: Terms, seed: int, index: int = 0, room: int = 0) -> Arena:
     """A walker at `start` with slots for at least `room` terms more.
 
     Raises:
@@ -69,15 +75,13 @@ def make_arena(start: PackedTerms, seed: int, index: int = 0, room: int = 0) -> 
     """
     lanes = lanes_for(start.rank + room)
     slots = lanes * WORD_BITS
-    if not start.words.all():
-        raise PlanError("a term with a zero factor can't start a walk: leave it out")
-    terms = np.zeros((3, slots), dtype=np.uint64)
-    terms[:, : start.rank] = start.words
+    terms = rows_of(start, slots)
     tally = np.zeros(13, dtype=np.int64)
     tally[BEST] = start.rank
     arena = Arena(
         lanes=(0,) * lanes,
-        x=np.zeros(3 * slots, dtype=np.uint64),
+        ring=(0,) * (len(terms) - 1),
+        x=np.zeros(terms.size, dtype=np.uint64),
         buckets=np.zeros(3 * lanes << BUCKET_BITS, dtype=np.uint64),
         active=np.zeros(3 * lanes, dtype=np.uint64),
         live=np.zeros(lanes, dtype=np.uint64),
@@ -91,19 +95,55 @@ def make_arena(start: PackedTerms, seed: int, index: int = 0, room: int = 0) -> 
     return arena
 
 
-def best_terms(arena: Arena, start: PackedTerms) -> PackedTerms:
+def rows_of(terms: Terms, slots: int) -> Words:
+    """The terms in the form of `Arena.x`, as rows.
+
+    Raises:
+        PlanError: a factor is zero.
+    """
+    if not terms.words.all():
+        raise PlanError("a term with a zero factor can't start a walk: leave it out")
+    ternary = isinstance(terms, TernaryTerms)
+    rows = np.zeros((4 if ternary else 3, slots), dtype=np.uint64)
+    if isinstance(terms, TernaryTerms):
+        rows[:3, : terms.rank], rows[3, : terms.rank] = canonical(terms.words)
+    else:
+        rows[:, : terms.rank] = terms.words
+    return rows
+
+
+def restart_from(arena: Arena, start: Terms, terms: Terms) -> None:
+    """Make other terms of the same target and ring the start of a walker made at `start`.
+
+    Raises:
+        PlanError: they compute another target, stand in another ring, or are too many.
+    """
+    slots = len(arena.lanes) * WORD_BITS
+    if terms.target != start.target or type(terms) is not type(start):
+        raise PlanError(f"a walk on {start.target} can't go on from terms of {terms.target} or of another ring")
+    if terms.rank > slots:
+        raise PlanError(f"{terms.rank} terms do not fit a walk of {slots} slots")
+    arena.start[:] = rows_of(terms, slots).ravel()
+
+
+def best_terms(arena: Arena, start: Terms) -> Terms:
     """The terms at the lowest rank that the walker has seen."""
-    return _terms(arena.best, start)
+    return _terms(arena.best, arena, start)
 
 
-def current_terms(arena: Arena, start: PackedTerms) -> PackedTerms:
+def current_terms(arena: Arena, start: Terms) -> Terms:
     """The terms that the walker stands at."""
-    return _terms(arena.x, start)
+    return _terms(arena.x, arena, start)
 
 
-def _terms(flat: Words, start: PackedTerms) -> PackedTerms:
-    slots = flat.reshape(3, -1)
-    return PackedTerms(start.target, slots[:, slots[0] != 0])
+def _terms(flat: Words, arena: Arena, start: Terms) -> Terms:
+    rows = flat.reshape(-1, len(arena.lanes) * WORD_BITS)
+    words = rows[:3, rows[0] != 0]
+    if isinstance(start, TernaryTerms):
+        turn, half = rows[3, rows[0] != 0], np.uint64(HALF_BITS)
+        words[2] = np.where(turn != 0, (words[2] << half) | (words[2] >> half), words[2])
+        return TernaryTerms(start.target, words)
+    return PackedTerms(start.target, words)
 
 
 @compiled(forceinline=True)
@@ -216,6 +256,8 @@ def load(s: Arena, terms: Words) -> None:
     for slot in range(slots):
         if terms[slot] != ZERO:
             add(s, np.uint64(slot), terms[slot], terms[slots + slot], terms[2 * slots + slot])
+            if len(s.ring) == 3:
+                s.x[3 * slots + slot] = terms[3 * slots + slot]
     s.tally[WALK_BEST] = s.tally[RANK]
     s.tally[WALK_STEPS] = 0
     s.tally[TRAPPED] = 0

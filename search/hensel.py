@@ -17,7 +17,7 @@ LIFTED, SOLVED, STUCK = 0, 1, 2
 _SAFE = 1 << 15
 
 
-@compiled
+@compiled(nogil=True)
 def jacobian(x: IntArray, sizes: IntArray, unknowns: IntArray, rows: Words) -> None:
     """Set the bits of the Jacobian of the Brent equations modulo 2, one column an unknown.
 
@@ -67,7 +67,7 @@ def residual(x: IntArray, sizes: IntArray, tensor: IntArray, out: IntArray) -> b
     return nonzero != 0
 
 
-@compiled
+@compiled(nogil=True)
 def lift_steps(
     x: IntArray,
     sizes: IntArray,

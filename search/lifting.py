@@ -82,7 +82,8 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
     deepest, fractional = 0, False
     for order in range(orders):
         system = _system(scheme, rng if order else None)
-        free = np.setdiff1d(np.arange(len(system.unknowns)), system.pivots[: system.rank])
+        free = np.ones(len(system.unknowns), dtype=bool)
+        free[system.pivots[: system.rank]] = False
         places = system.unknowns[free]
         places = places[system.x.ravel()[places] != 0]
         out = np.empty(len(system.tensor), dtype=np.int64)
@@ -144,7 +145,7 @@ def _present(scheme: Scheme) -> list[IntArray]:
 def _system(scheme: Scheme, rng: np.random.Generator | None) -> _System:
     """The equations of the scheme; `rng` shuffles the unknowns inside odd and even entries."""
     from .hensel import jacobian
-    from .linear2 import eliminate, set_bit
+    from .linear2 import eliminate
 
     present = _present(scheme)
     sizes = np.array([len(blocks) for blocks in present], dtype=np.int64)
@@ -167,8 +168,8 @@ def _system(scheme: Scheme, rng: np.random.Generator | None) -> _System:
     offset = -(-len(unknowns) // 64)
     rows = np.zeros((equations, offset + -(-equations // 64)), dtype=np.uint64)
     jacobian(x, sizes, unknowns, rows)
-    for equation in range(equations):
-        set_bit(rows[equation], offset * 64 + equation)
+    own = np.arange(equations)
+    rows[own, offset + own // 64] |= np.uint64(1) << (own % 64).astype(np.uint64)
     pivots = np.zeros(len(unknowns), dtype=np.int64)
     rank = eliminate(rows, len(unknowns), pivots)
     return _System(x, sizes, tensor, unknowns, rows, rank, pivots, offset)

@@ -18,7 +18,7 @@ def set_bit(row: Words, bit: int) -> None:
     row[place >> _SIX] |= ONE << (place & _LOW)
 
 
-@compiled
+@compiled(nogil=True)
 def eliminate(rows: Words, columns: int, pivots: npt.NDArray[np.int64]) -> int:
     """Bring the first `columns` bits of packed rows to reduced echelon form, in place; returns the rank.
 

@@ -32,68 +32,111 @@ from .policy import PLUS_TRIES
 NONE, MISS, FLIP, HIT = 0, 1, 2, 3
 """What a try of a flip came to: no active slot, unequal partner, a flip, a flip that lets terms merge."""
 
-_TWO, _SIX, _HALF, _LOW = np.uint64(2), np.uint64(6), np.uint64(32), np.uint64(0xFFFFFFFF)
+_TWO, _SIX, _SIGN, _HALF, _LOW = (np.uint64(n) for n in (2, 6, 31, 32, 0xFFFFFFFF))
 _NEXT, _LAST, _THREE = np.uint64(0b001001), np.uint64(0b010010), np.uint64(3)
 
 
 @compiled(forceinline=True)
-def try_flip(lanes: tuple[int, ...], x: Words, buckets: Words, active: Words, draw: np.uint64) -> int:
-    """One flip from one draw: its high half picks an active slot, its low half the partner.
+def count_active(lanes: tuple[int, ...], ring: tuple[int, ...], active: Words) -> np.uint64:
+    """How many slots are active, over the three factors, or the one family of a symmetric walk."""
+    total = ZERO
+    for q in range(len(lanes) if len(ring) == 1 else 3 * len(lanes)):
+        total += popcount(active[q])
+    return total
 
-    a b c + a b' c' = a (b + b') c + a b' (c + c'). The slot is uniform over active slots of all
-    three factors and the partner over its bucket, so pairs in small buckets are favoured a little.
+
+@compiled(forceinline=True)
+def choose(
+    lanes: tuple[int, ...],
+    ring: tuple[int, ...],
+    x: Words,
+    buckets: Words,
+    active: Words,
+    draw: np.uint64,
+    total: np.uint64,
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
+    """(f, i, j, h, coin): an active slot i of factor f, another slot j of its bucket h, and a bit, from one draw.
+
+    The high half of the draw picks among the `total` > 0 active slots of all three factors, its low
+    half among the bucket, so pairs in small buckets are favoured a little.
     """
-    scalar_code()
     width = len(lanes)
     count = np.uint64(width)
-    event = NONE
-    total = ZERO
-    for q in range(3 * width):
-        total += popcount(active[q])
-    if total != ZERO:
-        k = ((draw >> _HALF) * total) >> _HALF
-        word, skipped, seen = ZERO, ZERO, ZERO
-        for q in range(3 * width - 1):
-            seen += popcount(active[q])
-            past = k >= seen
-            word += ONE if past else ZERO
-            skipped = seen if past else skipped
-        f = word // count
-        i = ((word - f * count) << _SIX) + select_bit(active[word], k - skipped)
-        value = x[place_of(lanes, f, i)]
-        h = bucket_at(lanes, f, value)
+    k = ((draw >> _HALF) * total) >> _HALF
+    word, skipped, seen = ZERO, ZERO, ZERO
+    for q in range((width if len(ring) == 1 else 3 * width) - 1):
+        seen += popcount(active[q])
+        past = k >= seen
+        word += ONE if past else ZERO
+        skipped = seen if past else skipped
+    f = word // count
+    i = ((word - f * count) << _SIX) + select_bit(active[word], k - skipped)
+    h = bucket_at(lanes, f, x[place_of(lanes, f, i)])
 
-        others = ZERO
-        for q in range(width):
-            others += popcount(buckets[h + np.uint64(q)])
-        k = ((draw & _LOW) * (others - ONE)) >> _HALF
-        lane_j, skipped, seen = ZERO, ZERO, ZERO
-        for q in range(width - 1):
-            p = np.uint64(q)
-            seen += popcount(buckets[h + p] & ~bit_in(lanes, p, i))
-            past = k >= seen
-            lane_j += ONE if past else ZERO
-            skipped = seen if past else skipped
-        j = (lane_j << _SIX) + select_bit(buckets[h + lane_j] & ~bit_in(lanes, lane_j, i), k - skipped)
+    others = ZERO
+    for q in range(width):
+        others += popcount(buckets[h + np.uint64(q)])
+    product = (draw & _LOW) * (others - ONE)
+    k = product >> _HALF
+    lane_j, skipped, seen = ZERO, ZERO, ZERO
+    for q in range(width - 1):
+        p = np.uint64(q)
+        seen += popcount(buckets[h + p] & ~bit_in(lanes, p, i))
+        past = k >= seen
+        lane_j += ONE if past else ZERO
+        skipped = seen if past else skipped
+    j = (lane_j << _SIX) + select_bit(buckets[h + lane_j] & ~bit_in(lanes, lane_j, i), k - skipped)
+    return f, i, j, h, (product >> _SIGN) & ONE
+
+
+@compiled(forceinline=True)
+def meets_another(
+    lanes: tuple[int, ...],
+    x: Words,
+    buckets: Words,
+    g: np.uint64,
+    e: np.uint64,
+    i: np.uint64,
+    j: np.uint64,
+    left: np.uint64,
+    right: np.uint64,
+    h: np.uint64,
+) -> bool:
+    """Whether term i, whose factor g is now `left`, or j, whose e is `right`, has two factors of another term.
+
+    `h` is the bucket of the third factor. Slots that share two buckets with a changed slot are
+    compared only if there are any.
+    """
+    hg, he = bucket_at(lanes, g, left), bucket_at(lanes, e, right)
+    hi, hj = bucket_at(lanes, e, x[place_of(lanes, e, i)]), bucket_at(lanes, g, x[place_of(lanes, g, j)])
+    near = ZERO
+    for q in range(len(lanes)):
+        p = np.uint64(q)
+        same = buckets[h + p]
+        near |= (buckets[hg + p] & (same | buckets[hi + p])) & ~bit_in(lanes, p, i)
+        near |= (buckets[he + p] & (same | buckets[hj + p])) & ~bit_in(lanes, p, j)
+    return near != ZERO and has_double(lanes, x, i, j)
+
+
+@compiled(forceinline=True)
+def try_flip(
+    lanes: tuple[int, ...], ring: tuple[int, ...], x: Words, buckets: Words, active: Words, draw: np.uint64
+) -> int:
+    """One flip from one draw: a b c + a b' c' = a (b + b') c + a b' (c + c')."""
+    scalar_code()
+    event = NONE
+    total = count_active(lanes, ring, active)
+    if total != ZERO:
+        f, i, j, h, _ = choose(lanes, ring, x, buckets, active, draw, total)
         event = MISS
-        if x[place_of(lanes, f, j)] == value:
+        if x[place_of(lanes, f, j)] == x[place_of(lanes, f, i)]:
             g, e = (_NEXT >> (f + f)) & _THREE, (_LAST >> (f + f)) & _THREE
-            gi, ej = place_of(lanes, g, i), place_of(lanes, e, j)
-            gj, ei = place_of(lanes, g, j), place_of(lanes, e, i)
-            left, right = x[gi] ^ x[gj], x[ej] ^ x[ei]
+            left = x[place_of(lanes, g, i)] ^ x[place_of(lanes, g, j)]
+            right = x[place_of(lanes, e, j)] ^ x[place_of(lanes, e, i)]
             place(lanes, x, buckets, active, g, i, left)
             place(lanes, x, buckets, active, e, j, right)
-            # Slots that share two buckets with a changed slot; they are compared only if there are any.
-            hg, he = bucket_at(lanes, g, left), bucket_at(lanes, e, right)
-            hi, hj = bucket_at(lanes, e, x[ei]), bucket_at(lanes, g, x[gj])
-            near = ZERO
-            for q in range(width):
-                p = np.uint64(q)
-                same = buckets[h + p]
-                near |= (buckets[hg + p] & (same | buckets[hi + p])) & ~bit_in(lanes, p, i)
-                near |= (buckets[he + p] & (same | buckets[hj + p])) & ~bit_in(lanes, p, j)
             event = FLIP
-            if left == ZERO or right == ZERO or (near != ZERO and has_double(lanes, x, i, j)):
+            if left == ZERO or right == ZERO or meets_another(lanes, x, buckets, g, e, i, j, left, right, h):
                 event = HIT
     return event
 

@@ -6,10 +6,12 @@ It is the readable definition of the walk, and the truth that tests hold the com
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
-from .packed import WORD_BITS, PackedTerms, lanes_for
+from .packed import WORD_BITS, lanes_for
 from .policy import MISS_LIMIT, PLUS_TRIES, Policy
 from .seeds import splitmix
+from .ternary import Terms
 
 _MASK = (1 << 64) - 1
 _LOW = (1 << 32) - 1
@@ -23,17 +25,22 @@ def bucket(value: int) -> int:
 class ReferenceWalk:
     """A walker over GF(2) whose slots are a list of [u, v, w] words, or None where free."""
 
-    def __init__(
-        self, start: PackedTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None
-    ) -> None:
+    def __init__(self, start: Terms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()
         size = WORD_BITS * lanes_for(start.rank + room)
-        self.start: list[list[int] | None] = [[int(word) for word in term] for term in start.words.T]
-        self.start += [None] * (size - start.rank)
+        self.start: list[list[Any] | None] = [*self.unpacked(start), *[None] * (size - start.rank)]
         self.rng = splitmix(seed, index)
         self.steps = self.flips = self.pluses = self.restarts = self.reductions = self.gain_step = 0
         self.go_to_start()
         self.best_rank, self.best = self.rank, self.terms()
+
+    def unpacked(self, start: Any) -> list[list[Any]]:
+        """The terms of a start as lists."""
+        return [[int(word) for word in term] for term in start.words.T]
+
+    def word(self, f: int, slot: int) -> int:
+        """Factor f of a slot as the word that is hashed."""
+        return int(self.term(slot)[f])
 
     @property
     def live(self) -> list[int]:
@@ -43,7 +50,7 @@ class ReferenceWalk:
     def rank(self) -> int:
         return len(self.live)
 
-    def terms(self) -> list[tuple[int, ...]]:
+    def terms(self) -> list[tuple[Any, ...]]:
         """The terms in slot order."""
         return [tuple(term) for term in self.slots if term is not None]
 
@@ -60,15 +67,15 @@ class ReferenceWalk:
         self.rng = state
         return state
 
-    def term(self, slot: int) -> list[int]:
+    def term(self, slot: int) -> list[Any]:
         term = self.slots[slot]
         assert term is not None
         return term
 
     def bucket_members(self, f: int, slot: int) -> list[int]:
         """The other slots whose factor f hashes as that of this slot does."""
-        h = bucket(self.term(slot)[f])
-        return [other for other in self.live if other != slot and bucket(self.term(other)[f]) == h]
+        h = bucket(self.word(f, slot))
+        return [other for other in self.live if other != slot and bucket(self.word(f, other)) == h]
 
     def advance(self, goal: int, steps: int) -> None:
         """So many steps, or until the rank is at most `goal`."""

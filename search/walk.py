@@ -1,4 +1,4 @@
-"""The flip walk over GF(2): flips, reductions in passing, plus after stagnation, restart when trapped."""
+"""The flip walk of every kind: flips, reductions in passing, plus after stagnation, restart when trapped."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .arena import (
     WALK_BEST,
     WALK_STEPS,
     Arena,
-    load,
 )
 from .bits import compiled, next_draw, scalar_code
-from .moves import FLIP, HIT, MISS, NONE, plus, reduce_dependent, settle, try_flip
+from .kinds import load, plus, reduce_dependent, settle, try_flip
+from .moves import FLIP, HIT, MISS, NONE
 from .packed import Words
 from .policy import MISS_LIMIT, Policy
 
@@ -34,7 +34,7 @@ def copy(source: Words, goal: Words) -> None:
 @compiled
 def restart(s: Arena) -> None:
     """Go back to the start."""
-    load(s, s.start)
+    load(s.ring, s, s.start)
     s.tally[RESTARTS] += 1
 
 
@@ -57,16 +57,16 @@ def unblock(s: Arena, policy: Policy, trapped: bool) -> None:
     """What to do when flips lead nowhere: a linear dependence, else a plus, else the start."""
     s.tally[SINCE] = 0
     s.tally[MISSES] = 0
-    if reduce_dependent(s):
-        settle(s)
+    if reduce_dependent(s.ring, s):
+        settle(s.ring, s)
         return
     if trapped:
         s.tally[TRAPPED] += 1
     if s.tally[TRAPPED] > policy.trap or s.tally[WALK_STEPS] > policy.restart_after:
         restart(s)
-    elif s.tally[RANK] < s.tally[WALK_BEST] + policy.margin and plus(s):
+    elif s.tally[RANK] < s.tally[WALK_BEST] + policy.margin and plus(s.ring, s):
         s.tally[PLUSES] += 1
-        settle(s)
+        settle(s.ring, s)
     elif trapped:
         restart(s)
 
@@ -82,7 +82,7 @@ def advance(s: Arena, policy: Policy, goal: int, steps: int) -> None:
         done += 1
         since += 1
         rng = next_draw(rng)
-        event = try_flip(s.lanes, x, buckets, active, rng)
+        event = try_flip(s.lanes, s.ring, x, buckets, active, rng)
         flips += event >= FLIP
         misses = misses + 1 if event == MISS else 0
         trapped = event == NONE or misses >= MISS_LIMIT
@@ -93,7 +93,7 @@ def advance(s: Arena, policy: Policy, goal: int, steps: int) -> None:
             s.tally[WALK_STEPS] += done - noted
             noted = done
             if event == HIT:
-                settle(s)
+                settle(s.ring, s)
             if trapped or since >= policy.plus_after:
                 unblock(s, policy, trapped)
             record(s)

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import PlanError
+from ..schemes_db import Provenance, Scheme, Target
+from .orbits import OrbitTerms
 from .packed import PackedTerms
 from .policy import Policy
+from .ternary import TernaryTerms
+
+
+class Terms(Protocol):
+    """What a walk starts from and comes back with: terms in its own packed form."""
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def rank(self) -> int: ...
+
+    def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
+        """The scheme with these terms, over the ring of the walk: only one over Z2 needs a lift."""
 
 
 class Walker(Protocol):
@@ -30,27 +46,53 @@ class Walker(Protocol):
     def advance(self, goal: int, steps: int) -> None:
         """Walk for so many steps, or until the rank is at most `goal`. Releases the GIL."""
 
-    def terms(self) -> PackedTerms:
+    def terms(self) -> Terms:
         """The terms at `rank`."""
 
     def rewind(self) -> None:
         """Go back to the start and forget `rank`; the random draws go on."""
 
 
-MakeWalker = Callable[[PackedTerms, int, int, Policy], Walker]
+MakeWalker = Callable[[Any, int, int, Policy], Walker]
+Pack = Callable[[Target, Scheme | None], Terms]
 
-_WALKS: dict[str, MakeWalker] = {}
+
+class _Walk(NamedTuple):
+    make: MakeWalker
+    pack: Pack
+    policy: Policy
 
 
-def register_walk(name: str, make: MakeWalker) -> None:
+_WALKS: dict[str, _Walk] = {}
+
+
+def pack_modulo_2(target: Target, scheme: Scheme | None) -> PackedTerms:
+    """The start of a walk over GF(2)."""
+    return PackedTerms.naive(target) if scheme is None else PackedTerms.from_scheme(scheme)
+
+
+def pack_ternary(target: Target, scheme: Scheme | None) -> TernaryTerms:
+    """The start of a walk over {-1, 0, 1}."""
+    return TernaryTerms.naive(target) if scheme is None else TernaryTerms.from_scheme(scheme)
+
+
+def pack_orbits(target: Target, scheme: Scheme | None) -> OrbitTerms:
+    """The start of a symmetric walk over GF(2)."""
+    return OrbitTerms.naive(target) if scheme is None else OrbitTerms.from_scheme(scheme)
+
+
+def register_walk(name: str, make: MakeWalker, pack: Pack = pack_modulo_2, policy: Policy | None = None) -> None:
     """Enter a kind of walk: `make(start, seed, index, policy)` gives walk `index` of a run.
+
+    `pack(target, scheme or None for the naive one)` brings a start into the form that `make` takes;
+    `policy` is for users who give none.
 
     Raises:
         PlanError: the name is taken.
     """
     if name in _WALKS:
         raise PlanError(f"a walk named {name!r} is registered already")
-    _WALKS[name] = make
+    _WALKS[name] = _Walk(make, pack, policy or Policy())
 
 
 def walk_names() -> tuple[str, ...]:
@@ -58,21 +100,54 @@ def walk_names() -> tuple[str, ...]:
     return tuple(sorted(_WALKS))
 
 
-def make_walker(name: str, start: PackedTerms, seed: int, index: int, policy: Policy) -> Walker:
+def pack_start(name: str, target: Target, scheme: Scheme | None = None) -> Terms:
+    """A start for the walk of this name: the scheme's terms, or the naive ones.
+
+    Raises:
+        PlanError: no such walk, or the scheme does not fit it.
+    """
+    return _walk(name).pack(target, scheme)
+
+
+def walk_policy(name: str) -> Policy:
+    """The patience that suits this walk where nothing is known of the target.
+
+    Raises:
+        PlanError: no such walk.
+    """
+    return _walk(name).policy
+
+
+def make_walker(name: str, start: Terms, seed: int, index: int, policy: Policy) -> Walker:
     """Walk `index` of a run.
 
     Raises:
         PlanError: no such walk, or the start does not fit it.
     """
+    return _walk(name).make(start, seed, index, policy)
+
+
+def _walk(name: str) -> _Walk:
     if name not in _WALKS:
         raise PlanError(f"walk {name!r} is not known; choose one of {', '.join(walk_names())}")
-    return _WALKS[name](start, seed, index, policy)
+    return _WALKS[name]
 
 
-def _flip_walk(start: PackedTerms, seed: int, index: int, policy: Policy) -> Walker:
+def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
     from .flipwalker import FlipWalker
 
     return FlipWalker(start, seed, index, policy)
 
 
+def _orbit_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+    from .orbitwalker import OrbitWalker
+
+    if isinstance(start, PackedTerms):
+        naive = start.rank == len(start.target.terms)
+        start = OrbitTerms.naive(start.target) if naive else OrbitTerms.from_packed(start)
+    return OrbitWalker(start, seed, index, policy)
+
+
 register_walk("flip", _flip_walk)
+register_walk("flip-c3", _orbit_walk, pack_orbits, Policy(plus_after=2_000, margin=7, restart_after=20_000_000))
+register_walk("flip-zt", _flip_walk, pack_ternary, Policy(plus_after=30_000))

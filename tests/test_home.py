@@ -1,8 +1,9 @@
 import os
 import sys
 
-import lcma
 import pytest
+
+import lcma
 from lcma.home import cache_folder, data_folder, home, writable, write_atomic
 
 

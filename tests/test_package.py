@@ -9,11 +9,15 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-import lcma
 import pytest
 
+import lcma
+
 ROOT = Path(lcma.__file__).resolve().parent
-HEAVY = {"torch", "triton", "numba", "ortools", "sympy", "networkx", "matplotlib", "llvmlite", "pandas"}
+HEAVY = {"torch", "triton", "numba", "ortools", "sympy", "networkx", "matplotlib", "llvmlite", "pandas", "jinja2"}
+
+
+DATA_FOLDERS = ("schemes_db/data/", "workbench/site/static/", "workbench/site/templates/")
 
 
 def project():
@@ -120,7 +124,11 @@ def test_the_wheel_holds_the_tree_and_runs_elsewhere(tmp_path):
             for name in tracked
             if str(Path(name).parent).replace(".", "", 1).lstrip("/") in packages and name.endswith(".py")
         }
-        | {name for name in tracked if name.startswith("schemes_db/data/")}
+        | {
+            name
+            for name in tracked
+            if name.startswith(("schemes_db/data/", "workbench/site/static/", "workbench/site/templates/"))
+        }
         | {"py.typed"}
     )
     assert in_wheel == shipped

@@ -1,7 +1,25 @@
-"""Floor 2: proofs that a scheme is exact."""
+"""Floor 2: proofs that a scheme, a program or a callable is exact."""
 
 from .certify import METHODS, certify, check, recheck
+from .exact import check_exact
 from .outcome import Mismatch, Outcome
-from .report import Report, judge, load, verify_file
+from .program import check_program
+from .report import Report, judge, load, recheck_file, verify_file
+from .traced import check_traced
 
-__all__ = ["METHODS", "Mismatch", "Outcome", "Report", "certify", "check", "judge", "load", "recheck", "verify_file"]
+__all__ = [
+    "METHODS",
+    "Mismatch",
+    "Outcome",
+    "Report",
+    "certify",
+    "check",
+    "check_exact",
+    "check_program",
+    "check_traced",
+    "judge",
+    "load",
+    "recheck",
+    "recheck_file",
+    "verify_file",
+]

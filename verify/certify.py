@@ -10,12 +10,17 @@ from ..version import __version__
 from .exact import check_exact
 from .outcome import Outcome
 from .randomized import check_randomized
+from .symbolic import check_symbolic
 
-METHODS: dict[str, Callable[[Scheme], Outcome]] = {"exact": check_exact, "randomized": check_randomized}
+METHODS: dict[str, Callable[[Scheme], Outcome]] = {
+    "exact": check_exact,
+    "randomized": check_randomized,
+    "symbolic": check_symbolic,
+}
 
 
 def check(scheme: Scheme, method: str = "exact") -> Outcome:
-    """The outcome of one method, "exact" or "randomized"."""
+    """The outcome of one method: "exact", "randomized" or "symbolic"."""
     try:
         checker = METHODS[method]
     except KeyError:
@@ -50,10 +55,27 @@ def recheck(scheme: Scheme, certificate: Certificate) -> Certificate:
     """Prove again what a certificate claims of a scheme, by the methods that it names.
 
     Raises:
-        VerificationError: the certificate is of another scheme, or the proof fails now.
+        VerificationError: the certificate is of another scheme, the proof fails now, or it is not
+            what the certificate says of it.
     """
     if certificate.digest != scheme.digest or certificate.target != scheme.target.name:
         raise VerificationError(
             f"the certificate is of {certificate.digest[:12]}, not of {scheme!r} {scheme.digest[:12]}"
         )
-    return certify(scheme, certificate.methods)
+    proven = certify(scheme, certificate.methods)
+    confirm(certificate, proven)
+    return proven
+
+
+def confirm(claimed: Certificate, proven: Certificate) -> None:
+    """Hold what a certificate says against a fresh one of the same scheme and methods.
+
+    Raises:
+        VerificationError: ring, rank, equations or product counts are not those that were proven.
+    """
+    claims = [("ring", claimed.ring, proven.ring), ("rank", claimed.rank, proven.rank)]
+    for old, new in zip(claimed.proofs, proven.proofs, strict=True):
+        claims += [(field, getattr(old, field), getattr(new, field)) for field in ("equations", "full", "half")]
+    for field, said, found in claims:
+        if said != found:
+            raise VerificationError(f"the certificate says {field} {said}, but it is {found}")

@@ -2,8 +2,8 @@
 
 The equation of (A[p], B[q], C[s]) says that sum_r U[r,p] V[r,q] W[r,s] is 1 where the target has
 that term and 0 elsewhere. For a group of blocks p the sums are one matrix product: the group's
-Khatri-Rao rows U[r,p] V[r,q] against W. Only products that use the group take part, so memory
-stays small and sparsity pays.
+Khatri-Rao rows U[r,p] V[r,q] against W, of the products that use the group. Sparse schemes are
+multiplied out instead (`expansion`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from ..schemes_db import Proof, Scheme
 from ..schemes_db.costs import full_and_half
-from ..schemes_db.factor import Factor
+from ..schemes_db.factor import Factor, IntArray
 from ..schemes_db.gaussian import gaussian, simplest
+from . import expansion
+from .expansion import MODULAR_ROWS, FloatArray, Image, Residuals, common_denominator, gathered, image, symmetric
 from .outcome import Mismatch, Outcome
 from .primes import primes_below, square_root_of_minus_one
 
@@ -27,13 +28,6 @@ GROUP_ENTRIES = 1 << 21
 
 _FLOAT_LIMIT = 1 << 53
 _MODULAR_PRIME_LIMIT = 1 << 21
-_MODULAR_ROWS = 1 << 12
-"""Rows of products of two residues below 2^20 that sum up to less than 2^53."""
-
-FloatArray = npt.NDArray[np.float64]
-
-Image = tuple[int, int]
-"""(p, root): residues modulo p with i at a square root of -1; (0, 0): the integers themselves."""
 
 
 def check_exact(scheme: Scheme) -> Outcome:
@@ -57,7 +51,7 @@ def check_exact(scheme: Scheme) -> Outcome:
     holds_mod_2 = None
     if not modulus:
         over_z2 = scheme.over_z2()
-        holds_mod_2 = over_z2 is not None and not _count_wrong(over_z2, ((2, 0),))[0]
+        holds_mod_2 = over_z2 is not None and not any(piece[3].any() for piece in _pieces(over_z2, ((2, 0),)))
     return Outcome("exact", None, equations, time.perf_counter() - start, wrong, first, holds_mod_2)
 
 
@@ -67,7 +61,7 @@ def magnitude_bound(scheme: Scheme) -> int:
     peaks = [_row_peaks(factor) for factor in scheme.factors]
     for x, y, z in zip(*peaks, strict=True):
         total += x * y * z
-    return total + _common_denominator(scheme)
+    return total + common_denominator(scheme)
 
 
 def _row_peaks(factor: Factor) -> list[int]:
@@ -76,11 +70,6 @@ def _row_peaks(factor: Factor) -> list[int]:
     # |a| + |b| bounds the parts of products of a + b i.
     np.maximum.at(peaks, factor.product, sizes.sum(axis=1) if factor.gaussian else sizes)
     return [int(peak) for peak in peaks]
-
-
-def _common_denominator(scheme: Scheme) -> int:
-    du, dv, dw = scheme.denominators
-    return du * dv * dw
 
 
 def _images_for(bound: int, gaussian: bool) -> tuple[Image, ...]:
@@ -103,14 +92,18 @@ def _images_for(bound: int, gaussian: bool) -> tuple[Image, ...]:
 def _count_wrong(scheme: Scheme, images: tuple[Image, ...]) -> tuple[int, Mismatch | None]:
     """How many equations fail in any of the images, and the first of them."""
     wrong, first = 0, None
-    for group, residuals in _residuals(scheme, images):
-        bad = residuals != 0
-        if count := int(bad.sum()):
+    for a, b, c, residuals in _pieces(scheme, images):
+        if count := int(np.count_nonzero(residuals)):
             wrong += count
             if first is None:
-                p, b, c = (int(x) for x in np.argwhere(bad.transpose(1, 2, 0))[0])
-                first = _mismatch(scheme, int(group[p]), b, c)
+                p, q, s = np.argwhere(residuals)[0]
+                first = _mismatch(scheme, int(a[p]), int(b[q]), int(c[s]))
     return wrong, first
+
+
+def _pieces(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]:
+    """The residuals of all equations that are not trivially 0 = 0, by the cheaper way."""
+    return (expansion.residuals if expansion.is_sparse(scheme) else _residuals)(scheme, images)
 
 
 def _mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
@@ -118,7 +111,7 @@ def _mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
     _, k, n = scheme.target.shape
     places = divmod(p, k), divmod(q, n), divmod(s, n)
     total = gaussian(0)
-    for r in range(scheme.rank):
+    for r in scheme.u.product[scheme.u.indices == p].tolist():
         u, v, w = (
             gaussian(dict(factor.coefficients(r)).get(index, 0))
             for factor, index in zip(scheme.factors, (p, q, s), strict=True)
@@ -129,14 +122,15 @@ def _mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
     return Mismatch(*places, Fraction(int(total.real) % modulus) if modulus else simplest(total), wanted)
 
 
-def _residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[tuple[npt.NDArray[np.int64], FloatArray]]:
-    """For each group of A blocks: the blocks, and an array (C blocks, group, B blocks), nonzero where wrong."""
+def _residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]:
+    """For each group of A blocks the residuals of all its equations."""
     u, v, w = scheme.factors
     by_block = np.argsort(u.indices, kind="stable")
     bounds = np.searchsorted(u.indices[by_block], np.arange(u.blocks + 1))
     terms = scheme.target.terms
     term_bounds = np.searchsorted(terms[:, 0], np.arange(u.blocks + 1))
     size = max(1, min(u.blocks, GROUP_ENTRIES // max(1, scheme.rank * v.blocks)))
+    one = common_denominator(scheme)
     for start in range(0, u.blocks, size):
         stop = min(start + size, u.blocks)
         entries = by_block[bounds[start] : bounds[stop]]
@@ -145,52 +139,33 @@ def _residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[tuple[npt.
         total: FloatArray | None = None
         for modulus, root in images:
             left = np.zeros((len(rows), stop - start), dtype=np.int64)
-            left[local, u.indices[entries] - start] = _image(u.values[entries], modulus, root)
-            right, outputs = _rows(v, rows, modulus, root), _rows(w, rows, modulus, root)
-            sums = _sums(left, right, outputs, modulus)
-            one = _common_denominator(scheme)
+            left[local, u.indices[entries] - start] = image(u.values[entries], modulus, root)
+            sums = _sums(left, _rows(v, rows, modulus, root), _rows(w, rows, modulus, root), modulus)
             sums[wanted[:, 2], wanted[:, 0] - start, wanted[:, 1]] -= one % modulus if modulus else one
             if modulus:
                 sums %= modulus
             total = sums if total is None else np.maximum(np.abs(total), np.abs(sums))
         if total is not None:
-            yield np.arange(start, stop), total
+            yield np.arange(start, stop), np.arange(v.blocks), np.arange(w.blocks), total.transpose(1, 2, 0)
 
 
-def _image(values: npt.NDArray[np.int64], modulus: int, root: int) -> npt.NDArray[np.int64]:
-    """Numerators with i at a root of -1 modulo a prime; real ones as they are."""
-    if values.ndim == 1:
-        return values
-    image: npt.NDArray[np.int64] = (values[:, 0] % modulus + values[:, 1] % modulus * root) % modulus
-    return image
-
-
-def _rows(factor: Factor, rows: npt.NDArray[np.int64], modulus: int, root: int) -> npt.NDArray[np.int64]:
+def _rows(factor: Factor, rows: IntArray, modulus: int, root: int) -> IntArray:
     """The dense numerators (len(rows), blocks) of some products, in one image."""
-    position = np.full(factor.rank, -1, dtype=np.int64)
-    position[rows] = np.arange(len(rows))
-    chosen = np.flatnonzero(position[factor.product] >= 0)
+    positions, owners = gathered(factor, rows)
     dense = np.zeros((len(rows), factor.blocks), dtype=np.int64)
-    dense[position[factor.product[chosen]], factor.indices[chosen]] = _image(factor.values[chosen], modulus, root)
+    dense[owners, factor.indices[positions]] = image(factor.values[positions], modulus, root)
     return dense
 
 
-def _sums(left: npt.NDArray[np.int64], v: npt.NDArray[np.int64], w: npt.NDArray[np.int64], modulus: int) -> FloatArray:
+def _sums(left: IntArray, v: IntArray, w: IntArray, modulus: int) -> FloatArray:
     """sum_r w[r, s] left[r, p] v[r, q] as float64 integers (s, p, q); reduced where a modulus is given."""
     shape = w.shape[1], left.shape[1], v.shape[1]
     if not modulus:
         x, y, z = (part.astype(np.float64) for part in (left, v, w))
         return (z.T @ (x[:, :, None] * y[:, None, :]).reshape(len(x), -1)).reshape(shape)
-    left, v, w = (_symmetric(part, modulus) for part in (left, v, w))
     total = np.zeros((shape[0], shape[1] * shape[2]), dtype=np.float64)
-    for start in range(0, len(left), _MODULAR_ROWS):
-        part = slice(start, start + _MODULAR_ROWS)
-        pairs = _symmetric((left[part, :, None] * v[part, None, :]).reshape(len(left[part]), -1), modulus)
+    for start in range(0, len(left), MODULAR_ROWS):
+        part = slice(start, start + MODULAR_ROWS)
+        pairs = symmetric((left[part, :, None] * v[part, None, :]).reshape(len(left[part]), -1), modulus)
         total += (w[part].T.astype(np.float64) @ pairs.astype(np.float64)) % modulus
     return total.reshape(shape)
-
-
-def _symmetric(values: npt.NDArray[np.int64], modulus: int) -> npt.NDArray[np.int64]:
-    """Residues of least absolute value."""
-    half = modulus // 2
-    return (values + half) % modulus - half

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
 from ..schemes_db.formats import Reading, format_named, read_file
 from ..schemes_db.formats.reading import render_coefficient
 from ..schemes_db.ranks import KnownRank, best_known
-from .certify import certificate_of, check
+from .certify import certificate_of, check, confirm
 from .outcome import Outcome
 
 
@@ -89,11 +90,10 @@ class Report:
 
 
 def _how(outcome: Outcome) -> str:
-    if outcome.method == "exact":
-        return f"exact, {outcome.equations} equations"
-    error = f", error below 2^{outcome.proof.error_log2:.0f}" if outcome.proof and outcome.proof.error_log2 else ""
-    rounds = outcome.proof.rounds if outcome.proof else 0
-    return f"{outcome.method}, {rounds} rounds{error}"
+    if not (outcome.proof and outcome.proof.rounds):
+        return f"{outcome.method}, {outcome.equations} equations"
+    error = f", error below 2^{outcome.proof.error_log2:.0f}" if outcome.proof.error_log2 else ""
+    return f"{outcome.method}, {outcome.proof.rounds} rounds{error}"
 
 
 def _duration(seconds: float) -> str:
@@ -116,9 +116,9 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
         else:
             failed.append(outcomes)
     if not holding and ring is None:
-        for convention, scheme in candidates:
+        for (convention, scheme), tried in zip(candidates, failed, strict=True):
             over_z2 = scheme.over_z2() if not scheme.ring.characteristic else None
-            if over_z2 is None:
+            if over_z2 is None or tried[-1].holds_mod_2 is False:
                 continue
             outcomes = _checked(over_z2, methods)
             if all(outcome.ok for outcome in outcomes):
@@ -159,17 +159,47 @@ def verify_file(
     format: str | None = None,
     target: Target | None = None,
     ring: Ring | None = None,
+    allow_pickle: bool = False,
 ) -> list[Report]:
     """A report for every scheme of a file.
 
     Raises:
         SchemeFormatError: the file cannot be read as schemes.
     """
-    readings = read_file(path, format, target, ring)
-    many = len(readings) > 1
+    readings = read_file(path, format, target, ring, allow_pickle)
     return [
-        judge(reading, f"{path}#{i + 1}" if many else str(path), methods, ring) for i, reading in enumerate(readings)
+        judge(reading, label, methods, ring) for reading, label in zip(readings, _labels(path, readings), strict=True)
     ]
+
+
+def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[Report]:
+    """Prove again what the certificates in a file claim, each by the methods that it names.
+
+    Raises:
+        SchemeFormatError: the file cannot be read as schemes.
+        VerificationError: a scheme has no certificate, or one that claims what is not so.
+    """
+    readings = read_file(path, allow_pickle=allow_pickle)
+    reports = []
+    for reading, label in zip(readings, _labels(path, readings), strict=True):
+        claimed = reading.certificate
+        if claimed is None:
+            raise VerificationError(f"{label}: {'; '.join(reading.notes) or 'holds no certificate'}")
+        report = judge(reading, label, claimed.methods, reading.scheme.ring)
+        if report.certificate is not None:
+            try:
+                confirm(claimed, report.certificate)
+            except VerificationError as error:
+                raise VerificationError(f"{label}: {error}") from None
+            said = f"the certificate of lcma {claimed.version} ({', '.join(claimed.methods)}) was proven again"
+            report = dataclasses.replace(report, notes=(*report.notes, said))
+        reports.append(report)
+    return reports
+
+
+def _labels(path: str | Path, readings: Sequence[Reading]) -> list[str]:
+    """The file's name, with a number where it holds several schemes."""
+    return [f"{path}#{i + 1}" for i in range(len(readings))] if len(readings) > 1 else [str(path)]
 
 
 def load(

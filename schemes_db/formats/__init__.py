@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -9,29 +11,87 @@ from ...errors import LcmaError, SchemeFormatError
 from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
-from . import equations, exp, fmm_json, lcma_json
+from . import (
+    alphaevolve,
+    alphatensor,
+    bini,
+    equations,
+    exp,
+    fast_matmul,
+    flip_cpd,
+    fmm_json,
+    fmm_reduced,
+    fmm_text,
+    lcma_json,
+    lcma_npz,
+    maple,
+    mathematica,
+    plinopt,
+    slp,
+    sparse_npz,
+)
 from .reading import Reading
 
 MAX_FILE_BYTES = 64 << 20
 
 
 class Format(Protocol):
-    """What a module of this folder offers."""
+    """What every module of a format offers."""
 
     NAME: str
     SUFFIX: str
     CONVENTION: str
     """The third factor as the format documents it: indexed by C, or by its transpose (C^T)."""
 
+
+class TextFormat(Format, Protocol):
+    """A format whose files are text."""
+
     def sniff(self, text: str) -> bool: ...
 
     def parse(self, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]: ...
 
-    def render(self, scheme: Scheme) -> str: ...
+
+class BinaryFormat(Format, Protocol):
+    """A format whose files are numpy arrays or archives of them."""
+
+    def sniff(self, raw: bytes) -> bool: ...
+
+    def parse(
+        self, raw: bytes, target: Target | None = None, ring: Ring | None = None, allow_pickle: bool = False
+    ) -> list[Reading]: ...
 
 
-FORMATS: dict[str, Format] = {module.NAME: module for module in (lcma_json, fmm_json, equations, exp)}
-"""In the order in which they are tried on an unknown file."""
+class Writer(Format, Protocol):
+    """A format that schemes are written in, too."""
+
+    def render(self, scheme: Scheme) -> str | bytes: ...
+
+
+# In the order in which they are tried on an unknown file: what is told by a mark of its own first.
+_BINARY: tuple[BinaryFormat, ...] = (lcma_npz, sparse_npz, alphatensor, flip_cpd)
+_TEXT: tuple[TextFormat, ...] = (
+    lcma_json,
+    fmm_reduced,
+    fmm_json,
+    maple,
+    mathematica,
+    plinopt,
+    bini,
+    slp,
+    fmm_text,
+    fast_matmul,
+    alphaevolve,
+    equations,
+    exp,
+)
+_WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, fmm_json, equations, exp, maple, plinopt)
+
+FORMATS: dict[str, Format] = {module.NAME: module for module in (*_TEXT, *_BINARY)}
+"""All formats that are read."""
+
+WRITERS: dict[str, Writer] = {module.NAME: module for module in _WRITERS}
+"""Those that are written, too; where several have one suffix, the first is meant by it."""
 
 
 def format_named(name: str) -> Format:
@@ -46,6 +106,19 @@ def format_named(name: str) -> Format:
         raise LcmaError(f"format {name!r} is not known; choose one of {', '.join(FORMATS)}") from None
 
 
+def render(scheme: Scheme, format: str) -> bytes:
+    """A file of the scheme in a format.
+
+    Raises:
+        LcmaError: the format is not written.
+        SchemeFormatError: the format can't say what the scheme is.
+    """
+    if format not in WRITERS:
+        raise LcmaError(f"format {format!r} is not written; choose one of {', '.join(WRITERS)}")
+    content = WRITERS[format].render(scheme)
+    return content.encode() if isinstance(content, str) else content
+
+
 def parse_text(
     text: str, format: str | None = None, target: Target | None = None, ring: Ring | None = None
 ) -> list[Reading]:
@@ -54,53 +127,98 @@ def parse_text(
     Raises:
         SchemeFormatError: no format fits, or the one that fits finds a fault.
     """
+    return parse_bytes(text.encode(), format, target, ring)
+
+
+def parse_bytes(
+    raw: bytes,
+    format: str | None = None,
+    target: Target | None = None,
+    ring: Ring | None = None,
+    allow_pickle: bool = False,
+) -> list[Reading]:
+    """Read the schemes of a file's content, its format found by that content unless named.
+
+    Pickled object arrays are read with `allow_pickle` only, and then as arrays of numbers without
+    unpickling.
+
+    Raises:
+        SchemeFormatError: no format fits, or the one that fits finds a fault.
+    """
     if format is not None:
-        return _parse(format_named(format), text, target, ring)
-    for candidate in FORMATS.values():
-        if candidate.sniff(text):
-            return _parse(candidate, text, target, ring)
+        format_named(format)
+    for binary in _BINARY:
+        if format == binary.NAME or (format is None and binary.sniff(raw)):
+            return _guarded(partial(binary.parse, raw, target, ring, allow_pickle))
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SchemeFormatError("is not UTF-8 text, nor an array of a known format") from None
+    if not text.strip():
+        raise SchemeFormatError("is empty")
+    for reader in _TEXT:
+        if format == reader.NAME or (format is None and reader.sniff(text)):
+            return _guarded(partial(reader.parse, text, target, ring))
     raise SchemeFormatError(f"not a scheme in any known format ({', '.join(FORMATS)}); name one with --format")
 
 
-def _parse(reader: Format, text: str, target: Target | None, ring: Ring | None) -> list[Reading]:
+def read_file(
+    path: str | Path,
+    format: str | None = None,
+    target: Target | None = None,
+    ring: Ring | None = None,
+    allow_pickle: bool = False,
+) -> list[Reading]:
+    """Read the schemes of a file; of three files or a folder of them, where a format parts a scheme so.
+
+    Raises:
+        SchemeFormatError: the file is missing, too large, or not a scheme.
+    """
+    path = Path(path)
     try:
-        return reader.parse(text, target, ring)
+        parts = plinopt.companions(path) if format in (None, plinopt.NAME, slp.NAME) else []
+        if not parts and path.is_dir():
+            raise SchemeFormatError("is a folder, and not of three files ..L, ..R and ..P; name a file", path)
+        # A comment line parts the three: it ends a line that was left open, and a program.
+        raw = b"\n#\n".join(_content(part) for part in parts or [path])
+    except OSError as error:
+        raise SchemeFormatError(f"can't be read: {error.strerror}", path) from None
+    try:
+        return parse_bytes(raw, format, target, ring, allow_pickle)
+    except SchemeFormatError as error:
+        raise error.located(path) from None
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        raw = stream.read(MAX_FILE_BYTES + 1)
+    if len(raw) > MAX_FILE_BYTES:
+        raise SchemeFormatError(f"is larger than {MAX_FILE_BYTES >> 20} MiB", path)
+    return raw
+
+
+def _guarded(parse: Callable[[], list[Reading]]) -> list[Reading]:
+    """What a reader gives, with the errors that hostile content causes deep inside told as faults of the file."""
+    try:
+        return parse()
     except SchemeFormatError:
         raise
     except LcmaError as error:  # a size or a name in the file that means nothing
         raise SchemeFormatError(str(error)) from None
     except RecursionError:
         raise SchemeFormatError("parentheses nested too deep") from None
+    except MemoryError:
+        raise SchemeFormatError("too large to be read in the memory there is") from None
 
 
-def read_file(
-    path: str | Path, format: str | None = None, target: Target | None = None, ring: Ring | None = None
-) -> list[Reading]:
-    """Read the schemes of a file.
-
-    Raises:
-        SchemeFormatError: the file is missing, too large, not text, or not a scheme.
-    """
-    path = Path(path)
-    try:
-        if path.is_dir():
-            raise SchemeFormatError("is a folder; name a file", path)
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise SchemeFormatError(f"can't be read: {error.strerror}", path) from None
-    if len(raw) > MAX_FILE_BYTES:
-        raise SchemeFormatError(f"is larger than {MAX_FILE_BYTES >> 20} MiB", path)
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise SchemeFormatError("is not UTF-8 text", path) from None
-    if not text.strip():
-        raise SchemeFormatError("is empty", path)
-    try:
-        return parse_text(text, format, target, ring)
-    except SchemeFormatError as error:
-        raise error.located(path) from None
-
-
-__all__ = ["FORMATS", "Format", "Reading", "format_named", "parse_text", "read_file"]
+__all__ = [
+    "FORMATS",
+    "WRITERS",
+    "Format",
+    "Reading",
+    "format_named",
+    "parse_bytes",
+    "parse_text",
+    "read_file",
+    "render",
+]

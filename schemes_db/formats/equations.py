@@ -7,24 +7,34 @@ Intermediate sums may have names too (`s1 = a21 + a22`). Comment lines start wit
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 
 from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor
+from ..gaussian import Number
 from ..ring import Ring, parse_ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import Target, parse_target
-from .expression import LinearForm, block_name, block_of, parse_linear, parse_product, render_linear
+from .expression import (
+    IMAGINARY,
+    LinearForm,
+    block_name,
+    block_of,
+    parse_linear,
+    parse_product,
+    plus,
+    render_linear,
+    times,
+)
 from .reading import C, Reading, Term, factor_of, ring_of
 
 NAME = "equations"
 SUFFIX = ".txt"
 CONVENTION = C
 
-_HEADER = re.compile(r"#\s*(target|ring|name):\s*(\S.*?)\s*$")
+_HEADER = r"#\s*(target|ring|name):\s*(\S.*)"
 
 Block = tuple[str, int, int]
-Form = dict[Block, Fraction]
+Form = dict[Block, Number]
 """A linear form over blocks ("a" or "b", row, col) or over products ("m", r, 0)."""
 
 
@@ -42,7 +52,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     header: dict[str, str] = {}
     reader = _Reader()
     for number, line in enumerate(text.splitlines(), start=1):
-        if match := _HEADER.match(line.strip()):
+        if match := re.fullmatch(_HEADER, line.strip()):
             header.setdefault(match.group(1), match.group(2))
         statement = line.split("#", 1)[0].strip().rstrip(";,")
         if not statement:
@@ -75,6 +85,8 @@ class _Reader:
         name, _, right = (part.strip() for part in text.replace(":=", "=").partition("="))
         if not re.fullmatch(r"[A-Za-z][\w\[\], ]*", name):
             raise SchemeFormatError(f"{name!r} is not a name")
+        if name == IMAGINARY:
+            raise SchemeFormatError("i is the imaginary unit and can't be set")
         block = block_of(name)
         if block and block[0] in "ab":
             raise SchemeFormatError(f"{name} is a block of an operand and can't be set")
@@ -108,8 +120,8 @@ class _Reader:
             raise SchemeFormatError("the left factor must be a sum of blocks of A, the right one of B")
         if len(self.products) >= MAX_RANK:
             raise SchemeFormatError(f"more than {MAX_RANK} products")
-        self.products.append(({block: value * product.scalar for block, value in left.items()}, right))
-        return {("m", len(self.products) - 1, 0): Fraction(1)}
+        self.products.append(({block: times(value, product.scalar) for block, value in left.items()}, right))
+        return {("m", len(self.products) - 1, 0): 1}
 
     def resolved(self, form: LinearForm) -> Form:
         """A linear form with every name replaced by its value."""
@@ -118,11 +130,11 @@ class _Reader:
             if name in self.values:
                 part = self.values[name]
             elif (block := block_of(name)) and block[0] in "ab":
-                part = {block: Fraction(1)}
+                part = {block: 1}
             else:
                 raise SchemeFormatError(f"{name} has no value yet")
             for key, value in part.items():
-                total[key] = total.get(key, Fraction(0)) + coefficient * value
+                total[key] = plus(total.get(key, 0), times(coefficient, value))
         return {key: value for key, value in total.items() if value}
 
     def inferred_target(self) -> Target:
@@ -166,18 +178,14 @@ def render(scheme: Scheme) -> str:
             for factor, letter in ((scheme.u, "a"), (scheme.v, "b"))
         )
         lines.append(f"m{r + 1} = ({left})({right})")
-    outputs: dict[int, list[tuple[str, Fraction]]] = {}
-    for r, index, value in zip(
-        scheme.w.product.tolist(), scheme.w.indices.tolist(), scheme.w.values.tolist(), strict=True
-    ):
-        outputs.setdefault(index, []).append((f"m{r + 1}", Fraction(value, scheme.w.denominator)))
+    outputs: dict[int, list[tuple[str, Number]]] = {}
+    for r in range(scheme.rank):
+        for index, value in scheme.w.coefficients(r):
+            outputs.setdefault(index, []).append((f"m{r + 1}", value))
     for index in sorted(outputs):
         lines.append(f"{block_name('c', *divmod(index, scheme.w.cols), wide)} = {render_linear(outputs[index])}")
     return "\n".join(lines) + "\n"
 
 
-def _named_terms(factor: Factor, r: int, letter: str, wide: bool) -> list[tuple[str, Fraction]]:
-    return [
-        (block_name(letter, *divmod(index, factor.cols), wide), Fraction(value, factor.denominator))
-        for index, value in factor.terms(r)
-    ]
+def _named_terms(factor: Factor, r: int, letter: str, wide: bool) -> list[tuple[str, Number]]:
+    return [(block_name(letter, *divmod(index, factor.cols), wide), value) for index, value in factor.coefficients(r)]

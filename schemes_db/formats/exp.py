@@ -6,14 +6,14 @@ sum a_ij b_jk c_ki. Factors may lack parentheses, a line may start with a sign a
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from ...errors import SchemeFormatError
+from ..gaussian import Number
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import Target
-from .expression import LinearForm, block_name, block_of, parse_product, render_linear
-from .reading import C_TRANSPOSED, C, Reading, Term, factor_of, ring_of
+from .candidates import reading_of_terms
+from .expression import LinearForm, block_name, block_of, parse_product, render_linear, times
+from .reading import C_TRANSPOSED, Reading, Term
 
 NAME = "exp"
 SUFFIX = ".exp"
@@ -49,29 +49,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if not products:
         raise SchemeFormatError("no products here")
     a, b, c = ([product[i] for product in products] for i in range(3))
-    sizes = [_extent(factor) for factor in (a, b, c)]
-    k = max(sizes[0][1], sizes[1][0])
-    m, n = sizes[0][0], sizes[1][1]
-    candidates = []
-    for convention, (rows, cols) in ((C_TRANSPOSED, (n, m)), (C, (m, n))):
-        if target is None and (sizes[2][0] > rows or sizes[2][1] > cols):
-            continue
-        shape = target or Target.general(m, k, n)
-        flipped = convention == C_TRANSPOSED
-        outputs = [[(j, i, value) if flipped else (i, j, value) for i, j, value in terms] for terms in c]
-        try:
-            u, v = factor_of(a, shape.m, shape.k, "A"), factor_of(b, shape.k, shape.n, "B")
-            w = factor_of(outputs, shape.m, shape.n, "C")
-            candidates.append((convention, Scheme(shape, u, v, w, ring or ring_of((u, v, w)))))
-        except SchemeFormatError as error:
-            failure = error
-    if not candidates:
-        if target is not None:
-            raise failure
-        raise SchemeFormatError(
-            f"A is {m} x {k} and B is {k} x {n}, but the third factor has {sizes[2][0]} x {sizes[2][1]} blocks"
-        )
-    return [Reading(NAME, tuple(candidates))]
+    return [reading_of_terms(NAME, a, b, c, CONVENTION, target, ring)]
 
 
 def _product(text: str) -> list[list[Term]]:
@@ -82,23 +60,19 @@ def _product(text: str) -> list[list[Term]]:
             f"expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22), not {len(product.forms)}"
         )
     return [
-        _block_terms(form, letter, product.scalar if letter == "c" else Fraction(1))
+        _block_terms(form, letter, product.scalar if letter == "c" else 1)
         for form, letter in zip(product.forms, "abc", strict=True)
     ]
 
 
-def _block_terms(form: LinearForm, letter: str, scale: Fraction) -> list[Term]:
-    terms = []
+def _block_terms(form: LinearForm, letter: str, scale: Number) -> list[Term]:
+    terms: list[Term] = []
     for name, value in form.items():
         block = block_of(name)
         if block is None or block[0] != letter:
             raise SchemeFormatError(f"{name} is not a block of {letter.upper()}")
-        terms.append((block[1], block[2], value * scale))
+        terms.append((block[1], block[2], times(value, scale)))
     return terms
-
-
-def _extent(factor: list[list[Term]]) -> tuple[int, int]:
-    return tuple(max((term[axis] + 1 for terms in factor for term in terms), default=0) for axis in (0, 1))  # type: ignore[return-value]
 
 
 def render(scheme: Scheme) -> str:
@@ -110,8 +84,8 @@ def render(scheme: Scheme) -> str:
         parts = []
         for factor, letter in ((scheme.u, "a"), (scheme.v, "b"), (dual, "c")):
             terms = [
-                (block_name(letter, *divmod(index, factor.cols), wide), Fraction(value, factor.denominator))
-                for index, value in factor.terms(r)
+                (block_name(letter, *divmod(index, factor.cols), wide), value)
+                for index, value in factor.coefficients(r)
             ]
             parts.append(f"({render_linear(terms).replace(' ', '')})")
         lines.append("*".join(parts))

@@ -6,20 +6,24 @@ A hand-written tokenizer and a recursive parser; nothing is ever evaluated as co
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import SchemeFormatError
+from ..gaussian import Gaussian, Number, gaussian
 
-LinearForm = dict[str, Fraction]
+LinearForm = dict[str, Number]
 """Name -> coefficient, without zeros."""
 
-_TOKEN = re.compile(
+IMAGINARY = "i"
+"""The name of the imaginary unit, which no block and no sum may bear."""
+
+_TOKEN = (
     r"\s*(?:(?P<number>\d+)|(?P<name>[A-Za-z](?:\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+|_?\w*))|(?P<symbol>[-+*/()]))"
 )
 _SYNONYMS = str.maketrans({"\u2212": "-", "\u2013": "-", "\u00b7": "*", "\u22c5": "*", "\u00d7": "*"})
-_BLOCK = re.compile(r"([abcABC])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|(\d+),(\d+))")
+_BLOCK = r"([abcABC])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|(\d+),(\d+))"
 
 
 MAX_DIGITS = 40
@@ -30,8 +34,18 @@ MAX_DIGITS = 40
 class ProductForm:
     """A scalar times a sequence of linear forms."""
 
-    scalar: Fraction
+    scalar: Number
     forms: tuple[LinearForm, ...]
+
+
+def times(x: Number, y: Number) -> Number:
+    """The product of two exact numbers of any kind."""
+    return gaussian(x) * y if isinstance(x, Gaussian) or isinstance(y, Gaussian) else x * y
+
+
+def plus(x: Number, y: Number) -> Number:
+    """The sum of two exact numbers of any kind."""
+    return gaussian(x) + y if isinstance(x, Gaussian) or isinstance(y, Gaussian) else x + y
 
 
 def block_of(name: str) -> tuple[str, int, int] | None:
@@ -40,7 +54,7 @@ def block_of(name: str) -> tuple[str, int, int] | None:
     Raises:
         SchemeFormatError: a name such as a112, which could be two blocks, or an index 0.
     """
-    if match := _BLOCK.fullmatch(name):
+    if match := re.fullmatch(_BLOCK, name):
         row, col = (int(group) for group in match.groups()[1:] if group is not None)
         if not (row and col):
             raise SchemeFormatError(f"block {name}: indices start at 1")
@@ -56,10 +70,10 @@ def tokens(text: str) -> Iterator[tuple[str, str]]:
     Raises:
         SchemeFormatError: a character that no token starts with.
     """
-    text = text.translate(_SYNONYMS)
-    position = 0
-    while position < len(text.rstrip()):
-        match = _TOKEN.match(text, position)
+    text = text.translate(_SYNONYMS).rstrip()
+    position, matched = 0, re.compile(_TOKEN).match
+    while position < len(text):
+        match = matched(text, position)
         if not match:
             raise SchemeFormatError(f"unexpected {text[position:].lstrip()[:12]!r}")
         position = match.end()
@@ -97,34 +111,50 @@ class _Parser:
         return int(text)
 
     def linear(self) -> LinearForm:
-        """Sum of terms up to a closing parenthesis or the end."""
+        """Sum of terms up to a closing parenthesis or the end; what is a number goes under the name ""."""
         total: LinearForm = {}
         sign = -1 if self.accept("+", "-") == "-" else 1
         while True:
             term = self.product()
-            if len(term.forms) != 1 and (term.forms or term.scalar):
-                raise SchemeFormatError("a sum of products, or a bare number, where a sum of blocks belongs")
-            for form in term.forms:
-                for name, value in form.items():
-                    total[name] = total.get(name, Fraction(0)) + sign * term.scalar * value
+            if len(term.forms) > 1:
+                raise SchemeFormatError("a product of sums where a sum of blocks belongs")
+            for name, value in (term.forms[0] if term.forms else {"": Fraction(1)}).items():
+                total[name] = plus(total.get(name, Fraction(0)), times(times(term.scalar, value), sign))
             if not (symbol := self.accept("+", "-")):
                 break
             sign = -1 if symbol == "-" else 1
         return {name: value for name, value in total.items() if value}
 
+    def sum_of_blocks(self) -> LinearForm:
+        """A linear form in which no number stands alone."""
+        form = self.linear()
+        if "" in form:
+            raise SchemeFormatError("a bare number where a sum of blocks belongs")
+        return form
+
     def product(self) -> ProductForm:
         """Factors side by side or joined by '*', divided by numbers."""
-        scalar, forms = Fraction(1), []
+        scalar: Number = Fraction(1)
+        forms: list[LinearForm] = []
         expected = True
         while True:
             kind, value = self.peek()
             if kind == "number":
-                scalar *= self.number()
+                scalar = times(scalar, self.number())
             elif kind == "name":
                 self.take()
-                forms.append({value: Fraction(1)})
+                if value == IMAGINARY:
+                    scalar = times(scalar, Gaussian(Fraction(0), Fraction(1)))
+                else:
+                    forms.append({value: Fraction(1)})
             elif self.accept("("):
-                forms.append(self.linear())
+                form = self.linear()
+                if set(form) == {""}:
+                    scalar = times(scalar, form[""])
+                elif "" in form:
+                    raise SchemeFormatError("a bare number where a sum of blocks belongs")
+                else:
+                    forms.append(form)
                 if not self.accept(")"):
                     raise SchemeFormatError(f"')' expected, not {self.peek()[1]!r}")
             elif expected:
@@ -135,7 +165,7 @@ class _Parser:
             while self.accept("/"):
                 if not (divisor := self.number()):
                     raise SchemeFormatError("division by 0")
-                scalar /= divisor
+                scalar = times(scalar, Fraction(1, divisor))
             if self.accept("*"):
                 expected = True
         return ProductForm(scalar, tuple(forms))
@@ -148,7 +178,7 @@ def parse_linear(text: str) -> LinearForm:
         SchemeFormatError: not a linear form.
     """
     parser = _Parser(text)
-    form = parser.linear()
+    form = parser.sum_of_blocks()
     if parser.peek()[0] != "end":
         raise SchemeFormatError(f"unexpected {parser.peek()[1]!r}")
     return form
@@ -165,7 +195,7 @@ def parse_product(text: str) -> ProductForm:
     form = parser.product()
     if parser.peek()[0] != "end":
         raise SchemeFormatError(f"unexpected {parser.peek()[1]!r}")
-    return ProductForm(sign * form.scalar, form.forms)
+    return ProductForm(times(form.scalar, sign), form.forms)
 
 
 def block_name(letter: str, row: int, col: int, wide: bool) -> str:
@@ -173,11 +203,15 @@ def block_name(letter: str, row: int, col: int, wide: bool) -> str:
     return f"{letter}[{row + 1},{col + 1}]" if wide else f"{letter}{row + 1}{col + 1}"
 
 
-def render_linear(terms: list[tuple[str, Fraction]]) -> str:
-    """The text of a linear form, such as `a11 - 2*a22`; `0` for none."""
+def render_linear(terms: Iterable[tuple[str, Number]]) -> str:
+    """The text of a linear form, such as `a11 - 2*a22 + (1/2-i)*a12`; `0` for none."""
     text = ""
     for name, value in terms:
-        sign = "-" if value < 0 else "+" if text else ""
-        size = abs(value)
+        if isinstance(value, Gaussian) and value.imag:
+            text += f"{' + ' if text else ''}({value})*{name}"
+            continue
+        number = value.real if isinstance(value, Gaussian) else value
+        sign = "-" if number < 0 else "+" if text else ""
+        size = abs(number)
         text += f"{' ' if text else ''}{sign}{' ' if text else ''}{'' if size == 1 else f'{size}*'}{name}"
     return text or "0"

@@ -11,8 +11,15 @@ from ..factor import Factor
 from ..ring import Z2, Ring
 from ..scheme import Scheme
 from ..target import Target
+from .candidates import Row, reading_of_rows
 from .expression import block_name, render_linear
-from .reading import C_TRANSPOSED, C, Reading, Term, factor_of, parse_coefficient, ring_of
+from .reading import (
+    C_TRANSPOSED,
+    Reading,
+    parse_coefficient,
+    refuse_gaussian,
+    render_coefficient,
+)
 from .strict_json import loads, need
 
 NAME = "fmm-json"
@@ -28,7 +35,7 @@ def sniff(text: str) -> bool:
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
-    """Read one full (not reduced) scheme; both conventions become candidates.
+    """Read one full scheme; both conventions become candidates.
 
     Raises:
         SchemeFormatError: a field is missing, rows are ragged, or sizes disagree.
@@ -36,8 +43,6 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     data = loads(text)
     if not isinstance(data, dict):
         raise SchemeFormatError("a scheme must be a JSON object")
-    if any(key.endswith("_fresh") for key in data):
-        raise SchemeFormatError("this is a reduced scheme (a program); give the full one")
     sizes = need(data, "n", list)
     if len(sizes) != 3 or not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
         raise SchemeFormatError('field "n" must be three sizes, such as [2, 2, 2]')
@@ -49,37 +54,25 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         raise SchemeFormatError(f"the file says {shape}, not {target}")
     rank = need(data, "m", int)
     m, k, n = shape.shape
-    rows = {key: _rows(data, key, rank, size) for key, size in (("u", m * k), ("v", k * n), ("w", m * n))}
+    u, v, w = (_rows(data, key, rank, size) for key, size in (("u", m * k), ("v", k * n), ("w", m * n)))
     ring = ring or (Z2 if data.get("z2") is True else None)
-    u, v = factor_of(_placed(rows["u"], k), m, k, "U"), factor_of(_placed(rows["v"], n), k, n, "V")
-    candidates = []
-    for convention in (C_TRANSPOSED, C):
-        w = (
-            factor_of(_placed(rows["w"], m), n, m, "W").transposed()
-            if convention == C_TRANSPOSED
-            else factor_of(_placed(rows["w"], n), m, n, "W")
-        )
-        candidates.append((convention, Scheme(target or shape, u, v, w, ring or ring_of((u, v, w)))))
     known = {"n", "m", "z2", "u", "v", "w", *_TEXT_FIELDS}
     notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in known)
-    return [Reading(NAME, tuple(candidates), None, notes)]
+    return [reading_of_rows(NAME, (u, v, w), shape.shape, CONVENTION, target, ring, notes)]
 
 
-def _rows(data: dict[str, Any], key: str, rank: int, size: int) -> list[list[Fraction]]:
+def _rows(data: dict[str, Any], key: str, rank: int, size: int) -> list[Row]:
     rows = need(data, key, list)
     if len(rows) != rank:
         raise SchemeFormatError(f"{key} has {len(rows)} rows, but the rank m is {rank}")
-    result = []
+    result: list[Row] = []
     for r, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != size:
             found = len(row) if isinstance(row, list) else "no list"
             raise SchemeFormatError(f"{key} row {r + 1} must have {size} entries, not {found}")
-        result.append([parse_coefficient(value, f"{key} row {r + 1}") for value in row])
+        numbers = [parse_coefficient(value, f"{key} row {r + 1}") for value in row]
+        result.append([(index, value) for index, value in enumerate(numbers) if value])
     return result
-
-
-def _placed(rows: list[list[Fraction]], cols: int) -> list[list[Term]]:
-    return [[(*divmod(index, cols), value) for index, value in enumerate(row) if value] for row in rows]
 
 
 def render(scheme: Scheme) -> str:
@@ -92,6 +85,7 @@ def render(scheme: Scheme) -> str:
         raise SchemeFormatError(
             f"{NAME} knows general targets only, not {scheme.target}; write {scheme.target} as lcma-json"
         )
+    refuse_gaussian(scheme, NAME)
     wide = max(scheme.target.shape) > 9
     factors = dict(zip("uvw", (scheme.u, scheme.v, scheme.w.transposed()), strict=True))
     named = {
@@ -134,8 +128,7 @@ def _dense(factor: Factor) -> list[list[int | str]]:
     rows: list[list[int | str]] = []
     for r in range(factor.rank):
         row: list[int | str] = [0] * factor.blocks
-        for index, value in factor.terms(r):
-            fraction = Fraction(value, factor.denominator)
-            row[index] = int(fraction) if fraction.denominator == 1 else str(fraction)
+        for index, value in factor.coefficients(r):
+            row[index] = render_coefficient(value)
         rows.append(row)
     return rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from fractions import Fraction
 from typing import Any
 
 from ...errors import LcmaError, SchemeFormatError
@@ -14,7 +13,7 @@ from ..provenance import Provenance
 from ..ring import Ring, parse_ring
 from ..scheme import Scheme
 from ..target import Target, parse_target
-from .reading import C, Reading, Term, factor_of, parse_coefficient
+from .reading import C, Reading, Term, factor_of, parse_coefficient, render_coefficient
 from .strict_json import loads, need
 
 NAME = "lcma-json"
@@ -108,10 +107,9 @@ def to_json(scheme: Scheme, certificate: Certificate | None = None) -> dict[str,
 
 def _factor_to_json(factor: Factor, r: int) -> dict[str, int | str]:
     result: dict[str, int | str] = {}
-    for index, value in factor.terms(r):
+    for index, value in factor.coefficients(r):
         row, col = divmod(index, factor.cols)
-        fraction = Fraction(value, factor.denominator)
-        result[f"{row + 1},{col + 1}"] = int(fraction) if fraction.denominator == 1 else str(fraction)
+        result[f"{row + 1},{col + 1}"] = render_coefficient(value)
     return result
 
 

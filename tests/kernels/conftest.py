@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from lcma.schemes_db import Kind, Q, Scheme, Target, Z, parse_target
 
 

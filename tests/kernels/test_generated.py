@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from lcma.errors import PlanError
 from lcma.kernels.codegen import maps
 from lcma.kernels.codegen.emit import module_text

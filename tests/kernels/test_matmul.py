@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from lcma.errors import PlanError, VerificationError
 from lcma.kernels import matmul
 from lcma.schemes_db import Z2, Scheme, Target

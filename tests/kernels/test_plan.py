@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import OperandKind, Pool, Profile, Request, Stage, executor_for, plan, register_strategy, strategies
 from lcma.kernels.decide import arrangements, levels_of

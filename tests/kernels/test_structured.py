@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+
 from lcma.errors import PlanError
 from lcma.kernels import Pool, Request, matmul, plan
 from lcma.kernels.cpu import leaf

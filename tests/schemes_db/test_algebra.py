@@ -1,8 +1,9 @@
 import itertools
 
-import lcma
 import numpy as np
 import pytest
+
+import lcma
 from lcma.schemes_db import Z2, costs
 from lcma.schemes_db.algebra import naive, permute, reverse, rotate, tensor, transpose
 

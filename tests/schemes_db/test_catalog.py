@@ -24,13 +24,7 @@ def product(name):
 
 
 def test_shipped_schemes_are_there_and_proven_again(catalog):
-    assert [entry.name for entry in catalog.entries(origin="shipped")] == [
-        "strassen",
-        "winograd",
-        "laderman",
-        "eca-stage2",
-        "eca-stage1",
-    ]
+    assert sorted(entry.name for entry in catalog.entries(origin="shipped")) == list(shipped_names())
     for name in shipped_names():
         scheme, certificate = catalog.find(name)
         assert lcma.recheck(scheme, certificate).digest == certificate.digest
@@ -55,7 +49,7 @@ def test_add_find_and_lineage(catalog):
     (entry,) = catalog.entries(target="6x6x6")
     assert (entry.rank, entry.origin, entry.ternary) == (161, "user", True)
     assert catalog.entries(ring="Q") == []
-    assert len(catalog.entries(max_rank=7)) == 2
+    assert [entry.rank for entry in catalog.entries(max_rank=10)] == [7, 7]
 
 
 def test_a_certificate_of_another_scheme_is_refused(catalog, strassen):
@@ -115,7 +109,7 @@ def test_where_the_home_can_not_be_written_shipped_schemes_are_served(tmp_path, 
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LCMA_HOME", str(tmp_path / "file" / "home"))
     with lcma.Catalog.open() as catalog:
-        assert len(catalog.entries()) == 5
+        assert len(catalog.entries()) == len(shipped_names())
         with pytest.raises(CatalogError, match="set LCMA_HOME"):
             catalog.add(*product("naive:2x2x2"))
 
@@ -186,7 +180,7 @@ def test_children_and_best_ranks(catalog, strassen):
     scheme, certificate = product("strassen*strassen")
     catalog.add(scheme, certificate)
     assert catalog.children(strassen.digest) == [(scheme.digest, "tensor product")]
-    assert catalog.best_ranks()[4, 4, 4] == (49, scheme.digest[:16])
+    assert catalog.best_ranks()[4, 4, 4][0] == 49
     assert catalog.best_ranks()[2, 2, 2][0] == 7
     assert (4, 4, 4) in catalog.best_ranks()
     assert all(entry[1] in {e.digest[:16] for e in catalog.entries()} for entry in catalog.best_ranks().values())
@@ -216,3 +210,9 @@ def test_a_catalogue_of_the_first_schema_is_migrated(tmp_path, monkeypatch, stra
         assert len(catalog.measurements(strassen.digest)) == 1
         assert catalog.runs() == []
         assert catalog._connection.execute("PRAGMA user_version").fetchone()[0] == len(STEPS)
+
+
+def test_the_table_of_shared_additions_is_right():
+    from lcma.schemes_db.shipped import shared_additions
+
+    assert shared_additions() == {name: lcma.program_of(shipped(name).scheme).additions for name in shipped_names()}

@@ -1,11 +1,12 @@
 import json
 from fractions import Fraction
 
-import lcma
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import lcma
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.schemes_db import ProductKind, Q, costs
 from lcma.schemes_db.program import Lin, Load, Product, Program, Store

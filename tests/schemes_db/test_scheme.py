@@ -1,10 +1,11 @@
 import hashlib
 
-import lcma
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import lcma
 from lcma.errors import SchemeFormatError
 from lcma.schemes_db import Z2, Q, costs
 from lcma.schemes_db.factor import Factor

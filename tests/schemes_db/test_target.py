@@ -1,8 +1,9 @@
-import lcma
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import lcma
 from lcma.schemes_db import Kind
 from lcma.schemes_db.target import Target
 

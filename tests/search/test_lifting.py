@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Q, Scheme, Z, parse_target
 from lcma.schemes_db.costs import full_and_half

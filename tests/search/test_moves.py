@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from lcma.schemes_db import parse_target
 from lcma.search.arena import RANK, current_terms, make_arena
 from lcma.search.brent2 import holds

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from lcma.errors import PlanError
 from lcma.schemes_db import Q, Scheme, Z, parse_target
 from lcma.search.brent2 import holds

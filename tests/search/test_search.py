@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+
 from lcma.errors import PlanError, TargetError
 from lcma.schemes_db import Z2, parse_target
 from lcma.search import PackedTerms, Policy, find, make_walker, register_walk, walk_names

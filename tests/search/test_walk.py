@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.search.arena import BEST, best_terms, current_terms, make_arena

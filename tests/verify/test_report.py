@@ -1,7 +1,8 @@
 import json
 
-import lcma
 import pytest
+
+import lcma
 from lcma.errors import SchemeFormatError, VerificationError
 from lcma.schemes_db import Z2
 from lcma.schemes_db.formats import exp, fmm_json, lcma_json

@@ -8,8 +8,8 @@ import click
 
 from ...errors import LcmaError
 from ...home import write_atomic
-from ...schemes_db import parse_target
-from ...schemes_db.formats import FORMATS, format_named
+from ...schemes_db import parse_ring, parse_target
+from ...schemes_db.formats import FORMATS, WRITERS, render
 from ...verify import load
 
 
@@ -17,19 +17,23 @@ from ...verify import load
 @click.argument("source", metavar="IN")
 @click.argument("destination", metavar="OUT")
 @click.option(
-    "--to", "to_format", type=click.Choice(list(FORMATS)), help="The format to write. Default: by OUT's suffix."
+    "--to", "to_format", type=click.Choice(list(WRITERS)), help="The format to write. Default: by OUT's suffix."
 )
 @click.option("--from", "from_format", type=click.Choice(list(FORMATS)), help="The format of IN. Default: by content.")
 @click.option("--target", metavar="TARGET", help="What the scheme should compute, where IN does not say.")
-def command(source: str, destination: str, to_format: str | None, from_format: str | None, target: str | None) -> None:
+@click.option("--ring", metavar="RING", help="The ring of the coefficients, where IN does not say.")
+def command(
+    source: str, destination: str, to_format: str | None, from_format: str | None, target: str | None, ring: str | None
+) -> None:
     """Verify a scheme file and write it in another format. OUT may be - for stdout."""
-    scheme, _ = load(source, from_format, parse_target(target) if target else None)
-    text = format_named(to_format or _format_for(destination)).render(scheme)
+    wanted, over = parse_target(target) if target else None, parse_ring(ring) if ring else None
+    scheme, _ = load(source, from_format, wanted, over)
+    content = render(scheme, to_format or _format_for(destination))
     if destination == "-":
-        click.echo(text, nl=False)
+        click.echo(content, nl=False)
         return
     try:
-        write_atomic(Path(destination), text)
+        write_atomic(Path(destination), content)
     except OSError as error:
         raise LcmaError(f"{destination} can't be written: {error.strerror}") from None
     click.echo(f"{destination}: {scheme!r}", err=True)
@@ -38,7 +42,7 @@ def command(source: str, destination: str, to_format: str | None, from_format: s
 def _format_for(destination: str) -> str:
     """The first format whose files end as the destination does."""
     suffix = Path(destination).suffix
-    for name, format_ in FORMATS.items():
+    for name, format_ in WRITERS.items():
         if suffix == format_.SUFFIX:
             return name
-    raise LcmaError(f"can't tell the format of {destination!r}; name one with --to ({', '.join(FORMATS)})")
+    raise LcmaError(f"can't tell the format of {destination!r}; name one with --to ({', '.join(WRITERS)})")

@@ -8,8 +8,9 @@ import click
 
 from ...errors import LcmaError
 from ...home import write_atomic
+from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.formats import FORMATS, format_named, lcma_json
+from ...schemes_db.formats import WRITERS, lcma_json, lcma_npz, render
 from ..schemes import scheme_argument
 
 
@@ -18,7 +19,7 @@ from ..schemes import scheme_argument
 @click.option(
     "--all", "everything", is_flag=True, help="Write the user's own schemes, one file each, into the folder --out."
 )
-@click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="lcma-json", show_default=True)
+@click.option("--format", "format_", type=click.Choice(list(WRITERS)), default="lcma-json", show_default=True)
 @click.option("--out", metavar="FILE|FOLDER", help="Where to write. Default: stdout.")
 def command(scheme: str | None, everything: bool, format_: str, out: str | None) -> None:
     """Write schemes of the catalogue as text.
@@ -40,20 +41,28 @@ def command(scheme: str | None, everything: bool, format_: str, out: str | None)
 
 def _export_one(scheme: str, format_: str, out: str | None) -> None:
     found, certificate = scheme_argument(scheme)
-    text = lcma_json.render(found, certificate) if format_ == lcma_json.NAME else format_named(format_).render(found)
+    content = _content(found, certificate, format_)
     if out is None:
-        click.echo(text, nl=False)
+        click.echo(content, nl=False)
     else:
-        write_atomic(Path(out), text)
+        write_atomic(Path(out), content)
+
+
+def _content(scheme: Scheme, certificate: Certificate, format_: str) -> bytes:
+    """The scheme in a format, with its certificate where the format can hold one."""
+    if format_ == lcma_json.NAME:
+        return lcma_json.render(scheme, certificate).encode()
+    if format_ == lcma_npz.NAME:
+        return lcma_npz.render(scheme, certificate)
+    return render(scheme, format_)
 
 
 def _export_all(format_: str, folder: Path) -> None:
-    chosen = format_named(format_)
     with Catalog.open() as catalog:
         entries = catalog.entries(origin="user")
         for entry in entries:
             scheme, certificate = catalog.find(entry.digest)
-            text = lcma_json.render(scheme, certificate) if format_ == lcma_json.NAME else chosen.render(scheme)
+            content = _content(scheme, certificate, format_)
             stem = "".join(ch if ch.isalnum() or ch in "-_." else "_" for ch in entry.name or entry.target)
-            write_atomic(folder / f"{stem}-{entry.digest[:12]}{chosen.SUFFIX}", text)
+            write_atomic(folder / f"{stem}-{entry.digest[:12]}{WRITERS[format_].SUFFIX}", content)
     click.echo(f"{len(entries)} schemes written to {folder}", err=True)

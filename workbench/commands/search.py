@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-import re
 import shlex
+import statistics
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import click
 
 from ...errors import TargetError
 from ...schemes_db import parse_ring, parse_target
-from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
-from ...search import Progress as Standing
-from ...search import Result, find
-from ..output import print_json
+from ...search import Result, RunConfig, carry_out, footprint
+from ..finds import keep, print_result, progress_line
+from ..options import Duration
+from ..output import print_json, print_table
 from ..progress import Progress
 from ..schemes import scheme_argument
-
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-class _Duration(click.ParamType[float]):
-    """Seconds, or a number with s, m or h."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
-        if not match:
-            self.fail(f"{value!r} is not a duration; write 90, 90s, 10m or 2h", param, ctx)
-        return float(match.group(1)) * _UNITS[match.group(2) or "s"]
 
 
 @click.command("search")
 @click.argument("target", metavar="TARGET")
 @click.option("--rank", type=click.IntRange(1), help="The rank to reach. Default: the best known one.")
-@click.option("--ring", default="Z", show_default=True, help="Z, Q, or Z2 (nothing is lifted).")
+@click.option(
+    "--ring", default="Z", show_default=True, help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--seeds", type=click.IntRange(1), help="So many runs, from --seed on, one at a time; a table of success."
+)
 @click.option(
     "--time",
     "seconds",
-    type=_Duration(),
+    type=Duration(),
     default="60s",
     show_default=True,
     help="Stop after the round in which this is over.",
@@ -52,10 +45,14 @@ class _Duration(click.ParamType[float]):
     "--steps", type=click.IntRange(1), default=1_000_000, show_default=True, help="Steps of a walk in a round."
 )
 @click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Stop with so many finds.")
+@click.option("--walk", default="", help="The kind of walk. Default: flip, or flip-zt over ZT.")
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds do not depend on it."
 )
 @click.option("--start", metavar="SCHEME", help="Where walks start. Default: the naive scheme.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run in a new folder, to resume it."
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be done.")
 @click.option("--json", "as_json", is_flag=True, help="Statistics and finds as JSON.")
 def command(
@@ -63,89 +60,116 @@ def command(
     rank: int | None,
     ring: str,
     seed: int,
+    seeds: int | None,
     seconds: float,
     rounds: int | None,
     walks: int,
     steps: int,
     count: int,
+    walk: str,
     jobs: int,
     start: str | None,
+    out: Path | None,
     dry_run: bool,
     as_json: bool,
 ) -> int:
     """Search for schemes of low rank; what is found is certified and kept.
 
-    Walks go on the flip graph modulo 2; finds are lifted to the ring. The same seed, walks, steps
-    and rounds give the same finds. Exit code 1: nothing was found.
+    Walks go on the flip graph, modulo 2 (finds are lifted to the ring) or over -1, 0, 1. The same
+    seed, walks, steps and rounds give the same finds. With --out every find is on the disk at once,
+    and `lcma resume` goes on after an interruption or a crash. Exit code 1: nothing was found.
     """
-    wanted, over = parse_target(target), parse_ring(ring)
-    known = best_known(wanted, over)
-    if rank is None and known is None:
-        raise TargetError(f"no best known rank of {wanted} is in the tables; name one with --rank")
-    goal = rank or (known.rank if known else 0)
-    first = scheme_argument(start)[0] if start else None
+    over = parse_ring("Z" if ring.upper() == "ZT" else ring)
+    wanted = parse_target(target)
+    if rank is None:
+        known = best_known(wanted, over)
+        if known is None:
+            raise TargetError(f"no best known rank of {wanted} is in the tables; name one with --rank")
+        rank = known.rank
+    config = RunConfig(
+        wanted.name,
+        rank=rank,
+        ring=ring.upper(),
+        seed=seed,
+        walks=walks,
+        steps=steps,
+        rounds=rounds,
+        seconds=seconds,
+        count=count,
+        walk=walk,
+        command=shlex.join(["lcma", *sys.argv[1:]]),
+        start=scheme_argument(start)[0] if start else None,
+    )
     if dry_run:
         click.echo(
-            f"{wanted} over {over}: from rank {first.rank if first else len(wanted.terms)} to {goal}, "
+            f"{wanted} over {config.ring}: from rank {config.start_rank} to {rank}, "
             f"{walks} walks of {steps} steps a round, for {seconds:g} s, seed {seed}"
         )
+        click.echo(f"the walks take {footprint(config) / (1 << 20):.1f} MiB", err=True)
         return 0
-    with Progress(f"{wanted}: compiling the walk") as progress:
-        result = find(
-            wanted,
-            rank=goal,
-            ring=over,
-            seed=seed,
-            walks=walks,
-            steps=steps,
-            rounds=rounds,
-            seconds=seconds,
-            count=count,
-            start=first,
+    if seeds is None:
+        return _one(config, jobs, out, as_json)
+    return _many([replace(config, seed=seed + i) for i in range(seeds)], jobs, out, as_json)
+
+
+def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
+    with Progress(f"{config.target}: compiling the walk") as progress:
+        return carry_out(
+            config,
             jobs=jobs,
-            command=shlex.join(["lcma", *sys.argv[1:]]),
-            on_progress=lambda standing: progress.update(_line(wanted.name, standing)),
+            out=out,
+            on_progress=lambda standing: progress.update(progress_line(config.target, standing)),
         )
+
+
+def _one(config: RunConfig, jobs: int, out: Path | None, as_json: bool) -> int:
+    return report(_searched(config, jobs, out), as_json, out)
+
+
+def report(result: Result, as_json: bool, out: Path | None) -> int:
+    """Keep and print what a run found; the exit code.
+
+    Raises:
+        KeyboardInterrupt: the run was interrupted, after everything is kept.
+    """
     kept = keep(result)
     if as_json:
         print_json({**result.to_json(), "schemes": [found.scheme.digest for found in result.finds]})
     else:
-        _print(result, kept)
+        print_result(result, kept)
     if result.interrupted:
+        if out is not None:
+            click.echo(f"to go on: lcma resume {shlex.quote(str(out))}", err=True)
         raise KeyboardInterrupt
     return 0 if result.finds else 1
 
 
-def _line(name: str, standing: Standing) -> str:
-    return (
-        f"{name}: best rank {standing.rank}, round {standing.round}, {standing.flips_per_second / 1e6:.1f} M flips/s, "
-        f"last gain {standing.seconds_since_gain:.0f} s ago, {standing.finds} found"
-    )
-
-
-def keep(result: Result) -> list[bool]:
-    """Store the finds and the schemes over Z2 that they were lifted from; for each, whether it is new."""
-    fresh = []
-    with Catalog.open() as catalog:
-        for found in result.finds:
-            if found.origin is not found.scheme:
-                catalog.add(found.origin, found.origin_certificate)
-            fresh.append(catalog.add(found.scheme, found.certificate))
-    return fresh
-
-
-def _print(result: Result, kept: list[bool]) -> None:
-    for found, fresh in zip(result.finds, kept, strict=True):
-        ternary = ", ternary" if found.scheme.ternary and not found.scheme.ring.characteristic else ""
-        click.echo(
-            f"found {found.scheme!r} {found.scheme.digest[:12]}{ternary}, certified, "
-            f"{'kept' if fresh else 'known already'}"
-        )
-    for lost in result.unlifted:
-        click.echo(f"not lifted: {lost.origin!r}: {lost.reason}")
-    ranks = ", ".join(f"{rank} ({walks} walks)" for rank, walks in sorted(result.ranks.items()))
-    click.echo(
-        f"{len(result.finds)} found in {result.seconds:.2f} s, {result.rounds} rounds, "
-        f"{result.flips / 1e6:.2f} M flips "
-        f"({result.flips_per_second / 1e6:.1f} M/s); lowest ranks: {ranks}"
-    )
+def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) -> int:
+    """The same search from many seeds, one at a time, and how often it succeeds."""
+    results: list[Result] = []
+    for config in configs:
+        results.append(_searched(config, jobs, out / f"seed-{config.seed}" if out else None))
+        keep(results[-1])
+        if results[-1].interrupted:
+            break
+    reached = [result.seconds for result in results if result.finds]
+    if as_json:
+        print_json([result.to_json() for result in results])
+    else:
+        rows = [
+            (
+                result.seed,
+                min(result.ranks),
+                len(result.finds),
+                result.rounds,
+                round(result.flips / 1e6, 2),
+                round(result.seconds, 3),
+            )
+            for result in results
+        ]
+        print_table(("seed", "lowest rank", "finds", "rounds", "M flips", "seconds"), rows)
+        median = f", median {statistics.median(reached):.3f} s" if reached else ""
+        click.echo(f"rank {configs[0].rank} reached with {len(reached)} of {len(results)} seeds{median}")
+    if results[-1].interrupted:
+        raise KeyboardInterrupt
+    return 0 if reached else 1

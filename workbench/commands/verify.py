@@ -3,31 +3,81 @@
 from __future__ import annotations
 
 import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import click
 
-from ...errors import SchemeFormatError
-from ...schemes_db import costs, parse_ring, parse_target
-from ...schemes_db.formats import FORMATS
-from ...verify import METHODS, Report, verify_file
+from ...errors import LcmaError, SchemeFormatError
+from ...home import write_atomic
+from ...schemes_db import Ring, Target, costs, parse_ring, parse_target
+from ...schemes_db.formats import FORMATS, MAX_FILE_BYTES, lcma_json
+from ...verify import METHODS, Report, recheck_file, verify_file
+from ...verify.files import files_below, is_of_no_format
 from ..output import ratio
 
 EXIT_INVALID = 1
-EXIT_UNREADABLE = 65
+STDIN = "-"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is asked of every file."""
+
+    methods: tuple[str, ...]
+    target: Target | None
+    ring: Ring | None
+    format: str | None
+    allow_pickle: bool
+    recheck: bool
+    stability: bool
+    certificates: str | None
+    one_certificate: bool
+    as_json: bool
+    quiet: bool
+    details: bool
+    label: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one file adds to stdout and stderr, and to the exit code."""
+
+    code: int = 0
+    out: str = ""
+    err: str = ""
+    schemes: int = 0
+    valid: int = 0
+    skipped: int = 0
 
 
 @click.command("verify")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|-...")
 @click.option(
     "--method",
     "methods",
     multiple=True,
     type=click.Choice(list(METHODS)),
-    help="How to prove; may be given twice. Default: exact.",
+    help="How to prove; may be given several times. Default: exact.",
 )
-@click.option("--ring", metavar="RING", help="Prove over this ring (Z, Q, Z2) and no other.")
+@click.option("--ring", metavar="RING", help="Prove over this ring (Z, Q, Q(i), Z2, Z3, ...) and no other.")
 @click.option("--target", metavar="TARGET", help="What the scheme should compute, where the file does not say.")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="The files' format. Default: by content.")
+@click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
+@click.option("--recheck", is_flag=True, help="Prove again what the certificates in the files claim.")
+@click.option("--stability", is_flag=True, help="Show the error bound and measured errors, too: no part of the proof.")
+@click.option(
+    "--certificate",
+    "certificates",
+    metavar="FILE|FOLDER",
+    help="Write the valid schemes with their certificates: one to a FILE.json, any number into a FOLDER.",
+)
+@click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes to work with.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a scheme, one a line.")
 @click.option("-q", "--quiet", is_flag=True, help="The first line only, and that only for failures.")
 def command(
@@ -36,40 +86,183 @@ def command(
     ring: str | None,
     target: str | None,
     format_: str | None,
+    allow_pickle: bool,
+    recheck: bool,
+    stability: bool,
+    certificates: str | None,
+    jobs: int,
     as_json: bool,
     quiet: bool,
 ) -> int:
     """Prove or refute the schemes in files.
 
-    The first line is the verdict. Exit code 0: all are valid (over Z2 at least, unless --ring says
+    The first line is the verdict. Of a FOLDER all scheme files below it are taken, with one line
+    each; `-` is standard input. Exit code 0: all are valid (over Z2 at least, unless --ring says
     otherwise); 1: one is not; 65: one can't be read.
     """
-    wanted_target, wanted_ring = parse_target(target) if target else None, parse_ring(ring) if ring else None
-    worst = 0
+    if recheck and (methods or ring or target or format_):
+        raise click.UsageError("--recheck takes methods, ring and target from the certificates; leave them out")
+    folders = [file for file in files if file != STDIN and Path(file).is_dir()]
+    one = certificates is not None and certificates.endswith(".json") and not Path(certificates).is_dir()
+    if one and (folders or len(files) > 1):
+        raise click.UsageError("--certificate FILE.json takes one scheme; name a folder for several")
+    options = Options(
+        methods or ("exact",),
+        parse_target(target) if target else None,
+        parse_ring(ring) if ring else None,
+        format_,
+        allow_pickle,
+        recheck,
+        stability,
+        certificates,
+        one,
+        as_json,
+        quiet,
+        details=not (quiet or folders),
+        label=len(files) > 1 or quiet or bool(folders),
+    )
+    code = schemes = valid = skipped = 0
+    sources: list[tuple[str, bool]] = []
     for file in files:
-        try:
-            reports = verify_file(file, methods or ("exact",), format_, wanted_target, wanted_ring)
-        except SchemeFormatError as error:
-            worst = EXIT_UNREADABLE
-            if as_json:
-                click.echo(json.dumps({"lcma_report": 1, "file": file, "ok": False, "unreadable": str(error)}))
-            else:
-                click.echo(f"lcma: {error}", err=True)
+        if file not in folders:
+            sources.append((file, False))
             continue
-        for report in reports:
-            if not report.ok:
-                worst = max(worst, EXIT_INVALID)
-            if as_json:
-                click.echo(json.dumps(report.to_json()))
-            elif not quiet or not report.ok:
-                _print(report, headline_only=quiet, with_file=len(files) > 1 or quiet)
-    return worst
+        try:
+            found, others = files_below(file, format_)
+        except SchemeFormatError as error:
+            code = max(code, error.exit_code)
+            click.echo(f"lcma: {error}", err=True)
+            continue
+        sources += [(str(path), True) for path in found]
+        skipped += others
+    for answer in _answers(sources, options, jobs):
+        code = max(code, answer.code)
+        schemes, valid, skipped = schemes + answer.schemes, valid + answer.valid, skipped + answer.skipped
+        if answer.out:
+            click.echo(answer.out, nl=False)
+        if answer.err:
+            click.echo(answer.err, nl=False, err=True)
+    if folders:
+        note = f"; {skipped} files are no schemes and were left out" if skipped else ""
+        click.echo(f"lcma: {valid} of {schemes} schemes are valid{note}", err=True)
+    return code
 
 
-def _print(report: Report, headline_only: bool, with_file: bool) -> None:
-    click.echo(f"{report.headline()}{f'  {report.label}' if with_file else ''}")
-    if headline_only:
+def _answers(sources: Sequence[tuple[str, bool]], options: Options, jobs: int) -> Iterator[Answer]:
+    """The answers in the order of the sources."""
+    work = partial(_answer, options=options)
+    if min(jobs, len(sources)) < 2:
+        yield from map(work, sources)
         return
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    chunk = max(1, min(64, len(sources) // (4 * jobs)))
+    with ProcessPoolExecutor(min(jobs, len(sources)), get_context("spawn"), _leave_interrupts) as pool:
+        try:
+            yield from pool.map(work, sources, chunksize=chunk)
+        except BrokenProcessPool:
+            raise LcmaError("a process was killed, perhaps for its memory; take fewer --jobs") from None
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C is the parent's to answer."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _answer(source: tuple[str, bool], options: Options) -> Answer:
+    """The verdict on one file; `source` is its name, and whether it was found in a folder."""
+    file, found = source
+    try:
+        reports = _reports(file, options)
+        if options.one_certificate and len(reports) > 1:
+            raise LcmaError(f"{file} holds {len(reports)} schemes: name a folder for their certificates")
+        texts = [_text(report, options) for report in reports]
+        for report in reports:
+            _write_certificate(report, options)
+    except SchemeFormatError as error:
+        if found and options.format is None and is_of_no_format(error):
+            return Answer(skipped=1)
+        if options.as_json:
+            out = json.dumps({"lcma_report": 1, "file": file, "ok": False, "unreadable": str(error)})
+            return Answer(error.exit_code, out=f"{out}\n")
+        return Answer(error.exit_code, err=f"lcma: {error}\n")
+    except LcmaError as error:
+        where = "" if file in str(error) else f"{file}: "
+        return Answer(error.exit_code, err=f"lcma: {where}{error}\n")
+    valid = sum(report.ok for report in reports)
+    return Answer(0 if valid == len(reports) else EXIT_INVALID, "".join(texts), "", len(reports), valid)
+
+
+def _reports(file: str, options: Options) -> list[Report]:
+    if file == STDIN:
+        return _standard_input(options)
+    if options.recheck:
+        return recheck_file(file, options.allow_pickle)
+    return verify_file(file, options.methods, options.format, options.target, options.ring, options.allow_pickle)
+
+
+def _standard_input(options: Options) -> list[Report]:
+    """The reports on what stands on standard input, kept in a file while it is read."""
+    raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+    with tempfile.TemporaryDirectory(prefix="lcma-") as folder:
+        path = Path(folder, "stdin")
+        path.write_bytes(raw)
+        try:
+            reports = _reports(str(path), options)
+        except SchemeFormatError as error:
+            raise SchemeFormatError(error.message, STDIN, error.line) from None
+        except LcmaError as error:
+            raise type(error)(str(error).replace(str(path), STDIN)) from None
+    return [_relabelled(report, report.label.replace(str(path), STDIN)) for report in reports]
+
+
+def _relabelled(report: Report, label: str) -> Report:
+    import dataclasses
+
+    return dataclasses.replace(report, label=label)
+
+
+def _write_certificate(report: Report, options: Options) -> None:
+    """Our JSON of a valid scheme, which holds all that --recheck needs."""
+    if options.certificates is None or report.certificate is None:
+        return
+    path = Path(options.certificates)
+    if not options.one_certificate:
+        stem = Path(report.label.replace("#", "-")).stem if report.label != STDIN else "stdin"
+        path /= f"{stem}-{report.scheme.digest[:12]}.json"
+    try:
+        write_atomic(path, lcma_json.render(report.scheme, report.certificate))
+    except OSError as error:
+        raise LcmaError(f"{path} can't be written: {error.strerror}") from None
+
+
+def _text(report: Report, options: Options) -> str:
+    """What stdout says of a report."""
+    if options.as_json:
+        data: dict[str, Any] = report.to_json()
+        if options.stability:
+            data["stability"] = _stability(report)
+        return json.dumps(data) + "\n"
+    if options.quiet and report.ok:
+        return ""
+    lines = [f"{report.headline()}{f'  {report.label}' if options.label else ''}"]
+    if options.details:
+        lines += [f"  {f'{name}:':<14}{value}" for name, value in _details(report).items()]
+    if options.stability and not options.quiet:
+        lines += [f"  {'stability:':<14}{line}" for line in _stability_lines(report)]
+    if options.details:
+        lines += [f"  note: {note}" for note in report.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _details(report: Report) -> dict[str, str]:
     scheme = report.scheme
     full, half = costs.full_and_half(scheme)
     known = report.known
@@ -87,7 +280,33 @@ def _print(report: Report, headline_only: bool, with_file: bool) -> None:
     }
     if half:
         lines["products"] = f"{full} full + {half} half; one level {ratio(costs.one_level_cost(scheme))}"
-    for name, text in lines.items():
-        click.echo(f"  {name + ':':<14}{text}")
-    for note in report.notes:
-        click.echo(f"  note: {note}")
+    return lines
+
+
+def _stability(report: Report) -> dict[str, Any] | None:
+    """Factors, bounds and measured errors of one level, or None where there is nothing to measure."""
+    from dataclasses import asdict
+
+    from ...verify.stability import UNIT_ROUNDOFF, measure, prefactor
+
+    if not report.ok or report.scheme.ring.characteristic or report.scheme.gaussian:
+        return None
+    return {
+        "growth_factor": costs.growth_factor(report.scheme),
+        "prefactor": prefactor(report.scheme),
+        "measured": [asdict(measure(report.scheme, dtype)) for dtype in UNIT_ROUNDOFF],
+    }
+
+
+def _stability_lines(report: Report) -> list[str]:
+    figures = _stability(report)
+    if figures is None:
+        return ["nothing to measure: no valid scheme of real numbers"]
+    lines = [f"growth factor {figures['growth_factor']:g}, prefactor {figures['prefactor']}, no part of the proof"]
+    for one in figures["measured"]:
+        shape = "x".join(map(str, one["shape"]))
+        lines.append(
+            f"{one['dtype']} {shape}, {one['levels']} level: error {one['error']:.1e} "
+            f"(classical {one['classical']:.1e}, bound {one['bound']:.1e})"
+        )
+    return lines

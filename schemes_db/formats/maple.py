@@ -1,0 +1,82 @@
+"""Maple triad sets of the FMM catalogue: `TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])`.
+
+The third matrix of a triad is indexed by C transposed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...errors import SchemeFormatError
+from ..ring import Ring
+from ..scheme import Scheme
+from ..target import Target
+from .nested import Call, Node, values
+from .reading import C_TRANSPOSED, Reading
+from .triads import matrices_of, reading_of_triads
+
+NAME = "maple"
+SUFFIX = ".mpl"
+CONVENTION = C_TRANSPOSED
+
+
+def sniff(text: str) -> bool:
+    """Whether triads of matrices are mentioned."""
+    return re.search(r"\bTriad\s*\(\s*\[", text) is not None
+
+
+def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+    """Read every triad set of a file; triads outside of a set make up one scheme.
+
+    Raises:
+        SchemeFormatError: not triads of three matrices.
+    """
+    plain = "\n".join(line.split("#", 1)[0] for line in text.splitlines())
+    nodes = values(plain)
+    sets = [node for node in nodes if isinstance(node, Call) and node.name == "TriadSet"]
+    loose = [node for node in nodes if isinstance(node, Call) and node.name == "Triad"]
+    groups = [_only_list(node) for node in sets] + ([loose] if loose else [])
+    if not groups:
+        raise SchemeFormatError("expected TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])")
+    return [reading_of_triads(NAME, [_triad(node) for node in group], target, ring) for group in groups]
+
+
+def _only_list(node: Call) -> list[Node]:
+    """The one list among the arguments of a call."""
+    lists = [argument for argument in node.arguments if isinstance(argument, list)]
+    if len(lists) != 1:
+        raise SchemeFormatError(f"{node.name} must have one list, in brackets")
+    return lists[0]
+
+
+def _triad(node: Node) -> Node:
+    if not isinstance(node, Call) or node.name != "Triad":
+        raise SchemeFormatError("a triad set must hold triads: Triad([Matrix(..), Matrix(..), Matrix(..)])")
+    return [_matrix(part) for part in _only_list(node)]
+
+
+def _matrix(node: Node) -> Node:
+    if not isinstance(node, Call) or node.name not in ("Matrix", "matrix"):
+        raise SchemeFormatError("a triad must hold three matrices: Matrix(2, 2, [[1,0],[0,1]])")
+    rows = _only_list(node)
+    sizes = [argument for argument in node.arguments if not isinstance(argument, list)]
+    width = len(rows[0]) if rows and isinstance(rows[0], list) else 0
+    if sizes and sizes != [len(rows), width]:
+        raise SchemeFormatError(f"a matrix of {len(rows)} x {width} entries that claims other sizes")
+    return rows
+
+
+def render(scheme: Scheme) -> str:
+    """The scheme in this format, one triad a line.
+
+    Raises:
+        SchemeFormatError: the target is not a general one, or a coefficient is not real.
+    """
+    triads = []
+    for matrices in matrices_of(scheme, NAME):
+        parts = [
+            f"Matrix({len(rows)}, {len(rows[0])}, [{','.join('[' + ','.join(map(str, row)) + ']' for row in rows)}])"
+            for rows in matrices
+        ]
+        triads.append(f"Triad([{', '.join(parts)}])")
+    return "Tensor:=TriadSet([\n" + ",\n".join(triads) + "\n]):\n"

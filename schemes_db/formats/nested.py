@@ -1,0 +1,202 @@
+"""Nested lists of exact numbers, as Python, Mathematica and Maple print them: `[[1, -1/2], [0.5+0.5j, 0]]`.
+
+A tokenizer and a recursive parser of bounded depth; nothing is ever evaluated as code.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...errors import SchemeFormatError
+from ..gaussian import Gaussian, Number, gaussian, simplest
+
+MAX_DEPTH = 10
+MAX_DIGITS = 40
+
+_TOKEN = (
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)(?P<unit>[ijIJ]\b)?"
+    r"|(?P<name>[A-Za-z_][\w.]*)|(?P<symbol>:=|[\[\]{}(),=+\-*/:;]))"
+)
+_CLOSERS = {"[": "]", "{": "}", "(": ")"}
+_UNITS = ("i", "j", "I", "J")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A name, with its arguments where it has any; keyword arguments are left out."""
+
+    name: str
+    arguments: tuple[Node, ...] = ()
+
+
+Node = Number | list["Node"] | Call
+
+
+def values(text: str) -> list[Node]:
+    """Every value on the top level of a text; `name =`, `:=`, commas and semicolons around them are skipped.
+
+    Raises:
+        SchemeFormatError: with the line, where something is no value.
+    """
+    return _Parser(text).top()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.match = re.compile(_TOKEN).match
+        self.position = 0
+        self.kind = self.token = self.unit = ""
+        self.start = 0
+        self.take()
+
+    def fault(self, message: str) -> SchemeFormatError:
+        return SchemeFormatError(message, line=self.text.count("\n", 0, self.start) + 1)
+
+    def take(self) -> tuple[str, str]:
+        """Step to the next token; the one just passed is returned."""
+        passed = self.kind, self.token
+        match = self.match(self.text, self.position)
+        if match:
+            kind = match.lastgroup or ""
+            self.unit = match.group("unit") or ""
+            self.kind = "number" if kind == "unit" else kind
+            self.token = match.group(self.kind)
+            self.start, self.position = match.start(self.kind), match.end()
+            return passed
+        rest = self.text[self.position : self.position + 1000].lstrip()
+        if rest or self.text[self.position :].strip():
+            self.start = self.position
+            raise self.fault(f"unexpected {(rest or '?')[:12]!r}")
+        self.kind = self.token = "end"
+        return passed
+
+    def top(self) -> list[Node]:
+        found: list[Node] = []
+        while self.kind != "end":
+            if self.token in (",", ";", ":") and self.kind == "symbol":
+                self.take()
+                continue
+            value = self.value(0)
+            if self.token in ("=", ":=") and isinstance(value, Call) and not value.arguments:
+                self.take()
+                continue
+            found.append(value)
+        return found
+
+    def value(self, depth: int) -> Node:
+        """A list, a call, or a sum of products of numbers."""
+        if depth > MAX_DEPTH:
+            raise self.fault("brackets nested too deep")
+        sign = self.sign()
+        node = self.product(depth)
+        if sign == 1 and (self.kind != "symbol" or self.token not in "+-"):
+            return node
+        total = _scaled(self.number(node), sign)
+        while self.kind == "symbol" and self.token in "+-":
+            sign = self.sign()
+            total = simplest(gaussian(total) + _scaled(self.number(self.product(depth)), sign))
+        return total
+
+    def sign(self) -> int:
+        sign = 1
+        while self.kind == "symbol" and self.token in ("+", "-"):
+            sign = -sign if self.take()[1] == "-" else sign
+        return sign
+
+    def number(self, node: Node) -> Number:
+        if isinstance(node, list | Call):
+            raise self.fault("a number belongs here, not a list or a name")
+        return node
+
+    def product(self, depth: int) -> Node:
+        node = self.factor(depth)
+        while self.kind == "symbol" and self.token in ("*", "/"):
+            operator = self.take()[1]
+            left, right = gaussian(self.number(node)), gaussian(self.number(self.factor(depth)))
+            if operator == "/":
+                if not right:
+                    raise self.fault("division by 0")
+                right = right.inverse()
+            node = simplest(left * right)
+        return node
+
+    def factor(self, depth: int) -> Node:
+        kind, token, unit = self.kind, self.token, self.unit
+        if kind == "number":
+            self.take()
+            number = self.exact(token)
+            return simplest(Gaussian(Fraction(0), Fraction(number))) if unit else number
+        if kind == "name":
+            self.take()
+            if self.kind == "symbol" and self.token == "(":
+                return Call(token, tuple(self.items(depth)))
+            return Gaussian(Fraction(0), Fraction(1)) if token in _UNITS else Call(token)
+        if kind == "symbol" and token in _CLOSERS:
+            trailing = len(items := self.items(depth)) == 1 and token == "("
+            return items[0] if trailing else items
+        raise self.fault(f"a number or a bracket expected, not {token!r}")
+
+    def items(self, depth: int) -> list[Node]:
+        """What stands between an opening bracket and its closing one, parted by commas."""
+        closer = _CLOSERS[self.take()[1]]
+        found: list[Node] = []
+        while not (self.kind == "symbol" and self.token == closer):
+            node = self.value(depth + 1)
+            if self.kind == "symbol" and self.token == "=":
+                self.take()
+                self.value(depth + 1)
+            else:
+                found.append(node)
+            if self.kind == "symbol" and self.token == ",":
+                self.take()
+            elif not (self.kind == "symbol" and self.token == closer):
+                raise self.fault(f"{closer!r} or a comma expected, not {self.token!r}")
+        self.take()
+        return found
+
+    def exact(self, token: str) -> int | Fraction:
+        """A number as it is written; a decimal one must be a binary fraction, else it is a rounded one."""
+        if len(token) > MAX_DIGITS:
+            raise self.fault(f"a number of more than {MAX_DIGITS} digits")
+        if token.isdigit():
+            return int(token)
+        number = Fraction(token)
+        if number.denominator & (number.denominator - 1):
+            raise self.fault(
+                f"{token} is a rounded number, not an exact binary fraction; round the scheme to fractions first"
+            )
+        return int(number) if number.denominator == 1 else number
+
+
+def _scaled(value: Number, sign: int) -> Number:
+    return value if sign == 1 else simplest(gaussian(value) * -1)
+
+
+def matrix(node: Node) -> list[list[Number]] | None:
+    """The rows of a node that is a matrix of numbers with equal rows, else None."""
+    if not isinstance(node, list) or not node:
+        return None
+    rows: list[list[Number]] = []
+    for row in node:
+        if not isinstance(row, list) or not row:
+            return None
+        numbers = [number for number in row if not isinstance(number, list | Call)]
+        if len(numbers) != len(row) or (rows and len(row) != len(rows[0])):
+            return None
+        rows.append(numbers)
+    return rows
+
+
+def number(text: str) -> Number:
+    """One number that stands alone: 3, -1/2, 0.5, 1/2-3i.
+
+    Raises:
+        SchemeFormatError: it is none, or a rounded one.
+    """
+    found = values(text)
+    if len(found) != 1 or isinstance(found[0], list | Call):
+        raise SchemeFormatError(f"{text[:20]!r} is not a number")
+    return found[0]

@@ -1,0 +1,66 @@
+"""Products as triples of matrices, which Mathematica and Maple files have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from ...errors import SchemeFormatError
+from ..factor import Factor
+from ..ring import Ring
+from ..scheme import MAX_RANK, Scheme
+from ..target import Target
+from .candidates import reading_of_terms
+from .nested import Node, matrix
+from .reading import C_TRANSPOSED, Reading, Term, refuse_gaussian
+
+
+def reading_of_triads(
+    format: str, triads: Sequence[Node], target: Target | None = None, ring: Ring | None = None
+) -> Reading:
+    """The reading of products {A, B, C^T}, each of three matrices of the same sizes throughout.
+
+    Raises:
+        SchemeFormatError: a product is not three matrices, or sizes change.
+    """
+    if len(triads) > MAX_RANK:
+        raise SchemeFormatError(f"more than {MAX_RANK} products")
+    factors: tuple[list[list[Term]], ...] = ([], [], [])
+    sizes: tuple[tuple[int, int], ...] = ()
+    for r, triad in enumerate(triads):
+        matrices = [matrix(node) for node in triad] if isinstance(triad, list) else []
+        grids = [rows for rows in matrices if rows is not None]
+        if len(matrices) != 3 or len(grids) != 3:
+            raise SchemeFormatError(f"product {r + 1} must be three matrices of numbers")
+        found = tuple((len(rows), len(rows[0])) for rows in grids)
+        if sizes and found != sizes:
+            raise SchemeFormatError(f"product {r + 1} has matrices of other sizes than the ones before")
+        sizes = found
+        for factor, rows in zip(factors, grids, strict=True):
+            factor.append([(i, j, value) for i, row in enumerate(rows) for j, value in enumerate(row) if value])
+    if not sizes:
+        raise SchemeFormatError("no products here")
+    a, b, c = factors
+    return reading_of_terms(format, a, b, c, C_TRANSPOSED, target, ring, sizes)
+
+
+def matrices_of(scheme: Scheme, format: str) -> list[tuple[list[list[Fraction]], ...]]:
+    """The matrices A, B and C^T of every product.
+
+    Raises:
+        SchemeFormatError: a coefficient is not real, or the target is not a general one.
+    """
+    refuse_gaussian(scheme, format)
+    if not scheme.target.is_general:
+        raise SchemeFormatError(
+            f"{format} knows general targets only, not {scheme.target}; write {scheme.target} as lcma-json"
+        )
+    factors = (scheme.u, scheme.v, scheme.w.transposed())
+    return [tuple(_matrix(factor, r) for factor in factors) for r in range(scheme.rank)]
+
+
+def _matrix(factor: Factor, r: int) -> list[list[Fraction]]:
+    rows = [[Fraction(0)] * factor.cols for _ in range(factor.rows)]
+    for index, value in factor.terms(r):
+        rows[index // factor.cols][index % factor.cols] = Fraction(value, factor.denominator)
+    return rows

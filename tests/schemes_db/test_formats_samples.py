@@ -1,0 +1,400 @@
+"""Every format read from a committed sample of <2,3,4:22>, verified, written and read again."""
+
+import importlib.util
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import LcmaError, SchemeFormatError
+from lcma.schemes_db import formats
+from lcma.schemes_db.formats import FORMATS, WRITERS, parse_bytes, parse_text, read_file, render
+from lcma.schemes_db.ring import Z2, Z3
+from lcma.verify.report import judge
+
+HERE = Path(__file__).parent
+SAMPLES = HERE / "samples"
+TARGET = lcma.parse_target("2x3x4")
+OPTIONS = {"flip_mod2.npy": {"target": TARGET, "ring": Z2}, "flip_mod3.npy": {"target": TARGET, "ring": Z3}}
+
+
+def load_script():
+    spec = importlib.util.spec_from_file_location("make_samples", HERE / "make_samples.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+make = load_script()
+
+# name -> format, and the schemes that it holds: z(ternary), q(rational), qi(complex), 2 and 3 (valid modulo that only)
+CONTENTS = {
+    "lcma.json": ("lcma-json", ["qi"]),
+    "lcma.npz": ("lcma-npz", ["qi"]),
+    "fmm.json": ("fmm-json", ["q"]),
+    "fmm_reduced.json": ("fmm-reduced", ["q"]),
+    "equations.txt": ("equations", ["qi"]),
+    "yacas.txt": ("equations", ["z"]),
+    "dialects.exp": ("exp", ["q"]),
+    "gaussian.exp": ("exp", ["qi"]),
+    "mod2.exp": ("exp", ["2"]),
+    "lifted.txt": ("exp", ["z"]),
+    "tensor.txt": ("exp", ["z"]),
+    "one.m": ("mathematica", ["q"]),
+    "several.m": ("mathematica", ["z", "q"]),
+    "triads.mpl": ("maple", ["q"]),
+    "one.sms": ("sms", ["q"]),
+    "sms_L.sms": ("sms", ["q"]),
+    "sms_R.sms": ("sms", ["q"]),
+    "sms_P.sms": ("sms", ["q"]),
+    "slp_L.slp": ("slp", ["q"]),
+    "slp_R.slp": ("slp", ["q"]),
+    "slp_P.slp": ("slp", ["q"]),
+    "fmm.txt": ("fmm-text", ["z"]),
+    "fmm_several.txt": ("fmm-text", ["z", "2"]),
+    "fmm_pairs.txt": ("fmm-text", ["q"]),
+    "bini.txt": ("bini", ["z"]),
+    "bini_mod2.txt": ("bini", ["2"]),
+    "fast_matmul.txt": ("fast-matmul", ["z"]),
+    "alphaevolve.txt": ("alphaevolve", ["qi"]),
+    "alphaevolve.ipynb": ("alphaevolve", ["q", "qi"]),
+    "alphatensor.npz": ("alphatensor", ["z"]),
+    "sparse.npz": ("sparse-npz", ["q"]),
+    "sparse_entries.npz": ("sparse-npz", ["q"]),
+    "flip_rational.npy": ("flip-cpd", ["z", "q"]),
+    "flip_mod2.npy": ("flip-cpd", ["2"]),
+    "flip_mod3.npy": ("flip-cpd", ["3"]),
+}
+
+RINGS = {"z": "Z", "q": "Q", "qi": "Q(i)", "2": "Z2", "3": "Z3"}
+
+
+@pytest.fixture(scope="module")
+def made():
+    return make.samples()
+
+
+@pytest.fixture(scope="module")
+def digests():
+    z = make.ternary()
+    residues = {p: z.replace(ring=lcma.parse_ring(f"Z{p}")) for p in "23"}
+    return {scheme: made.digest for scheme, made in (("z", z), ("q", make.rational()), ("qi", make.complex_()))} | {
+        p: scheme.digest for p, scheme in residues.items()
+    }
+
+
+def read(name, **options):
+    return read_file(SAMPLES / name, allow_pickle=True, **OPTIONS.get(name, {}), **options)
+
+
+def test_every_sample_and_every_format_is_there():
+    assert {path.name for path in SAMPLES.iterdir()} == set(CONTENTS)
+    assert {format_ for format_, _ in CONTENTS.values()} == set(FORMATS)
+
+
+@pytest.mark.parametrize("name", list(CONTENTS))
+def test_samples_are_what_the_script_makes(name, made):
+    content = made[name]
+    if name.endswith(".npz"):  # how tightly deflate packs is the business of the zlib at hand
+        unpacked = [zipfile.ZipFile(io.BytesIO(raw)) for raw in (content, (SAMPLES / name).read_bytes())]
+        assert unpacked[0].namelist() == unpacked[1].namelist()
+        for member in unpacked[0].namelist():
+            if name != "alphatensor.npz":  # numpy's pickles name its modules, which have moved
+                assert unpacked[0].read(member) == unpacked[1].read(member)
+    else:
+        assert content == (SAMPLES / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", list(CONTENTS))
+def test_samples_are_read_verified_written_and_read_again(name, digests):
+    format_, wanted = CONTENTS[name]
+    readings = read(name)
+    assert [reading.format for reading in readings] == [format_] * len(wanted)
+    for reading, key in zip(readings, wanted, strict=True):
+        report = judge(reading, name)
+        assert report.ok
+        assert report.over_z2_only == (key == "2")
+        assert report.conventions == (FORMATS[format_].CONVENTION,)
+        assert report.scheme.digest == digests[key]
+        assert report.scheme.ring.name == RINGS[key]
+        to = format_ if format_ in WRITERS else "lcma-json"
+        (again,) = parse_bytes(render(report.scheme, to), to, ring=report.scheme.ring)
+        assert again.scheme.digest == report.scheme.digest
+
+
+@pytest.mark.parametrize("name", list(CONTENTS))
+def test_a_forced_format_reads_the_same_as_a_sniffed_one(name):
+    forced = read(name, format=CONTENTS[name][0])
+    assert [reading.scheme.digest for reading in forced] == [reading.scheme.digest for reading in read(name)]
+
+
+def test_a_third_factor_by_c_where_the_format_says_transpose_is_found_out(digests):
+    scheme = make.ternary()
+    lines = ["2 3 4 22"]
+    lines += [" ".join(str(x) for row in factor for x in row) for factor in make.rows(scheme, transpose=False)]
+    (reading,) = parse_text("\n".join(lines))
+    report = judge(reading, "swapped")
+    assert report.conventions == ("C",)
+    assert report.notes == ("third factor indexed by C, where the format documents C^T",)
+    assert report.scheme.digest == digests["z"]
+
+
+def test_both_conventions_are_offered_where_the_sizes_allow_both(strassen):
+    for format_ in ("exp", "maple", "sms", "fmm-json"):
+        (reading,) = parse_bytes(render(strassen, format_))
+        assert {convention for convention, _ in reading.candidates} == {"C", "C^T"}
+
+
+def test_three_files_are_read_by_their_folder_too(tmp_path, digests):
+    for role in "LRP":
+        (tmp_path / f"x_{role}.sms").write_bytes((SAMPLES / f"sms_{role}.sms").read_bytes())
+    (reading,) = read_file(tmp_path)
+    assert reading.scheme.digest == digests["q"]
+    (tmp_path / "x_P.sms").unlink()
+    with pytest.raises(SchemeFormatError, match="is a folder"):
+        read_file(tmp_path)
+    with pytest.raises(SchemeFormatError, match="1 matrices, where L, R and P belong"):
+        read_file(tmp_path / "x_L.sms")
+
+
+@pytest.mark.parametrize("format_", list(WRITERS))
+def test_gaussian_coefficients_are_written_or_refused(format_):
+    scheme = make.complex_()
+    if format_ in ("fmm-json", "maple", "sms"):
+        with pytest.raises(SchemeFormatError, match="not real"):
+            render(scheme, format_)
+    else:
+        (reading,) = parse_bytes(render(scheme, format_))
+        assert reading.scheme.digest == scheme.digest
+
+
+def test_a_format_that_is_only_read_is_not_written(strassen):
+    with pytest.raises(LcmaError, match="not written; choose one of lcma-json"):
+        render(strassen, "bini")
+
+
+def archive(**members):
+    stream = io.BytesIO()
+    np.savez_compressed(stream, **members)
+    return stream.getvalue()
+
+
+def zipped(members, **options):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, **options) as made:
+        for name, content in members:
+            made.writestr(name, content)
+    return stream.getvalue()
+
+
+def header(descr, shape):
+    text = repr({"descr": descr, "fortran_order": False, "shape": shape}).encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def test_pickles_are_read_only_when_allowed():
+    raw = (SAMPLES / "alphatensor.npz").read_bytes()
+    with pytest.raises(SchemeFormatError, match="--allow-pickle"):
+        parse_bytes(raw)
+    assert parse_bytes(raw, allow_pickle=True)
+
+
+class Evil:
+    def __reduce__(self):
+        return os.mkdir, ("pickled-and-run",)
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ([Evil(), 1, 2], "asks for '(posix|nt) mkdir'"),
+        ([1, 2, 3], "other than arrays of numbers"),
+        ([{}, [], ()], "holds more than arrays of numbers"),
+        (["x", "y", "z"], "other than arrays of numbers"),
+        ([np.array(["x"]), np.array([1]), np.array([1])], "'U1', not of numbers"),
+        ([np.array([1, None]), np.array([1]), np.array([1])], "other than arrays|not of numbers"),
+        ([np.ones((2, 2)), np.ones((2, 2))], "three arrays"),
+    ],
+)
+def test_pickles_of_other_things_are_refused_and_never_run(items, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    with pytest.raises(SchemeFormatError, match=message):
+        parse_bytes(archive(**{"2,2,2": array}), allow_pickle=True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (zipped([("lcma_scheme.npy", bytes(300 << 20))]), "would unpack to 300 MiB"),
+        (zipped([("2,2,2.npy", header("<i8", (10**11,)) + bytes(64))]), "claims 800000000000 bytes"),
+        (zipped([("2,2,2.npy", header("<i8", (1,) * 40))]), "claims the shape"),
+        (zipped([("2,2,2.npy", header("<M8[s]", (3, 4, 7)))]), "not one of an array of numbers"),
+        (zipped([("2,2,2.npy", b"hello")]), "not a .npy array"),
+        (zipped([(f"{i},2,2.npy", b"") for i in range(5000)]), "more than 4096 members"),
+        (zipped([("2,2,2.npy", b"x"), ("evil.npy", b"y")])[:-8], "cut short|not a zip"),
+        (b"\x93NUMPY" + b"\x01\x00" + b"\xff\xff", "not a .npy array|not one of an array"),
+        (header("<i8", (10**11,)), "claims 800000000000 bytes"),
+        (header("|O", (3,)) + b"cos\nsystem\n.", "pickled objects"),
+    ],
+)
+def test_bombs_and_damaged_archives_are_refused_by_their_headers(raw, message):
+    with pytest.raises(SchemeFormatError, match=message):
+        parse_bytes(raw)
+
+
+def test_an_encrypted_or_doubled_member_is_refused(strassen):
+    raw = bytearray(render(strassen, "lcma-npz"))
+    directory = raw.rindex(b"PK\x01\x02")
+    raw[directory + 8] |= 1
+    with pytest.raises(SchemeFormatError, match="encrypted"):
+        parse_bytes(bytes(raw))
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        doubled = zipped([("lcma_scheme.npy", b"1"), ("lcma_scheme.npy", b"2")])
+    with pytest.raises(SchemeFormatError, match="two members of one name"):
+        parse_bytes(doubled)
+
+
+def changed(**changes):
+    """Our own .npz of Strassen's identity with some arrays changed."""
+    raw = render(lcma.resolve("strassen")[0], "lcma-npz")
+    with np.load(io.BytesIO(raw)) as members:
+        return archive(**{**dict(members), **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lcma_scheme": np.array(2)}, "version 2"),
+        ({"lcma_scheme": np.array("1")}, "must be of integers"),
+        ({"target": np.array("2x2x999")}, "must be 1 to"),
+        ({"ring": np.array("Z4")}, "not known"),
+        ({"target": np.array("1x1x1")}, "leave the 1 x 1 grid"),
+        ({"u_indptr": np.array([0, 12, 12])}, "increase"),
+        ({"u_indptr": np.array([0, 4, 8, 12]), "u_indices": np.arange(12) % 4}, "V must be 3 products"),
+        ({"u_indptr": np.array([0, 20, 12])}, "falls"),
+        ({"u_indptr": np.array([0, 3])}, "must lead from 0 to 12"),
+        ({"u_indices": np.arange(12) * 0}, "increase"),
+        ({"u_indices": np.arange(12) + 10**15}, "leave the 2 x 2 grid"),
+        ({"u_values": np.ones(11, int)}, "one number, or two"),
+        ({"u_values": np.ones(12)}, "must be of integers"),
+        ({"u_values": np.full(12, 2**63 - 1)}, "beyond"),
+        ({"u_denominator": np.array(0)}, "must be 1 to"),
+        ({"u_denominator": np.array(2)}, "denominator 2"),
+        ({"origin": np.array("[]")}, "must be an object"),
+        ({"origin": np.array(3)}, "must be one text"),
+    ],
+)
+def test_our_npz_that_does_not_fit_is_refused(changes, message):
+    with pytest.raises(SchemeFormatError, match=message):
+        parse_bytes(changed(**changes))
+
+
+def test_our_npz_keeps_provenance_and_certificate():
+    reading = lcma.schemes_db.shipped.shipped("eca-stage1")
+    raw = formats.lcma_npz.render(reading.scheme, reading.certificate)
+    (again,) = parse_bytes(raw)
+    assert again.certificate == reading.certificate
+    assert again.scheme.provenance == reading.scheme.provenance
+    assert raw == formats.lcma_npz.render(again.scheme, again.certificate)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{{{1,0},{0,1}}, {{1}}}", "three matrices"),
+        ("{{{1,0},{0}}, {{1}}, {{1}}}", "three matrices"),
+        ("{{{1}}, {{1}}, {{1}}}, {{{1,2}}, {{1},{1}}, {{1}}}", "other sizes"),
+        ("{{{1,2}}, {{1}}, {{1}}}", "A is 1 x 2 but B is 1 x 1"),
+        ("{{{1}}, {{1}}, {{1,2}}}", "third factor has 1 x 2"),
+        ("{" * 40 + "1", "expected|too deep|any known"),
+        ("{{{0.1}}, {{1}}, {{1}}}", "rounded number"),
+        ("{{{1/0}}, {{1}}, {{1}}}", "division by 0"),
+        ("{{{1}}, {{1}}, {{1}}", "expected"),
+        ("{{{x}}, {{1}}, {{1}}}", "any known format|three matrices"),
+        ("T:=TriadSet([Triad([Matrix(1,2,[[1]]), Matrix(1,1,[[1]]), Matrix(1,1,[[1]])])])", "claims other sizes"),
+        ("T:=TriadSet([Triad([1, 2, 3])])", "three matrices"),
+        ("T:=TriadSet(Triad([1]))", "must have one list"),
+        ("7 4 R\n1 1 1\n", "no end"),
+        ("7 4 R\n8 1 1\n0 0 0\n", "outside the 7 x 4"),
+        ("9999999 4 R\n0 0 0\n", "beyond"),
+        ("1000000 1 R\n1 1 1\n0 0 0\n1000000 1 R\n0 0 0\n1 1000000 R\n0 0 0", "only 1 entries"),
+        ("7 4 R\n1 1 x\n0 0 0", "not a coefficient"),
+        ("7 4 R\n0 0 0\n7 4 R\n0 0 0\n4 8 R\n0 0 0\n", "P has 8 columns"),
+        ("o0:=i0;", "1 programs"),
+        ("o0:=i0;\n#\no1:=i0;\n#\no0:=i0;", "no one number|never set"),
+        ("o0:=t1+i0;", "t1 has no value"),
+        ("o01:=i0;\n#\no0:=i0;\n#\no0:=i0;", "L has 0 outputs"),
+        ("#\n".join(["o0:=i0-i0;" + "t0:=i0;" + "t0:=2*t0;" * 99] * 3), "beyond 2"),
+        ("2 2 2 7\n1 0\n", "where 7 rows of 4 entries make 28"),
+        ("2\n1 1 1 1\n1\n1\n1\n", "1 schemes, where the first line says 2"),
+        ("1 1 1 1\n1 0\n1\n1\n", "denominator is 0"),
+        ("1 1 1 999999999999\n1\n1\n1\n", "1 to"),
+        ("Bini 2 2 2 7\n1 ; 1 ; 1 ; 1\n", "1 numbers, where 4 entries belong"),
+        ("Bini 1 1 1 2\n1 ; 1 ; 1 ; 1\n", "1 products, where the header says 2"),
+        ("1 2\n3 4\n#\n1 2\n#\n1 2\n", "belong to no matrix product"),
+        ("1 2\n3\n#\n1 2\n#\n1 2\n", "where 2 columns began"),
+        ("(np.array([[1.0]]), np.array([[1.0]]))", "not 2 arrays"),
+        ("(np.array([[0.1]]), np.array([[1.0]]), np.array([[1.]]))", "0.1 is a rounded number"),
+        ("(np.array([[1.0, 2]]), np.array([[1.0]]), np.array([[1.]]))", "one number of columns"),
+        ('{"n": [1,1,1], "m": 1, "u_fresh": [[{"index": 5, "value": 1}]], "u": [[]]}', "not there yet"),
+        ('{"n": [1,1,1], "m": 1, "u_fresh": 3, "u": [[]]}', "must be a list"),
+        ("m1 = (a11)(b11)\ni = a11\nc11 = m1", "imaginary unit"),
+        ("(a11)*(b11)*(c11+3)", "bare number"),
+    ],
+)
+def test_text_that_is_no_scheme_is_refused_in_one_line(text, message):
+    with pytest.raises(SchemeFormatError, match=message) as caught:
+        parse_text(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_shared_sums_that_double_without_end_are_refused():
+    rows = [[{"index": 0, "value": 1}, {"index": 1, "value": 1}]]
+    for i in range(2, 80):
+        rows.append([{"index": i, "value": 1}, {"index": i, "value": 1}])
+    text = json.dumps({"n": [1, 2, 1], "m": 1, "u_fresh": rows, "u": [[]], "v": [[]], "w": [[]]})
+    with pytest.raises(SchemeFormatError, match="beyond 2"):
+        parse_text(text)
+
+
+def test_a_maple_file_of_gaussian_numbers_is_read():
+    one = "Matrix(1, 1, [[1]])"
+    first, second = (f"Triad([Matrix(1, 1, [[{x}]]), {one}, {one}])" for x in ("1/2 - 3*I", "I/2"))
+    text = f"T := TriadSet([{first}, {second}]);"
+    (reading,) = parse_text(text)
+    assert [str(value) for _, value in reading.scheme.u.coefficients(0)] == ["1/2-3i"]
+    assert [str(value) for _, value in reading.scheme.u.coefficients(1)] == ["1/2i"]
+
+
+def test_residues_need_their_sizes_and_ring():
+    raw = (SAMPLES / "flip_mod2.npy").read_bytes()
+    with pytest.raises(SchemeFormatError, match="--target"):
+        parse_bytes(raw)
+    with pytest.raises(SchemeFormatError, match="--ring"):
+        parse_bytes(raw, target=TARGET)
+    with pytest.raises(SchemeFormatError, match="has bits"):
+        parse_bytes(raw, target=lcma.parse_target("2x2x2"), ring=Z2)
+
+
+def test_sizes_of_rationals_that_fit_nothing_are_asked_for():
+    table = np.ones((1, 2 * 22 * 26), dtype=np.int64)
+    stream = io.BytesIO()
+    np.save(stream, table)
+    with pytest.raises(SchemeFormatError, match="say which with --target"):
+        parse_bytes(stream.getvalue())
+
+
+def test_floats_that_are_rounded_are_refused():
+    arrays = np.full((3, 1, 1), 1 / 3)
+    with pytest.raises(SchemeFormatError, match="no exact fraction"):
+        parse_bytes(archive(**{"1,1,1": arrays}))
+    (reading,) = parse_bytes(archive(**{"1,1,1": np.array([[[0.5 - 0.25j]], [[2]], [[1]]])}))
+    assert reading.scheme.ring.name == "Q(i)"

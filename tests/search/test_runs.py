@@ -1,0 +1,307 @@
+"""Run folders: a run that is killed, interrupted, locked or out of disk loses nothing and goes on."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError
+from lcma.schemes_db import Z2
+from lcma.search import RunFolderError, find, merge, resume, status
+from lcma.search.folder import RunFolder
+from lcma.search.record import Record
+from lcma.search.snapshot import restore, snapshot
+from lcma.verify import certify
+
+# Many short rounds that find much, so that a kill falls between two checkpoints.
+COURSE = {"target": "3x3x3", "rank": 23, "ring": "Z2", "seed": 7, "steps": 20_000, "count": 10**6}
+
+
+def search(out, rounds, **changes):
+    return find(**{**COURSE, "rounds": rounds, "out": out, **changes})
+
+
+def digests(result):
+    return sorted(scheme.digest for scheme in result.schemes)
+
+
+def lines(folder):
+    return (folder / "found.jsonl").read_text().splitlines()
+
+
+def walks_after(folder):
+    return RunFolder.read(folder).checkpoint().arrays
+
+
+def same_walks(one, other):
+    a, b = walks_after(one), walks_after(other)
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unbroken") / "run"
+    return folder, search(folder, 60)
+
+
+def test_a_folder_holds_every_find(unbroken):
+    folder, result = unbroken
+    records = [Record.from_line(line) for line in lines(folder)]
+    assert sorted(record.found.scheme.digest for record in records) == digests(result)
+    assert len(records) > 20
+    assert all(record.found.scheme.ring is Z2 for record in records)
+    assert [record.round for record in records] == sorted(record.round for record in records)
+    about = json.loads((folder / "run.json").read_text())
+    assert about["config"]["seed"] == 7
+    assert about["versions"]["numpy"] == np.__version__
+    standing = status(folder)
+    assert (standing.word, standing.round, standing.best) == ("finished", 60, 23)
+    assert len(standing.finds) == len(records)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_killed_runs_go_on_as_if_nothing_had_been(unbroken, tmp_path, jobs):
+    folder = tmp_path / "run"
+    code = (
+        "import sys, lcma.search.rounds as r\n"
+        "r.CHECKPOINT_SECONDS, r.CHECKPOINT_SHARE = 0.02, 1\n"
+        f"r_find = __import__('lcma.search', fromlist=['find']).find\n"
+        f"r_find(**{COURSE!r}, rounds=100000, jobs={jobs}, out=sys.argv[1])\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(folder)])
+    while not (folder / "state.npz").exists():
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    broken = status(folder)
+    assert broken.word == "stopped"
+    assert 0 < broken.round < 100_000
+    # What stood on the disk beyond the checkpoint is kept, and found again rather than twice.
+    rounds = max(60, broken.round + 20)
+    result = resume(folder, rounds=rounds, jobs=jobs)
+    whole = unbroken[0] if rounds == 60 else tmp_path / "whole"
+    reference = unbroken[1] if rounds == 60 else search(whole, rounds)
+    assert digests(result) == digests(reference)
+    assert same_walks(folder, whole)
+    assert sorted(json.loads(line)["round"] for line in lines(folder)) == sorted(
+        json.loads(line)["round"] for line in lines(whole)
+    )
+
+
+def test_a_run_resumed_before_its_first_checkpoint_starts_over(unbroken, tmp_path):
+    folder = tmp_path / "run"
+    search(folder, 60)
+    (folder / "state.npz").unlink()
+    content = (folder / "found.jsonl").read_bytes()
+    (folder / "found.jsonl").write_bytes(content[: len(content) // 2])
+    assert digests(resume(folder)) == digests(unbroken[1])
+    assert len(lines(folder)) == len(lines(unbroken[0]))
+
+
+def test_runs_can_be_lengthened(unbroken, tmp_path):
+    search(tmp_path / "run", 13)
+    assert digests(resume(tmp_path / "run", rounds=60, jobs=2)) == digests(unbroken[1])
+    assert same_walks(tmp_path / "run", unbroken[0])
+
+
+def test_finds_that_were_lifted_come_back_with_what_they_were_lifted_from(tmp_path):
+    first = find("3x3x3", rank=23, seed=3, count=20, out=tmp_path / "run")
+    again = resume(tmp_path / "run")
+    assert digests(again) == digests(first)
+    assert again.rounds == first.rounds
+    assert [one.origin.digest for one in again.finds] == [one.origin.digest for one in first.finds]
+    assert [one.reason for one in again.unlifted] == [one.reason for one in first.unlifted]
+    assert again.unlifted
+    for one in again.finds:
+        assert one.certificate == certify(one.scheme)
+        assert one.scheme.provenance.seed == 3
+
+
+def test_a_run_without_a_rank_and_one_with_a_start_resume(tmp_path, strassen):
+    whole = find("3x3x3", ring="Z2", rounds=8, steps=20_000, seed=2)
+    find("3x3x3", ring="Z2", rounds=3, steps=20_000, seed=2, out=tmp_path / "run")
+    assert digests(resume(tmp_path / "run", rounds=8)) == digests(whole)
+    start = find("2x2x3", rank=11, ring="Z2").best
+    find("2x2x3", rank=10, ring="Z2", rounds=1, steps=1000, start=start, out=tmp_path / "started")
+    assert RunFolder.read(tmp_path / "started").config.start == start
+    assert resume(tmp_path / "started", rounds=2).rounds == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_run_after_its_round(tmp_path, number):
+    def stop(progress):
+        if progress.round == 5:
+            os.kill(os.getpid(), number)
+
+    result = search(tmp_path / "run", 60, on_progress=stop)
+    assert result.interrupted
+    assert result.rounds == status(tmp_path / "run").round == 5
+    assert signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL)
+
+
+def test_the_second_signal_gives_the_round_up(tmp_path, unbroken):
+    def stop(progress):
+        if progress.round == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    assert search(tmp_path / "run", 60, on_progress=stop).interrupted
+    assert digests(resume(tmp_path / "run")) == digests(unbroken[1])
+
+
+def test_a_folder_is_of_one_process_and_one_run(tmp_path):
+    folder = tmp_path / "run"
+    search(folder, 1)
+    with pytest.raises(RunFolderError, match="holds a run already"):
+        search(folder, 1)
+    held = RunFolder.open(folder)
+    assert status(folder).word == "running"
+    with pytest.raises(RunFolderError, match=f"in use by process {os.getpid()}"):
+        resume(folder, rounds=2)
+    held.close()
+    assert resume(folder, rounds=2).rounds == 2
+
+
+def test_a_folder_of_another_version_is_refused_but_can_be_merged(tmp_path):
+    folder = tmp_path / "run"
+    result = search(folder, 4)
+    about = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**about, "version": "0.0.1"}))
+    with pytest.raises(RunFolderError, match=r"made by lcma 0\.0\.1"):
+        resume(folder)
+    assert sorted(found.scheme.digest for found in merge([folder])[1]) == digests(result)
+    (folder / "run.json").write_text(json.dumps({**about, "lcma_run": 99}))
+    with pytest.raises(RunFolderError, match="format 99"):
+        status(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("run.json", "{"),
+        ("run.json", '{"lcma_run": 1, "version": "0", "config": {"target": "3x3x3"}}'),
+        ("found.jsonl", "{}\n"),
+        ("found.jsonl", '{"round": 1, "walk": 0, "scheme": {"lcma_scheme": 1}}\n'),
+        ("state.npz", "no archive"),
+    ],
+)
+def test_damage_is_named(tmp_path, name, content):
+    folder = tmp_path / "run"
+    search(folder, 1)
+    (folder / name).write_text(content)
+    with pytest.raises(RunFolderError) as caught:
+        status(folder)
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_scheme_that_was_tampered_with_is_not_taken(tmp_path):
+    folder = tmp_path / "run"
+    search(folder, 30)
+    record = json.loads(lines(folder)[0])
+    product = record["scheme"]["products"][0]
+    product["u"], product["v"] = product["v"], product["u"]
+    (folder / "found.jsonl").write_text(json.dumps(record) + "\n")
+    with pytest.raises(RunFolderError, match="not valid"):
+        resume(folder, rounds=31)
+
+
+def test_a_full_disk_loses_nothing(tmp_path, unbroken, monkeypatch):
+    folder = tmp_path / "run"
+    real, calls = os.fsync, []
+
+    def full(handle):
+        calls.append(handle)
+        if len(calls) > 5:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(RunFolderError, match=r"No space left on device.*free some space"):
+            search(folder, 60)
+    before = lines(folder)
+    assert len(before) > 0
+    assert all(Record.from_line(line) for line in before)
+    assert digests(resume(folder)) == digests(unbroken[1])
+    assert lines(folder)[: len(before)] == before
+
+
+def test_a_checkpoint_that_can_not_be_written_leaves_the_last_one(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    search(folder, 2)
+
+    def full(path, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lcma.search.folder.write_atomic", full)
+        with pytest.raises(RunFolderError, match="No space left"):
+            resume(folder, rounds=4)
+    assert status(folder).round == 2
+
+
+def test_a_bad_search_leaves_no_folder(tmp_path):
+    for bad in ({"target": "9x9x9", "rank": 500}, {"walk": "no"}, {"rank": 27}):
+        with pytest.raises(PlanError):
+            search(tmp_path / "run", 1, **bad)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(RunFolderError, match="holds no run"):
+        status(tmp_path)
+
+
+def test_merging_takes_each_scheme_once(tmp_path):
+    first, second = search(tmp_path / "a", 3), search(tmp_path / "b", 3, seed=8)
+    search(tmp_path / "c", 2)
+    runs, finds = merge([tmp_path / "a", tmp_path / "b", tmp_path / "c"], tmp_path / "all.jsonl")
+    assert len(runs) == 3
+    assert {found.scheme.digest for found in finds} == {*digests(first), *digests(second)}
+    written = (tmp_path / "all.jsonl").read_text().splitlines()
+    assert [Record.from_line(line).found.scheme.digest for line in written] == [one.scheme.digest for one in finds]
+    with pytest.raises(RunFolderError, match=r"all\.jsonl can.t be written"):
+        merge([tmp_path / "a"], tmp_path / "all.jsonl")
+    find("2x2x2", rank=7, ring="Z2", out=tmp_path / "d")
+    with pytest.raises(RunFolderError, match="merge like with like"):
+        merge([tmp_path / "a", tmp_path / "d"])
+
+
+@pytest.mark.parametrize(
+    ("walk", "course"),
+    [("flip-zt", {"target": "2x2x3", "ring": "ZT", "rank": 11}), ("flip-c3", {"target": "3x3x3", "rank": 23})],
+)
+def test_other_walks_are_resumed_too(tmp_path, walk, course):
+    whole = search(tmp_path / "whole", 12, walk=walk, **course)
+    search(tmp_path / "run", 5, walk=walk, **course)
+    assert digests(resume(tmp_path / "run", rounds=12)) == digests(whole)
+    assert whole.finds
+    assert same_walks(tmp_path / "run", tmp_path / "whole")
+
+
+def test_snapshots_refuse_what_they_can_not_hold():
+    class Odd:
+        def __init__(self):
+            self.draws = iter(())
+
+    class Plain:
+        def __init__(self):
+            self.words, self.steps, self.name = np.arange(3), 4, "x"
+
+    with pytest.raises(PlanError, match="draws is a"):
+        snapshot([Odd()])
+    walkers = [Plain(), Plain()]
+    walkers[1].words += 5
+    saved = snapshot(walkers)
+    others = [Plain(), Plain()]
+    others[0].steps = 9
+    restore(others, saved)
+    assert others[1].words.tolist() == [5, 6, 7]
+    assert others[0].steps == 4
+    with pytest.raises(PlanError, match="does not fit"):
+        restore([Plain()], saved)

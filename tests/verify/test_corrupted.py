@@ -1,0 +1,71 @@
+"""Every shipped scheme with every single fault: rejected by all methods alike."""
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.schemes_db.factor import Factor
+from lcma.schemes_db.shipped import shipped, shipped_names
+from lcma.verify import METHODS, check
+
+SLOTS = ("u", "v", "w")
+
+
+def with_factor(scheme, slot, dense):
+    factor = scheme.factors[slot]
+    return scheme.replace(**{SLOTS[slot]: Factor.from_dense(dense, factor.denominator)})
+
+
+def single_changes(scheme):
+    """The scheme with one coefficient up or down by a unit, at every place that its target has."""
+    for slot, kinds in enumerate(scheme.target.kind_arrays):
+        factor = scheme.factors[slot]
+        for r in range(scheme.rank):
+            for index in np.flatnonzero(kinds):
+                for unit in (-1, 1):
+                    dense = factor.dense.copy()
+                    place = dense.reshape(scheme.rank, factor.blocks, -1)[r, index]
+                    place[0] += unit
+                    yield with_factor(scheme, slot, dense)
+
+
+def swapped_rows(scheme):
+    """The scheme with two neighbouring, different rows of one factor in each other's place."""
+    for slot, factor in enumerate(scheme.factors):
+        for r in range(scheme.rank - 1):
+            dense = factor.dense.copy()
+            if (dense[r] != dense[r + 1]).any():
+                dense[[r, r + 1]] = dense[[r + 1, r]]
+                yield with_factor(scheme, slot, dense)
+
+
+def transposed_factors(scheme):
+    """The scheme with one factor indexed the other way, where the target has the same blocks that way."""
+    for slot, (factor, kinds) in enumerate(zip(scheme.factors, scheme.target.kind_arrays, strict=True)):
+        if kinds.shape[0] == kinds.shape[1] and ((kinds == 0) == (kinds == 0).T).all():
+            yield with_factor(scheme, slot, np.swapaxes(factor.dense, 1, 2))
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_swapped_rows_and_transposed_factors_are_rejected(name):
+    scheme = shipped(name).scheme
+    seen = 0
+    for bad in (*swapped_rows(scheme), *transposed_factors(scheme)):
+        assert not check(bad, "exact").ok
+        seen += 1
+    assert seen >= scheme.rank
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_fault_is_rejected_by_every_method(name):
+    scheme = shipped(name).scheme
+    for bad in (*single_changes(scheme), *swapped_rows(scheme), *transposed_factors(scheme)):
+        for method in METHODS:
+            assert not check(bad, method).ok, (method, bad.digest)
+
+
+def test_the_faults_are_counted(strassen):
+    assert len(list(single_changes(strassen))) == 2 * 7 * 12
+    assert len(list(transposed_factors(strassen))) == 3
+    assert len(list(transposed_factors(lcma.resolve("eca-stage1")[0]))) == 2

@@ -1,0 +1,123 @@
+import sys
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import LcmaError
+from lcma.schemes_db import Q
+from lcma.schemes_db.algebra import naive, tensor
+from lcma.schemes_db.ring import parse_ring
+from lcma.schemes_db.scheme import Scheme
+from lcma.schemes_db.shipped import shipped, shipped_names
+from lcma.verify import METHODS, check
+from lcma.verify.exact import check_exact
+from lcma.verify.symbolic import MAX_TERMS, check_symbolic
+
+SMALL = ["1x1x1", "1x2x3", "2x2x2", "2x1x3", "2x2x2:tri-out", "2x2x3:tri-left", "2x2x2:tri-right:upper"]
+
+
+def valid_scheme(rng):
+    """A random scheme that holds: small parts composed, then scaled, permuted, and split in two products."""
+    target = lcma.parse_target(str(rng.choice(SMALL)))
+    general = target.is_general
+    if general and target.shape == (2, 2, 2) and rng.integers(2):
+        scheme = lcma.resolve(str(rng.choice(["strassen", "winograd"])))[0]
+    else:
+        scheme = naive(target)
+    if general and scheme.rank < 7 and rng.integers(2):
+        scheme = tensor(scheme, naive(lcma.parse_target("1x2x1")))
+    for _ in range(int(rng.integers(3))):
+        scheme = lcma.rotate(scheme) if rng.integers(2) else lcma.transpose(scheme)
+    u, v, w = (factor.dense.copy() for factor in scheme.factors)
+    order = rng.permutation(scheme.rank)
+    signs = rng.choice([-1, 1], (2, scheme.rank, 1, 1))
+    u, v, w = (u * signs[0])[order], (v * signs[1])[order], (w * signs[0] * signs[1])[order]
+    # One product in two: u = x + (u - x) for an x of the same support.
+    r = int(rng.integers(scheme.rank))
+    part = np.where(u[r] != 0, rng.integers(-2, 3, u[r].shape), 0)
+    u, v, w = np.concatenate([u, part[None]]), np.concatenate([v, v[r : r + 1]]), np.concatenate([w, w[r : r + 1]])
+    u[r] -= part
+    kind = int(rng.integers(4))
+    if kind == 1:
+        scale = int(rng.integers(2, 6))
+        return Scheme.from_arrays(scheme.target, u * scale, v, w, Q, denominators=(scale, 1, 1))
+    ring = (lcma.schemes_db.Z, None, parse_ring("Z2"), parse_ring("Z7"))[kind]
+    return Scheme.from_arrays(scheme.target, u, v, w, ring)
+
+
+def corrupted(rng, scheme):
+    """The scheme with one coefficient of a product that matters changed by a unit."""
+    arrays = [factor.dense.copy() for factor in scheme.factors]
+    alive = np.flatnonzero(np.all([np.diff(factor.indptr) > 0 for factor in scheme.factors], axis=0))
+    slot = int(rng.integers(3))
+    places = np.flatnonzero(scheme.target.kind_arrays[slot])
+    arrays[slot].reshape(scheme.rank, -1)[rng.choice(alive), rng.choice(places)] += int(rng.choice([-1, 1]))
+    return Scheme.from_arrays(scheme.target, *arrays, scheme.ring, denominators=scheme.denominators)
+
+
+def verdicts(scheme):
+    return {method: check(scheme, method) for method in METHODS}
+
+
+def proofs_agree(seed, count):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        good = valid_scheme(rng)
+        assert {method: outcome.ok for method, outcome in verdicts(good).items()} == dict.fromkeys(METHODS, True)
+        outcomes = verdicts(corrupted(rng, good))
+        assert {method: outcome.ok for method, outcome in outcomes.items()} == dict.fromkeys(METHODS, False)
+        exact, symbolic = outcomes["exact"], outcomes["symbolic"]
+        assert (exact.wrong, exact.first, exact.holds_mod_2) == (symbolic.wrong, symbolic.first, symbolic.holds_mod_2)
+
+
+def test_three_proofs_agree():
+    assert set(METHODS) == {"exact", "randomized", "symbolic"}
+    proofs_agree(seed=1, count=25)
+
+
+@pytest.mark.slow
+def test_three_proofs_agree_on_500_valid_and_500_corrupted_schemes():
+    proofs_agree(seed=2, count=500)
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_shipped_schemes_are_proven_symbolically(name):
+    scheme = shipped(name).scheme
+    outcome = check_symbolic(scheme)
+    assert outcome.ok
+    assert outcome.proof.equations == scheme.target.equations
+
+
+def test_rotated_factors_and_swapped_rows_are_rejected(strassen):
+    u, v, w = (factor.dense.copy() for factor in strassen.factors)
+    assert not check_symbolic(Scheme.from_arrays(strassen.target, u, v, w.transpose(0, 2, 1))).ok
+    u[[0, 1]] = u[[1, 0]]
+    assert not check_symbolic(Scheme.from_arrays(strassen.target, u, v, w)).ok
+
+
+def test_gaussian_coefficients():
+    target, ring = lcma.parse_target("1x1x1"), parse_ring("Q(i)")
+    i, minus_i = [[[[0, 1]]]], [[[[0, -1]]]]
+    one = [[[[1, 0]]]]
+    good = Scheme.from_arrays(target, i, minus_i, one, ring)
+    bad = Scheme.from_arrays(target, i, one, one, ring)
+    assert check_symbolic(good).ok
+    outcome = check_symbolic(bad)
+    assert (outcome.wrong, outcome.first) == (1, check_exact(bad).first)
+    assert str(outcome.first) == "coefficient of A[1,1] B[1,1] in C[1,1] is i, wanted 1"
+
+
+def test_too_large_a_scheme_is_refused_before_it_is_expanded():
+    with pytest.raises(LcmaError, match=rf"beyond {MAX_TERMS}: prove it by exact"):
+        check_symbolic(lcma.resolve("strassen*strassen*strassen*strassen")[0])
+
+
+def test_sympy_is_loaded_by_the_check_alone():
+    import subprocess
+
+    code = (
+        "import sys, lcma, lcma.verify; s = lcma.resolve('strassen')[0]; lcma.certify(s); "
+        "assert 'sympy' not in sys.modules; assert lcma.check(s, 'symbolic').ok; assert 'sympy' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,66 @@
+"""A site of many kinds of schemes, shared by the tests of its structure and of its behaviour."""
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.schemes_db import Provenance, Scheme, parse_ring, parse_target
+from lcma.schemes_db.algebra import naive
+from lcma.schemes_db.catalog import Catalog
+from lcma.verify import certify
+
+HOSTILE = "<script>alert(1)</script>\"'&</title><img src=x onerror=alert(2)>\u202e\x01 --> {{ 7 * 7 }}"
+
+
+def certified(catalog, scheme, **provenance):
+    scheme = scheme.replace(provenance=Provenance(**provenance)) if provenance else scheme
+    catalog.add(scheme, certify(scheme))
+    return scheme
+
+
+def fraction():
+    """The classical 2x2x2 scheme with a11 b11 made of -1/2 (2 a11) b11 + 2 a11 b11: rank 9 over Q."""
+    classical = naive(parse_target("2x2x2"))
+    u, v, w = (np.concatenate([factor.dense[:1], factor.dense]) for factor in classical.factors)
+    assert u[0, 0, 0] == v[0, 0, 0] == 1
+    u[0] *= 2
+    w *= 2
+    w[0] //= -2
+    w[1] *= 2
+    return Scheme.from_arrays(classical.target, u, v, w, parse_ring("Q"), denominators=(1, 1, 2), name="fractional")
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """A site of the shipped schemes, a hostile one, a huge one, one over Z2, a family and measurements."""
+    pytest.importorskip("jinja2")
+    from lcma.workbench.site import build_site
+
+    folder = tmp_path_factory.mktemp("site")
+    with Catalog.open(folder / "catalog.db") as catalog:
+        strassen = lcma.resolve("strassen", catalog)[0]
+        hostile = naive(parse_target("2x3x4")).replace(name=HOSTILE)
+        certified(catalog, hostile, kind="import", source=HOSTILE * 50, remark=HOSTILE * 50, relation=HOSTILE)
+        certified(catalog, naive(parse_target("12x12x12")).replace(name="x" * 5000))
+        certified(catalog, Scheme(strassen.target, *strassen.reduced_mod(2), parse_ring("Z2"), "mod 2"))
+        certified(catalog, fraction(), kind="composition", parents=(strassen.digest, "f" * 64), relation="a split")
+        squared = lcma.resolve("strassen*strassen", catalog)[0]
+        certified(catalog, squared, kind="composition", parents=(strassen.digest,), relation="tensor product")
+        masked = lcma.resolve("strassen*eca-stage1", catalog)[0]
+        certified(catalog, masked.replace(name="masked"))
+        for number in range(100):
+            catalog.measure(strassen.digest, HOSTILE, number / 7, "x", "<b>host", {"dtype": "f", "size": [2, 3, 4]})
+        built = build_site(folder / "out", catalog)
+    return folder, built
+
+
+@pytest.fixture
+def keep():
+    """Certify a scheme and add it to a catalogue; keywords are its provenance."""
+    return certified
+
+
+@pytest.fixture
+def fractional():
+    """A scheme over Q whose coefficients are not all 1 and -1."""
+    return fraction()

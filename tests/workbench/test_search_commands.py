@@ -1,0 +1,135 @@
+"""The commands around searches: exit codes, what is printed, interruption from outside."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from lcma.schemes_db import Program
+from lcma.verify import check_program
+from lcma.workbench import cli
+
+
+@pytest.fixture
+def run(home, capsys):
+    """Run a command line: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        code = cli.main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_a_search_in_a_folder_is_resumed_shown_and_merged(run, tmp_path):
+    folder = tmp_path / "run"
+    code, out, _ = run("search", "2x2x2", "--rank", 7, "--out", folder, "--jobs", 2)
+    assert code == 0
+    assert "found <2x2x2:7 over Z>" in out
+    code, out, _ = run("status", folder)
+    assert code == 0
+    assert re.search(r"2x2x2 +Z +0 +finished +1 ", out)
+    code, out, _ = run("resume", folder, "--count", 100, "--rounds", 3, "--json")
+    data = json.loads(out)
+    assert (code, data["rounds"]) == (0, 3)
+    shown = json.loads(run("status", folder, "--json")[1])
+    assert shown[0]["schemes"] == data["schemes"]
+    code, out, _ = run("merge", folder, "--out", tmp_path / "all.jsonl")
+    assert code == 0
+    assert f"{data['finds']} distinct schemes ({data['finds']} of rank 7), 0 new" in out
+    assert len((tmp_path / "all.jsonl").read_text().splitlines()) == data["finds"]
+
+
+def test_many_seeds_make_a_table_of_success(run, tmp_path):
+    code, out, _ = run("search", "2x2x2", "--rank", 7, "--seeds", 3, "--seed", 5, "--out", tmp_path)
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines() if re.match(r" +\d", line)] == ["5", "6", "7"]
+    assert "rank 7 reached with 3 of 3 seeds, median" in out
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("seed")) == [
+        "seed-5",
+        "seed-6",
+        "seed-7",
+    ]
+    code, out, _ = run("search", "2x2x2", "--rank", 6, "--seeds", 2, "--rounds", 1, "--steps", 100, "--json")
+    assert code == 1
+    assert [item["finds"] for item in json.loads(out)] == [0, 0]
+
+
+def test_refusals_are_one_line_and_exit_3(run, tmp_path):
+    run("search", "2x2x2", "--rank", 7, "--out", tmp_path / "run")
+    for arguments in (
+        ("search", "2x2x2", "--rank", 7, "--out", tmp_path / "run"),
+        ("resume", tmp_path / "nothing"),
+        ("status", tmp_path),
+        ("merge", tmp_path / "run", tmp_path),
+        ("search", "2x2x2", "--ring", "Z5", "--rank", 7),
+    ):
+        code, out, err = run(*arguments)
+        assert (code, out, err.count("\n")) == (3, "", 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_search_says_how_to_go_on(run, home, tmp_path, number):
+    folder = tmp_path / "run"
+    command = ["search", "3x3x3", "--rank", "22", "--ring", "Z2", "--steps", "50000", "--out", str(folder)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lcma", *command], stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=os.environ
+    )
+    while not (folder / "run.json").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"to go on: lcma resume {folder}" in err
+    rounds = json.loads(run("status", folder, "--json")[1])[0]["rounds"]
+    assert run("resume", folder, "--rounds", rounds + 2)[0] == 1
+    assert json.loads(run("status", folder, "--json")[1])[0]["rounds"] == rounds + 2
+
+
+def test_additions_writes_a_proven_program(run, tmp_path):
+    code, out, _ = run("additions", "winograd", "strassen", "--time", "2s", "--out", tmp_path / "p.json")
+    assert code == 0
+    assert "15 additions, proven" in out
+    assert "left 4, right 4, out 7" in out
+    program = Program.from_json(json.loads((tmp_path / "p.json").read_text()))
+    assert program.additions == 15
+    assert check_program(program).ok
+    data = json.loads(run("additions", "strassen", "--time", "0.2s", "--flips", "--json")[1])
+    assert data["additions"]["now"] == sum(data["additions"][side] for side in ("left", "right", "out"))
+
+
+def test_solve_answers_in_words_and_codes(run):
+    assert (
+        "infeasible: 1x2x2 has no scheme of rank 3 modulo 2"
+        in run("solve", "1x2x2", "--rank", 3, "--ring", "z2", "--prove")[1]
+    )
+    code, out, _ = run("solve", "1x2x2", "--rank", 4, "--json")
+    assert (code, json.loads(out)["answer"]) == (0, "found")
+    assert json.loads(run("list", "--json", "--origin", "user")[1])[0]["rank"] == 4
+    assert run("solve", "2x2x2", "--rank", 7, "--time", "0.0001s")[0] == 1
+    assert run("solve", "9x9x9", "--rank", 7)[0] == 3
+
+
+def test_recombine_lift_and_explore_take_run_folders(run, tmp_path):
+    run("search", "2x2x2", "--rank", 7, "--out", tmp_path / "run")
+    code, out, _ = run("recombine", "naive:2x2x2", tmp_path / "run")
+    assert code == 0
+    assert "7 full + 0 half products" in out
+    assert "the cheapest there is" in out
+    code, out, _ = run("lift", tmp_path / "run", "--jobs", 2)
+    assert code == 0
+    assert "ternary (100%)" in out
+    code, out, _ = run("explore", tmp_path / "run", "--radius", 1, "--graphml", tmp_path / "g.graphml")
+    assert code == 0
+    assert "schemes of rank 7, " in out
+    assert (tmp_path / "g.graphml").read_text().startswith("<?xml")
+    assert run("lift", "strassen")[0] == 3
+    assert run("explore", "strassen", "laderman")[0] == 3

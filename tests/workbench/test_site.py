@@ -1,0 +1,264 @@
+"""The static pages: their structure, their safety, and how they behave in a browser."""
+
+import itertools
+import json
+import math
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import lcma
+from lcma.schemes_db import parse_ring, parse_target
+from lcma.schemes_db.algebra import naive
+from lcma.schemes_db.catalog import Catalog
+from lcma.schemes_db.formats import read_file
+from lcma.schemes_db.ranks import best_known
+from lcma.workbench import cli
+from lcma.workbench.site import build, build_site
+from lcma.workbench.site.heat import heat_maps
+from lcma.workbench.site.listing import listing
+
+pytest.importorskip("jinja2")
+
+MAX_PAGE = 300_000
+VOID = {"meta", "link", "input", "br", "img", "hr"}
+
+
+class Page(HTMLParser):
+    """A strict reader: every element is closed in order, attributes and ids occur once."""
+
+    def __init__(self, path):
+        super().__init__(convert_charrefs=True)
+        self.open, self.ids, self.links, self.tags, self.text, self.labels = [], [], [], [], "", set()
+        self.feed(path.read_text(encoding="utf-8"))
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)), (tag, names)
+        values = dict(attrs)
+        # A title inside a picture is not the page's.
+        self.tags.append(("tip" if tag == "title" and self.open[-1] == "rect" else tag, values))
+        self.ids += [values["id"]] if "id" in values else []
+        self.labels |= {values["for"]} if "for" in values else set()
+        self.links += [values[name] for name in ("href", "src") if name in values]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+    def of(self, tag):
+        return [values for name, values in self.tags if name == tag]
+
+
+def pages(out):
+    return {path: Page(path) for path in sorted(out.rglob("*.html"))}
+
+
+def test_pages_are_balanced_small_and_every_link_leads_somewhere(site):
+    folder, built = site
+    read = pages(folder / "out")
+    assert len(read) == built.schemes + 1 == 12
+    for path, page in read.items():
+        assert path.stat().st_size <= MAX_PAGE
+        assert len(page.ids) == len(set(page.ids))
+        assert page.links
+        for link in page.links:
+            file, _, fragment = link.partition("#")
+            if link.startswith("data:"):
+                continue
+            assert "//" not in link, "nothing from the network"
+            goal = (path.parent / file).resolve() if file else path
+            assert goal.is_file(), link
+            if fragment:
+                assert fragment in read[goal].ids, link
+    assert built.largest_page == max(path.stat().st_size for path in read)
+    listed = json.loads((folder / "out" / "lcma-site.json").read_text())["files"]
+    assert listed == sorted(p.relative_to(folder / "out").as_posix() for p in (folder / "out").rglob("*.*"))
+
+
+def test_tables_and_fields_are_labelled(site):
+    for page in pages(site[0] / "out").values():
+        assert all(values.get("scope") in ("col", "row") for values in page.of("th"))
+        named = {values["id"] for tag, values in page.tags if tag in ("input", "select")}
+        assert named <= page.labels
+        assert all("aria-label" in values or "aria-hidden" in values for values in page.of("svg"))
+        assert len(page.of("h1")) == len(page.of("title")) == len(page.of("main")) == 1
+
+
+def test_hostile_texts_stay_texts(site):
+    out = site[0] / "out"
+    (page,) = [page for path, page in pages(out).items() if path.name.startswith("2x3x4")]
+    assert "<script>alert(1)</script>\"'&</title><img src=x onerror=alert(2)>\ufffd\ufffd --> {{ 7 * 7 }}" in page.text
+    assert page.of("script") == [{"src": "../static/site.js"}]
+    for path, other in pages(out).items():
+        assert not other.of("img"), path
+        assert not any(name.startswith("on") for _, values in other.tags for name in values), path
+    assert "<" not in (out / "static" / "schemes.js").read_text()
+
+
+def test_every_download_is_the_scheme_of_its_page(site):
+    out = site[0] / "out" / "schemes"
+    with Catalog.open(site[0] / "catalog.db") as catalog:
+        rows = {row.stem: row for row in listing(catalog)}
+    for stem, row in rows.items():
+        files = [out / values["href"] for values in Page(out / f"{stem}.html").of("a") if "download" in values]
+        assert len(files) >= 3
+        for file in files:
+            if row.entry.nonzeros < 1_000:
+                (reading,) = read_file(file, target=row.target, ring=parse_ring(row.entry.ring))
+                assert row.entry.digest in {scheme.digest for _, scheme in reading.candidates}, file
+
+
+def test_family_and_measurements_are_shown(site):
+    out = site[0] / "out" / "schemes"
+    strassen = Page(next(out.glob(f"*{lcma.resolve('strassen')[0].digest[:16]}.html")))
+    assert "Others made from it" in strassen.text
+    assert "by tensor product" in strassen.text
+    assert "by a split" in strassen.text
+    assert strassen.text.count("2 x 3 x 4, f") == 60
+    assert "14.14 x" in strassen.text
+    child = Page(next(out.glob("2x2x2-r9-*.html")))
+    assert "ffffffffffffffff not in this catalogue" in child.text
+
+
+def test_large_schemes_are_cut_and_say_so(site):
+    (path,) = (site[0] / "out" / "schemes").glob("12x12x12*.html")
+    page = Page(path)
+    assert "of 1728 products. All of them are in lcma-json" in page.text
+    shown = len([values for values in page.of("th") if values["scope"] == "row"])
+    assert 50 < shown < 1728
+
+
+def test_pictures_show_every_coefficient_with_its_value(site):
+    def marks(text):
+        return text.partition("<tbody>")[2].partition("</tbody>")[0]
+
+    out = site[0] / "out" / "schemes"
+    strassen = lcma.resolve("strassen")[0]
+    text = marks(next(out.glob(f"*{strassen.digest[:16]}.html")).read_text())
+    assert text.count("<rect") == sum(factor.nnz for factor in strassen.factors)
+    assert text.count('<rect class="n"') == sum(int((factor.values < 0).sum()) for factor in strassen.factors)
+    assert "(a<sub>21</sub> + a<sub>22</sub>)(b<sub>11</sub>)" in text
+    text = next(out.glob("2x2x2-r9-*.html")).read_text()
+    assert marks(text).count("<rect") == 27
+    assert "<title>a11: +2</title></rect><text" in text
+    assert "<title>c11: -1/2</title>" in text
+    assert "(2 a<sub>11</sub>)(b<sub>11</sub>)" in text
+    assert "<li>c<sub>11</sub> = \u22121/2 m<sub>1</sub> + 2 m<sub>2</sub> + m<sub>" in text
+
+
+def test_the_heat_map_takes_the_best_of_each_ring_in_any_order(tmp_path, keep, fractional):
+    with Catalog.open(tmp_path / "c.db") as catalog:
+        keep(catalog, fractional)
+        keep(catalog, naive(parse_target("4x2x3")))
+        maps = {heat.ring: heat for heat in heat_maps(listing(catalog))}
+    assert list(maps) == ["Z", "Q", "Z2"]
+    cells = {ring: {cell.shape: cell for slab in heat.slabs for cell in slab.cells} for ring, heat in maps.items()}
+    assert set(cells["Z"]) == set(itertools.combinations_with_replacement(range(2, 9), 3))
+    for ring, found in cells.items():
+        assert found[2, 3, 4].ours.entry.target == "4x2x3"
+        assert found[2, 3, 4].gap == 24 - best_known(parse_target("2x3x4"), parse_ring(ring)).rank > 0
+        assert found[2, 3, 4].level == "g4"
+        assert (found[2, 2, 2].gap, found[2, 2, 2].level) == (0, "g0")
+        assert (found[8, 8, 8].ours, found[8, 8, 8].level) == (None, "open")
+    assert maps["Z"].counted("g0") == 2  # strassen or winograd, and laderman
+
+
+def test_two_builds_are_equal_and_a_site_is_replaced_whole(site, tmp_path):
+    folder, _ = site
+    out = tmp_path / "again"
+    with Catalog.open(folder / "catalog.db") as catalog:
+        build_site(out, catalog)
+        stale = out / "schemes" / "stale.html"
+        listed = json.loads((out / "lcma-site.json").read_text())
+        (out / "lcma-site.json").write_text(json.dumps({**listed, "files": [*listed["files"], "schemes/stale.html"]}))
+        stale.write_text("of an older build")
+        build_site(out, catalog)
+    assert [path.name for path in tmp_path.iterdir()] == ["again"]
+
+    def contents(base):
+        return {path.relative_to(base): path.read_bytes() for path in base.rglob("*") if path.is_file()}
+
+    assert contents(out) == contents(folder / "out")
+
+
+def test_a_folder_that_is_not_a_site_is_left_alone(tmp_path, home, capsys):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("dear")
+    (tmp_path / "file").write_text("dear")
+    for out in ("mine", "file"):
+        assert cli.main(["site", str(tmp_path / out)]) == 3
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert out in error
+    assert cli.main(["site", str(tmp_path / "site")]) == 0
+    (tmp_path / "site" / "notes.txt").write_text("dear")
+    assert cli.main(["site", str(tmp_path / "site")]) == 3
+    assert "'notes.txt'" in capsys.readouterr().err
+    assert (tmp_path / "site" / "notes.txt").read_text() == (tmp_path / "mine" / "thesis.tex").read_text() == "dear"
+    (tmp_path / "empty").mkdir()
+    assert cli.main(["site", str(tmp_path / "empty")]) == 0
+
+
+def test_a_build_that_fails_leaves_the_old_site(tmp_path, home, monkeypatch, capsys):
+    out = tmp_path / "site"
+    assert cli.main(["site", str(out)]) == 0
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+
+    def full(scheme):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(build, "draw", full)
+    assert cli.main(["site", str(out)]) == 2
+    assert capsys.readouterr().err == f"lcma: {out} can't be written: No space left on device\n"
+    assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    assert [path.name for path in tmp_path.iterdir() if path.name != "home"] == ["site"]
+
+
+def test_the_command_says_what_it_wrote(tmp_path, home, capsys):
+    assert cli.main(["site", str(tmp_path / "site"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    files = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
+    assert told["files"] == len(files)
+    assert told["bytes"] == sum(path.stat().st_size for path in files)
+    assert Path(told["index"]).is_file()
+    assert cli.main(["site", str(tmp_path / "site")]) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'site' / 'index.html'}: {told['schemes']} schemes, ")
+
+
+def test_without_jinja2_one_line_says_what_to_install(tmp_path, home, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert cli.main(["site", str(tmp_path / "site")]) == 3
+    error = capsys.readouterr().err
+    assert "pip install 'lcma[report]'" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "site").exists()
+
+
+def test_jinja2_is_imported_by_a_build_only():
+    code = "import sys, lcma.workbench.site, lcma.workbench.commands.site; print('jinja2' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
+
+
+@pytest.mark.slow
+def test_a_site_of_500_schemes_keeps_every_page_small(tmp_path, keep):
+    with Catalog.open(tmp_path / "c.db") as catalog:
+        for shape in sorted(itertools.product(range(1, 10), repeat=3), key=lambda shape: (math.prod(shape), shape))[
+            :500
+        ]:
+            keep(catalog, naive(parse_target("x".join(map(str, shape)))))
+        built = build_site(tmp_path / "out", catalog)
+    assert built.schemes >= 500
+    assert built.largest_page <= MAX_PAGE
+    assert (tmp_path / "out" / "static" / "schemes.js").stat().st_size <= MAX_PAGE
+    assert len(pages(tmp_path / "out")) == built.schemes + 1

@@ -1,0 +1,190 @@
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+import lcma
+from lcma.schemes_db.formats import exp, lcma_json
+from lcma.workbench import cli
+
+
+@pytest.fixture
+def run(home, capsys):
+    """Run `lcma verify`: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        code = cli.main(["verify", *(str(argument) for argument in arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two valid schemes, one wrong one, one that is broken off, and files that are no schemes."""
+    root = tmp_path / "schemes"
+    (root / "deep" / ".hidden").mkdir(parents=True)
+    strassen, laderman = (lcma.resolve(name)[0] for name in ("strassen", "laderman"))
+    (root / "b.exp").write_text(exp.render(strassen))
+    (root / "deep" / "a.json").write_text(lcma_json.render(laderman))
+    (root / "readme.md").write_text("x = 1\n")
+    (root / "notes.txt").write_text("no scheme\n")
+    (root / "deep" / ".hidden" / "c.exp").write_text("nothing to be seen")
+    return root
+
+
+def test_a_folder_is_taken_whole_in_order_with_a_line_a_scheme(run, folder):
+    code, out, err = run(folder)
+    assert code == 0
+    assert [line.split("  ")[1] for line in out.splitlines()] == [
+        str(folder / "b.exp"),
+        str(folder / "deep" / "a.json"),
+    ]
+    assert err == "lcma: 2 of 2 schemes are valid; 2 files are no schemes and were left out\n"
+
+
+def test_what_is_no_scheme_is_an_error_where_it_was_named(run, folder):
+    code, out, err = run(folder / "notes.txt")
+    assert (code, out) == (65, "")
+    assert "not a scheme in any known format" in err
+    assert err.count("\n") == 1
+
+
+def test_faults_in_a_folder_count(run, folder):
+    (folder / "wrong.exp").write_text(exp.render(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
+    code, out, err = run(folder)
+    assert code == 1
+    assert out.count("FAIL 2x2x2") == 1
+    assert "2 of 3 schemes are valid" in err
+    (folder / "broken.json").write_text(lcma_json.render(lcma.resolve("strassen")[0])[:300])
+    code, out, err = run(folder)
+    assert code == 65
+    assert f"lcma: {folder / 'broken.json'}" in err
+
+
+def test_several_processes_say_the_same_in_the_same_order(run, folder):
+    for i in range(10):
+        (folder / f"s{i}.exp").write_text(exp.render(lcma.resolve("winograd")[0]))
+    (folder / "wrong.exp").write_text(exp.render(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
+    alone, together = (run(folder, "--json", "--jobs", jobs) for jobs in (1, 2))
+    assert alone[0] == together[0] == 1
+    assert alone[2] == together[2]
+    first, second = ([json.loads(line) for line in text.splitlines()] for text in (alone[1], together[1]))
+    for report in first + second:
+        del report["seconds"]
+    assert first == second
+    assert len(first) == 13
+
+
+def test_standard_input(run, monkeypatch):
+    def feed(text):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    feed(exp.render(lcma.resolve("strassen")[0]))
+    code, out, _ = run("-", "--json")
+    report = json.loads(out)
+    assert (code, report["file"], report["rank"]) == (0, "-", 7)
+    feed("(a11)*(b11\n")
+    code, out, err = run("-")
+    assert (code, out) == (65, "")
+    assert err.startswith("lcma: -:")
+    feed("")
+    assert run("-")[0] == 65
+
+
+def test_all_methods_are_named_with_their_numbers(run, folder):
+    code, out, _ = run(folder / "b.exp", "--method", "symbolic", "--method", "randomized", "--method", "exact")
+    assert code == 0
+    assert out.startswith(
+        "OK 2x2x2 rank 7 over Z (symbolic, 64 equations, randomized, 4 rounds, error below 2^-102, exact, 64"
+    )
+
+
+def test_what_is_too_large_for_a_method_is_refused_in_one_line(run, tmp_path):
+    path = tmp_path / "large.json"
+    path.write_text(lcma_json.render(lcma.resolve("strassen*strassen*strassen*strassen")[0]))
+    code, out, err = run(path, "--method", "symbolic")
+    assert (code, out) == (2, "")
+    assert "prove it by exact" in err
+    assert err.count("\n") == 1
+
+
+def test_a_certificate_is_written_and_proven_again(run, folder, tmp_path):
+    one = tmp_path / "one.json"
+    assert run(folder / "b.exp", "--method", "exact", "--method", "randomized", "--certificate", one)[0] == 0
+    scheme, certificate = lcma.load(one)
+    kept = json.loads(one.read_text())["certificate"]
+    assert [proof["method"] for proof in kept["proofs"]] == ["exact", "randomized"]
+    assert scheme.digest == certificate.digest == kept["digest"]
+    code, out, _ = run("--recheck", one)
+    assert code == 0
+    assert "(exact, randomized) was proven again" in out
+    many = tmp_path / "many"
+    assert run(folder, "--certificate", many, "--jobs", 2)[0] == 0
+    assert sorted(path.name.split("-")[0] for path in many.iterdir()) == ["a", "b"]
+    code, out, _ = run("--recheck", many)
+    assert code == 0
+    assert out.count("OK ") == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda data: data["certificate"]["proofs"][0].update(equations=63), "says equations 63, but it is 64"),
+        (lambda data: data["certificate"].update(ring="Q"), "says ring Q, but it is Z"),
+        (lambda data: data["certificate"].update(rank=6), "says rank 6, but it is 7"),
+        (lambda data: data["certificate"]["proofs"][0].update(full=6, half=1), "says full 6, but it is 7"),
+        (lambda data: data["certificate"].update(digest="0" * 64), "certificate is of another scheme"),
+        (lambda data: data.pop("certificate"), "holds no certificate"),
+    ],
+)
+def test_a_certificate_that_claims_too_much_is_refused(run, folder, tmp_path, change, words):
+    path = tmp_path / "one.json"
+    assert run(folder / "b.exp", "--certificate", path)[0] == 0
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    code, out, err = run("--recheck", path)
+    assert (code, out) == (1, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_nothing_is_certified_that_does_not_hold(run, folder, tmp_path):
+    (folder / "wrong.exp").write_text(exp.render(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
+    one = tmp_path / "one.json"
+    assert run(folder / "wrong.exp", "--certificate", one)[0] == 1
+    assert not one.exists()
+
+
+def test_usage(run, folder):
+    assert run(folder, "--certificate", "x.json")[0] == 2
+    assert run(folder / "b.exp", folder / "b.exp", "--certificate", "x.json")[0] == 2
+    assert run("--recheck", folder / "b.exp", "--ring", "Z")[0] == 2
+    assert run(folder / "b.exp", "--certificate", folder / "notes.txt" / "under")[0] == 2
+
+
+def test_stability_is_shown_beside_the_proof(run, folder, tmp_path):
+    code, out, _ = run(folder / "b.exp", "--stability")
+    lines = [line for line in out.splitlines() if "stability:" in line]
+    assert code == 0
+    assert "growth factor 12, prefactor 5" in lines[0]
+    assert [line.split()[1] for line in lines[1:]] == ["float64", "float32", "float16"]
+    figures = json.loads(run(folder / "b.exp", "--stability", "--json")[1])["stability"]
+    assert all(0 < one["error"] < one["bound"] for one in figures["measured"])
+    (tmp_path / "z2.json").write_text(lcma_json.render(lcma.resolve("strassen")[0].over_z2()))
+    assert "nothing to measure" in run(tmp_path / "z2.json", "--stability")[1]
+    assert json.loads(run(tmp_path / "z2.json", "--stability", "--json")[1])["stability"] is None
+
+
+def test_nothing_heavy_is_imported(folder):
+    code = (
+        "import sys; from lcma.workbench import cli; code = cli.main(['verify', '-q', sys.argv[1]]); "
+        "heavy = {'torch', 'numba', 'ortools', 'sympy', 'networkx', 'scipy', 'matplotlib', 'rich'} & set(sys.modules); "
+        "sys.exit(code or (str(heavy) if heavy else 0))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(folder / "b.exp")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,116 @@
+"""The scheme written in noncommutative symbols, multiplied out by sympy and compared term by term.
+
+Slow, and independent of everything else here: another library, another arithmetic, no matrices.
+"""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..errors import LcmaError
+from ..schemes_db import Proof, Scheme
+from ..schemes_db.costs import full_and_half
+from ..schemes_db.factor import Factor
+from ..schemes_db.gaussian import Gaussian, Number, gaussian, simplest
+from .outcome import Mismatch, Outcome
+
+MAX_TERMS = 200_000
+"""The most terms that are multiplied out; 2 x 2 x 2 composed with 3 x 3 x 3 has 7,008, in a quarter of a second."""
+
+Place = tuple[int, int, int]
+"""Flat indices of blocks of A, B and C: one equation."""
+
+
+def check_symbolic(scheme: Scheme) -> Outcome:
+    """Decide whether a scheme computes its target by expanding it: all equations, no chance involved.
+
+    Raises:
+        LcmaError: the expansion has more than MAX_TERMS terms.
+    """
+    start = time.perf_counter()
+    sizes = [np.diff(factor.indptr) for factor in scheme.factors]
+    terms = int((sizes[0] * sizes[1] * sizes[2]).sum()) + len(scheme.target.terms)
+    if terms > MAX_TERMS:
+        raise LcmaError(f"{scheme!r} has {terms} terms when written out, beyond {MAX_TERMS}: prove it by exact")
+    left_over = _differences(scheme)
+    equations = scheme.target.equations
+    if not left_over:
+        full, half = full_and_half(scheme)
+        proof = Proof("symbolic", equations=equations, full=full, half=half)
+        return Outcome("symbolic", proof, equations, time.perf_counter() - start)
+    holds_mod_2 = None
+    if not scheme.ring.characteristic:
+        over_z2 = scheme.over_z2()
+        holds_mod_2 = over_z2 is not None and not _differences(over_z2)
+    first = _mismatch(scheme, min(left_over), left_over[min(left_over)])
+    return Outcome("symbolic", None, equations, time.perf_counter() - start, len(left_over), first, holds_mod_2)
+
+
+def _differences(scheme: Scheme) -> dict[Place, Number]:
+    """The coefficients by which the expanded scheme differs from its target, zeros left out."""
+    import sympy
+
+    a, b = (
+        [sympy.Symbol(f"{name}{index}", commutative=False) for index in range(factor.blocks)]
+        for name, factor in zip("ab", scheme.factors, strict=False)
+    )
+    products = [
+        sympy.Mul(left, right) for left, right in zip(_sums(scheme.u, a, sympy), _sums(scheme.v, b, sympy), strict=True)
+    ]
+    wanted: list[list[Any]] = [[] for _ in range(scheme.w.blocks)]
+    for p, q, s in scheme.target.terms.tolist():
+        wanted[s].append(a[p] * b[q])
+    computed: list[list[Any]] = [[] for _ in range(scheme.w.blocks)]
+    for r, product in enumerate(products):
+        for s, coefficient in scheme.w.coefficients(r):
+            computed[s].append(_number(coefficient, sympy) * product)
+    places = {(x, y): (p, q) for p, x in enumerate(a) for q, y in enumerate(b)}
+    differences: dict[Place, Gaussian] = {}
+    for s, (mine, theirs) in enumerate(zip(computed, wanted, strict=True)):
+        expanded = sympy.expand(sympy.Add(*mine) - sympy.Add(*theirs))
+        for term in sympy.Add.make_args(expanded):
+            scalars, symbols = term.args_cnc()
+            if symbols:  # a difference of zero is the term 0
+                place = (*places[symbols[0], symbols[1]], s)
+                # Terms that differ by i stand apart in the expansion.
+                differences[place] = _back(sympy.Mul(*scalars)) + differences.get(place, 0)
+    modulus = scheme.ring.characteristic
+    reduced = {place: _residue(value, modulus) for place, value in differences.items()}
+    return {place: value for place, value in reduced.items() if value}
+
+
+def _sums(factor: Factor, symbols: list[Any], sympy: Any) -> list[Any]:
+    """The linear combination of every product."""
+    return [
+        sympy.Add(*(_number(coefficient, sympy) * symbols[index] for index, coefficient in factor.coefficients(r)))
+        for r in range(factor.rank)
+    ]
+
+
+def _number(value: Fraction | Gaussian, sympy: Any) -> Any:
+    if isinstance(value, Gaussian):
+        return _number(value.real, sympy) + sympy.I * _number(value.imag, sympy)
+    return sympy.Rational(value.numerator, value.denominator)
+
+
+def _back(value: Any) -> Gaussian:
+    """A sympy number as one of ours."""
+    real, imag = (Fraction(int(part.p), int(part.q)) for part in value.as_real_imag())
+    return Gaussian(real, imag)
+
+
+def _residue(value: Gaussian, modulus: int) -> Number:
+    """The number over Z/p, which has neither fractions nor i."""
+    return int(value.real) % modulus if modulus else simplest(value)
+
+
+def _mismatch(scheme: Scheme, place: Place, difference: Number) -> Mismatch:
+    _, k, n = scheme.target.shape
+    p, q, s = place
+    wanted = int((scheme.target.terms == place).all(axis=1).any())
+    got = _residue(gaussian(difference) + wanted, scheme.ring.characteristic)
+    return Mismatch(divmod(p, k), divmod(q, n), divmod(s, n), got, wanted)

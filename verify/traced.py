@@ -1,0 +1,171 @@
+"""Any callable (a, b) -> c asked what it computes, on random matrices whose arithmetic is exact.
+
+What a scheme's proof cannot show is that the code made from it does the same. Integers that wrap
+around modulo 2^64, residues modulo a prime, and small integers in floating point leave no room for
+rounding, so one wrong entry is proof of a fault.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import LcmaError
+from ..schemes_db import Kind, Proof, Target
+from ..schemes_db.grids import Kinds
+from .outcome import Outcome
+from .primes import fresh_generator
+from .randomized import DEFAULT_ERROR_LOG2
+
+Matrix = npt.NDArray[Any]
+Sizes = tuple[int, int, int]
+
+FLOAT_RANGE = 8
+"""Floating-point entries are integers from -8 to 8: sums of thousands of products stay exact in float32."""
+
+INTEGER_BITS = {"int32": 32, "int64": 64}
+FLOATS = ("float32", "float64")
+
+
+def check_traced(
+    call: Callable[[Matrix, Matrix], Matrix],
+    target: Target,
+    *,
+    sizes: Sizes | None = None,
+    dtype: str = "int64",
+    modulus: int = 0,
+    garbage: bool = True,
+    zero_outside: bool = False,
+    error_log2: float = DEFAULT_ERROR_LOG2,
+    seed: int | None = None,
+) -> Outcome:
+    """Ask whether `call(a, b)` is A B with the structure of a target, for matrices of sizes (M, K, N).
+
+    Blocks are cut as `matmul` cuts them: the size over the grid, rounded up. Integers fill their
+    type and wrap around; with `modulus`, entries are residues and the result is compared modulo it;
+    floating-point entries are small integers and the result must round to the right one. Parts that
+    the target calls absent, and unused triangles, hold garbage (NaN in floating point), or zeros
+    without `garbage`; in C they are not looked at, or must be zero with `zero_outside`.
+
+    The error probability holds for a callable that is bilinear with integer coefficients; for any
+    other one the check is a test and no proof.
+
+    Raises:
+        LcmaError: another dtype, a modulus that is not for it, or half blocks that would not be square.
+    """
+    start = time.perf_counter()
+    values = _Values(np.dtype(dtype), modulus)
+    m, k, n = sizes or _default_sizes(target)
+    masks = [present(grid, (rows, cols)) for grid, rows, cols in ((target.a, m, k), (target.b, k, n), (target.c, m, n))]
+    generator = fresh_generator(seed)
+    rounds = math.ceil(error_log2 / values.per_round)
+    for i in range(rounds):
+        a, b = (values.draw(mask.shape, generator) for mask in masks[:2])
+        truth = values.product(np.where(masks[0], a, 0), np.where(masks[1], b, 0))
+        for matrix, mask in zip((a, b), masks, strict=False):
+            matrix[~mask] = values.garbage(int((~mask).sum()), generator) if garbage else 0
+        result = np.asarray(call(a, b))
+        if result.shape != truth.shape:
+            return _failure(target, start, f"C is {result.shape}, wanted {truth.shape}")
+        wrong = values.differ(result, np.where(masks[2], truth, 0)) & (masks[2] | zero_outside)
+        if wrong.any():
+            row, col = (int(index) for index in np.argwhere(wrong)[0])
+            wanted = truth[row, col] if masks[2][row, col] else 0
+            where = f"round {i + 1} ({m}x{k}x{n}, {dtype})"
+            return _failure(
+                target,
+                start,
+                f"{int(wrong.sum())} of {wrong.size} entries of C are wrong in {where}; "
+                f"C[{row + 1},{col + 1}] is {result[row, col]}, wanted {wanted}",
+            )
+    proof = Proof("traced", primes=(modulus,) if modulus else (), rounds=rounds, error_log2=rounds * values.per_round)
+    return Outcome("traced", proof, target.equations, time.perf_counter() - start)
+
+
+def present(grid: Kinds, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    """Where a matrix (rows, cols) cut by a grid of kinds has something: blocks, or their triangles.
+
+    Raises:
+        LcmaError: a half block that is not square.
+    """
+    kinds = np.array(grid)
+    height, width = (max(1, -(-size // parts)) for size, parts in zip(shape, kinds.shape, strict=True))
+    rows, cols = np.indices(shape)
+    here = kinds[rows // height, cols // width]
+    if height != width and np.isin(kinds, (Kind.LOWER, Kind.UPPER)).any():
+        raise LcmaError(f"half blocks must be square, not {height} x {width}; choose other sizes")
+    below, above = rows % height >= cols % width, rows % height <= cols % width
+    mask: npt.NDArray[np.bool_] = (here == Kind.FULL) | ((here == Kind.LOWER) & below) | ((here == Kind.UPPER) & above)
+    return mask
+
+
+def _default_sizes(target: Target) -> Sizes:
+    """Blocks of 2 x 3 and 3 x 4, so that no transposition goes unseen; square ones where there are halves."""
+    halves = any(kind.half for grid in (target.a, target.b, target.c) for row in grid for kind in row)
+    sides = (3, 3, 3) if halves else (2, 3, 4)
+    return target.m * sides[0], target.k * sides[1], target.n * sides[2]
+
+
+def _failure(target: Target, start: float, reason: str) -> Outcome:
+    return Outcome("traced", None, target.equations, time.perf_counter() - start, wrong=None, reason=reason)
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Random entries of a dtype, and what it means for two of its results to differ."""
+
+    dtype: np.dtype[Any]
+    modulus: int
+
+    def __post_init__(self) -> None:
+        if self.dtype.name not in (*INTEGER_BITS, *FLOATS, "object"):
+            raise LcmaError(f"dtype {self.dtype.name} is not traced; choose {', '.join((*INTEGER_BITS, *FLOATS))}")
+        if (self.dtype.name == "object") != (self.dtype.name == "object" and bool(self.modulus)):
+            raise LcmaError("object matrices are traced modulo a prime; give one")
+        if self.modulus and (self.dtype.kind == "f" or not 2 <= self.modulus < 1 << 31):
+            raise LcmaError("a modulus is a prime below 2^31, for integer matrices")
+
+    @property
+    def per_round(self) -> float:
+        """log2 of the probability that a nonzero bilinear form vanishes on one round (Schwartz-Zippel).
+
+        Modulo 2^w the lowest set bit of the coefficients leaves a form over Z2: at most 3/4.
+        """
+        if self.modulus:
+            return math.log2(1 - (1 - 1 / self.modulus) ** 2)
+        if self.dtype.kind == "f":
+            return math.log2(2 / (2 * FLOAT_RANGE + 1))
+        return math.log2(3 / 4)
+
+    def draw(self, shape: tuple[int, ...], generator: np.random.Generator) -> Matrix:
+        if self.modulus:
+            return generator.integers(0, self.modulus, shape).astype(self.dtype)
+        if self.dtype.kind == "f":
+            return generator.integers(-FLOAT_RANGE, FLOAT_RANGE + 1, shape).astype(self.dtype)
+        info = np.iinfo(self.dtype)
+        return generator.integers(info.min, info.max, shape, dtype=self.dtype, endpoint=True)
+
+    def garbage(self, count: int, generator: np.random.Generator) -> Matrix:
+        if self.dtype.kind == "f":
+            return np.full(count, np.nan, dtype=self.dtype)
+        return self.draw((count,), generator)
+
+    def product(self, a: Matrix, b: Matrix) -> Matrix:
+        """The classical product; integers wrap around."""
+        if not self.modulus:
+            return a @ b
+        return np.asarray(a.astype(object) @ b.astype(object) % self.modulus)
+
+    def differ(self, got: Matrix, wanted: Matrix) -> npt.NDArray[np.bool_]:
+        """Where they differ; a NaN differs from everything."""
+        if self.modulus:
+            return np.asarray((got.astype(object) - wanted) % self.modulus != 0)
+        if self.dtype.kind == "f":
+            return np.asarray(~(np.abs(got - wanted) < 0.5))
+        return np.asarray(got != wanted)

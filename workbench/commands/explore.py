@@ -1,0 +1,50 @@
+"""`lcma explore`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ...errors import LcmaError
+from ...search import flip_graph
+from ..output import print_json
+from ..pools import pool_argument
+
+
+@click.command("explore")
+@click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
+@click.option("--radius", type=click.IntRange(0), default=2, show_default=True, help="How many flips to go.")
+@click.option("--limit", type=click.IntRange(1), default=20_000, show_default=True, help="Schemes to see at most.")
+@click.option("--graphml", type=click.Path(path_type=Path), metavar="FILE", help="Write the graph there.")
+@click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
+def command(schemes: tuple[str, ...], radius: int, limit: int, graphml: Path | None, as_json: bool) -> None:
+    """Show the flip graph around schemes, modulo 2.
+
+    Components, degrees, distances and the ways down. SCHEMEs are of one target and rank; a run folder
+    stands for its finds.
+    """
+    seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit)
+    if graphml is not None:
+        try:
+            seen.write_graphml(graphml)
+        except OSError as error:
+            raise LcmaError(f"{graphml} can't be written: {error.strerror}") from None
+    facts = {
+        "schemes": len(seen.graph),
+        "flips": seen.graph.number_of_edges(),
+        "complete": seen.complete,
+        "components": seen.components,
+        "degrees": seen.degrees,
+        "distances": seen.distances,
+        "with a flip to a lower rank": seen.exits,
+    }
+    if as_json:
+        print_json(facts)
+        return
+    whole = "" if seen.complete else f", cut at {limit}"
+    click.echo(f"{facts['schemes']} schemes of rank {seen.rank}, {facts['flips']} flips{whole}")
+    click.echo(f"  components: {', '.join(map(str, seen.components))}")
+    for name, counts in (("neighbours", seen.degrees), ("distance", seen.distances)):
+        click.echo(f"  {name}: {', '.join(f'{key} ({count})' for key, count in counts.items())}")
+    click.echo(f"  with a flip to a lower rank: {seen.exits}")

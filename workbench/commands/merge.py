@@ -1,0 +1,36 @@
+"""`lcma merge`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ...search import merge
+from ..finds import keep_finds
+from ..output import print_json
+from .status import print_runs
+
+
+@click.command("merge")
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the finds there too, one line each."
+)
+@click.option("--json", "as_json", is_flag=True, help="Runs and finds as JSON.")
+def command(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
+    """Put the finds of several searches together.
+
+    They are proven again, each is taken once, and kept in the catalogue.
+    """
+    runs, finds = merge(folders, out)
+    fresh = sum(keep_finds(finds))
+    if as_json:
+        print_json(
+            {"runs": [run.to_json() for run in runs], "schemes": [found.scheme.digest for found in finds], "new": fresh}
+        )
+        return
+    print_runs(list(runs))
+    ranks = [found.scheme.rank for found in finds]
+    counts = ", ".join(f"{ranks.count(rank)} of rank {rank}" for rank in sorted(set(ranks)))
+    click.echo(f"{len(finds)} distinct schemes ({counts or 'none'}), {fresh} new to the catalogue")

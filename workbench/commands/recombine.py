@@ -1,0 +1,54 @@
+"""`lcma recombine`"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import sys
+
+import click
+
+from ...schemes_db.catalog import Catalog
+from ...schemes_db.costs import full_and_half
+from ...search import recombine
+from ..options import Duration
+from ..output import print_json
+from ..pools import pool_argument
+
+
+@click.command("recombine")
+@click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Deterministic seconds.")
+@click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
+def command(schemes: tuple[str, ...], seed: int, seconds: float, as_json: bool) -> None:
+    """Put the cheapest scheme together from the products of several.
+
+    A half product weighs 1/2. SCHEMEs are ternary schemes of one target, or the run folders of searches.
+    """
+    result = recombine(pool_argument(schemes), seconds=seconds, seed=seed)
+    command = shlex.join(["lcma", *sys.argv[1:]])
+    scheme = result.scheme.replace(provenance=dataclasses.replace(result.scheme.provenance, command=command))
+    with Catalog.open() as catalog:
+        fresh = catalog.add(scheme, result.certificate)
+    full, half = full_and_half(scheme)
+    if as_json:
+        print_json(
+            {
+                "digest": scheme.digest,
+                "rank": scheme.rank,
+                "full": full,
+                "half": half,
+                "optimal": result.optimal,
+                "cheaper": result.cheaper,
+                "products": result.products,
+                "seconds": result.seconds,
+            }
+        )
+        return
+    click.echo(
+        f"{scheme!r} {scheme.digest[:12]}: {full} full + {half} half products of {result.products}, "
+        f"{'the cheapest there is' if result.optimal else 'not proven the cheapest'}, "
+        f"{'cheaper than all of the pool' if result.cheaper else 'no cheaper than the pool'}, "
+        f"{'kept' if fresh else 'known already'}"
+    )

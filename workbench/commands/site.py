@@ -1,0 +1,41 @@
+"""`lcma site`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ...schemes_db.catalog import Catalog
+from ..output import print_json
+from ..progress import Progress
+from ..site import build_site
+
+
+@click.command("site")
+@click.argument("out", metavar="OUT")
+@click.option("--json", "as_json", is_flag=True, help="What was written, as JSON.")
+def command(out: str, as_json: bool) -> None:
+    """Write the catalogue as static pages into the folder OUT.
+
+    They open from the folder itself, OUT/index.html, without a server or a network. A site that
+    lcma built before is replaced whole; a folder with anything else in it is left alone.
+    """
+    with Catalog.open() as catalog, Progress("site") as progress:
+        built = build_site(Path(out), catalog, progress.update)
+    index = built.out / "index.html"
+    if as_json:
+        print_json(
+            {
+                "index": str(index),
+                "schemes": built.schemes,
+                "files": built.files,
+                "bytes": built.bytes,
+                "largest_page_bytes": built.largest_page,
+            }
+        )
+    else:
+        click.echo(
+            f"{index}: {built.schemes} schemes, {built.files} files, {built.bytes / 1e6:.1f} MB, "
+            f"largest page {built.largest_page / 1000:.0f} kB"
+        )

@@ -1,0 +1,57 @@
+"""What the search commands share: keeping finds in the catalogue, and saying what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from ..schemes_db.catalog import Catalog
+from ..search import Find, Progress, Result
+
+
+def keep(result: Result) -> list[bool]:
+    """Store what a search found; for each find, whether it is new."""
+    return keep_finds(result.finds)
+
+
+def keep_finds(finds: Iterable[Find]) -> list[bool]:
+    """Store finds and the schemes over Z2 that they were lifted from; for each, whether it is new."""
+    fresh = []
+    with Catalog.open() as catalog:
+        for found in finds:
+            if found.origin is not found.scheme:
+                catalog.add(found.origin, found.origin_certificate)
+            fresh.append(catalog.add(found.scheme, found.certificate))
+    return fresh
+
+
+def progress_line(name: str, standing: Progress) -> str:
+    """One line on a run that goes on."""
+    return (
+        f"{name}: best rank {standing.rank}, round {standing.round}, {standing.flips_per_second / 1e6:.1f} M flips/s, "
+        f"last gain {standing.seconds_since_gain:.0f} s ago, {standing.finds} found"
+    )
+
+
+def print_finds(finds: Iterable[Find], kept: Iterable[bool]) -> None:
+    """One line a find."""
+    for found, fresh in zip(finds, kept, strict=True):
+        ternary = ", ternary" if found.scheme.ternary and not found.scheme.ring.characteristic else ""
+        click.echo(
+            f"found {found.scheme!r} {found.scheme.digest[:12]}{ternary}, certified, "
+            f"{'kept' if fresh else 'known already'}"
+        )
+
+
+def print_result(result: Result, kept: Iterable[bool]) -> None:
+    """The finds of a run, and what they cost."""
+    print_finds(result.finds, kept)
+    for lost in result.unlifted:
+        click.echo(f"not lifted: {lost.origin!r}: {lost.reason}")
+    ranks = ", ".join(f"{rank} ({walks} walks)" for rank, walks in sorted(result.ranks.items()))
+    click.echo(
+        f"{len(result.finds)} found in {result.seconds:.2f} s, {result.rounds} rounds, "
+        f"{result.flips / 1e6:.2f} M flips "
+        f"({result.flips_per_second / 1e6:.1f} M/s); lowest ranks: {ranks}"
+    )

@@ -1,0 +1,21 @@
+"""Option types that several commands share."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, or a number with s, m or h."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
+        if not match:
+            self.fail(f"{value!r} is not a duration; write 90, 90s, 10m or 2h", param, ctx)
+        return float(match.group(1)) * _UNITS[match.group(2) or "s"]

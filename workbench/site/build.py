@@ -1,0 +1,137 @@
+"""A catalogue to a folder of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import CatalogError, LcmaError
+from ...schemes_db import Certificate, Scheme
+from ...schemes_db.catalog import Catalog
+from .downloads import downloads
+from .drawing import draw
+from .facts import MAX_MEASUREMENTS, coefficients_of, costs_of, measured, proofs_of, provenance_of
+from .folder import Folder, replaced
+from .heat import heat_maps, structured
+from .listing import Listed, data_script, family, listing
+from .pages import STATIC, Pages, read
+
+MAX_KIN = 60
+"""Parents, and children, that a page links."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build wrote."""
+
+    out: Path
+    schemes: int
+    files: int
+    bytes: int
+    largest_page: int
+
+
+def build_site(out: Path, catalog: Catalog, on_progress: Callable[[str], None] = lambda text: None) -> Built:
+    """Write the pages of a catalogue to the folder `out`, whole or not at all.
+
+    Two builds of the same catalogue are equal byte for byte. A site of ours at `out` is replaced.
+
+    Raises:
+        SiteError: Jinja2 is missing, or `out` holds what is not of a site.
+        LcmaError: `out` can't be written.
+    """
+    pages = Pages()
+    try:
+        with replaced(out) as folder:
+            count = _fill(folder, pages, catalog, on_progress)
+    except OSError as error:
+        raise LcmaError(f"{out} can't be written: {error.strerror or error}") from None
+    largest = max(size for name, size in folder.sizes.items() if name.endswith(".html"))
+    return Built(out, count, len(folder.sizes), sum(folder.sizes.values()), largest)
+
+
+def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[[str], None]) -> int:
+    listed = listing(catalog)
+    for name in STATIC:
+        folder.write(f"static/{name}", read(f"static/{name}"))
+    folder.write("static/schemes.js", data_script(listed))
+    maps = heat_maps(listed)
+    folder.write("index.html", pages.render("index.html", maps=maps, structured=structured(listed), listed=listed))
+    by_digest = {row.entry.digest: row for row in listed}
+    parents, children = family(catalog, listed)
+    for position, row in enumerate(listed):
+        on_progress(f"page {position + 1} of {len(listed)}")
+        scheme, certificate = _found(catalog, row.entry.digest)
+        files = list(downloads(scheme, certificate, row.stem))
+        for file in files:
+            if not file.refusal:
+                folder.write(f"schemes/{file.file}", file.content)
+        measurements = catalog.measurements(row.entry.digest)
+        page = _Page(
+            row,
+            scheme,
+            certificate,
+            _kin(parents.get(row.entry.digest, []), by_digest),
+            _kin(children.get(row.entry.digest, []), by_digest),
+        )
+        neighbours = {
+            "previous": listed[position - 1] if position else None,
+            "next": listed[position + 1] if position + 1 < len(listed) else None,
+        }
+        values = page.values() | neighbours
+        values |= {"files": files, "measurements": [measured(taken) for taken in measurements[-MAX_MEASUREMENTS:]]}
+        folder.write(row.page, pages.render("scheme.html", **values))
+    return len(listed)
+
+
+def _found(catalog: Catalog, digest: str) -> tuple[Scheme, Certificate]:
+    """The scheme of that digest: `find` prefers names, and a scheme may be named like another's digest."""
+    scheme, certificate = catalog.find(digest)
+    if scheme.digest != digest:
+        raise CatalogError(f"a scheme is named {digest[:12]}..., which is the digest of another; rename it")
+    return scheme, certificate
+
+
+@dataclass(frozen=True)
+class _Kin:
+    """A parent or a child: a row of ours, or the digest of a scheme that is not in the catalogue."""
+
+    digest: str
+    relation: str
+    row: Listed | None
+
+
+def _kin(pairs: list[tuple[str, str]], by_digest: dict[str, Listed]) -> list[_Kin]:
+    return [_Kin(digest, relation, by_digest.get(digest)) for digest, relation in pairs]
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What the page of one scheme is made of."""
+
+    row: Listed
+    scheme: Scheme
+    certificate: Certificate
+    parents: list[_Kin]
+    children: list[_Kin]
+
+    def values(self) -> dict[str, Any]:
+        """The template's values."""
+        return {
+            "row": self.row,
+            "scheme": self.scheme,
+            "drawing": draw(self.scheme),
+            "coefficients": coefficients_of(self.scheme),
+            "costs": costs_of(self.row, self.scheme),
+            "certificate": self.certificate,
+            "proofs": proofs_of(self.certificate),
+            "provenance": provenance_of(self.scheme.provenance),
+            "kin": [(name, kin[:MAX_KIN], len(kin)) for name, kin in self._families() if kin],
+            "title": self.scheme.name or f"{self.row.entry.target}:{self.row.entry.rank}",
+            "runs": not self.scheme.ring.characteristic and not self.scheme.gaussian,
+        }
+
+    def _families(self) -> tuple[tuple[str, list[_Kin]], tuple[str, list[_Kin]]]:
+        return ("Made from", self.parents), ("Others made from it", self.children)

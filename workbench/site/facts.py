@@ -1,0 +1,127 @@
+"""What a scheme's page says in figures and words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from ...schemes_db import Certificate, Proof, Provenance, Scheme, costs
+from ..output import ratio
+from .listing import Listed
+
+MAX_TEXT = 1_000
+MAX_MEASUREMENTS = 60
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+_PROVENANCE = {
+    "kind": "Kind",
+    "source": "Source",
+    "remark": "Remark",
+    "command": "Command",
+    "seed": "Seed",
+    "relation": "Made by",
+    "version": "lcma version",
+    "date": "Date",
+    "seconds": "Seconds of search",
+    "file_sha256": "SHA-256 of the file",
+}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A figure with its name and, where it needs one, an explanation."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+def shown(text: object, limit: int = MAX_TEXT) -> str:
+    """A text fit to be shown: of bounded length, without control characters."""
+    cut = str(text)
+    cut = cut if len(cut) <= limit else cut[: limit - 1] + "…"
+    return "".join(ch if ch.isprintable() or ch in "\n " else "\ufffd" for ch in cut)
+
+
+def costs_of(row: Listed, scheme: Scheme) -> list[Fact]:
+    """The costs of a scheme."""
+    entry, known = row.entry, row.known
+    facts = [Fact("Rank", f"{entry.rank:,}", "products of blocks")]
+    if known:
+        split = f" = {known.full} full + {known.half} half" if known.half else ""
+        facts.append(Fact("Best known rank", f"{known.rank:,}{split}", known.source))
+    if entry.half_products:
+        facts.append(Fact("Products", f"{entry.full_products} full + {entry.half_products} half"))
+    facts.append(Fact("One level", ratio(costs.one_level_cost(scheme)), "multiplications over the classical dense"))
+    recursive, exponent = costs.recursive_cost(scheme), costs.exponent(scheme)
+    if recursive is not None:
+        facts.append(Fact("Recursive", ratio(recursive), "halves recurse, full products are classical"))
+    if exponent is not None:
+        facts.append(Fact("Exponent ω", f"{exponent:.6f}", "3 log R / log mkn"))
+    facts.append(Fact("Additions", f"{entry.additions:,}", "every sum on its own"))
+    if entry.additions_cse is not None:
+        facts.append(Fact("Additions, shared", f"{entry.additions_cse:,}", "common sums worked once"))
+    nonzeros = " + ".join(f"{count:,}" for count in costs.nonzeros(scheme))
+    facts.append(Fact("Nonzeros", f"{entry.nonzeros:,}", f"{nonzeros} in U, V, W"))
+    facts.append(Fact("Growth factor", f"{entry.growth:.6g}", "error growth of one level"))
+    return facts
+
+
+def coefficients_of(scheme: Scheme) -> str:
+    """The distinct coefficients, at most a dozen of them."""
+    values = [str(value).replace("-", "\u2212") for value in scheme.coefficients]
+    return shown(", ".join(values[:12]) + (", …" if len(values) > 12 else ""), 300)
+
+
+def proofs_of(certificate: Certificate) -> list[Fact]:
+    """What was proven, by method."""
+    return [Fact(proof.method, _figures(proof)) for proof in certificate.proofs[:20]]
+
+
+def _figures(proof: Proof) -> str:
+    parts = []
+    if proof.equations:
+        parts.append(f"{proof.equations:,} equations, each holds")
+    if proof.rounds:
+        parts.append(f"{proof.rounds:,} random instances")
+    if proof.primes:
+        more = f" and {len(proof.primes) - 4} more" if len(proof.primes) > 4 else ""
+        parts.append(f"modulo {', '.join(map(str, proof.primes[:4]))}{more}")
+    if proof.error_log2 is not None:
+        parts.append(
+            f"a wrong scheme passes with probability below 2{f'{proof.error_log2:.0f}'.translate(_SUPERSCRIPT)}"
+        )
+    return shown("; ".join(parts) or "passed")
+
+
+def provenance_of(provenance: Provenance) -> list[Fact]:
+    """Where the scheme comes from, in words; the parents have a place of their own."""
+    values = {field.name: getattr(provenance, field.name) for field in fields(provenance)}
+    return [Fact(label, shown(values[key])) for key, label in _PROVENANCE.items() if values[key] not in (None, "")]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured figure."""
+
+    what: str
+    value: str
+    setting: str
+    machine: str
+    taken: str
+
+
+def measured(row: Mapping[str, object]) -> Measured:
+    """A row of the catalogue's measurements in words."""
+    detail = row["detail"] if isinstance(row["detail"], dict) else {}
+    size = detail.get("size")
+    setting = [" x ".join(map(str, size))] if isinstance(size, list) else []
+    setting += [str(detail[key]) for key in ("dtype", "device") if key in detail]
+    return Measured(
+        shown(row["what"], 120),
+        f"{row['value']:.4g} {shown(row['unit'], 20)}",
+        shown(", ".join(setting), 60),
+        shown(row["machine"], 60),
+        shown(row["taken"], 40),
+    )

@@ -1,0 +1,112 @@
+"""The rank tables of the index: general formats as heat maps by ring, structured targets as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...schemes_db import Ring, Target, parse_ring
+from ...schemes_db.ranks import KnownRank, best_known
+from .listing import Listed, level
+
+SIZES = range(2, 9)
+"""The table goes from 2x2x2 to 8x8x8."""
+
+MAX_RINGS = 8
+MAX_STRUCTURED = 150
+
+_ORDER = ("Z", "Q", "Z2", "Z3", "Q(i)")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One format: the best known rank, and our best scheme where there is one."""
+
+    shape: tuple[int, int, int]
+    known: KnownRank | None
+    ours: Listed | None
+
+    @property
+    def gap(self) -> int | None:
+        return self.ours.entry.rank - self.known.rank if self.ours and self.known else None
+
+    @property
+    def level(self) -> str:
+        return level(self.ours.entry.rank, self.known.rank if self.known else None) if self.ours else "open"
+
+    @property
+    def label(self) -> str:
+        """What the cell says in words."""
+        known = f"best known {self.known.rank} ({self.known.source})" if self.known else "no figure in the tables"
+        ours = f"rank {self.ours.entry.rank} over {self.ours.entry.ring}" if self.ours else "no scheme here yet"
+        return f"{'x'.join(map(str, self.shape))}: {ours}, {known}"
+
+
+@dataclass(frozen=True)
+class Slab:
+    """The formats m x k x n of one m, k down and n across; None where k > n."""
+
+    m: int
+    columns: tuple[int, ...]
+    rows: tuple[tuple[int, tuple[Cell | None, ...]], ...]
+
+    @property
+    def cells(self) -> Iterator[Cell]:
+        return (cell for _, row in self.rows for cell in row if cell)
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """All formats over one ring."""
+
+    ring: str
+    slabs: tuple[Slab, ...]
+
+    @property
+    def held(self) -> list[Cell]:
+        """The cells in which we have a scheme."""
+        return [cell for slab in self.slabs for cell in slab.cells if cell.ours]
+
+    def counted(self, *levels: str) -> int:
+        """How many cells are of one of these levels."""
+        return sum(cell.level in levels for cell in self.held)
+
+
+def heat_maps(listed: Sequence[Listed]) -> list[HeatMap]:
+    """One map a ring: Z, Q and Z2, and what other rings the catalogue has."""
+    present = {row.entry.ring for row in listed} | {"Z", "Q", "Z2"}
+    rings = [name for name in _ORDER if name in present]
+    rings += sorted(present - set(_ORDER), key=lambda name: parse_ring(name).characteristic)
+    return [_heat_map(parse_ring(name), listed) for name in rings[:MAX_RINGS]]
+
+
+def _heat_map(ring: Ring, listed: Sequence[Listed]) -> HeatMap:
+    best: dict[tuple[int, ...], Listed] = {}
+    for row in listed:
+        if row.target.is_general and _holds_over(row.entry.ring, ring):
+            key = tuple(sorted(row.target.shape))
+            if key not in best or _merit(row) < _merit(best[key]):
+                best[key] = row
+
+    def cell(m: int, k: int, n: int) -> Cell | None:
+        return Cell((m, k, n), best_known(Target.general(m, k, n), ring), best.get((m, k, n))) if k <= n else None
+
+    def slab(m: int) -> Slab:
+        sizes = tuple(range(m, SIZES.stop))
+        return Slab(m, sizes, tuple((k, tuple(cell(m, k, n) for n in sizes)) for k in sizes))
+
+    return HeatMap(ring.name, tuple(slab(m) for m in SIZES))
+
+
+def _holds_over(own: str, ring: Ring) -> bool:
+    """Whether a scheme over ring `own` is one over `ring` as it stands: integers are everywhere."""
+    return own in (ring.name, "Z") or (own == "Q" and ring.gaussian)
+
+
+def _merit(row: Listed) -> tuple[int, int, str]:
+    return row.entry.rank, row.entry.additions, row.entry.digest
+
+
+def structured(listed: Sequence[Listed]) -> list[Listed]:
+    """The best scheme of each triangular or masked target and ring, at most `MAX_STRUCTURED`."""
+    return [row for row in listed if row.best and not row.target.is_general][:MAX_STRUCTURED]

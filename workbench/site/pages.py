@@ -1,0 +1,55 @@
+"""Templates to text, through Jinja2 with every value escaped."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from ...version import __version__
+from .facts import shown
+from .folder import SiteError
+
+if TYPE_CHECKING:
+    import jinja2
+
+STATIC = ("site.css", "site.js")
+
+
+class Pages:
+    """The templates, compiled once a build.
+
+    Raises:
+        SiteError: Jinja2 is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import jinja2
+        except ImportError:
+            raise SiteError("the pages are made with Jinja2, which is missing; pip install 'lcma[report]'") from None
+        self._environment: jinja2.Environment = jinja2.Environment(
+            loader=jinja2.FunctionLoader(lambda name: read(f"templates/{name}")),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+        self._environment.filters["shown"] = shown
+        self._environment.filters["signed"] = lambda gap: f"{gap:+g}".replace("-", "\u2212")
+        self._environment.filters["size"] = size
+        self._environment.globals["version"] = __version__
+
+    def render(self, template: str, **values: Any) -> str:
+        """The page that a template makes of the values."""
+        return self._environment.get_template(template).render(values)
+
+
+def read(name: str) -> str:
+    """A template or a static file of this package."""
+    return (resources.files(__package__ or __name__) / name).read_text(encoding="utf-8")
+
+
+def size(count: int) -> str:
+    """A number of bytes for people."""
+    return f"{count} B" if count < 1000 else f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1e6:.1f} MB"
