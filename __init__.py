@@ -41,8 +41,11 @@ if TYPE_CHECKING:
     from .search import lift as lift
     from .verify import certify as certify
     from .verify import check as check
+    from .verify import check_program as check_program
+    from .verify import check_traced as check_traced
     from .verify import load as load
     from .verify import recheck as recheck
+    from .verify import recheck_file as recheck_file
     from .verify import verify_file as verify_file
 
 _MODULES = {
@@ -56,7 +59,16 @@ _MODULES = {
     ".schemes_db.library": ("resolve",),
     ".schemes_db.straightline": ("program_of",),
     ".search": ("find", "lift"),
-    ".verify": ("certify", "check", "load", "recheck", "verify_file"),
+    ".verify": (
+        "certify",
+        "check",
+        "check_program",
+        "check_traced",
+        "load",
+        "recheck",
+        "recheck_file",
+        "verify_file",
+    ),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -127,7 +127,7 @@ class Scheme:
                 else Gaussian(Fraction(values[0], factor.denominator), Fraction(values[1], factor.denominator))
             )
             for factor in self.factors
-            for values in np.unique(factor.values.reshape(factor.nnz, -1), axis=0).tolist()
+            for values in np.unique(factor.values.reshape(factor.nnz, 2 if factor.gaussian else 1), axis=0).tolist()
         }
         numbers = [value if isinstance(value, Gaussian) else Fraction(value) for value in found]
         return tuple(sorted(numbers, key=lambda value: (isinstance(value, Gaussian), *_parts(value))))

@@ -162,10 +162,10 @@ def _sums(left: IntArray, v: IntArray, w: IntArray, modulus: int) -> FloatArray:
     shape = w.shape[1], left.shape[1], v.shape[1]
     if not modulus:
         x, y, z = (part.astype(np.float64) for part in (left, v, w))
-        return (z.T @ (x[:, :, None] * y[:, None, :]).reshape(len(x), -1)).reshape(shape)
+        return (z.T @ (x[:, :, None] * y[:, None, :]).reshape(len(x), shape[1] * shape[2])).reshape(shape)
     total = np.zeros((shape[0], shape[1] * shape[2]), dtype=np.float64)
     for start in range(0, len(left), MODULAR_ROWS):
         part = slice(start, start + MODULAR_ROWS)
-        pairs = symmetric((left[part, :, None] * v[part, None, :]).reshape(len(left[part]), -1), modulus)
+        pairs = symmetric((left[part, :, None] * v[part, None, :]).reshape(-1, shape[1] * shape[2]), modulus)
         total += (w[part].T.astype(np.float64) @ pairs.astype(np.float64)) % modulus
     return total.reshape(shape)

@@ -16,6 +16,7 @@ from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.formats import read_file
 from lcma.schemes_db.ranks import best_known
+from lcma.schemes_db.shipped import shipped_names
 from lcma.workbench import cli
 from lcma.workbench.site import build, build_site
 from lcma.workbench.site.heat import heat_maps
@@ -66,7 +67,7 @@ def pages(out):
 def test_pages_are_balanced_small_and_every_link_leads_somewhere(site):
     folder, built = site
     read = pages(folder / "out")
-    assert len(read) == built.schemes + 1 == 12
+    assert len(read) == built.schemes + 1 > len(shipped_names())
     for path, page in read.items():
         assert path.stat().st_size <= MAX_PAGE
         assert len(page.ids) == len(set(page.ids))
@@ -96,7 +97,7 @@ def test_tables_and_fields_are_labelled(site):
 
 def test_hostile_texts_stay_texts(site):
     out = site[0] / "out"
-    (page,) = [page for path, page in pages(out).items() if path.name.startswith("2x3x4")]
+    (page,) = [page for path, page in pages(out).items() if path.name.startswith("2x3x4") and "alert(2)" in page.text]
     assert "<script>alert(1)</script>\"'&</title><img src=x onerror=alert(2)>\ufffd\ufffd --> {{ 7 * 7 }}" in page.text
     assert page.of("script") == [{"src": "../static/site.js"}]
     for path, other in pages(out).items():
@@ -159,18 +160,17 @@ def test_pictures_show_every_coefficient_with_its_value(site):
 def test_the_heat_map_takes_the_best_of_each_ring_in_any_order(tmp_path, keep, fractional):
     with Catalog.open(tmp_path / "c.db") as catalog:
         keep(catalog, fractional)
-        keep(catalog, naive(parse_target("4x2x3")))
+        keep(catalog, naive(parse_target("7x3x2")))
         maps = {heat.ring: heat for heat in heat_maps(listing(catalog))}
     assert list(maps) == ["Z", "Q", "Z2"]
     cells = {ring: {cell.shape: cell for slab in heat.slabs for cell in slab.cells} for ring, heat in maps.items()}
     assert set(cells["Z"]) == set(itertools.combinations_with_replacement(range(2, 9), 3))
     for ring, found in cells.items():
-        assert found[2, 3, 4].ours.entry.target == "4x2x3"
-        assert found[2, 3, 4].gap == 24 - best_known(parse_target("2x3x4"), parse_ring(ring)).rank > 0
-        assert found[2, 3, 4].level == "g4"
+        assert found[2, 3, 7].ours.entry.target == "7x3x2"
+        assert found[2, 3, 7].gap == 42 - best_known(parse_target("2x3x7"), parse_ring(ring)).rank > 0
         assert (found[2, 2, 2].gap, found[2, 2, 2].level) == (0, "g0")
         assert (found[8, 8, 8].ours, found[8, 8, 8].level) == (None, "open")
-    assert maps["Z"].counted("g0") == 2  # strassen or winograd, and laderman
+    assert cells["Z2"][4, 4, 4].ours.entry.rank == 47 < cells["Z"][4, 4, 4].ours.entry.rank
 
 
 def test_two_builds_are_equal_and_a_site_is_replaced_whole(site, tmp_path):
