@@ -20,7 +20,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 coverage: $(VENV)/.dev
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m "not slow" --cov --cov-report=term tests/schemes_db tests/verify
+	$(BIN)/pytest -m "not slow" --cov --cov-report=term tests/schemes_db tests/verify
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
