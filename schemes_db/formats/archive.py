@@ -189,9 +189,10 @@ class Archive:
         if isinstance(array, list) or array.size != 1 or array.dtype.kind not in "US":
             raise SchemeFormatError(f"array {key!r} must be one text")
         try:
-            value = array.reshape(-1)[0]
-            return value.decode("utf-8") if isinstance(value, bytes) else str(value)
-        except (UnicodeDecodeError, ValueError):
+            # numpy makes a string of any 32-bit numbers, and fails inside CPython where they are no characters.
+            coding = "utf-8" if array.dtype.kind == "S" else "utf-32-be" if array.dtype.str[0] == ">" else "utf-32-le"
+            return array.tobytes().decode(coding).rstrip("\0")
+        except UnicodeDecodeError:
             raise SchemeFormatError(f"array {key!r} must be one text") from None
 
 

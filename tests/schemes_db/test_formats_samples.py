@@ -14,6 +14,7 @@ import lcma
 from lcma.errors import LcmaError, SchemeFormatError
 from lcma.schemes_db import formats
 from lcma.schemes_db.formats import FORMATS, WRITERS, parse_bytes, parse_text, read_file, render
+from lcma.schemes_db.formats.archive import Archive
 from lcma.schemes_db.ring import Z2, Z3
 from lcma.verify.report import judge
 
@@ -398,3 +399,16 @@ def test_floats_that_are_rounded_are_refused():
         parse_bytes(archive(**{"1,1,1": arrays}))
     (reading,) = parse_bytes(archive(**{"1,1,1": np.array([[[0.5 - 0.25j]], [[2]], [[1]]])}))
     assert reading.scheme.ring.name == "Q(i)"
+
+
+def test_text_of_numbers_that_are_no_characters_is_refused():
+    def archive(array):
+        buffer = io.BytesIO()
+        np.savez(buffer, text=array)
+        return Archive(buffer.getvalue())
+
+    assert archive(np.array("2x2x2")).text("text") == "2x2x2"
+    assert archive(np.array("2x2x2", dtype=">U5")).text("text") == "2x2x2"
+    assert archive(np.array(b"Z")).text("text") == "Z"
+    with pytest.raises(SchemeFormatError, match="must be one text"):
+        archive(np.array([0x7FFFFFFF], dtype="<u4").view("<U1")).text("text")
