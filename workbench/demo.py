@@ -23,7 +23,7 @@ MAX_ERROR = 1e-4
 """A relative error in float32 above this is a fault of the program, not of the arithmetic."""
 
 SEARCHES = (("2x2x2", 7), ("3x3x3", 23))
-CONTENDERS = (("strassen", 1), ("strassen", 2), ("winograd", 1), ("winograd", 2))
+CONTENDERS = (("strassen", 1), ("strassen", 2), ("winograd", 2))
 """Schemes and levels that the product is tried with; the fastest of them is reported as such."""
 
 
