@@ -80,7 +80,7 @@ def certified(scheme: SchemeLike) -> Scheme:
     """The scheme itself, proven: by the certificate it came with, or now (once a digest).
 
     Raises:
-        PlanError: it holds over Z2 only.
+        PlanError: it holds over Z2 only, or has coefficients that are not real.
         VerificationError: it does not compute its target.
     """
     from ..verify import certify
@@ -92,6 +92,9 @@ def certified(scheme: SchemeLike) -> Scheme:
     scheme, certificate = (scheme, None) if isinstance(scheme, Scheme) else scheme
     if scheme.ring.characteristic:
         raise PlanError(f"{scheme.name or scheme.target} holds over {scheme.ring} only; lift it to Z first")
+    # Asked of the scheme in hand: its digest forgets units, so a real scheme may share it.
+    if scheme.gaussian:
+        raise PlanError(f"{scheme.name or scheme.target} has coefficients that are not real; no kernel is made of it")
     if certificate is None or certificate.digest != scheme.digest:
         certificate = _certified.get(scheme.digest) or certify(scheme)
     with _lock:
