@@ -12,7 +12,7 @@ demo: $(VENV)/.base
 	@$(BIN)/lcma demo
 
 test: $(VENV)/.dev
-	$(BIN)/pytest -m "not slow" $(ARGS)
+	$(BIN)/pytest -m "not slow" -n auto --maxprocesses 4 $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -20,7 +20,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 coverage: $(VENV)/.dev
-	$(BIN)/pytest -m "not slow" --cov --cov-report=term tests/schemes_db tests/verify
+	$(BIN)/pytest -m "not slow" -n auto --maxprocesses 4 --cov --cov-report=term tests/schemes_db tests/verify
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

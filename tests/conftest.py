@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-# Before anything reads it: no test may see or touch the user's own catalogue.
+# Before anything reads it: no test may see or touch the user's own catalogue. Workers of pytest-xdist
+# inherit the first process's environment: each has a home of its own inside that one's, and they
+# share compiled code.
 _HOME = tempfile.TemporaryDirectory(prefix="lcma-tests-")
+if "PYTEST_XDIST_WORKER" in os.environ:
+    _CACHE = Path(os.environ["LCMA_HOME"], "cache")
+    _CACHE.mkdir(exist_ok=True)
+    Path(_HOME.name, "cache").symlink_to(_CACHE)
 os.environ["LCMA_HOME"] = _HOME.name
 
 import lcma  # noqa: E402

@@ -17,6 +17,7 @@ from .environment import prepare
 COMMANDS = {
     "add": "Verify schemes from files and keep them in the catalogue.",
     "additions": "Find a program with few additions.",
+    "bench": "Run a suite of benchmarks: interleaved, checked first, kept as rows.",
     "cache": "Show or clear the compiled code that lcma keeps.",
     "compose": "Compose the best scheme for a size from those of the catalogue.",
     "convert": "Verify a scheme file and write it in another format.",
@@ -40,7 +41,7 @@ COMMANDS = {
     "verify": "Prove or refute the schemes in files.",
 }
 
-COMPUTING = {"demo", "doctor", "run", "time"}
+COMPUTING = {"bench", "demo", "doctor", "run", "time"}
 """The commands that multiply matrices, or tell what would."""
 
 EXIT_INTERNAL = 70

@@ -53,6 +53,14 @@ def ratio_to(baseline: Timing, timing: Timing) -> float:
     return baseline.median / timing.median
 
 
+def paired_interval(baseline: Timing, timing: Timing, seed: int = 0, draws: int = 2000) -> tuple[float, float]:
+    """The 95% bootstrap interval of the median, over rounds, of how many times faster than the baseline."""
+    ratios = np.array(baseline.seconds) / np.array(timing.seconds)
+    picks = np.random.default_rng(seed).integers(0, len(ratios), (draws, len(ratios)))
+    lower, upper = np.quantile(np.median(ratios[picks], axis=1), (0.025, 0.975))
+    return float(lower), float(upper)
+
+
 def gflops(m: int, k: int, n: int, seconds: float) -> float:
     """Effective GFLOP/s: those of the classical product, 2 m k n / seconds."""
     return 2e-9 * m * k * n / seconds

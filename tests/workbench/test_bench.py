@@ -1,0 +1,136 @@
+"""The core of the benchmarks: cases, rows on disk, budgets, bars; with suites made here."""
+
+from __future__ import annotations
+
+import pytest
+from lcma.errors import PlanError, SchemeFormatError, VerificationError
+from lcma.workbench.bench import picture, runner
+from lcma.workbench.bench.case import Bar, Case, Options, Suite
+from lcma.workbench.bench.codehash import code_hash
+from lcma.workbench.bench.journal import Journal
+from lcma.workbench.cli import main
+from lcma.workbench.timing import Timing, paired_interval
+
+
+class Counted:
+    """A suite of three rows that counts how often each was measured."""
+
+    def __init__(self) -> None:
+        self.runs: list[str] = []
+        self.suite = Suite("counted", "counts", self.cases, ("ratio",), ("schemes_db/ranks.py",))
+
+    def cases(self, options: Options):
+        for number in range(3):
+            yield Case(f"row {number}", lambda say, n=number: self.measure(n), 5.0, (Bar("ratio", 1.0),))
+
+    def measure(self, number: int):
+        self.runs.append(f"row {number}")
+        if number == 2:
+            raise PlanError("not here")
+        return {"ratio": 0.5 + number}
+
+    def run(self, journal, **options):
+        cases = runner.chosen_cases(self.suite, Options(), options.pop("patterns", ()))
+        return list(runner.run_cases(self.suite, cases, Options(), journal, **options))
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    # The suites' own files are in the hash; this one has none, so it borrows a name.
+    monkeypatch.setattr(runner, "code_hash", lambda sources: code_hash(["schemes_db/ranks.py"]))
+    return Counted()
+
+
+def test_rows_add_up_over_runs(tmp_path, counted):
+    journal = Journal(tmp_path / "rows.jsonl")
+    first = counted.run(journal, budget=0.0)
+    assert [row["key"] for row in first] == ["row 0"]
+    rest = counted.run(journal, budget=12.0)
+    assert [row["key"] for row in rest] == ["row 0", "row 1", "row 2"]
+    assert counted.runs == ["row 0", "row 1", "row 2"]
+    assert rest[0] == first[0]
+    counted.run(journal, resume=False)
+    assert counted.runs[3:] == ["row 0", "row 1", "row 2"]
+    assert len(journal.rows()) == 6
+
+
+def test_rows_of_other_code_are_measured_again(tmp_path, counted, monkeypatch):
+    journal = Journal(tmp_path / "rows.jsonl")
+    counted.run(journal, patterns=("row 1",))
+    monkeypatch.setattr(runner, "code_hash", lambda sources: "another")
+    counted.run(journal, patterns=("row 1",))
+    assert counted.runs == ["row 1", "row 1"]
+
+
+def test_bars_and_refusals(tmp_path, counted):
+    low, high, refused = counted.run(Journal(tmp_path / "rows.jsonl"))
+    assert low["bars"] == [["ratio >= 1", False]]
+    assert high["bars"] == [["ratio >= 1", True]]
+    assert refused["refused"] == "not here"
+    assert refused["bars"] == []
+    assert not Bar("ratio", 1.0).met({})
+    assert Bar("bytes", 3, at_most=True).met({"bytes": 3})
+
+
+def test_a_wrong_result_stops_the_suite(tmp_path, counted):
+    def wrong(say):
+        raise VerificationError("row 0 came out wrong")
+
+    journal = Journal(tmp_path / "rows.jsonl")
+    with pytest.raises(VerificationError):
+        list(runner.run_cases(counted.suite, [Case("row 0", wrong)], Options(), journal))
+    assert journal.rows() == []
+
+
+def test_a_torn_last_line_is_dropped_and_a_bad_one_named(tmp_path):
+    journal = Journal(tmp_path / "rows.jsonl")
+    row = {"suite": "s", "key": "k", "code": "c"}
+    journal.append(row)
+    with journal.path.open("a") as stream:
+        stream.write('{"suite": "s", "ke')
+    assert journal.rows() == [row]
+    journal.append(row)
+    assert journal.rows() == [row, row]
+    journal.path.write_text('nonsense\n{"suite": "s", "key": "k", "code": "c"}\n')
+    with pytest.raises(SchemeFormatError, match="not a row"):
+        journal.rows()
+
+
+def test_the_code_hash_sees_every_file(tmp_path, monkeypatch):
+    from lcma.workbench.bench import codehash
+
+    monkeypatch.setattr(codehash, "ROOT", tmp_path)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.py").write_text("1")
+    before = code_hash(["a"])
+    (tmp_path / "a" / "y.py").write_text("1")
+    with_two = code_hash(["a"])
+    (tmp_path / "a" / "y.py").write_text("2")
+    assert len({before, with_two, code_hash(["a"])}) == 3
+
+
+def test_paired_intervals_hold_the_median():
+    slow, quick = Timing("slow", tuple(2.0 + 0.01 * i for i in range(15))), Timing("quick", (1.0,) * 15)
+    lower, upper = paired_interval(slow, quick)
+    assert 2.0 <= lower <= 2.07 <= upper <= 2.14
+
+
+def test_pictures_are_reproducible(tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = [{"key": "row", "figures": {"ratio": 1.2, "interval": [1.1, 1.3]}, "contended": False}]
+    for name in ("a.svg", "b.svg"):
+        picture.ratios(rows, tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert b"<svg" in (tmp_path / "a.svg").read_bytes()
+
+
+def test_the_command_names_its_suites_and_refuses_others(capsys):
+    assert main(["bench"]) == 0
+    assert "what it measures" in capsys.readouterr().out
+    assert main(["bench", "no-such-suite"]) == 3
+    assert "no suite is named" in capsys.readouterr().err
+
+
+def test_every_suite_names_its_rows(capsys):
+    for name in runner.suite_names():
+        assert main(["bench", name, "--dry-run"]) == 0

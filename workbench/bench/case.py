@@ -1,0 +1,81 @@
+"""The nouns of a benchmark: options, bars, cases, suites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Figures = Mapping[str, Any]
+"""What a case measured: names to numbers, texts, or lists of them; what JSON can hold."""
+
+Say = Callable[[str], None]
+"""Takes a line about how the case stands."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked of a suite; a suite reads what concerns it.
+
+    `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `threads`: () is the
+    suite's own choice.
+    """
+
+    device: str = "cpu"
+    sample: int | None = None
+    rounds: int | None = None
+    threads: tuple[int, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a figure must reach: at least or at most `value`."""
+
+    figure: str
+    value: float
+    at_most: bool = False
+
+    def met(self, figures: Figures) -> bool:
+        """Whether the case's figure reaches the bar; a figure that is missing does not."""
+        got = figures.get(self.figure)
+        if got is None:
+            return False
+        return bool(got <= self.value if self.at_most else got >= self.value)
+
+    def __str__(self) -> str:
+        return f"{self.figure} {'<=' if self.at_most else '>='} {self.value:g}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row to be: its name in the suite, what it should take, and the measurement.
+
+    `run` checks correctness first and raises VerificationError before anything is timed, PlanError
+    where this machine cannot run it. `seconds` is a rough cost, to spend a budget by.
+    """
+
+    key: str
+    run: Callable[[Say], Figures]
+    seconds: float = 10.0
+    bars: tuple[Bar, ...] = ()
+
+
+def no_picture(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """For suites that draw nothing."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Cases that belong together. `sources` are the folders and files, from the package's root, whose
+    text a row's code hash covers; `columns` the figures of the table; `picture` draws the rows as SVG.
+    """
+
+    name: str
+    help: str
+    cases: Callable[[Options], Iterable[Case]]
+    columns: tuple[str, ...]
+    sources: tuple[str, ...]
+    picture: Callable[[Sequence[Mapping[str, Any]], Path], None] = no_picture

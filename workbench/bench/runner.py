@@ -1,0 +1,121 @@
+"""Running a suite: cases one after the other, within a budget, each row kept as soon as it is there."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+from ...errors import PlanError
+from ...version import __version__
+from .case import Case, Options, Say, Suite
+from .codehash import code_hash
+from .journal import Journal, Row
+from .machine import BUSY_SHARE, Watch, machine
+
+_SUITES = Path(__file__).with_name("suites")
+
+
+def suite_names() -> list[str]:
+    """The suites, by the names of their files."""
+    return sorted(info.name for info in iter_modules([str(_SUITES)]))
+
+
+def find_suite(name: str) -> Suite:
+    """The suite of this name.
+
+    Raises:
+        PlanError: there is none.
+    """
+    if name not in suite_names():
+        raise PlanError(f"no suite is named {name!r}; choose one of {', '.join(suite_names())}")
+    suite: Suite = import_module(f".suites.{name}", __package__).SUITE
+    return suite
+
+
+def chosen_cases(suite: Suite, options: Options, patterns: tuple[str, ...] = ()) -> list[Case]:
+    """The suite's cases for these options whose key fits one of the patterns (none: all).
+
+    Raises:
+        PlanError: nothing fits.
+    """
+    cases = [
+        case
+        for case in suite.cases(options)
+        if not patterns or any(fnmatchcase(case.key, pattern) for pattern in patterns)
+    ]
+    if not cases:
+        wanted = f" that fits {' or '.join(patterns)}" if patterns else " for these options"
+        raise PlanError(f"suite {suite.name} has no row{wanted}; see lcma bench {suite.name} --dry-run")
+    return cases
+
+
+def run_cases(
+    suite: Suite,
+    cases: list[Case],
+    options: Options,
+    journal: Journal,
+    budget: float | None = None,
+    resume: bool = True,
+    say: Say = lambda _: None,
+) -> Iterator[Row]:
+    """Run what is missing and yield the rows, old and new, in the order of the cases.
+
+    With `resume`, a row that the same code made on the same machine is taken as it is. A case is
+    begun only if it should end within the budget (seconds; the first one always is). A case that
+    cannot run here gives a row with the reason under `refused`.
+
+    Raises:
+        VerificationError: a case computes something wrong; nothing of it was timed.
+    """
+    code = code_hash((*suite.sources, "workbench/timing.py", f"workbench/bench/suites/{suite.name}.py"))
+    done = journal.done(code, machine()) if resume else {}
+    began = time.perf_counter()
+    started = False
+    for number, case in enumerate(cases, start=1):
+        if case.key in done and done[case.key]["options"] == _plain(options):
+            yield done[case.key]
+            continue
+        spent = time.perf_counter() - began
+        if budget is not None and started and spent + case.seconds > budget:
+            continue
+        started = True
+        row = _measured(suite, case, options, code, lambda text, n=number: say(f"{n}/{len(cases)} {text}"))
+        journal.append(row)
+        yield row
+
+
+def _measured(suite: Suite, case: Case, options: Options, code: str, say: Say) -> Row:
+    say(case.key)
+    watch, began = Watch(), time.perf_counter()
+    figures, refused = {}, None
+    try:
+        figures = dict(case.run(lambda text: say(f"{case.key}: {text}")))
+    except PlanError as error:
+        refused = str(error)
+    share = watch.share()
+    return {
+        "suite": suite.name,
+        "key": case.key,
+        "figures": figures,
+        "refused": refused,
+        "bars": [[str(bar), bar.met(figures)] for bar in case.bars if refused is None],
+        "busy_share": share,
+        "contended": share is not None and share > BUSY_SHARE,
+        "seconds": time.perf_counter() - began,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "options": _plain(options),
+        "code": code,
+        "version": __version__,
+        "machine": machine(),
+    }
+
+
+def _plain(options: Options) -> dict[str, object]:
+    """The options as JSON gives them back."""
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(options).items()}

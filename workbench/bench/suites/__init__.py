@@ -1,0 +1,1 @@
+"""The suites, one file each; a file of this folder with a `SUITE` is a suite of `lcma bench`."""

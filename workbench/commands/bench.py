@@ -1,0 +1,101 @@
+"""`lcma bench`"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...errors import PlanError
+from ..bench.case import Options
+from ..bench.journal import Journal
+from ..bench.runner import chosen_cases, find_suite, run_cases, suite_names
+from ..options import Duration
+from ..output import print_json, print_table
+from ..progress import Progress
+
+
+@click.command("bench")
+@click.argument("suite", metavar="SUITE", required=False)
+@click.option("--rows", "patterns", multiple=True, metavar="PATTERN", help="Only rows whose name fits: '*4096*'.")
+@click.option("--budget", type=Duration(), help="Begin no row that should not end within this time, such as 8m.")
+@click.option("--resume/--fresh", default=True, show_default=True, help="Take rows that the same code made here.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("docs/results"), show_default=True)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--sample", type=click.IntRange(min=1), help="How many of many shapes.")
+@click.option("--rounds", type=click.IntRange(1, 1000), help="Interleaved rounds of a row.")
+@click.option("--threads", type=click.IntRange(min=1), multiple=True)
+@click.option("--dtype", "dtypes", multiple=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--picture/--no-picture", default=True, show_default=True, help="Draw the rows beside their data.")
+@click.option("--dry-run", is_flag=True, help="Only name the rows.")
+@click.option("--json", "as_json", is_flag=True)
+def command(
+    suite: str | None,
+    patterns: tuple[str, ...],
+    budget: float | None,
+    resume: bool,
+    out: Path,
+    device: str,
+    sample: int | None,
+    rounds: int | None,
+    threads: tuple[int, ...],
+    dtypes: tuple[str, ...],
+    seed: int,
+    picture: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Run a suite of benchmarks: interleaved, checked first, kept as rows.
+
+    Without SUITE, name the suites. Contenders take turns, what they compute is checked before anything
+    is timed, and figures are ratios of medians. Rows are added to OUT/SUITE-DEVICE.jsonl as they come, so a broken run costs one row. Exit code 1
+    when a row misses its bar.
+    """
+    if suite is None:
+        print_table(("suite", "what it measures"), [(name, find_suite(name).help) for name in suite_names()])
+        return 0
+    found = find_suite(suite)
+    options = Options(device, sample, rounds, threads, dtypes, seed)
+    cases = chosen_cases(found, options, patterns)
+    if dry_run:
+        print_table(
+            ("row", "about", "bars"),
+            [(case.key, f"{case.seconds:.0f} s", ", ".join(map(str, case.bars))) for case in cases],
+        )
+        return 0
+    journal = Journal(out / f"{suite}-{device}.jsonl")
+    results = []
+    with Progress() as progress:
+        for row in run_cases(found, cases, options, journal, budget, resume, progress.update):
+            results.append(row)
+    if as_json:
+        print_json(results)
+    else:
+        print_table(
+            ("row", *found.columns, "bars", ""),
+            [
+                (row["key"], *(_cell(row["figures"].get(name)) for name in found.columns), *_notes(row))
+                for row in results
+            ],
+        )
+        click.echo(f"{len(results)} of {len(cases)} rows; data in {journal.path}", err=True)
+    if picture and results:
+        found.picture(results, out / f"{suite}-{device}.svg")
+    if results and all(row["refused"] for row in results):
+        raise PlanError(f"no row of {suite} can run here: {results[0]['refused']}")
+    return int(any(not met for row in results for _, met in row["bars"]))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "" if value is None else str(value)
+
+
+def _notes(row: Mapping[str, Any]) -> tuple[str, str]:
+    bars = ", ".join(f"{text} {'met' if met else 'MISSED'}" for text, met in row["bars"])
+    notes = [row["refused"] or "", "others were computing" if row["contended"] else ""]
+    return bars, "; ".join(note for note in notes if note)
