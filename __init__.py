@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from .errors import SchemeFormatError as SchemeFormatError
     from .errors import TargetError as TargetError
     from .errors import VerificationError as VerificationError
+    from .kernels import Prepared as Prepared
+    from .kernels import finite as finite
     from .kernels import matmul as matmul
+    from .kernels import prepare as prepare
+    from .kernels.causal import causal_attention as causal_attention
+    from .kernels.causal import causal_pv as causal_pv
+    from .kernels.causal import causal_qk as causal_qk
+    from .kernels.causal import masked_matmul as masked_matmul
+    from .kernels.causal import syrk as syrk
+    from .kernels.causal import trmm as trmm
+    from .kernels.layers import FastLinear as FastLinear
     from .schemes_db import Certificate as Certificate
     from .schemes_db import Program as Program
     from .schemes_db import Provenance as Provenance
@@ -50,7 +60,9 @@ if TYPE_CHECKING:
 
 _MODULES = {
     ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
-    ".kernels": ("matmul",),
+    ".kernels": ("Prepared", "finite", "matmul", "prepare"),
+    ".kernels.causal": ("causal_attention", "causal_pv", "causal_qk", "masked_matmul", "syrk", "trmm"),
+    ".kernels.layers": ("FastLinear",),
     ".schemes_db": ("Certificate", "Program", "Provenance", "Ring", "Scheme", "Target", "parse_ring", "parse_target"),
     ".schemes_db.algebra": ("naive", "permute", "reverse", "rotate", "tensor", "transpose"),
     ".schemes_db.catalog": ("Catalog",),

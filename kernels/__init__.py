@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .decide import plan as plan
     from .multiply import executor_for as executor_for
+    from .multiply import finite as finite
     from .multiply import matmul as matmul
     from .multiply import plan_for as plan_for
+    from .multiply import prepare as prepare
+    from .prepared import Prepared as Prepared
     from .profile import Profile as Profile
     from .request import Layout as Layout
     from .request import OperandKind as OperandKind
@@ -30,14 +33,17 @@ _MODULES = {
     "OperandKind": "request",
     "Plan": "strategy",
     "Pool": "workspace",
+    "Prepared": "prepared",
     "Profile": "profile",
     "Request": "request",
     "Stage": "strategy",
     "Strategy": "strategy",
     "executor_for": "multiply",
+    "finite": "multiply",
     "matmul": "multiply",
     "plan": "decide",
     "plan_for": "multiply",
+    "prepare": "multiply",
     "register_strategy": "strategy",
     "strategies": "strategy",
 }

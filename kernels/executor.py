@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from .dtypes import dtype_of, stored
 from .request import Layout, Request
 from .workspace import Arena, Pool, aligned, empty_aligned, shared_pool
 
@@ -17,12 +18,11 @@ Matrix = npt.NDArray[Any]
 class Core(Protocol):
     """Works one product of matrices of known sizes, none of them zero, in the arena it is given."""
 
-    @property
-    def workspace(self) -> int:
-        """Bytes it takes from the arena."""
+    def workspace(self, threads: int) -> int:
+        """Bytes it takes from the arena when it is given so many threads."""
 
-    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena) -> None:
-        """out = a b; `out` overlaps neither and is written everywhere."""
+    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int) -> None:
+        """out = a b by up to `threads` threads; `out` overlaps neither and is written everywhere."""
 
 
 def copy_bytes(request: Request) -> tuple[int, int, int]:
@@ -43,24 +43,27 @@ def is_empty(request: Request) -> bool:
 class MatrixExecutor:
     """Runs a core on every matrix of a request. `core` is None where the request is empty."""
 
-    def __init__(self, request: Request, core: Core | None, pool: Pool | None = None) -> None:
+    def __init__(self, request: Request, core: Core | None, pool: Pool | None = None, threads: int = 1) -> None:
         self.request = request
+        self.threads = threads
         self._core = core
         self._pool = shared_pool if pool is None else pool
 
     @property
     def workspace(self) -> int:
-        return 0 if self._core is None else self._core.workspace + sum(copy_bytes(self.request))
+        return 0 if self._core is None else self._core.workspace(self.threads) + sum(copy_bytes(self.request))
 
     def run(self, a: Matrix, b: Matrix, out: Matrix | None = None) -> Matrix:
         """C = A B in `out`, or in a new C-ordered array. See `Executor.run`."""
         request = self.request
-        request.check(a, b, out)
+        a, b = stored(a), stored(b)
+        request.check(a, b, None if out is None else stored(out))
         if out is None:
-            out = empty_aligned((*request.batch, request.m, request.n), np.dtype(request.dtype))
+            out = empty_aligned((*request.batch, request.m, request.n), dtype_of(request.dtype).numpy)
+        given, out = out, stored(out)
         if self._core is None:
             out[...] = 0
-            return out
+            return given
         a = np.broadcast_to(a, (*request.batch, request.m, request.k))
         b = np.broadcast_to(b, (*request.batch, request.k, request.n))
         with self._pool.take(self.workspace) as arena:
@@ -75,17 +78,17 @@ class MatrixExecutor:
             else:
                 for index in np.ndindex(request.batch):
                     self._one(self._core, a[index], b[index], out[index], arena.rest())
-        return out
+        return given
 
     def _one(self, core: Core, a: Matrix, b: Matrix, out: Matrix, arena: Arena) -> None:
         layouts = self.request.layouts
         a, b = (_gathered(x, layout, arena) for x, layout in ((a, layouts[0]), (b, layouts[1])))
         if layouts[2] is Layout.SCATTERED:
             buffer = arena.array(out.shape, out.dtype)
-            core.run(a, b, buffer, arena)
+            core.run(a, b, buffer, arena, self.threads)
             out[...] = buffer
         else:
-            core.run(a, b, out, arena)
+            core.run(a, b, out, arena, self.threads)
 
 
 def _gathered(matrix: Matrix, layout: Layout, arena: Arena) -> Matrix:

@@ -1,10 +1,11 @@
-"""C = A B by a proven scheme."""
+"""C = A B, by the scheme that the machine's profile favours or by one that is named."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -20,9 +21,19 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[Any]
 SchemeLike = str | Scheme | tuple[Scheme, Certificate | None]
-"""A catalogue name, a scheme, or a scheme with the certificate that came with it."""
+"""A catalogue name, a scheme, or a scheme with the certificate that came with it; "auto" for the planner's choice."""
+
+AUTO = "auto"
 
 KEPT_PLANS = 256
+
+SMALL = 1 << 28
+"""m k n below which `auto` is the library's own product at once: planning and calling would cost what is to be won.
+
+At 200 Gflop/s such a product takes less than 2.7 ms.
+"""
+
+_FLOATS = frozenset(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
 
 _lock = threading.Lock()
 _certified: dict[str, Certificate] = {}
@@ -32,33 +43,88 @@ _executors: OrderedDict[Any, tuple[Plan, Executor]] = OrderedDict()
 def matmul(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
-    scheme: SchemeLike | Sequence[Any] = "strassen",
-    levels: int = 1,
+    scheme: SchemeLike | Sequence[Any] = AUTO,
+    levels: int | None = None,
     out: Matrix | None = None,
+    *,
+    max_error: float | None = None,
+    max_workspace: int | None = None,
 ) -> Matrix:
-    """The product of a (..., M, K) and b (..., K, N) by a proven scheme, recursed `levels` times.
+    """The product of a (..., M, K) and b (..., K, N).
 
-    `scheme` is a name of the catalogue, a scheme, a pair (scheme, certificate), or a list with an
-    entry for every level, of which each may again be a list: the scheme for the half products and
-    that for the full ones. A scheme without a fitting certificate is proven first. Sizes need not
-    be multiples of the grid; leading sizes broadcast as in numpy. `levels=0` is numpy's product.
-    Where the scheme's target calls a part of a or b absent it is never read (it may hold NaN), and
-    what the target does not want of C comes out as zero.
+    `scheme="auto"` takes what should be fastest here, which may be the library's own product: always
+    for small matrices. Else `scheme` is a name of the catalogue, a scheme, a pair (scheme,
+    certificate), or a list with an entry for every level, of which each may again be a list: the
+    scheme for the half products and that for the full ones; one scheme is recursed `levels` times
+    (default 1; 0 is numpy's product). A scheme without a fitting certificate is proven first. Sizes
+    need not be multiples of the grid; leading sizes broadcast as in numpy. Where the scheme's target
+    calls a part of a or b absent it is never read (it may hold NaN), and what the target does not
+    want of C comes out as zero.
 
-    dtypes float32, float64 and int64 (exact modulo 2^64); both operands the same.
+    `max_workspace` bounds the bytes taken beside a, b and C; `max_error` the a-priori error of an
+    element relative to K max|A| max|B|.
+
+    dtypes float32, float64, complex64, complex128, int32 and int64 (exact modulo 2^32 and 2^64);
+    both operands the same. A product by a scheme adds and subtracts blocks before it multiplies:
+    where an operand holds an infinity, elements of C that the classical product makes infinite may
+    come out as NaN, and elements may be infinite or NaN that it makes finite; `finite` tells.
 
     Raises:
-        PlanError: the operands do not fit each other or the scheme, or the scheme holds over Z2 only.
+        PlanError: the operands do not fit each other or the scheme, the scheme holds over Z2 only,
+            or nothing keeps to the limits.
         VerificationError: the scheme does not compute its target.
     """
+    if (
+        type(a) is np.ndarray
+        and type(b) is np.ndarray
+        and isinstance(scheme, str)
+        and scheme == AUTO
+        and levels is None
+    ):
+        # What is below must not cost microseconds: it is paid by every small product.
+        shape_a, shape_b = a.shape, b.shape
+        if (
+            len(shape_a) == 2 == len(shape_b)
+            and shape_a[1] == shape_b[0]
+            and shape_a[0] * shape_a[1] * shape_b[1] < SMALL
+            and a.dtype == b.dtype
+            and a.dtype in _FLOATS
+            and (out is None or (type(out) is np.ndarray and out.dtype == a.dtype))
+        ):
+            return np.matmul(a, b, out) if out is not None else np.matmul(a, b)
+    elif hasattr(b, "__lcma_prepared__"):
+        return cast(Matrix, cast(Any, b).multiply(np.asarray(a), out))
+    if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
+        from . import ops
+
+        return ops.matmul(a, b, scheme, levels, out, max_error=max_error, max_workspace=max_workspace)  # type: ignore
     a, b = np.asarray(a), np.asarray(b)
-    request = Request.of(a, b, out)
+    request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace)
     if _nothing_to_do(scheme, levels):
         return np.matmul(a, b, out=out)
     return executor_for(request, scheme, levels).run(a, b, out)
 
 
-def executor_for(request: Request, scheme: SchemeLike | Sequence[Any] = "strassen", levels: int = 1) -> Executor:
+def finite(*matrices: npt.ArrayLike) -> bool:
+    """Whether no element is infinite or NaN: then a product by a scheme has no NaN that the classical one has not.
+
+    Overflow apart: sums of blocks may exceed the largest number where the product itself does not.
+    """
+    return all(bool(np.isfinite(matrix).all()) for matrix in matrices)
+
+
+def prepare(
+    shapes: Iterable[tuple[int, int, int]], dtype: str = "float32", scheme: SchemeLike | Sequence[Any] = AUTO
+) -> list[Plan]:
+    """Plan and compile products of these sizes (M, K, N) ahead, so that the first call does not; gives the plans.
+
+    Raises:
+        PlanError, VerificationError: as `matmul`.
+    """
+    return [plan_for(Request(m, k, n, dtype), scheme) for m, k, n in shapes]
+
+
+def executor_for(request: Request, scheme: SchemeLike | Sequence[Any] = AUTO, levels: int | None = None) -> Executor:
     """The executor that `matmul` uses for such a request; the last 256 are kept.
 
     Raises:
@@ -67,7 +133,7 @@ def executor_for(request: Request, scheme: SchemeLike | Sequence[Any] = "strasse
     return _planned(request, scheme, levels)[1]
 
 
-def plan_for(request: Request, scheme: SchemeLike | Sequence[Any] = "strassen", levels: int = 1) -> Plan:
+def plan_for(request: Request, scheme: SchemeLike | Sequence[Any] = AUTO, levels: int | None = None) -> Plan:
     """The plan that `matmul` uses for such a request.
 
     Raises:
@@ -90,6 +156,8 @@ def certified(scheme: SchemeLike) -> Scheme:
 
         scheme = resolve(scheme)
     scheme, certificate = (scheme, None) if isinstance(scheme, Scheme) else scheme
+    if not scheme.target.is_product:
+        raise PlanError(f"{scheme.target} is no product of matrices: no kernel is made of it")
     if scheme.ring.characteristic:
         raise PlanError(f"{scheme.name or scheme.target} holds over {scheme.ring} only; lift it to Z first")
     # Asked of the scheme in hand: its digest forgets units, so a real scheme may share it.
@@ -102,27 +170,43 @@ def certified(scheme: SchemeLike) -> Scheme:
     return scheme
 
 
-def _planned(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) -> tuple[Plan, Executor]:
-    from .decide import plan
+def _planned(request: Request, scheme: SchemeLike | Sequence[Any], levels: int | None) -> tuple[Plan, Executor]:
+    from .cpu.threads import thread_count
 
-    entries = _entries(scheme)
-    digests = (
-        entries.digest
-        if isinstance(entries, Scheme)
-        else tuple(tuple(one.digest for one in entry) for entry in entries)
-    )
-    key = (request, digests, levels)
+    automatic = isinstance(scheme, str) and scheme == AUTO
+    if automatic and levels is not None:
+        raise PlanError('levels is for a scheme that is named; leave it out with scheme="auto"')
+    entries = None if automatic else _entries(scheme)
+    if entries is None:
+        digests: Any = AUTO
+    elif isinstance(entries, Scheme):
+        digests = entries.digest
+    else:
+        digests = tuple(tuple(one.digest for one in entry) for entry in entries)
+    key = (request, digests, levels, thread_count())
     with _lock:
         if key in _executors:
             _executors.move_to_end(key)
             return _executors[key]
-    chosen = plan(request, entries, levels)
+    chosen = _chosen(request, entries, 1 if levels is None else levels)
     planned = chosen, chosen.build()
     with _lock:
         _executors[key] = planned
         while len(_executors) > KEPT_PLANS:
             _executors.popitem(last=False)
     return planned
+
+
+def _chosen(request: Request, entries: Scheme | list[tuple[Scheme, ...]] | None, levels: int) -> Plan:
+    from .decide import decide, plan
+    from .machine import machine_profile
+
+    if entries is not None:
+        return plan(request, entries, levels, machine_profile())
+    from .cpu.estimate import profile_for
+    from .cpu.threads import thread_count
+
+    return decide(request, profile_for(request), thread_count()).plan
 
 
 def _entries(scheme: SchemeLike | Sequence[Any]) -> Scheme | list[tuple[Scheme, ...]]:
@@ -138,5 +222,5 @@ def _is_one(scheme: object) -> bool:
     return isinstance(scheme, str | Scheme) or pair
 
 
-def _nothing_to_do(scheme: object, levels: int) -> bool:
+def _nothing_to_do(scheme: object, levels: int | None) -> bool:
     return levels == 0 or (not _is_one(scheme) and isinstance(scheme, Sequence) and not scheme)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
+
+import numpy as np
 
 from ..errors import SchemeFormatError
 
@@ -15,13 +19,51 @@ SOURCES = ("measured", "published", "unmeasured")
 
 @dataclass(frozen=True)
 class GemmRate:
-    """Flops per second of one m x k x n product of the vendor's library."""
+    """Flops per second of m x k x n products of the vendor's library.
+
+    `mode` is "whole" (one product by all threads) or "tasks" (a product on each thread at once, the
+    sum of their rates); `backend` names the library.
+    """
 
     dtype: str
     m: int
     k: int
     n: int
     rate: float
+    mode: str = "whole"
+    backend: str = ""
+
+
+HELD_BACK = 0.97
+"""The least rate of a product, as a part of that of any measured product no larger in any size."""
+
+PREFERENCE = 1.05
+"""How much faster another library must be than the first one measured to be taken instead."""
+
+
+class RateTable:
+    """Measured rates, and between them the mean of their logarithms weighted by nearness in log m, log k, log n."""
+
+    def __init__(self, rows: Sequence[GemmRate]) -> None:
+        best: dict[tuple[int, int, int], float] = {}
+        for row in rows:
+            size = row.m, row.k, row.n
+            best[size] = max(best.get(size, 0.0), row.rate)
+        places = np.log(np.array(list(best), dtype=float))
+        rates = np.array(list(best.values()))
+        # A product that holds another is hardly slower a flop: where it seems to be, it was disturbed.
+        holds = (places[:, None, :] >= places[None, :, :]).all(axis=2)
+        self._places = places
+        self._rates = np.log(np.maximum(rates, HELD_BACK * np.where(holds, rates[None, :], 0).max(axis=1)))
+
+    def at(self, m: Any, k: Any, n: Any) -> Any:
+        """Flops per second for sizes, numbers or arrays of them."""
+        if self._places.shape[0] == 1:
+            return np.exp(self._rates[0]) + 0.0 * (np.asarray(m) + k + n)
+        place = np.log(np.maximum(np.stack(np.broadcast_arrays(m, k, n), axis=-1).astype(float), 1.0))
+        distances = ((place[..., None, :] - self._places) ** 2).sum(axis=-1)
+        weights = 1.0 / (distances + 1e-6) ** 1.5
+        return np.exp((weights * self._rates).sum(axis=-1) / weights.sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -29,7 +71,8 @@ class Profile:
     """One machine. Unknown figures are None, and then nothing is predicted from them.
 
     `combine_rate` and `bandwidth` are bytes per second, of the generated sums and of a plain copy
-    (read and written bytes counted); `caches` are bytes, nearest first; `call_overhead` is seconds.
+    (read and written bytes counted); `add_rate` is additions per second in the caches; `caches` are
+    bytes, nearest first; `call_overhead` is seconds; `notes` says where published figures are from.
     """
 
     id: str
@@ -41,18 +84,40 @@ class Profile:
     caches: tuple[int, ...] = ()
     call_overhead: float | None = None
     source: str = "unmeasured"
+    add_rate: float | None = None
+    notes: str = ""
 
-    def gemm_rate(self, dtype: str, m: int, k: int, n: int) -> float | None:
-        """Flops per second of the measured product nearest in size; None where the dtype was not measured."""
-        rows = [row for row in self.gemm if row.dtype == dtype]
+    def gemm_rate(self, dtype: str, m: int, k: int, n: int, mode: str = "whole") -> float | None:
+        """Flops per second of the fastest library, between the measured sizes; None where nothing was measured."""
+        table = self.rates(dtype, mode)
+        return None if table is None else float(table.at(m, k, n))
+
+    def rates(self, dtype: str, mode: str = "whole") -> RateTable | None:
+        """The measured rates of a dtype; of whole products where the mode was not measured."""
+        if (dtype, mode) not in self._tables:
+            rows = [row for row in self.gemm if row.dtype == dtype and row.mode == mode]
+            if not rows and mode != "whole":
+                return self.rates(dtype)
+            self._tables[dtype, mode] = RateTable(rows) if rows else None
+        return self._tables[dtype, mode]
+
+    def backend(self, dtype: str, m: int, k: int, n: int) -> str:
+        """The library that was fastest at the measured size nearest to this one; "" where none was measured."""
+        rows = [row for row in self.gemm if row.dtype == dtype and row.mode == "whole"]
         if not rows:
-            return None
+            return ""
 
         def distance(row: GemmRate) -> float:
-            pairs = ((row.m, m), (row.k, k), (row.n, n))
-            return max(max(x, y, 1) / max(min(x, y), 1) for x, y in pairs)
+            return sum(math.log(max(x, 1) / max(y, 1)) ** 2 for x, y in ((row.m, m), (row.k, k), (row.n, n)))
 
-        return min(rows, key=distance).rate
+        nearest = min(map(distance, rows))
+        first, *others = [row for row in rows if distance(row) == nearest]
+        best = max(others, key=lambda row: row.rate, default=first)
+        return best.backend if best.rate > PREFERENCE * first.rate else first.backend
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, str], RateTable | None]:
+        return {}
 
     def to_json(self) -> str:
         """The profile as JSON text."""

@@ -11,10 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from .dtypes import INT8_REASON, dtype_of
 
 Matrix = npt.NDArray[Any]
 
-DTYPES = ("float32", "float64", "int64")
+DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "int64", "bfloat16")
+
+CUDA_DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
+"""What a GPU multiplies; tf32 is float32 whose products may be rounded to tf32."""
 
 
 class Layout(StrEnum):
@@ -62,8 +66,11 @@ class Request:
     def __post_init__(self) -> None:
         if min(self.m, self.k, self.n, 0, *self.batch) < 0:
             raise PlanError(f"sizes must not be negative: {self.m} x {self.k} x {self.n}, batch {self.batch}")
-        if self.dtype not in DTYPES:
-            raise PlanError(f"dtype {self.dtype} is not supported; convert with .astype to one of {', '.join(DTYPES)}")
+        if self.dtype in ("int8", "uint8"):
+            raise PlanError(INT8_REASON.replace("int8", self.dtype))
+        known = DTYPES if self.device == "cpu" else CUDA_DTYPES
+        if self.dtype not in known:
+            raise PlanError(f"dtype {self.dtype} is not supported; convert to one of {', '.join(known)}")
         if self.static not in (None, "A", "B"):
             raise PlanError(f'static must be "A", "B" or None, not {self.static!r}')
         if self.max_workspace is not None and self.max_workspace < 0:
@@ -78,11 +85,14 @@ class Request:
         b: Matrix,
         out: Matrix | None = None,
         *,
+        dtype: str | None = None,
         static: str | None = None,
         max_error: float | None = None,
         max_workspace: int | None = None,
     ) -> Request:
         """The request for `a @ b`, into `out` where one is given.
+
+        `dtype` is "bfloat16" where the arrays hold the bits of such numbers as uint16.
 
         Raises:
             PlanError: the arrays do not multiply, have different or unsupported dtypes, or `out`
@@ -109,6 +119,10 @@ class Request:
                 raise PlanError("out is read-only; pass a writable array")
             layout_c = Layout.SCATTERED if _overlap(out, a) or _overlap(out, b) else layout_of(out)
         name = a.dtype.name if a.dtype.isnative else str(a.dtype)
+        if dtype is not None:
+            if dtype not in DTYPES or a.dtype != dtype_of(dtype).numpy:
+                raise PlanError(f"arrays of {name} do not hold {dtype}")
+            name = dtype
         return cls(
             m,
             k,
@@ -127,7 +141,8 @@ class Request:
 
     @property
     def itemsize(self) -> int:
-        return np.dtype(self.dtype).itemsize
+        """Bytes of an element."""
+        return dtype_of(self.dtype).numpy.itemsize
 
     @property
     def flops(self) -> int:
@@ -140,7 +155,8 @@ class Request:
         Raises:
             PlanError: they are not.
         """
-        actual = Request.of(a, b, out)
+        dtype = self.dtype if self.dtype == "bfloat16" and a.dtype == np.uint16 else None
+        actual = Request.of(a, b, out, dtype=dtype)
         if (actual.shape, actual.dtype, actual.batch) != (self.shape, self.dtype, self.batch):
             raise PlanError(f"the plan is for {self}, not for {actual}; plan again")
         for label, planned, given in zip("ABC", self.layouts, actual.layouts, strict=True):

@@ -53,8 +53,11 @@ class Executor(Protocol):
 class Strategy(Protocol):
     """A way to run programs. Registered by name; a changed algorithm gets a new version."""
 
-    name: str
-    version: int
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> int: ...
 
     def can_run(self, program: Program, request: Request, profile: Profile) -> str | None:
         """None, or the reason why not, as a line for the user."""
@@ -79,11 +82,17 @@ def register_strategy(strategy: Strategy) -> None:
     _registry[strategy.name] = strategy
 
 
-def strategies() -> Mapping[str, Strategy]:
-    """The strategies by name: those of this package, and the registered ones, which come first in a conflict."""
-    from .cpu import STRATEGIES
+def strategies(device: str | None = None) -> Mapping[str, Strategy]:
+    """The strategies by name: those of this package, and the registered ones, which come first in a conflict.
 
-    return {**{strategy.name: strategy for strategy in STRATEGIES}, **_registry}
+    `device` leaves out this package's strategies for other devices.
+    """
+    from .cpu import STRATEGIES as ON_CPU
+    from .gpu import STRATEGIES as ON_GPU
+
+    every: tuple[Strategy, ...] = (*ON_CPU, *ON_GPU)
+    own: tuple[Strategy, ...] = {"cpu": ON_CPU, "cuda": ON_GPU}.get(device or "", every)
+    return {**{strategy.name: strategy for strategy in own}, **_registry}
 
 
 @dataclass(frozen=True)

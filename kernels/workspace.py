@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Iterator
@@ -29,9 +30,14 @@ class Arena:
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype) -> npt.NDArray[np.generic]:
         """An uninitialised C-ordered array that starts on a multiple of 64 bytes."""
-        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        nbytes = math.prod(shape) * dtype.itemsize
         piece, self._memory = self._memory[:nbytes], self._memory[aligned(nbytes) :]
         return piece.view(dtype).reshape(shape)
+
+    def split(self, count: int, nbytes: int) -> list[Arena]:
+        """Arenas of `nbytes` bytes each, side by side in the uncut part; cut nothing while they are in use."""
+        size = aligned(nbytes)
+        return [Arena(self._memory[i * size : (i + 1) * size]) for i in range(count)]
 
     def rest(self) -> Arena:
         return Arena(self._memory)

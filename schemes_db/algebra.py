@@ -21,11 +21,11 @@ def naive(target: Target, ring: Ring = Z) -> Scheme:
         raise TargetError(f"the naive scheme of {target} has rank {rank}, beyond {MAX_RANK}")
     ones, products = np.ones(rank, dtype=np.int64), np.arange(rank, dtype=np.int64)
     u, v, w = (
-        Factor.from_triplets(rank, rows, cols, products, terms[:, i], ones)
+        Factor.from_triplets(rank, rows, cols, products, terms[:, i], target.term_values if i == 2 else ones)
         for i, (rows, cols) in enumerate(((m, k), (k, n), (m, n)))
     )
-    origin = Provenance("textbook", source="the definition of the matrix product")
-    return Scheme(target, u, v, w, ring, f"naive:{target.name}", origin)
+    origin = Provenance("textbook", source=f"the definition of the {'matrix product' if target.is_product else 'map'}")
+    return Scheme(target, u, v, w, ring, f"naive:{target}", origin)
 
 
 def rotate(scheme: Scheme) -> Scheme:

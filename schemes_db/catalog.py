@@ -7,28 +7,23 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
 from ..errors import CatalogError
 from ..home import data_folder
 from ..version import __version__
-from . import costs
 from .certificate import Certificate
 from .formats import lcma_json
+from .invariants import invariants
+from .keeping import POLICIES, Entry, entry_of, now
 from .migrations import STEPS, migrate
 from .scheme import Scheme
 from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
-from .straightline import program_of
 from .target import parse_target
 
 LOCK_SECONDS = 30.0
 """How long a process waits for another that writes."""
-
-CSE_LIMIT = 3_000
-"""Nonzeros up to which the count of additions after sharing is worked out when a scheme is added."""
 
 _COLUMNS = (
     "digest",
@@ -46,31 +41,6 @@ _COLUMNS = (
     "origin",
     "added",
 )
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One row of the catalogue, without the coefficients."""
-
-    digest: str
-    name: str
-    target: str
-    ring: str
-    rank: int
-    full_products: int
-    half_products: int
-    additions: int
-    additions_cse: int | None
-    nonzeros: int
-    growth: float
-    ternary: bool
-    origin: str
-    added: str
-
-
-def now() -> str:
-    """The present second in UTC, ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class Catalog:
@@ -147,7 +117,8 @@ class Catalog:
                 reading = shipped(name)
                 if reading.certificate is not None:
                     shared = shared_additions().get(name)
-                    self._insert(connection, reading.scheme, reading.certificate, "shipped", shared)
+                    entry = entry_of(reading.scheme, "shipped", shared)
+                    self._insert(connection, entry, reading.scheme, reading.certificate)
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('shipped', ?)", (shipped_stamp(),))
 
     def add(self, scheme: Scheme, certificate: Certificate, overwrite: str = "never") -> bool:
@@ -155,72 +126,83 @@ class Catalog:
 
         With `overwrite="improved"` the user's schemes of a target and ring stay on their Pareto
         frontier of products (rank; full + half / 2), additions and growth factor: a scheme that
-        another is at least as good as in all of these is not kept, and those it beats so go.
+        another is at least as good as in all of these is not kept, and those it beats so go. With
+        "distinct" the same holds among schemes that are not told apart up to symmetry (see `alike`)
+        alone, and additions after sharing count, too.
 
         Raises:
             CatalogError: the certificate is of another scheme, or the catalogue cannot be written.
         """
         if (certificate.digest, certificate.ring) != (scheme.digest, scheme.ring.name):
             raise CatalogError(f"the certificate is not of {scheme!r}; certify this scheme first")
-        if overwrite not in ("never", "improved"):
-            raise CatalogError(f"overwrite must be never or improved, not {overwrite!r}")
+        if overwrite not in POLICIES:
+            raise CatalogError(f"overwrite must be {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {overwrite!r}")
         if self.path is None:
             raise CatalogError(f"the catalogue folder {data_folder()} can't be written; set LCMA_HOME to one that can")
         try:
+            mine = entry_of(scheme, "user")
+            # Outside of the transaction: what takes long must not keep others from writing.
+            alike = {entry.digest for entry in self.alike(scheme)} if overwrite == "distinct" else None
             with self._writing() as connection:
-                if overwrite == "improved" and not self._make_room(connection, scheme):
+                if overwrite != "never" and not self._make_room(connection, mine, alike):
                     return False
-                return self._insert(connection, scheme, certificate, "user")
+                return self._insert(connection, mine, scheme, certificate)
         except sqlite3.OperationalError as error:
             raise CatalogError(f"{self.path} can't be written: {error}") from None
 
-    def _make_room(self, connection: sqlite3.Connection, scheme: Scheme) -> bool:
-        """Whether no kept scheme dominates this one; the user's rows that it dominates are deleted."""
-        full, half = costs.full_and_half(scheme)
-        mine = (scheme.rank, full + half / 2, costs.additions(scheme), costs.growth_factor(scheme))
-        for entry in self.entries(target=scheme.target.name, ring=scheme.ring.name):
-            if entry.digest == scheme.digest:
-                continue
-            theirs = (entry.rank, entry.full_products + entry.half_products / 2, entry.additions, entry.growth)
-            if all(x <= y for x, y in zip(theirs, mine, strict=True)):
-                return False
-            if entry.origin == "user" and all(x <= y for x, y in zip(mine, theirs, strict=True)):
-                connection.execute("DELETE FROM schemes WHERE digest = ?", (entry.digest,))
+    def _make_room(self, connection: sqlite3.Connection, mine: Entry, alike: set[str] | None) -> bool:
+        """Whether no other kept scheme (or none of these) dominates a new one; the user's that it dominates go."""
+        rivals = [
+            entry
+            for entry in self.entries(mine.target, mine.ring)
+            if entry.digest != mine.digest and (alike is None or entry.digest in alike)
+        ]
+
+        def dominates(first: Entry, second: Entry) -> bool:
+            pair = (first.merits, second.merits) if alike is None else (first.figures, second.figures)
+            return all(x <= y for x, y in zip(*pair, strict=True))
+
+        if any(dominates(rival, mine) for rival in rivals):
+            return False
+        beaten = [(rival.digest,) for rival in rivals if rival.origin == "user" and dominates(mine, rival)]
+        connection.executemany("DELETE FROM schemes WHERE digest = ?", beaten)
         return True
 
-    def _insert(
-        self,
-        connection: sqlite3.Connection,
-        scheme: Scheme,
-        certificate: Certificate,
-        origin: str,
-        shared: int | None = None,
-    ) -> bool:
-        full, half = costs.full_and_half(scheme)
-        nonzeros = sum(costs.nonzeros(scheme))
-        if shared is None and nonzeros <= CSE_LIMIT and not scheme.gaussian:
-            shared = program_of(scheme).additions
+    def alike(self, scheme: Scheme) -> list[Entry]:
+        """The kept schemes of a scheme's target, ring and rank with its invariants: perhaps it in another basis.
+
+        The invariants of kept schemes are worked out when they are first asked for. Nothing is known
+        of schemes that are not real.
+        """
+        rivals = [
+            entry
+            for entry in self.entries(scheme.target.name, scheme.ring.name, scheme.rank)
+            if entry.rank == scheme.rank and entry.digest != scheme.digest
+        ]
+        if not rivals or scheme.gaussian:
+            return []
+        wanted = invariants(scheme).digest
+        return [entry for entry in rivals if self._invariants_of(entry.digest) == wanted]
+
+    def _invariants_of(self, digest: str) -> str:
+        row = self._connection.execute("SELECT invariants FROM schemes WHERE digest = ?", (digest,)).fetchone()
+        if row is None:  # another process has deleted it meanwhile
+            return ""
+        if row[0] is not None:
+            return str(row[0])
+        found = invariants(self.find(digest)[0]).digest
+        with contextlib.suppress(sqlite3.OperationalError), self._writing() as connection:  # it may be read-only
+            connection.execute("UPDATE schemes SET invariants = ? WHERE digest = ?", (found, digest))
+        return found
+
+    def _insert(self, connection: sqlite3.Connection, entry: Entry, scheme: Scheme, certificate: Certificate) -> bool:
         row = (
-            scheme.digest,
-            scheme.name,
-            scheme.target.name,
+            *(getattr(entry, column) for column in _COLUMNS),
             *scheme.target.shape,
-            scheme.ring.name,
-            scheme.rank,
-            full,
-            half,
-            costs.additions(scheme),
-            shared,
-            nonzeros,
-            costs.growth_factor(scheme),
-            int(scheme.ternary),
-            origin,
             lcma_json.render(scheme, certificate),
-            now(),
         )
         cursor = connection.execute(
-            "INSERT OR IGNORE INTO schemes (digest, name, target, m, k, n, ring, rank, full_products, half_products, "
-            "additions, additions_cse, nonzeros, growth, ternary, origin, document, added) "
+            f"INSERT OR IGNORE INTO schemes ({', '.join(_COLUMNS)}, m, k, n, document) "
             f"VALUES ({', '.join('?' * len(row))})",
             row,
         )

@@ -10,7 +10,11 @@ from ..errors import SchemeFormatError
 
 @dataclass(frozen=True)
 class Proof:
-    """One passed check. `method` is "exact" or "randomized".
+    """One passed check.
+
+    `method` is "exact" (all equations, in exact arithmetic), "symbolic" (the same, expanded in
+    noncommuting symbols), "randomized" (random instances modulo primes), "program" (a straight-line
+    program, expanded) or "traced" (a callable, on random matrices).
 
     `equations` are the Brent equations that were checked; `primes` the moduli; `rounds` the number
     of random instances; `error_log2` the logarithm of the probability that a wrong scheme passes

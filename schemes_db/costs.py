@@ -49,15 +49,28 @@ def full_and_half(scheme: Scheme) -> tuple[int, int]:
 
 
 def one_level_cost(scheme: Scheme) -> Fraction:
-    """(F + H/2) / (m k n): multiplications of one level over those of the dense classical product."""
+    """(F + H/2) / (m k n): multiplications of one level over those of the dense classical product.
+
+    Of a map that is no product of matrices: over the number of its terms.
+    """
     full, half = full_and_half(scheme)
-    return (full + Fraction(half, 2)) / math.prod(scheme.target.shape)
+    classical = math.prod(scheme.target.shape) if scheme.target.is_product else len(scheme.target.terms)
+    return (full + Fraction(half, 2)) / classical
 
 
 def recursive_cost(scheme: Scheme) -> Fraction | None:
     """F / (m k n - H): the same where halves recurse and full products are classical; None without halves."""
     full, half = full_and_half(scheme)
     return Fraction(full, math.prod(scheme.target.shape) - half) if half else None
+
+
+def gram_products(scheme: Scheme) -> int:
+    """How many products of a scheme for A A^T have V = U^T or -U^T: those are X X^T and recurse."""
+    if not scheme.target.shared:
+        return 0
+    turned = scheme.v.transposed()
+    sides = ((scheme.u.coefficients(r), turned.coefficients(r)) for r in range(scheme.rank))
+    return sum(left in (right, [(block, value * -1) for block, value in right]) for left, right in sides)
 
 
 def exponent(scheme: Scheme) -> float | None:

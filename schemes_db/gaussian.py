@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 _PATTERN = re.compile(r"(?P<real>[-+]?\d+(?:/\d+)?)?(?:(?P<imag>[-+]?(?:\d+(?:/\d+)?)?)[ij])?")
 
@@ -61,6 +62,7 @@ def simplest(value: Number) -> int | Fraction | Gaussian:
     return int(value) if value == int(value) else value
 
 
+@lru_cache(maxsize=1024)
 def parse_number(text: str) -> Number:
     """The number of a text such as -3, 1/2, i, 1/2-3/4i.
 
@@ -69,6 +71,8 @@ def parse_number(text: str) -> Number:
         ZeroDivisionError: a denominator is 0.
     """
     compact = text.replace(" ", "")
+    if re.fullmatch(r"[-+]?\d{1,18}", compact, re.ASCII):
+        return int(compact)
     match = _PATTERN.fullmatch(compact)
     if not match or not compact:
         raise ValueError(f"not a number: {text!r}")

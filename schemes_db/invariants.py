@@ -15,8 +15,8 @@ from .scheme import Scheme
 PRIME = 2_147_483_647
 """Ranks of schemes of characteristic 0 are taken modulo this prime; a unimodular change of basis keeps them too."""
 
-PAIR_LIMIT = 1_000
-"""Rank up to which pairs of products are compared; beyond, single products only."""
+PAIR_LIMIT = 256
+"""Rank up to which pairs of products are compared (2 s); beyond, single products only."""
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,9 @@ STEPS: tuple[str, ...] = (
         started  TEXT NOT NULL
     ) STRICT;
     """,
+    """
+    ALTER TABLE schemes ADD COLUMN invariants TEXT;
+    """,
 )
 
 

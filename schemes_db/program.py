@@ -212,7 +212,7 @@ class Program:
         try:
             ops = tuple(_op_from_json(item) for item in data["ops"])
             inner = tuple(sorted((ProductKind(kind), cls.from_json(item)) for kind, item in data["inner"].items()))
-            return cls(parse_target(data["target"]), parse_ring(data["ring"]), ops, inner)
+            return cls(parse_target(data["target"], files=False), parse_ring(data["ring"]), ops, inner)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError) as error:
             raise SchemeFormatError(f"not a well-formed program: {error}") from error
 

@@ -31,12 +31,12 @@ def _general() -> dict[tuple[int, ...], dict[str, str]]:
     return {tuple(sorted(int(row[key]) for key in "mkn")): row for row in _rows("ranks_general.csv")}
 
 
-@lru_cache(maxsize=1)
-def _triangular() -> dict[int, KnownRank]:
-    """Triangular times general, by grid size: the entry with the fewest products, then the most halves."""
+@lru_cache(maxsize=2)
+def _structured(format: str) -> dict[int, KnownRank]:
+    """One structured format by grid size: the entry with the fewest products, then the most halves."""
     best: dict[int, KnownRank] = {}
     for row in _rows("ranks_structured.csv"):
-        if row["format"] != "ug":
+        if row["format"] != format or row["field"] == "C / F_p":
             continue
         rank, full = int(row["best_rank"]), int(row["general_products"])
         entry = KnownRank(rank, row["source"], full, rank - full)
@@ -58,6 +58,6 @@ def best_known(target: Target, ring: Ring) -> KnownRank | None:
         column = {"Z2": "rank_Z2", "Q": "rank_any" if row["field_any"] in ("Q", "Z", "ZT") else "rank_Z"}
         return KnownRank(int(row[column.get(ring.name, "rank_Z")]), row["source"])
     stem = target.name.partition(":")[2].split(":")[0]
-    if stem in ("tri-left", "tri-right", "tri-out") and len(set(target.shape)) == 1:
-        return _triangular().get(target.m)
+    if len(set(target.shape)) == 1 and stem in ("tri-left", "tri-right", "tri-out", "gram"):
+        return _structured("gt" if stem == "gram" else "ug").get(target.m)
     return None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
 from .formats import lcma_json
 from .formats.reading import Reading
+from .program import Program
 
 
 @lru_cache(maxsize=1)
@@ -33,9 +35,21 @@ def shipped(name: str) -> Reading:
     return lcma_json.parse(_files()[name].read_text(encoding="utf-8"))[0]
 
 
+def kept_program(name: str) -> Program | None:
+    """The program with few additions that is kept beside the shipped scheme of that name, or None.
+
+    Found by our own search over straight-line programs; where there is none, `program_of` shares sums.
+    """
+    entry = resources.files("lcma.schemes_db") / "data" / "programs" / f"{name}.json"
+    return Program.from_json(json.loads(entry.read_text(encoding="utf-8"))) if entry.is_file() else None
+
+
 @lru_cache(maxsize=1)
 def shared_additions() -> dict[str, int]:
-    """Additions after sharing of every shipped scheme, by name: a table, because working them out takes seconds."""
+    """Additions of every shipped scheme by name, those of its kept program or after sharing sums.
+
+    A table, because working them out takes seconds.
+    """
     text = (resources.files("lcma.schemes_db") / "data" / "shared_additions.csv").read_text(encoding="utf-8")
     return {name: int(count) for name, _, count in (line.partition(",") for line in text.splitlines()[1:])}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,16 @@ from .grids import (
     triangular_grid,
     window_grid,
 )
+from .terms import Entries, brief, checked_entries, grid_for, named, parse_terms, read_tensor
 
 IntArray = npt.NDArray[np.int64]
 
 MAX_DIMENSION = 128
 """The largest m, k or n of a grid: bounds what a file's header can make us allocate."""
+
+
+KEPT_TERMS = 1 << 12
+"""The most terms of a general target that is made once and kept."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,11 @@ class Target:
     A block that is ABSENT in A or B is zero; one that is ABSENT in C is not wanted. A LOWER or
     UPPER block of A or B is itself triangular; of a LOWER or UPPER block of C only that triangle
     (with its diagonal) is wanted. All general, triangular and masked products are of this form.
+
+    `shared` says that B is A^T, of whose product one triangle is wanted (`gram`). With `entries` the
+    map is no product of matrices but the sum of these terms (`terms`), the grid is only where its
+    blocks are laid out, and nobody knows what it means for blocks: `block_recursive` is False, and
+    no executor takes it.
     """
 
     m: int
@@ -49,6 +59,8 @@ class Target:
     b: Kinds
     c: Kinds
     block_recursive: bool = True
+    shared: bool = False
+    entries: Entries | None = None
 
     def __post_init__(self) -> None:
         for size in (self.m, self.k, self.n):
@@ -58,12 +70,40 @@ class Target:
         for operand, (grid, rows, cols) in shapes.items():
             if len(grid) != rows or any(len(row) != cols for row in grid):
                 raise TargetError(f"the kinds of {operand} must be a {rows} x {cols} grid")
+        if self.shared and (
+            self.entries is not None
+            or self.b != mirrored_grid(self.a)
+            or self.c not in (triangular_grid(self.m), triangular_grid(self.m, upper=True))
+        ):
+            raise TargetError("a target with B = A^T has the grids of A mirrored in B and a triangular C")
+        if self.entries is not None and self.block_recursive:
+            raise TargetError("a target given term by term is exact for scalars only: set block_recursive to False")
 
     @classmethod
     def general(cls, m: int, k: int, n: int) -> Target:
         """The plain matrix product <m,k,n>."""
         sizes = _checked_sizes(m, k, n)
-        return cls(*sizes, full_grid(m, k), full_grid(k, n), full_grid(m, n))
+        return _general(*sizes) if m * k * n <= KEPT_TERMS else _general.__wrapped__(*sizes)
+
+    @classmethod
+    def of_terms(cls, entries: Iterable[tuple[int, ...]], shape: tuple[int, int, int] | None = None) -> Target:
+        """The map of terms (p, q, s, value), flat places from 0, on the given grid or the smallest with room for it.
+
+        Blocks that no term names are absent.
+
+        Raises:
+            TargetError: not terms, or they do not fit the grid.
+        """
+        terms = checked_entries(entries)
+        m, k, n = _checked_sizes(*(shape or grid_for(terms, MAX_DIMENSION)))
+        grids: list[Kinds] = []
+        for slot, (rows, cols) in enumerate(((m, k), (k, n), (m, n))):
+            used = {entry[slot] for entry in terms}
+            if max(used) >= rows * cols:
+                raise TargetError(f"place {max(used) + 1} of {'ABC'[slot]} is outside its {rows} x {cols} grid")
+            kinds = [Kind.FULL if place in used else Kind.ABSENT for place in range(rows * cols)]
+            grids.append(tuple(tuple(kinds[i * cols : (i + 1) * cols]) for i in range(rows)))
+        return cls(m, k, n, grids[0], grids[1], grids[2], block_recursive=False, entries=terms)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -73,6 +113,8 @@ class Target:
     def name(self) -> str:
         """The name that `parse_target` reads back as this target."""
         base = f"{self.m}x{self.k}x{self.n}"
+        if self.entries is not None:
+            return f"{base}:{named(self.entries)}"
         if self == Target.general(*self.shape):
             return base
         for form in _forms(self.shape):
@@ -84,11 +126,21 @@ class Target:
         return f"{base}:blocks({grids})"
 
     def __str__(self) -> str:
-        return self.name
+        """The name for people: that of a map given term by term says how many there are, and not which."""
+        if self.entries is None:
+            return self.name
+        return f"{self.m}x{self.k}x{self.n}:{brief(self.entries)}"
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is a product of matrices, parts of which may be left out, and not any other bilinear map."""
+        return self.entries is None
 
     @property
     def is_general(self) -> bool:
-        return all(kind is Kind.FULL for grid in (self.a, self.b, self.c) for row in grid for kind in row)
+        return self.is_product and all(
+            kind is Kind.FULL for grid in (self.a, self.b, self.c) for row in grid for kind in row
+        )
 
     @cached_property
     def kind_arrays(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -105,14 +157,38 @@ class Target:
     def terms(self) -> IntArray:
         """The nonzeros of the target tensor, (T, 3): flat indices of blocks of A, B and C.
 
-        The coefficient of each is 1. Sorted, so terms with the same A block stand together.
+        Sorted, so terms with the same A block stand together; `term_values` has their coefficients.
         """
+        if self.entries is not None:
+            return np.array([entry[:3] for entry in self.entries], dtype=np.int64)
         a, b, c = (kinds != Kind.ABSENT for kinds in self.kind_arrays)
         i, l, j = np.nonzero(a[:, :, None] & b[None, :, :] & c[:, None, :])
         return np.stack([i * self.k + l, l * self.n + j, i * self.n + j], axis=1).astype(np.int64)
 
+    @cached_property
+    def term_values(self) -> IntArray:
+        """The coefficient of every term, (T,): all 1 for a product of matrices."""
+        if self.entries is None:
+            return np.ones(len(self.terms), dtype=np.int64)
+        return np.array([entry[3] for entry in self.entries], dtype=np.int64)
+
+    def wanted(self, p: int, q: int, s: int) -> int:
+        """The coefficient of A[p] B[q] in C[s], by flat indices."""
+        return int(self.term_values[(self.terms == (p, q, s)).all(axis=1)].sum())
+
+    def _moved(self, shape: tuple[int, int, int], order: tuple[int, int, int], turned: tuple[bool, ...]) -> Target:
+        """The map whose operands A, B, C are those of `order`, the grids of some of them transposed."""
+        grids = ((self.m, self.k), (self.k, self.n), (self.m, self.n))
+        columns = []
+        for source, turn in zip(order, turned, strict=True):
+            row, col = np.divmod(self.terms[:, source], grids[source][1])
+            columns.append(col * grids[source][0] + row if turn else self.terms[:, source])
+        return Target.of_terms(zip(*(column.tolist() for column in (*columns, self.term_values)), strict=True), shape)
+
     def transposed(self) -> Target:
         """The target of C^T = B^T A^T."""
+        if self.entries is not None:
+            return self._moved((self.n, self.k, self.m), (1, 0, 2), (True, True, True))
         return Target(
             self.n,
             self.k,
@@ -121,16 +197,26 @@ class Target:
             mirrored_grid(self.a),
             mirrored_grid(self.c),
             self.block_recursive,
+            self.shared,
         )
 
     def rotated(self) -> Target:
-        """The target after one cyclic step of the roles in tr(A B D), D dual to C: (A, B, D) -> (B, D, A)."""
+        """The target after one cyclic step of the roles in tr(A B D), D dual to C: (A, B, D) -> (B, D, A).
+
+        That B is A^T is forgotten: no form says it of other roles.
+        """
+        if self.entries is not None:
+            return self._moved((self.k, self.n, self.m), (1, 2, 0), (False, True, True))
         return Target(
             self.k, self.n, self.m, self.b, mirrored_grid(self.c), mirrored_grid(self.a), self.block_recursive
         )
 
     def reversed(self) -> Target:
         """The target with every index order reversed: lower and upper change places."""
+        if self.entries is not None:
+            last = (self.m * self.k - 1, self.k * self.n - 1, self.m * self.n - 1)
+            moved = [(*(end - x for end, x in zip(last, entry, strict=False)), entry[3]) for entry in self.entries]
+            return Target.of_terms(moved, self.shape)
         return Target(
             self.m,
             self.k,
@@ -139,19 +225,29 @@ class Target:
             reversed_grid(self.b),
             reversed_grid(self.c),
             self.block_recursive,
+            self.shared,
         )
 
     def tensor(self, inner: Target) -> Target:
         """The target of this grid with every block cut by the grid of `inner`.
 
         Raises:
-            TargetError: this target has half blocks, whose inner cut is not one and the same grid.
+            TargetError: this target has half blocks, whose inner cut is not one and the same grid, or one
+                of the two is given term by term.
         """
+        if not (self.is_product and inner.is_product):
+            raise TargetError(f"{self} and {inner}: a map given term by term has no tensor product here")
         if any(kind.half for grid in (self.a, self.b, self.c) for row in grid for kind in row):
             raise TargetError(f"{self.name} has half blocks: a tensor product needs full or absent outer blocks")
         sizes = _checked_sizes(self.m * inner.m, self.k * inner.k, self.n * inner.n)
         a, b, c = tensor_grid(self.a, inner.a), tensor_grid(self.b, inner.b), tensor_grid(self.c, inner.c)
         return Target(*sizes, a, b, c, self.block_recursive and inner.block_recursive)
+
+
+@lru_cache(maxsize=256)
+def _general(m: int, k: int, n: int) -> Target:
+    """Kept with its name, kinds and terms: files by the thousand are of the same few targets."""
+    return Target(m, k, n, full_grid(m, k), full_grid(k, n), full_grid(m, n))
 
 
 def _checked_sizes(m: int, k: int, n: int) -> tuple[int, int, int]:
@@ -167,12 +263,13 @@ def _as_array(grid: Kinds) -> IntArray:
 
 
 _TRIANGULAR = ("tri-left", "tri-right", "tri-out")
+GRAM = "gram"
 _BANDED = {"band": band_grid, "prefix": prefix_grid, "window": window_grid}
 
 
 def _forms(shape: tuple[int, int, int]) -> Iterator[str]:
     """The names of all forms that a grid of this shape can have."""
-    yield from (f"{form}{side}" for form in _TRIANGULAR for side in ("", ":upper"))
+    yield from (f"{form}{side}" for form in (*_TRIANGULAR, GRAM) for side in ("", ":upper"))
     # Wider bands are the full grid, a prefix of size - 1 or more is too, as is no window.
     yield from (f"{form}({width})" for form in _BANDED for width in range(1, shape[0]))
 
@@ -198,36 +295,49 @@ def _formed(shape: tuple[int, int, int], form: str) -> Target | None:
         if rows != cols:
             return None
         grids[position] = triangular_grid(rows, side == "upper")
+    elif stem == GRAM and side in ("", "upper", "lower"):
+        if m != n:
+            return None
+        return Target(m, k, n, grids[0], grids[1], triangular_grid(m, side == "upper"), shared=True)
     else:
         raise TargetError(
-            f"target form {form!r} is not known; choose one of {', '.join(_TRIANGULAR)} (with :upper if wanted), "
-            "band(w), prefix(p), window(w), mask(FILE)"
+            f"target form {form!r} is not known; choose one of {', '.join((*_TRIANGULAR, GRAM))} (:upper if wanted), "
+            "band(w), prefix(p), window(w), mask(FILE), tensor(FILE)"
         )
     return Target(m, k, n, grids[0], grids[1], grids[2])
 
 
 def parse_target(name: str, files: bool = True) -> Target:
-    """The target of a name: `MxKxN`, or that with a form.
+    """The target of a name: `MxKxN`, or that with a form, or `tensor(FILE)`.
 
-    Forms are `tri-left`, `tri-right`, `tri-out` (each with `:upper` if wanted), and for the output
-    `band(w)`, `prefix(p)`, `window(w)` and `mask(FILE)` (see `grids`), or all three grids in
-    `blocks(A,B,C)`: written row by row, rows parted by `/`, a block as F (full), L (lower), U
-    (upper) or `.` (absent). Without `files` a mask file is refused: a name that stands in a scheme
-    file must not open another file.
+    Forms are `tri-left`, `tri-right`, `tri-out` (each with `:upper` if wanted), `gram` (tri-out with
+    B = A^T), and for the output `band(w)`, `prefix(p)`, `window(w)` and `mask(FILE)` (see `grids`),
+    or all three grids in `blocks(A,B,C)`: written row by row, rows parted by `/`, a block as F
+    (full), L (lower), U (upper) or `.` (absent). Any other bilinear map comes from a `tensor(FILE)`
+    (see `terms`), on a given grid or the smallest that holds it; its own name is `terms(...)`, with
+    all of it. Without `files` a mask or tensor file is refused: a name that stands in a scheme file
+    must not open another file.
 
     Raises:
         TargetError: the name is none of these, or its parts do not fit together.
     """
+    if from_file := re.fullmatch(r"(?:(\d{1,3})x(\d{1,3})x(\d{1,3}):)?tensor\((.+)\)", name.strip()):
+        if not files:
+            raise TargetError(f"target {name[:60]!r} names a tensor file; write the terms themselves as terms(...)")
+        m, k, n, path = from_file.groups()
+        return Target.of_terms(read_tensor(path), (int(m), int(k), int(n)) if m else None)
     match = re.fullmatch(r"(\d{1,6})x(\d{1,6})x(\d{1,6})(?::(.+))?", name.strip())
     if not match:
         raise TargetError(
-            f"target {name!r} is not understood; write MxKxN, such as 3x3x3, "
-            "or MxKxN:tri-left|tri-right|tri-out[:upper]"
+            f"target {name[:60]!r} is not understood; write MxKxN, such as 3x3x3, "
+            "or MxKxN:tri-left|tri-right|tri-out|gram[:upper]"
         )
     shape = _checked_sizes(*(int(size) for size in match.group(1, 2, 3)))
     form = match.group(4)
     if form is None:
         return Target.general(*shape)
+    if (entries := parse_terms(form)) is not None:
+        return Target.of_terms(entries, shape)
     if blocks := re.fullmatch(r"blocks\(([FLU./]+),([FLU./]+),([FLU./]+)\)", form):
         a, b, c = (tuple(tuple(KINDS[ch] for ch in row) for row in grid.split("/")) for grid in blocks.groups())
         return Target(*shape, a, b, c)

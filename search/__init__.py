@@ -8,35 +8,46 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .additions import Additions, fewer_additions
     from .brentmodel import Solved, solve
+    from .chain import Stage, formats_below
     from .config import RunConfig
     from .explore import FlipGraph, flip_graph
+    from .fleet import Fleet, device_names, register_fleet
     from .folder import RunFolderError
+    from .gaps import Gap, formats_up_to
     from .lifting import Lift, lift
+    from .lns import Neighbourhood, lns
+    from .objectives import objective_names, register_objective, score_of
     from .orbits import OrbitTerms
     from .packed import PackedTerms
     from .policy import Policy
     from .polish import polished
     from .pool import fewest_additions
     from .poollift import PoolLift, lift_pool
-    from .pools import PoolPlan, Pools
+    from .pools import Pools
     from .recombining import Recombined, recombine
     from .result import Find, Progress, Result, Unlifted
     from .run import carry_out, find, footprint, resume
     from .sparsify import sparsified
     from .standing import Status, merge, status
-    from .ternary import TernaryTerms
+    from .strategy import ALONE, PoolPlan
+    from .ternarising import ternary_lift
+    from .ternary import TermsModulo3, TernaryTerms
     from .walker import Walker, make_walker, pack_start, register_walk, walk_names, walk_policy
 
 _EXPORTS = {
+    "ALONE": "strategy",
     "Additions": "additions",
     "Find": "result",
+    "Fleet": "fleet",
     "FlipGraph": "explore",
+    "Gap": "gaps",
     "Lift": "lifting",
+    "Neighbourhood": "lns",
     "OrbitTerms": "orbits",
     "PackedTerms": "packed",
     "Policy": "policy",
     "PoolLift": "poollift",
-    "PoolPlan": "pools",
+    "PoolPlan": "strategy",
     "Pools": "pools",
     "Progress": "result",
     "Recombined": "recombining",
@@ -44,37 +55,52 @@ _EXPORTS = {
     "RunConfig": "config",
     "RunFolderError": "folder",
     "Solved": "brentmodel",
+    "Stage": "chain",
     "Status": "standing",
+    "TermsModulo3": "ternary",
     "TernaryTerms": "ternary",
     "Unlifted": "result",
     "Walker": "walker",
     "carry_out": "run",
+    "device_names": "fleet",
     "fewer_additions": "additions",
     "fewest_additions": "pool",
     "find": "run",
     "flip_graph": "explore",
     "footprint": "run",
+    "formats_below": "chain",
+    "formats_up_to": "gaps",
     "lift": "lifting",
     "lift_pool": "poollift",
+    "lns": "lns",
     "make_walker": "walker",
     "merge": "standing",
+    "objective_names": "objectives",
     "pack_start": "walker",
     "polished": "polish",
     "recombine": "recombining",
+    "register_fleet": "fleet",
+    "register_objective": "objectives",
     "register_walk": "walker",
     "resume": "run",
+    "score_of": "objectives",
     "solve": "brentmodel",
     "sparsified": "sparsify",
     "status": "standing",
+    "ternary_lift": "ternarising",
     "walk_names": "walker",
     "walk_policy": "walker",
 }
 
 __all__ = [
+    "ALONE",
     "Additions",
     "Find",
+    "Fleet",
     "FlipGraph",
+    "Gap",
     "Lift",
+    "Neighbourhood",
     "OrbitTerms",
     "PackedTerms",
     "Policy",
@@ -87,28 +113,39 @@ __all__ = [
     "RunConfig",
     "RunFolderError",
     "Solved",
+    "Stage",
     "Status",
+    "TermsModulo3",
     "TernaryTerms",
     "Unlifted",
     "Walker",
     "carry_out",
+    "device_names",
     "fewer_additions",
     "fewest_additions",
     "find",
     "flip_graph",
     "footprint",
+    "formats_below",
+    "formats_up_to",
     "lift",
     "lift_pool",
+    "lns",
     "make_walker",
     "merge",
+    "objective_names",
     "pack_start",
     "polished",
     "recombine",
+    "register_fleet",
+    "register_objective",
     "register_walk",
     "resume",
+    "score_of",
     "solve",
     "sparsified",
     "status",
+    "ternary_lift",
     "walk_names",
     "walk_policy",
 ]

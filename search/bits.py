@@ -28,6 +28,8 @@ _A, _B, _C = (np.uint64(n) for n in (13, 7, 17))
 
 def compiled(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """`njit` without reference counts, for functions that make no array: the counts cost more than a flip."""
+    if options.get("forceinline"):
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return njit(function, _nrt=False, **options) if function else functools.partial(compiled, **options)
 
 
@@ -45,6 +47,14 @@ def _cttz(typingctx: Any, word: Any) -> Any:
         from llvmlite import ir
 
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def _bitreverse(typingctx: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitreverse(args[0])
 
     return types.uint64(types.uint64), codegen
 
@@ -106,6 +116,16 @@ def first_bit(word: np.uint64) -> np.uint64:
 @overload(first_bit)
 def _first_bit(word):
     return lambda word: _cttz(word)
+
+
+def reverse_bits(word: np.uint64) -> np.uint64:
+    """The bits in the opposite order."""
+    return np.uint64(int(f"{int(word):064b}"[::-1], 2))
+
+
+@overload(reverse_bits)
+def _reverse_bits(word):
+    return lambda word: _bitreverse(word)
 
 
 @compiled

@@ -16,6 +16,7 @@ from ..errors import PlanError
 from ..schemes_db import Z2, Certificate, Kind, Provenance, Scheme, Target, Z
 from ..verify import certify
 from .cpsat import solved
+from .packed import refuse_weights
 
 MAX_TRIPLES = 200_000
 """Products of three coefficients that a model may have: 3x3x3 at rank 23 has 16,767."""
@@ -88,6 +89,7 @@ class _Mod2:
             [[self.model.new_bool_var(f"{name}{r},{b}") for b in blocks] for r in range(rank)]
             for name, blocks in zip("uvw", present, strict=True)
         ]
+        refuse_weights(target)
         wanted = {tuple(term) for term in target.terms.tolist()}
         u, v, w = self.parts
         pairs = [[[self._both(x, y) for y in v[r]] for x in u[r]] for r in range(rank)]
@@ -120,6 +122,7 @@ class _Ternary:
 
         self.model: Any = cp_model.CpModel()
         self.parts = [[[self._variable() for _ in blocks] for _ in range(rank)] for blocks in present]
+        refuse_weights(target)
         wanted = {tuple(term) for term in target.terms.tolist()}
         u, v, w = self.parts
         pairs = [[[self._product(x, y) for y in v[r]] for x in u[r]] for r in range(rank)]

@@ -13,9 +13,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import PlanError
 from ..schemes_db import Scheme
-from .packed import PackedTerms
+from .packed import PackedTerms, Words
 
 Vertex = frozenset[tuple[int, int, int]]
 
@@ -138,3 +140,21 @@ def flips(vertex: Vertex) -> Iterator[Vertex]:
                         if a and b and c:
                             changed ^= {(a, b, c)}
                     yield frozenset(changed)
+
+
+def random_flip(words: Words, rng: np.random.Generator) -> Words:
+    """The words (3, R) after a random flip; the same words where there is none, or it would make a factor zero."""
+    f = int(rng.integers(3))
+    _, places, counts = np.unique(words[f], return_inverse=True, return_counts=True)
+    shared = np.flatnonzero(counts > 1)
+    if len(shared) == 0:
+        return words
+    members = np.flatnonzero(places == shared[int(rng.integers(len(shared)))])
+    i, j = rng.choice(members, 2, replace=False)
+    g, h = ((f + 1) % 3, (f + 2) % 3) if rng.integers(2) else ((f + 2) % 3, (f + 1) % 3)
+    left, right = words[g, i] ^ words[g, j], words[h, j] ^ words[h, i]
+    if not (left and right):
+        return words
+    flipped = words.copy()
+    flipped[g, i], flipped[h, j] = left, right
+    return flipped

@@ -1,29 +1,39 @@
-"""The compiled flip walk over GF(2) or {-1, 0, 1} as a walker."""
+"""The compiled flip walk of any ring as a walker."""
 
 from __future__ import annotations
 
-from .arena import BEST, FLIPS, STEPS, best_terms, make_arena, restart_from
+import numpy as np
+
+from ..errors import PlanError
+from .arena import best_terms, make_arena, rows_of
+from .guard import make_guard
+from .packed import WORD_BITS, Terms
 from .policy import Policy
-from .ternary import Terms
-from .walk import advance, rewind
+from .slots import BEST, FLIPS, STEPS
+from .walk import advance, begin
 
 
 class FlipWalker:
     """A walker over the ring of its start; see `walk.advance`.
 
-    A start that is no naive scheme gets room for its plus transitions; a naive one only for its own
-    terms, as it falls before a plus is of use.
+    The first `policy.keep` terms of a start are no part of the walk: they are put back in front of
+    what it brings. A start that is no naive scheme gets room for its plus transitions; a naive one
+    only for its own terms, as it falls before a plus is of use.
+
+    Raises:
+        PlanError: there is nothing to walk on, or the start does not fit the policy.
     """
 
     def __init__(self, start: Terms, seed: int, index: int, policy: Policy) -> None:
+        self._policy = policy
+        self._kept, free = split(start, policy.keep)
         naive = start.rank == len(start.target.terms)
-        self._start, self._policy = start, policy
-        self._arena = make_arena(start, seed, index, 0 if naive else policy.margin)
-        self.lowest = start.rank
+        self._arena = make_arena(free, seed, index, 0 if naive else policy.margin, policy)
+        self.lowest = self.rank
 
     @property
     def rank(self) -> int:
-        return int(self._arena.tally[BEST])
+        return int(self._arena.tally[BEST]) + self._kept.rank
 
     @property
     def flips(self) -> int:
@@ -34,20 +44,46 @@ class FlipWalker:
         return int(self._arena.tally[STEPS])
 
     def advance(self, goal: int, steps: int) -> None:
-        advance(self._arena, self._policy, goal, steps)
+        advance(self._arena, self._policy, goal - self._kept.rank, steps)
         self.lowest = min(self.lowest, self.rank)
 
     def terms(self) -> Terms:
-        return best_terms(self._arena, self._start)
+        words = np.concatenate([self._kept.words, best_terms(self._arena, self._kept).words], axis=1)
+        return type(self._kept)(self._kept.target, words)
 
     def rewind(self) -> None:
-        rewind(self._arena)
+        begin(self._arena, self._policy)
 
     def start_from(self, terms: Terms) -> None:
         """Go to other terms, which are the start from now on.
 
         Raises:
-            PlanError: they compute another target or are too many for this walk.
+            PlanError: they compute another target, stand in another ring, lack the terms to be kept,
+                or are too many for this walk.
         """
-        restart_from(self._arena, self._start, terms)
-        rewind(self._arena)
+        kept, free = split(terms, self._policy.keep)
+        slots = len(self._arena.kind.lanes) * WORD_BITS
+        if terms.target != self._kept.target or type(terms) is not type(self._kept):
+            raise PlanError(
+                f"a walk on {self._kept.target} can't go on from terms of {terms.target} or of another ring"
+            )
+        if not np.array_equal(kept.words, self._kept.words):
+            raise PlanError("a walk that keeps terms can't go on from others")
+        if free.rank > slots:
+            raise PlanError(f"{free.rank} terms do not fit a walk of {slots} slots")
+        make_guard(free, self._policy)
+        self._arena.start[:] = rows_of(free, slots).ravel()
+        begin(self._arena, self._policy)
+
+
+def split(start: Terms, kept: int) -> tuple[Terms, Terms]:
+    """The first `kept` terms, and the others.
+
+    Raises:
+        PlanError: there are no others.
+    """
+    if not 0 <= kept < max(start.rank, 1):
+        raise PlanError(f"{kept} terms of {start.rank} can't be kept: none would be left to walk on")
+    parts = (start.words[:, :kept].copy(), start.words[:, kept:].copy())
+    first, rest = (type(start)(start.target, part) for part in parts)
+    return first, rest

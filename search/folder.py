@@ -3,7 +3,7 @@
 run.json     the settings and versions, written once
 start.json   the scheme that the walks start from, if it is not the naive one
 found.jsonl  one line a find, synced before the round counts as done
-state.npz    the walks after a round, replaced whole
+state.npz    the walks and pools after a round, replaced whole
 lock         held (flock) by the process that writes here
 """
 
@@ -31,7 +31,10 @@ from .config import RunConfig
 from .record import Record
 from .snapshot import Arrays
 
-FORMAT = 1
+FORMAT = 2
+
+
+_FACTS = ("stage", "round", "seconds", "gained", "lowest", "flips", "done")
 
 
 class RunFolderError(LcmaError):
@@ -42,8 +45,9 @@ class RunFolderError(LcmaError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The walks after `round` rounds, with the clock and the lowest rank of the run."""
+    """The walks and pools after `round` rounds, with the clock, and the lowest rank at this stage of the run."""
 
+    stage: int
     round: int
     seconds: float
     gained: float
@@ -173,7 +177,7 @@ class RunFolder:
         Raises:
             RunFolderError: the disk is full; the last checkpoint is as it was.
         """
-        facts = {name: getattr(checkpoint, name) for name in ("round", "seconds", "gained", "lowest", "flips", "done")}
+        facts = {name: getattr(checkpoint, name) for name in _FACTS}
         stream = io.BytesIO()
         np.savez_compressed(stream, facts=np.array(json.dumps(facts)), **checkpoint.arrays)  # type: ignore[arg-type]
         with _reported(self.path):

@@ -1,7 +1,6 @@
 """The moves of a walk by the kind of its arena, chosen when the walk is compiled.
 
-The length of `Arena.ring` says the kind, and it is part of the type: a walk holds the code of one
-kind only, where a branch on the length would cost the compiler minutes.
+A walk holds the code of one kind only, where a branch on the kind would cost the compiler minutes.
 """
 
 from __future__ import annotations
@@ -10,67 +9,79 @@ from typing import Any
 
 import numpy as np
 
-from . import arena, moves, orbit_moves, ternary_moves
-from .arena import Arena
+from . import dependence, moves, orbit_moves
 from .bits import overload
 from .packed import Words
+from .rings import GF2
+from .slots import Arena, Kind
 
-_MOVES: dict[int, Any] = {1: orbit_moves, 2: moves, 3: ternary_moves}
+
+def _lengths(kind: Any) -> dict[str, int]:
+    """The lengths of a kind's parts, from the kind or from the compiler's type of it."""
+    parts = kind._asdict() if isinstance(kind, Kind) else dict(zip(kind.fields, kind.types, strict=True))
+    return {name: len(part) for name, part in parts.items()}
 
 
-def try_flip(
-    lanes: tuple[int, ...], ring: tuple[int, ...], x: Words, buckets: Words, active: Words, draw: np.uint64
-) -> int:
+def _moves(kind: Any) -> Any:
+    return moves if _lengths(kind)["turns"] == 1 else orbit_moves
+
+
+def _depends(kind: Any) -> bool:
+    lengths = _lengths(kind)
+    return (lengths["ring"], lengths["turns"], lengths["guard"]) == (GF2, 1, 1)
+
+
+def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
     """A try of a flip; see `moves.try_flip`."""
-    return int(_MOVES[len(ring)].try_flip(lanes, ring, x, buckets, active, draw))
+    return int(_moves(kind).try_flip(kind, x, buckets, active, guard, draw))
 
 
 @overload(try_flip, jit_options={"forceinline": True, "_nrt": False})
-def _try_flip(lanes, ring, x, buckets, active, draw):  # numba compares the signatures, annotations too
-    move = _MOVES[len(ring)].try_flip
-    return lambda lanes, ring, x, buckets, active, draw: move(lanes, ring, x, buckets, active, draw)
+def _try_flip(kind, x, buckets, active, guard, draw):  # numba compares the signatures, annotations too
+    move = _moves(kind).try_flip
+    return lambda kind, x, buckets, active, guard, draw: move(kind, x, buckets, active, guard, draw)
 
 
-def load(ring: tuple[int, ...], s: Arena, terms: Words) -> None:
+def load(kind: Kind, s: Arena, terms: Words) -> None:
     """Replace all terms."""
-    (orbit_moves if len(ring) == 1 else arena).load(s, terms)
+    _moves(kind).load(s, terms)
 
 
 @overload(load, jit_options={"_nrt": False})
-def _load(ring, s, terms):
-    move = (orbit_moves if len(ring) == 1 else arena).load
-    return lambda ring, s, terms: move(s, terms)
+def _load(kind, s, terms):
+    move = _moves(kind).load
+    return lambda kind, s, terms: move(s, terms)
 
 
-def settle(ring: tuple[int, ...], s: Arena) -> None:
+def settle(kind: Kind, s: Arena) -> None:
     """Reduce where terms are zero or share two factors."""
-    _MOVES[len(ring)].settle(s)
+    _moves(kind).settle(s)
 
 
 @overload(settle, jit_options={"_nrt": False})
-def _settle(ring, s):
-    move = _MOVES[len(ring)].settle
-    return lambda ring, s: move(s)
+def _settle(kind, s):
+    move = _moves(kind).settle
+    return lambda kind, s: move(s)
 
 
-def plus(ring: tuple[int, ...], s: Arena) -> bool:
+def plus(kind: Kind, s: Arena) -> bool:
     """Take a plus; False where no pair allows it."""
-    return bool(_MOVES[len(ring)].plus(s))
+    return bool(_moves(kind).plus(s))
 
 
 @overload(plus, jit_options={"_nrt": False})
-def _plus(ring, s):
-    move = _MOVES[len(ring)].plus
-    return lambda ring, s: move(s)
+def _plus(kind, s):
+    move = _moves(kind).plus
+    return lambda kind, s: move(s)
 
 
-def reduce_dependent(ring: tuple[int, ...], s: Arena) -> bool:
-    """Use a linear dependence, over GF(2) without symmetry; the flips find those of three terms."""
-    return len(ring) == 2 and bool(moves.reduce_dependent(s))
+def reduce_dependent(kind: Kind, s: Arena) -> bool:
+    """Use a linear dependence, over GF(2) without symmetry or guard; the flips find those of three terms."""
+    return _depends(kind) and bool(dependence.reduce_dependent(s))
 
 
 @overload(reduce_dependent, jit_options={"_nrt": False})
-def _reduce_dependent(ring, s):
-    if len(ring) == 2:
-        return lambda ring, s: moves.reduce_dependent(s)
-    return lambda ring, s: False
+def _reduce_dependent(kind, s):
+    if _depends(kind):
+        return lambda kind, s: dependence.reduce_dependent(s)
+    return lambda kind, s: False

@@ -5,14 +5,15 @@ Sources: Kauers and Wood, "Exploring the meta flip graph for matrix multiplicati
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from ..errors import PlanError
 from ..schemes_db import Target
 from .packed import PackedTerms, Words
-from .ternary import HALF_BITS, TernaryTerms
+from .ternary import TernaryTerms
 
 Packed = TypeVar("Packed", PackedTerms, TernaryTerms)
 
@@ -65,7 +66,55 @@ def project(terms: Packed, axis: str, index: int) -> Packed:
     kept = [[q for q in range(size) if (axis_of, q) != (place, index)] for axis_of, size in enumerate(shape)]
     words = _picked(terms, kept)
     shape[place] -= 1
-    return type(terms)(Target.general(*shape), words[:, words.all(axis=0)])
+    shorter = type(terms)(Target.general(*shape), words)
+    return type(terms)(shorter.target, words[:, shorter.support.all(axis=0)])
+
+
+class Moved(NamedTuple, Generic[Packed]):
+    """Terms of another format, what was done to get them, and to which of the given terms (their places)."""
+
+    terms: Packed
+    relation: str
+    sources: tuple[int, ...]
+
+
+def carried(pool: Sequence[Packed], target: Target) -> list[Moved[Packed]]:
+    """Every scheme of a pool brought to another format, axis by axis.
+
+    A longer axis is extended by the naive border; one twice as long is made of each scheme and the
+    next of the pool, merged; from a shorter one the block whose loss leaves the fewest products is
+    cut, one after the other. `Moved.sources` begins with the place of the scheme itself.
+
+    Raises:
+        PlanError: a target is no full product, or does not fit.
+    """
+    found = []
+    for place, terms in enumerate(pool):
+        sources, relations = [place], []
+        for axis, position in _AXES.items():
+            size, wanted = terms.target.shape[position], target.shape[position]
+            if wanted == 2 * size > 2:
+                other = (place + 1) % len(pool)
+                if pool[other].target.shape == terms.target.shape:
+                    terms = merge(terms, pool[other], axis)
+                    sources.append(other)
+                    relations.append(f"merge along {axis}")
+                    continue
+            for _ in range(wanted - size):
+                terms = extend(terms, axis)
+            for _ in range(size - wanted):
+                terms = min(_projections(terms, axis), key=lambda shorter: shorter.rank)
+            if wanted != size:
+                relations.append(f"{'extension' if wanted > size else 'projection'} along {axis}")
+        if terms.target != target:
+            raise PlanError(f"no move leads from {pool[place].target} to {target}")
+        found.append(Moved(terms, ", ".join(relations), tuple(dict.fromkeys(sources))))
+    return found
+
+
+def _projections(terms: Packed, axis: str) -> Iterator[Packed]:
+    for index in range(terms.target.shape[_axis(axis)]):
+        yield project(terms, axis, index)
 
 
 def _axis(axis: str) -> int:
@@ -101,8 +150,7 @@ def _grid(rows: list[int], cols: list[int]) -> list[tuple[int, int]]:
 def _relaid(terms: Packed, pairs: list[list[tuple[int, int]]]) -> Words:
     """Each factor with bit `old` at `new` for every pair (old, new), signs alike."""
     result = np.zeros_like(terms.words)
-    for half in (0, HALF_BITS) if isinstance(terms, TernaryTerms) else (0,):
-        for row, source, part in zip(result, terms.words, pairs, strict=True):
-            for old, new in part:
-                row |= ((source >> np.uint64(old + half)) & np.uint64(1)) << np.uint64(new + half)
+    for row, source, part in zip(result, terms.words, pairs * terms.planes, strict=True):
+        for old, new in part:
+            row |= ((source >> np.uint64(old)) & np.uint64(1)) << np.uint64(new)
     return result

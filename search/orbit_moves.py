@@ -1,20 +1,38 @@
-"""The moves of the symmetric flip graph over GF(2), compiled: flip, reduce, plus, three terms at a time.
+"""The moves of the symmetric flip graph over GF(2), compiled: flip, reduce, plus, a whole orbit at a time.
 
 The three matrices of an orbit are nodes p slots + s, p = 0, 1, 2, of one family: equal matrices
 flip whatever their places are, since an orbit can be turned. Bits of slot s in place p stand in
 word p L + s // 64 of a set, L words a place, so an arena with 3 L lanes and one factor holds them.
 Cubes stand behind the nodes in `x` and never move. `orbit_reference.py` says the same in plain Python.
+
+With a reversal too (`Kind.turns` of length 6) a slot stands for an orbit of three and its reversal,
+six terms, and matrices that are equal up to reversal flip; an orbit that is its own reversal, matrix
+by matrix, has three terms, and takes from one of six both images at once, to stay so.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .arena import MISSES, RANK, REDUCTIONS, SINCE, TRAPPED, WALK_BEST, WALK_STEPS, ZERO, Arena, bucket_at, pick, place
-from .bits import ONE, compiled, first_bit, next_draw, popcount, scalar_code
-from .moves import FLIP, HIT, MISS, NONE, choose, count_active, is_live
+from .bits import ONE, compiled, next_draw, popcount, reverse_bits, scalar_code
+from .moves import FLIP, HIT, MISS, NONE, choose, count_active
 from .packed import Words
 from .policy import PLUS_TRIES
+from .rings import ZERO
+from .slots import (
+    RANK,
+    REDUCTIONS,
+    Arena,
+    Kind,
+    bucket_at,
+    clear,
+    free_slot,
+    is_live,
+    pick,
+    place,
+    set_live,
+    set_out,
+)
 
 MAX_CUBES = 64
 """Cubes that a walk can hold."""
@@ -23,44 +41,75 @@ _TWO, _THREE, _SIX, _HALF, _LOW = (np.uint64(n) for n in (2, 3, 6, 32, 0xFFFFFFF
 
 
 @compiled(forceinline=True)
-def following(lanes: tuple[int, ...], node: np.uint64) -> np.uint64:
-    """The node of the next place in the same orbit."""
-    slots = np.uint64(64 * (len(lanes) // 3))
-    after = node + slots
-    return after - _THREE * slots if after >= _THREE * slots else after
+def mirrored(kind: Kind, value: np.uint64) -> np.uint64:
+    """The matrix reversed, in a walk that knows of it."""
+    return reverse_bits(value) if len(kind.turns) == 6 else value
 
 
 @compiled(forceinline=True)
-def try_flip(
-    lanes: tuple[int, ...], ring: tuple[int, ...], x: Words, buckets: Words, active: Words, draw: np.uint64
-) -> int:
+def alike(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> bool:
+    """Whether an orbit is its own reversal, matrix by matrix."""
+    if len(kind.turns) == 3:
+        return False
+    return (a ^ reverse_bits(a)) | (b ^ reverse_bits(b)) | (c ^ reverse_bits(c)) == ZERO
+
+
+@compiled(forceinline=True)
+def taken(kind: Kind, value: np.uint64, mine: bool, other: bool) -> np.uint64:
+    """What an orbit adds of another's matrix: with its reversal if it is alike and the other is not."""
+    return value ^ reverse_bits(value) if mine and not other else value
+
+
+@compiled(forceinline=True)
+def following(kind: Kind, node: np.uint64) -> np.uint64:
+    """The node of the next place in the same orbit."""
+    nodes = np.uint64(64 * len(kind.lanes))
+    after = node + nodes // _THREE
+    return after - nodes if after >= nodes else after
+
+
+@compiled(forceinline=True)
+def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
     """One flip of two orbits, turned so that the equal matrices stand first, from one draw."""
     scalar_code()
     event = NONE
-    total = count_active(lanes, ring, active)
+    total = count_active(kind, active)
     if total != ZERO:
-        _, i, j, _, _ = choose(lanes, ring, x, buckets, active, draw, total)
+        _, i, j, _, coin = choose(kind, x, buckets, active, draw, total)
         event = MISS
-        slots = np.uint64(64 * (len(lanes) // 3))
-        if x[i] == x[j] and i % slots != j % slots:
-            gi, gj = following(lanes, i), following(lanes, j)
-            ei, ej = following(lanes, gi), following(lanes, gj)
-            left, right = x[gi] ^ x[gj], x[ej] ^ x[ei]
-            place(lanes, x, buckets, active, ZERO, gi, left)
-            place(lanes, x, buckets, active, ZERO, ej, right)
+        slots = np.uint64(64 * len(kind.lanes)) // _THREE
+        equal, reverse = x[i] == x[j], False
+        if len(kind.turns) == 6 and x[i] == reverse_bits(x[j]):
+            reverse = not equal or coin & ONE != ZERO
+            equal = True
+        if equal and i % slots != j % slots:
+            gi, gj = following(kind, i), following(kind, j)
+            ei, ej = following(kind, gi), following(kind, gj)
+            one, two = alike(kind, x[i], x[gi], x[ei]), alike(kind, x[j], x[gj], x[ej])
+            b = mirrored(kind, x[gj]) if reverse else x[gj]
+            c = mirrored(kind, x[ei]) if reverse else x[ei]
+            left, right = x[gi] ^ taken(kind, b, one, two), x[ej] ^ taken(kind, c, two, one)
+            # Six terms of which three are the other three: the orbit is zero.
+            if not one and alike(kind, x[i], left, x[ei]):
+                left = ZERO
+            if not two and alike(kind, x[j], x[gj], right):
+                right = ZERO
+            place(kind, x, buckets, active, ZERO, gi, (left, ZERO))
+            place(kind, x, buckets, active, ZERO, ej, (right, ZERO))
             event = FLIP
-            if left == ZERO or right == ZERO or meets(lanes, x, buckets, gi) or meets(lanes, x, buckets, ej):
+            if left == ZERO or right == ZERO or meets(kind, x, buckets, gi) or meets(kind, x, buckets, ej):
                 event = HIT
     return event
 
 
 @compiled(forceinline=True)
-def meets(lanes: tuple[int, ...], x: Words, buckets: Words, node: np.uint64) -> bool:
-    """Whether an orbit may agree with this one in the changed node and another, or this one be a cube."""
-    width = len(lanes) // 3
-    after = following(lanes, node)
-    last = following(lanes, after)
-    h, ha, hl = bucket_at(lanes, ZERO, x[node]), bucket_at(lanes, ZERO, x[after]), bucket_at(lanes, ZERO, x[last])
+def meets(kind: Kind, x: Words, buckets: Words, node: np.uint64) -> bool:
+    """Whether an orbit may agree with another in the changed node and a second, or become a smaller one."""
+    width = len(kind.lanes) // 3
+    after = following(kind, node)
+    last = following(kind, after)
+    a, b, c = x[node], x[after], x[last]
+    h, ha, hl = bucket_at(kind, ZERO, (a, ZERO)), bucket_at(kind, ZERO, (b, ZERO)), bucket_at(kind, ZERO, (c, ZERO))
     own = node % np.uint64(64 * width)
     near = ZERO
     for p in range(3):
@@ -72,13 +121,24 @@ def meets(lanes: tuple[int, ...], x: Words, buckets: Words, node: np.uint64) -> 
             )
             met = buckets[h + here] & (buckets[ha + then] | buckets[hl + before])
             near |= met & ~(np.uint64(np.uint64(q) == own >> _SIX) << (own & np.uint64(63)))
-    return near != ZERO or (x[node] == x[after] and x[node] == x[last])
+    return near != ZERO or (a == b and a == c) or odd_one(kind, a, b, c) < 3
+
+
+@compiled(forceinline=True)
+def odd_one(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> int:
+    """The place of the only matrix of an orbit that is not its own reversal, or 3 if there is not one only."""
+    if len(kind.turns) == 3:
+        return 3
+    odd_a, odd_b, odd_c = a != reverse_bits(a), b != reverse_bits(b), c != reverse_bits(c)
+    if int(odd_a) + int(odd_b) + int(odd_c) != 1:
+        return 3
+    return 0 if odd_a else 1 if odd_b else 2
 
 
 @compiled
 def put_node(s: Arena, node: int, value: np.uint64) -> None:
     """Set a node, and bring buckets and active sets up to date."""
-    place(s.lanes, s.x, s.buckets, s.active, ZERO, np.uint64(node), value)
+    place(s.kind, s.x, s.buckets, s.active, ZERO, np.uint64(node), (value, ZERO))
 
 
 @compiled
@@ -87,8 +147,7 @@ def drop_orbit(s: Arena, slot: int) -> None:
     slots = 64 * len(s.live)
     for p in range(3):
         put_node(s, p * slots + slot, ZERO)
-    s.live[slot >> 6] &= ~(ONE << np.uint64(slot & 63))
-    s.tally[RANK] -= 3
+    set_live(s.live, np.uint64(slot), False)
 
 
 @compiled
@@ -98,8 +157,26 @@ def add_orbit(s: Arena, slot: int, a: np.uint64, b: np.uint64, c: np.uint64) -> 
     put_node(s, slot, a)
     put_node(s, slots + slot, b)
     put_node(s, 2 * slots + slot, c)
-    s.live[slot >> 6] |= ONE << np.uint64(slot & 63)
-    s.tally[RANK] += 3
+    set_live(s.live, np.uint64(slot), True)
+
+
+@compiled
+def is_alike(s: Arena, slot: int) -> bool:
+    """Whether the orbit of a slot is its own reversal, matrix by matrix."""
+    slots = 64 * len(s.live)
+    return alike(s.kind, s.x[slot], s.x[slots + slot], s.x[2 * slots + slot])
+
+
+@compiled
+def count_rank(s: Arena) -> None:
+    """Count the terms anew."""
+    total = 0
+    for slot in range(64 * len(s.live)):
+        if is_live(s.live, np.uint64(slot)):
+            total += 3 if len(s.kind.turns) == 3 or is_alike(s, slot) else 6
+    for q in range(MAX_CUBES):
+        total += s.x[192 * len(s.live) + q] != ZERO
+    s.tally[RANK] = total
 
 
 @compiled
@@ -110,48 +187,60 @@ def toggle_cube(s: Arena, value: np.uint64) -> None:
     for q in range(MAX_CUBES):
         if s.x[first + q] == value:
             s.x[first + q] = ZERO
-            s.tally[RANK] -= 1
             return
         if s.x[first + q] == ZERO and free < 0:
             free = q
     s.x[first + free] = value
-    s.tally[RANK] += 1
 
 
 @compiled
 def has_room(s: Arena) -> bool:
-    """Whether a cube more can be held."""
-    free = False
+    """Whether two cubes more can be held."""
+    free = 0
     for q in range(MAX_CUBES):
-        free |= s.x[192 * len(s.live) + q] == ZERO
-    return free
+        free += s.x[192 * len(s.live) + q] == ZERO
+    return free >= 2
 
 
 @compiled
 def load(s: Arena, terms: Words) -> None:
     """Replace all orbits and cubes by others of the same number of slots."""
-    s.buckets[:] = ZERO
-    s.active[:] = ZERO
-    s.live[:] = ZERO
-    s.x[:] = ZERO
-    s.tally[RANK] = 0
+    clear(s)
     slots = 64 * len(s.live)
     for slot in range(slots):
         if terms[slot] != ZERO:
             add_orbit(s, slot, terms[slot], terms[slots + slot], terms[2 * slots + slot])
     for q in range(MAX_CUBES):
-        if terms[3 * slots + q] != ZERO:
-            toggle_cube(s, terms[3 * slots + q])
-    s.tally[WALK_BEST] = s.tally[RANK]
-    s.tally[WALK_STEPS] = 0
-    s.tally[TRAPPED] = 0
-    s.tally[SINCE] = 0
-    s.tally[MISSES] = 0
+        s.x[3 * slots + q] = terms[3 * slots + q]
+    count_rank(s)
+    set_out(s)
+
+
+@compiled
+def shrink(s: Arena, t: int) -> bool:
+    """Drop an orbit with a zero, or make a smaller one of it; whether it went on as another orbit."""
+    slots = 64 * len(s.live)
+    a, b, c = s.x[t], s.x[slots + t], s.x[2 * slots + t]
+    odd = odd_one(s.kind, a, b, c)
+    if a == ZERO or b == ZERO or c == ZERO:
+        drop_orbit(s, t)
+    elif a == b and a == c and has_room(s):
+        drop_orbit(s, t)
+        toggle_cube(s, a)
+        if mirrored(s.kind, a) != a:
+            toggle_cube(s, mirrored(s.kind, a))
+    elif odd < 3:
+        value = s.x[odd * slots + t]
+        put_node(s, odd * slots + t, value ^ mirrored(s.kind, value))
+    else:
+        return False
+    s.tally[REDUCTIONS] += 1
+    return odd < 3
 
 
 @compiled
 def settle(s: Arena) -> None:
-    """Drop orbits with a zero, make cubes of orbits of three equal matrices, merge orbits that share two."""
+    """Make orbits smaller where that can be, and merge those that share two matrices."""
     slots = 64 * len(s.live)
     x = s.x
     again = True
@@ -159,53 +248,47 @@ def settle(s: Arena) -> None:
         again = False
         for t in range(slots):
             if is_live(s.live, np.uint64(t)):
-                a, b, c = x[t], x[slots + t], x[2 * slots + t]
-                if a == ZERO or b == ZERO or c == ZERO:
-                    drop_orbit(s, t)
-                    s.tally[REDUCTIONS] += 1
-                elif a == b and a == c and has_room(s):
-                    drop_orbit(s, t)
-                    toggle_cube(s, a)
-                    s.tally[REDUCTIONS] += 1
+                again |= shrink(s, t)
         for t in range(slots):
             for u in range(t + 1, slots if is_live(s.live, np.uint64(t)) else 0):
-                for turn in range(3 if is_live(s.live, np.uint64(u)) else 0):
-                    equal, odd = 0, 2
+                if not is_live(s.live, np.uint64(u)) or is_alike(s, t) != is_alike(s, u):
+                    continue
+                for turn in range(len(s.kind.turns)):
+                    equal, odd, value = 0, 2, ZERO
                     for p in range(3):
-                        if x[p * slots + t] == x[(p + turn) % 3 * slots + u]:
+                        other = x[(p + turn) % 3 * slots + u]
+                        other = mirrored(s.kind, other) if turn >= 3 else other
+                        if x[p * slots + t] == other:
                             equal += 1
                         else:
-                            odd = p
+                            odd, value = p, other
+                        if p == 2 and equal == 3:
+                            value = other
                     if equal >= 2:
-                        put_node(s, odd * slots + t, x[odd * slots + t] ^ x[(odd + turn) % 3 * slots + u])
+                        paired = len(s.kind.turns) == 6 and not is_alike(s, t)
+                        put_node(s, odd * slots + t, x[odd * slots + t] ^ value)
+                        if paired and is_alike(s, t):
+                            put_node(s, t, ZERO)
                         drop_orbit(s, u)
                         s.tally[REDUCTIONS] += 1
                         again = True
                         break
-
-
-@compiled
-def free_orbit(s: Arena) -> int:
-    """The lowest free slot, or -1."""
-    for q in range(len(s.live)):
-        if ~s.live[q] != ZERO:
-            return 64 * q + int(first_bit(~s.live[q]))
-    return -1
+    count_rank(s)
 
 
 @compiled
 def plus(s: Arena) -> bool:
     """Two orbits become three; False where no pair allows it.
 
-    a b c + a' b' c' = a (b + b') c + a b' (c + c') + (a + a') b' c' with the second orbit turned and
-    the roles permuted by the draw. Both must differ in all places then.
+    a b c + a' b' c' = a (b + b') c + a b' (c + c') + (a + a') b' c' with the second orbit turned (and
+    reversed) and the roles permuted by the draw. Both must differ in all places then.
     """
     slots = 64 * len(s.live)
-    slot = free_orbit(s)
+    slot = np.int64(free_slot(s.live))
     orbits = ZERO
     for q in range(len(s.live)):
         orbits += popcount(s.live[q])
-    if slot < 0 or orbits < _TWO:
+    if slot == slots or orbits < _TWO:
         return False
     x = s.x
     for _ in range(PLUS_TRIES):
@@ -214,21 +297,31 @@ def plus(s: Arena) -> bool:
         draw = next_draw(draw)
         j = np.int64(pick(s.live, draw >> _HALF))
         s.rng[0] = draw
-        choice = np.int64(((draw & _LOW) * np.uint64(18)) >> _HALF)
+        choice = np.int64(((draw & _LOW) * np.uint64(6 * len(s.kind.turns))) >> _HALF)
         turn, f = choice // 6, choice % 6 // 2
         g = (f + 1 + choice % 2) % 3
         e = 3 - f - g
-        equal = i == j
-        for p in range(3):
-            equal |= x[p * slots + i] == x[(p + turn) % 3 * slots + j]
+        fj, gj, ej = (f + turn) % 3 * slots + j, (g + turn) % 3 * slots + j, (e + turn) % 3 * slots + j
+        a, b, c = x[fj], x[gj], x[ej]
+        if turn >= 3:
+            a, b, c = mirrored(s.kind, a), mirrored(s.kind, b), mirrored(s.kind, c)
+        paired = len(s.kind.turns) == 6 and not is_alike(s, i)
+        equal = i == j or is_alike(s, i) != is_alike(s, j)
+        equal |= a == x[f * slots + i] or b == x[g * slots + i] or c == x[e * slots + i]
         if equal:
             continue
-        fj, gj, ej = (f + turn) % 3 * slots + j, (g + turn) % 3 * slots + j, (e + turn) % 3 * slots + j
         third = s.scratch[0]
-        third[f], third[g], third[e] = x[f * slots + i] ^ x[fj], x[gj], x[ej]
-        put_node(s, g * slots + i, x[g * slots + i] ^ x[gj])
-        put_node(s, ej, x[e * slots + i] ^ x[ej])
-        put_node(s, fj, x[f * slots + i])
+        third[f], third[g], third[e] = x[f * slots + i] ^ a, b, c
+        put_node(s, g * slots + i, x[g * slots + i] ^ b)
+        # The second orbit stands as it was drawn from now on: turned and reversed.
+        put_node(s, f * slots + j, x[f * slots + i])
+        put_node(s, g * slots + j, b)
+        put_node(s, e * slots + j, x[e * slots + i] ^ c)
         add_orbit(s, slot, third[0], third[1], third[2])
+        if paired:
+            for changed in (i, j, slot):
+                if is_alike(s, changed):
+                    put_node(s, changed, ZERO)
+        count_rank(s)
         return True
     return False

@@ -53,21 +53,28 @@ class OrbitTerms:
         have led to the lowest ranks known.
         """
         n = side(target)
-        entry = [[1 << (i * n + j) for j in range(n)] for i in range(n)]
-        found = [
-            (entry[i][j], entry[j][k], entry[k][i])
-            for i in range(n)
-            for j in range(i, n)
-            for k in range(i, n)
-            if (i, j) <= (j, k) and (i, j) < (k, i)
-        ]
+        found = _naive_orbits(n)
         cubes = []
         for i in range((n + 1) // 2):
-            a, b = entry[i][i], entry[n - 1 - i][n - 1 - i]
+            a, b = 1 << (i * n + i), 1 << ((n - 1 - i) * (n + 1))
             cubes.append(a | b)
             if a != b:
                 found.append((a, b, a | b))
         return cls(target, _columns(found), np.array(cubes, dtype=np.uint64))
+
+    @classmethod
+    def naive_reversible(cls, target: Target) -> OrbitTerms:
+        """The same joined cubes and the orbits of a a a' and a' a' a: a set that reversal keeps too.
+
+        Reversal takes entry (i, j) to (n-1-i, n-1-j) in all three matrices.
+        """
+        n = side(target)
+        cubes = cls.naive(target).cubes
+        found = _naive_orbits(n)
+        for i in range(n // 2):
+            a, b = 1 << (i * n + i), 1 << ((n - 1 - i) * (n + 1))
+            found += [(a, a, b), (b, b, a)]
+        return cls(target, _columns(found), cubes)
 
     @classmethod
     def from_scheme(cls, scheme: Scheme) -> OrbitTerms:
@@ -134,6 +141,78 @@ def transposed(words: Words, n: int) -> Words:
         for j in range(n):
             result |= ((words >> np.uint64(i * n + j)) & _ONE) << np.uint64(j * n + i)
     return result
+
+
+def reversible(terms: OrbitTerms) -> tuple[Words, Words]:
+    """One orbit (3, K) of each two that reversal exchanges, and those that are their own reversal; and the cubes.
+
+    Words are laid out as `mirrored_layout` does.
+
+    Raises:
+        PlanError: reversal does not keep the terms.
+    """
+    orbits, cubes = (mirrored_layout(words, side(terms.target)) for words in (terms.orbits, terms.cubes))
+    left = [_turned_first(term) for term in zip(*orbits.tolist(), strict=True)]
+    found, single = [], {int(cube) for cube in cubes}
+    while left:
+        term = left.pop()
+        a, b, c = (_reversed(word) for word in term)
+        image = _turned_first((a, b, c))
+        found.append(term)
+        if image != term:
+            if image not in left:
+                raise PlanError(f"a scheme of {terms.target} is not symmetric under reversal: start the walk elsewhere")
+            left.remove(image)
+    if {_reversed(cube) for cube in single} != single:
+        raise PlanError(f"the cubes of {terms.target} are not symmetric under reversal: start the walk elsewhere")
+    return _columns(found), cubes
+
+
+def unfolded(target: Target, orbits: Words, cubes: Words) -> OrbitTerms:
+    """The inverse of `reversible`."""
+    n = side(target)
+    terms = list(zip(*orbits.tolist(), strict=True))
+    images = [tuple(_reversed(word) for word in term) for term in terms]
+    terms += [image for term, image in zip(terms, images, strict=True) if image != term]
+    return OrbitTerms(target, mirrored_layout(_columns(terms), n, back=True), mirrored_layout(cubes, n, back=True))
+
+
+def mirrored_layout(words: Words, n: int, back: bool = False) -> Words:
+    """Packed n x n matrices such that reversing all 64 bits reverses the matrix; or back from there.
+
+    The first half of the bits stays, the second goes to the word's end, and the middle one of an odd
+    number stands twice.
+    """
+    result, size = np.zeros_like(words), n * n
+    for place in range(size):
+        ends = {place} if 2 * place + 1 <= size else set()
+        ends |= {64 - size + place} if 2 * place + 1 >= size else set()
+        for end in sorted(ends)[: 1 if back else 2]:
+            old, new = (end, place) if back else (place, end)
+            result |= ((words >> np.uint64(old)) & _ONE) << np.uint64(new)
+    return result
+
+
+def _reversed(word: int) -> int:
+    return int(f"{word:064b}"[::-1], 2)
+
+
+def _turned_first(term: Term) -> Term:
+    """The smallest of the three turns of a term."""
+    a, b, c = term
+    return min((a, b, c), (b, c, a), (c, a, b))
+
+
+def _naive_orbits(n: int) -> list[Term]:
+    """The orbits of the naive scheme that are no cubes."""
+    entry = [[1 << (i * n + j) for j in range(n)] for i in range(n)]
+    return [
+        (entry[i][j], entry[j][k], entry[k][i])
+        for i in range(n)
+        for j in range(i, n)
+        for k in range(i, n)
+        if (i, j) <= (j, k) and (i, j) < (k, i)
+    ]
 
 
 def _columns(terms: list[Term]) -> Words:

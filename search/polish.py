@@ -1,108 +1,181 @@
-"""Flips at constant rank that lower the additions: a walk over ternary schemes, cooled by and by.
+"""Schemes of the same rank with fewer additions: cooled walks of flips and shears over ternary schemes.
 
-A flip turns (u, v, w) + (u, v', w') into (u, v + s v', w) + (u, v', w' - s w), so it changes the sums of two of
-the three maps only. Each map's additions are estimated by a few runs of sharing.
+A round is a few walks that start from the best schemes so far, or from where a detour through one rank
+more leads: the flips at one rank alone often stay in a small part of the graph. Same cost, next round.
 """
 
 from __future__ import annotations
 
-import math
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import PlanError
-from ..schemes_db import Provenance, Scheme, Z
+from ..schemes_db import Provenance, Scheme
+from ..schemes_db.costs import full_and_half
 from ..verify import certify
-from .additions import LinearMap
+from .halfwords import packed, unpacked
+from .policy import Policy
+from .seeds import splitmix
+from .shears import half_masks, shear_table
+from .ternary import TernaryTerms
 
-ESTIMATE_RUNS = 6
-"""Runs of sharing for each map and its transpose in an estimate."""
+GOALS = {"plain": 0, "shared": 1}
+"""What is lowered: the additions of sums written out, or after sharing."""
 
-HOT, COLD = 1.5, 0.2
-"""The temperature in additions, at the start and at the end."""
+WALKS = 4
+"""Walks of a round, whatever the number of jobs."""
 
-Rows = npt.NDArray[np.int64]
+ELITE = 12
+"""Schemes that walks start from."""
+
+STEPS = {"plain": 200_000, "shared": 20_000}
+HEATS = {"plain": (3.0, 0.4), "shared": (1.5, 0.2)}
+SHEARS = 10
+"""Of a thousand steps."""
+
+CAREFUL_RUNS = 300
+"""Runs of sharing that say what a scheme at the end of a walk takes."""
+
+DETOUR_STEPS, DETOURS = 20_000, 8
+"""Steps of a detour between two looks, and how often it is looked at."""
 
 
-def polished(scheme: Scheme, *, steps: int, seconds: float | None = None, seed: int = 0) -> Scheme:
-    """The scheme with the fewest estimated additions on a walk of flips from a ternary one, certified.
+@dataclass
+class _Pool:
+    """The cheapest distinct schemes so far, best first."""
 
-    The walk ends after `steps` tries or after `seconds`; without the latter it depends on the seed only.
+    entries: list[tuple[int, str, TernaryTerms]] = field(default_factory=list)
+
+    def offer(self, cost: int, terms: TernaryTerms) -> None:
+        digest = terms.to_scheme().digest
+        if all(known != digest for _, known, _ in self.entries):
+            self.entries.append((cost, digest, terms))
+            self.entries.sort(key=lambda entry: entry[:2])
+            del self.entries[ELITE:]
+
+
+def polished(
+    scheme: Scheme,
+    *,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    goal: str = "shared",
+) -> Scheme:
+    """A scheme of the rank, and at most the full products, of a ternary one, with as few additions as walks find.
+
+    Limits are `rounds`, which makes the result depend on the seed only, or `seconds`, looked at
+    between rounds; without either 10 rounds. `goal` is one of `GOALS`. The result is certified;
+    it is the scheme itself where nothing better was found.
 
     Raises:
-        PlanError: the scheme is not over Z with coefficients -1, 0 and 1.
+        PlanError: the scheme is not over Z with coefficients -1, 0 and 1, has a factor of more than 32
+            blocks, or the goal is not known.
     """
-    if scheme.ring is not Z or not scheme.ternary:
-        raise PlanError(f"{scheme!r} is not ternary over Z: flips are made of such schemes only")
-    rng = np.random.default_rng(seed)
-    factors = [factor.dense.reshape(scheme.rank, -1).copy() for factor in scheme.factors]
-    costs = [_estimate(rows, f, seed) for f, rows in enumerate(factors)]
-    best, best_cost = [rows.copy() for rows in factors], sum(costs)
-    begin = time.perf_counter()
-    for step in range(steps):
-        share = (time.perf_counter() - begin) / seconds if seconds else step / steps
-        if share >= 1:
-            break
-        move = _flip(factors, rng)
-        if move is None:
-            continue
-        trial = [_estimate(move[f], f, step) if f in move else costs[f] for f in range(3)]
-        growth = sum(trial) - sum(costs)
-        heat = HOT * (COLD / HOT) ** share
-        if growth > 0 and rng.random() >= math.exp(-growth / heat):
-            continue
-        for f, rows in move.items():
-            factors[f] = rows
-        costs = trial
-        if sum(costs) < best_cost:
-            best, best_cost = [rows.copy() for rows in factors], sum(costs)
-    return _rebuilt(scheme, best, seed)
-
-
-def _estimate(rows: Rows, f: int, seed: int) -> int:
-    """About how many additions a map takes, in the cheaper of its two directions."""
-    matrix = rows.T if f == 2 else rows
-    forth, back = LinearMap(matrix, seed, f), LinearMap(matrix.T, seed, f + 3)
-    forth.improve(ESTIMATE_RUNS)
-    back.improve(ESTIMATE_RUNS)
-    outputs, inputs = matrix.shape
-    return min(forth.additions, back.additions - outputs + inputs)
-
-
-def _flip(factors: list[Rows], rng: np.random.Generator) -> dict[int, Rows] | None:
-    """The two factors that a random flip changes, or None where it would leave -1, 0, 1 or make a zero."""
-    f = int(rng.integers(3))
-    groups: dict[bytes, list[tuple[int, int]]] = {}
-    for r, row in enumerate(factors[f]):
-        sign = int(row[np.flatnonzero(row)[0]])
-        groups.setdefault((row * sign).tobytes(), []).append((r, sign))
-    shared = [group for group in groups.values() if len(group) > 1]
-    if not shared:
-        return None
-    group = shared[int(rng.integers(len(shared)))]
-    a, b = rng.choice(len(group), 2, replace=False)
-    (r, sign_r), (s, sign_s) = group[a], group[b]
-    second, third = ((f + 1) % 3, (f + 2) % 3) if rng.integers(2) else ((f + 2) % 3, (f + 1) % 3)
-    sign = int(rng.choice((-1, 1)))
-    v, w = factors[second].copy(), factors[third].copy()
-    v[r] += sign * v[s]
-    # The shared factor may differ by a sign between the two terms, which the other factor takes.
-    w[s] -= sign * sign_r * sign_s * w[r]
-    if max(np.abs(v[r]).max(), np.abs(w[s]).max()) > 1 or not v[r].any() or not w[s].any():
-        return None
-    return {second: v, third: w}
-
-
-def _rebuilt(scheme: Scheme, factors: list[Rows], seed: int) -> Scheme:
-    m, k, n = scheme.target.shape
-    u, v, w = (rows.reshape(scheme.rank, *shape) for rows, shape in zip(factors, ((m, k), (k, n), (m, n)), strict=True))
-    provenance = Provenance(
-        kind="search", seed=seed, parents=(scheme.digest,), relation="flips towards fewer additions"
-    )
-    found = Scheme.from_arrays(scheme.target, u, v, w, provenance=provenance)
-    if found.digest == scheme.digest:
+    if goal not in GOALS:
+        raise PlanError(f"goal {goal!r} is not known; choose {' or '.join(GOALS)}")
+    start = TernaryTerms.from_scheme(scheme)
+    packed(start)  # refuses what does not fit
+    limit = rounds if rounds is not None or seconds is not None else 10
+    pool = _Pool()
+    pool.offer(_careful(start, goal, seed), start)
+    first = pool.entries[0]
+    _cooled(start, goal, seed, 1)  # compiles, so that the clock counts walking only
+    begin, done = time.perf_counter(), 0
+    with ThreadPoolExecutor(jobs) as threads:
+        while limit is None or done < limit:
+            known = [terms for _, _, terms in pool.entries]
+            for cost, terms in threads.map(partial(_walk, known, goal, seed), range(done * WALKS, (done + 1) * WALKS)):
+                pool.offer(cost, terms)
+            done += 1
+            if seconds is not None and time.perf_counter() - begin >= seconds:
+                break
+    cost, _, terms = pool.entries[0]
+    if cost >= first[0]:
         return scheme
+    found = terms.to_scheme(
+        Provenance(
+            kind="search",
+            seed=seed,
+            parents=(scheme.digest,),
+            relation="flips and changes of basis towards fewer additions",
+            remark=f"{goal} additions, {done} rounds",
+            seconds=round(time.perf_counter() - begin, 3),
+        )
+    )
     certify(found)
+    return found
+
+
+def _walk(known: list[TernaryTerms], goal: str, seed: int, index: int) -> tuple[int, TernaryTerms]:
+    """Walk `index`: from one of the known schemes, or from a detour from it; the cost and the terms."""
+    rng = np.random.default_rng((seed, index))
+    terms = known[int(rng.integers(len(known)))]
+    if rng.integers(2):
+        terms = detour(terms, seed, index)
+    terms = _cooled(terms, goal, splitmix(seed, index), STEPS[goal])
+    return _careful(terms, goal, index), terms
+
+
+def _cooled(terms: TernaryTerms, goal: str, state: int, steps: int) -> TernaryTerms:
+    from .cooling import cool
+    from .sums import make_sums
+
+    x = packed(terms)
+    best = x.copy()
+    inputs = np.array([kinds.size for kinds in terms.target.kind_arrays])
+    hot, cold = HEATS[goal]
+    cool(
+        x,
+        x.copy(),
+        best,
+        make_sums(terms.rank, int(inputs.max())),
+        inputs,
+        shear_table(terms.target),
+        half_masks(terms.target),
+        GOALS[goal],
+        steps,
+        hot,
+        cold,
+        2,
+        SHEARS,
+        np.array([state or 1], dtype=np.uint64),
+    )
+    return unpacked(terms.target, best)
+
+
+def _careful(terms: TernaryTerms, goal: str, seed: int) -> int:
+    """The additions of a scheme, by many runs of sharing; up to a constant of the target."""
+    if goal == "plain":
+        return int(np.bitwise_count(terms.words).sum())
+    from .linearmaps import TernaryMap
+
+    total = 0
+    for f, factor in enumerate(terms.dense()):
+        one = TernaryMap(factor, seed, f)
+        one.improve(CAREFUL_RUNS)
+        total += one.additions
+    return total
+
+
+def detour(terms: TernaryTerms, seed: int, index: int) -> TernaryTerms:
+    """Another scheme of the same rank, by way of one more; the same one if the walk does not come back."""
+    from .arena import current_terms, make_arena
+    from .walk import advance
+
+    policy = Policy(plus_after=DETOUR_STEPS // 4)
+    arena = make_arena(terms, seed, index, room=4)
+    full = full_and_half(terms.to_scheme())[0]
+    found = terms
+    for _ in range(DETOURS):
+        advance(arena, policy, terms.rank - 1, DETOUR_STEPS)
+        now = current_terms(arena, terms)
+        # A walk knows nothing of halves: where more products are full it goes on.
+        if isinstance(now, TernaryTerms) and now.rank == terms.rank and full_and_half(now.to_scheme())[0] <= full:
+            found = now
     return found

@@ -9,6 +9,7 @@ from ..errors import PlanError
 from ..schemes_db import Scheme, Z
 from ..schemes_db.costs import additions
 from .additions import Additions, fewer_additions
+from .linearmaps import MOST_INPUTS
 from .polish import polished
 
 SCREEN_RUNS = 40
@@ -17,17 +18,17 @@ SCREEN_RUNS = 40
 FINALISTS = 4
 """Schemes that share the other half."""
 
-FLIP_SHARE = 0.8
-"""The share of a finalist's time that goes into flips, where they are wanted."""
+WALK_SHARE = 0.8
+"""The share of a finalist's time that goes into walks, where they are wanted."""
 
 
 def fewest_additions(
-    schemes: Sequence[Scheme], *, seconds: float = 10.0, seed: int = 0, flips: bool = False
+    schemes: Sequence[Scheme], *, seconds: float = 10.0, seed: int = 0, jobs: int = 1, flips: bool = False
 ) -> Additions:
     """The best program of a pool of schemes: all are screened, the best few are worked longer.
 
-    With `flips` the ternary ones among these are changed first, by flips that lower the additions: the
-    program is of another scheme of the same rank then, certified.
+    With `flips` the ternary ones among these are changed first, by flips and changes of basis that
+    lower the additions: the program is of another scheme of the same rank then, certified.
 
     Raises:
         PlanError: there are no schemes, or one has coefficients that sharing does not handle.
@@ -46,8 +47,13 @@ def fewest_additions(
     longer = []
     for result in finalists:
         scheme, left = result.scheme, rest
-        if flips and scheme.ring is Z and scheme.ternary:
-            scheme = polished(scheme, steps=1 << 60, seconds=rest * FLIP_SHARE, seed=seed)
-            left = rest * (1 - FLIP_SHARE)
+        if flips and _can_walk(scheme):
+            scheme = polished(scheme, seconds=rest * WALK_SHARE, seed=seed, jobs=jobs)
+            left = rest * (1 - WALK_SHARE)
         longer.append(fewer_additions(scheme, seconds=left, seed=seed))
     return min([*longer, *screened], key=lambda result: result.count)
+
+
+def _can_walk(scheme: Scheme) -> bool:
+    blocks = max(kinds.size for kinds in scheme.target.kind_arrays)
+    return scheme.ring is Z and scheme.ternary and blocks <= MOST_INPUTS

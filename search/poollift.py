@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..errors import PlanError
-from ..schemes_db import Ring, Scheme, Z, parse_ring
+from ..schemes_db import Z2, Ring, Scheme, Z, parse_ring
 from .lifting import Lift, lift
 from .packed import PackedTerms
 from .sparsify import sparsified
+from .ternarising import ternary_lift
 
 
 @dataclass(frozen=True)
@@ -39,25 +40,39 @@ class PoolLift:
 
 
 def lift_pool(
-    schemes: Sequence[Scheme], *, ring: Ring | str = Z, seed: int = 0, jobs: int = 1, sparse: bool = False
+    schemes: Sequence[Scheme],
+    *,
+    ring: Ring | str = Z,
+    seed: int = 0,
+    jobs: int = 1,
+    sparse: bool = False,
+    walks: int = 0,
+    signs: float = 0.0,
 ) -> PoolLift:
     """Lift every scheme of a pool; the lifts depend on the seed only, not on `jobs`.
 
     With `sparse` each is brought to a sparse basis first, where ternary lifts are likelier, and
-    `origins` are those schemes; the finds of a search are sparse already.
+    `origins` are those schemes; the finds of a search are sparse already. Those over Z2 whose lift is
+    not ternary are walked on from, up to `walks` neighbours, and tried with `signs` seconds of CP-SAT:
+    see `ternary_lift`.
 
     Raises:
-        PlanError: there are none, or one is not over Z2.
+        PlanError: there are none, or one is not over Z2 or Z3.
     """
     if not schemes or jobs < 1:
-        raise PlanError("a pool needs a scheme over Z2, and at least 1 job to lift it")
+        raise PlanError("a pool needs a scheme over Z2 or Z3, and at least 1 job to lift it")
     over = parse_ring(ring) if isinstance(ring, str) else ring
 
     def work(scheme: Scheme) -> tuple[Scheme, Lift]:
-        if sparse:
+        if sparse and scheme.ring is Z2:
             moved = sparsified(PackedTerms.from_scheme(scheme)).to_scheme(scheme.provenance)
             scheme = scheme if moved.digest == scheme.digest else moved
-        return scheme, lift(scheme, ring=over, seed=seed)
+        found = lift(scheme, ring=over, seed=seed)
+        short = found.scheme is None or not found.scheme.ternary
+        if short and scheme.ring is Z2 and (walks > 0 or signs > 0):
+            nearer = ternary_lift(scheme, walks=walks, signs=signs, seed=seed)
+            found = nearer if nearer.scheme is not None and nearer.scheme.ternary else found
+        return scheme, found
 
     begin = time.perf_counter()
     with ThreadPoolExecutor(jobs) as pool:

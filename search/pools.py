@@ -7,55 +7,38 @@ level by level; the growth of pools towards the frontier is ours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from .fleet import Fleet
+from .packed import Terms as PlainTerms
 from .seeds import splitmix
-from .ternary import Terms, TernaryTerms, canonical
-from .walker import Walker
+from .snapshot import Arrays
+from .strategy import PoolPlan
+from .ternary import open_flips
+from .walker import Terms
 
 
-class PoolPlan(NamedTuple):
-    """How large pools are and how long walks from them.
+class _Pool(NamedTuple):
+    """The schemes of one rank: (3, rank) words, the chance to be drawn, and the start each comes from."""
 
-    Attributes:
-        small: schemes of a rank that are enough far from the goal.
-        large: schemes of a rank that are asked for near it.
-        near: ranks above the goal that count as near.
-        patience: rounds after which a walk without a gain starts anew from its pool.
-        stall: rounds without a find after which every other walk goes to enlarge the pool.
-    """
+    words: list[npt.NDArray[np.uint64]]
+    weights: list[int]
+    roots: list[int]
 
-    small: int = 4
-    large: int = 48
-    near: int = 5
-    patience: int = 8
-    stall: int = 200
-
-
-class PoolWalker(Walker, Protocol):
-    """A walker that can be sent to other terms."""
-
-    def terms(self) -> Terms:
-        """The terms at `rank`."""
-
-    def start_from(self, terms: Terms) -> None:
-        """Go to other terms, which are its start from now on."""
-
-
-def open_flips(terms: Terms) -> int:
-    """How many factors of terms equal that of another term, up to sign: the chances to flip."""
-    words = canonical(terms.words)[0] if isinstance(terms, TernaryTerms) else terms.words
-    counts = [np.unique(row, return_counts=True)[1] for row in words]
-    return sum(int(count[count > 1].sum()) for count in counts)
+    def put(self, place: int, words: npt.NDArray[np.uint64], weight: int, root: int) -> None:
+        """Set a member, or add one at the end."""
+        self.words[place : place + 1] = [words]
+        self.weights[place : place + 1] = [weight]
+        self.roots[place : place + 1] = [root]
 
 
 class Pools:
-    """The strategy of a run: where each walk starts, and down to which rank it goes.
+    """A strategy: all walks start from the pool of one rank, and go one rank down.
 
     All changes are made between rounds, in walk order and from draws of its own, so they do not
     depend on how the walks are shared out. A scheme is drawn with the chance of its open flips; one
@@ -63,97 +46,122 @@ class Pools:
 
     Attributes:
         level: the rank that the walks start from.
-        members: for each rank the schemes found, as (3, rank) words.
+        members_of: for each rank the schemes found.
+
+    Raises:
+        PlanError: symmetric terms, which these pools do not hold.
     """
 
-    def __init__(self, start: Terms, goal: int, seed: int, plan: PoolPlan | None = None) -> None:
+    def __init__(self, starts: Sequence[Terms], walks: int, goal: int, seed: int, plan: PoolPlan | None = None) -> None:
+        if not isinstance(starts[0], PlainTerms):
+            raise PlanError(f"terms of kind {type(starts[0]).__name__} are not gathered: search without pools")
         self.plan = plan or PoolPlan()
-        self.level, self.goal = start.rank, goal
-        self.members: dict[int, list[npt.NDArray[np.uint64]]] = {start.rank: [start.words]}
-        self._weights: dict[int, list[int]] = {start.rank: [1]}
-        self._start, self._seed, self._draws, self._idle = start, seed, 0, 0
-        self._homes: list[int] = []
-        self._ages: list[int] = []
+        self.goal, self._seed, self._draws, self._idle, self._still = goal, seed, 0, 0, 0
+        self._kind: Any = type(starts[0])
+        self._target = starts[0].target
+        self.members_of: dict[int, _Pool] = {}
+        for root, start in enumerate(starts):
+            self._add(start, root)
+        self.level = min(self.members_of)
+        self._reached = self.level <= goal  # nothing to do here but to go on
+        self._homes, self._ages, self._from = [0] * walks, [0] * walks, [0] * walks
 
-    def goal_of(self, walk: int) -> int:
-        """The rank at which a walk stops in this round."""
-        return max(self.goal, self._homes[walk] - 1)
+    def goals(self) -> list[int]:
+        return [max(self.goal, home - 1) for home in self._homes]
 
-    def send(self, walkers: Sequence[PoolWalker]) -> None:
-        """Send all walks to members of the pool."""
-        self._homes, self._ages = [0] * len(walkers), [0] * len(walkers)
-        for index, walker in enumerate(walkers):
-            self._send(index, walker)
+    def root(self, walk: int) -> int:
+        return self._from[walk]
 
-    def after_round(self, walkers: Sequence[PoolWalker]) -> None:
-        """Take what the walks found, go down a rank when the pool is full, and send walks anew.
+    def begin(self, fleet: Fleet) -> None:
+        """Send all walks to members of the pool of this level."""
+        for walk in range(len(self._homes)):
+            self._send(fleet, walk)
+
+    def after_round(self, fleet: Fleet) -> None:
+        """Take what the walks found, go down a rank when a pool is full, and send walks anew.
 
         Raises:
-            PlanError: `send` was not called before with as many walks.
+            PlanError: these are not as many walks as the pools are for.
         """
-        if len(walkers) != len(self._homes):
+        ranks = fleet.ranks
+        if len(ranks) != len(self._homes):
             raise PlanError("the walks were not sent from these pools")
+        lowest = min(self.members_of)
         self._idle += 1
-        for index, walker in enumerate(walkers):
-            self._ages[index] += 1
-            if walker.rank < self._homes[index]:
-                self._keep(walker)
-                if walker.rank < self.level:
-                    self._idle = 0
-        full = [rank for rank in self.members if rank < self.level and len(self.members[rank]) >= self.wanted(rank)]
+        self._still += 1
+        for walk, rank in enumerate(ranks):
+            self._ages[walk] += 1
+            if rank < self._homes[walk] and self._add(fleet.terms(walk), self._from[walk]) and rank < self.level:
+                self._idle = 0
+        if min(self.members_of) < lowest:
+            self._still = 0
+        full = [rank for rank in self.members_of if self.goal < rank < self.level and self._full(rank)]
         if full:
             self.level = min(full)
-            self.send(walkers)
+            self.begin(fleet)
             return
-        for index, walker in enumerate(walkers):
-            if walker.rank < self._homes[index] or self._ages[index] >= self.plan.patience:
-                self._send(index, walker)
+        for walk, rank in enumerate(ranks):
+            if rank < self._homes[walk] or self._ages[walk] >= self.plan.patience:
+                self._send(fleet, walk)
 
     def wanted(self, rank: int) -> int:
         """How many schemes of a rank are enough to start from it."""
         return self.plan.large if rank <= self.goal + self.plan.near else self.plan.small
 
-    def _send(self, index: int, walker: PoolWalker) -> None:
-        feeding = self._idle >= self.plan.stall and index % 2 == 1 and self.level + 1 in self.members
+    def members(self, fleet: Fleet) -> Iterator[tuple[Terms, int]]:
+        """The schemes from the lowest rank up, in the order they came."""
+        for rank in sorted(self.members_of):
+            pool = self.members_of[rank]
+            for words, root in zip(pool.words, pool.roots, strict=True):
+                yield self._kind(self._target, words), root
+
+    def idle(self) -> bool:
+        reached = sum(len(pool.words) for rank, pool in self.members_of.items() if rank <= self.goal)
+        return self._reached or reached >= self.plan.passed or self._still >= self.plan.leave
+
+    def sizes(self) -> dict[int, int]:
+        return {rank: len(pool.words) for rank, pool in sorted(self.members_of.items())}
+
+    def _full(self, rank: int) -> bool:
+        return len(self.members_of[rank].words) >= self.wanted(rank)
+
+    def _drawn(self, below: int) -> int:
+        self._draws += 1
+        return splitmix(self._seed, self._draws) % below
+
+    def _send(self, fleet: Fleet, walk: int) -> None:
+        feeding = self._idle >= self.plan.stall and walk % 2 == 1 and self.level + 1 in self.members_of
         home = self.level + 1 if feeding else self.level
-        weights = np.cumsum(self._weights[home])
-        self._draws += 1
-        draw = splitmix(self._seed, self._draws) % int(weights[-1])
-        words = self.members[home][int(np.searchsorted(weights, draw, side="right"))]
-        walker.start_from(type(self._start)(self._start.target, words.copy()))
-        self._homes[index], self._ages[index] = home, 0
+        pool = self.members_of[home]
+        weights = np.cumsum(pool.weights)
+        place = int(np.searchsorted(weights, self._drawn(int(weights[-1])), side="right"))
+        fleet.send(walk, self._kind(self._target, pool.words[place].copy()))
+        self._homes[walk], self._ages[walk], self._from[walk] = home, 0, pool.roots[place]
 
-    def _keep(self, walker: PoolWalker) -> None:
-        """Add a find to its pool, in place of a drawn one where the pool is twice what is wanted."""
-        terms = walker.terms()
+    def _add(self, terms: Any, root: int) -> bool:
+        """Add a scheme to its pool, in place of a drawn one where that is twice as large as wanted; not a dead end."""
         chances = open_flips(terms)
-        if not chances and terms.rank > self.goal:
-            return
-        pool, weights = self.members.setdefault(terms.rank, []), self._weights.setdefault(terms.rank, [])
-        if len(pool) < 2 * self.plan.large:
-            pool.append(terms.words)
-            weights.append(1 + chances)
-            return
-        self._draws += 1
-        place = splitmix(self._seed, self._draws) % len(pool)
-        pool[place], weights[place] = terms.words, 1 + chances
+        if not chances and terms.rank > self.goal and self.members_of:
+            return False
+        pool = self.members_of.setdefault(terms.rank, _Pool([], [], []))
+        room = len(pool.words) < 2 * self.plan.large
+        pool.put(len(pool.words) if room else self._drawn(len(pool.words)), terms.words, 1 + chances, root)
+        return True
 
-    def to_arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The state as arrays, for a checkpoint."""
-        arrays: dict[str, npt.NDArray[np.generic]] = {
-            "numbers": np.array([self.level, self.goal, self._draws, self._idle], dtype=np.int64),
-            "homes": np.array(self._homes, dtype=np.int64),
-            "ages": np.array(self._ages, dtype=np.int64),
+    def to_arrays(self) -> Arrays:
+        arrays: Arrays = {
+            "numbers": np.array([self.level, self._draws, self._idle, self._still], dtype=np.int64),
+            "walks": np.array([self._homes, self._ages, self._from], dtype=np.int64),
         }
-        for rank, pool in self.members.items():
-            arrays[f"rank {rank}"] = np.stack(pool)
-            arrays[f"weights {rank}"] = np.array(self._weights[rank], dtype=np.int64)
+        for rank, pool in self.members_of.items():
+            arrays[f"words {rank}"] = np.stack(pool.words)
+            arrays[f"chances {rank}"] = np.array([pool.weights, pool.roots], dtype=np.int64)
         return arrays
 
-    def take_arrays(self, arrays: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Put back a state that `to_arrays` gave."""
-        self.level, self.goal, self._draws, self._idle = (int(x) for x in arrays["numbers"].tolist())
-        self._homes, self._ages = arrays["homes"].tolist(), arrays["ages"].tolist()
-        ranks = sorted((int(name.split()[1]) for name in arrays if name.startswith("rank ")), reverse=True)
-        self.members = {rank: list(arrays[f"rank {rank}"].astype(np.uint64)) for rank in ranks}
-        self._weights = {rank: arrays[f"weights {rank}"].tolist() for rank in ranks}
+    def take_arrays(self, arrays: Arrays) -> None:
+        self.level, self._draws, self._idle, self._still = arrays["numbers"].tolist()
+        self._homes, self._ages, self._from = arrays["walks"].tolist()
+        ranks = [int(name.split()[1]) for name in arrays if name.startswith("words ")]
+        self.members_of = {
+            rank: _Pool(list(arrays[f"words {rank}"]), *arrays[f"chances {rank}"].tolist()) for rank in ranks
+        }

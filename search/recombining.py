@@ -20,6 +20,7 @@ from ..schemes_db import Certificate, Kind, Provenance, Scheme, Target, Z
 from ..schemes_db.costs import full_and_half
 from ..verify import certify
 from .cpsat import solved
+from .packed import refuse_weights
 
 MAX_PRODUCTS = 600
 
@@ -124,6 +125,7 @@ class _Model:
             model.add_at_most_one(plus, self._minus[place])
             for sign in (plus, self._minus[place]):
                 model.add_implication(sign, self._use[place[0]])
+        refuse_weights(target)
         wanted = {tuple(term) for term in target.terms.tolist()}
         through: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for p, (left, right) in enumerate(products):

@@ -16,16 +16,20 @@ from .result import Find, Unlifted
 
 @dataclass(frozen=True)
 class Record:
-    """What was found in which round: a find, or a scheme over Z2 that did not lift."""
+    """What was found in which round: a find, or a scheme over Z2 that did not lift.
+
+    `stage` counts the formats of the run from 0; finds of all but the last are steps on a ladder.
+    """
 
     round: int
     walk: int
     found: Find | Unlifted
+    stage: int = 0
 
     def to_line(self) -> str:
         """The record as one line, certificates included."""
         found = self.found
-        data: dict[str, Any] = {"round": self.round, "walk": self.walk}
+        data: dict[str, Any] = {"round": self.round, "walk": self.walk, "stage": self.stage}
         if isinstance(found, Find):
             data["scheme"] = lcma_json.to_json(found.scheme, found.certificate)
             if found.origin.digest != found.scheme.digest:
@@ -46,17 +50,17 @@ class Record:
         data = loads(line)
         if not isinstance(data, dict):
             raise SchemeFormatError("a record must be a JSON object")
-        number, walk = need(data, "round", int, "the record"), need(data, "walk", int, "the record")
+        number, walk, stage = (need(data, key, int, "the record") for key in ("round", "walk", "stage"))
         if "scheme" not in data:
             origin = _scheme(need(data, "origin", dict, "the record"))
             certify(origin)
-            return cls(number, walk, Unlifted(origin, need(data, "reason", str, "the record")))
+            return cls(number, walk, Unlifted(origin, need(data, "reason", str, "the record")), stage)
         scheme = _scheme(data["scheme"])
         certificate = certify(scheme)
         if "origin" not in data:
-            return cls(number, walk, Find(scheme, certificate, scheme, certificate))
+            return cls(number, walk, Find(scheme, certificate, scheme, certificate), stage)
         origin = _scheme(data["origin"])
-        return cls(number, walk, Find(scheme, certificate, origin, certify(origin)))
+        return cls(number, walk, Find(scheme, certificate, origin, certify(origin)), stage)
 
 
 def _scheme(data: object) -> Scheme:

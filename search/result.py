@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..schemes_db import Certificate, Ring, Scheme, Target
@@ -28,14 +28,20 @@ class Unlifted:
 
 @dataclass(frozen=True)
 class Progress:
-    """How a search stands after a round: `rank` is the lowest that any walk has seen."""
+    """How a search stands after a round: `rank` is the lowest that any walk has seen for `target`.
 
+    `target` is the format that is worked on, on a ladder a smaller one at first; `pools` says how
+    many schemes of which rank are gathered for it.
+    """
+
+    target: Target
     round: int
     flips: int
     seconds: float
     rank: int
     seconds_since_gain: float
     finds: int
+    pools: dict[int, int] = field(default_factory=dict)
 
     @property
     def flips_per_second(self) -> float:
@@ -46,8 +52,9 @@ class Progress:
 class Result:
     """The outcome of a search.
 
-    `finds` are in the order of rounds and walks; `ranks` says of each rank how many walks have it
-    as their lowest. The same seed, walks, steps and rounds give the same finds.
+    `finds` are in the order of rounds and walks; `steps` are the schemes of smaller formats that a
+    ladder went on from. `ranks` says of each rank how many walks have it as their lowest. The same
+    seed, walks, steps and rounds give the same finds.
     """
 
     target: Target
@@ -60,6 +67,18 @@ class Result:
     flips: int
     seconds: float
     interrupted: bool
+    steps: tuple[Find, ...] = ()
+
+    @property
+    def lineage(self) -> tuple[Find, ...]:
+        """The steps that finds come from, smallest formats first."""
+        needed = {parent for found in self.finds for parent in found.origin.provenance.parents}
+        kept = []
+        for step in reversed(self.steps):
+            if step.origin.digest in needed:
+                needed |= set(step.origin.provenance.parents)
+                kept.append(step)
+        return tuple(reversed(kept))
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +10,14 @@ from pathlib import Path
 from ..errors import PlanError
 from ..schemes_db import Ring, Scheme, Target, Z
 from .config import RunConfig
+from .fleet import make_fleet
 from .folder import RunFolder
 from .interrupts import Interrupts
 from .policy import Policy
 from .result import Progress, Result
-from .rounds import Rounds, walker_of
-from .snapshot import snapshot
+from .rounds import Rounds
+from .strategy import PoolPlan
+from .walker import pack_start
 
 OnProgress = Callable[[Progress], None]
 
@@ -34,6 +36,10 @@ def find(
     start: Scheme | None = None,
     walk: str = "",
     policy: Policy | None = None,
+    ladder: Sequence[str] | None = None,
+    pool: PoolPlan | None = None,
+    device: str = "cpu",
+    objective: str = "rank",
     jobs: int = 1,
     command: str = "",
     out: str | Path | None = None,
@@ -54,7 +60,17 @@ def find(
         rounds, seconds: limits; without them the search goes on until it has `count` finds.
         count: finds to stop at, after the round; unused without `rank`.
         start: where walks start, any scheme with a meaning in the ring walked over; the naive scheme if None.
-        walk: the kind of walk, one of `walk_names()`; the plain one of the ring if empty.
+        walk: the kind of walk, one of `walk_names()`; if empty, the plain one of the ring, but the
+            symmetric one for square formats beyond 4x4x4 without start and ladder.
+        policy: the patience of the walks; the one of the walk's kind if None.
+        ladder: formats to go through before the target, each started from the schemes of the one
+            before, the first from the start, as `MxKxN` or `MxKxN:RANK`. If None, and walks have
+            neither a kind nor a start of their own, a target with a side beyond 4 is climbed to
+            from 4 (5x5x5 after 4x4x4, 4x4x5 and 4x5x5); a start of another format is climbed from.
+        pool: how schemes are gathered by rank, for walks to start from; every walk goes alone if None.
+        device: what walks, one of `device_names()`.
+        objective: one of `objective_names()`; with another than the rank, a scheme of the rank wanted
+            is a find only if it is better than all before, and the search goes on to its limit.
         command: how a user would run this again, for the provenance; this call if empty.
         out: a new folder for the run: every find is in it at once, and `resume` goes on from there.
         on_progress: called after every round.
@@ -82,6 +98,10 @@ def find(
         policy,
         command,
         start,
+        tuple(ladder) if ladder is not None else None,
+        pool,
+        device,
+        objective,
     )
     return carry_out(config, jobs=jobs, out=out, on_progress=on_progress)
 
@@ -129,12 +149,17 @@ def resume(
 
 
 def footprint(config: RunConfig) -> int:
-    """The bytes that the walks of a run take.
+    """The bytes that the walks of a run take at most, if each format were started from its naive scheme.
 
     Raises:
-        PlanError: the walks do not fit the target.
+        PlanError: the walks do not fit a target.
     """
-    return config.walks * sum(array.nbytes for array in snapshot([walker_of(config, 0)]).values())
+    sizes = []
+    for stage in config.stages:
+        start = config.terms if len(config.stages) == 1 else pack_start(config.walk, stage.target)
+        fleet = make_fleet(config.device, config.walk, [start], config.seed, 0, 1, config.patience)
+        sizes.append(sum(array.nbytes for array in fleet.to_arrays().values()))
+    return config.walks * max(sizes)
 
 
 def _go(state: Rounds, jobs: int, on_progress: OnProgress | None) -> Result:
@@ -148,7 +173,7 @@ def _go(state: Rounds, jobs: int, on_progress: OnProgress | None) -> Result:
     with Interrupts() as interrupts, ThreadPoolExecutor(jobs) as pool:
         try:
             while not state.done and not interrupts.wanted:
-                state.advance(pool, jobs)
+                state.advance(pool if jobs > 1 else None)
                 if on_progress:
                     on_progress(state.progress())
             state.save()

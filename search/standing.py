@@ -7,26 +7,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..schemes_db import Target
 from .config import RunConfig
-from .folder import RunFolder, RunFolderError
+from .folder import Checkpoint, RunFolder, RunFolderError
 from .record import Record
 from .result import Find, Unlifted
 
 
 @dataclass(frozen=True)
 class Status:
-    """A run as its folder shows it: `round`, `seconds`, `flips` and `lowest` are of the last checkpoint."""
+    """A run as its folder shows it: `round`, `seconds`, `flips` and `lowest` are of the last checkpoint.
+
+    `target` is the format that it works on and `lowest` the lowest rank there; `steps` are the
+    schemes of smaller formats that it went on from.
+    """
 
     path: Path
     config: RunConfig
     running: bool
     done: bool
+    target: Target
     round: int
     seconds: float
     flips: int
     lowest: int
     finds: tuple[Find, ...]
     unlifted: tuple[Unlifted, ...]
+    steps: tuple[Find, ...]
 
     @property
     def best(self) -> int | None:
@@ -44,12 +51,14 @@ class Status:
             "folder": str(self.path),
             "state": self.word,
             "config": self.config.to_json(),
+            "target": self.target.name,
             "rounds": self.round,
             "seconds": self.seconds,
             "flips": self.flips,
             "lowest_rank": self.lowest,
             "unlifted": len(self.unlifted),
             "schemes": [found.scheme.digest for found in self.finds],
+            "steps": [found.scheme.digest for found in self.steps],
         }
 
 
@@ -62,22 +71,27 @@ def status(path: str | Path) -> Status:
     folder = RunFolder.read(path)
     running = folder.running
     checkpoint, records = folder.checkpoint(), folder.records()
-    finds = tuple(record.found for record in records if isinstance(record.found, Find))
-    unlifted = tuple(record.found for record in records if isinstance(record.found, Unlifted))
-    lowest = min([folder.config.start_rank, *(record.found.origin.rank for record in records)])
+    last = len(folder.config.stages) - 1
+    found = [record for record in records if record.stage == last]
+    finds = tuple(record.found for record in found if isinstance(record.found, Find))
+    unlifted = tuple(record.found for record in found if isinstance(record.found, Unlifted))
+    steps = tuple(record.found for record in records if record.stage < last and isinstance(record.found, Find))
     if checkpoint is None:
-        return Status(folder.path, folder.config, running, False, 0, 0.0, 0, lowest, finds, unlifted)
+        checkpoint = Checkpoint(0, 0, 0.0, 0.0, folder.config.start_rank, 0, False, {})
+    reached = [record.found.origin.rank for record in records if record.stage == checkpoint.stage]
     return Status(
         folder.path,
         folder.config,
         running,
         checkpoint.done,
+        folder.config.stages[checkpoint.stage].target,
         checkpoint.round,
         checkpoint.seconds,
         checkpoint.flips,
-        min(lowest, checkpoint.lowest),
+        min([checkpoint.lowest, *reached]),
         finds,
         unlifted,
+        steps,
     )
 
 

@@ -1,4 +1,4 @@
-"""Terms over {-1, 0, 1} with every factor packed into one 64-bit word."""
+"""Terms in two planes, for coefficients 1 and -1: over the integers, and modulo 3."""
 
 from __future__ import annotations
 
@@ -7,52 +7,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import PlanError
-from ..schemes_db import Provenance, Scheme, Target, Z
-from ..schemes_db.factor import Factor
-from .packed import MAX_TERMS, PackedTerms, Words
+from ..schemes_db import Scheme, Z
+from ..schemes_db.ring import Z3
+from .packed import Terms, Words
 
-HALF_BITS = 32
-"""Blocks that a factor of a ternary term may have."""
+_ONE = np.uint64(1)
 
-_HALF, _LOW, _ONE = np.uint64(HALF_BITS), np.uint64((1 << HALF_BITS) - 1), np.uint64(1)
+
+class _Signed(Terms):
+    """Terms in two planes."""
+
+    planes = 2
+
+    def holds(self) -> bool:
+        """Whether the terms sum to the target's tensor over the ring: every Brent equation."""
+        u, v, w = self.dense()
+        total = np.einsum("ra,rb,rc->abc", u, v, w, optimize=True)
+        for a, b, c in self.target.terms:
+            total[a, b, c] -= 1
+        return not (total % self.ring.characteristic if self.ring.characteristic else total).any()
 
 
 @dataclass(frozen=True, eq=False)
-class TernaryTerms:
-    """The terms of a scheme over Z with all coefficients in {-1, 0, 1}.
+class TernaryTerms(_Signed):
+    """The terms of a scheme over Z with all coefficients in {-1, 0, 1}."""
 
-    `words` is (3, R) uint64, read-only: bit b of `words[f, r]` is set where the coefficient of block
-    b in factor f of term r is 1, and bit 32 + b where it is -1.
-
-    Raises:
-        PlanError: a factor has more than 32 blocks, or there are more than 512 terms.
-    """
-
-    target: Target
-    words: Words
-
-    def __post_init__(self) -> None:
-        m, k, n = self.target.shape
-        if max(m * k, k * n, m * n) > HALF_BITS:
-            raise PlanError(
-                f"{self.target} has a factor of {max(m * k, k * n, m * n)} blocks; a ternary walk packs at most "
-                f"{HALF_BITS}, so walk over Z2 and lift"
-            )
-        if self.rank > MAX_TERMS:
-            raise PlanError(f"{self.rank} terms of {self.target} do not fit: a walk holds at most {MAX_TERMS}")
-        self.words.setflags(write=False)
-
-    @property
-    def rank(self) -> int:
-        return int(self.words.shape[1])
-
-    @classmethod
-    def naive(cls, target: Target) -> TernaryTerms:
-        """One product for each term of the target's tensor."""
-        if len(target.terms) > MAX_TERMS:
-            raise PlanError(f"{len(target.terms)} terms of {target} do not fit: a walk holds at most {MAX_TERMS}")
-        # A block beyond the half word is clipped here and refused in __post_init__.
-        return cls(target, _ONE << np.minimum(target.terms.T, HALF_BITS - 1).astype(np.uint64))
+    ring = Z
 
     @classmethod
     def from_scheme(cls, scheme: Scheme) -> TernaryTerms:
@@ -63,50 +43,60 @@ class TernaryTerms:
         """
         if scheme.ring.characteristic or not scheme.ternary:
             raise PlanError(f"{scheme!r} has coefficients other than -1, 0 and 1: a ternary walk can't start there")
-        words = np.zeros((3, scheme.rank), dtype=np.uint64)
-        for row, factor in zip(words, scheme.factors, strict=True):
-            places = np.minimum(factor.indices, HALF_BITS - 1).astype(np.uint64)
-            places += np.where(factor.values < 0, _HALF, np.uint64(0))
-            np.bitwise_or.at(row, factor.product, _ONE << places)
-        return cls(scheme.target, words)
-
-    def dense(self) -> tuple[np.ndarray, ...]:
-        """U (R, mk), V (R, kn) and W (R, mn) as int64."""
-        m, k, n = self.target.shape
-        factors = []
-        for row, size in zip(self.words, (m * k, k * n, m * n), strict=True):
-            places = np.arange(size, dtype=np.uint64)
-            plus = (row[:, None] >> places) & _ONE
-            minus = (row[:, None] >> (places + _HALF)) & _ONE
-            factors.append(plus.astype(np.int64) - minus.astype(np.int64))
-        return tuple(factors)
-
-    def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
-        """The scheme over Z with these terms, in this order."""
-        m, k, n = self.target.shape
-        u, v, w = (
-            Factor.from_dense(dense.reshape(-1, rows, cols))
-            for dense, (rows, cols) in zip(self.dense(), ((m, k), (k, n), (m, n)), strict=True)
-        )
-        return Scheme(self.target, u, v, w, Z, provenance=provenance or Provenance())
-
-    def holds(self) -> bool:
-        """Whether the terms sum to the target's tensor over Z: every Brent equation."""
-        u, v, w = self.dense()
-        total = np.einsum("ra,rb,rc->abc", u, v, w, optimize=True)
-        for a, b, c in self.target.terms:
-            total[a, b, c] -= 1
-        return not total.any()
+        return cls._of(scheme)
 
 
-Terms = PackedTerms | TernaryTerms
-"""What a walk without symmetry starts from."""
+@dataclass(frozen=True, eq=False)
+class TermsModulo3(_Signed):
+    """The terms of a scheme over GF(3)."""
+
+    ring = Z3
+
+    @classmethod
+    def from_scheme(cls, scheme: Scheme) -> TermsModulo3:
+        """The scheme's coefficients modulo 3.
+
+        Raises:
+            PlanError: it does not fit, or its coefficients mean nothing modulo 3.
+        """
+        if scheme.ring is Z3:
+            return cls._of(scheme)
+        if scheme.ring.characteristic or scheme.gaussian or any(d % 3 == 0 for d in scheme.denominators):
+            raise PlanError(f"{scheme!r} has a denominator divisible by 3, or another ring: it means nothing modulo 3")
+        return cls._of(Scheme(scheme.target, *scheme.reduced_mod(3), Z3))
 
 
-def canonical(words: Words) -> tuple[Words, Words]:
-    """Factors (3, R) whose lowest coefficient is 1, and the signs (R,) taken out: 0 for plus, 32 for minus."""
-    support = (words | (words >> _HALF)) & _LOW
+def canonical(terms: Terms) -> tuple[Words, Words]:
+    """Factors (3 planes, R) whose lowest coefficient is 1, and the signs (R,) taken out.
+
+    A sign is a word: no bits for plus, all bits for minus, and always plus over GF(2).
+    """
+    words = terms.words.reshape(-1, 3, terms.rank)
+    if len(words) == 1:
+        return terms.words, np.zeros(terms.rank, dtype=np.uint64)
+    support = terms.support
     lowest = support & (~support + _ONE)
-    turn = np.where((words >> _HALF) & lowest != 0, _HALF, np.uint64(0))
-    turned = np.where(turn != 0, (words << _HALF) | (words >> _HALF), words)
-    return turned, np.bitwise_xor.reduce(turn, axis=0)
+    sign = np.uint64(0) - ((words[1] & lowest) != 0).astype(np.uint64)
+    change = (words[0] ^ words[1]) & sign
+    return (words ^ change).reshape(-1, terms.rank), np.bitwise_xor.reduce(sign, axis=0)
+
+
+def with_signs(like: Terms, words: Words, signs: Words) -> Terms:
+    """The inverse of `canonical`: terms of the kind of `like`."""
+    if like.planes == 2:
+        words = words.copy()
+        change = (words[2] ^ words[5]) & signs
+        words[2] ^= change
+        words[5] ^= change
+    return type(like)(like.target, words)
+
+
+def open_flips(terms: Terms) -> int:
+    """How many factors of terms equal that of another term, up to sign: the chances to flip."""
+    forms = canonical(terms)[0]
+    return sum(_shared(forms[f::3]) for f in range(3))
+
+
+def _shared(planes: Words) -> int:
+    counts = np.unique(planes, axis=1, return_counts=True)[1]
+    return int(counts[counts > 1].sum())

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, Protocol
 
 from ..errors import PlanError
 from ..schemes_db import Provenance, Scheme, Target
+from ..schemes_db.grids import Kind
 from .orbits import OrbitTerms
 from .packed import PackedTerms
 from .policy import Policy
-from .ternary import TernaryTerms
+from .ternary import TermsModulo3, TernaryTerms
 
 
 class Terms(Protocol):
@@ -76,9 +77,19 @@ def pack_ternary(target: Target, scheme: Scheme | None) -> TernaryTerms:
     return TernaryTerms.naive(target) if scheme is None else TernaryTerms.from_scheme(scheme)
 
 
+def pack_modulo_3(target: Target, scheme: Scheme | None) -> TermsModulo3:
+    """The start of a walk over GF(3)."""
+    return TermsModulo3.naive(target) if scheme is None else TermsModulo3.from_scheme(scheme)
+
+
 def pack_orbits(target: Target, scheme: Scheme | None) -> OrbitTerms:
     """The start of a symmetric walk over GF(2)."""
     return OrbitTerms.naive(target) if scheme is None else OrbitTerms.from_scheme(scheme)
+
+
+def pack_reversible(target: Target, scheme: Scheme | None) -> OrbitTerms:
+    """The start of a walk over GF(2) that is symmetric under reversal too."""
+    return OrbitTerms.naive_reversible(target) if scheme is None else OrbitTerms.from_scheme(scheme)
 
 
 def register_walk(name: str, make: MakeWalker, pack: Pack = pack_modulo_2, policy: Policy | None = None) -> None:
@@ -139,6 +150,13 @@ def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
     return FlipWalker(start, seed, index, policy)
 
 
+def _half_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+    blocks = {kind for kinds in start.target.kind_arrays for kind in kinds.ravel().tolist()}
+    if not any(Kind(kind).half for kind in blocks):
+        raise PlanError(f"{start.target} has no half blocks, so all products are full: take the walk flip")
+    return _flip_walk(start, seed, index, policy)
+
+
 def _orbit_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
     from .orbitwalker import OrbitWalker
 
@@ -148,6 +166,18 @@ def _orbit_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
     return OrbitWalker(start, seed, index, policy)
 
 
+def _reversible_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+    from .orbitwalker import OrbitWalker
+
+    start = OrbitTerms.from_packed(start) if isinstance(start, PackedTerms) else start
+    return OrbitWalker(start, seed, index, policy, reverse=True)
+
+
 register_walk("flip", _flip_walk)
 register_walk("flip-c3", _orbit_walk, pack_orbits, Policy(plus_after=2_000, margin=7, restart_after=20_000_000))
+register_walk(
+    "flip-c3z2", _reversible_walk, pack_reversible, Policy(plus_after=2_000, margin=7, restart_after=20_000_000)
+)
+register_walk("flip-half", _half_walk, policy=Policy(plus_after=20_000, margin=3, chance=0.15))
+register_walk("flip-z3", _flip_walk, pack_modulo_3, Policy(plus_after=20_000))
 register_walk("flip-zt", _flip_walk, pack_ternary, Policy(plus_after=30_000))

@@ -17,7 +17,19 @@ ROOT = Path(lcma.__file__).resolve().parent
 HEAVY = {"torch", "triton", "numba", "ortools", "sympy", "networkx", "matplotlib", "llvmlite", "pandas", "jinja2"}
 
 
-DATA_FOLDERS = ("schemes_db/data/", "workbench/site/static/", "workbench/site/templates/")
+DATA_FOLDERS = (
+    "kernels/decide/data/",
+    "schemes_db/data/",
+    "workbench/bench/data/",
+    "workbench/site/static/",
+    "workbench/site/templates/",
+)
+    "kernels/decide/data/",
+    "schemes_db/data/",
+    "workbench/bench/data/",
+    "workbench/site/static/",
+    "workbench/site/templates/",
+)
 
 
 def project():

@@ -1,5 +1,6 @@
 """Floor 2: proofs that a scheme, a program or a callable is exact."""
 
+from .approximate import ApproximateReport
 from .certify import METHODS, certify, check, recheck
 from .exact import check_exact
 from .outcome import Mismatch, Outcome
@@ -9,6 +10,7 @@ from .traced import check_traced
 
 __all__ = [
     "METHODS",
+    "ApproximateReport",
     "Mismatch",
     "Outcome",
     "Report",

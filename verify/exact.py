@@ -19,7 +19,17 @@ from ..schemes_db.costs import full_and_half
 from ..schemes_db.factor import Factor, IntArray
 from ..schemes_db.gaussian import gaussian, simplest
 from . import expansion
-from .expansion import MODULAR_ROWS, FloatArray, Image, Residuals, common_denominator, gathered, image, symmetric
+from .expansion import (
+    MODULAR_ROWS,
+    FloatArray,
+    Image,
+    Residuals,
+    common_denominator,
+    gathered,
+    image,
+    right_sides,
+    symmetric,
+)
 from .outcome import Mismatch, Outcome
 from .primes import primes_below, square_root_of_minus_one
 
@@ -61,7 +71,7 @@ def magnitude_bound(scheme: Scheme) -> int:
     peaks = [_row_peaks(factor) for factor in scheme.factors]
     for x, y, z in zip(*peaks, strict=True):
         total += x * y * z
-    return total + common_denominator(scheme)
+    return total + common_denominator(scheme) * int(np.abs(scheme.target.term_values).max())
 
 
 def _row_peaks(factor: Factor) -> list[int]:
@@ -117,9 +127,10 @@ def _mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
             for factor, index in zip(scheme.factors, (p, q, s), strict=True)
         )
         total += u * v * w
-    wanted = int((scheme.target.terms == (p, q, s)).all(axis=1).any())
-    modulus = scheme.ring.characteristic
-    return Mismatch(*places, Fraction(int(total.real) % modulus) if modulus else simplest(total), wanted)
+    wanted = scheme.target.wanted(p, q, s)
+    if modulus := scheme.ring.characteristic:
+        return Mismatch(*places, Fraction(int(total.real) % modulus), wanted % modulus)
+    return Mismatch(*places, simplest(total), wanted)
 
 
 def _residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]:
@@ -127,7 +138,8 @@ def _residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]
     u, v, w = scheme.factors
     by_block = np.argsort(u.indices, kind="stable")
     bounds = np.searchsorted(u.indices[by_block], np.arange(u.blocks + 1))
-    terms = scheme.target.terms
+    target = scheme.target
+    terms = target.terms
     term_bounds = np.searchsorted(terms[:, 0], np.arange(u.blocks + 1))
     size = max(1, min(u.blocks, GROUP_ENTRIES // max(1, scheme.rank * v.blocks)))
     one = common_denominator(scheme)
@@ -141,7 +153,8 @@ def _residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]
             left = np.zeros((len(rows), stop - start), dtype=np.int64)
             left[local, u.indices[entries] - start] = image(u.values[entries], modulus, root)
             sums = _sums(left, _rows(v, rows, modulus, root), _rows(w, rows, modulus, root), modulus)
-            sums[wanted[:, 2], wanted[:, 0] - start, wanted[:, 1]] -= one % modulus if modulus else one
+            right = right_sides(one, target.term_values[term_bounds[start] : term_bounds[stop]], modulus)
+            sums[wanted[:, 2], wanted[:, 0] - start, wanted[:, 1]] -= right
             if modulus:
                 sums %= modulus
             total = sums if total is None else np.maximum(np.abs(total), np.abs(sums))

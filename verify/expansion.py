@@ -45,6 +45,11 @@ def common_denominator(scheme: Scheme) -> int:
     return du * dv * dw
 
 
+def right_sides(one: int, coefficients: IntArray, modulus: int) -> IntArray:
+    """What the numerators of terms with these coefficients must add up to, in one image."""
+    return one % modulus * (coefficients % modulus) % modulus if modulus else one * coefficients
+
+
 def image(values: IntArray, modulus: int, root: int) -> IntArray:
     """Numerators with i at a root of -1 modulo a prime, of least absolute value; the integers as they are."""
     if values.ndim == 2:
@@ -79,6 +84,7 @@ def residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]:
     for p in range(u.blocks):
         entries = by_block[bounds[p] : bounds[p + 1]]
         wanted = terms[term_bounds[p] : term_bounds[p + 1]]
+        coefficients = scheme.target.term_values[term_bounds[p] : term_bounds[p + 1]]
         rows = u.product[entries]
         (at_v, of_v), (at_w, of_w) = gathered(v, rows), gathered(w, rows)
         b, to_b = _occurring(v.indices[at_v], wanted[:, 1], v.blocks)
@@ -101,7 +107,7 @@ def residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]:
                 table += np.bincount(np.repeat(keys_b[part], times) + keys_c[meets], weights, len(table))
                 if modulus:
                     table %= modulus
-            table[to_b[wanted[:, 1]] * len(c) + to_c[wanted[:, 2]]] -= one % modulus if modulus else one
+            table[to_b[wanted[:, 1]] * len(c) + to_c[wanted[:, 2]]] -= right_sides(one, coefficients, modulus)
             if modulus:
                 table %= modulus
             worst = table if worst is None else np.maximum(np.abs(worst), np.abs(table))

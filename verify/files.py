@@ -6,10 +6,8 @@ import os
 from pathlib import Path
 
 from ..errors import SchemeFormatError
-from ..schemes_db.formats import FORMATS
+from ..schemes_db.formats import FORMATS, UnknownFormatError
 from ..schemes_db.formats.plinopt import companions
-
-_UNKNOWN = "not a scheme in any known format"
 
 
 def files_below(folder: str | Path, format: str | None = None) -> tuple[list[Path], int]:
@@ -42,7 +40,7 @@ def files_below(folder: str | Path, format: str | None = None) -> tuple[list[Pat
 
 def is_of_no_format(error: SchemeFormatError) -> bool:
     """Whether a file was refused because nothing in it looks like a scheme, and not for a fault in one."""
-    return error.message.startswith(_UNKNOWN)
+    return isinstance(error, UnknownFormatError)
 
 
 def _refuse(error: OSError) -> None:

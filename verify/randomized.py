@@ -13,7 +13,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from ..schemes_db import Kind, Proof, Scheme
+from ..schemes_db import Kind, Proof, Scheme, Target
 from ..schemes_db.costs import product_kinds
 from ..schemes_db.factor import Factor
 from ..schemes_db.program import ProductKind
@@ -22,6 +22,9 @@ from .outcome import Outcome
 from .primes import PRIMES_31_BITS, fresh_generator, random_prime, square_root_of_minus_one
 
 DEFAULT_ERROR_LOG2 = -100.0
+
+QUICK_PRIME = 1_048_573
+"""The largest prime below 2^20: 2^13 products of two residues sum up in float64 without rounding."""
 
 IntArray = npt.NDArray[np.int64]
 
@@ -71,6 +74,28 @@ def check_randomized(scheme: Scheme, error_log2: float = DEFAULT_ERROR_LOG2, see
     return Outcome("randomized", proof, scheme.target.equations, time.perf_counter() - start)
 
 
+def refuted(scheme: Scheme, seed: int = 0) -> bool:
+    """Whether one value of the scheme's trilinear form, modulo a prime, differs from that of its target.
+
+    True is a proof that the scheme is wrong, got in a fraction of the time of all equations; False
+    says nothing. Coefficients that are not real are not tried.
+    """
+    if scheme.gaussian:
+        return False
+    prime = scheme.ring.characteristic or QUICK_PRIME
+    generator = np.random.default_rng(seed)
+    points = [generator.integers(0, prime, factor.blocks) for factor in scheme.factors]
+    forms = [
+        np.bincount(factor.product, factor.values % prime * point[factor.indices] % prime, scheme.rank) % prime
+        for factor, point in zip(scheme.factors, points, strict=True)
+    ]
+    x, y, z = (form.astype(np.int64) for form in forms)
+    p, q, s = scheme.target.terms.T
+    terms = points[0][p] * points[1][q] % prime * points[2][s] % prime
+    wanted = int((terms * (scheme.target.term_values % prime) % prime).sum()) % prime
+    return bool((int((x * y % prime * z % prime).sum()) - math.prod(scheme.denominators) * wanted) % prime)
+
+
 def _instance_holds(
     scheme: Scheme, kinds: tuple[ProductKind, ...], prime: int, root: int, generator: np.random.Generator
 ) -> bool:
@@ -87,7 +112,10 @@ def _instance_holds(
             products[r] = np.where(_wanted(kind.of_upper, side), products[r], garbage)
     outputs = np.zeros((len(c_kinds), side, side), dtype=np.int64)
     np.add.at(outputs, w.indices, w.values[:, None, None] * products[w.product] % prime)
-    truth = _blockwise_product(_masked(a, a_kinds), _masked(b, b_kinds), target.shape, prime)
+    if target.is_product:
+        truth = _blockwise_product(_masked(a, a_kinds), _masked(b, b_kinds), target.shape, prime)
+    else:
+        truth = _summed_terms(target, a, b, prime)
     return bool((_masked((outputs - truth) % prime, c_kinds) == 0).all())
 
 
@@ -128,6 +156,14 @@ def _matmul(left: IntArray, right: IntArray, prime: int) -> IntArray:
     terms = left[:, :, :, None] * right[:, None, :, :] % prime
     total: IntArray = terms.sum(axis=2) % prime
     return total
+
+
+def _summed_terms(target: Target, a: IntArray, b: IntArray, prime: int) -> IntArray:
+    """The outputs of a map given term by term, of stacks of blocks."""
+    p, q, s = target.terms.T
+    total = np.zeros((target.m * target.n, *a.shape[1:]), dtype=np.int64)
+    np.add.at(total, s, _matmul(a[p], b[q], prime) * (target.term_values % prime)[:, None, None] % prime)
+    return total % prime
 
 
 def _blockwise_product(a: IntArray, b: IntArray, shape: tuple[int, int, int], prime: int) -> IntArray:

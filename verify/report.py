@@ -13,8 +13,10 @@ from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
 from ..schemes_db.formats import Reading, format_named, read_file
 from ..schemes_db.formats.reading import render_coefficient
 from ..schemes_db.ranks import KnownRank, best_known
-from .certify import certificate_of, check, confirm
+from .approximate import ApproximateReport, judge_approximations
+from .certify import certificate_of, certify, check, confirm
 from .outcome import Outcome
+from .randomized import refuted
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,9 @@ class Report:
         }
 
 
+AnyReport = Report | ApproximateReport
+
+
 def _how(outcome: Outcome) -> str:
     if not (outcome.proof and outcome.proof.rounds):
         return f"{outcome.method}, {outcome.equations} equations"
@@ -100,25 +105,32 @@ def _duration(seconds: float) -> str:
     return f"{seconds * 1e3:.1f} ms" if seconds < 0.1 else f"{seconds:.2f} s"
 
 
-def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), ring: Ring | None = None) -> Report:
+def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), ring: Ring | None = None) -> AnyReport:
     """Verify one reading: each convention that the file allows, over the file's ring, then over Z2.
 
-    Where a ring is given, nothing is tried over another one.
+    Where a ring is given, nothing is tried over another one. Coefficients that are not exact are
+    not proven by any method; the report tells what they miss by.
     """
+    if reading.approximations:
+        return judge_approximations(reading.approximations, label, reading.format, reading.notes)
     holding: list[tuple[str, Scheme, tuple[Outcome, ...]]] = []
-    failed: list[tuple[Outcome, ...]] = []
     z2_only = False
     candidates = list(reading.candidates)
+    tried = {
+        convention: _checked(scheme, methods)
+        for convention, scheme in candidates
+        if len(candidates) == 1 or not refuted(scheme)
+    }
     for convention, scheme in candidates:
-        outcomes = _checked(scheme, methods)
-        if all(outcome.ok for outcome in outcomes):
-            holding.append((convention, scheme, outcomes))
-        else:
-            failed.append(outcomes)
+        if convention in tried and tried[convention][-1].ok:
+            holding.append((convention, scheme, tried[convention]))
+    failed: list[tuple[Outcome, ...]] = []
+    if not holding:
+        failed = [tried.get(convention) or _checked(scheme, methods) for convention, scheme in candidates]
     if not holding and ring is None:
-        for (convention, scheme), tried in zip(candidates, failed, strict=True):
+        for (convention, scheme), outcomes in zip(candidates, failed, strict=True):
             over_z2 = scheme.over_z2() if not scheme.ring.characteristic else None
-            if over_z2 is None or tried[-1].holds_mod_2 is False:
+            if over_z2 is None or outcomes[-1].holds_mod_2 is False:
                 continue
             outcomes = _checked(over_z2, methods)
             if all(outcome.ok for outcome in outcomes):
@@ -160,7 +172,7 @@ def verify_file(
     target: Target | None = None,
     ring: Ring | None = None,
     allow_pickle: bool = False,
-) -> list[Report]:
+) -> list[AnyReport]:
     """A report for every scheme of a file.
 
     Raises:
@@ -172,7 +184,7 @@ def verify_file(
     ]
 
 
-def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[Report]:
+def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[AnyReport]:
     """Prove again what the certificates in a file claim, each by the methods that it names.
 
     Raises:
@@ -186,7 +198,7 @@ def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[Report]:
         if claimed is None:
             raise VerificationError(f"{label}: {'; '.join(reading.notes) or 'holds no certificate'}")
         report = judge(reading, label, claimed.methods, reading.scheme.ring)
-        if report.certificate is not None:
+        if isinstance(report, Report) and report.certificate is not None:
             try:
                 confirm(claimed, report.certificate)
             except VerificationError as error:
@@ -203,18 +215,28 @@ def _labels(path: str | Path, readings: Sequence[Reading]) -> list[str]:
 
 
 def load(
-    path: str | Path, format: str | None = None, target: Target | None = None, ring: Ring | None = None
+    path: str | Path,
+    format: str | None = None,
+    target: Target | None = None,
+    ring: Ring | None = None,
+    *,
+    allow_pickle: bool = False,
+    rounded: bool = False,
 ) -> tuple[Scheme, Certificate]:
     """The one proven scheme of a file, with its certificate.
+
+    With `rounded` that may be the exact scheme which rounding the coefficients of the file gives.
 
     Raises:
         SchemeFormatError: the file cannot be read, or holds several schemes.
         VerificationError: the scheme is not valid; the message names the first wrong equation.
     """
-    reports = verify_file(path, format=format, target=target, ring=ring)
+    reports = verify_file(path, format=format, target=target, ring=ring, allow_pickle=allow_pickle)
     if len(reports) != 1:
         raise SchemeFormatError(f"holds {len(reports)} schemes; give a file with one", path)
     report = reports[0]
-    if report.certificate is None:
+    if isinstance(report, ApproximateReport) and rounded and report.rounded is not None:
+        return report.rounded, certify(report.rounded)
+    if not isinstance(report, Report) or report.certificate is None:
         raise VerificationError(f"{path}: {report.headline()}")
     return report.scheme, report.certificate

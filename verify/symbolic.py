@@ -62,8 +62,8 @@ def _differences(scheme: Scheme) -> dict[Place, Number]:
         sympy.Mul(left, right) for left, right in zip(_sums(scheme.u, a, sympy), _sums(scheme.v, b, sympy), strict=True)
     ]
     wanted: list[list[Any]] = [[] for _ in range(scheme.w.blocks)]
-    for p, q, s in scheme.target.terms.tolist():
-        wanted[s].append(a[p] * b[q])
+    for (p, q, s), value in zip(scheme.target.terms.tolist(), scheme.target.term_values.tolist(), strict=True):
+        wanted[s].append(value * a[p] * b[q])
     computed: list[list[Any]] = [[] for _ in range(scheme.w.blocks)]
     for r, product in enumerate(products):
         for s, coefficient in scheme.w.coefficients(r):
@@ -111,6 +111,7 @@ def _residue(value: Gaussian, modulus: int) -> Number:
 def _mismatch(scheme: Scheme, place: Place, difference: Number) -> Mismatch:
     _, k, n = scheme.target.shape
     p, q, s = place
-    wanted = int((scheme.target.terms == place).all(axis=1).any())
-    got = _residue(gaussian(difference) + wanted, scheme.ring.characteristic)
+    modulus = scheme.ring.characteristic
+    wanted = scheme.target.wanted(p, q, s) % modulus if modulus else scheme.target.wanted(p, q, s)
+    got = _residue(gaussian(difference) + wanted, modulus)
     return Mismatch(divmod(p, k), divmod(q, n), divmod(s, n), got, wanted)

@@ -67,7 +67,7 @@ def check_traced(
     rounds = math.ceil(error_log2 / values.per_round)
     for i in range(rounds):
         a, b = (values.draw(mask.shape, generator) for mask in masks[:2])
-        truth = values.product(np.where(masks[0], a, 0), np.where(masks[1], b, 0))
+        truth = _truth(values, target, np.where(masks[0], a, 0), np.where(masks[1], b, 0))
         for matrix, mask in zip((a, b), masks, strict=False):
             matrix[~mask] = values.garbage(int((~mask).sum()), generator) if garbage else 0
         result = np.asarray(call(a, b))
@@ -103,6 +103,31 @@ def present(grid: Kinds, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
     below, above = rows % height >= cols % width, rows % height <= cols % width
     mask: npt.NDArray[np.bool_] = (here == Kind.FULL) | ((here == Kind.LOWER) & below) | ((here == Kind.UPPER) & above)
     return mask
+
+
+def _truth(values: _Values, target: Target, a: Matrix, b: Matrix) -> Matrix:
+    """What the target says of two matrices: their product, or term by term of their blocks, cut as above."""
+    if target.is_product:
+        return values.product(a, b)
+    sides = [-(-size // parts) for size, parts in zip((*a.shape, b.shape[1]), target.shape, strict=True)]
+    m, k, n = (side * parts for side, parts in zip(sides, target.shape, strict=True))
+    wide_a, wide_b = np.zeros((m, k), dtype=a.dtype), np.zeros((k, n), dtype=b.dtype)
+    wide_a[: a.shape[0], : a.shape[1]], wide_b[: b.shape[0], : b.shape[1]] = a, b
+    blocks = [
+        matrix.reshape(rows, matrix.shape[0] // rows, cols, -1).swapaxes(1, 2).reshape(rows * cols, -1, width)
+        for matrix, rows, cols, width in (
+            (wide_a, target.m, target.k, sides[1]),
+            (wide_b, target.k, target.n, sides[2]),
+        )
+    ]
+    kind = np.dtype(object) if values.modulus else wide_a.dtype
+    total = np.zeros((target.m * target.n, sides[0], sides[2]), dtype=kind)
+    for (p, q, s), coefficient in zip(target.terms.tolist(), target.term_values.tolist(), strict=True):
+        total[s] += values.product(blocks[0][p], blocks[1][q]) * (
+            coefficient if values.modulus else kind.type(coefficient)
+        )
+    whole = total.reshape(target.m, target.n, *total.shape[1:]).swapaxes(1, 2).reshape(m, n)
+    return whole[: a.shape[0], : b.shape[1]]
 
 
 def _default_sizes(target: Target) -> Sizes:

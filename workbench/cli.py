@@ -25,10 +25,12 @@ COMMANDS = {
     "doctor": "Show what lcma finds on this machine, and prove the shipped schemes again.",
     "explore": "Show the flip graph around schemes, modulo 2.",
     "export": "Write schemes of the catalogue as text.",
-    "lift": "Lift schemes from Z2 to the integers or the rationals.",
+    "lift": "Lift schemes from Z2 or Z3 to the integers or the rationals.",
     "list": "List the schemes of the catalogue.",
     "merge": "Put the finds of several searches together.",
+    "plan": "Show how a product would be run, and why.",
     "recombine": "Put the cheapest scheme together from the products of several.",
+    "report": "Write the shipped schemes as a page of Markdown.",
     "resume": "Go on with a search from its folder.",
     "run": "Multiply two .npy matrices by a certified scheme.",
     "same": "Compare two schemes up to change of basis and permutation of roles.",
@@ -37,11 +39,12 @@ COMMANDS = {
     "site": "Write the catalogue as static pages into the folder OUT.",
     "solve": "Solve the Brent equations of a tiny target, or prove that they have no solution.",
     "status": "Show how searches stand.",
+    "suggest": "List the schemes that should be fastest for a size.",
     "time": "Time a scheme against numpy, interleaved, after a correctness check.",
     "verify": "Prove or refute the schemes in files.",
 }
 
-COMPUTING = {"bench", "demo", "doctor", "run", "time"}
+COMPUTING = {"bench", "demo", "doctor", "plan", "run", "suggest", "time"}
 """The commands that multiply matrices, or tell what would."""
 
 EXIT_INTERNAL = 70
@@ -96,7 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("lcma: interrupted", err=True)
         return EXIT_INTERRUPTED
-    except (BrokenPipeError, SystemExit):
+    except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, SystemExit) and not error.code:
+            return 0  # as the shell's completion ends
         # The reader of our output has gone, as `head` does (click turns that into an exit with 1,
         # which here would read as "not valid"). Point stdout elsewhere, or the interpreter
         # complains when it flushes at exit.

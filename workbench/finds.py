@@ -6,12 +6,18 @@ from collections.abc import Iterable
 
 import click
 
+from ..schemes_db import Scheme
 from ..schemes_db.catalog import Catalog
 from ..search import Find, Progress, Result
+from ..verify import certify
 
 
-def keep(result: Result) -> list[bool]:
-    """Store what a search found; for each find, whether it is new."""
+def keep(result: Result, start: Scheme | None = None) -> list[bool]:
+    """Store what a search found, with the steps and the start that it came from; for each find, whether it is new."""
+    if result.finds and start is not None and start.provenance.kind == "composition":
+        with Catalog.open() as catalog:
+            catalog.add(start, certify(start))
+    keep_finds(result.lineage)
     return keep_finds(result.finds)
 
 
@@ -26,11 +32,13 @@ def keep_finds(finds: Iterable[Find]) -> list[bool]:
     return fresh
 
 
-def progress_line(name: str, standing: Progress) -> str:
+def progress_line(standing: Progress) -> str:
     """One line on a run that goes on."""
+    pools = " ".join(f"{rank}:{count}" for rank, count in list(standing.pools.items())[:6])
     return (
-        f"{name}: best rank {standing.rank}, round {standing.round}, {standing.flips_per_second / 1e6:.1f} M flips/s, "
-        f"last gain {standing.seconds_since_gain:.0f} s ago, {standing.finds} found"
+        f"{standing.target}: best rank {standing.rank}, round {standing.round}, "
+        f"{standing.flips_per_second / 1e6:.1f} M flips/s, last gain {standing.seconds_since_gain:.0f} s ago, "
+        f"{f'pools {pools}, ' if pools else ''}{standing.finds} found"
     )
 
 
@@ -46,6 +54,8 @@ def print_finds(finds: Iterable[Find], kept: Iterable[bool]) -> None:
 
 def print_result(result: Result, kept: Iterable[bool]) -> None:
     """The finds of a run, and what they cost."""
+    for step in result.lineage:
+        click.echo(f"by way of {step.scheme!r} {step.scheme.digest[:12]}")
     print_finds(result.finds, kept)
     for lost in result.unlifted:
         click.echo(f"not lifted: {lost.origin!r}: {lost.reason}")
@@ -53,5 +63,5 @@ def print_result(result: Result, kept: Iterable[bool]) -> None:
     click.echo(
         f"{len(result.finds)} found in {result.seconds:.2f} s, {result.rounds} rounds, "
         f"{result.flips / 1e6:.2f} M flips "
-        f"({result.flips_per_second / 1e6:.1f} M/s); lowest ranks: {ranks}"
+        f"({result.flips_per_second / 1e6:.1f} M/s); lowest ranks: {ranks or 'the target was not come to'}"
     )

@@ -8,9 +8,13 @@ from pathlib import Path
 
 from ...errors import PlanError
 from ...schemes_db.program import Coefficient, Terms
+from ..dtypes import dtype_of
+from .host import host
 from .maps import LinearMap
+from .schedule import schedule
 
-DTYPES = {"float32": 4, "float64": 8, "int64": 8}
+SPARE_REGISTERS = 4
+"""Registers kept free for the partial sums of the step at hand."""
 
 
 @cache
@@ -26,23 +30,29 @@ def module_text(linear: LinearMap, dtype: str) -> str:
     Raises:
         PlanError: a coefficient is a fraction and the dtype holds integers only.
     """
+    kind, machine = dtype_of(dtype), host()
     lines = []
-    for i, terms in enumerate(linear.lins):
-        lines.append(f"    v{linear.sources + i} = s.lin({_terms(terms, dtype)})")
-    results = []
-    for terms in linear.results:
-        single = len(terms) == 1 and terms[0][0] == 1
-        results.append(f"v{terms[0][1]}" if single else f"s.lin({_terms(terms, dtype)})")
-    sources = "".join(f"v{i}, " for i in range(linear.sources))
-    listing = "".join(f"        {result},\n" for result in results)
+    for step in schedule(linear, machine.registers - SPARE_REGISTERS):
+        if step.what == "load":
+            lines.append(f"v{step.value} = load({step.value})")
+        elif step.what == "make":
+            lines.append(f"v{step.value} = s.lin({_terms(linear.lins[step.value - linear.sources], dtype)})")
+        else:
+            terms = linear.results[step.value]
+            single = len(terms) == 1 and terms[0][0] == 1
+            total = f"v{terms[0][1]}" if single else f"s.lin({_terms(terms, dtype)})"
+            lines.append(f"store({step.value}, {total})")
+    targets = len(linear.results)
     return (
         f"{_runtime()}\n\n"
-        f"def body(s, blocks):\n"
-        f'    """{linear.sources} sources, {len(linear.results)} results, {linear.additions} additions, {dtype}."""\n'
-        f"    {sources}= blocks\n" + "".join(line + "\n" for line in lines) + f"    return [\n{listing}    ]\n\n\n"
-        f"from lcma.jit import njit  # noqa: E402\n\n"
-        f"SIZE = {DTYPES[dtype]}\n"
-        f"sweep = straight_line({dtype!r}, {linear.sources}, {len(linear.results)}, body)\n"
+        f"def body(s, load, store):\n"
+        f'    """{linear.sources} sources, {targets} results, {linear.additions} additions, {dtype}."""\n'
+        + "".join(f"    {line}\n" for line in lines)
+        + f"\n\nfrom lcma.jit import njit  # noqa: E402\n\n"
+        f"SIZE = {kind.numpy.itemsize}\n"
+        f"PARTS = {kind.parts}\n"
+        f"VECTOR_BYTES = {machine.vector_bytes}\n"
+        f"sweep = straight_line({kind.component!r}, {linear.sources}, {targets}, VECTOR_BYTES, body)\n"
         f"rows = njit(nogil=True)(rows)\n"
     )
 
@@ -54,7 +64,7 @@ def _terms(terms: Terms, dtype: str) -> str:
 def _coefficient(value: Coefficient, dtype: str) -> str:
     if value == int(value):
         return repr(int(value))
-    if dtype == "int64":
-        raise PlanError(f"coefficient {value} is not an integer: an int64 product needs a scheme over Z")
+    if dtype_of(dtype).exact:
+        raise PlanError(f"coefficient {value} is not an integer: an {dtype} product needs a scheme over Z")
     assert isinstance(value, Fraction)  # what is not an integer is a Fraction
     return repr(float(value))

@@ -1,15 +1,14 @@
 """The part that all generated kernels share; its text stands at the head of every one of them.
 
 A kernel applies a linear map to blocks of matrices, row by row. `sweep` does one stretch of one
-row: it is emitted as straight-line LLVM code on 64-byte vectors, in which each element of each
-source is loaded once, the sums stay in registers, and every result is stored once. LLVM fits the
-vectors to the processor at hand. Plain loops would leave the vectoriser to prove that dozens of
-pointers do not overlap, which it gives up.
+row: it is emitted as straight-line LLVM code on vectors as wide as the processor's registers, in
+which the sums stay in registers and every result is stored once, as soon as it is there. Plain
+loops would leave the vectoriser to prove that dozens of pointers do not overlap, which it gives up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,25 +18,62 @@ from numba.extending import intrinsic
 
 LOWER = 2
 UPPER = 3
-VECTOR_BYTES = 64
-ELEMENTS = {"float32": (ir.FloatType(), 4), "float64": (ir.DoubleType(), 8), "int64": (ir.IntType(64), 8)}
+ELEMENTS = {
+    "float32": (ir.FloatType(), 4),
+    "float64": (ir.DoubleType(), 8),
+    "int32": (ir.IntType(32), 4),
+    "int64": (ir.IntType(64), 8),
+    "bfloat16": (ir.IntType(16), 2),
+}
 
-Body = Callable[["Arithmetic", Sequence[Any]], Sequence[Any]]
+Body = Callable[["Arithmetic", Callable[[int], Any], Callable[[int, Any], None]], None]
 
 
 class Arithmetic:
-    """Emits sums of multiples of one LLVM type, a scalar or a vector of `lanes`."""
+    """Emits sums of multiples of one element type, a scalar or a vector of `lanes`.
 
-    def __init__(self, builder: Any, element: Any, lanes: int) -> None:
-        self.builder = builder
-        self.floating = not isinstance(element, ir.IntType)
-        self.type = ir.VectorType(element, lanes) if lanes > 1 else element
-        self.lanes = lanes
+    bfloat16 is worked in float32: its bits are the upper half of those.
+    """
+
+    def __init__(self, builder: Any, dtype: str, lanes: int) -> None:
+        self.builder, self.lanes = builder, lanes
+        self.half = dtype == "bfloat16"
+        self.stored = self._wide(ELEMENTS[dtype][0])
+        self.type = self._wide(ir.FloatType()) if self.half else self.stored
+        self.bits = 32 if dtype == "int32" else 64
+        self.floating = not dtype.startswith("int")
+
+    def _wide(self, element: Any) -> Any:
+        return ir.VectorType(element, self.lanes) if self.lanes > 1 else element
+
+    def _fill(self, kind: Any, value: float) -> Any:
+        return ir.Constant(kind, [value] * self.lanes if self.lanes > 1 else value)
 
     def constant(self, value: float) -> Any:
         if not self.floating:
-            value = (int(value) + 2**63) % 2**64 - 2**63
-        return ir.Constant(self.type, [value] * self.lanes if self.lanes > 1 else value)
+            half = 1 << (self.bits - 1)
+            value = (int(value) + half) % (2 * half) - half
+        return self._fill(self.type, value)
+
+    def widened(self, value: Any) -> Any:
+        """A loaded value as it is worked."""
+        if not self.half:
+            return value
+        bits = self._wide(ir.IntType(32))
+        shifted = self.builder.shl(self.builder.zext(value, bits), self._fill(bits, 16))
+        return self.builder.bitcast(shifted, self.type)
+
+    def narrowed(self, value: Any) -> Any:
+        """A value as it is stored: bfloat16 rounded to nearest, ties to even; what is not a number stays so."""
+        if not self.half:
+            return value
+        builder, bits = self.builder, self._wide(ir.IntType(32))
+        raw = builder.bitcast(value, bits)
+        odd = builder.and_(builder.lshr(raw, self._fill(bits, 16)), self._fill(bits, 1))
+        rounded = builder.add(raw, builder.add(odd, self._fill(bits, 0x7FFF)))
+        quiet = builder.or_(raw, self._fill(bits, 0x400000))
+        kept = builder.select(builder.fcmp_unordered("uno", value, value), quiet, rounded)
+        return builder.trunc(builder.lshr(kept, self._fill(bits, 16)), self.stored)
 
     def scaled(self, coefficient: float, value: Any) -> Any:
         if coefficient == 1:
@@ -65,38 +101,42 @@ def _emit_loop(
     builder: Any,
     pointers: tuple[list[Any], list[Any]],
     span: tuple[Any, Any],
-    element: Any,
-    size: int,
+    dtype: str,
     lanes: int,
     body: Body,
     streaming: bool,
 ) -> None:
     """A loop over elements span[0] <= i < span[1] in steps of `lanes` that loads, combines and stores."""
     sources, targets = pointers
+    element, size = ELEMENTS[dtype]
     index_type = ir.IntType(64)
     with cgutils.for_range_slice(builder, span[0], span[1], ir.Constant(index_type, lanes), index_type) as (index, _):
-        arithmetic = Arithmetic(builder, element, lanes)
+        arithmetic = Arithmetic(builder, dtype, lanes)
 
         def at(pointer: Any) -> Any:
             place = builder.gep(builder.inttoptr(pointer, element.as_pointer()), [index], source_etype=element)
-            return builder.bitcast(place, arithmetic.type.as_pointer())
+            return builder.bitcast(place, arithmetic.stored.as_pointer())
 
-        values = [builder.load(at(pointer), typ=arithmetic.type, align=size) for pointer in sources]
-        for pointer, result in zip(targets, body(arithmetic, values), strict=True):
-            store = builder.store(result, at(pointer), align=VECTOR_BYTES if streaming else size)
+        def load(source: int) -> Any:
+            return arithmetic.widened(builder.load(at(sources[source]), typ=arithmetic.stored, align=size))
+
+        def store(target: int, value: Any) -> None:
+            align = lanes * size if streaming else size
+            made = builder.store(arithmetic.narrowed(value), at(targets[target]), align=align)
             if streaming:
-                store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+                made.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+
+        body(arithmetic, load, store)
 
 
-def straight_line(dtype: str, sources: int, targets: int, body: Body) -> Any:
+def straight_line(dtype: str, sources: int, targets: int, vector_bytes: int, body: Body) -> Any:
     """The intrinsic sweep(table, count, streaming) of a straight-line body.
 
     `table` holds the addresses of the sources, then those of the targets; `count` elements from
     there on are worked. `streaming` != 0 asks for stores that bypass the caches, for which every
-    target address must be a multiple of 64.
+    target address must be a multiple of `vector_bytes`.
     """
-    element, size = ELEMENTS[dtype]
-    lanes = VECTOR_BYTES // size
+    lanes = vector_bytes // ELEMENTS[dtype][1]
 
     @intrinsic
     def sweep(typing_context, table, count, streaming):
@@ -113,10 +153,10 @@ def straight_line(dtype: str, sources: int, targets: int, body: Body) -> Any:
             whole = builder.and_(args[1], ir.Constant(index_type, -lanes))
             with builder.if_else(builder.icmp_signed("!=", args[2], zero)) as (stream, plain):
                 with stream:
-                    _emit_loop(builder, split, (zero, whole), element, size, lanes, body, True)
+                    _emit_loop(builder, split, (zero, whole), dtype, lanes, body, True)
                 with plain:
-                    _emit_loop(builder, split, (zero, whole), element, size, lanes, body, False)
-            _emit_loop(builder, split, (whole, args[1]), element, size, 1, body, False)
+                    _emit_loop(builder, split, (zero, whole), dtype, lanes, body, False)
+            _emit_loop(builder, split, (whole, args[1]), dtype, 1, body, False)
             return context.get_dummy_value()
 
         return types.void(table, types.int64, types.int64), codegen
@@ -152,6 +192,12 @@ sweep: Any = None
 
 SIZE = 0
 """Bytes of an element; set by the generated part."""
+
+PARTS = 1
+"""Numbers that an element is made of: 2 for complex ones; set by the generated part."""
+
+VECTOR_BYTES = 0
+"""Bytes of a vector register; set by the generated part."""
 
 
 def rows(addresses, strides, shapes, inputs, spare, cuts, streaming, first, last):
@@ -199,7 +245,7 @@ def rows(addresses, strides, shapes, inputs, spare, cuts, streaming, first, last
                     address = addresses[block] + row * strides[block] + start * SIZE
                 table[block] = address
                 together |= address if block >= inputs else 0
-            sweep(table, stop - start, streaming if together % VECTOR_BYTES == 0 else 0)
+            sweep(table, (stop - start) * PARTS, streaming if together % VECTOR_BYTES == 0 else 0)
             start = stop
         if triangles:
             for block in range(inputs, blocks):

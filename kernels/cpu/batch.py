@@ -1,35 +1,59 @@
-"""Strategy "batch": make all sums of a level, multiply them by BLAS, add the products up."""
+"""The strategies that run levels of a program by generated sums and BLAS products."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import lru_cache
 
 from ...errors import PlanError
 from ...schemes_db.program import Program
-from ..codegen.maps import has_fractions, maps_of
+from ..codegen.maps import maps_of
 from ..executor import MatrixExecutor, copy_bytes, is_empty
 from ..profile import Profile
-from ..request import OperandKind, Request
+from ..request import Request
 from ..strategy import Executor, Stage
 from ..workspace import Pool
-from .level import core_of, size_reason
+from .blas import NUMPY
+from .level import Level, core_of
+from .library import library_for
+from .loop import Loop
+from .partition import Way
+from .reasons import basic_reason
+from .threads import blas_is_limited, thread_count
 from .timing import timed
 
+ALL_LEVELS = 8
+"""More than a program has."""
 
-class BatchStrategy:
-    """Materialises the sums of A and B, runs every product into a buffer, and merges.
 
-    Measured best of the ways tried on processors; it needs the memory of all sums and products of
-    a level at once, and that of one product of the next.
+@dataclass(frozen=True)
+class LevelStrategy:
+    """One way to run levels. `tasks` and `loops` are those of `Way`.
+
+    - batch: all sums of a level, then its products one by one on all threads. Fastest on one
+      thread; needs the memory of all sums and products of a level, and that of one product below.
+    - tasks: the same, but each product is worked by one thread alone; what does not go round evenly
+      is shared by all. Sums below the first level overlap with products of other threads.
+    - loop: one product of the first level after the other, in buffers of one block each.
+    - depth-first: so on every level; the least memory of all.
     """
 
-    name = "batch"
-    version = 1
+    name: str
+    tasks: bool = False
+    loops: int = 0
+    version: int = 2
 
     def can_run(self, program: Program, request: Request, profile: Profile) -> str | None:
         """See `Strategy.can_run`."""
         if reason := basic_reason(program, request):
             return reason
+        if self.tasks and thread_count() == 1:
+            return "there is one thread: the same as batch"
+        if self.tasks and (not blas_is_limited() or library_for(request) is not NUMPY):
+            return "the library of the products has no thread limit that could be set for each task"
+        if self.loops > 1 and not program.inner:
+            return "there is one level: the same as loop"
         try:
             _check_levels(program)
         except PlanError as error:
@@ -40,38 +64,35 @@ class BatchStrategy:
         """See `Strategy.predict`."""
         if is_empty(request):
             return []
-        stages = core_of(program, request).stages(math.prod(request.batch))
-        return timed(stages, request.dtype, profile)
+        prepared = request.static == "B" and not self.loops
+        stages = self._core(program, request).stages(math.prod(request.batch), prepared)
+        return timed(stages, request.dtype, profile, "tasks" if self.tasks else "whole", bool(self.loops))
 
     def workspace(self, program: Program, request: Request) -> int:
         """See `Strategy.workspace`; exact."""
-        return 0 if is_empty(request) else core_of(program, request).workspace + sum(copy_bytes(request))
+        if is_empty(request):
+            return 0
+        return self._core(program, request).workspace(thread_count()) + sum(copy_bytes(request))
 
     def build(self, program: Program, request: Request, pool: Pool | None = None) -> Executor:
         """See `Strategy.build`."""
         if is_empty(request):
             return MatrixExecutor(request, None, pool)
-        core = core_of(program, request)
+        core = self._core(program, request)
         core.compile()
-        return MatrixExecutor(request, core, pool)
+        return MatrixExecutor(request, core, pool, thread_count())
+
+    def _core(self, program: Program, request: Request) -> Level | Loop:
+        return _core(program, request, Way(self.tasks, self.loops, library_for(request)))
+
+
+@lru_cache(maxsize=64)
+def _core(program: Program, request: Request, way: Way) -> Level | Loop:
+    """Predicting, sizing and building take the same one."""
+    return core_of(program, request, way)
 
 
 def _check_levels(program: Program) -> None:
     maps_of(program)
     for _, inner in program.inner:
         _check_levels(inner)
-
-
-def basic_reason(program: Program, request: Request) -> str | None:
-    """Why no strategy on a processor can run this, or None."""
-    if request.device != "cpu":
-        return f"runs on cpu, not on {request.device}"
-    if any(kind is not OperandKind.DENSE for kind in request.operands):
-        return f"operands must be dense, not {' and '.join(request.operands)}"
-    if program.ring.characteristic:
-        return f"the program holds over {program.ring} only; lift its scheme to Z first"
-    if program.inner and not program.target.block_recursive:
-        return f"{program.target} is exact for scalars only and cannot recurse"
-    if request.dtype == "int64" and has_fractions(program):
-        return "the program has fractions: an int64 product needs a scheme over Z"
-    return size_reason(program, request.shape)

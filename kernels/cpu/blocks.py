@@ -16,12 +16,12 @@ IntArray = npt.NDArray[np.int64]
 
 
 def leading_dimension(width: int, itemsize: int) -> int:
-    """Elements from row to row of our own blocks: whole cache lines, and never a multiple of a page.
+    """Elements from row to row of our own blocks: whole cache lines, and never a multiple of half a page.
 
-    Rows a whole number of pages apart all fall into the same few sets of the caches.
+    Rows a whole number of (half) pages apart all fall into the same few sets of the caches.
     """
     lines = -(-width * itemsize // ALIGNMENT)
-    if lines * ALIGNMENT % 4096 == 0:
+    if lines * ALIGNMENT % 2048 == 0:
         lines += 1
     return lines * ALIGNMENT // itemsize
 
@@ -33,6 +33,10 @@ class Blocks:
     addresses: IntArray
     strides: IntArray
     shapes: IntArray
+
+    def chosen(self, places: list[int]) -> Blocks:
+        """Some of these blocks, in this order."""
+        return Blocks(self.addresses[places], self.strides[places], self.shapes[places])
 
     def joined(self, places: list[int], other: Blocks, others: list[int]) -> Blocks:
         """Some of these blocks, then some of another matrix."""

@@ -2,203 +2,200 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from ...errors import PlanError
-from ...schemes_db.grids import Kind
 from ...schemes_db.program import ProductKind, Program
-from ..codegen.maps import ProgramMaps, maps_of
-from ..executor import Core
 from ..request import Layout, Request
 from ..strategy import Stage
-from ..workspace import Arena, aligned
-from .blocks import Grid, leading_dimension, stack_blocks
-from .leaf import Leaf, worked_fraction
+from ..workspace import Arena, aligned, empty_aligned
+from .blocks import stack_blocks
+from .leaf import Leaf
+from .loop import Loop
 from .mapping import BoundMap
-from .threads import thread_count
+from .partition import Partition, Sizes, Way, spare_rows
+from .threads import one_thread_each, over_tasks
 
 Matrix = npt.NDArray[Any]
-Sizes = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Right:
+    """The right sums of a level, made ahead for a B that stays: by result, and those of inner levels by product."""
+
+    operands: dict[int, Matrix]
+    inner: tuple[Right | None, ...]
+    nbytes: int
 
 
 class Level:
-    """A program level bound to sizes, dtype and layouts; a `Core`.
+    """A program level that makes every left and right sum once and keeps it; a `Core`.
 
-    Every left and right sum is made once and kept (the "batch" way), except one that is a block as
-    it stands: that is a view. Blocks that reach over the edge are padded with zeros that are never
-    stored. A matrix stored by columns is worked as its transpose, and its sums and products are
-    stored in the same way.
+    A sum that is a block as it stands is a view. `way.tasks` decides who works the products.
 
     Raises:
         PlanError: the sizes do not suit the target's half blocks.
     """
 
-    def __init__(self, program: Program, sizes: Sizes, dtype: str, by_columns: tuple[bool, bool, bool]) -> None:
-        target = program.target
-        if reason := size_reason(program, sizes):
-            raise PlanError(reason)
-        self.dtype = np.dtype(dtype)
-        self.sizes, self.by_columns = sizes, by_columns
-        m, k, n = sizes
-        bm, bk, bn = (-(-size // parts) for size, parts in zip(sizes, target.shape, strict=True))
-        self.block: Sizes = (bm, bk, bn)
-        self.maps: ProgramMaps = maps_of(program)
-        maps = self.maps
-        self._plain = (
-            self._views(maps, 0, (m, k) == (bm * target.m, bk * target.k), maps.left_blocks, target.a),
-            self._views(maps, 1, (k, n) == (bk * target.k, bn * target.n), maps.right_blocks, target.b),
-        )
-        shapes = ((bm, bk), (bk, bn), (bm, bn))
-        totals = ((m, k), (k, n), (m, n))
-        places = (maps.left_blocks, maps.right_blocks, maps.stored)
-        self._grids = tuple(
-            Grid.of(total, shape, place, tuple(kinds[p][q] for p, q in place), transposed)
-            for total, shape, place, kinds, transposed in zip(
-                totals, shapes, places, (target.a, target.b, target.c), by_columns, strict=True
-            )
-        )
-        self._tables = tuple(grid.shapes() for grid in self._grids)
+    def __init__(
+        self,
+        program: Program,
+        sizes: Sizes,
+        dtype: str,
+        by_columns: tuple[bool, bool, bool],
+        way: Way | None = None,
+    ) -> None:
+        self.way = Way() if way is None else way
+        self.cut = cut = Partition(program, sizes, dtype, by_columns)
+        maps = cut.maps
         made = [
-            [i for i in range(len(side.results)) if i not in self._plain[s]]
+            [i for i in range(len(side.results)) if i not in cut.plain[s]]
             for s, side in enumerate((maps.left, maps.right))
         ]
-        wanted = [i for i, (p, q) in enumerate(maps.stored) if target.c[p][q] is not Kind.ABSENT]
         self._made = tuple({result: i for i, result in enumerate(results)} for results in made)
-        self._wanted = {i: i for i in wanted}
         self._bound = tuple(
             BoundMap.of(linear, results, dtype, grid.height, grid.width)
             for linear, results, grid in zip(
-                (maps.left, maps.right, maps.merge), (*made, wanted), self._grids, strict=True
+                (maps.left, maps.right, maps.merge), (*made, cut.wanted), cut.grids, strict=True
             )
         )
-        stored = {maps.stored[i] for i in wanted}
-        self._cleared = [(p, q) for p in range(target.m) for q in range(target.n) if (p, q) not in stored]
         counts = (len(made[0]), len(made[1]), len(maps.products))
-        self._stacks = tuple(
-            (count, grid.height, leading_dimension(grid.width, self.dtype.itemsize))
-            for count, grid in zip(counts, self._grids, strict=True)
-        )
-        self._spare = max(grid.width for grid in self._grids)
+        self._stacks = tuple(cut.stack_shape(role, count) for role, count in enumerate(counts))
         inner = dict(program.inner)
-        self._cores: dict[ProductKind, Core] = {
-            kind: Level(inner[kind], self.block, dtype, by_columns) if kind in inner else Leaf(kind)
+        self._cores: dict[ProductKind, Level | Loop | Leaf] = {
+            kind: core_of_level(inner[kind], cut.block, dtype, by_columns, self.way.below())
+            if kind in inner
+            else cut.leaf(kind, self.way)
             for kind in {op.kind for op in maps.products}
-        }
-
-    @staticmethod
-    def _views(
-        maps: ProgramMaps,
-        side: int,
-        exact: bool,
-        blocks: tuple[tuple[int, int], ...],
-        kinds: tuple[tuple[Kind, ...], ...],
-    ) -> dict[int, tuple[int, int]]:
-        """The sums of one side that are a full block as it stands: result -> block."""
-        if not exact:
-            return {}
-        plain = maps.plain((maps.left, maps.right)[side])
-        return {
-            result: blocks[source]
-            for result, source in plain.items()
-            if kinds[blocks[source][0]][blocks[source][1]] is Kind.FULL
         }
 
     @property
     def own_workspace(self) -> int:
         """Bytes for the sums, the products and the spare rows of this level."""
-        item = self.dtype.itemsize
+        item = self.cut.storage.itemsize
         stacks = sum(aligned(count * height * lead * item) for count, height, lead in self._stacks)
-        return stacks + 2 * aligned(self._spare * item)
+        return stacks + 2 * aligned(self.cut.spare_width * item)
 
-    @property
-    def workspace(self) -> int:
-        return self.own_workspace + max(core.workspace for core in self._cores.values())
+    def workspace(self, threads: int) -> int:
+        """See `Core.workspace`."""
+        together = max(core.workspace(threads) for core in self._cores.values())
+        if self.way.tasks and threads > 1:
+            together = max(together, threads * max(core.workspace(1) for core in self._cores.values()))
+        return self.own_workspace + together
 
     def compile(self) -> None:
         """Have all code at hand, that of inner levels included."""
         for bound in self._bound:
             bound.compile()
         for core in self._cores.values():
-            if isinstance(core, Level):
+            if not isinstance(core, Leaf):
                 core.compile()
 
-    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena) -> None:
-        """out = a b for matrices of this level's sizes and layouts. Parts that are not wanted are zeroed."""
-        threads = thread_count()
-        stacks = [arena.array(shape, self.dtype) for shape in self._stacks]
-        zeros, trash = (arena.array((self._spare,), self.dtype) for _ in range(2))
-        zeros[...] = 0
-        spare = np.array([zeros.ctypes.data, trash.ctypes.data], np.int64)
-        operands = []
-        for side, matrix in enumerate((a, b)):
-            stored = matrix.T if self.by_columns[side] else matrix
-            source = self._grids[side].locate(stored, self._tables[side])
-            target = stack_blocks(stacks[side], self._grids[side].width)
-            self._bound[side].run(source, target, self._made[side], spare, threads)
-            operands.append(self._operands(side, matrix, stacks[side]))
-        products = self._matrices(2, stacks[2])
-        for r, op in enumerate(self.maps.products):
-            left, right = operands[0][self.maps.left_of[r]], operands[1][self.maps.right_of[r]]
-            self._cores[op.kind].run(left, right, products[r], arena.rest())
-        stored = out.T if self.by_columns[2] else out
-        target = self._grids[2].locate(stored, self._tables[2])
-        self._bound[2].run(stack_blocks(stacks[2], self._grids[2].width), target, self._wanted, spare, threads)
-        bm, _, bn = self.block
-        for p, q in self._cleared:
-            out[p * bm : (p + 1) * bm, q * bn : (q + 1) * bn] = 0
+    def run(
+        self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1, right: Right | None = None
+    ) -> None:
+        """See `Core.run`. `right` are sums made by `prepare`: then b is not read."""
+        cut = self.cut
+        stacks = [arena.array(shape, cut.storage) for shape in self._stacks]
+        spare = spare_rows(cut, [arena.array((cut.spare_width,), cut.storage) for _ in range(2)])
+        lefts = self._sums(0, a, stacks[0], spare, threads)
+        rights = self._sums(1, b, stacks[1], spare, threads) if right is None else right.operands
+        products = cut.matrices(2, stacks[2])
+        self._multiply(lefts, rights, products, arena, threads, right)
+        target = cut.grids[2].locate(cut.stored(2, out), cut.tables[2])
+        wanted = {i: i for i in cut.wanted}
+        self._bound[2].run(stack_blocks(stacks[2], cut.grids[2].width), target, wanted, spare, threads)
+        cut.clear(out)
 
-    def _matrices(self, role: int, stack: Matrix) -> list[Matrix]:
-        """The matrices of a stack, as they are to be multiplied."""
-        whole = stack[:, :, : self._grids[role].width]
-        return [matrix.T if self.by_columns[role] else matrix for matrix in whole]
+    def prepare(self, b: Matrix, threads: int = 1) -> Right:
+        """The right sums of B and of all inner levels, in memory of their own."""
+        cut = self.cut
+        stack = empty_aligned(self._stacks[1], cut.storage)
+        spare = spare_rows(cut, [empty_aligned((cut.spare_width,), cut.storage) for _ in range(2)])
+        operands = self._sums(1, b, stack, spare, threads)
+        inner: list[Right | None] = []
+        for r, op in enumerate(cut.maps.products):
+            core = self._cores[op.kind]
+            below = core.prepare(operands[cut.maps.right_of[r]], threads) if isinstance(core, Level) else None
+            inner.append(below)
+        return Right(operands, tuple(inner), stack.nbytes + sum(below.nbytes for below in inner if below))
 
-    def _operands(self, side: int, matrix: Matrix, stack: Matrix) -> dict[int, Matrix]:
+    def _multiply(
+        self,
+        lefts: dict[int, Matrix],
+        rights: dict[int, Matrix],
+        products: list[Matrix],
+        arena: Arena,
+        threads: int,
+        right: Right | None,
+    ) -> None:
+        maps = self.cut.maps
+
+        def work(r: int, memory: Arena, threads: int) -> None:
+            core = self._cores[maps.products[r].kind]
+            left, other = lefts[maps.left_of[r]], rights[maps.right_of[r]]
+            below = right.inner[r] if right is not None else None
+            if isinstance(core, Level):
+                core.run(left, other, products[r], memory, threads, below)
+            else:
+                core.run(left, other, products[r], memory, threads)
+
+        count = len(products)
+        if not self.way.tasks or threads == 1:
+            for r in range(count):
+                work(r, arena.rest(), threads)
+            return
+        # What does not go round evenly is worked by all threads together, or most would wait for few.
+        whole = count // threads * threads
+        memories = arena.split(threads, max(core.workspace(1) for core in self._cores.values()))
+        with one_thread_each():
+            over_tasks(lambda r, worker: work(r, memories[worker].rest(), 1), whole, threads)
+            for r in range(whole, count):
+                work(r, arena.rest(), threads)
+
+    def _sums(
+        self, side: int, matrix: Matrix, stack: Matrix, spare: npt.NDArray[Any], threads: int
+    ) -> dict[int, Matrix]:
         """For every sum of a side the matrix that holds it: one of the stack, or a block of the operand."""
-        made = self._matrices(side, stack)
+        cut = self.cut
+        source = cut.grids[side].locate(cut.stored(side, matrix), cut.tables[side])
+        target = stack_blocks(stack, cut.grids[side].width)
+        self._bound[side].run(source, target, self._made[side], spare, threads)
+        made = cut.matrices(side, stack)
         operands = {result: made[i] for result, i in self._made[side].items()}
-        height, width = self.block[side], self.block[side + 1]
-        for result, (p, q) in self._plain[side].items():
-            operands[result] = matrix[p * height : (p + 1) * height, q * width : (q + 1) * width]
+        operands.update((result, cut.view(side, matrix, place)) for result, place in cut.plain[side].items())
         return operands
 
-    def stages(self, times: int = 1) -> list[Stage]:
-        """What `times` runs of this level cost, without seconds."""
+    def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
+        """What `times` runs of this level cost, without seconds; `prepared`: B's sums are there already."""
         names = ("sums of A", "sums of B", "blocks of C")
         maps = [
             Stage(name, times * bound.flops, times * bound.traffic)
             for name, bound in zip(names, self._bound, strict=True)
         ]
         products: list[Stage] = []
-        bm, bk, bn = self.block
-        kinds = [op.kind for op in self.maps.products]
+        kinds = [op.kind for op in self.cut.maps.products]
         for kind, core in sorted(self._cores.items()):
             count = times * kinds.count(kind)
-            if isinstance(core, Level):
-                products += core.stages(count)
+            if isinstance(core, Leaf):
+                products.append(self.cut.leaves(kind, count))
             else:
-                flops = int(2 * bm * bk * bn * worked_fraction(kind, bn if kind.side == "right" else bm))
-                size = (bm * bk + bk * bn + bm * bn) * self.dtype.itemsize
-                name = f"{count} {kind.value} products {bm}x{bk}x{bn}"
-                products.append(Stage(name, count * flops, count * size, product=self.block))
-        return [*maps[:2], *products, maps[2]]
+                products += core.stages(count, prepared)
+        return [maps[0], *([] if prepared else maps[1:2]), *products, maps[2]]
 
 
-def size_reason(program: Program, sizes: Sizes) -> str | None:
-    """Why matrices of these sizes cannot be cut by the program's target, or None."""
-    target = program.target
-    m, k, n = sizes
-    sides = (("A", target.a, m, k), ("B", target.b, k, n), ("C", target.c, m, n))
-    for label, kinds, rows, cols in sides:
-        if any(kind.half for line in kinds for kind in line) and rows * len(kinds[0]) != cols * len(kinds):
-            shape = "square" if len(kinds) == len(kinds[0]) else f"in the ratio {len(kinds)}:{len(kinds[0])}"
-            return f"{label} of {target} has triangular blocks and must be {shape}, but it is {rows} x {cols}"
-    return None
+def core_of_level(
+    program: Program, sizes: Sizes, dtype: str, by_columns: tuple[bool, bool, bool], way: Way
+) -> Level | Loop:
+    """The core of a program level and all below it, each level in its way."""
+    if way.loops:
+        return Loop(program, sizes, dtype, by_columns, way, core_of_level)
+    return Level(program, sizes, dtype, by_columns, way)
 
 
-def core_of(program: Program, request: Request) -> Level:
+def core_of(program: Program, request: Request, way: Way | None = None) -> Level | Loop:
     """The program on one matrix of a request; a scattered matrix has been copied by rows."""
     by_columns = tuple(layout is Layout.COLUMNS for layout in request.layouts)
-    return Level(program, request.shape, request.dtype, by_columns)  # type: ignore[arg-type]
+    return core_of_level(program, request.shape, request.dtype, by_columns, way or Way())  # type: ignore[arg-type]

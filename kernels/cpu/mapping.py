@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..codegen.maps import LinearMap, Piece, pieces
+from ..dtypes import dtype_of
 from .blocks import Blocks
 from .threads import over_rows
 
@@ -36,7 +37,7 @@ class BoundMap:
 
     @property
     def block_bytes(self) -> int:
-        return self.height * self.width * np.dtype(self.dtype).itemsize
+        return self.height * self.width * dtype_of(self.dtype).numpy.itemsize
 
     @property
     def traffic(self) -> int:
@@ -45,7 +46,8 @@ class BoundMap:
 
     @property
     def flops(self) -> int:
-        return sum(piece.map.additions for piece in self.pieces) * self.height * self.width
+        parts = dtype_of(self.dtype).parts
+        return sum(piece.map.additions for piece in self.pieces) * self.height * self.width * parts
 
     def compile(self) -> None:
         """Have the code of every piece at hand."""
@@ -68,7 +70,7 @@ class BoundMap:
         for piece in self.pieces:
             kernel = self._kernel(piece)
             blocks = source.joined(list(piece.sources), target, [place[i] for i in piece.results])
-            ends = np.unique(np.append(blocks.shapes[:, 2], self.width))
+            ends = np.array(sorted({*blocks.shapes[:, 2].tolist(), self.width} - {0}), np.int64)
             results = len(piece.results) * self.block_bytes
             fixed = (
                 blocks.addresses,
@@ -76,7 +78,7 @@ class BoundMap:
                 blocks.shapes,
                 len(piece.sources),
                 spare,
-                ends[ends > 0],
+                ends,
                 int(results >= STREAMING_BYTES),
             )
             over_rows(partial(kernel, *fixed), self.height, threads if results >= PARALLEL_BYTES else 1)

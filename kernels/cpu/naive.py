@@ -17,7 +17,7 @@ from ..profile import Profile
 from ..request import Request
 from ..strategy import Executor, Stage
 from ..workspace import Arena, Pool, aligned
-from .batch import basic_reason
+from .reasons import basic_reason
 
 Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
@@ -61,13 +61,13 @@ class NaiveCore:
         m, k, n = (size * parts for size, parts in zip(blocks, shape, strict=True))
         return m, k, n
 
-    @property
-    def workspace(self) -> int:
+    def workspace(self, threads: int = 1) -> int:
+        """See `Core.workspace`."""
         m, k, n = self.padded
         copies = aligned(m * k * self.dtype.itemsize) + aligned(k * n * self.dtype.itemsize)
         return copies + aligned(values_bytes(self.program, self.padded, self.dtype.itemsize))
 
-    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena) -> None:
+    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         """out = a b."""
         grid = self.program.target.shape
         block, padded = self.block, self.padded
@@ -118,6 +118,8 @@ class NaiveStrategy:
 
     def can_run(self, program: Program, request: Request, profile: Profile) -> str | None:
         """See `Strategy.can_run`."""
+        if request.dtype == "bfloat16":
+            return "the plain evaluation is by numpy, which has no bfloat16"
         return basic_reason(program, request)
 
     def predict(self, program: Program, request: Request, profile: Profile) -> list[Stage]:
@@ -131,7 +133,7 @@ class NaiveStrategy:
         """See `Strategy.workspace`; an upper bound."""
         if is_empty(request):
             return 0
-        return NaiveCore(program, request.shape, np.dtype(request.dtype)).workspace + sum(copy_bytes(request))
+        return NaiveCore(program, request.shape, np.dtype(request.dtype)).workspace() + sum(copy_bytes(request))
 
     def build(self, program: Program, request: Request, pool: Pool | None = None) -> Executor:
         """See `Strategy.build`."""

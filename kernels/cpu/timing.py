@@ -8,13 +8,18 @@ from ..profile import Profile
 from ..strategy import Stage
 
 
-def timed(stages: list[Stage], dtype: str, profile: Profile) -> list[Stage]:
-    """The stages with seconds: products by the measured GEMM rate, sums by the measured combine rate."""
-    return [replace(stage, seconds=_seconds(stage, dtype, profile)) for stage in stages]
+def timed(stages: list[Stage], dtype: str, profile: Profile, mode: str = "whole", looped: bool = False) -> list[Stage]:
+    """The stages with seconds: products by the measured GEMM rate of the mode, sums by the measured combine rate.
 
+    `looped` sums go through ordinary stores into buffers of their own: they are taken at the rate of
+    a plain copy.
+    """
+    moving = profile.bandwidth if looped else profile.combine_rate
 
-def _seconds(stage: Stage, dtype: str, profile: Profile) -> float | None:
-    if stage.product is None:
-        return None if profile.combine_rate is None else stage.bytes / profile.combine_rate
-    rate = profile.gemm_rate(dtype, *stage.product)
-    return None if rate is None else stage.flops / rate
+    def seconds(stage: Stage) -> float | None:
+        if stage.product is None:
+            return None if moving is None else stage.bytes / moving
+        rate = profile.gemm_rate(dtype, *stage.product, mode=mode)
+        return None if rate is None else stage.flops / rate
+
+    return [replace(stage, seconds=seconds(stage)) for stage in stages]

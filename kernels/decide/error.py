@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ...schemes_db.program import Lin, Load, Product, Program, Terms
+from ..dtypes import dtype_of
 from ..request import Request
 
 
@@ -27,10 +26,10 @@ def error_bound(program: Program, request: Request) -> float:
     Source: the recursion f = E (f_inner + (k / grid) q), with E the growth factor and q the
     roundings in sums, of Ballard, Benson, Druinsky, Lipshitz, Schwartz (2016), section 3.
     """
-    if request.dtype == "int64" or request.k == 0:
+    kind = dtype_of(request.dtype)
+    if kind.exact or request.k == 0:
         return 0.0
-    unit = float(np.finfo(request.dtype).eps) / 2
-    return unit * _factor(program, request.k) / request.k
+    return kind.unit * _factor(program, request.k) / request.k
 
 
 def _factor(program: Program | None, inner_size: int) -> float:

@@ -9,7 +9,7 @@ from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..profile import Profile, unmeasured
 from ..request import Request
-from ..strategy import Candidate, Plan, Strategy, strategies
+from ..strategy import Candidate, Plan, strategies
 from .error import error_bound
 from .nesting import arrangements, levels_of
 
@@ -30,16 +30,16 @@ def plan(
         PlanError: no candidate can run; the message gives every reason.
     """
     profile = unmeasured() if profile is None else profile
-    known = strategies()
+    known = strategies(request.device)
     if strategy is not None and strategy not in known:
         raise PlanError(f"strategy {strategy!r} is not known; choose one of {', '.join(sorted(known))}")
-    chosen = {name: known[name] for name in known if strategy in (None, name)}
+    chosen = [name for name in known if strategy in (None, name)]
     plans: list[Plan] = []
     refused: list[tuple[str, str]] = []
     for label, program in arrangements(levels_of(scheme, levels)):
-        for name, way in chosen.items():
+        for name in chosen:
             candidate = Candidate(program, name, label)
-            found = _considered(candidate, way, request, profile)
+            found = considered(candidate, request, profile)
             if isinstance(found, Plan):
                 plans.append(found)
             else:
@@ -54,9 +54,9 @@ def plan(
     return replace(best, refused=(*refused, *beaten))
 
 
-def _considered(candidate: Candidate, way: Strategy, request: Request, profile: Profile) -> Plan | str:
+def considered(candidate: Candidate, request: Request, profile: Profile) -> Plan | str:
     """A plan of one candidate, or the reason why it is refused."""
-    program = candidate.program
+    program, way = candidate.program, strategies(request.device)[candidate.strategy]
     if reason := way.can_run(program, request, profile):
         return reason
     workspace = way.workspace(program, request)

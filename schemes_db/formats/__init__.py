@@ -30,7 +30,7 @@ from . import (
     slp,
     sparse_npz,
 )
-from .reading import Reading
+from .reading import Reading, UnknownFormatError
 
 MAX_FILE_BYTES = 64 << 20
 
@@ -159,7 +159,7 @@ def parse_bytes(
     for reader in _TEXT:
         if format == reader.NAME or (format is None and reader.sniff(text)):
             return _guarded(partial(reader.parse, text, target, ring))
-    raise SchemeFormatError(f"not a scheme in any known format ({', '.join(FORMATS)}); name one with --format")
+    raise UnknownFormatError(f"not a scheme in any known format ({', '.join(FORMATS)}); name one with --format")
 
 
 def read_file(
@@ -205,6 +205,8 @@ def _guarded(parse: Callable[[], list[Reading]]) -> list[Reading]:
         raise
     except LcmaError as error:  # a size or a name in the file that means nothing
         raise SchemeFormatError(str(error)) from None
+    except OverflowError:
+        raise SchemeFormatError("a number too large") from None
     except RecursionError:
         raise SchemeFormatError("parentheses nested too deep") from None
     except MemoryError:
@@ -216,6 +218,7 @@ __all__ = [
     "WRITERS",
     "Format",
     "Reading",
+    "UnknownFormatError",
     "format_named",
     "parse_bytes",
     "parse_text",

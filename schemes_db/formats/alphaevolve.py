@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ...errors import SchemeFormatError
-from ..gaussian import Number
+from ..inexact import Coefficient
 from ..ring import Ring
 from ..target import Target
 from .candidates import Row, reading_of_rows, shape_of
@@ -26,7 +26,7 @@ _ASSIGNED = r"=\s*(\(\s*(?:\w+\.)?array\s*\()"
 _BLOCK = r"\b[abcABC](?:_?\d|\[\d)"
 _COMMENT = r"(?m)#[^\n]*|^[ \t]*(?:import|from)[ \t][^\n]*"
 
-Matrix = list[list[Number]]
+Matrix = list[list[Coefficient]]
 
 
 def sniff(text: str) -> bool:

@@ -10,14 +10,15 @@ import numpy.typing as npt
 
 from ...errors import SchemeFormatError
 from ..factor import COEFFICIENT_LIMIT, Factor, IntArray
-from ..gaussian import Number
+from ..inexact import Approximation, Coefficient, Inexact, inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
+from .expression import MAX_BINARY_PLACES
 from .reading import C_TRANSPOSED, C, Reading, Term, factor_of, ring_of
 
 Shape = tuple[int, int, int]
-Row = Iterable[tuple[int, Number]]
+Row = Iterable[tuple[int, Coefficient]]
 """One product of a factor: 0-based flat index and coefficient of every entry that may be nonzero."""
 
 Terms = Sequence[Sequence[Term]]
@@ -96,9 +97,12 @@ def reading_of_rows(
     """
     chosen = target_of(shape, target)
     m, k, n = chosen.shape
+    listed = tuple([list(row) for row in part] for part in rows)
+    if any_inexact(value for part in listed for row in part for _, value in row):
+        return approximate(format, listed, _by(documented), chosen, ring, notes)
     u, v, w = (
         factor_of([[(*divmod(index, width), value) for index, value in row] for row in part], height, width, label)
-        for part, height, width, label in zip(rows, (m, k, m), (k, n, n), "UVW", strict=True)
+        for part, height, width, label in zip(listed, (m, k, m), (k, n, n), "UVW", strict=True)
     )
     return reading_of_factors(format, u, v, w, documented, chosen, ring, notes)
 
@@ -123,6 +127,12 @@ def reading_of_arrays(
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
     m, k, n = shape_of(*(array.shape[0] for array in arrays))
     chosen = target_of((m, k, n), target)
+    if not all(_is_exact(array) for array in arrays):
+        columns = [
+            [[(i, Inexact(complex(x))) for i, x in enumerate(column) if x] for column in array.T.tolist()]
+            for array in arrays
+        ]
+        return approximate(format, columns, _by(documented), chosen, ring, notes)
     factors = []
     for array, grid in zip(arrays, ((m, k), (k, n), (m, n)), strict=True):
         values, denominator = exact(array.T)
@@ -157,6 +167,8 @@ def reading_of_terms(
     if sizes and target is not None:
         target_of((m, k, n), target)
     candidates: list[tuple[str, Scheme]] = []
+    approximations: tuple[tuple[str, Approximation], ...] = ()
+    inexact_ones = any_inexact(value for factor in (a, b, c) for terms in factor for _, _, value in terms)
     failure = SchemeFormatError(
         f"A is {m} x {k} and B is {k} x {n}, but the third factor has {third[0]} x {third[1]} blocks"
     )
@@ -167,6 +179,11 @@ def reading_of_terms(
         if not fits and (sizes or target is None):
             continue
         shape = target or Target.general(m, k, n)
+        if inexact_ones:
+            widths = (shape.k, shape.n, shape.m if flipped else shape.n)
+            found_here = approximate(format, flat_rows((a, b, c), widths), (convention,), shape, ring)
+            approximations += found_here.approximations
+            continue
         outputs = [[(j, i, value) for i, j, value in terms] for terms in c] if flipped else c
         try:
             u, v = factor_of(a, shape.m, shape.k, "A"), factor_of(b, shape.k, shape.n, "B")
@@ -174,9 +191,56 @@ def reading_of_terms(
             candidates.append((convention, Scheme(shape, u, v, w, ring or ring_of((u, v, w)))))
         except SchemeFormatError as error:
             failure = error
-    if not candidates:
+    if not (candidates or approximations):
         raise failure
-    return Reading(format, tuple(candidates))
+    return Reading(format, tuple(candidates), approximations=approximations)
+
+
+def _by(documented: str) -> list[str]:
+    """Both conventions, the documented one first."""
+    return sorted((C, C_TRANSPOSED), key=lambda name: name != documented)
+
+
+def any_inexact(values: Iterable[Coefficient]) -> bool:
+    return Inexact in set(map(type, values))
+
+
+def flat_rows(factors: Sequence[Terms], widths: Sequence[int]) -> list[list[list[tuple[int, Coefficient]]]]:
+    """Factors given by row and column, product by product with flat indices on grids of these widths."""
+    return [
+        [[(row * width + col, value) for row, col, value in terms] for terms in factor]
+        for factor, width in zip(factors, widths, strict=True)
+    ]
+
+
+def approximate(
+    format: str,
+    rows: Sequence[Sequence[Sequence[tuple[int, Coefficient]]]],
+    conventions: Sequence[str],
+    target: Target,
+    ring: Ring | None,
+    notes: tuple[str, ...] = (),
+) -> Reading:
+    """The reading of coefficients that are not exact, by each convention.
+
+    Raises:
+        SchemeFormatError: ranks that differ, or places outside the grid or given twice.
+    """
+    m, k, n = target.shape
+    if len({len(part) for part in rows}) != 1 or not 1 <= len(rows[0]) <= MAX_RANK:
+        raise SchemeFormatError("the three factors must have one number of products")
+    for part, blocks, label in zip(rows, (m * k, k * n, m * n), "UVW", strict=True):
+        for r, row in enumerate(part):
+            places = {index for index, _ in row}
+            if len(places) != len(row) or not all(0 <= index < blocks for index in places):
+                raise SchemeFormatError(f"product {r + 1}: {label} has a place twice, or outside of its grid")
+    found = []
+    for convention in conventions:
+        factors = [tuple(tuple((i, inexact(x)) for i, x in row if x) for row in part) for part in rows]
+        if convention == C_TRANSPOSED:
+            factors[2] = tuple(tuple((i % m * n + i // m, x) for i, x in row) for row in factors[2])
+        found.append((convention, Approximation(target, (factors[0], factors[1], factors[2]), ring)))
+    return Reading(format, (), None, notes, approximations=tuple(found))
 
 
 def _extent(factor: Terms) -> tuple[int, int]:
@@ -184,8 +248,12 @@ def _extent(factor: Terms) -> tuple[int, int]:
     return rows, max((col + 1 for terms in factor for _, col, _ in terms), default=0)
 
 
-MAX_BINARY_PLACES = 20
-"""Binary places of a float that is taken for an exact fraction."""
+def _is_exact(array: npt.NDArray[np.generic]) -> bool:
+    """Whether all numbers are small binary fractions; an array of other things is left to `exact`."""
+    if array.dtype.kind not in "fc" or not np.isfinite(array).all():
+        return True
+    parts = np.stack([array.real, array.imag]) * float(1 << MAX_BINARY_PLACES)
+    return bool((parts == np.rint(parts)).all())
 
 
 def exact(array: npt.NDArray[np.generic]) -> tuple[IntArray, int]:

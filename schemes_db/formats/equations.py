@@ -1,7 +1,7 @@
 """Plain equations, as papers print them: `m1 = (a11 + a22)(b11 + b22)` and `c11 = m1 + m4 - m5 + m7`.
 
-Intermediate sums may have names too (`s1 = a21 + a22`). Comment lines start with `#`; the ones
-`# target: NAME` and `# ring: NAME` say what can't be seen from the equations.
+Intermediate sums may have names too (`s1 = a21 + a22`). Comment lines start with `#`; those of a
+`header` say what can't be seen from the equations.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import re
 from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor
 from ..gaussian import Number
-from ..ring import Ring, parse_ring
+from ..inexact import Coefficient
+from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
-from ..target import Target, parse_target
+from ..target import Target
+from .candidates import any_inexact, approximate, flat_rows
 from .expression import (
     IMAGINARY,
     LinearForm,
@@ -21,20 +23,20 @@ from .expression import (
     block_of,
     parse_linear,
     parse_product,
+    plain_product,
     plus,
     render_linear,
     times,
 )
+from .header import parse_header, render_header
 from .reading import C, Reading, Term, factor_of, ring_of
 
 NAME = "equations"
 SUFFIX = ".txt"
 CONVENTION = C
 
-_HEADER = r"#\s*(target|ring|name):\s*(\S.*)"
-
 Block = tuple[str, int, int]
-Form = dict[Block, Number]
+Form = dict[Block, Coefficient]
 """A linear form over blocks ("a" or "b", row, col) or over products ("m", r, 0)."""
 
 
@@ -49,11 +51,9 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     Raises:
         SchemeFormatError: with the line, where something is not an equation or a name has no value.
     """
-    header: dict[str, str] = {}
+    header = parse_header(text)
     reader = _Reader()
     for number, line in enumerate(text.splitlines(), start=1):
-        if match := re.fullmatch(_HEADER, line.strip()):
-            header.setdefault(match.group(1), match.group(2))
         statement = line.split("#", 1)[0].strip().rstrip(";,")
         if not statement:
             continue
@@ -62,13 +62,12 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         except SchemeFormatError as error:
             raise SchemeFormatError(error.message, error.file, number) from None
     try:
-        target = target or (parse_target(header["target"]) if "target" in header else reader.inferred_target())
-        ring = ring or (parse_ring(header["ring"]) if "ring" in header else None)
+        target = target or header.target or reader.inferred_target()
     except SchemeFormatError:
         raise
     except LcmaError as error:
         raise SchemeFormatError(str(error)) from None
-    return [Reading(NAME, ((C, reader.scheme(target, ring, header.get("name", ""))),))]
+    return [reader.reading(target, ring or header.ring, header.name)]
 
 
 class _Reader:
@@ -104,15 +103,17 @@ class _Reader:
 
     def expression(self, text: str) -> Form:
         """The form of a right side; one that multiplies an A sum by a B sum is a new product."""
-        try:
-            linear = parse_linear(text)
-        except SchemeFormatError as linear_error:
+        product = plain_product(text)
+        if product is None or len(product.forms) == 1:
             try:
-                product = parse_product(text)
-            except SchemeFormatError:
-                raise linear_error from None
-        else:
-            return self.resolved(linear)
+                linear = parse_linear(text)
+            except SchemeFormatError as linear_error:
+                try:
+                    product = parse_product(text)
+                except SchemeFormatError:
+                    raise linear_error from None
+            else:
+                return self.resolved(linear)
         if len(product.forms) != 2:
             raise SchemeFormatError(f"a product must have two factors, not {len(product.forms)}")
         left, right = (self.resolved(form) for form in product.forms)
@@ -150,16 +151,20 @@ class _Reader:
         )
         return Target.general(m, k, n)
 
-    def scheme(self, target: Target, ring: Ring | None, name: str) -> Scheme:
+    def reading(self, target: Target, ring: Ring | None, name: str) -> Reading:
         m, k, n = target.shape
         outputs: list[list[Term]] = [[] for _ in self.products]
         for (row, col), form in self.outputs.items():
             for (_, r, _), value in form.items():
                 outputs[r].append((row, col, value))
-        u = factor_of([_terms(left) for left, _ in self.products], m, k, "A")
-        v = factor_of([_terms(right) for _, right in self.products], k, n, "B")
-        w = factor_of(outputs, m, n, "C")
-        return Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)
+        factors = ([_terms(left) for left, _ in self.products], [_terms(right) for _, right in self.products], outputs)
+        if any_inexact(value for factor in factors for terms in factor for _, _, value in terms):
+            return approximate(NAME, flat_rows(factors, (k, n, n)), (C,), target, ring)
+        u, v, w = (
+            factor_of(factor, rows, cols, label)
+            for factor, rows, cols, label in zip(factors, (m, k, m), (k, n, n), "ABC", strict=True)
+        )
+        return Reading(NAME, ((C, Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)),))
 
 
 def _terms(form: Form) -> list[Term]:
@@ -169,9 +174,7 @@ def _terms(form: Form) -> list[Term]:
 def render(scheme: Scheme) -> str:
     """The equations of a scheme; what `parse` reads back as the same scheme."""
     wide = max(scheme.target.shape) > 9
-    lines = [f"# target: {scheme.target.name}", f"# ring: {scheme.ring.name}"]
-    if scheme.name:
-        lines.append(f"# name: {scheme.name}")
+    lines = render_header(scheme)
     for r in range(scheme.rank):
         left, right = (
             render_linear(_named_terms(factor, r, letter, wide))

@@ -2,17 +2,19 @@
 
 The third factor names blocks of the dual of C, so that the scheme is the trilinear form
 sum a_ij b_jk c_ki. Factors may lack parentheses, a line may start with a sign and end in `/3`.
+Comments start with `#`; those of a `header` are read, and written for targets that are not general.
 """
 
 from __future__ import annotations
 
 from ...errors import SchemeFormatError
-from ..gaussian import Number
+from ..inexact import Coefficient
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import Target
 from .candidates import reading_of_terms
 from .expression import LinearForm, block_name, block_of, parse_product, render_linear, times
+from .header import parse_header, render_header
 from .reading import C_TRANSPOSED, Reading, Term
 
 NAME = "exp"
@@ -48,8 +50,9 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
             raise SchemeFormatError(error.message, line=number) from None
     if not products:
         raise SchemeFormatError("no products here")
+    header = parse_header(text)
     a, b, c = ([product[i] for product in products] for i in range(3))
-    return [reading_of_terms(NAME, a, b, c, CONVENTION, target, ring)]
+    return [reading_of_terms(NAME, a, b, c, CONVENTION, target or header.target, ring or header.ring)]
 
 
 def _product(text: str) -> list[list[Term]]:
@@ -65,21 +68,22 @@ def _product(text: str) -> list[list[Term]]:
     ]
 
 
-def _block_terms(form: LinearForm, letter: str, scale: Number) -> list[Term]:
+def _block_terms(form: LinearForm, letter: str, scale: Coefficient) -> list[Term]:
     terms: list[Term] = []
     for name, value in form.items():
         block = block_of(name)
         if block is None or block[0] != letter:
             raise SchemeFormatError(f"{name} is not a block of {letter.upper()}")
-        terms.append((block[1], block[2], times(value, scale)))
+        terms.append((block[1], block[2], value if scale == 1 else times(value, scale)))
     return terms
 
 
 def render(scheme: Scheme) -> str:
-    """The scheme in this format, C transposed."""
+    """The scheme in this format, C transposed; a header only where the products don't say what they compute."""
     wide = max(scheme.target.shape) > 9
     dual = scheme.w.transposed()
-    lines = []
+    plain = scheme.target.is_general and not scheme.ring.characteristic
+    lines = [] if plain else render_header(scheme)
     for r in range(scheme.rank):
         parts = []
         for factor, letter in ((scheme.u, "a"), (scheme.v, "b"), (dual, "c")):

@@ -9,22 +9,30 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from ...errors import SchemeFormatError
 from ..gaussian import Gaussian, Number, gaussian
+from ..inexact import Coefficient, Inexact, inexact
 
-LinearForm = dict[str, Number]
+LinearForm = dict[str, Coefficient]
 """Name -> coefficient, without zeros."""
 
 IMAGINARY = "i"
 """The name of the imaginary unit, which no block and no sum may bear."""
 
-_TOKEN = (
-    r"\s*(?:(?P<number>\d+)|(?P<name>[A-Za-z](?:\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+|_?\w*))|(?P<symbol>[-+*/()]))"
-)
+_NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+|_?\w*)"
+_TOKEN = rf"\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<name>{_NAME})|(?P<symbol>[-+*/()]))"
+_PLAIN_TERM = rf"\s*(?:(\d{{1,18}})\s*\*\s*)?({_NAME})\s*"
+_PLAIN_SUM = rf"\s*[-+]?{_PLAIN_TERM}(?:[-+]{_PLAIN_TERM})*"
+_EPSILON = ("eps", "epsilon")
+_RESERVED = {IMAGINARY, *_EPSILON}
 _SYNONYMS = str.maketrans({"\u2212": "-", "\u2013": "-", "\u00b7": "*", "\u22c5": "*", "\u00d7": "*"})
 _BLOCK = r"([abcABC])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|(\d+),(\d+))"
 
+
+MAX_BINARY_PLACES = 20
+"""Binary places of a decimal that is taken for an exact fraction."""
 
 MAX_DIGITS = 40
 """Digits of one number: more than any coefficient that fits the ring's limit, few enough to be cheap."""
@@ -34,20 +42,36 @@ MAX_DIGITS = 40
 class ProductForm:
     """A scalar times a sequence of linear forms."""
 
-    scalar: Number
+    scalar: Coefficient
     forms: tuple[LinearForm, ...]
 
 
-def times(x: Number, y: Number) -> Number:
-    """The product of two exact numbers of any kind."""
+def times(x: Coefficient, y: Coefficient) -> Coefficient:
+    """The product of two numbers of any kind."""
+    if isinstance(x, Inexact) or isinstance(y, Inexact):
+        return inexact(x) * y
     return gaussian(x) * y if isinstance(x, Gaussian) or isinstance(y, Gaussian) else x * y
 
 
-def plus(x: Number, y: Number) -> Number:
-    """The sum of two exact numbers of any kind."""
+def plus(x: Coefficient, y: Coefficient) -> Coefficient:
+    """The sum of two numbers of any kind."""
+    if isinstance(x, Inexact) or isinstance(y, Inexact):
+        return inexact(x) + y
     return gaussian(x) + y if isinstance(x, Gaussian) or isinstance(y, Gaussian) else x + y
 
 
+@lru_cache(maxsize=1024)
+def decimal(text: str) -> int | Fraction | Inexact:
+    """A number as it is written: exact if it is an integer or a small binary fraction, else a rounded one."""
+    if text.isdigit():
+        return int(text)
+    number = Fraction(text)
+    if number.denominator & (number.denominator - 1) or number.denominator > 1 << MAX_BINARY_PLACES:
+        return Inexact(complex(float(text)))
+    return int(number) if number.denominator == 1 else number
+
+
+@lru_cache(maxsize=4096)
 def block_of(name: str) -> tuple[str, int, int] | None:
     """(letter, row, column), 0-based, of a block's name: a11, a[10,2], a_10_2 or a10,2; None if it is not one.
 
@@ -104,11 +128,20 @@ class _Parser:
             return value
         return None
 
-    def number(self) -> int:
+    def number(self) -> int | Fraction | Inexact:
         kind, text = self.take()
         if kind != "number" or len(text) > MAX_DIGITS:
             raise SchemeFormatError(f"a number of at most {MAX_DIGITS} digits expected, not {text[:12]!r}")
-        return int(text)
+        return decimal(text)
+
+    def inverse(self) -> Coefficient:
+        """One over the number, or the power of e, that follows a '/'."""
+        if self.peek()[1] in _EPSILON:
+            self.take()
+            return Inexact(Fraction(1), -1)
+        if not (divisor := self.number()):
+            raise SchemeFormatError("division by 0")
+        return inexact(divisor).inverse() if isinstance(divisor, Inexact) else Fraction(1) / divisor
 
     def linear(self) -> LinearForm:
         """Sum of terms up to a closing parenthesis or the end; what is a number goes under the name ""."""
@@ -118,8 +151,8 @@ class _Parser:
             term = self.product()
             if len(term.forms) > 1:
                 raise SchemeFormatError("a product of sums where a sum of blocks belongs")
-            for name, value in (term.forms[0] if term.forms else {"": Fraction(1)}).items():
-                total[name] = plus(total.get(name, Fraction(0)), times(times(term.scalar, value), sign))
+            for name, value in (term.forms[0] if term.forms else {"": 1}).items():
+                total[name] = plus(total.get(name, 0), times(times(term.scalar, value), sign))
             if not (symbol := self.accept("+", "-")):
                 break
             sign = -1 if symbol == "-" else 1
@@ -134,7 +167,7 @@ class _Parser:
 
     def product(self) -> ProductForm:
         """Factors side by side or joined by '*', divided by numbers."""
-        scalar: Number = Fraction(1)
+        scalar: Coefficient = 1
         forms: list[LinearForm] = []
         expected = True
         while True:
@@ -145,8 +178,10 @@ class _Parser:
                 self.take()
                 if value == IMAGINARY:
                     scalar = times(scalar, Gaussian(Fraction(0), Fraction(1)))
+                elif value in _EPSILON:
+                    scalar = times(scalar, Inexact(Fraction(1), 1))
                 else:
-                    forms.append({value: Fraction(1)})
+                    forms.append({value: 1})
             elif self.accept("("):
                 form = self.linear()
                 if set(form) == {""}:
@@ -163,12 +198,36 @@ class _Parser:
                 break
             expected = False
             while self.accept("/"):
-                if not (divisor := self.number()):
-                    raise SchemeFormatError("division by 0")
-                scalar = times(scalar, Fraction(1, divisor))
+                scalar = times(scalar, self.inverse())
             if self.accept("*"):
                 expected = True
         return ProductForm(scalar, tuple(forms))
+
+
+def plain_sum(text: str) -> LinearForm | None:
+    """The linear form of a text with nothing but names, integers before them and signs; None for any other text.
+
+    Almost all sums in scheme files are of this kind, and the parser takes ten times as long.
+    """
+    if not re.fullmatch(_PLAIN_SUM, text):
+        return None
+    total: dict[str, int] = {}
+    for sign, size, name in re.findall(rf"([-+]?){_PLAIN_TERM}", text):
+        value = int(size or 1)
+        total[name] = total.get(name, 0) + (-value if sign == "-" else value)
+    if not _RESERVED.isdisjoint(total):
+        return None
+    return {name: value for name, value in total.items() if value}
+
+
+def plain_product(text: str) -> ProductForm | None:
+    """The product form of plain sums in parentheses side by side, or joined by '*'; None for any other text."""
+    text = text.strip()
+    if not (text.startswith("(") and text.endswith(")")):
+        return None
+    forms = [plain_sum(part) for part in re.split(r"\)\s*\*?\s*\(", text[1:-1])]
+    found = tuple(form for form in forms if form)  # an empty sum is a fault, which the parser tells
+    return ProductForm(1, found) if len(found) == len(forms) else None
 
 
 def parse_linear(text: str) -> LinearForm:
@@ -177,6 +236,8 @@ def parse_linear(text: str) -> LinearForm:
     Raises:
         SchemeFormatError: not a linear form.
     """
+    if (plain := plain_sum(text)) is not None:
+        return plain
     parser = _Parser(text)
     form = parser.sum_of_blocks()
     if parser.peek()[0] != "end":
@@ -190,6 +251,8 @@ def parse_product(text: str) -> ProductForm:
     Raises:
         SchemeFormatError: not a product of linear forms.
     """
+    if (plain := plain_product(text)) is not None:
+        return plain
     parser = _Parser(text)
     sign = -1 if parser.accept("+", "-") == "-" else 1
     form = parser.product()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ...errors import SchemeFormatError
-from ..gaussian import Number
+from ..inexact import EPSILON, Coefficient
 from ..ring import Ring
 from ..target import Target
 from .candidates import Row, reading_of_rows, shape_of
@@ -19,7 +19,7 @@ NAME = "fast-matmul"
 SUFFIX = ".txt"
 CONVENTION = C
 
-_NUMBERS = r"(?a)[\s\d.eE/+-]+"
+_NUMBERS = rf"(?a)[\s\d.eE/+*^{{}}-]*(?:(?:{'|'.join(EPSILON)})\b[\s\d.eE/+*^{{}}-]*)*"
 
 
 def sniff(text: str) -> bool:
@@ -53,7 +53,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     rank = len(blocks[0][0][1])
     rows: list[list[Row]] = []
     for block in blocks:
-        products: list[list[tuple[int, Number]]] = [[] for _ in range(rank)]
+        products: list[list[tuple[int, Coefficient]]] = [[] for _ in range(rank)]
         for index, (line_number, words) in enumerate(block):
             if len(words) != rank:
                 raise SchemeFormatError(f"{len(words)} numbers, where {rank} columns began", line=line_number)

@@ -70,8 +70,9 @@ def _rows(data: dict[str, Any], key: str, rank: int, size: int) -> list[Row]:
         if not isinstance(row, list) or len(row) != size:
             found = len(row) if isinstance(row, list) else "no list"
             raise SchemeFormatError(f"{key} row {r + 1} must have {size} entries, not {found}")
-        numbers = [parse_coefficient(value, f"{key} row {r + 1}") for value in row]
-        result.append([(index, value) for index, value in enumerate(numbers) if value])
+        if set(map(type, row)) != {int}:
+            row = [parse_coefficient(value, f"{key} row {r + 1}") for value in row]
+        result.append([(index, value) for index, value in enumerate(row) if value])
     return result
 
 

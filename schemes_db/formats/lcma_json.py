@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 from ...errors import LcmaError, SchemeFormatError
@@ -41,7 +42,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         raise SchemeFormatError(f"lcma_scheme version {version} is not known; this lcma reads version 1")
     notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in FIELDS)
     try:
-        own_target, own_ring = parse_target(need(data, "target", str)), parse_ring(need(data, "ring", str))
+        own_target, own_ring = parse_target(need(data, "target", str), files=False), parse_ring(need(data, "ring", str))
     except LcmaError as error:
         raise error if isinstance(error, SchemeFormatError) else SchemeFormatError(str(error)) from None
     for mine, given in ((own_target, target), (own_ring, ring)):
@@ -74,14 +75,21 @@ def _terms(product: object, key: str, r: int) -> list[Term]:
     factor = product[key]
     if not isinstance(factor, dict):
         raise SchemeFormatError(f'{where}: {key} must be an object such as {{"1,1": 1, "2,2": -1}}')
-    terms = []
+    terms: list[Term] = []
     for block, value in factor.items():
-        match = re.fullmatch(r"([1-9]\d{0,3}),([1-9]\d{0,3})", block)
-        if not match:
+        place = _place(block)
+        if place is None:
             raise SchemeFormatError(f'{where}: {key} has key {block!r}; write a block as "row,column", from 1')
-        row, col = (int(text) - 1 for text in match.groups())
-        terms.append((row, col, parse_coefficient(value, f"{where}, {key}[{block}]")))
+        number = value if type(value) is int else parse_coefficient(value, f"{where}, {key}[{block}]")
+        terms.append((*place, number))
     return terms
+
+
+@lru_cache(maxsize=4096)
+def _place(block: str) -> tuple[int, int] | None:
+    """The 0-based row and column that a key such as 2,1 names."""
+    match = re.fullmatch(r"([1-9]\d{0,3}),([1-9]\d{0,3})", block)
+    return (int(match.group(1)) - 1, int(match.group(2)) - 1) if match else None
 
 
 def to_json(scheme: Scheme, certificate: Certificate | None = None) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def parse(
     if int(version) != 1:
         raise SchemeFormatError(f"lcma_scheme version {int(version)} is not known; this lcma reads version 1")
     try:
-        own_target, own_ring = parse_target(archive.text("target")), parse_ring(archive.text("ring"))
+        own_target, own_ring = parse_target(archive.text("target"), files=False), parse_ring(archive.text("ring"))
     except LcmaError as error:
         raise error if isinstance(error, SchemeFormatError) else SchemeFormatError(str(error)) from None
     for mine, given in ((own_target, target), (own_ring, ring)):

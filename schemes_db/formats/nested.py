@@ -5,12 +5,16 @@ A tokenizer and a recursive parser of bounded depth; nothing is ever evaluated a
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from ...errors import SchemeFormatError
-from ..gaussian import Gaussian, Number, gaussian, simplest
+from ..gaussian import Gaussian, gaussian, simplest
+from ..inexact import EPSILON, Coefficient, Inexact
+from .expression import decimal, plus, times
 
 MAX_DEPTH = 10
 MAX_DIGITS = 40
@@ -22,6 +26,16 @@ _TOKEN = (
 _CLOSERS = {"[": "]", "{": "}", "(": ")"}
 _UNITS = ("i", "j", "I", "J")
 
+_INTEGER = r"\s*-?(?:0|[1-9]\d{0,17})\s*"
+_PLAIN_ROWS = {
+    opener: re.compile(rf"{start}\s*{row}\s*(?:,\s*{row}\s*)*{end}", re.ASCII)
+    for opener, start, end in (("[", r"\[", r"\]"), ("{", r"\{", r"\}"))
+    for row in (rf"{start}{_INTEGER}(?:,{_INTEGER})*{end}",)
+}
+_NUMBERS = {int, Fraction, Gaussian, Inexact}
+_POWER = rf"([-+]?(?:\d[\d./]{{0,30}}\*?)?)({'|'.join(EPSILON)})(?:\^\{{?(-?\d{{1,2}})\}}?)?"
+_AS_JSON = str.maketrans("{}", "[]")
+
 
 @dataclass(frozen=True)
 class Call:
@@ -31,7 +45,7 @@ class Call:
     arguments: tuple[Node, ...] = ()
 
 
-Node = Number | list["Node"] | Call
+Node = Coefficient | list["Node"] | Call
 
 
 def values(text: str) -> list[Node]:
@@ -97,7 +111,7 @@ class _Parser:
         total = _scaled(self.number(node), sign)
         while self.kind == "symbol" and self.token in "+-":
             sign = self.sign()
-            total = simplest(gaussian(total) + _scaled(self.number(self.product(depth)), sign))
+            total = _plain(plus(total, _scaled(self.number(self.product(depth)), sign)))
         return total
 
     def sign(self) -> int:
@@ -106,7 +120,7 @@ class _Parser:
             sign = -sign if self.take()[1] == "-" else sign
         return sign
 
-    def number(self, node: Node) -> Number:
+    def number(self, node: Node) -> Coefficient:
         if isinstance(node, list | Call):
             raise self.fault("a number belongs here, not a list or a name")
         return node
@@ -115,12 +129,12 @@ class _Parser:
         node = self.factor(depth)
         while self.kind == "symbol" and self.token in ("*", "/"):
             operator = self.take()[1]
-            left, right = gaussian(self.number(node)), gaussian(self.number(self.factor(depth)))
+            left, right = self.number(node), self.number(self.factor(depth))
             if operator == "/":
                 if not right:
                     raise self.fault("division by 0")
-                right = right.inverse()
-            node = simplest(left * right)
+                right = (right if isinstance(right, Inexact) else gaussian(right)).inverse()
+            node = _plain(times(left, right))
         return node
 
     def factor(self, depth: int) -> Node:
@@ -128,12 +142,17 @@ class _Parser:
         if kind == "number":
             self.take()
             number = self.exact(token)
-            return simplest(Gaussian(Fraction(0), Fraction(number))) if unit else number
+            return _imaginary(number) if unit else number
         if kind == "name":
             self.take()
             if self.kind == "symbol" and self.token == "(":
                 return Call(token, tuple(self.items(depth)))
             return Gaussian(Fraction(0), Fraction(1)) if token in _UNITS else Call(token)
+        if kind == "symbol" and token in _PLAIN_ROWS and (rows := _PLAIN_ROWS[token].match(self.text, self.start)):
+            self.position = rows.end()
+            self.take()
+            integers: list[Node] = json.loads(rows.group().translate(_AS_JSON))
+            return integers
         if kind == "symbol" and token in _CLOSERS:
             trailing = len(items := self.items(depth)) == 1 and token == "("
             return items[0] if trailing else items
@@ -157,45 +176,51 @@ class _Parser:
         self.take()
         return found
 
-    def exact(self, token: str) -> int | Fraction:
-        """A number as it is written; a decimal one must be a binary fraction, else it is a rounded one."""
+    def exact(self, token: str) -> int | Fraction | Inexact:
+        """A number as it is written; a decimal that is no small binary fraction is a rounded one."""
         if len(token) > MAX_DIGITS:
             raise self.fault(f"a number of more than {MAX_DIGITS} digits")
-        if token.isdigit():
-            return int(token)
-        number = Fraction(token)
-        if number.denominator & (number.denominator - 1):
-            raise self.fault(
-                f"{token} is a rounded number, not an exact binary fraction; round the scheme to fractions first"
-            )
-        return int(number) if number.denominator == 1 else number
+        return decimal(token)
 
 
-def _scaled(value: Number, sign: int) -> Number:
-    return value if sign == 1 else simplest(gaussian(value) * -1)
+def _scaled(value: Coefficient, sign: int) -> Coefficient:
+    return value if sign == 1 else _plain(times(value, -1))
 
 
-def matrix(node: Node) -> list[list[Number]] | None:
+@lru_cache(maxsize=1024)
+def _imaginary(value: Coefficient) -> Coefficient:
+    return _plain(times(value, Gaussian(Fraction(0), Fraction(1))))
+
+
+def _plain(value: Coefficient) -> Coefficient:
+    """The simplest form of an exact number; an inexact one as it is."""
+    return value if isinstance(value, Inexact) else simplest(value)
+
+
+def matrix(node: Node) -> list[list[Coefficient]] | None:
     """The rows of a node that is a matrix of numbers with equal rows, else None."""
     if not isinstance(node, list) or not node:
         return None
-    rows: list[list[Number]] = []
+    rows: list[list[Coefficient]] = []
     for row in node:
         if not isinstance(row, list) or not row:
             return None
-        numbers = [number for number in row if not isinstance(number, list | Call)]
-        if len(numbers) != len(row) or (rows and len(row) != len(rows[0])):
+        if not set(map(type, row)) <= _NUMBERS or (rows and len(row) != len(rows[0])):
             return None
-        rows.append(numbers)
+        rows.append(row)  # type: ignore[arg-type]
     return rows
 
 
-def number(text: str) -> Number:
-    """One number that stands alone: 3, -1/2, 0.5, 1/2-3i.
+def number(text: str) -> Coefficient:
+    """One number that stands alone: 3, -1/2, 0.5, 1/2-3i, or a power of the infinitesimal as in -x, 2*eps, xi, e^-1.
 
     Raises:
-        SchemeFormatError: it is none, or a rounded one.
+        SchemeFormatError: it is none.
     """
+    if match := re.fullmatch(_POWER, text):
+        scale, name, power = match.groups()
+        factor = number(f"{scale}1" if scale in ("", "+", "-") else scale.rstrip("*"))
+        return times(factor, Inexact(Fraction(1), EPSILON[name] * int(power or 1)))
     found = values(text)
     if len(found) != 1 or isinstance(found[0], list | Call):
         raise SchemeFormatError(f"{text[:20]!r} is not a number")

@@ -56,14 +56,14 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
 
 def _matrix(header: tuple[int, list[str]], lines: Iterator[tuple[int, list[str]]]) -> Matrix:
     number, words = header
-    if len(words) != 3 or not all(re.fullmatch(r"\d{1,7}", word, re.ASCII) for word in words[:2]):
+    if len(words) != 3 or not (_is_count(words[0]) and _is_count(words[1])):
         raise SchemeFormatError("expected a matrix header such as 7 4 R", line=number)
     rows, cols = int(words[0]), int(words[1])
     if max(rows, cols) > MAX_RANK:
         raise SchemeFormatError(f"a matrix of {rows} x {cols}, beyond {MAX_RANK}", line=number)
     entries: list[tuple[int, int, Number]] = []
     for number, words in lines:
-        if len(words) != 3 or not all(re.fullmatch(r"\d{1,7}", word, re.ASCII) for word in words[:2]):
+        if len(words) != 3 or not (_is_count(words[0]) and _is_count(words[1])):
             raise SchemeFormatError("expected an entry such as 1 2 -1/2", line=number)
         row, col = int(words[0]), int(words[1])
         if row == col == 0:
@@ -75,6 +75,10 @@ def _matrix(header: tuple[int, list[str]], lines: Iterator[tuple[int, list[str]]
         except SchemeFormatError as error:
             raise SchemeFormatError(error.message, line=number) from None
     raise SchemeFormatError("the matrix has no end: expected a line 0 0 0", line=number)
+
+
+def _is_count(word: str) -> bool:
+    return len(word) <= 7 and word.isascii() and word.isdigit()
 
 
 def _reading(matrices: list[Matrix], target: Target | None, ring: Ring | None) -> Reading:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -13,14 +15,23 @@ from ...errors import SchemeFormatError
 from ..certificate import Certificate
 from ..factor import COEFFICIENT_LIMIT, Factor, IntArray
 from ..gaussian import Number, gaussian, parse_number, simplest
+from ..inexact import Approximation, Coefficient, Inexact
 from ..ring import QI, Q, Ring, Z
 from ..scheme import MAX_RANK, Scheme
 
 C = "C"
 C_TRANSPOSED = "C^T"
 
-Term = tuple[int, int, Number]
+Term = tuple[int, int, Coefficient]
 """One nonzero of a factor's product: 0-based row and column, and the coefficient."""
+
+
+class UnknownFormatError(SchemeFormatError):
+    """A file in which nothing looks like a scheme of any known format."""
+
+    def located(self, file: str | Path) -> SchemeFormatError:
+        """The same error with the file named."""
+        return UnknownFormatError(self.message, file, self.line)
 
 
 @dataclass(frozen=True)
@@ -29,17 +40,25 @@ class Reading:
 
     `candidates` are (convention, scheme) pairs: what the file says if its third factor is indexed
     by C, or by the transpose of C; the format's documented convention first. Which one computes
-    the target only verification can tell.
+    the target only verification can tell. A file with coefficients that are not exact gives
+    `approximations` instead.
     """
 
     format: str
     candidates: tuple[tuple[str, Scheme], ...]
+    approximations: tuple[tuple[str, Approximation], ...] = field(default=(), kw_only=True)
     certificate: Certificate | None = None
     notes: tuple[str, ...] = field(default=())
 
     @property
     def scheme(self) -> Scheme:
-        """The scheme by the format's documented convention."""
+        """The scheme by the format's documented convention.
+
+        Raises:
+            SchemeFormatError: the coefficients are not exact.
+        """
+        if not self.candidates:
+            raise SchemeFormatError("coefficients are rounded, or have powers of an infinitesimal: no exact scheme")
         return self.candidates[0][1]
 
 
@@ -77,32 +96,37 @@ def factor_of(products: Sequence[Iterable[Term]], rows: int, cols: int, label: s
     """
     if not 1 <= len(products) <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {len(products)}")
-    owners: list[int] = []
-    places: list[int] = []
-    numbers: list[Number] = []
-    for r, terms in enumerate(products):
-        first = len(places)
-        for row, col, value in terms:
-            if not (0 <= row < rows and 0 <= col < cols):
-                raise SchemeFormatError(
-                    f"product {r + 1}: {label} has block [{row + 1},{col + 1}], outside its {rows} x {cols} grid"
-                )
-            places.append(row * cols + col)
-            numbers.append(value)
-        owners += [r] * (len(places) - first)
-        if len(seen := places[first:]) != len(set(seen)):
-            row, col = divmod(next(place for place in seen if seen.count(place) > 1), cols)
-            raise SchemeFormatError(f"product {r + 1}: {label} has block [{row + 1},{col + 1}] twice")
-    values, denominator = _numerators(numbers, label)
-    product, indices = np.array(owners, dtype=np.int64), np.array(places, dtype=np.int64)
-    return Factor.from_triplets(len(products), rows, cols, product, indices, values, denominator)
+    listed = [terms if isinstance(terms, list) else list(terms) for terms in products]
+    flat = [term for terms in listed for term in terms]
+    counts = [len(terms) for terms in listed]
+    if any(not (0 <= row < rows and 0 <= col < cols) for row, col, _ in flat):
+        r, row, col = next(
+            (r, row, col)
+            for r, terms in enumerate(listed)
+            for row, col, _ in terms
+            if not (0 <= row < rows and 0 <= col < cols)
+        )
+        raise SchemeFormatError(
+            f"product {r + 1}: {label} has block [{row + 1},{col + 1}], outside its {rows} x {cols} grid"
+        )
+    product = np.repeat(np.arange(len(listed), dtype=np.int64), counts)
+    indices = np.array([row * cols + col for row, col, _ in flat], dtype=np.int64)
+    keys = product * (rows * cols) + indices
+    if len(set(keys.tolist())) != len(keys):
+        r, index = divmod(Counter(keys.tolist()).most_common(1)[0][0], rows * cols)
+        raise SchemeFormatError(f"product {r + 1}: {label} has block [{index // cols + 1},{index % cols + 1}] twice")
+    values, denominator = _numerators([value for _, _, value in flat], label)
+    return Factor.from_triplets(len(listed), rows, cols, product, indices, values, denominator)
 
 
-def _numerators(numbers: list[Number], label: str) -> tuple[IntArray, int]:
+def _numerators(given: list[Coefficient], label: str) -> tuple[IntArray, int]:
     """The numbers (T,), or (T, 2) where one is not real, over their least common denominator."""
+    numbers = [number for number in given if not isinstance(number, Inexact)]
+    if len(numbers) != len(given):
+        raise SchemeFormatError(f"{label} has a coefficient that is rounded, or has a power of an infinitesimal")
     parts: list[int] = []
     denominator = 1
-    if all(isinstance(number, int) for number in numbers):
+    if set(map(type, numbers)) <= {int}:
         parts, shape = numbers, (len(numbers),)  # type: ignore[assignment]
     else:
         pairs = [part for number in map(gaussian, numbers) for part in (number.real, number.imag)]

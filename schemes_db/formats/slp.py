@@ -11,12 +11,13 @@ import re
 
 from ...errors import SchemeFormatError
 from ..factor import COEFFICIENT_LIMIT
-from ..gaussian import Number, gaussian, simplest
+from ..gaussian import gaussian, simplest
+from ..inexact import Coefficient, Inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
 from .candidates import reading_of_rows, shape_of
-from .expression import parse_linear
+from .expression import parse_linear, plus, times
 from .reading import C, Reading
 
 NAME = "slp"
@@ -29,7 +30,7 @@ _START = r"(?a)\s*(?:#[^\n]*\n\s*)*[a-z]\w*\s*:=[^;]*\bi\d"
 _STATEMENT = r"(?s)\s*([A-Za-z]\w*)\s*:=(.*)"
 _INDEXED = r"(?a)([io])(0|[1-9]\d{0,5})"
 
-Form = dict[int, Number]
+Form = dict[int, Coefficient]
 
 
 def sniff(text: str) -> bool:
@@ -69,7 +70,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         raise SchemeFormatError(
             f"L has {rank} outputs, R has {len(right.outputs)} and P {third.inputs} inputs: no one number of products"
         )
-    products: list[list[tuple[int, Number]]] = [[] for _ in range(rank)]
+    products: list[list[tuple[int, Coefficient]]] = [[] for _ in range(rank)]
     for entry, form in enumerate(third.forms()):
         for r, value in form.items():
             products[r].append((entry, value))
@@ -100,10 +101,13 @@ class _Linear:
             if self.budget[0] < 0:
                 raise SchemeFormatError(f"the sums have more than {MAX_TERMS} terms once expanded")
             for index, coefficient in part.items():
-                value = gaussian(total.get(index, 0)) + gaussian(factor) * coefficient
-                if max(abs(value.real.numerator), value.real.denominator) >= COEFFICIENT_LIMIT:
-                    raise SchemeFormatError("a coefficient or denominator beyond 2^62")
-                total[index] = simplest(value)
+                value = plus(total.get(index, 0), times(factor, coefficient))
+                if not isinstance(value, Inexact):
+                    real = gaussian(value).real
+                    if max(abs(real.numerator), real.denominator) >= COEFFICIENT_LIMIT:
+                        raise SchemeFormatError("a coefficient or denominator beyond 2^62")
+                    value = simplest(value)
+                total[index] = value
         self.values[name] = {index: value for index, value in total.items() if value}
         if indexed and indexed.group(1) == "o":
             self.outputs.add(int(indexed.group(2)))

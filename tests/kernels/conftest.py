@@ -64,8 +64,10 @@ def draw():
     """draw(rng, shape, dtype): standard normal numbers, or small integers."""
 
     def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-        if dtype == "int64":
-            return rng.integers(-1000, 1000, shape)
+        if dtype.startswith("int"):
+            return rng.integers(-1000, 1000, shape).astype(dtype)
+        if dtype.startswith("complex"):
+            return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
         return rng.standard_normal(shape).astype(dtype)
 
     return drawn
@@ -105,7 +107,7 @@ def holds():
         expected = np.where(_mask(target.c, actual.shape[-2:]), kept[0] @ kept[1], 0).astype(a.dtype)
         assert actual.shape == expected.shape
         assert actual.dtype == expected.dtype
-        if a.dtype == np.int64:
+        if a.dtype.kind == "i":
             np.testing.assert_array_equal(actual, expected)
         else:
             error = np.abs(actual - expected).max(initial=0)

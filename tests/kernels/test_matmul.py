@@ -17,7 +17,7 @@ SIZES = [(1, 1, 1), (2, 3, 1), (1, 5, 4), (7, 11, 13), (64, 64, 64), (65, 129, 6
 GENERAL = Target.general(2, 2, 2)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "int32", "int64"])
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("sizes", SIZES)
 def test_any_size(strassen, draw, holds, dtype, levels, sizes):
@@ -169,8 +169,9 @@ def test_what_is_not_proven_is_refused(strassen):
         (np.ones(3), np.ones((3, 3)), None, "reshape it to a matrix"),
         (np.ones((3, 4)), np.ones((3, 4)), None, "inner sizes differ"),
         (np.ones((3, 3)), np.ones((3, 3), np.float32), None, "convert one with"),
-        (np.ones((3, 3), np.int32), np.ones((3, 3), np.int32), None, "convert with .astype"),
-        (np.ones((3, 3), ">f8"), np.ones((3, 3), ">f8"), None, "convert with .astype"),
+        (np.ones((3, 3), np.int16), np.ones((3, 3), np.int16), None, "int16 is not supported; convert to one of"),
+        (np.ones((3, 3), np.int8), np.ones((3, 3), np.int8), None, "needs 9 bits; convert with .astype"),
+        (np.ones((3, 3), ">f8"), np.ones((3, 3), ">f8"), None, "f8 is not supported; convert to one of"),
         (np.ones((2, 3, 3)), np.ones((3, 3, 3)), None, "do not broadcast"),
         (np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 4)), "out must be an array of shape"),
         (np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 3), np.float32), "out must be an array of shape"),

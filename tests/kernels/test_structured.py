@@ -25,7 +25,7 @@ def run(request_scheme, levels, a, b, out=None, strategy=None):
     return result
 
 
-@pytest.mark.parametrize("strategy", ["batch", "naive"])
+@pytest.mark.parametrize("strategy", ["batch", "loop", "naive"])
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("name", FORMS)
 def test_triangles(classical, draw, poisoned, holds, name, levels, strategy):
@@ -54,7 +54,7 @@ def test_triangles_stored_by_columns_and_cut_in_strips(monkeypatch, classical, d
 MASK = "3x2x3:blocks(F./FF/.F,F.F/FFF,F../FL./.FF)"
 
 
-@pytest.mark.parametrize("strategy", ["batch", "naive"])
+@pytest.mark.parametrize("strategy", ["batch", "tasks", "loop", "naive"])
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("sizes", [(9, 8, 9), (6, 5, 6), (1, 1, 1), (2, 7, 2), (20, 3, 20)])
 def test_a_mask_with_absent_blocks(strassen, classical, draw, poisoned, holds, sizes, levels, strategy):

@@ -1,7 +1,9 @@
+import signal
 import sqlite3
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import lcma
@@ -130,6 +132,82 @@ def test_two_processes_may_write_at_once(tmp_path):
         assert catalog._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+WRITER = """
+import sys
+from pathlib import Path
+import lcma
+from lcma.schemes_db.surgery import change_of_basis
+
+naive, one = lcma.naive(lcma.parse_target("2x2x2")), [[1, 0], [0, 1]]
+first, count = int(sys.argv[2]), int(sys.argv[3])
+print("ready", flush=True)
+sys.stdin.readline()
+with lcma.Catalog.open(Path(sys.argv[1])) as catalog:
+    for shear in range(first, first + count):
+        scheme = change_of_basis(naive, [[1, shear], [0, 1]], one, one)
+        assert catalog.add(scheme, lcma.certify(scheme))
+        print(scheme.digest, flush=True)
+"""
+
+
+def killed_and_spared(path, count):
+    """Two processes add `count` schemes each, the first is killed half way: what each was told is kept."""
+    lcma.Catalog.open(path).close()
+    command = [sys.executable, "-c", WRITER, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    victim, other = (subprocess.Popen([*command, str(start), str(count)], **pipes) for start in (1, 1 + count))
+    for process in (victim, other):
+        assert process.stdout.readline() == "ready\n"
+    for process in (victim, other):
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    told = [victim.stdout.readline().strip() for _ in range(count // 2)]
+    victim.kill()
+    told += [line.strip() for line in victim.stdout if len(line) == 65]
+    victim.communicate()
+    spared = other.communicate()[0].split()
+    assert (victim.returncode, other.returncode) == (-signal.SIGKILL, 0)
+    return told, spared
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
+def test_a_writer_that_is_killed_loses_nothing_that_it_was_told_is_kept(tmp_path, count):
+    path = tmp_path / "c.db"
+    told, spared = killed_and_spared(path, count)
+    assert count // 2 <= len(told) < count
+    assert len(spared) == count
+    with lcma.Catalog.open(path) as catalog:
+        assert catalog._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        kept = {entry.digest for entry in catalog.entries(origin="user")}
+        assert kept >= {*told, *spared}
+        assert len(kept) <= len(told) + len(spared) + 1  # one may be kept that nobody was told of
+        for digest in (told[0], told[-1], spared[-1]):
+            scheme, certificate = catalog.find(digest)
+            assert lcma.recheck(scheme, certificate).digest == digest
+
+
+def test_distinct_keeps_one_of_those_that_are_not_told_apart(catalog, strassen):
+    from lcma.schemes_db.surgery import change_of_basis
+
+    one, shear, steep = [[1, 0], [0, 1]], [[1, 1], [0, 1]], [[1, 5], [0, 1]]
+    naive, certificate = product("naive:2x2x3")
+    moved, steeper = (change_of_basis(naive, matrix, one, np.eye(3, dtype=int)) for matrix in (shear, steep))
+    assert catalog.alike(moved) == [entry for entry in catalog.entries("2x2x3") if entry.rank == 12]
+    assert catalog.add(steeper, lcma.certify(steeper), overwrite="distinct")
+    assert [entry.digest for entry in catalog.alike(moved)] == [steeper.digest]
+    assert catalog.add(moved, lcma.certify(moved), overwrite="distinct")  # better: the steeper one goes
+    assert not catalog.add(steeper, lcma.certify(steeper), overwrite="distinct")
+    assert catalog.add(steeper, lcma.certify(steeper))
+    assert catalog.add(naive, certificate, overwrite="distinct")
+    assert [entry.digest for entry in catalog.entries("2x2x3") if entry.rank == 12] == [naive.digest]
+    # A shipped scheme is never dropped, and one that is not told apart from it must be better in something.
+    assert {entry.name for entry in catalog.alike(strassen)} == {"winograd"}
+    worse = change_of_basis(strassen, [[1, 2], [0, 1]], one, [[1, 2], [0, 1]])
+    assert not catalog.add(worse, lcma.certify(worse), overwrite="distinct")
+    rows = catalog._connection.execute("SELECT name FROM schemes WHERE invariants IS NOT NULL").fetchall()
+    assert {"strassen", "winograd"} <= {name for (name,) in rows}
+
+
 @pytest.mark.parametrize(
     ("name", "ring", "rank"),
     [
@@ -172,7 +250,7 @@ def test_improved_keeps_the_pareto_frontier(catalog, strassen):
     assert [entry.digest for entry in catalog.entries(target="2x3x2")] == [naive.digest]
     assert catalog.add(skewed, lcma.certify(skewed))
     assert not catalog.add(naive, certificate, overwrite="improved")
-    with pytest.raises(CatalogError, match="never or improved"):
+    with pytest.raises(CatalogError, match="never, improved or distinct"):
         catalog.add(naive, certificate, overwrite="always")
 
 
@@ -213,6 +291,20 @@ def test_a_catalogue_of_the_first_schema_is_migrated(tmp_path, monkeypatch, stra
 
 
 def test_the_table_of_shared_additions_is_right():
-    from lcma.schemes_db.shipped import shared_additions
+    from lcma.schemes_db.shipped import kept_program, shared_additions
 
-    assert shared_additions() == {name: lcma.program_of(shipped(name).scheme).additions for name in shipped_names()}
+    programs = {name: kept_program(name) or lcma.program_of(shipped(name).scheme) for name in shipped_names()}
+    assert shared_additions() == {name: program.additions for name, program in programs.items()}
+
+
+def test_kept_programs_compute_their_schemes_with_fewer_additions():
+    from lcma.schemes_db.shipped import kept_program
+    from lcma.verify.program import scheme_of
+
+    kept = {name: program for name in shipped_names() if (program := kept_program(name))}
+    assert kept["5x5x5-r93-additions"].additions == 321
+    for name, program in kept.items():
+        scheme = shipped(name).scheme
+        assert lcma.check_program(program).ok
+        assert scheme_of(program) == scheme
+        assert program.additions < lcma.program_of(scheme).additions

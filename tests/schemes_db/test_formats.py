@@ -237,3 +237,73 @@ def test_unreadable_files(tmp_path, monkeypatch):
 def test_an_unknown_format_is_refused():
     with pytest.raises(LcmaError, match="choose one of"):
         parse_text("x", format="pdf")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a11",
+        " - a11 + 2*b12-3 * a_1_2 + a[10,2]",
+        "a11 - a11",
+        "a11 + a11",
+        "2*m1 - 12*m12",
+        "a11*2",
+        "2 a11",
+        "-i*a11",
+        "eps*a11 + 1.5*a12 + 0.3*a13",
+        "(a11)",
+        "a11 +",
+        "1 2*a11",
+        "a11 b22",
+        "\u2212a11",
+        "9999999999999999999999*a11",
+        "",
+    ],
+)
+def test_the_short_way_through_plain_sums_is_the_parsers(text):
+    def slow():
+        parser = expression._Parser(text)
+        form = parser.sum_of_blocks()
+        return form if parser.peek()[0] == "end" else None
+
+    plain = expression.plain_sum(text)
+    if plain is not None:
+        assert plain == slow()
+        assert list(plain) == list(slow())
+    if text == "a11" or text.startswith((" - a11", "2*m1")):
+        assert plain
+
+
+@pytest.mark.parametrize(
+    "text", ["(a11 + a12)*(b11)(c11 - 2*c12)", "(a11)", "((a11)(b11))", "(a11)+(b11)", "(a11)(b11)/2"]
+)
+def test_the_short_way_through_plain_products_is_the_parsers(text, monkeypatch):
+    def outcome():
+        try:
+            return expression.parse_product(text)
+        except SchemeFormatError as error:
+            return str(error)
+
+    short = outcome()
+    monkeypatch.setattr(expression, "plain_product", lambda text: None)
+    assert outcome() == short
+
+
+def test_plain_rows_are_read_as_all_others():
+    from lcma.schemes_db.formats.nested import values
+
+    assert values("[[1, -2],[0,30]] {{4},{5}}") == [[[1, -2], [0, 30]], [[4], [5]]]
+    assert values("[[1, -2],[0, 1/2]]") == [[[1, -2], [0, Fraction(1, 2)]]]
+    assert values("[[+1, 007]]") == [[[1, 7]]]
+    for text in ("[[1,2}", "[[1,2]", "[[1,,2]]", "{[1]}]"):
+        with pytest.raises(SchemeFormatError):
+            values(text)
+
+
+@pytest.mark.parametrize("name", ["4x4x4-r47-mod2", "eca-stage1", "eca-stage2", "strassen"])
+def test_exp_says_what_its_products_do_not(name):
+    scheme = lcma.resolve(name)[0]
+    text = render(scheme, "exp").decode()
+    (reading,) = parse_text(text)
+    assert any(found == scheme for _, found in reading.candidates)
+    assert text.startswith("# target: ") == (name != "strassen")

@@ -10,10 +10,14 @@ import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Q, Scheme
 from lcma.schemes_db.costs import additions as plain_additions
+from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.straightline import program_of
 from lcma.search import fewer_additions, fewest_additions, find, polished
-from lcma.search.additions import LinearMap, _transposed
-from lcma.search.polish import _flip
+from lcma.search.cooling import flip_into, shear_into
+from lcma.search.halfwords import packed, unpacked
+from lcma.search.linearmaps import PairedMap, TernaryMap
+from lcma.search.shears import shear_table
+from lcma.search.ternary import TernaryTerms
 from lcma.verify import certify, check_program
 from lcma.verify.program import scheme_of
 
@@ -31,22 +35,47 @@ def matrix_of(lines):
     return np.array([coefficient * values[v] if v >= 0 else zero for coefficient, v in lines.outputs])
 
 
+def naive_additions(matrix):
+    return np.maximum((matrix != 0).sum(axis=1) - 1, 0).sum()
+
+
 @given(matrices, st.integers(0, 100))
 @settings(max_examples=60, deadline=None)
 def test_lines_compute_the_matrix_and_their_transpose_the_transposed_one(matrix, seed):
-    one = LinearMap(matrix, seed, 0)
-    one.improve(5)
-    lines = one.lines()
-    assert np.array_equal(matrix_of(lines), matrix)
-    assert lines.additions == one.additions <= (np.maximum((matrix != 0).sum(axis=1) - 1, 0)).sum()
-    assert np.array_equal(matrix_of(_transposed(lines)), matrix.T)
+    for kind, rows in ((PairedMap, matrix), (TernaryMap, np.sign(matrix))):
+        one = kind(rows, seed, 0)
+        one.improve(5)
+        lines = one.lines()
+        assert np.array_equal(matrix_of(lines), rows)
+        assert lines.additions == one.additions <= naive_additions(rows)
+        assert np.array_equal(matrix_of(lines.transposed()), rows.T)
 
 
 def test_tellegens_count():
     matrix = lcma.resolve("laderman")[0].u.dense.reshape(23, -1)
-    one = LinearMap(matrix, 1, 0)
-    one.improve(20)
-    assert _transposed(one.lines()).additions == one.additions + 23 - 9
+    for kind in (PairedMap, TernaryMap):
+        one = kind(matrix, 1, 0)
+        one.improve(20)
+        assert one.lines().transposed().additions == one.additions + 23 - 9
+
+
+def test_cancellation_saves_a_line():
+    """a+b+c+d, then each of it less one input: pairs alone take 3 + 2 for any of them."""
+    matrix = np.array([[1, 1, 1, 1], [0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]])
+    growing, pairing = TernaryMap(matrix, 0, 0), PairedMap(matrix, 0, 0)
+    for one in (growing, pairing):
+        one.improve(50)
+    assert growing.additions == 3 + 4 - 1
+    assert growing.additions < pairing.additions
+
+
+def test_runs_add_up_to_the_same():
+    matrix = lcma.resolve("laderman")[0].v.dense.reshape(23, -1)
+    whole, parts = TernaryMap(matrix, 4, 2), TernaryMap(matrix, 4, 2)
+    whole.improve(30)
+    parts.improve(10)
+    parts.improve(20)
+    assert whole.lines() == parts.lines()
 
 
 @pytest.mark.parametrize(("name", "most"), [("winograd", 15), ("strassen", 18), ("laderman", 62), ("eca-stage1", 200)])
@@ -87,30 +116,59 @@ def test_the_best_of_a_pool():
     assert fewest_additions(pool[:2], seconds=0.2).scheme == pool[1]
 
 
-def test_flips_keep_the_scheme_and_lower_the_additions():
+def test_walks_keep_the_scheme_and_lower_the_additions():
     dense = max((one for one in find("3x3x3", rank=23, seed=2, count=8).schemes if one.ternary), key=plain_additions)
     before = fewer_additions(dense, runs=100)
-    after = polished(dense, steps=1500, seed=3)
+    after = polished(dense, rounds=3, seed=3)
     assert after.rank == 23
     assert after.provenance.parents == (dense.digest,)
     certify(after)
     assert fewer_additions(after, runs=100).count < before.count
-    with pytest.raises(PlanError, match="not ternary"):
-        polished(dense.over_z2(), steps=1)
+    assert after == polished(dense, rounds=3, seed=3, jobs=2)
 
 
-def test_flips_of_ternary_terms_keep_the_tensor():
-    rng = np.random.default_rng(0)
-    scheme = lcma.resolve("naive:3x3x3")[0]
-    factors = [factor.dense.reshape(scheme.rank, -1).copy() for factor in scheme.factors]
-    tensor = np.einsum("ra,rb,rc->abc", *factors)
+def test_changes_of_basis_lead_from_strassen_to_winograd(strassen):
+    """No flip leaves Strassen's scheme, so the basis alone has to take 18 additions to 15."""
+    assert fewer_additions(polished(strassen, rounds=2), runs=50).count == 15
+
+
+@pytest.mark.parametrize("name", ["eca-stage1", "eca-stage2"])
+def test_walks_never_make_a_half_product_full(name):
+    scheme = lcma.resolve(name)[0]
+    after = polished(scheme, rounds=2, goal="plain")
+    assert full_and_half(after)[0] <= full_and_half(scheme)[0]
+    assert plain_additions(after) <= plain_additions(scheme)
+
+
+def test_only_ternary_schemes_are_walked_on(strassen):
+    with pytest.raises(PlanError, match="ternary walk can't start"):
+        polished(strassen.over_z2())
+    with pytest.raises(PlanError, match="choose plain or shared"):
+        polished(strassen, goal="nonzeros")
+
+
+def moves_of(scheme):
+    """A hundred moves of each kind from a scheme: (x before, x after)."""
+    x = packed(TernaryTerms.from_scheme(scheme))
+    rng, table = np.array([99], dtype=np.uint64), shear_table(scheme.target)
+    for count in range(400):
+        new = x.copy()
+        changed = flip_into(x, new, rng) if count % 4 else shear_into(x, new, table, rng)
+        if changed >= 0:
+            yield x, new
+            if np.bitwise_count(new).sum() < 2 * np.bitwise_count(x).sum():
+                x = new
+        else:
+            assert np.array_equal(x, new)
+
+
+@pytest.mark.parametrize(
+    "name", ["naive:3x3x3", "laderman", "eca-stage1", "naive:4x4x4:tri-left", "naive:3x3x3:tri-right:upper"]
+)
+def test_flips_and_shears_of_ternary_terms_keep_the_tensor(name):
+    scheme = lcma.resolve(name)[0]
     done = 0
-    for _ in range(200):
-        move = _flip(factors, rng)
-        if move is None:
-            continue
-        for f, rows in move.items():
-            factors[f] = rows
-        assert np.array_equal(np.einsum("ra,rb,rc->abc", *factors), tensor)
+    for _, after in moves_of(scheme):
+        assert unpacked(scheme.target, after).holds()
         done += 1
-    assert done > 50
+    assert done > 20

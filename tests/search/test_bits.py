@@ -18,7 +18,7 @@ def compiled_select(word, k):
 
 @njit
 def compiled_counts(word):
-    return bits.popcount(word), bits.first_bit(word)
+    return bits.popcount(word), bits.first_bit(word), bits.reverse_bits(word)
 
 
 @given(WORDS, st.data())
@@ -33,7 +33,9 @@ def test_select_is_the_kth_set_bit(word, data):
 @given(WORDS)
 @settings(max_examples=50, deadline=None)
 def test_counts(word):
-    assert compiled_counts(np.uint64(word)) == (word.bit_count(), (word & -word).bit_length() - 1)
+    reverse = sum(1 << (63 - place) for place in range(64) if word >> place & 1)
+    assert compiled_counts(np.uint64(word)) == (word.bit_count(), (word & -word).bit_length() - 1, reverse)
+    assert bits.reverse_bits(np.uint64(word)) == reverse
     assert bits.popcount(np.uint64(word)) == word.bit_count()
     assert bits.first_bit(np.uint64(word)) == (word & -word).bit_length() - 1
 

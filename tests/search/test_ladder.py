@@ -8,7 +8,7 @@ from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.search import make_walker
-from lcma.search.ladder import extend, merge, project
+from lcma.search.ladder import carried, extend, merge, project
 from lcma.search.packed import PackedTerms
 from lcma.search.ternary import TernaryTerms
 from lcma.search.walker import pack_start, walk_policy
@@ -83,5 +83,17 @@ def test_what_does_not_fit_is_refused():
         extend(PackedTerms.naive(parse_target("3x3x3:tri-left")), "n")
     with pytest.raises(PlanError, match="at most 8x8"):
         extend(PackedTerms.naive(named((8, 8, 1))), "k")
-    with pytest.raises(PlanError, match="36 blocks"):
-        extend(TernaryTerms.naive(named((6, 5, 1))), "k")
+    with pytest.raises(PlanError, match="at most 8x8"):
+        extend(TernaryTerms.naive(named((8, 8, 1))), "k")
+
+
+@given(st.sampled_from(["flip", "flip-zt"]), SHAPES, SHAPES, st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_pools_are_carried_to_any_format(walk, shape, wanted, seed):
+    pool = [walked(walk, shape, seed), walked(walk, shape, seed + 1)]
+    for place, moved in enumerate(carried(pool, named(wanted))):
+        assert moved.terms.target == named(wanted)
+        assert moved.sources[0] == place
+        assert (moved.relation == "") == (shape == wanted)
+        assert ("merge" in moved.relation) == (len(moved.sources) == 2)
+        certify(moved.terms.to_scheme())

@@ -9,9 +9,11 @@ from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.search import make_walker
 from lcma.search.brent2 import holds
+from lcma.search.fleet import cpu_fleet
 from lcma.search.packed import PackedTerms
 from lcma.search.policy import Policy
-from lcma.search.pools import PoolPlan, Pools, open_flips
+from lcma.search.pools import Pools, open_flips
+from lcma.search.strategy import PoolPlan
 from lcma.search.walker import pack_start
 
 PLAN = PoolPlan(small=2, large=5, near=2, patience=2, stall=3)
@@ -23,16 +25,15 @@ class Search:
 
     def __init__(self, walk="flip", name="3x3x3", goal=23, seed=1, walks=4):
         start = pack_start(walk, parse_target(name))
-        self.pools = Pools(start, goal, seed, PLAN)
-        self.walkers = [make_walker(walk, start, seed, index, POLICY) for index in range(walks)]
-        self.pools.send(self.walkers)
+        self.pools = Pools([start], walks, goal, seed, PLAN)
+        self.fleet = cpu_fleet(walk, [start], seed, 0, walks, POLICY)
+        self.pools.begin(self.fleet)
 
     def go(self, rounds, jobs=1, steps=5_000):
-        with ThreadPoolExecutor(jobs) as pool:
+        with ThreadPoolExecutor(jobs) as executor:
             for _ in range(rounds):
-                goals = [self.pools.goal_of(index) for index in range(len(self.walkers))]
-                list(pool.map(lambda pair: pair[0].advance(pair[1], steps), zip(self.walkers, goals, strict=True)))
-                self.pools.after_round(self.walkers)
+                self.fleet.advance(self.pools.goals(), steps, executor if jobs > 1 else None)
+                self.pools.after_round(self.fleet)
         return self
 
 
@@ -45,15 +46,16 @@ def test_pools_lead_to_the_goal(walk, name, goal):
     search = Search(walk, name, goal)
     for _ in range(400):
         search.go(1)
-        if goal in search.pools.members:
+        if goal in search.pools.sizes():
             break
-    assert min(search.pools.members) == goal
+    assert min(search.pools.sizes()) == goal
     target = parse_target(name)
-    for rank, pool in search.pools.members.items():
-        for words in pool:
-            terms = type(pack_start(walk, target))(target, words.copy())
-            assert terms.rank == rank
-            assert holds(terms) if isinstance(terms, PackedTerms) else terms.holds()
+    members = list(search.pools.members(search.fleet))
+    assert members[0][0].rank == goal
+    for terms, root in members:
+        assert terms.target == target
+        assert root == 0
+        assert holds(terms) if isinstance(terms, PackedTerms) else terms.holds()
 
 
 def test_a_pool_is_left_when_it_is_full_and_not_before():
@@ -62,10 +64,10 @@ def test_a_pool_is_left_when_it_is_full_and_not_before():
         level = search.pools.level
         search.go(1)
         if search.pools.level < level:
-            assert len(search.pools.members[search.pools.level]) >= search.pools.wanted(search.pools.level)
+            assert search.pools.sizes()[search.pools.level] >= search.pools.wanted(search.pools.level)
     assert search.pools.wanted(25) == PLAN.large
     assert search.pools.wanted(26) == PLAN.small
-    assert all(len(pool) <= 2 * PLAN.large for pool in search.pools.members.values())
+    assert all(size <= 2 * PLAN.large for size in search.pools.sizes().values())
 
 
 def test_the_same_for_any_number_of_workers():
@@ -78,13 +80,13 @@ def test_a_state_put_back_draws_on_alike():
     search = Search(seed=3).go(40)
     saved = search.pools.to_arrays()
     start = pack_start("flip", parse_target("3x3x3"))
-    again = Pools(start, 23, 3, PLAN)
+    again = Pools([start], 4, 23, 3, PLAN)
     again.take_arrays(saved)
     assert state(again) == state(search.pools)
-    twins = [make_walker("flip", start, 9, index, POLICY) for index in range(4)]
     for pools in (search.pools, again):
-        pools.send(twins)
+        pools.begin(cpu_fleet("flip", [start], 9, 0, 4, POLICY))
     assert state(again) == state(search.pools)
+    assert state(again) != {name: array.tolist() for name, array in saved.items()}
 
 
 def test_when_nothing_is_found_every_other_walk_feeds_the_pool():
@@ -92,17 +94,24 @@ def test_when_nothing_is_found_every_other_walk_feeds_the_pool():
     while search.pools.level > 23:
         search.go(1)
     search.go(PLAN.stall + PLAN.patience + 1)
-    assert [search.pools.goal_of(index) for index in range(4)] == [22, 23, 22, 23]
+    assert search.pools.goals() == [22, 23, 22, 23]
 
 
-def test_walkers_must_have_been_sent():
+def test_walks_must_be_as_many_as_the_pools_are_for():
     search = Search()
     with pytest.raises(PlanError, match="not sent"):
-        search.pools.after_round(search.walkers[:2])
+        search.pools.after_round(Search(walks=2).fleet)
+
+
+def test_symmetric_walks_have_no_pools():
+    start = pack_start("flip-c3", parse_target("3x3x3"))
+    with pytest.raises(PlanError, match="without pools"):
+        Pools([start], 4, 23, 1)
 
 
 def test_a_walk_refuses_terms_that_do_not_fit_it():
-    walker = Search().walkers[0]
+    start = pack_start("flip", parse_target("3x3x3"))
+    walker = make_walker("flip", start, 1, 0, POLICY)
     target = parse_target("3x3x3")
     with pytest.raises(PlanError, match="can't go on"):
         walker.start_from(pack_start("flip", parse_target("2x2x2")))
@@ -118,8 +127,7 @@ def test_open_flips_counts_equal_factors_up_to_sign():
     terms = pack_start("flip-zt", parse_target("1x1x2"))
     assert open_flips(terms) == 2
     words = terms.words.copy()
-    words[0, 0] <<= np.uint64(32)
-    words[1, 0] <<= np.uint64(32)
+    words[[0, 3, 1, 4], 0] = words[[3, 0, 4, 1], 0]
     assert open_flips(type(terms)(terms.target, words)) == 2
 
 
@@ -127,4 +135,4 @@ def test_a_dead_end_is_not_kept():
     search = Search(name="2x2x2", goal=6)
     search.go(60)
     assert search.pools.level == 8  # rank 7 is reached, and nothing flips there
-    assert 7 not in search.pools.members or not search.pools.members[7]
+    assert 7 not in search.pools.sizes()

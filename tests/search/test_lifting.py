@@ -1,17 +1,24 @@
 """Hensel lifting: what lifts, what does not, and what is kept."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
+import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Q, Scheme, Z, parse_target
 from lcma.schemes_db.costs import full_and_half
-from lcma.search import PackedTerms, find, lift, sparsified
+from lcma.schemes_db.ring import Z3
+from lcma.schemes_db.surgery import change_of_basis
+from lcma.search import PackedTerms, find, lift, lift_pool, sparsified
 from lcma.search.arena import best_terms, make_arena
 from lcma.search.brent2 import holds
 from lcma.search.lifting import _rational
 from lcma.search.policy import Policy
-from lcma.search.sparsify import symmetries
+from lcma.search.shears import half_masks, symmetries
+from lcma.search.signs import signed_scheme, ternary_signs
+from lcma.search.sparsify import full_and_nonzeros, sparsified_naive
 from lcma.search.walk import advance
 from lcma.verify import certify
 
@@ -83,20 +90,73 @@ def test_a_scheme_without_a_lift_is_reported():
 def test_only_z2_lifts_and_only_to_z_or_q():
     origin = found("2x2x2", 7, 1).to_scheme()
     lifted = lift(origin).scheme
-    with pytest.raises(PlanError, match="only a scheme over Z2"):
+    with pytest.raises(PlanError, match="only a scheme over Z2 or Z3"):
         lift(lifted)
     with pytest.raises(PlanError, match="choose Z or Q"):
         lift(origin, ring=Z2)
 
 
-def test_fractions_are_rebuilt_from_their_residues():
-    modulus = 1 << 24
-    values = [(1, 3), (-2, 1), (5, 7), (0, 1), (-64, 63), (1, 1)]
-    x = np.array([[p * pow(q, -1, modulus) % modulus for p, q in values]])
-    numerators, denominators = _rational(x, np.array([2, 2, 2]))
+@pytest.mark.parametrize(("prime", "depth"), [(2, 24), (3, 15)])
+def test_fractions_are_rebuilt_from_their_residues(prime, depth):
+    modulus = prime**depth
+    values = {
+        2: [(1, 3), (-2, 1), (5, 7), (0, 1), (-64, 63), (1, 1)],
+        3: [(1, 2), (-2, 1), (5, 7), (0, 1), (-64, 61), (1, 1)],
+    }
+    x = np.array([[p * pow(q, -1, modulus) % modulus for p, q in values[prime]]])
+    numerators, denominators = _rational(x, np.array([2, 2, 2]), prime)
     got = [n / denominators[i // 2] for i, n in enumerate(numerators[0].tolist())]
-    assert got == [p / q for p, q in values]
-    assert denominators.tolist() == [3, 7, 63]
+    assert got == [p / q for p, q in values[prime]]
+
+
+def modulo_3(scheme):
+    return Scheme(scheme.target, *scheme.reduced_mod(3), Z3)
+
+
+@pytest.mark.parametrize("name", ["strassen", "laderman", "3x3x4", "eca-stage1"])
+def test_residues_modulo_3_of_a_ternary_scheme_lift_to_it(name):
+    scheme = lcma.resolve(name)[0]
+    assert lift(modulo_3(scheme)).scheme == scheme
+
+
+def test_other_bases_modulo_3_lift_to_fractions():
+    shear = np.array([[1, 1, 0], [0, 1, 0], [0, -1, 1]])
+    moved = change_of_basis(lcma.resolve("laderman")[0], shear, shear.T @ shear, shear)
+    origin = modulo_3(moved)
+    certify(origin)
+    lifted = lift(origin, ring=Q)
+    assert lifted.scheme is not None
+    assert modulo_3(lifted.scheme) == origin
+    assert lifted.certificate == certify(lifted.scheme)
+
+
+def test_walking_on_brings_schemes_to_ternary(laderman):
+    origins = [terms.to_scheme() for terms in laderman[:12]]
+    plain = lift_pool(origins)
+    walked = lift_pool(origins, walks=24, signs=0.5, jobs=2)
+    assert walked.shares["ternary"] > plain.shares["ternary"]
+    assert walked.shares["ternary"] >= 11
+    for one in walked.lifts:
+        if one.scheme is not None:
+            assert one.certificate == certify(one.scheme)
+            assert one.scheme.rank == 23
+    assert [one.scheme for one in walked.lifts] == [one.scheme for one in lift_pool(origins, walks=24, signs=0.5).lifts]
+
+
+def test_signs_are_found_or_proven_impossible():
+    origin = lcma.resolve("laderman")[0].over_z2()
+    factors, word = ternary_signs(origin)
+    assert word == "found"
+    certify(signed_scheme(origin, factors))
+    # 2x2x2 by Strassen in a basis whose only lift has a 2: no signs will do.
+    shears = [np.array([[1, 1], [0, 1]]), np.array([[1, 0], [1, 1]])]
+    words = {
+        ternary_signs(change_of_basis(lcma.resolve("strassen")[0], p, q, r).over_z2())[1]
+        for p in shears
+        for q in shears
+        for r in shears
+    }
+    assert words <= {"found", "infeasible"}
 
 
 def test_a_lift_to_q_takes_fractions_where_integers_are_not_found():
@@ -111,7 +171,24 @@ def test_a_lift_to_q_takes_fractions_where_integers_are_not_found():
 
 
 def test_symmetries_of_targets():
-    assert len(symmetries(PackedTerms.naive(parse_target("3x3x3")))) == 18
-    triangular = symmetries(PackedTerms.naive(parse_target("3x3x3:tri-left")))
-    assert 0 < len(triangular) < 18
-    assert {change.index for change in triangular} >= {"n"}
+    assert len(symmetries(parse_target("3x3x3"))) == 18
+    for name in ("3x3x3:tri-left", "3x3x3:tri-out"):
+        triangular = symmetries(parse_target(name))
+        # One index is free; the other two keep their order, which is half of the shears each.
+        assert sorted(Counter(shear.index for shear in triangular).values()) == [3, 3, 6]
+    # A banded target has none that mixes rows with different columns.
+    assert len(symmetries(parse_target("4x4x4:band(1)"))) < 24
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"), [("3x3x3", 23), ("2x3x4", 21), ("3x3x3:tri-left", 17), ("3x3x3:tri-out", 17)]
+)
+def test_the_compiled_descent_is_the_naive_one(name, rank):
+    for seed in range(1, 6):
+        terms = found(name, rank, seed)
+        fast, slow = sparsified(terms), sparsified_naive(terms)
+        assert np.array_equal(fast.words, slow.words)
+        assert holds(fast)
+        masks = half_masks(terms.target)
+        assert full_and_nonzeros(fast.words, masks) <= full_and_nonzeros(terms.words, masks)
+        assert full_and_nonzeros(fast.words, masks)[0] == full_and_half(fast.to_scheme())[0]

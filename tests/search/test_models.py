@@ -8,6 +8,7 @@ from lcma.errors import PlanError
 from lcma.schemes_db import Scheme, parse_target
 from lcma.schemes_db.costs import full_and_half
 from lcma.search import recombine, solve
+from lcma.search.lns import lns
 from lcma.search.recombining import distinct_products
 from lcma.verify import certify
 
@@ -102,3 +103,16 @@ def test_pools_must_fit(strassen):
     with pytest.raises(PlanError, match="lift it first"):
         recombine([strassen.over_z2()])
     assert len(distinct_products([strassen, strassen])) == 7
+
+
+def test_a_large_neighbourhood_search_never_gets_worse_and_repeats_itself():
+    start = lcma.resolve("naive:2x2x2")[0]
+    first, second = (lns(start, rounds=3, seed=1) for _ in range(2))
+    assert first.scheme == second.scheme
+    assert list(first.costs) == sorted(first.costs, reverse=True)
+    assert first.scheme.rank <= start.rank
+    assert first.certificate == certify(first.scheme)
+    with pytest.raises(PlanError, match="nothing limits"):
+        lns(start)
+    with pytest.raises(PlanError, match="ternary walk can't start"):
+        lns(lcma.resolve("strassen")[0].over_z2(), rounds=1)

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 
 from lcma.schemes_db import parse_target
-from lcma.search.arena import RANK, current_terms, make_arena
+from lcma.search.arena import current_terms, make_arena
 from lcma.search.brent2 import holds
-from lcma.search.moves import plus, reduce_dependent, settle
+from lcma.search.dependence import reduce_dependent
+from lcma.search.moves import plus, settle
 from lcma.search.packed import PackedTerms
+from lcma.search.policy import Policy
+from lcma.search.slots import RANK
+from lcma.search.ternary import TermsModulo3, TernaryTerms
+from lcma.search.walk import advance
 
 
 def naive(name="2x2x2"):
@@ -56,13 +61,17 @@ def test_a_linear_dependence_takes_a_term_out(room):
 
 
 @pytest.mark.parametrize("name", ["2x2x2", "3x3x3:tri-out"])
-def test_plus_adds_one_term_and_keeps_the_tensor(name):
-    terms = naive(name)
+@pytest.mark.parametrize("ring", [PackedTerms, TernaryTerms, TermsModulo3])
+def test_plus_adds_one_term_and_keeps_the_tensor(ring, name):
+    terms = ring.naive(parse_target(name))
     for seed in range(20):
-        arena = make_arena(terms, seed)
+        arena = make_arena(terms, seed, 0, 2)
+        advance(arena, Policy(plus_after=1 << 40), 0, 30)
+        rank = arena.tally[RANK]
         assert plus(arena)
-        assert arena.tally[RANK] == terms.rank + 1
-        assert holds(current_terms(arena, terms))
+        assert arena.tally[RANK] == rank + 1
+        now = current_terms(arena, terms)
+        assert holds(now) if ring is PackedTerms else now.holds()
 
 
 def test_plus_needs_a_free_slot_and_a_pair():

@@ -10,41 +10,48 @@ from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.search import make_walker
-from lcma.search.arena import BEST, RANK
+from lcma.search.bits import reverse_bits
 from lcma.search.brent2 import holds
-from lcma.search.orbit_moves import plus
+from lcma.search.orbit_moves import MAX_CUBES, plus
 from lcma.search.orbit_reference import OrbitReferenceWalk
-from lcma.search.orbits import OrbitTerms, transposed
+from lcma.search.orbits import OrbitTerms, mirrored_layout, reversible, transposed, unfolded
 from lcma.search.orbitwalker import make_orbit_arena, orbits_in
 from lcma.search.packed import PackedTerms
 from lcma.search.policy import Policy
+from lcma.search.slots import BEST, RANK
 from lcma.search.walk import advance
 from lcma.search.walker import pack_start, walk_policy
 
 HASTY = Policy(plus_after=40, margin=7, restart_after=700, trap=3)
 
 
-def square(n):
-    return OrbitTerms.naive(parse_target(f"{n}x{n}x{n}"))
-
-
-def state_of(arena, start):
-    now = orbits_in(arena.x, start.target)
-    return now.orbits.T.tolist(), sorted(now.cubes.tolist())
+def square(n, reverse=False):
+    make = OrbitTerms.naive_reversible if reverse else OrbitTerms.naive
+    return make(parse_target(f"{n}x{n}x{n}"))
 
 
 @pytest.mark.parametrize(
-    ("n", "seed", "room", "steps", "chunk"),
-    [(2, 1, 2, 1500, 1), (3, 2, 2, 800, 7), (4, 3, 2, 300, 10), (3, 1, 70, 150, 10)],
+    ("n", "seed", "room", "steps", "chunk", "reverse"),
+    [
+        (2, 1, 2, 1200, 1, False),
+        (3, 2, 2, 600, 7, False),
+        (4, 3, 2, 200, 10, False),
+        (2, 4, 2, 1200, 1, True),
+        (3, 5, 2, 800, 7, True),
+        (4, 6, 2, 300, 10, True),
+        pytest.param(3, 1, 70, 150, 10, False, marks=pytest.mark.slow),
+    ],
 )
-def test_step_for_step_as_the_reference(n, seed, room, steps, chunk):
-    start = square(n)
-    arena = make_orbit_arena(start, seed, 5, room)
-    twin = OrbitReferenceWalk(start, seed, 5, room, HASTY)
+def test_step_for_step_as_the_reference(n, seed, room, steps, chunk, reverse):
+    start = square(n, reverse)
+    arena = make_orbit_arena(start, seed, 5, room, HASTY, reverse)
+    twin = OrbitReferenceWalk(start, seed, 5, room, HASTY, reverse)
     for _ in range(0, steps, chunk):
         advance(arena, HASTY, 0, chunk)
         twin.advance(0, chunk)
-        assert state_of(arena, start) == ([twin.term(slot) for slot in twin.live], sorted(twin.cubes))
+        nodes, cubes = arena.x[:-MAX_CUBES].reshape(3, -1), arena.x[-MAX_CUBES:]
+        assert nodes[:, nodes[0] != 0].T.tolist() == [twin.term(slot) for slot in twin.live]
+        assert sorted(cubes[cubes != 0].tolist()) == sorted(twin.cubes)
         assert int(arena.rng[0]) == twin.rng
         assert arena.tally.tolist() == [
             twin.steps,
@@ -63,14 +70,14 @@ def test_step_for_step_as_the_reference(n, seed, room, steps, chunk):
         ]
 
 
-@given(st.integers(1, 4), st.integers(0, 1 << 40), st.sampled_from([0, 2, 70]))
-@settings(max_examples=20, deadline=None)
-def test_every_step_keeps_the_tensor(n, seed, room):
-    start = square(n)
-    arena = make_orbit_arena(start, seed, 0, room)
+@given(st.integers(1, 4), st.integers(0, 1 << 40), st.sampled_from([0, 2]), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_every_step_keeps_the_tensor(n, seed, room, reverse):
+    start = square(n, reverse)
+    arena = make_orbit_arena(start, seed, 0, room, HASTY, reverse)
     for _ in range(40):
         advance(arena, HASTY, 0, 25)
-        now = orbits_in(arena.x, start.target)
+        now = orbits_in(arena.x, arena, start)
         assert now.rank == arena.tally[RANK]
         assert holds(now.packed())
 
@@ -85,13 +92,47 @@ def test_the_naive_start_holds_and_unpacks_again(n):
     assert again.to_scheme() == terms.to_scheme()
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 8])
+def test_the_reversible_start_holds_and_unfolds_again(n):
+    terms = square(n, reverse=True)
+    if terms.rank <= 512:
+        assert holds(terms.packed())
+    again = unfolded(terms.target, *reversible(terms))
+    assert sorted(again.orbits.T.tolist()) != [] or n == 1
+    assert again.rank == terms.rank
+    assert again.rank > 512 or again.to_scheme() == terms.to_scheme()
+
+
+def test_reversing_the_bits_reverses_the_matrix():
+    for n in range(1, 9):
+        rng = np.random.default_rng(n)
+        matrix = rng.integers(0, 2, (n, n))
+        words = [
+            np.array([sum(int(bit) << place for place, bit in enumerate(m.ravel()))], dtype=np.uint64)
+            for m in (matrix, matrix[::-1, ::-1])
+        ]
+        first, second = (mirrored_layout(word, n) for word in words)
+        assert reverse_bits(first[0]) == second[0]
+        assert mirrored_layout(first, n, back=True) == words[0]
+
+
+def test_a_reversible_walk_finds_strassen():
+    for seed in range(1, 6):
+        walker = make_walker("flip-c3z2", pack_start("flip-c3z2", parse_target("2x2x2")), seed, 0, Policy(2_000, 7))
+        walker.advance(7, 100_000)
+        assert walker.rank == 7
+        scheme = walker.terms().to_scheme()
+        assert certify(scheme).digest == scheme.digest
+        assert OrbitTerms.from_scheme(scheme).rank == 7
+
+
 def test_any_symmetric_scheme_is_a_start():
     scheme = naive(parse_target("3x3x3"))
     terms = OrbitTerms.from_scheme(scheme)
     assert (terms.rank, len(terms.cubes)) == (27, 3)
     arena = make_orbit_arena(terms, 1)
     advance(arena, HASTY, 0, 500)
-    assert holds(orbits_in(arena.x, terms.target).packed())
+    assert holds(orbits_in(arena.x, arena, terms).packed())
 
 
 def test_what_has_no_symmetry_is_refused():
@@ -99,6 +140,10 @@ def test_what_has_no_symmetry_is_refused():
         OrbitTerms.naive(parse_target("2x2x3"))
     with pytest.raises(PlanError, match="no cyclic symmetry"):
         OrbitTerms.naive(parse_target("3x3x3:tri-left"))
+    with pytest.raises(PlanError, match="not symmetric under reversal"):
+        make_walker("flip-c3z2", square(3), 1, 0, Policy())
+    with pytest.raises(PlanError, match="no bounds"):
+        make_walker("flip-c3", square(3), 1, 0, Policy(nonzeros=3))
     walker = make_walker("flip", pack_start("flip", parse_target("3x3x3")), 1, 0, Policy())
     walker.advance(25, 1_000_000)
     with pytest.raises(PlanError, match="not symmetric"):
@@ -111,7 +156,7 @@ def test_ten_seeds_succeed(n, rank, limit):
         arena = make_orbit_arena(square(n), seed, 0, 3)
         advance(arena, walk_policy("flip-c3"), rank, limit)
         assert arena.tally[BEST] <= rank, seed
-        assert holds(orbits_in(arena.best, square(n).target).packed())
+        assert holds(orbits_in(arena.best, arena, square(n)).packed())
 
 
 def test_plain_terms_are_a_start_too():
@@ -140,7 +185,7 @@ def test_plus_adds_one_orbit_and_keeps_the_tensor():
         arena = make_orbit_arena(terms, seed)
         assert plus(arena)
         assert arena.tally[RANK] == terms.rank + 3
-        assert holds(orbits_in(arena.x, terms.target).packed())
+        assert holds(orbits_in(arena.x, arena, terms).packed())
 
 
 def test_transposing_twice_changes_nothing():

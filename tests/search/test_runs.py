@@ -13,7 +13,7 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
-from lcma.search import RunFolderError, find, merge, resume, status
+from lcma.search import ALONE, PoolPlan, RunFolderError, find, merge, resume, status
 from lcma.search.folder import RunFolder
 from lcma.search.record import Record
 from lcma.search.snapshot import restore, snapshot
@@ -65,14 +65,24 @@ def test_a_folder_holds_every_find(unbroken):
     assert len(standing.finds) == len(records)
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 3])
-def test_killed_runs_go_on_as_if_nothing_had_been(unbroken, tmp_path, jobs):
+@pytest.mark.parametrize(
+    ("jobs", "changes"),
+    [
+        (1, {}),
+        (2, {}),
+        (3, {}),
+        (2, {"pool": PoolPlan(small=2, large=4)}),
+        (2, {"ladder": ("2x3x3:15",), "pool": ALONE._replace(passed=3)}),
+    ],
+)
+def test_killed_runs_go_on_as_if_nothing_had_been(unbroken, tmp_path, jobs, changes):
     folder = tmp_path / "run"
     code = (
         "import sys, lcma.search.rounds as r\n"
+        "from lcma.search import PoolPlan\n"
         "r.CHECKPOINT_SECONDS, r.CHECKPOINT_SHARE = 0.02, 1\n"
         f"r_find = __import__('lcma.search', fromlist=['find']).find\n"
-        f"r_find(**{COURSE!r}, rounds=100000, jobs={jobs}, out=sys.argv[1])\n"
+        f"r_find(**{ {**COURSE, **changes}!r}, rounds=100000, jobs={jobs}, out=sys.argv[1])\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(folder)])
     while not (folder / "state.npz").exists():
@@ -86,9 +96,11 @@ def test_killed_runs_go_on_as_if_nothing_had_been(unbroken, tmp_path, jobs):
     # What stood on the disk beyond the checkpoint is kept, and found again rather than twice.
     rounds = max(60, broken.round + 20)
     result = resume(folder, rounds=rounds, jobs=jobs)
-    whole = unbroken[0] if rounds == 60 else tmp_path / "whole"
-    reference = unbroken[1] if rounds == 60 else search(whole, rounds)
+    plain = rounds == 60 and not changes
+    whole = unbroken[0] if plain else tmp_path / "whole"
+    reference = unbroken[1] if plain else search(whole, rounds, **changes)
     assert digests(result) == digests(reference)
+    assert [step.origin for step in result.steps] == [step.origin for step in reference.steps]
     assert same_walks(folder, whole)
     assert sorted(json.loads(line)["round"] for line in lines(folder)) == sorted(
         json.loads(line)["round"] for line in lines(whole)
@@ -186,9 +198,9 @@ def test_a_folder_of_another_version_is_refused_but_can_be_merged(tmp_path):
     ("name", "content"),
     [
         ("run.json", "{"),
-        ("run.json", '{"lcma_run": 1, "version": "0", "config": {"target": "3x3x3"}}'),
+        ("run.json", '{"lcma_run": 2, "version": "0", "config": {"target": "3x3x3"}}'),
         ("found.jsonl", "{}\n"),
-        ("found.jsonl", '{"round": 1, "walk": 0, "scheme": {"lcma_scheme": 1}}\n'),
+        ("found.jsonl", '{"round": 1, "walk": 0, "stage": 0, "scheme": {"lcma_scheme": 1}}\n'),
         ("state.npz", "no archive"),
     ],
 )
@@ -305,3 +317,17 @@ def test_snapshots_refuse_what_they_can_not_hold():
     assert others[0].steps == 4
     with pytest.raises(PlanError, match="does not fit"):
         restore([Plain()], saved)
+
+
+def test_a_ladder_in_a_folder_shows_where_it_stands(tmp_path):
+    folder = tmp_path / "run"
+    plan = ALONE._replace(passed=3)
+    search(folder, 1, target="3x3x3", ladder=("2x3x3:15",), steps=5000, pool=plan)
+    standing = status(folder)
+    assert (standing.target.name, standing.best, standing.steps) == ("2x3x3", None, ())
+    result = resume(folder, rounds=400)
+    standing = status(folder)
+    assert standing.target.name == "3x3x3"
+    assert [step.origin for step in standing.steps] == [step.origin for step in result.steps]
+    assert standing.to_json()["steps"] == [step.scheme.digest for step in result.steps]
+    assert 1 <= len(result.steps) <= plan.passed

@@ -7,7 +7,20 @@ import pytest
 
 from lcma.errors import PlanError, TargetError
 from lcma.schemes_db import Z2, parse_target
-from lcma.search import PackedTerms, Policy, find, make_walker, register_walk, walk_names
+from lcma.search import (
+    ALONE,
+    PackedTerms,
+    Policy,
+    PoolPlan,
+    RunConfig,
+    find,
+    make_walker,
+    objective_names,
+    register_fleet,
+    register_objective,
+    register_walk,
+    walk_names,
+)
 from lcma.verify import certify
 
 
@@ -94,7 +107,7 @@ def test_wrong_names_and_starts():
     with pytest.raises(TargetError):
         find("2x2", rank=7)
     with pytest.raises(PlanError, match="the start computes"):
-        find("2x2x3", rank=11, start=PackedTerms.naive(parse_target("2x2x2")).to_scheme())
+        find("2x2x3", rank=11, start=PackedTerms.naive(parse_target("2x2x2:tri-out")).to_scheme())
 
 
 def test_walks_are_named_plug_ins():
@@ -111,3 +124,83 @@ def test_walks_are_named_plug_ins():
 def test_the_import_brings_no_compiler():
     code = "import sys, lcma.search; lcma.search.find; lcma.search.lift; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("ring", ["Z2", "Z", "ZT"])
+def test_a_ladder_leads_to_the_target_with_its_lineage(ring):
+    plan = ALONE._replace(passed=3)
+    result = find("3x3x3", rank=23, ring=ring, seed=1, ladder=("2x3x3:15",), steps=50_000, pool=plan, seconds=60)
+    best = result.finds[0]
+    assert best.scheme.rank == 23
+    assert best.scheme.ring.name == ring.replace("ZT", "Z")
+    assert best.origin.provenance.relation == "extension along m, flip walk"
+    steps = {step.origin.digest: step for step in result.lineage}
+    assert set(best.origin.provenance.parents) <= set(steps)
+    for step in steps.values():
+        assert step.scheme.target.name == "2x3x3"
+        assert step.scheme.rank <= 15
+        assert step.certificate == certify(step.scheme)
+        assert step.origin.provenance.relation == "flip walk from naive"
+        if ring == "Z":
+            assert step.scheme.ring.name == "Z"
+            assert step.scheme.over_z2() == step.origin
+
+
+def test_a_start_of_another_format_is_brought_to_the_target():
+    longer = find("2x3x3", rank=15, ring="Z2").best
+    shorter = find("2x2x3", rank=11, ring="Z2", start=longer, seconds=30)
+    assert shorter.best.rank == 11
+    assert shorter.finds[0].origin.provenance.relation.startswith("projection along k")
+    assert shorter.lineage[0].origin.digest == longer.digest
+    assert shorter.lineage[0].origin.provenance.parents == ()
+    twice = find("2x2x4", rank=14, ring="Z2", start=find("2x2x2", rank=7, ring="Z2").best)
+    assert twice.finds[0].origin.provenance.relation.startswith("merge along n")
+
+
+def test_the_way_to_a_target_by_default():
+    assert RunConfig("5x5x5", 97, "Z2").walk == "flip-c3"
+    assert [str(stage) for stage in RunConfig("4x5x5", 74, "Z2").stages] == ["4x4x4:47", "4x4x5:60", "4x5x5:74"]
+    assert [str(stage) for stage in RunConfig("4x4x4", 47, "Z2").stages] == ["4x4x4:47"]
+    assert RunConfig("5x5x5", 97, "Z2", ladder=("4x5x5:73",)).walk == "flip"
+    assert RunConfig("4x4x4:tri-out", 34, seconds=1, objective="cost").walk == "flip-half"
+    assert RunConfig("3x3x3", 23, "Z3").walk == "flip-z3"
+
+
+def test_an_objective_keeps_what_is_better_only():
+    result = find("3x3x3", rank=23, ring="Z2", objective="nonzeros", rounds=40, steps=50_000)
+    counts = [sum(len(factor.values) for factor in scheme.factors) for scheme in result.schemes]
+    assert len(counts) > 1
+    assert counts == sorted(set(counts), reverse=True)
+    assert result.rounds == 40
+    with pytest.raises(PlanError, match="nothing limits a search for better additions"):
+        find("2x2x2", rank=7, objective="additions")
+    with pytest.raises(PlanError, match="registered already"):
+        register_objective(objective_names()[0], lambda scheme: scheme.rank)
+
+
+def test_pools_and_devices_are_settings_of_a_run():
+    plan = PoolPlan(large=4, small=2)
+    results = [find("3x3x3", rank=23, ring="Z2", seed=2, pool=plan, steps=20_000, jobs=jobs) for jobs in (1, 3)]
+    assert digests(results[0]) == digests(results[1])
+    assert results[0].best.rank == 23
+    with pytest.raises(PlanError, match="search without pools"):
+        find("3x3x3", rank=23, walk="flip-c3", pool=plan)
+    with pytest.raises(PlanError, match="device 'abacus' is not known"):
+        find("2x2x2", rank=7, device="abacus")
+    with pytest.raises(PlanError, match="registered already"):
+        register_fleet("cpu", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"ladder": ("3x3",)}, "no step of a ladder"),
+        ({"ladder": ("9x9x9",)}, "write 9x9x9:RANK"),
+        ({"walk": "flip-z3"}, "does not lead to Z"),
+        ({"ring": "ZT", "walk": "flip"}, "does not stay in"),
+        ({"objective": "beauty"}, "choose one of rank"),
+    ],
+)
+def test_settings_that_do_not_fit_together(arguments, message):
+    with pytest.raises(PlanError, match=message):
+        find("3x3x4", rank=29, **arguments)

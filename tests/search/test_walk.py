@@ -1,4 +1,4 @@
-"""The compiled walk: its plain twin, validity at every step, and how well it does."""
+"""The compiled walk over every ring: its plain twin, validity at every step, and how well it does."""
 
 import numpy as np
 import pytest
@@ -7,23 +7,44 @@ from hypothesis import strategies as st
 
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
-from lcma.search.arena import BEST, best_terms, current_terms, make_arena
-from lcma.search.brent2 import holds
+from lcma.schemes_db.costs import full_and_half
+from lcma.search import make_walker
+from lcma.search.arena import best_terms, current_terms, make_arena
+from lcma.search.brent2 import holds as holds_modulo_2
+from lcma.search.guard import BEST_FULL, FULL
 from lcma.search.packed import PackedTerms
 from lcma.search.policy import Policy
-from lcma.search.reference import ReferenceWalk
-from lcma.search.walk import advance, rewind
+from lcma.search.reference import ReferenceWalk, packed
+from lcma.search.slots import BEST, RANK
+from lcma.search.ternary import TermsModulo3, TernaryTerms
+from lcma.search.walk import advance, begin
+from lcma.search.walker import pack_start
 
 HASTY = Policy(plus_after=40, margin=2, restart_after=700, trap=3)
+BIASED = HASTY._replace(chance=0.3, full=9)
+SPARSE = HASTY._replace(nonzeros=2)
+RINGS = (PackedTerms, TernaryTerms, TermsModulo3)
 
 
-def naive(name):
-    return PackedTerms.naive(parse_target(name))
+def naive(ring, name):
+    return ring.naive(parse_target(name))
 
 
-def assert_same(arena, twin):
-    slots = [[0, 0, 0] if term is None else term for term in twin.slots]
-    assert arena.x.reshape(3, -1).T.tolist() == slots
+def holds(terms):
+    return holds_modulo_2(terms) if isinstance(terms, PackedTerms) else terms.holds()
+
+
+def words_of(term, planes):
+    if term is None:
+        return [0] * (3 if planes == 1 else 7)
+    words = [packed(values) for values in term[:3]]
+    first, second = ([word[plane] for word in words] for plane in (0, 1))
+    return first if planes == 1 else [*first, *second, (1 << 64) - 1 if term[3] < 0 else 0]
+
+
+def assert_same(arena, twin, start):
+    rows = arena.x.reshape(-1, 64 * len(arena.kind.lanes)).T
+    assert rows.tolist() == [words_of(term, start.planes) for term in twin.slots]
     assert int(arena.rng[0]) == twin.rng
     assert arena.tally.tolist() == [
         twin.steps,
@@ -40,62 +61,101 @@ def assert_same(arena, twin):
         twin.reductions,
         twin.gain_step,
     ]
-    assert [tuple(term) for term in arena.best.reshape(3, -1).T.tolist() if term[0]] == twin.best
+    best = arena.best.reshape(len(rows.T), -1)
+    assert best[:, best[0] != 0].T.tolist() == [words_of(term, start.planes) for term in twin.best]
+    if twin.policy.guarded:
+        assert (arena.guard[FULL], arena.guard[BEST_FULL]) == (twin.full, twin.best_full)
 
 
-@pytest.mark.parametrize(
-    ("name", "seed", "room", "steps", "chunk"),
-    [
-        ("2x2x2", 1, 0, 1500, 1),
-        ("2x2x2", 2, 64, 1500, 7),
-        ("3x3x3:tri-left", 1, 0, 800, 10),
-        ("2x2x3", 3, 0, 1200, 5),
-        ("3x3x3", 1, 0, 400, 10),
-        ("3x3x3", 4, 64, 300, 10),
-        ("1x2x3", 1, 0, 300, 1),
-        ("1x1x1", 1, 0, 50, 1),
-    ],
-)
-def test_step_for_step_as_the_reference(name, seed, room, steps, chunk):
-    start = naive(name)
+CASES = [
+    ("2x2x2", 1, 0, 1200, 1),
+    ("2x2x2", 2, 64, 1200, 7),
+    ("3x3x3:tri-left", 1, 0, 600, 10),
+    ("2x2x3", 3, 0, 900, 5),
+    ("3x3x3", 4, 64, 200, 10),
+    ("1x1x1", 1, 0, 50, 1),
+]
+
+
+SLOW = pytest.mark.slow
+TWINS = [
+    *((ring, *case) for ring in (PackedTerms, TernaryTerms) for case in CASES),
+    *(pytest.param(TermsModulo3, *case, marks=[SLOW] if case[2] else []) for case in CASES),
+]
+
+
+@pytest.mark.parametrize(("ring", "name", "seed", "room", "steps", "chunk"), TWINS)
+def test_step_for_step_as_the_reference(ring, name, seed, room, steps, chunk):
+    start = naive(ring, name)
     arena, twin = make_arena(start, seed, 5, room), ReferenceWalk(start, seed, 5, room, HASTY)
-    assert_same(arena, twin)
+    assert_same(arena, twin, start)
     for _ in range(0, steps, chunk):
         advance(arena, HASTY, 0, chunk)
         twin.advance(0, chunk)
-        assert_same(arena, twin)
+        assert_same(arena, twin, start)
+
+
+@pytest.mark.parametrize(
+    ("ring", "name", "policy"),
+    [
+        (PackedTerms, "3x3x3:tri-left", BIASED),
+        (PackedTerms, "3x3x3:tri-out", BIASED),
+        (PackedTerms, "2x3x3", SPARSE),
+        pytest.param(TernaryTerms, "3x3x3:tri-right", BIASED, marks=pytest.mark.slow),
+    ],
+)
+def test_guarded_walks_too(ring, name, policy):
+    start = naive(ring, name)
+    arena, twin = make_arena(start, 3, 0, 0, policy), ReferenceWalk(start, 3, 0, 0, policy)
+    for _ in range(100):
+        advance(arena, policy, 0, 10)
+        twin.advance(0, 10)
+        assert_same(arena, twin, start)
+    assert 0 < twin.flips < twin.steps
 
 
 def test_the_reference_reaches_the_goal_with_the_walk():
-    start = naive("2x2x2")
+    start = naive(PackedTerms, "2x2x2")
     arena, twin = make_arena(start, 8), ReferenceWalk(start, 8)
     advance(arena, Policy(), 7, 3000)
     twin.advance(7, 3000)
     assert twin.best_rank == 7
-    assert_same(arena, twin)
+    assert_same(arena, twin, start)
 
 
 @given(
+    st.sampled_from(RINGS),
     st.tuples(*[st.integers(1, 3)] * 3),
     st.sampled_from(["", ":tri-left", ":tri-right", ":tri-out"]),
     st.integers(0, 1 << 40),
-    st.sampled_from([0, 64]),
+    st.booleans(),
 )
-@settings(max_examples=25, deadline=None)
-def test_every_step_keeps_the_tensor(shape, form, seed, room):
+@settings(max_examples=40, deadline=None)
+def test_every_step_keeps_the_tensor(ring, shape, form, seed, wide):
     if form:
         shape = (shape[0],) * 3
-    start = naive("x".join(map(str, shape)) + form)
-    arena = make_arena(start, seed, 0, room)
+    start = naive(ring, "x".join(map(str, shape)) + form)
+    arena = make_arena(start, seed, 0, 64 if wide and ring is not TermsModulo3 else 0)
     for _ in range(40):
         advance(arena, HASTY, 0, 25)
         now = current_terms(arena, start)
         assert holds(now)
-        assert (now.words != 0).all()
+        assert now.rank == arena.tally[RANK]
+        assert now.support.all()
+
+
+@pytest.mark.parametrize("ring", [TernaryTerms, pytest.param(TermsModulo3, marks=SLOW)])
+def test_factors_of_more_than_half_a_word(ring):
+    start = naive(ring, "2x8x8")
+    arena = make_arena(start, 1, 0, 0)
+    for _ in range(20):
+        advance(arena, HASTY, 0, 2_000)
+        assert current_terms(arena, start).holds()
+    assert (current_terms(arena, start).words >> np.uint64(32)).any()
 
 
 def test_the_active_sets_stay_what_they_mean():
-    start = naive("3x3x3")
+    start = naive(PackedTerms, "3x3x3")
     arena = make_arena(start, 3)
     for _ in range(200):
         advance(arena, HASTY, 0, 17)
@@ -106,19 +166,69 @@ def test_the_active_sets_stay_what_they_mean():
 
 
 @pytest.mark.parametrize(
-    ("name", "rank", "limit"), [("2x2x2", 7, 300_000), ("3x3x3", 23, 5_000_000), ("3x3x3:tri-left", 17, 5_000_000)]
+    ("ring", "name", "rank", "limit", "plus_after"),
+    [
+        (PackedTerms, "2x2x2", 7, 300_000, 5_000),
+        (PackedTerms, "3x3x3", 23, 5_000_000, 5_000),
+        (PackedTerms, "3x3x3:tri-left", 17, 5_000_000, 5_000),
+        (TernaryTerms, "2x2x2", 7, 300_000, 10_000),
+        (TernaryTerms, "3x3x3:tri-left", 17, 20_000_000, 10_000),
+        (TermsModulo3, "2x2x2", 7, 1_000_000, 10_000),
+    ],
 )
-def test_twenty_seeds_succeed(name, rank, limit):
-    start = naive(name)
-    for seed in range(1, 21):
+def test_ten_seeds_succeed(ring, name, rank, limit, plus_after):
+    start = naive(ring, name)
+    for seed in range(1, 11):
         arena = make_arena(start, seed)
-        advance(arena, Policy(), rank, limit)
+        advance(arena, Policy(plus_after=plus_after), rank, limit)
         assert arena.tally[BEST] <= rank, seed
         assert holds(best_terms(arena, start))
 
 
+@pytest.mark.parametrize("form", ["tri-left", "tri-right", "tri-out"])
+def test_a_biased_walk_finds_few_full_products(form):
+    policy = Policy(plus_after=20_000, margin=3, chance=0.15, full=9)
+    target = parse_target(f"3x3x3:{form}")
+    walker = make_walker("flip-half", pack_start("flip-half", target), 1, 0, policy)
+    walker.advance(17, 20_000_000)
+    assert walker.rank == 17
+    assert full_and_half(walker.terms().to_scheme()) == (9, 8)
+
+
+def test_a_biased_walk_needs_half_blocks():
+    with pytest.raises(PlanError, match="no half blocks"):
+        make_walker("flip-half", pack_start("flip-half", parse_target("2x2x2")), 1, 0, Policy())
+
+
+def test_no_factor_has_more_nonzeros_than_allowed():
+    start = naive(PackedTerms, "3x3x3")
+    policy = HASTY._replace(nonzeros=3, plus_after=500)
+    walker = make_walker("flip", start, 1, 0, policy)
+    for _ in range(20):
+        walker.advance(0, 5_000)
+        assert max(int(word).bit_count() for word in walker._arena.x) == 3
+    with pytest.raises(PlanError, match="3 nonzeros"):
+        make_walker("flip", walker.terms(), 1, 0, policy._replace(nonzeros=2))
+
+
+@pytest.mark.parametrize("ring", RINGS)
+def test_kept_terms_stay(ring):
+    start = naive(ring, "2x2x4")
+    walker = make_walker("flip", start, 2, 0, Policy(plus_after=20_000, keep=2))
+    walker.advance(15, 2_000_000)
+    terms = walker.terms()
+    assert terms.rank == walker.rank == 15
+    assert np.array_equal(terms.words[:, :2], start.words[:, :2])
+    assert holds(terms)
+    walker.start_from(terms)
+    with pytest.raises(PlanError, match="keeps terms"):
+        walker.start_from(type(start)(start.target, start.words[:, ::-1].copy()))
+    with pytest.raises(PlanError, match="none would be left"):
+        make_walker("flip", start, 2, 0, Policy(keep=16))
+
+
 def test_the_course_depends_on_seed_and_index_only():
-    start = naive("3x3x3")
+    start = naive(PackedTerms, "3x3x3")
 
     def course(seed, index, chunk):
         arena = make_arena(start, seed, index)
@@ -131,29 +241,31 @@ def test_the_course_depends_on_seed_and_index_only():
     assert course(1, 0, 60_000) != course(2, 0, 60_000)
 
 
-def test_rewind_forgets_the_best_but_draws_on():
-    start = naive("2x2x2")
+def test_a_new_beginning_forgets_the_best_but_draws_on():
+    start = naive(PackedTerms, "2x2x2")
     arena = make_arena(start, 1)
     advance(arena, Policy(), 7, 300_000)
-    rewind(arena)
+    begin(arena, Policy())
     assert arena.tally[BEST] == 8
     assert np.array_equal(current_terms(arena, start).words, start.words)
     advance(arena, Policy(), 7, 300_000)
     assert arena.tally[BEST] == 7
 
 
-def test_a_zero_factor_is_no_start():
-    start = naive("2x2x2")
-    words = np.concatenate([start.words, np.zeros((3, 1), np.uint64)], axis=1)
+@pytest.mark.parametrize("ring", RINGS)
+def test_a_zero_factor_is_no_start(ring):
+    start = naive(ring, "2x2x2")
+    words = np.concatenate([start.words, np.zeros((len(start.words), 1), np.uint64)], axis=1)
     with pytest.raises(PlanError, match="zero factor"):
-        make_arena(PackedTerms(start.target, words), 1)
+        make_arena(ring(start.target, words), 1)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("ring", RINGS)
 @pytest.mark.parametrize("room", [150, 400])
-def test_four_and_eight_words(room):
-    start = naive("3x3x3")
+def test_four_and_eight_words(ring, room):
+    start = naive(ring, "3x3x3")
     arena = make_arena(start, 1, 0, room)
-    advance(arena, Policy(), 23, 5_000_000)
+    advance(arena, Policy(plus_after=5_000 if ring is PackedTerms else 20_000), 23, 60_000_000)
     assert holds(best_terms(arena, start))
     assert arena.tally[BEST] == 23

@@ -49,11 +49,10 @@ def transposed_factors(scheme):
 @pytest.mark.parametrize("name", shipped_names())
 def test_swapped_rows_and_transposed_factors_are_rejected(name):
     scheme = shipped(name).scheme
-    seen = 0
-    for bad in (*swapped_rows(scheme), *transposed_factors(scheme)):
+    swapped, transposed = list(swapped_rows(scheme)), list(transposed_factors(scheme))
+    assert len(swapped) + len(transposed) >= scheme.rank
+    for bad in (*swapped[:: 1 + scheme.rank // 50], *transposed):  # all of them: the slow tests below
         assert not check(bad, "exact").ok
-        seen += 1
-    assert seen >= scheme.rank
 
 
 PAPERS = ["strassen", "winograd", "laderman", "eca-stage1", "eca-stage2"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from lcma.errors import PlanError, SchemeFormatError, VerificationError
 from lcma.workbench.bench import picture, runner
 from lcma.workbench.bench.case import Bar, Case, Options, Suite

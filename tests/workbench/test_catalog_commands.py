@@ -1,5 +1,8 @@
 import json
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 
 import lcma
@@ -53,7 +56,10 @@ def test_add_improved_skips_what_is_dominated(run, tmp_path):
     path = tmp_path / "worse.json"
     path.write_text(lcma_json.render(worse))
     assert run("add", path, "--improved")[1].startswith("not kept")
-    assert run("add", path)[1].startswith("added worse")
+    assert "not kept, the same up to symmetry as strassen and no better: worse" in run("add", path)[1]
+    assert run("add", path, "--improved", "--keep-both")[0] == 2
+    assert run("add", path, "--keep-both")[1].startswith("added worse")
+    assert run("add", path)[1].startswith("not kept, there already as worse")
 
 
 def test_list_records_and_filters(run):
@@ -68,3 +74,33 @@ def test_list_records_and_filters(run):
     assert run("list", "--records", "--csv")[1].startswith("target,ring")
     assert all(entry["ternary"] for entry in json.loads(run("list", "--ternary", "--json")[1]))
     assert "eca-stage1" in run("list", "--ternary")[1]
+
+
+def test_pickled_arrays_are_added_and_converted_only_when_allowed(run, tmp_path):
+    u, v, w = (factor.dense for factor in lcma.resolve("naive:2x3x4")[0].factors)
+    arrays = np.empty(3, dtype=object)
+    arrays[:] = [u.reshape(24, -1).T, v.reshape(24, -1).T, w.transpose(0, 2, 1).reshape(24, -1).T]
+    np.savez(tmp_path / "pickled.npz", **{"2,3,4": arrays})
+    path, out = tmp_path / "pickled.npz", tmp_path / "out.json"
+    for command in (("add", path), ("convert", path, out)):
+        code, _, err = run(*command)
+        assert (code, err.count("\n")) == (65, 1)
+        assert "--allow-pickle" in err
+        assert run(*command, "--allow-pickle")[0] == 0
+    assert lcma.load(out)[0].rank == 24
+
+
+def test_shells_complete_commands_and_options(monkeypatch, capfd):
+    def completed(words):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        monkeypatch.setenv("_LCMA_COMPLETE", "bash_complete")
+        assert subprocess.run([sys.executable, "-m", "lcma"]).returncode == 0
+        return [line.partition(",")[2] for line in capfd.readouterr().out.splitlines()]
+
+    assert completed("lcma ver") == ["verify"]
+    assert "--allow-pickle" in completed("lcma convert --a")
+    assert {"exact", "randomized", "symbolic"} <= set(completed("lcma verify --method "))
+    monkeypatch.setenv("_LCMA_COMPLETE", "zsh_source")
+    assert subprocess.run([sys.executable, "-m", "lcma"]).returncode == 0
+    assert capfd.readouterr().out.startswith("#compdef lcma")

@@ -74,6 +74,60 @@ def test_refusals_are_one_line_and_exit_3(run, tmp_path):
         assert (code, out, err.count("\n")) == (3, "", 1)
 
 
+def test_a_dry_run_says_the_way_and_the_memory(run):
+    code, out, err = run("search", "4x5x5", "--ring", "Z2", "--dry-run")
+    assert code == 0
+    assert "4x4x4:47 -> 4x4x5:60 -> 4x5x5:73 over Z2: from rank 64 of 4x4x4 to 73, 4 walks (flip)" in out
+    assert re.search(r"the walks take \d+\.\d MiB", err)
+    assert "5x5x5:93 over Z: from rank 129 of 5x5x5" in run("search", "5x5x5", "--dry-run")[1]
+    assert "4x5x5:77 -> 5x5x5:93" in run("search", "5x5x5", "--start", "best", "--dry-run")[1]
+    assert run("list", "--origin", "user", "--json")[1].strip() == "[]"
+
+
+def test_starts_and_ladders_by_name(run):
+    code, out, _ = run("search", "3x3x3", "--ring", "Z2", "--ladder", "2x3x3:15", "--steps", 50_000, "--seed", 1)
+    assert code == 0
+    assert re.search(r"by way of <2x3x3:1[45] over Z2> [0-9a-f]{12}\nfound <3x3x3:23 over Z2>", out)
+    kept = json.loads(run("list", "--origin", "user", "--json")[1])
+    assert {"2x3x3", "3x3x3"} == {entry["target"] for entry in kept}
+    shown = run("show", next(entry["digest"] for entry in kept if entry["target"] == "3x3x3"))[1]
+    assert "extension along m, flip walk" in shown
+    for start in ("naive", "compose", "2x3x3-r15", "laderman"):
+        assert run("search", "2x3x3", "--rank", 14, "--start", start, "--rounds", 2, "--steps", 1000)[0] == 1
+    assert run("search", "3x3x3:tri-out", "--rank", 5, "--start", "compose")[0] == 2
+    assert run("search", "2x2x2", "--rank", 7, "--ladder", "2x2")[0] == 3
+
+
+def test_policy_pools_and_objectives_are_options(run):
+    code, out, _ = run("search", "3x3x3", "--ring", "Z2", "--plus", 3000, "--margin", 3, "--pool", 4, "--steps", 20_000)
+    assert (code, "found <3x3x3:23 over Z2>" in out) == (0, True)
+    limits = ("--rounds", 6, "--steps", 20_000)
+    code, out, _ = run("search", "4x4x4:tri-out", "--rank", 38, "--objective", "cost", *limits)
+    assert (code, "found <4x4x4:tri-out:3" in out) == (0, True)
+    code, _, err = run("search", "2x2x2", "--objective", "beauty")
+    assert (code, err.count("\n")) == (3, 1)
+    code, _, err = run("search", "2x2x2", "--device", "abacus")
+    assert (code, err.count("\n")) == (3, 1)
+
+
+def test_improving_goes_where_the_gaps_are(run, monkeypatch):
+    code, out, _ = run("search", "5x5x5", "--improve", "--dry-run")
+    assert code == 0
+    assert re.search(r"4x4x5: rank \d+, best known 61", out)
+    assert "2x2x2" not in out
+    assert "no gap" in run("search", "3x3x3", "--improve")[1]
+    assert run("search", "4x4x4:tri-out", "--improve")[0] == 2
+
+    from lcma.workbench import improving
+
+    monkeypatch.setattr(improving, "kept_ranks", lambda catalog, over: {(2, 2, 2): 7, (2, 2, 3): 12})
+    code, out, err = run("search", "2x2x3", "--ring", "Z2", "--improve", "--time", "1s")
+    assert code == 0
+    assert "lcma search 2x2x3 --rank 11 --ring Z2 --seed 0" in err
+    assert "found <2x2x3:11 over Z2>" in out
+    assert re.search(r"\d+ ranks gained in \d+ searches", out)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_search_says_how_to_go_on(run, home, tmp_path, number):
     folder = tmp_path / "run"
@@ -102,7 +156,7 @@ def test_additions_writes_a_proven_program(run, tmp_path):
     program = Program.from_json(json.loads((tmp_path / "p.json").read_text()))
     assert program.additions == 15
     assert check_program(program).ok
-    data = json.loads(run("additions", "strassen", "--time", "0.2s", "--flips", "--json")[1])
+    data = json.loads(run("additions", "strassen", "--time", "0.2s", "--json")[1])
     assert data["additions"]["now"] == sum(data["additions"][side] for side in ("left", "right", "out"))
 
 

@@ -188,3 +188,44 @@ def test_nothing_heavy_is_imported(folder):
     )
     done = subprocess.run([sys.executable, "-c", code, str(folder / "b.exp")], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_rounded_coefficients_are_one_line_and_exit_1(run, tmp_path, strassen):
+    path = tmp_path / "rounded.txt"
+    factors = [factor.dense.reshape(7, 4).T / 3 for factor in strassen.factors]
+    rows = ["\n".join(" ".join(f"{x * scale:.9g}" for x in row) for row in f) for f, scale in zip(factors, (1, 9, 3))]  # noqa: B905
+    path.write_text("\n#\n".join(rows) + "\n")
+    code, out, err = run(path)
+    assert (code, err, out.count("\n")) == (1, "", 1)
+    assert out.startswith("FAIL 2x2x2 rank 7: coefficients are rounded, largest residual ")
+    assert f"rounded to multiples of 1/3 it is exact over Q, digest {strassen.digest[:12]}" in out
+    code, out, _ = run(path, "--json", "--stability")
+    data = json.loads(out)
+    assert (code, data["ok"], data["approximate"], data["rounded_digest"]) == (1, False, "float", strassen.digest)
+    assert run(path, "--quiet")[1].startswith("FAIL")
+    assert run(tmp_path, "--certificate", tmp_path / "kept")[0] == 1
+    assert not (tmp_path / "kept").exists()
+    assert cli.main(["convert", str(path), str(tmp_path / "out.json")]) == 1
+    assert cli.main(["convert", "--round", str(path), str(tmp_path / "out.json")]) == 0
+    assert lcma.load(tmp_path / "out.json")[0] == strassen
+
+
+def test_a_target_from_a_tensor_file_stands_alone_in_what_is_written(run, tmp_path):
+    tensor = tmp_path / "complex.txt"
+    tensor.write_text("0 0 0\n1 1 0 -1\n0 1 1\n1 0 1\n")
+    # Gauss: re = k1 - k3, im = k1 + k2, on the 1x2x2 grid that holds 2 + 2 + 2 places.
+    scheme = tmp_path / "gauss.txt"
+    scheme.write_text(
+        "k1 = (a11 + a12)(b11)\nk2 = (a11)(b12 - b11)\nk3 = (a12)(b11 + b12)\nc11 = k1 - k3\nc12 = k1 + k2\n"
+    )
+    name = f"tensor({tensor})"
+    code, out, _ = run(scheme, "--target", name)
+    assert (code, out.split()[0]) == (0, "OK")
+    assert cli.main(["convert", str(scheme), str(tmp_path / "gauss.json"), "--target", name]) == 0
+    tensor.unlink()
+    assert run(tmp_path / "gauss.json")[0] == 0
+    assert run(tmp_path / "gauss.json", "--method", "symbolic", "--method", "randomized")[0] == 0
+    code, _, err = run(scheme, "--target", name)
+    assert (code, err.count("\n")) == (2, 1)
+    assert cli.main(["add", str(tmp_path / "gauss.json")]) == 0
+    assert lcma.resolve("gauss")[0].rank == 3

@@ -85,9 +85,13 @@ def run_cases(
         if budget is not None and started and spent + case.seconds > budget:
             continue
         started = True
-        row = _measured(suite, case, options, code, lambda text, n=number: say(f"{n}/{len(cases)} {text}"))
+        row = _measured(suite, case, options, code, _numbered(say, f"{number}/{len(cases)}"))
         journal.append(row)
         yield row
+
+
+def _numbered(say: Say, number: str) -> Say:
+    return lambda text: say(f"{number} {text}")
 
 
 def _measured(suite: Suite, case: Case, options: Options, code: str, say: Say) -> Row:

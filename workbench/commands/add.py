@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from ...errors import LcmaError, VerificationError
-from ...schemes_db import parse_target
+from ...schemes_db import Certificate, Scheme, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import FORMATS
-from ...verify import verify_file
+from ...verify import Report, verify_file
 
 
 @click.command("add")
@@ -24,20 +24,39 @@ from ...verify import verify_file
 @click.option(
     "--improved", is_flag=True, help="Keep the Pareto frontier: skip what is dominated, drop what becomes so."
 )
+@click.option(
+    "--keep-both", is_flag=True, help="Keep schemes that are the same as a kept one up to symmetry, however good."
+)
+@click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
 @click.option("--target", metavar="TARGET", help="What the scheme should compute, where the file does not say.")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="The files' format. Default: by content.")
 def command(
-    files: tuple[str, ...], name: str | None, source: str, target: str | None, format_: str | None, improved: bool
+    files: tuple[str, ...],
+    name: str | None,
+    source: str,
+    target: str | None,
+    format_: str | None,
+    improved: bool,
+    keep_both: bool,
+    allow_pickle: bool,
 ) -> None:
-    """Verify schemes from files and keep them in the catalogue. All are verified before the first is kept."""
+    """Verify schemes from files and keep them in the catalogue. All are verified before the first is kept.
+
+    Of schemes that no invariant tells apart (the same up to a change of basis, as far as is known)
+    the better ones are kept: fewer additions, or a smaller growth factor.
+    """
+    if improved and keep_both:
+        raise click.UsageError("--improved and --keep-both exclude each other")
+    wanted = parse_target(target) if target else None
+    policy = "improved" if improved else "never" if keep_both else "distinct"
     reports = []
     for file in files:
-        reports += verify_file(file, format=format_, target=parse_target(target) if target else None)
+        reports += verify_file(file, format=format_, target=wanted, allow_pickle=allow_pickle)
     if name and len(reports) != 1:
         raise LcmaError(f"--name is for one scheme, not {len(reports)}")
     proven = []
     for report in reports:
-        if report.certificate is None:
+        if not isinstance(report, Report) or report.certificate is None:
             raise VerificationError(f"{report.label}: {report.headline()}; nothing was added")
         proven.append((report, report.certificate))
     with Catalog.open() as catalog:
@@ -48,6 +67,17 @@ def command(
                 sha = hashlib.sha256(path.read_bytes()).hexdigest()
                 origin = replace(origin, kind="import", source=source or path.name, file_sha256=sha)
             scheme = report.scheme.replace(name=name or report.scheme.name or path.stem, provenance=origin)
-            fresh = catalog.add(scheme, certificate, "improved" if improved else "never")
-            verdict = "added" if fresh else "not kept, there already or dominated:"
-            click.echo(f"{verdict} {scheme.name} {scheme!r} {scheme.digest[:12]}")
+            click.echo(_kept(catalog, scheme, certificate, policy))
+
+
+def _kept(catalog: Catalog, scheme: Scheme, certificate: Certificate, policy: str) -> str:
+    """Add a scheme, and say in a line what became of it."""
+    subject = f"{scheme.name} {scheme!r} {scheme.digest[:12]}"
+    entries = catalog.entries(scheme.target.name, scheme.ring.name)
+    if own := next((entry for entry in entries if entry.digest == scheme.digest), None):
+        return f"not kept, there already as {own.name or own.digest[:12]}: {subject}"
+    alike = catalog.alike(scheme) if policy != "improved" else []
+    twin = f", the same up to symmetry as {alike[0].name or alike[0].digest[:12]}" if alike else ""
+    if catalog.add(scheme, certificate, policy):
+        return f"added {subject}{twin}"
+    return f"not kept{f'{twin} and no better' if twin else ', dominated'}: {subject}"

@@ -9,9 +9,11 @@ import click
 
 from ...errors import LcmaError
 from ...home import write_atomic
+from ...schemes_db.catalog import Catalog
 from ...schemes_db.program import Lin, Load, Product
 from ...schemes_db.straightline import program_of
 from ...search import Additions, fewest_additions
+from ...verify import certify
 from ..options import Duration
 from ..output import print_json
 from ..pools import pool_argument
@@ -21,17 +23,27 @@ from ..pools import pool_argument
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @click.option("--time", "seconds", type=Duration(), default="10s", show_default=True, help="How long to try.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--flips", is_flag=True, help="Change ternary schemes by flips that lower the additions, too.")
+@click.option("--as-is", is_flag=True, help="Keep to the schemes given: no walks to others of the same rank.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads for the walks.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the program there, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="The counts and the program as JSON.")
-def command(schemes: tuple[str, ...], seconds: float, seed: int, flips: bool, out: Path | None, as_json: bool) -> None:
+def command(
+    schemes: tuple[str, ...], seconds: float, seed: int, as_is: bool, jobs: int, out: Path | None, as_json: bool
+) -> None:
     """Find a program with few additions.
 
-    Sums that several products need are computed once, chosen by randomised restarts. The program is
-    expanded again and proven to be the scheme. Of several schemes, or of the run folders of searches,
-    the one with the fewest additions is taken.
+    Ternary schemes are changed first, by flips and changes of basis at the same rank that lower the
+    additions; what comes of it is certified and kept. Sums that several products need are computed
+    once, chosen by randomised restarts. The program is expanded again and proven to be the scheme.
+    Of several schemes, or of the run folders of searches, the one with the fewest additions is taken.
     """
-    best = fewest_additions(pool_argument(schemes), seconds=seconds, seed=seed, flips=flips)
+    pool = pool_argument(schemes)
+    best = fewest_additions(pool, seconds=seconds, seed=seed, jobs=jobs, flips=not as_is)
+    fresh = best.scheme not in pool
+    if fresh:
+        with Catalog.open() as catalog:
+            # Its additions written out may be more than those of the scheme it came from.
+            catalog.add(best.scheme, certify(best.scheme), overwrite="never")
     if out is not None:
         try:
             write_atomic(out, json.dumps(best.program.to_json(), indent=1) + "\n")
@@ -47,7 +59,8 @@ def command(schemes: tuple[str, ...], seconds: float, seed: int, flips: bool, ou
             }
         )
         return
-    click.echo(f"{best.scheme!r} {best.scheme.digest[:12]}: {best.count} additions, proven to be the scheme")
+    what = "another scheme of that rank, certified and kept" if fresh else "proven to be the scheme"
+    click.echo(f"{best.scheme!r} {best.scheme.digest[:12]}: {best.count} additions, {what}")
     click.echo(f"  left {counts['left']}, right {counts['right']}, out {counts['out']}")
     click.echo(f"  written out {best.before}, shared pairs {program_of(best.scheme).additions}")
 

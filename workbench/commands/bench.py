@@ -51,8 +51,8 @@ def command(
     """Run a suite of benchmarks: interleaved, checked first, kept as rows.
 
     Without SUITE, name the suites. Contenders take turns, what they compute is checked before anything
-    is timed, and figures are ratios of medians. Rows are added to OUT/SUITE-DEVICE.jsonl as they come, so a broken run costs one row. Exit code 1
-    when a row misses its bar.
+    is timed, and figures are ratios of medians. Rows are added to OUT/SUITE-DEVICE.jsonl as they
+    come, so a broken run costs one row. Exit code 1 when a row misses its bar.
     """
     if suite is None:
         print_table(("suite", "what it measures"), [(name, find_suite(name).help) for name in suite_names()])

@@ -22,12 +22,21 @@ from ...verify import load
 @click.option("--from", "from_format", type=click.Choice(list(FORMATS)), help="The format of IN. Default: by content.")
 @click.option("--target", metavar="TARGET", help="What the scheme should compute, where IN does not say.")
 @click.option("--ring", metavar="RING", help="The ring of the coefficients, where IN does not say.")
+@click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
+@click.option("--round", "rounded", is_flag=True, help="Write the exact scheme that rounding the coefficients gives.")
 def command(
-    source: str, destination: str, to_format: str | None, from_format: str | None, target: str | None, ring: str | None
+    source: str,
+    destination: str,
+    to_format: str | None,
+    from_format: str | None,
+    target: str | None,
+    ring: str | None,
+    allow_pickle: bool,
+    rounded: bool,
 ) -> None:
     """Verify a scheme file and write it in another format. OUT may be - for stdout."""
     wanted, over = parse_target(target) if target else None, parse_ring(ring) if ring else None
-    scheme, _ = load(source, from_format, wanted, over)
+    scheme, _ = load(source, from_format, wanted, over, allow_pickle=allow_pickle, rounded=rounded)
     content = render(scheme, to_format or _format_for(destination))
     if destination == "-":
         click.echo(content, nl=False)

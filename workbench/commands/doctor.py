@@ -6,15 +6,17 @@ import importlib.metadata
 import os
 import platform
 import sys
+import time
 
 import click
 
+from ...errors import LcmaError
 from ...home import cache_folder, home, writable
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.shipped import shipped, shipped_names
 from ...verify import check
 from ...version import __version__
-from ..output import print_json
+from ..output import print_json, print_table
 
 PACKAGES = (
     "numpy",
@@ -33,9 +35,13 @@ PACKAGES = (
 
 
 @click.command("doctor")
+@click.option("--profile", "measured", is_flag=True, help="Measure this machine instead, for the planner: a minute.")
+@click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="What to measure.")
 @click.option("--json", "as_json", is_flag=True)
-def command(as_json: bool) -> int:
+def command(measured: bool, device: str, as_json: bool) -> int:
     """Show what lcma finds on this machine, and prove the shipped schemes again."""
+    if measured:
+        return _measure(device, as_json)
     proofs = {name: check(shipped(name).scheme).ok for name in shipped_names()}
     with Catalog.open() as catalog:
         path, entries = catalog.path, catalog.entries()
@@ -60,6 +66,45 @@ def command(as_json: bool) -> int:
                 value = ", ".join(f"{key} {text or '-'}" for key, text in value.items())
             click.echo(f"{name + ':':<24}{value}")
     return 0 if all(proofs.values()) else 1
+
+
+def _measure(device: str, as_json: bool) -> int:
+    """Measure, keep, and show the profile."""
+    began = time.perf_counter()
+    if device == "cuda":
+        from ...kernels.gpu.measure import measure as measure_gpu  # an extra of its own
+
+        profile = measure_gpu(say=_say)
+    else:
+        from ...kernels.cpu.measure import measure
+
+        profile = measure(say=_say)
+    from ...kernels.machine import keep_profile
+
+    try:
+        path = keep_profile(profile)
+    except OSError as error:
+        raise LcmaError(f"the profile can't be kept: {error.strerror}; set LCMA_HOME to a folder of your own") from None
+    if as_json:
+        click.echo(profile.to_json())
+        return 0
+    rows = [
+        (row.dtype, f"{row.m}x{row.k}x{row.n}", row.mode, row.backend, f"{row.rate / 1e9:.1f}") for row in profile.gemm
+    ]
+    print_table(("dtype", "product", "mode", "library", "Gflop/s"), rows)
+    for label, value in (
+        ("sums", f"{(profile.combine_rate or 0) / 1e9:.1f} GB/s, {(profile.add_rate or 0) / 1e9:.1f} Gflop/s in cache"),
+        ("memory", f"{(profile.bandwidth or 0) / 1e9:.1f} GB/s"),
+        ("caches", " ".join(f"{size >> 10}K" for size in profile.caches)),
+        ("handing a task over", f"{1e6 * (profile.call_overhead or 0):.1f} us"),
+        ("profile", f"{path} ({time.perf_counter() - began:.1f} s)"),
+    ):
+        click.echo(f"{label + ':':<24}{value}")
+    return 0
+
+
+def _say(text: str) -> None:
+    click.echo(f"measuring {text}", err=True)
 
 
 def _version(name: str) -> str | None:

@@ -6,6 +6,7 @@ import click
 
 from ...schemes_db.catalog import Catalog
 from ...search import lift_pool
+from ..options import Duration
 from ..output import print_json
 from ..pools import pool_argument
 
@@ -16,16 +17,31 @@ from ..pools import pool_argument
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--sparse", is_flag=True, help="Go to a sparse basis first: more ternary lifts of dense schemes.")
 @click.option(
+    "--walk", "walks", type=click.IntRange(0), default=0, show_default=True, help="Neighbours to try for -1, 0, 1."
+)
+@click.option("--signs", type=Duration(), default="0s", show_default=True, help="CP-SAT seconds on each for -1, 0, 1.")
+@click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The lifts do not depend on it."
 )
 @click.option("--json", "as_json", is_flag=True, help="The shares and the digests as JSON.")
-def command(schemes: tuple[str, ...], ring: str, seed: int, sparse: bool, jobs: int, as_json: bool) -> int:
-    """Lift schemes from Z2 to the integers or the rationals.
+def command(
+    schemes: tuple[str, ...], ring: str, seed: int, sparse: bool, walks: int, signs: float, jobs: int, as_json: bool
+) -> int:
+    """Lift schemes from Z2 or Z3 to the integers or the rationals.
 
-    What lifts is certified and kept; the shares are reported. A run folder stands for its finds over
-    Z2. Exit code 1: nothing lifted.
+    What lifts is certified and kept; the shares are reported. With --walk and --signs, what does not
+    lift to coefficients -1, 0 and 1 is tried again: near by, and with signs chosen by CP-SAT. A run
+    folder stands for its finds over Z2. Exit code 1: nothing lifted.
     """
-    result = lift_pool(pool_argument(schemes, origins=True), ring=ring, seed=seed, jobs=jobs, sparse=sparse)
+    result = lift_pool(
+        pool_argument(schemes, origins=True),
+        ring=ring,
+        seed=seed,
+        jobs=jobs,
+        sparse=sparse,
+        walks=walks,
+        signs=signs,
+    )
     digests = []
     with Catalog.open() as catalog:
         for one in result.lifts:

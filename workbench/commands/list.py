@@ -8,7 +8,8 @@ from dataclasses import asdict
 import click
 
 from ...schemes_db import parse_ring, parse_target
-from ...schemes_db.catalog import Catalog, Entry
+from ...schemes_db.catalog import Catalog
+from ...schemes_db.keeping import Entry
 from ...schemes_db.ranks import best_known
 from ..output import print_csv, print_json, print_table
 
@@ -76,7 +77,14 @@ def command(
     elif as_csv:
         print_csv(columns, rows)
     else:
-        print_table(columns, [(*row[:-1], str(row[-1])[:12]) for row in rows])
+        print_table(columns, [tuple(_brief(*pair) for pair in zip(columns, row, strict=True)) for row in rows])
+
+
+def _brief(column: str, cell: object) -> object:
+    """What a table for people has room for: the start of a digest, and not all terms of a map."""
+    if column == "digest":
+        return str(cell)[:12]
+    return str(parse_target(str(cell))) if column == "target" else cell
 
 
 def _known_rank(entry: Entry) -> int | None:

@@ -39,6 +39,6 @@ def command(
             seconds=seconds,
             count=count,
             jobs=jobs,
-            on_progress=lambda standing: progress.update(progress_line(name, standing)),
+            on_progress=lambda standing: progress.update(progress_line(standing)),
         )
     return report(result, as_json, folder)

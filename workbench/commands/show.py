@@ -50,6 +50,8 @@ def facts_of(scheme: Scheme) -> dict[str, object]:
         "growth factor": costs.growth_factor(scheme),
         "peak live tiles": program.peak_live_tiles,
     }
+    if scheme.target.shared:
+        facts["products X X^T"] = costs.gram_products(scheme)
     return {name: value for name, value in facts.items() if value is not None}
 
 

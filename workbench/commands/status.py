@@ -28,7 +28,7 @@ def command(folders: tuple[Path, ...], as_json: bool) -> None:
 def print_runs(runs: list[Status]) -> None:
     """A table, one row a run."""
     print_table(
-        ("folder", "target", "ring", "seed", "state", "rounds", "seconds", "lowest rank", "finds", "not lifted"),
+        ("folder", "target", "ring", "seed", "state", "rounds", "seconds", "lowest rank", "finds", "not lifted", "at"),
         [
             (
                 run.path,
@@ -41,6 +41,7 @@ def print_runs(runs: list[Status]) -> None:
                 run.lowest,
                 len(run.finds),
                 len(run.unlifted),
+                run.target,
             )
             for run in runs
         ],

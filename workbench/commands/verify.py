@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -17,9 +19,11 @@ from ...errors import LcmaError, SchemeFormatError
 from ...home import write_atomic
 from ...schemes_db import Ring, Target, costs, parse_ring, parse_target
 from ...schemes_db.formats import FORMATS, MAX_FILE_BYTES, lcma_json
-from ...verify import METHODS, Report, recheck_file, verify_file
+from ...verify import METHODS, ApproximateReport, Report, recheck_file, verify_file
 from ...verify.files import files_below, is_of_no_format
 from ..output import ratio
+
+AnyReport = Report | ApproximateReport
 
 EXIT_INVALID = 1
 STDIN = "-"
@@ -161,12 +165,26 @@ def _answers(sources: Sequence[tuple[str, bool]], options: Options, jobs: int) -
     chunk = max(1, min(64, len(sources) // (4 * jobs)))
     with ProcessPoolExecutor(min(jobs, len(sources)), get_context("spawn"), _leave_interrupts) as pool:
         try:
-            yield from pool.map(work, sources, chunksize=chunk)
+            with _one_thread_each():  # the processes start with the first of the work
+                answers = pool.map(work, sources, chunksize=chunk)
+            yield from answers
         except BrokenProcessPool:
             raise LcmaError("a process was killed, perhaps for its memory; take fewer --jobs") from None
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes that start meanwhile multiply small matrices with one thread: with more they fight for the cores."""
+    fresh = [name for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS") if name not in os.environ]
+    os.environ.update(dict.fromkeys(fresh, "1"))
+    try:
+        yield
+    finally:
+        for name in fresh:
+            del os.environ[name]
 
 
 def _leave_interrupts() -> None:
@@ -200,7 +218,7 @@ def _answer(source: tuple[str, bool], options: Options) -> Answer:
     return Answer(0 if valid == len(reports) else EXIT_INVALID, "".join(texts), "", len(reports), valid)
 
 
-def _reports(file: str, options: Options) -> list[Report]:
+def _reports(file: str, options: Options) -> list[AnyReport]:
     if file == STDIN:
         return _standard_input(options)
     if options.recheck:
@@ -208,7 +226,7 @@ def _reports(file: str, options: Options) -> list[Report]:
     return verify_file(file, options.methods, options.format, options.target, options.ring, options.allow_pickle)
 
 
-def _standard_input(options: Options) -> list[Report]:
+def _standard_input(options: Options) -> list[AnyReport]:
     """The reports on what stands on standard input, kept in a file while it is read."""
     raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
     with tempfile.TemporaryDirectory(prefix="lcma-") as folder:
@@ -223,15 +241,15 @@ def _standard_input(options: Options) -> list[Report]:
     return [_relabelled(report, report.label.replace(str(path), STDIN)) for report in reports]
 
 
-def _relabelled(report: Report, label: str) -> Report:
+def _relabelled(report: AnyReport, label: str) -> AnyReport:
     import dataclasses
 
     return dataclasses.replace(report, label=label)
 
 
-def _write_certificate(report: Report, options: Options) -> None:
+def _write_certificate(report: AnyReport, options: Options) -> None:
     """Our JSON of a valid scheme, which holds all that --recheck needs."""
-    if options.certificates is None or report.certificate is None:
+    if options.certificates is None or not isinstance(report, Report) or report.certificate is None:
         return
     path = Path(options.certificates)
     if not options.one_certificate:
@@ -243,19 +261,19 @@ def _write_certificate(report: Report, options: Options) -> None:
         raise LcmaError(f"{path} can't be written: {error.strerror}") from None
 
 
-def _text(report: Report, options: Options) -> str:
+def _text(report: AnyReport, options: Options) -> str:
     """What stdout says of a report."""
     if options.as_json:
         data: dict[str, Any] = report.to_json()
-        if options.stability:
+        if options.stability and isinstance(report, Report):
             data["stability"] = _stability(report)
         return json.dumps(data) + "\n"
     if options.quiet and report.ok:
         return ""
     lines = [f"{report.headline()}{f'  {report.label}' if options.label else ''}"]
-    if options.details:
+    if options.details and isinstance(report, Report):
         lines += [f"  {f'{name}:':<14}{value}" for name, value in _details(report).items()]
-    if options.stability and not options.quiet:
+    if options.stability and not options.quiet and isinstance(report, Report):
         lines += [f"  {'stability:':<14}{line}" for line in _stability_lines(report)]
     if options.details:
         lines += [f"  note: {note}" for note in report.notes]

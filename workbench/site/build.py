@@ -129,8 +129,8 @@ class _Page:
             "proofs": proofs_of(self.certificate),
             "provenance": provenance_of(self.scheme.provenance),
             "kin": [(name, kin[:MAX_KIN], len(kin)) for name, kin in self._families() if kin],
-            "title": self.scheme.name or f"{self.row.entry.target}:{self.row.entry.rank}",
-            "runs": not self.scheme.ring.characteristic and not self.scheme.gaussian,
+            "title": self.scheme.name or f"{self.row.label}:{self.row.entry.rank}",
+            "runs": not (self.scheme.ring.characteristic or self.scheme.gaussian) and self.scheme.target.is_product,
         }
 
     def _families(self) -> tuple[tuple[str, list[_Kin]], tuple[str, list[_Kin]]]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...schemes_db import Target, parse_ring, parse_target
-from ...schemes_db.catalog import Catalog, Entry
+from ...schemes_db.catalog import Catalog
+from ...schemes_db.keeping import Entry
 from ...schemes_db.ranks import KnownRank, best_known
 
 

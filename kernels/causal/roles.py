@@ -1,0 +1,108 @@
+"""One scheme, all triangular products: the symmetries of tr(A B D) carry the triangle from role to role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...errors import PlanError
+from ...schemes_db.algebra import reverse, rotate, transpose
+from ...schemes_db.grids import full_grid, triangular_grid
+from ...schemes_db.scheme import Scheme
+from ...schemes_db.target import Target
+
+SIDES = ("left", "right", "out")
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """Where the triangle of a product is: in the operand on one `side`, or `out`, and which one.
+
+    `shared`: B is A^T, and one triangle of the product is wanted.
+    """
+
+    side: str
+    upper: bool = False
+    shared: bool = False
+
+    def target(self, m: int, k: int, n: int) -> Target:
+        """The target of this product on a grid."""
+        grids = [full_grid(m, k), full_grid(k, n), full_grid(m, n)]
+        place = SIDES.index(self.side)
+        grids[place] = triangular_grid(len(grids[place]), self.upper)
+        return Target(m, k, n, grids[0], grids[1], grids[2], shared=self.shared)
+
+    def __str__(self) -> str:
+        return f"{'gram' if self.shared else f'tri-{self.side}'}{':upper' if self.upper else ''}"
+
+
+ATTENTION_PRODUCTS = {
+    "QK": Triangle("out"),
+    "PV": Triangle("left"),
+    "dV": Triangle("left", upper=True),
+    "dP": Triangle("out"),
+    "dQ": Triangle("left"),
+    "dK": Triangle("left", upper=True),
+}
+"""The six products of causal attention: S = Q K^T, O = P V, dV = P^T dO, dP = dO V^T, dQ = dS K, dK = dS^T Q."""
+
+_STEPS: tuple[Callable[[Scheme], Scheme], ...] = (rotate, transpose, reverse)
+
+
+def orbit(scheme: Scheme) -> list[Scheme]:
+    """The scheme and all that rotation, transposition and reversal make of it: at most 12, the shortest way first.
+
+    Source: these generate the symmetries of the trilinear form tr(A B D) that act on the three roles
+    and on the order of the indices; ECA, section 2.3, uses them for the backward pass.
+    """
+    found = [scheme]
+    seen = {_fingerprint(scheme)}
+    for known in found:  # grows while it is walked: a breadth-first search
+        for step in _STEPS:
+            made = step(known)
+            if (mark := _fingerprint(made)) not in seen:
+                seen.add(mark)
+                found.append(made)
+    return found
+
+
+def _fingerprint(scheme: Scheme) -> tuple[object, ...]:
+    return (scheme.target, *(factor.dense.tobytes() for factor in scheme.factors))
+
+
+def derive(scheme: Scheme, target: Target) -> Scheme:
+    """A scheme for `target` from one of the same orbit, with the same number of full and half products.
+
+    Raises:
+        PlanError: the target is not in the orbit of the scheme's, or the scheme is exact for scalars
+            only, so that no recursion or block product may use it.
+    """
+    if not scheme.target.block_recursive:
+        raise PlanError(f"{scheme.target} is exact for scalars only: its blocks are no matrices of their own")
+    for made in orbit(scheme):
+        if made.target == target:
+            return made
+    raise PlanError(f"no rotation, transposition or reversal turns {scheme.target} into {target}")
+
+
+def attention_schemes(scheme: Scheme) -> dict[str, Scheme]:
+    """The schemes of all six products of causal attention from one for any triangular product.
+
+    Raises:
+        PlanError: the scheme is for no triangular product.
+    """
+    m, k, n = scheme.target.shape
+    if not m == k == n:
+        raise PlanError(f"{scheme.target} has no square grid: the six products need one of the same size each")
+    return {name: derive(scheme, triangle.target(m, k, n)) for name, triangle in ATTENTION_PRODUCTS.items()}
+
+
+def triangle_of(target: Target) -> Triangle | None:
+    """The triangle that a target has, or None where it is not a triangular product."""
+    for side in ("out",) if target.shared else SIDES:
+        grid = (target.a, target.b, target.c)[SIDES.index(side)]
+        for upper in (False, True):
+            found = Triangle(side, upper, target.shared)
+            if len(grid) == len(grid[0]) and found.target(*target.shape) == target:
+                return found
+    return None

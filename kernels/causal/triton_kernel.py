@@ -1,0 +1,109 @@
+"""The Triton kernel of triangular products: tiles and steps in which there is nothing to work are left out.
+
+Imports triton: only what launches the kernel imports this.
+"""
+
+from __future__ import annotations
+
+import triton  # type: ignore[import-untyped, unused-ignore]
+import triton.language as tl  # type: ignore[import-untyped, unused-ignore]
+
+NOTHING, OUT, LEFT, RIGHT = 0, 1, 2, 3
+"""Where the triangle is; NOTHING is the full product."""
+
+
+@triton.jit
+def triangular_gemm(
+    a,
+    b,
+    c,
+    tiles,
+    m,
+    k,
+    n,
+    a_item,
+    a_row,
+    a_col,
+    b_item,
+    b_row,
+    b_col,
+    c_item,
+    c_row,
+    c_col,
+    heads: tl.constexpr,
+    SIDE: tl.constexpr,
+    UPPER: tl.constexpr,
+    UNIT: tl.constexpr,
+    EXACT: tl.constexpr,
+    PRECISION: tl.constexpr,
+    DOUBLE: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+):
+    """One tile of M x N of C = A B. Program (t, item): `tiles` holds (row, column) of every tile that is worked.
+
+    `heads` matrices of C share one of B (GQA); the item strides of A and C count in matrices of C.
+    EXACT: the sizes are multiples of the tile's. UNIT: the triangle's diagonal counts as ones.
+    """
+    place = tl.program_id(0)
+    item = tl.program_id(1).to(tl.int64)
+    i = tl.load(tiles + 2 * place)
+    j = tl.load(tiles + 2 * place + 1)
+    row0, col0 = i * M, j * N
+    rows = (row0 + tl.arange(0, M)).to(tl.int64)
+    cols = (col0 + tl.arange(0, N)).to(tl.int64)
+    first, last = 0, k
+    if SIDE == 2:  # a row of a lower A ends at its diagonal, one of an upper A begins there
+        if UPPER:
+            first = row0 // K * K
+        else:
+            last = tl.minimum(row0 + M, k)
+    if SIDE == 3:
+        if UPPER:
+            last = tl.minimum(col0 + N, k)
+        else:
+            first = col0 // K * K
+    a_place = a + item * a_item + rows[:, None] * a_row
+    b_place = b + (item // heads) * b_item + cols[None, :] * b_col
+    if DOUBLE:  # noqa: SIM108  # Triton types both branches of an expression
+        total = tl.zeros((M, N), tl.float64)
+    else:
+        total = tl.zeros((M, N), tl.float32)
+    for start in tl.range(first, last, K):
+        inner = (start + tl.arange(0, K)).to(tl.int64)
+        if EXACT:
+            x = tl.load(a_place + inner[None, :] * a_col)
+            y = tl.load(b_place + inner[:, None] * b_row)
+        else:
+            x = tl.load(a_place + inner[None, :] * a_col, (rows[:, None] < m) & (inner[None, :] < k), 0.0)
+            y = tl.load(b_place + inner[:, None] * b_row, (inner[:, None] < k) & (cols[None, :] < n), 0.0)
+        # What is outside the triangle may be anything, NaN included: it is replaced, not multiplied.
+        if SIDE == 2:
+            if UPPER:
+                x = tl.where(inner[None, :] >= rows[:, None], x, 0.0)
+            else:
+                x = tl.where(inner[None, :] <= rows[:, None], x, 0.0)
+            if UNIT:
+                x = tl.where(inner[None, :] == rows[:, None], 1.0, x)
+            x = x.to(a.dtype.element_ty)
+        if SIDE == 3:
+            if UPPER:
+                y = tl.where(inner[:, None] <= cols[None, :], y, 0.0)
+            else:
+                y = tl.where(inner[:, None] >= cols[None, :], y, 0.0)
+            if UNIT:
+                y = tl.where(inner[:, None] == cols[None, :], 1.0, y)
+            y = y.to(b.dtype.element_ty)
+        total = tl.dot(x, y, total, input_precision=PRECISION, out_dtype=total.dtype)
+    if SIDE == 1:
+        if UPPER:
+            total = tl.where(cols[None, :] >= rows[:, None], total, 0.0)
+        else:
+            total = tl.where(cols[None, :] <= rows[:, None], total, 0.0)
+    where = c + item * c_item + rows[:, None] * c_row + cols[None, :] * c_col
+    result = total.to(c.dtype.element_ty)
+    if EXACT:
+        tl.store(where, result)
+    else:
+        tl.store(where, result, (rows[:, None] < m) & (cols[None, :] < n))

@@ -1,0 +1,133 @@
+"""The order in which a generated kernel loads, adds and stores, so that few values are alive at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...schemes_db.program import Coefficient, Terms
+from .maps import LinearMap
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Value `value` is read: source `value` of the map."""
+
+    value: int
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Value `value` is set to the sum of the terms."""
+
+    value: int
+    terms: Terms
+
+
+@dataclass(frozen=True)
+class Accumulate:
+    """coefficient * value `term` is added to value `value`, which it begins where `first`."""
+
+    value: int
+    coefficient: Coefficient
+    term: int
+    first: bool
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Result `result` of the map is written: value `value`."""
+
+    result: int
+    value: int
+
+
+Step = Fetch | Sum | Accumulate | Keep
+
+
+def steps(linear: LinearMap) -> list[Step]:
+    """The steps of a map; value ids past those of the map are results.
+
+    A map that spreads few sources over many results is worked result by result: a sum is made when
+    the first result asks for it. One that gathers many sources in few results is worked source by
+    source, and each is added to all that wait for it. The transpose of a map is worked in the
+    transposed way, so that both need as few values alive.
+    """
+    if linear.sources <= len(linear.results):
+        return list(_by_results(linear))
+    return list(_by_sources(linear))
+
+
+def _by_results(linear: LinearMap) -> Iterator[Step]:
+    known: set[int] = set()
+
+    def made(value: int) -> Iterator[Step]:
+        if value in known:
+            return
+        known.add(value)
+        if value < linear.sources:
+            yield Fetch(value)
+        else:
+            yield from _sum(value, linear.lins[value - linear.sources])
+
+    def _sum(value: int, terms: Terms) -> Iterator[Step]:
+        for _, src in terms:
+            yield from made(src)
+        yield Sum(value, terms)
+
+    first = linear.sources + len(linear.lins)
+    for i, terms in enumerate(linear.results):
+        yield from _sum(first + i, terms)
+        yield Keep(i, first + i)
+
+
+def _by_sources(linear: LinearMap) -> Iterator[Step]:
+    first = linear.sources + len(linear.lins)
+    sums = {linear.sources + i: terms for i, terms in enumerate((*linear.lins, *linear.results))}
+    waiting = {value: len(terms) for value, terms in sums.items()}
+    begun: set[int] = set()
+    takers: dict[int, list[tuple[int, Coefficient]]] = {}
+    for value, terms in sums.items():
+        for coefficient, src in terms:
+            takers.setdefault(src, []).append((value, coefficient))
+
+    def given(value: int) -> Iterator[Step]:
+        complete = []
+        for taker, coefficient in takers.get(value, ()):
+            yield Accumulate(taker, coefficient, value, taker not in begun)
+            begun.add(taker)
+            waiting[taker] -= 1
+            if not waiting[taker]:
+                complete.append(taker)
+        for taker in complete:
+            if taker >= first:
+                yield Keep(taker - first, taker)
+            else:
+                yield from given(taker)
+
+    for source in range(linear.sources):
+        yield Fetch(source)
+        yield from given(source)
+
+
+def peak_alive(linear: LinearMap) -> int:
+    """The most values that are alive at once when the steps are worked in order."""
+    order = steps(linear)
+    last: dict[int, int] = {}
+    for position, step in enumerate(order):
+        last.update(dict.fromkeys(_uses(step), position))
+    alive: set[int] = set()
+    peak = 0
+    for position, step in enumerate(order):
+        alive.add(step.value)
+        peak = max(peak, len(alive))
+        alive -= {value for value in (*_uses(step), step.value) if last.get(value, -1) <= position}
+    return peak
+
+
+def _uses(step: Step) -> list[int]:
+    if isinstance(step, Sum):
+        return [src for _, src in step.terms]
+    if isinstance(step, Accumulate):
+        return [step.value, step.term]
+    return [step.value] if isinstance(step, Keep) else []

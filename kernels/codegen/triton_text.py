@@ -1,0 +1,146 @@
+"""The text of a Triton module that works a linear map between blocks of a matrix and the slabs of a stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ...schemes_db.grids import Kind
+from ...schemes_db.program import Coefficient, Terms
+from .maps import Block, LinearMap
+from .triton_order import Accumulate, Fetch, Keep, Step, steps
+
+
+class Direction(StrEnum):
+    """SPLIT: from the blocks of a matrix to a stack. MERGE: from a stack to the blocks of a matrix."""
+
+    SPLIT = "split"
+    MERGE = "merge"
+
+
+@dataclass(frozen=True)
+class Combine:
+    """What one kernel works: every block of the matrix is read (or written) once, and so is every slab.
+
+    `blocks` are the places in the matrix of the map's sources (SPLIT) or results (MERGE), `kinds`
+    how much of each is there: of a half block the other triangle is neither read nor written, and
+    counts as zero. `double` adds in float64, else in float32. `exact`: no tile reaches over an
+    edge, so nothing is masked.
+    """
+
+    map: LinearMap
+    direction: Direction
+    blocks: tuple[Block, ...]
+    kinds: tuple[Kind, ...]
+    double: bool = False
+    exact: bool = False
+
+
+_HEAD = '''\
+"""{direction}: {sources} sources, {results} results, {additions} additions, {real}, {edges}."""
+
+import triton
+import triton.language as tl
+
+
+# A new number of rows or matrices must not compile anew; what decides how wide the accesses are may.
+@triton.jit(do_not_specialize=["rows", "height", "tiles"])
+def combine(
+    matrix,
+    stack,
+    rows,
+    cols,
+    row_stride,
+    col_stride,
+    item_stride,
+    height,
+    width,
+    slab_row,
+    slab_col,
+    slab_stride,
+    stack_stride,
+    tiles,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+):
+    tile = tl.program_id(0)
+    item = tl.program_id(1).to(tl.int64)
+    row = (tile // tiles).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    col = (tile % tiles).to(tl.int64) * COLS + tl.arange(0, COLS)[None, :]
+    # All steps between blocks and slabs are 64 bits wide: a product of two arguments may not fit in 32.
+    zero = item * 0
+    high, wide, slab = zero + height, zero + width, zero + slab_stride
+    down, across = high * row_stride, wide * col_stride
+    at = matrix + item * item_stride + row * row_stride + col * col_stride
+    on = stack + item * stack_stride + row * slab_row + col * slab_col
+'''
+
+
+def combine_text(work: Combine) -> str:
+    """A self-contained module with one kernel, `combine`.
+
+    The matrix is rows x cols, cut into blocks of height x width; slabs are height x width. A
+    program works ROWS x COLS elements of all blocks and slabs; `tiles` programs are abreast. The
+    second axis of the grid counts the matrices of a batch.
+    """
+    lines = []
+    if not work.exact:
+        lines.append("inside = (row < high) & (col < wide)")
+    lines += [_line(work, step) for step in steps(work.map)]
+    head = _HEAD.format(
+        direction=work.direction,
+        sources=work.map.sources,
+        results=len(work.map.results),
+        additions=work.map.additions,
+        real="float64" if work.double else "float32",
+        edges="no edges" if work.exact else "masked edges",
+    )
+    return head + "".join(f"    {line}\n" for line in lines)
+
+
+def _line(work: Combine, step: Step) -> str:
+    real = "tl.float64" if work.double else "tl.float32"
+    if isinstance(step, Fetch):
+        place, mask = _place(work, step.value, work.direction is Direction.SPLIT)
+        masked = f", mask={mask}, other=0.0" if mask else ""
+        return f"v{step.value} = tl.load({place}{masked}).to({real})"
+    if isinstance(step, Keep):
+        place, mask = _place(work, step.result, work.direction is Direction.MERGE)
+        masked = f", mask={mask}" if mask else ""
+        base = "matrix" if work.direction is Direction.MERGE else "stack"
+        return f"tl.store({place}, v{step.value}.to({base}.dtype.element_ty){masked})"
+    if isinstance(step, Accumulate):
+        begun = "" if step.first else f"v{step.value}"
+        return f"v{step.value} = {_added(begun, step.coefficient, step.term)}"
+    return f"v{step.value} = {_sum(step.terms)}"
+
+
+def _place(work: Combine, index: int, in_matrix: bool) -> tuple[str, str]:
+    """The pointers of a block or slab, and the mask of what is there of it ("": all)."""
+    if not in_matrix:
+        return f"on + {index} * slab", "" if work.exact else "inside"
+    (i, j), kind = work.blocks[index], work.kinds[index]
+    masks = []
+    if not work.exact:
+        masks += ["inside", f"({i} * high + row < rows)", f"({j} * wide + col < cols)"]
+    if kind is Kind.LOWER:
+        masks.append("(row >= col)")
+    elif kind is Kind.UPPER:
+        masks.append("(row <= col)")
+    return f"at + {i} * down + {j} * across", " & ".join(masks)
+
+
+def _sum(terms: Terms) -> str:
+    total = ""
+    # A plain term first saves a negation.
+    for coefficient, src in sorted(terms, key=lambda term: term[0] != 1):
+        total = _added(total, coefficient, src)
+    return total
+
+
+def _added(total: str, coefficient: Coefficient, src: int) -> str:
+    size = abs(float(coefficient))
+    term = f"v{src}" if size == 1 else f"{size!r} * v{src}"
+    if not total:
+        return f"-{term}" if coefficient < 0 else term
+    return f"{total} {'-' if coefficient < 0 else '+'} {term}"

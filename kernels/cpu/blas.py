@@ -1,0 +1,135 @@
+"""The libraries that multiply matrices, behind one interface."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+
+Matrix = npt.NDArray[Any]
+
+
+class Backend(Protocol):
+    """A library. Its products are of stored matrices (see `dtypes`) whose rows or columns are contiguous."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def loaded(self) -> bool:
+        """Whether it costs nothing to begin with."""
+
+    def works(self, dtype: str) -> bool:
+        """Whether it multiplies matrices of this dtype."""
+
+    def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
+        """out = a b."""
+
+    def limit(self, threads: int) -> int:
+        """Allow its products this many threads; returns what was allowed before."""
+
+
+@dataclass(frozen=True)
+class Numpy:
+    """numpy: OpenBLAS in its wheels; integers by numpy's own loops, exact modulo 2 to the number of bits."""
+
+    name: str = "numpy"
+    loaded: bool = True
+
+    def works(self, dtype: str) -> bool:
+        """See `Backend`."""
+        return dtype != "bfloat16"
+
+    def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
+        """See `Backend`."""
+        np.matmul(a, b, out=out)
+
+    def limit(self, threads: int) -> int:
+        """See `Backend`."""
+        from .threads import limit_blas
+
+        return limit_blas(threads)
+
+
+@dataclass(frozen=True)
+class Torch:
+    """torch: MKL for float32 and wider, oneDNN for bfloat16."""
+
+    name: str = "torch"
+
+    @property
+    def loaded(self) -> bool:
+        """See `Backend`."""
+        return "torch" in sys.modules
+
+    def works(self, dtype: str) -> bool:
+        """See `Backend`."""
+        return dtype in ("float32", "float64", "complex64", "complex128", "bfloat16")
+
+    def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
+        """See `Backend`."""
+        import torch
+
+        left, right, result = (_tensor(matrix, dtype) for matrix in (a, b, out))
+        torch.mm(left, right, out=result)
+
+    def limit(self, threads: int) -> int:
+        """See `Backend`."""
+        import torch
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        return int(before)
+
+
+class _Writable:
+    """The memory of an array, without the mark that it is read-only: torch warns of such arrays."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self._matrix = matrix  # keeps the memory
+        interface = dict(matrix.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+
+
+def _tensor(matrix: Matrix, dtype: str) -> Any:
+    import torch
+
+    if dtype == "bfloat16":
+        matrix = matrix.view(np.int16)
+    if not matrix.flags.writeable:
+        matrix = np.asarray(_Writable(matrix))
+    tensor = torch.from_numpy(matrix)
+    return tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor
+
+
+NUMPY, TORCH = Numpy(), Torch()
+
+
+@lru_cache(maxsize=1)
+def _has_torch() -> bool:
+    return "torch" in sys.modules or importlib.util.find_spec("torch") is not None
+
+
+def backends() -> tuple[Backend, ...]:
+    """The libraries that are installed, numpy first."""
+    return (NUMPY, TORCH) if _has_torch() else (NUMPY,)
+
+
+def backend_of(dtype: str, name: str = "") -> Backend:
+    """The library of this name if it is installed and works the dtype, else the first that does.
+
+    Raises:
+        PlanError: none does.
+    """
+    able = [backend for backend in backends() if backend.works(dtype)]
+    if not able:
+        raise PlanError(f"no installed library multiplies {dtype}; install torch")
+    return next((backend for backend in able if backend.name == name), able[0])

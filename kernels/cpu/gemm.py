@@ -1,0 +1,53 @@
+"""Strategy "gemm": the library's own product, what every other is measured against."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...schemes_db.program import Program
+from ..dtypes import dtype_of
+from ..executor import MatrixExecutor, copy_bytes, is_empty
+from ..profile import Profile
+from ..request import Request
+from ..strategy import Executor, Stage
+from ..workspace import Pool
+from .leaf import Leaf
+from .library import library_for
+from .reasons import basic_reason
+from .timing import timed
+
+
+@dataclass(frozen=True)
+class GemmStrategy:
+    """Runs the program of one product, the classical 1x1x1, and nothing else."""
+
+    name: str = "gemm"
+    version: int = 1
+
+    def can_run(self, program: Program, request: Request, profile: Profile) -> str | None:
+        """See `Strategy.can_run`."""
+        if program.target.shape != (1, 1, 1) or not program.target.is_general or program.rank != 1:
+            return "the library's product has no levels"
+        return basic_reason(program, request)
+
+    def predict(self, program: Program, request: Request, profile: Profile) -> list[Stage]:
+        """See `Strategy.predict`."""
+        if is_empty(request):
+            return []
+        m, k, n = request.shape
+        count = math.prod(request.batch)
+        flops = request.flops * dtype_of(request.dtype).parts ** 2
+        moved = count * (m * k + k * n + m * n) * request.itemsize
+        stage = Stage(f"{count} products {m}x{k}x{n}", flops, moved, product=request.shape)
+        return timed([stage], request.dtype, profile, "whole")
+
+    def workspace(self, program: Program, request: Request) -> int:
+        """See `Strategy.workspace`; exact."""
+        return 0 if is_empty(request) else sum(copy_bytes(request))
+
+    def build(self, program: Program, request: Request, pool: Pool | None = None) -> Executor:
+        """See `Strategy.build`."""
+        if is_empty(request):
+            return MatrixExecutor(request, None, pool)
+        return MatrixExecutor(request, Leaf(dtype=request.dtype, blas=library_for(request)), pool)

@@ -1,0 +1,152 @@
+"""The three matrices of one level of a program, cut into blocks; and how the level is to be run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db.grids import Kind
+from ...schemes_db.program import ProductKind, Program
+from ..codegen.maps import ProgramMaps, maps_of
+from ..dtypes import dtype_of
+from ..strategy import Stage
+from .blas import NUMPY, Backend
+from .blocks import Grid, leading_dimension
+from .leaf import Leaf, worked_fraction
+
+Matrix = npt.NDArray[Any]
+Sizes = tuple[int, int, int]
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How levels are run.
+
+    `tasks`: the products of a level are handed to the threads, each worked by one of them alone;
+    else one after the other, each by all threads. `loops`: so many outer levels make one product at
+    a time, in small buffers, instead of all sums first. `blas` works the products at the bottom.
+    """
+
+    tasks: bool = False
+    loops: int = 0
+    blas: Backend = NUMPY
+
+    def below(self) -> Way:
+        """The way of the next level."""
+        return Way(self.tasks, max(self.loops - 1, 0), self.blas)
+
+
+class Partition:
+    """A program level bound to sizes, dtype and layouts.
+
+    Blocks that reach over the edge are padded with zeros that are never stored. A matrix stored by
+    columns is worked as its transpose, and its sums and products are stored in the same way.
+
+    Raises:
+        PlanError: the sizes do not suit the target's half blocks.
+    """
+
+    def __init__(self, program: Program, sizes: Sizes, dtype: str, by_columns: tuple[bool, bool, bool]) -> None:
+        target = program.target
+        if reason := size_reason(program, sizes):
+            raise PlanError(reason)
+        self.program, self.dtype, self.storage = program, dtype, dtype_of(dtype).numpy
+        self.sizes, self.by_columns = sizes, by_columns
+        m, k, n = sizes
+        bm, bk, bn = (-(-size // parts) for size, parts in zip(sizes, target.shape, strict=True))
+        self.block: Sizes = (bm, bk, bn)
+        self.maps: ProgramMaps = maps_of(program)
+        maps = self.maps
+        shapes = ((bm, bk), (bk, bn), (bm, bn))
+        totals = ((m, k), (k, n), (m, n))
+        places = (maps.left_blocks, maps.right_blocks, maps.stored)
+        self.grids = tuple(
+            Grid.of(total, shape, place, tuple(kinds[p][q] for p, q in place), transposed)
+            for total, shape, place, kinds, transposed in zip(
+                totals, shapes, places, (target.a, target.b, target.c), by_columns, strict=True
+            )
+        )
+        self.tables = tuple(grid.shapes() for grid in self.grids)
+        self.plain = (
+            self._views(0, (m, k) == (bm * target.m, bk * target.k), maps.left_blocks, target.a),
+            self._views(1, (k, n) == (bk * target.k, bn * target.n), maps.right_blocks, target.b),
+        )
+        self.wanted = [i for i, (p, q) in enumerate(maps.stored) if target.c[p][q] is not Kind.ABSENT]
+        stored = {maps.stored[i] for i in self.wanted}
+        self._cleared = [(p, q) for p in range(target.m) for q in range(target.n) if (p, q) not in stored]
+        self.spare_width = max(grid.width for grid in self.grids)
+
+    def _views(
+        self, side: int, exact: bool, blocks: tuple[Place, ...], kinds: tuple[tuple[Kind, ...], ...]
+    ) -> dict[int, Place]:
+        """The sums of one side that are a full block as it stands: result -> block."""
+        if not exact:
+            return {}
+        return {
+            result: blocks[source]
+            for result, source in self.maps.plain((self.maps.left, self.maps.right)[side]).items()
+            if kinds[blocks[source][0]][blocks[source][1]] is Kind.FULL
+        }
+
+    def stack_shape(self, role: int, count: int) -> tuple[int, int, int]:
+        """The shape of `count` blocks of A, B or C (role 0, 1, 2) of our own, as they are stored."""
+        grid = self.grids[role]
+        return count, grid.height, leading_dimension(grid.width, self.storage.itemsize)
+
+    def matrices(self, role: int, stack: Matrix) -> list[Matrix]:
+        """The matrices of a stack, as they are to be multiplied."""
+        whole = stack[:, :, : self.grids[role].width]
+        return [matrix.T if self.by_columns[role] else matrix for matrix in whole]
+
+    def stored(self, role: int, matrix: Matrix) -> Matrix:
+        """A matrix as its grid sees it."""
+        return matrix.T if self.by_columns[role] else matrix
+
+    def view(self, side: int, matrix: Matrix, place: Place) -> Matrix:
+        """A full block of A or B as it stands."""
+        height, width = self.block[side], self.block[side + 1]
+        p, q = place
+        return matrix[p * height : (p + 1) * height, q * width : (q + 1) * width]
+
+    def clear(self, out: Matrix) -> None:
+        """Zero the blocks of C that no product reaches or that are not wanted."""
+        bm, _, bn = self.block
+        for p, q in self._cleared:
+            out[p * bm : (p + 1) * bm, q * bn : (q + 1) * bn] = 0
+
+    def leaves(self, kind: ProductKind, count: int) -> Stage:
+        """The cost of `count` products of blocks at the bottom."""
+        bm, bk, bn = self.block
+        parts = dtype_of(self.dtype).parts
+        flops = int(2 * parts * parts * bm * bk * bn * worked_fraction(kind, bn if kind.side == "right" else bm))
+        size = (bm * bk + bk * bn + bm * bn) * self.storage.itemsize
+        name = f"{count} {kind.value} products {bm}x{bk}x{bn}"
+        return Stage(name, count * flops, count * size, product=self.block)
+
+    def leaf(self, kind: ProductKind, way: Way) -> Leaf:
+        """The product of two blocks at the bottom."""
+        return Leaf(kind, self.dtype, way.blas, way.tasks)
+
+
+def size_reason(program: Program, sizes: Sizes) -> str | None:
+    """Why matrices of these sizes cannot be cut by the program's target, or None."""
+    target = program.target
+    m, k, n = sizes
+    sides = (("A", target.a, m, k), ("B", target.b, k, n), ("C", target.c, m, n))
+    for label, kinds, rows, cols in sides:
+        if any(kind.half for line in kinds for kind in line) and rows * len(kinds[0]) != cols * len(kinds):
+            shape = "square" if len(kinds) == len(kinds[0]) else f"in the ratio {len(kinds)}:{len(kinds[0])}"
+            return f"{label} of {target} has triangular blocks and must be {shape}, but it is {rows} x {cols}"
+    return None
+
+
+def spare_rows(partition: Partition, spares: list[Matrix]) -> npt.NDArray[np.int64]:
+    """The addresses of a row of zeros and of a row that nobody reads."""
+    zeros, trash = spares
+    zeros[...] = 0
+    return np.array([zeros.ctypes.data, trash.ctypes.data], np.int64)

@@ -1,0 +1,112 @@
+"""Choosing scheme, levels and strategy for a request from what the catalogue holds and the machine's profile says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ...errors import PlanError
+from ...schemes_db.algebra import naive
+from ...schemes_db.program import ProductKind, Program
+from ...schemes_db.straightline import program_of
+from ...schemes_db.target import Target
+from ..codegen.flatten import flatten
+from ..cpu.threads import spin_seconds
+from ..profile import Profile
+from ..request import Request
+from ..strategy import Candidate, Plan
+from .candidates import Choice, Choices, choices
+from .model import Verdict, compute_bound, worth_it
+from .options import Option, options
+from .planner import considered
+
+MARGIN = 0.97
+"""A scheme is taken where it should need less than this part of the plain product's time: predictions err."""
+
+TRIED = 40
+"""Options whose programs are looked at before the plain product is taken."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was considered for a request, fastest first, and the plan that was taken."""
+
+    request: Request
+    plan: Plan
+    chosen: Option
+    options: tuple[Option, ...]
+    choices: Choices
+    bound: Verdict | None
+    reason: str
+
+    @property
+    def plain(self) -> Option:
+        """The library's own product."""
+        return next(option for option in self.options if not option.chain)
+
+    def verdicts(self, profile: Profile) -> list[Verdict]:
+        """Eq. 8, and for the first level of what was chosen Eq. 9 and Eq. 10."""
+        found = [self.bound]
+        if self.chosen.chain:
+            figures, sizes = self.choices.figures[self.chosen.chain[0]], self.request.shape
+            found += [worth_it(profile, self.request.dtype, figures, *sizes, fused=fused) for fused in (False, True)]
+        return [verdict for verdict in found if verdict is not None]
+
+
+def decide(request: Request, profile: Profile, threads: int, among: Choices | None = None) -> Decision:
+    """The best plan for a request; the plain product where nothing should beat it or nothing else fits its limits.
+
+    Raises:
+        PlanError: not even the plain product keeps to the limits.
+    """
+    among = choices() if among is None else among
+    bound = compute_bound(profile, request.dtype, *request.shape) if 0 not in request.shape else None
+    spin = spin_seconds() if profile.source == "measured" else 0.0
+    everything = options(request, profile, among, threads, spin)
+    plain = next(option for option in everything if not option.chain)
+
+    def decided(plan: Plan, option: Option, reason: str) -> Decision:
+        return Decision(request, plan, option, tuple(everything), among, bound, reason)
+
+    refused: list[tuple[str, str]] = []
+    free = request.max_workspace is None and request.max_error is None
+    within = "" if free else " within these limits"
+    reason = f"nothing should be faster than the library's own product{within}"
+    if bound is None:
+        reason = "nothing was measured for this machine: run lcma doctor --profile"
+    elif not bound.holds:
+        reason = f"memory-bound ({bound}): no scheme can gain"
+    else:
+        for option in everything[:TRIED]:
+            if not option.seconds < MARGIN * plain.seconds:
+                break
+            found = _considered(option, request, profile, among)
+            if isinstance(found, Plan):
+                return decided(replace(found, refused=(*refused, *found.refused)), option, "fastest")
+            refused.append((f"{option.strategy}: {option.label(among)}", found))
+    found = _considered(plain, request, profile, among)
+    if not isinstance(found, Plan):
+        raise PlanError(f"{request} cannot be run: {found}")
+    return decided(replace(found, refused=tuple(refused)), plain, reason)
+
+
+def _considered(option: Option, request: Request, profile: Profile, among: Choices) -> Plan | str:
+    program = program_for(tuple(among.entries[i] for i in option.chain))
+    return considered(Candidate(program, option.strategy, option.label(among)), request, profile)
+
+
+@lru_cache(maxsize=128)
+def program_for(chain: tuple[Choice, ...]) -> Program:
+    """The nested program of a chain of choices; of no choice the plain product."""
+    if not chain:
+        return program_of(naive(Target.general(1, 1, 1)))
+    head = _level(chain[0])
+    return head.nested({ProductKind.FULL: program_for(chain[1:])}) if len(chain) > 1 else head
+
+
+@lru_cache(maxsize=128)
+def _level(choice: Choice) -> Program:
+    if not choice.parts:
+        return program_of(choice.scheme)
+    outer, inner = choice.parts
+    return flatten(program_of(outer), program_of(inner))

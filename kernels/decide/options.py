@@ -1,0 +1,196 @@
+"""Every way that `auto` considers for a request: chains of levels, with their predicted cost and memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import dtype_of
+from ..profile import Profile
+from ..request import Request
+from .candidates import Choices
+from .model import Figures, Row, combine_rows, gemm_row
+
+BEAM = 12
+"""Chains that are extended by another level."""
+
+MAX_DEPTH = 3
+
+LEVEL_SECONDS, CALL_SECONDS = 150e-6, 5e-6
+"""What a level and each of its products take beside their arithmetic and traffic, in Python (measured)."""
+
+KEPT = 12
+"""Chains of a depth and way that are listed."""
+
+LEAST_BLOCK = 96
+"""Smallest side of a block: below it products are far from their best rate (measured)."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A chain of levels, outermost first (none: the plain product), run by a strategy."""
+
+    chain: tuple[int, ...]
+    strategy: str
+    seconds: float
+    workspace: int
+
+    def label(self, choices: Choices) -> str:
+        """The chain in words."""
+        return " * ".join(choices.entries[i].label for i in self.chain) or "GEMM"
+
+
+@dataclass(frozen=True)
+class _Front:
+    """Chains of one depth as arrays: what their levels cost so far, and the blocks at the bottom."""
+
+    chains: np.ndarray
+    spent: Any
+    count: Any
+    sizes: tuple[Any, Any, Any]
+    growth: Any
+    batch: Any
+    tasks: Any
+    looped: Any
+    deep: Any
+    spent_loop: Any
+    spent_deep: Any
+
+
+def options(request: Request, profile: Profile, choices: Choices, threads: int, spin: float = 0.0) -> list[Option]:
+    """The plain product and the best chains of every depth and way within the limits, fastest first.
+
+    Seconds are NaN where nothing was measured. What an option may err at least is held against
+    `max_error` here; the exact bound of its program is the planner's to check.
+
+    The ways of little memory (loop, depth-first) are there only where the request limits it: they
+    are slower than the others wherever these fit. `spin` is what a queue of tasks loses to idle
+    threads of the library, in seconds.
+    """
+    m, k, n = request.shape
+    many = math.prod(request.batch)
+    plain = gemm_row(profile, request.dtype, m, k, n, "whole", many)
+    found = [Option((), "gemm", float(plain.seconds), 0)]
+    limited = request.max_workspace is not None
+    for front in _fronts(request, profile, choices, threads):
+        bm, bk, bn = front.sizes
+        least = np.minimum(np.minimum(bm, bk), bn)
+        whole = gemm_row(profile, request.dtype, bm, bk, bn, "whole", front.count).seconds
+        ways = [("batch", front.spent + whole, front.batch)]
+        if threads > 1:
+            tasks = gemm_row(profile, request.dtype, bm, bk, bn, "tasks", front.count).seconds
+            ways.append(("tasks", front.spent + tasks + spin, front.tasks))
+        if limited:
+            ways.append(("loop", front.spent_loop + whole, front.looped))
+            if front.chains.shape[1] > 1:
+                ways.append(("depth-first", front.spent_deep + whole, front.deep))
+        error = dtype_of(request.dtype).unit * front.growth * bk**2 / max(k, 1)
+        fit = least >= LEAST_BLOCK
+        if request.max_error is not None:
+            fit &= error <= request.max_error
+        for name, seconds, workspace in ways:
+            allowed = fit & (workspace <= request.max_workspace) if limited else fit
+            ranked = np.argsort(np.where(allowed, seconds, np.inf), kind="stable")[:KEPT]
+            for i in ranked[allowed[ranked]]:
+                chain = tuple(front.chains[i].tolist())
+                found.append(Option(chain, name, many * float(seconds[i]), int(workspace[i])))
+    return sorted(found, key=lambda option: (math.isnan(option.seconds), option.seconds, len(option.chain)))
+
+
+def _fronts(request: Request, profile: Profile, choices: Choices, threads: int) -> Iterator[_Front]:
+    figures = choices.figures
+    one = np.ones(1)
+    front = _Front(
+        np.zeros((1, 0), dtype=np.int64),
+        0 * one,
+        one,
+        tuple(size * one for size in request.shape),  # type: ignore[arg-type]
+        one,
+        *([0 * one] * 6),
+    )
+    for _ in range(MAX_DEPTH):
+        front = _extended(front, figures, request.dtype, profile, threads)
+        yield front
+        front = _best(front, profile, request.dtype, threads)
+
+
+def _extended(front: _Front, figures: Figures, dtype: str, profile: Profile, threads: int) -> _Front:
+    """Every chain with every scheme below it."""
+    item = dtype_of(dtype).numpy.itemsize
+    sizes = tuple(size[:, None] for size in front.sizes)
+    rows = combine_rows(profile, dtype, figures, *sizes)
+    level = front.count[:, None] * (sum(row.seconds for row in rows) + LEVEL_SECONDS + CALL_SECONDS * figures.rank)
+    bm, bk, bn = figures.block(*sizes)
+    left, right, product = bm * bk, bk * bn, bm * bn
+    own = item * (figures.made[0] * left + figures.made[1] * right + figures.rank * product)
+    buffers = item * (left + right + product)
+    moving = profile.bandwidth or profile.combine_rate or np.nan
+    # Sums one at a time read every term anew; a product is read for, and added into, every block it feeds.
+    nu, nv, nw = figures.nnz
+    moved = (nu + figures.rank) * left + (nv + figures.rank) * right + (figures.rank + 2 * nw) * product
+    looped = front.count[:, None] * item * moved / moving
+    depth = front.chains.shape[1]
+    scale = threads if depth else 1
+    entries = len(figures.rank)
+    chains = np.concatenate(
+        [np.repeat(front.chains, entries, axis=0), np.tile(np.arange(entries), len(front.chains))[:, None]], axis=1
+    )
+
+    def flat(values: Any) -> Any:
+        return np.broadcast_to(values, own.shape).ravel()
+
+    return _Front(
+        chains,
+        flat(front.spent[:, None] + level),
+        flat(front.count[:, None] * figures.rank),
+        (flat(bm), flat(bk), flat(bn)),
+        flat(front.growth[:, None] * figures.growth),
+        flat(front.batch[:, None] + own),
+        flat(front.tasks[:, None] + scale * own),
+        flat(front.looped[:, None] + (own if depth else buffers)),
+        flat(front.deep[:, None] + buffers),
+        flat(front.spent_loop[:, None] + (level if depth else looped)),
+        flat(front.spent_deep[:, None] + looped),
+    )
+
+
+def _best(front: _Front, profile: Profile, dtype: str, threads: int) -> _Front:
+    """The chains worth another level."""
+    mode = "tasks" if threads > 1 else "whole"
+    seconds = front.spent + gemm_row(profile, dtype, *front.sizes, mode, front.count).seconds
+    kept = np.argsort(seconds, kind="stable")[:BEAM]
+    return _Front(
+        front.chains[kept],
+        front.spent[kept],
+        front.count[kept],
+        (front.sizes[0][kept], front.sizes[1][kept], front.sizes[2][kept]),
+        front.growth[kept],
+        front.batch[kept],
+        front.tasks[kept],
+        front.looped[kept],
+        front.deep[kept],
+        front.spent_loop[kept],
+        front.spent_deep[kept],
+    )
+
+
+def chain_rows(option: Option, request: Request, profile: Profile, choices: Choices) -> list[tuple[str, Row]]:
+    """The rows of Table II for every level of an option, outermost first, and its products at the bottom."""
+    m, k, n = request.shape
+    count = float(math.prod(request.batch))
+    mode = "tasks" if option.strategy == "tasks" else "whole"
+    rows: list[tuple[str, Row]] = []
+    for i in option.chain:
+        figures = choices.figures[i]
+        for row in combine_rows(profile, request.dtype, figures, m, k, n):
+            rows.append(
+                (choices.entries[i].label, Row(row.stage, count * row.flops, count * row.bytes, count * row.seconds))
+            )
+        m, k, n = (int(size) for size in figures.block(m, k, n))
+        count *= float(figures.rank)
+    rows.append((f"{count:.0f} of {m}x{k}x{n}", gemm_row(profile, request.dtype, m, k, n, mode, count)))
+    return rows

@@ -1,0 +1,67 @@
+"""The element types of a product: how they are stored, and what the kernels for sums take them for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Matrix = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class DType:
+    """`storage` is the numpy dtype that holds an element: numpy has no bfloat16, so its bits stand in uint16.
+
+    Sums with real coefficients see an element as `parts` elements of type `component`. `unit` is the
+    unit roundoff of products and sums; 0 where they are exact, modulo two to the number of bits.
+    """
+
+    name: str
+    storage: str
+    component: str
+    parts: int
+    unit: float
+
+    @property
+    def exact(self) -> bool:
+        return self.unit == 0.0
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        return np.dtype(self.storage)
+
+
+_TABLE = {
+    entry.name: entry
+    for entry in (
+        DType("float32", "float32", "float32", 1, 2.0**-24),
+        DType("float64", "float64", "float64", 1, 2.0**-53),
+        DType("complex64", "complex64", "float32", 2, 2.0**-24),
+        DType("complex128", "complex128", "float64", 2, 2.0**-53),
+        DType("int32", "int32", "int32", 1, 0.0),
+        DType("int64", "int64", "int64", 1, 0.0),
+        DType("bfloat16", "uint16", "bfloat16", 1, 2.0**-9),
+        DType("float16", "float16", "float16", 1, 2.0**-11),
+        DType("tf32", "float32", "float32", 1, 2.0**-11),
+    )
+}
+
+INT8_REASON = (
+    "dtype int8 is not supported: a sum of two int8 blocks needs 9 bits; "
+    "convert with .astype(np.int32), whose product is exact"
+)
+
+
+@lru_cache(maxsize=64)
+def dtype_of(name: str) -> DType:
+    """The entry of a name that `Request` accepts."""
+    return _TABLE[name]
+
+
+def stored(matrix: Matrix) -> Matrix:
+    """The matrix as its storage: an array of the bfloat16 that other packages add to numpy becomes uint16."""
+    return matrix.view(np.uint16) if matrix.dtype.name == "bfloat16" else matrix

@@ -1,0 +1,170 @@
+"""`auto` on a GPU: the catalogue's schemes in one, two and three levels against the vendor's product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db.scheme import Scheme
+from ...schemes_db.target import Target
+from ..decide import plan
+from ..decide.candidates import Choices, choices
+from ..dtypes import dtype_of
+from ..profile import Profile
+from ..request import Request
+from ..strategy import Plan
+from .dtypes import itemsize
+from .model import Rates
+from .shape import Shape
+from .spread import MAX_RANK
+from .three_stage import Way
+from .vendor import NAME as VENDOR
+
+MARGIN = 0.98
+"""A scheme must be predicted to take at most this part of the vendor's time: the model is good to about 2%."""
+
+ESTIMATED, TRIED = 40, 4
+"""How many of the best by the floor are estimated, and how many of the best by the estimate planned in full."""
+
+INSTANT = 50e-6
+"""A product that the vendor has done in so many seconds is left to it: launches alone would eat the gain."""
+
+COARSE, MAX_GRID = 2.0**-11, 5
+"""Dtypes with so large a unit roundoff take grids of at most this side: three levels of Strassen lose too much
+(measured: error 2.3e-2 in bfloat16, where the plain product has 1.7e-3)."""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Certified schemes by level, outermost first, and the grid and products of all of them together."""
+
+    schemes: tuple[Scheme, ...]
+    target: Target
+    rank: int
+
+    def over(self, scheme: Scheme) -> Ladder:
+        """This ladder with one more level below."""
+        return Ladder((*self.schemes, scheme), self.target.tensor(scheme.target), self.rank * scheme.rank)
+
+
+def choose(request: Request, profile: Profile | None) -> tuple[Plan, tuple[Scheme, ...]]:
+    """The best plan for a request on a GPU and its schemes by level.
+
+    It is the vendor's product, of no levels, where nothing is predicted to gain 2%.
+
+    Without a measured profile nothing can be predicted, and it is the vendor's.
+
+    Raises:
+        PlanError: nothing fits the request's limits.
+    """
+    vendor = vendor_plan(request, profile)
+    limit = vendor.seconds
+    if profile is None or limit is None or limit < INSTANT or profile.combine_rate is None:
+        return vendor, ()
+    rates = Rates(profile, request.dtype)
+    floors = _floors(request, profile, rates)
+    order = np.argsort(floors)[:ESTIMATED]
+    known = ladders().entries
+    estimates = sorted(
+        (seconds, i)
+        for i in order.tolist()
+        if floors[i] < limit and (seconds := estimate(known[i], request, profile, rates)) is not None
+    )
+    best: tuple[Plan, tuple[Scheme, ...]] = vendor, ()
+    for seconds, i in estimates[:TRIED]:
+        if seconds > limit:
+            break
+        try:
+            found = plan(request, list(known[i].schemes), profile=profile)
+        except PlanError:
+            continue
+        if gains(found, vendor) and (found.seconds or limit) < (best[0].seconds or limit):
+            best = found, known[i].schemes
+    return best
+
+
+def gains(found: Plan, vendor: Plan) -> bool:
+    """Whether a plan is predicted to take at most MARGIN of the vendor's time."""
+    return found.seconds is not None and vendor.seconds is not None and found.seconds < MARGIN * vendor.seconds
+
+
+def _floors(request: Request, profile: Profile, rates: Rates) -> npt.NDArray[np.float64]:
+    """Seconds that each ladder takes at least: without padding, its products at the best rate of all."""
+    table = ladders()
+    m, k, n, rank = table.figures
+    moved = request.m * request.k * (1 + rank / (m * k)) + request.m * request.n * (1 + rank / (m * n))
+    if request.static != "B":
+        moved += request.k * request.n * (1 + rank / (k * n))
+    items = Shape.of(request).items
+    seconds = items * moved * itemsize(request.dtype) / (profile.combine_rate or np.inf)
+    seconds = seconds + request.flops * rank / (m * k * n) / rates.best
+    if dtype_of(request.dtype).unit >= COARSE:
+        seconds = np.where(np.maximum(np.maximum(m, k), n) > MAX_GRID, np.inf, seconds)
+    return seconds
+
+
+def estimate(ladder: Ladder, request: Request, profile: Profile, rates: Rates) -> float | None:
+    """Seconds of three stages with this ladder, from its sizes alone; None where a rate is not known.
+
+    Source: FalconGEMM (arXiv:2605.06057), Table II, with all combinations bound by memory.
+    """
+    shape = Shape.of(request)
+    m, k, n = shape.blocks(ladder.target)
+    count = ladder.rank * shape.items
+    known = [rates.seconds((m, k, n), count, way) for way in Way]
+    products = min((seconds for seconds in known if seconds is not None), default=None)
+    if products is None:
+        return None
+    moved = request.m * request.k + ladder.rank * m * k + request.m * request.n + ladder.rank * m * n
+    if request.static != "B":
+        moved += request.k * request.n + ladder.rank * k * n
+    return products + shape.items * moved * itemsize(request.dtype) / (profile.combine_rate or np.inf)
+
+
+@dataclass(frozen=True)
+class Ladders:
+    """All ladders, and their grids and products as rows m, k, n, rank of an array."""
+
+    entries: tuple[Ladder, ...]
+    figures: npt.NDArray[np.float64]
+
+
+def ladders() -> Ladders:
+    """What `choose` considers, of the user's catalogue."""
+    return _ladders(_Same(choices()))
+
+
+class _Same:
+    """A catalogue's choices, compared as objects: they are made once."""
+
+    def __init__(self, held: Choices) -> None:
+        self.held = held
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.held is self.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+
+@lru_cache(maxsize=2)
+def _ladders(known: _Same) -> Ladders:
+    schemes = [choice.scheme for choice in known.held.entries if not choice.parts and choice.scheme.target.is_general]
+    single = [Ladder((scheme,), scheme.target, scheme.rank) for scheme in schemes]
+    double = [ladder.over(scheme) for ladder in single for scheme in schemes if ladder.rank * scheme.rank <= MAX_RANK]
+    cubes = [ladder for ladder in double if ladder.target.shape == (4, 4, 4)]
+    triple = [ladder.over(scheme) for ladder in cubes for scheme in schemes if scheme.target.shape == (2, 2, 2)]
+    entries = tuple(single + double + [ladder for ladder in triple if ladder.rank <= MAX_RANK])
+    figures = np.array([(*ladder.target.shape, ladder.rank) for ladder in entries], dtype=float).reshape(-1, 4)
+    return Ladders(entries, figures.T)
+
+
+def vendor_plan(request: Request, profile: Profile | None) -> Plan:
+    """The plan of the vendor's product."""
+    from ...schemes_db.algebra import naive
+
+    return plan(request, naive(Target.general(1, 1, 1)), profile=profile, strategy=VENDOR)

@@ -1,0 +1,66 @@
+"""Seconds of work on a GPU, by its own events."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of one contender over the rounds."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+def seconds_of(call: Callable[[], object], repeats: int = 1) -> float:
+    """Seconds of one call, as the mean of `repeats` in a row."""
+    import torch
+
+    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(repeats):
+        call()
+    stop.record()
+    stop.synchronize()
+    return float(start.elapsed_time(stop)) / 1e3 / repeats
+
+
+def settled(call: Callable[[], object], spent: float = 0.06) -> float:
+    """Seconds of a call in the steady state: warmed up, then the median of runs that last about `spent` in all."""
+    seconds_of(call)
+    once = seconds_of(call)
+    repeats = max(1, round(spent / 5 / max(once, 1e-7)))
+    rounds = max(1, min(5, round(spent / max(once, 1e-7))))
+    return statistics.median(seconds_of(call, repeats) for _ in range(rounds))
+
+
+def interleaved(
+    contenders: Mapping[str, Callable[[], object]],
+    rounds: int,
+    spent: float = 0.02,
+    on_round: Callable[[int], None] = lambda _: None,
+) -> dict[str, Times]:
+    """Time every contender once a round, so that heat and power limits hit all alike; a first round does not count.
+
+    A contender runs for about `spent` seconds a round, at least once.
+    """
+    repeats = {name: max(1, round(spent / max(_after_warming(call), 1e-7))) for name, call in contenders.items()}
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(rounds + 1):
+        for name, call in contenders.items():
+            taken = seconds_of(call, repeats[name])
+            if number:
+                samples[name].append(taken)
+        on_round(number)
+    return {name: Times(tuple(seconds)) for name, seconds in samples.items()}
+
+
+def _after_warming(call: Callable[[], object]) -> float:
+    seconds_of(call)
+    return seconds_of(call)

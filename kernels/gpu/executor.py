@@ -1,0 +1,163 @@
+"""Executors on tensors: checks, batches, `out`, packed operands, and less memory where there is too little."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ...errors import PlanError
+from ..request import Layout, Request
+from .shape import MAX_PIECES, Shape
+from .three_stage import Packed, ThreeStage
+
+Tensor = Any
+
+
+class TensorExecutor:
+    """Runs three stages on the tensors of a request, in `pieces` one after the other. Thread-safe and deterministic.
+
+    Memory comes from torch's caching allocator, so that it follows streams and graphs.
+    """
+
+    def __init__(self, request: Request, core: ThreeStage, pieces: int) -> None:
+        self.request, self._core, self.pieces = request, core, pieces
+
+    @property
+    def workspace(self) -> int:
+        """Bytes of the stacks of one run, where both operands are batched and B is not packed."""
+        shape = Shape.of(self.request)
+        return 0 if shape.empty else shape.stack_bytes(self._core.target, self._core.slabs, self.pieces)
+
+    def pack(self, b: Tensor) -> Packed:
+        """B~ of a static operand (..., k, n), to be given to `run` in its place."""
+        return self._core.pack(_folded(b), self.request.dtype)
+
+    def fits(self, stack: Tensor) -> bool:
+        """Whether this can be the B~ of this executor: by its shape, so only ask of what `pack` made of the same b."""
+        request = self.request
+        return tuple(stack.shape) == self._core.packed_shape(request.k, request.n, request.dtype)
+
+    def run(self, a: Tensor, b: Tensor | Packed, out: Tensor | None = None) -> Tensor:
+        """C = A B in `out`, or in a new tensor. a is (..., m, k), b (..., k, n) or its `pack`.
+
+        Raises:
+            PlanError: the tensors are not of the request, or the device has too little memory.
+        """
+        import torch
+
+        request = self.request
+        wanted = (*request.batch, request.m, request.n)
+        _check(request, a, b, out, wanted)
+        result = a.new_empty(wanted) if out is None else out
+        if Shape.of(request).empty:
+            return result.zero_()
+        if out is not None and any(_share(out, x) for x in (a, b) if not isinstance(x, Packed)):
+            result = torch.empty_like(out, memory_format=torch.contiguous_format)
+        left = _folded(a, request.batch)
+        right = b if isinstance(b, Packed) else _folded(b, request.batch)
+        folded = result if result.dim() == 3 else result.reshape(-1, request.m, request.n)
+        self._within_memory(left, right, folded)
+        if folded.data_ptr() != result.data_ptr():  # a batch whose strides do not fold was copied
+            result.copy_(folded.view(wanted))
+        return result if out is None or out is result else out.copy_(result)
+
+    def _within_memory(self, a: Tensor, b: Tensor | Packed, out: Tensor) -> None:
+        """Run in as many pieces as planned; in more, with a warning, where the device has too little memory."""
+        import torch
+
+        pieces = self.pieces
+        while True:
+            try:
+                return self._core.run(a, b, out, self.request.dtype, pieces)
+            except torch.OutOfMemoryError:
+                pieces *= 2
+                if pieces > MAX_PIECES:
+                    raise PlanError(
+                        f"{self.request} does not fit in the memory of {a.device}; give max_workspace"
+                    ) from None
+                warnings.warn(f"{a.device} has too little memory: {self.request} runs in {pieces} pieces", stacklevel=3)
+
+
+def request_of(
+    a: Tensor,
+    b: Tensor,
+    dtype: str,
+    *,
+    static: str | None = None,
+    max_error: float | None = None,
+    max_workspace: int | None = None,
+) -> Request:
+    """The request for `a @ b` of tensors, worked in `dtype`.
+
+    Raises:
+        PlanError: the tensors do not multiply, or differ in dtype or device.
+    """
+    import torch
+
+    for label, tensor in (("a", a), ("b", b)):
+        if tensor.dim() < 2:
+            raise PlanError(f"{label} has {tensor.dim()} dimensions; reshape it to a matrix (at least 2)")
+    if a.dtype != b.dtype:
+        raise PlanError(f"a is {a.dtype} and b is {b.dtype}; convert one with .to")
+    if a.device != b.device:
+        raise PlanError(f"a is on {a.device} and b on {b.device}; move one with .to")
+    (m, k), (inner, n) = a.shape[-2:], b.shape[-2:]
+    if k != inner:
+        raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
+    try:
+        batch = tuple(torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+    except RuntimeError:
+        raise PlanError(
+            f"leading sizes {[*a.shape[:-2]]} and {[*b.shape[:-2]]} do not broadcast; reshape one"
+        ) from None
+    return Request(
+        m,
+        k,
+        n,
+        dtype,
+        batch,
+        a.device.type,
+        (layout_of(a), layout_of(b), Layout.ROWS),
+        static=static,
+        max_error=max_error,
+        max_workspace=max_workspace,
+    )
+
+
+def layout_of(tensor: Tensor) -> Layout:
+    """The layout of the last two dimensions."""
+    (rows, cols), (row, col) = tensor.shape[-2:], tensor.stride()[-2:]
+    if col == 1 or cols == 1:
+        return Layout.ROWS
+    return Layout.COLUMNS if row == 1 or rows == 1 else Layout.SCATTERED
+
+
+def _check(request: Request, a: Tensor, b: Tensor | Packed, out: Tensor | None, wanted: tuple[int, ...]) -> None:
+    if isinstance(b, Packed):
+        if (b.k, b.n) != (request.k, request.n) or tuple(a.shape) != (*request.batch, request.m, request.k):
+            raise PlanError(f"the plan is for {request}, not for these operands; plan again")
+    else:
+        actual = request_of(a, b, request.dtype)
+        if (actual.shape, actual.batch) != (request.shape, request.batch):
+            raise PlanError(f"the plan is for {request}, not for {actual}; plan again")
+    if out is None:
+        return
+    if tuple(out.shape) != wanted or out.dtype != a.dtype or out.device != a.device:
+        raise PlanError(f"out must be a tensor of shape {list(wanted)}, {a.dtype}, on {a.device}")
+    if any(stride == 0 and size > 1 for size, stride in zip(out.shape, out.stride(), strict=True)):
+        raise PlanError("elements of out share memory; pass a tensor that is not expanded")
+
+
+def _folded(x: Tensor, batch: tuple[int, ...] | None = None) -> Tensor:
+    """The tensor as (items, rows, cols); 1 item where all matrices of the batch are the same one."""
+    if x.dim() == 3 and (batch is None or len(batch) == 1) and (x.shape[0] == 1 or batch in (None, (x.shape[0],))):
+        return x
+    if all(size == 1 for size in x.shape[:-2]):
+        return x.reshape(1, *x.shape[-2:])
+    whole = x if batch is None else x.expand(*batch, *x.shape[-2:])
+    return whole.reshape(-1, *x.shape[-2:])
+
+
+def _share(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors are of one storage; that they may not overlap in it costs a copy at most."""
+    return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())

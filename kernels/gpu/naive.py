@@ -1,0 +1,101 @@
+"""Linear maps of blocks and whole products in plain torch: what the generated kernels are held to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...schemes_db.program import Program, Terms
+from ..codegen.maps import LinearMap, ProgramMaps, maps_of
+
+Tensor = Any
+
+
+def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
+    """The results of the map on blocks of one shape; sums are made in float32, or float64 for float64."""
+    import torch
+
+    real = torch.float64 if blocks[0].dtype == torch.float64 else torch.float32
+    values = [block.to(real) for block in blocks]
+    for terms in linear.lins:
+        values.append(_sum(terms, values))
+    return [_sum(terms, values).to(blocks[0].dtype) for terms in linear.results]
+
+
+def product(program: Program, a: Tensor, b: Tensor) -> Tensor:
+    """a b by one flat program, with zero-padded copies of a and b."""
+    return worked(maps_of(program), program.target.shape, a, b)
+
+
+def worked(maps: ProgramMaps, grid: tuple[int, int, int], a: Tensor, b: Tensor) -> Tensor:
+    """`product` with the maps of the program made before."""
+    m, n = a.shape[0], b.shape[1]
+    bm, bk, bn = (-(-size // parts) for size, parts in zip((m, a.shape[1], n), grid, strict=True))
+    left, right = _blocks(_padded(a, bm, bk, grid[:2]), grid[:2]), _blocks(_padded(b, bk, bn, grid[1:]), grid[1:])
+    lefts = apply_map(maps.left, [left[block] for block in maps.left_blocks])
+    rights = apply_map(maps.right, [right[block] for block in maps.right_blocks])
+    products = [lefts[i] @ rights[j] for i, j in zip(maps.left_of, maps.right_of, strict=True)]
+    stored = dict(zip(maps.stored, apply_map(maps.merge, products), strict=True))
+    out = a.new_zeros((bm * grid[0], bn * grid[2]))
+    for place, target in _blocks(out, (grid[0], grid[2])).items():
+        if place in stored:
+            target.copy_(stored[place])
+    return out[:m, :n]
+
+
+def _sum(terms: Terms, values: Sequence[Tensor]) -> Tensor:
+    total = float(terms[0][0]) * values[terms[0][1]]
+    for coefficient, src in terms[1:]:
+        total = total + float(coefficient) * values[src]
+    return total
+
+
+def _padded(x: Tensor, height: int, width: int, grid: tuple[int, int]) -> Tensor:
+    import torch
+
+    return torch.nn.functional.pad(x, (0, width * grid[1] - x.shape[1], 0, height * grid[0] - x.shape[0]))
+
+
+def _blocks(x: Tensor, grid: tuple[int, int]) -> dict[tuple[int, int], Tensor]:
+    """Views of the blocks of a matrix that the grid divides."""
+    height, width = x.shape[0] // grid[0], x.shape[1] // grid[1]
+    return {
+        (i, j): x[i * height : (i + 1) * height, j * width : (j + 1) * width]
+        for i in range(grid[0])
+        for j in range(grid[1])
+    }
+
+
+def by_products(program: Program, a: Tensor, b: Tensor) -> Tensor:
+    """a b with a task for every product, which makes its own sums and adds into the blocks of C.
+
+    Sizes must be multiples of the grid, and the program without shared sums. It is what libraries
+    did before group-parallel kernels; a rival in benchmarks.
+    """
+    maps, (m, k, n) = maps_of(program), program.target.shape
+    left, right = _blocks(a, (m, k)), _blocks(b, (k, n))
+    out = a.new_zeros((a.shape[0], b.shape[1]))
+    blocks = _blocks(out, (m, n))
+    sides = ((maps.left, left, maps.left_blocks), (maps.right, right, maps.right_blocks))
+    for r, places in enumerate(zip(maps.left_of, maps.right_of, strict=True)):
+        sums = []
+        for place, (linear, cut, sources) in zip(places, sides, strict=True):
+            terms = _terms(linear, place)
+            total = float(terms[0][0]) * cut[sources[terms[0][1]]]
+            for coefficient, src in terms[1:]:
+                total.add_(cut[sources[src]], alpha=float(coefficient))
+            sums.append(total)
+        made = sums[0] @ sums[1]
+        for target, terms in zip(maps.stored, maps.merge.results, strict=True):
+            for coefficient, src in terms:
+                if src == r:
+                    blocks[target].add_(made, alpha=float(coefficient))
+    return out
+
+
+def _terms(linear: LinearMap, result: int) -> Terms:
+    """A result of a map as a sum of its sources, where no other sums are in between but its own."""
+    terms = linear.results[result]
+    while len(terms) == 1 and terms[0][1] >= linear.sources:
+        terms = linear.lins[terms[0][1] - linear.sources]
+    return terms

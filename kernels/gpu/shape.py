@@ -1,0 +1,92 @@
+"""How matrices are cut for a program: blocks, stacks, pieces, and the bytes that they take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...schemes_db.target import Target
+from ..request import Request
+from .dtypes import itemsize
+
+SEGMENT = 16
+"""Bytes that every row of a stack is a multiple of: what cuBLAS's tensor core kernels ask for."""
+
+MAX_PIECES = 64
+"""Most pieces that a product is cut into to save memory."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A range of the matrices of a batch and, of each, a range of its rows."""
+
+    items: slice
+    rows: slice
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One call: `lefts` matrices m x k and `rights` matrices k x n (1: the same for all), `items` products."""
+
+    m: int
+    k: int
+    n: int
+    dtype: str
+    items: int = 1
+    lefts: int = 1
+    rights: int = 1
+
+    @classmethod
+    def of(cls, request: Request) -> Shape:
+        """The shape of a request; both operands of a batch count as batched."""
+        items = math.prod(request.batch)
+        return cls(request.m, request.k, request.n, request.dtype, items, items, items)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to work: then C is all zeros."""
+        return 0 in (self.m, self.k, self.n, self.items)
+
+    def blocks(self, target: Target) -> tuple[int, int, int]:
+        """Sizes of a block of A, B and C: what the grid asks for, and rows of whole segments.
+
+        Where blocks are absent they must stay where the sizes put them, so nothing is added.
+        """
+        unit = SEGMENT // itemsize(self.dtype) if target.is_general else 1
+        m, k, n = (
+            -(-size // (parts * unit)) * unit
+            for size, parts in zip((self.m, self.k, self.n), target.shape, strict=True)
+        )
+        return m, k, n
+
+    def pieces(self, target: Target, count: int) -> Iterator[Piece]:
+        """About `count` pieces: groups of whole matrices, or ranges of rows where there are too few of them."""
+        group = -(-self.items // min(count, self.items))
+        per_item = max(1, count // self.items)
+        unit = target.m * (SEGMENT // itemsize(self.dtype))
+        rows = -(-self.m // (per_item * unit)) * unit if per_item > 1 and target.is_general else self.m
+        for first in range(0, self.items, group):
+            for top in range(0, self.m, rows):
+                yield Piece(
+                    slice(first, min(first + group, self.items)),
+                    slice(top, min(top + rows, self.m)),
+                )
+
+    def stack_bytes(self, target: Target, slabs: tuple[int, int, int], pieces: int = 1) -> int:
+        """Bytes of A~, B~ and H at once, of so many slabs each (B~: 0 where it is there already)."""
+        largest = next(self.pieces(target, pieces))
+        items, rows = largest.items.stop, largest.rows.stop
+        bm, bk, bn = Shape(rows, self.k, self.n, self.dtype).blocks(target)
+        lefts = min(self.lefts, items) * slabs[0] * bm * bk
+        rights = min(self.rights, items) * slabs[1] * bk * bn
+        return (lefts + rights + items * slabs[2] * bm * bn) * itemsize(self.dtype)
+
+    def pieces_within(self, target: Target, slabs: tuple[int, int, int], limit: int | None) -> int | None:
+        """The fewest pieces (a power of two) whose stacks fit in `limit` bytes; None: MAX_PIECES do not."""
+        count = 1
+        while count <= MAX_PIECES:
+            if limit is None or self.stack_bytes(target, slabs, count) <= limit:
+                return count
+            count *= 2
+        return None

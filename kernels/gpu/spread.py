@@ -1,0 +1,99 @@
+"""A program as the GPU works it: all levels in one, and the maps around its products."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ...errors import PlanError
+from ...schemes_db.program import ProductKind, Program
+from ..codegen.flatten import flatten
+from ..codegen.maps import LinearMap, ProgramMaps, maps_of
+from ..codegen.triton_modules import MAX_ALIVE
+from ..codegen.triton_order import peak_alive
+
+Made = TypeVar("Made")
+
+MAX_RANK = 512
+"""Most products of a program whose levels are worked in one pass; three levels of Strassen are 343."""
+
+
+class Spread:
+    """A program with its levels flattened: then a level's sums are values of one kernel, not passes over memory.
+
+    `left` and `right` have a result for every product, in the order of the products.
+
+    Raises:
+        PlanError: the program has half products, mixed inner programs, or too many products.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = _flat(program)
+        self.maps: ProgramMaps = maps_of(self.program)
+        self.left = _repeated(self.maps.left, self.maps.left_of)
+        self.right = _repeated(self.maps.right, self.maps.right_of)
+        self.merge = self.maps.merge
+        self.rank = self.program.rank
+        self.alive = max(peak_alive(side) for side in (self.left, self.right, self.merge))
+
+
+_kept: OrderedDict[tuple[object, ...], Any] = OrderedDict()
+_lock = threading.RLock()
+
+KEPT = 256
+"""Most things made from programs that are kept."""
+
+
+def kept(key: tuple[object, ...], make: Callable[[], Made]) -> Made:
+    """What `make` gives, made once for a key; the last KEPT stay. `key` names a program by its digest."""
+    with _lock:  # flattening three levels takes a while: a second thread would do the same
+        if key not in _kept:
+            _kept[key] = make()
+        _kept.move_to_end(key)
+        while len(_kept) > KEPT:
+            _kept.popitem(last=False)
+        made: Made = _kept[key]
+        return made
+
+
+def spread(program: Program) -> Spread:
+    """The spread form of a program; kept.
+
+    Raises:
+        PlanError: as `Spread`.
+    """
+    return kept(("spread", program.digest), lambda: Spread(program))
+
+
+def reason_against(program: Program, dtype: str) -> str | None:
+    """Why this program is not worked on a GPU in this dtype, or None."""
+    if rank_of(program) > MAX_RANK:
+        return f"the program has {rank_of(program)} products on all levels together, more than {MAX_RANK}"
+    try:
+        values = spread(program).alive * (2 if dtype == "float64" else 1)
+    except PlanError as error:
+        return str(error)
+    if values > MAX_ALIVE:
+        return f"its sums keep {values} values alive at once, more than the {MAX_ALIVE} that registers hold"
+    return None
+
+
+def rank_of(program: Program) -> int:
+    """Products on all levels together."""
+    inner = dict(program.inner)
+    return sum(rank_of(inner[op.kind]) if op.kind in inner else 1 for op in program.products)
+
+
+def _flat(program: Program) -> Program:
+    if any(op.kind is not ProductKind.FULL for op in program.products):
+        raise PlanError("the program has half products, which the causal strategies work")
+    inner = dict(program.inner).get(ProductKind.FULL)
+    if inner is None:
+        return program
+    return flatten(Program(program.target, program.ring, program.ops), _flat(inner))
+
+
+def _repeated(linear: LinearMap, order: tuple[int, ...]) -> LinearMap:
+    return LinearMap(linear.sources, linear.lins, tuple(linear.results[i] for i in order))

@@ -1,0 +1,138 @@
+"""Combine, multiply, merge: a program on tensors through generated kernels and the vendor's products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from ...schemes_db.grids import Kind
+from ...schemes_db.program import Program
+from ..codegen.maps import Block, LinearMap
+from ..codegen.triton_text import Direction
+from .combine import Combination
+from .shape import Piece, Shape
+from .spread import Spread, kept, spread
+
+Tensor = Any
+
+
+class Way(StrEnum):
+    """How the products of a stage are run: one batched call, or a call each with B~ transposed."""
+
+    BATCHED = "batched"
+    LOOP = "loop"
+
+
+@dataclass(frozen=True)
+class Packed:
+    """B~ of a static operand k x n: (rights, slabs, height, width), as `ThreeStage.pack` made it."""
+
+    stack: Tensor
+    k: int
+    n: int
+
+
+class ThreeStage:
+    """A program and the way its products are run, for matrices of any size in any floating dtype.
+
+    LOOP takes the products one by one, reads every distinct sum once, and stores B~ by columns:
+    measured faster for tf32, whose tensor cores take operands with the inner index adjacent.
+
+    Raises:
+        PlanError: as `Spread`.
+    """
+
+    def __init__(self, program: Program, way: Way) -> None:
+        self.way = way
+        self.spread: Spread = spread(program)
+        self.target = self.spread.program.target
+        maps, target = self.spread.maps, self.target
+        looped = way is Way.LOOP
+        self._left_of = maps.left_of if looped else tuple(range(self.spread.rank))
+        self._right_of = maps.right_of if looped else tuple(range(self.spread.rank))
+        left, right = (maps.left, maps.right) if looped else (self.spread.left, self.spread.right)
+
+        def split(linear: LinearMap, blocks: tuple[Block, ...], grid: tuple[tuple[Kind, ...], ...]) -> Combination:
+            return Combination(linear, Direction.SPLIT, blocks, tuple(grid[i][j] for i, j in blocks))
+
+        self.left, self.right = split(left, maps.left_blocks, target.a), split(right, maps.right_blocks, target.b)
+        kinds = tuple(target.c[i][j] for i, j in maps.stored)
+        self.merge = Combination(maps.merge, Direction.MERGE, maps.stored, kinds)
+        self.slabs = (len(left.results), len(right.results), self.spread.rank)
+        self._covered = set(kinds) == {Kind.FULL} and len(kinds) == target.m * target.n
+
+    def pack(self, b: Tensor, dtype: str) -> Packed:
+        """B~ of matrices (rights, k, n)."""
+        rights, k, n = b.shape
+        _, bk, bn = Shape(1, k, n, dtype).blocks(self.target)
+        stack = self._empty_right(rights, bk, bn, b)
+        self.right.run(b, stack)
+        return Packed(stack, k, n)
+
+    def packed_shape(self, k: int, n: int, dtype: str) -> tuple[int, int, int, int]:
+        """The shape of B~ of one k x n operand."""
+        _, bk, bn = Shape(1, k, n, dtype).blocks(self.target)
+        return 1, self.slabs[1], bk, bn
+
+    def run(self, a: Tensor, b: Tensor | Packed, out: Tensor, dtype: str, pieces: int = 1) -> None:
+        """out = a b for a (lefts, m, k), b (rights, k, n) or its `pack`, out (items, m, n).
+
+        `lefts` and `rights` are `items` or 1. `out` overlaps neither.
+        """
+        items, m, n = out.shape
+        rights = b.stack.shape[0] if isinstance(b, Packed) else b.shape[0]
+        shape = Shape(m, a.shape[2], n, dtype, items, a.shape[0], rights)
+        if not self._covered:
+            out.zero_()
+        packed = self.pack(b, dtype) if rights == 1 and not isinstance(b, Packed) else b
+        for piece in shape.pieces(self.target, pieces):
+            self._piece(_items(a, piece)[:, piece.rows], packed, out[piece.items, piece.rows], piece, dtype)
+
+    def _piece(self, a: Tensor, b: Tensor | Packed, out: Tensor, piece: Piece, dtype: str) -> None:
+        items, m, n = out.shape
+        bm, bk, bn = Shape(m, a.shape[2], n, dtype).blocks(self.target)
+        lefts = a.new_empty((a.shape[0], self.slabs[0], bm, bk))
+        self.left.run(a, lefts)
+        if isinstance(b, Packed):
+            rights = _items(b.stack, piece)
+        else:
+            b = b[piece.items]
+            rights = self._empty_right(b.shape[0], bk, bn, b)
+            self.right.run(b, rights)
+        products = a.new_empty((items, self.spread.rank, bm, bn))
+        self._multiply(lefts, rights, products)
+        self.merge.run(out, products)
+
+    def _multiply(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
+        import torch
+
+        items, rank = products.shape[:2]
+        if self.way is Way.BATCHED and len(lefts) == len(rights) == items:
+            torch.bmm(lefts.flatten(0, 1), rights.flatten(0, 1), out=products.flatten(0, 1))
+            return
+        for i in range(items):
+            left, right = lefts[i % len(lefts)], rights[i % len(rights)]
+            if self.way is Way.BATCHED:
+                torch.bmm(left, right, out=products[i])
+            else:
+                for r in range(rank):
+                    torch.mm(left[self._left_of[r]], right[self._right_of[r]], out=products[i, r])
+
+    def _empty_right(self, rights: int, bk: int, bn: int, like: Tensor) -> Tensor:
+        if self.way is Way.BATCHED:
+            return like.new_empty((rights, self.slabs[1], bk, bn))
+        return like.new_empty((rights, self.slabs[1], bn, bk)).transpose(2, 3)
+
+
+def _items(x: Tensor, piece: Piece) -> Tensor:
+    return x if len(x) == 1 else x[piece.items]
+
+
+def three_stage(program: Program, way: Way) -> ThreeStage:
+    """The stages of a program, kept with their kernels.
+
+    Raises:
+        PlanError: as `Spread`.
+    """
+    return kept((way, program.digest), lambda: ThreeStage(program, way))

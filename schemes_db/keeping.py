@@ -1,0 +1,80 @@
+"""Which schemes of one target the catalogue keeps: their figures, and when one is better than another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from . import costs
+from .scheme import Scheme
+from .straightline import program_of
+
+CSE_LIMIT = 3_000
+"""Nonzeros up to which the count of additions after sharing is worked out when a scheme is added."""
+
+POLICIES = ("never", "improved", "distinct")
+"""never: nothing goes for another's sake. improved: a Pareto frontier. distinct: one of those not told apart."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the catalogue, without the coefficients."""
+
+    digest: str
+    name: str
+    target: str
+    ring: str
+    rank: int
+    full_products: int
+    half_products: int
+    additions: int
+    additions_cse: int | None
+    nonzeros: int
+    growth: float
+    ternary: bool
+    origin: str
+    added: str
+
+    @property
+    def products(self) -> float:
+        """Full products and half the half ones."""
+        return self.full_products + self.half_products / 2
+
+    @property
+    def merits(self) -> tuple[float, ...]:
+        """What the Pareto frontier is of: rank, products, additions and growth factor, the less the better."""
+        return self.rank, self.products, self.additions, self.growth
+
+    @property
+    def figures(self) -> tuple[float, ...]:
+        """The same with additions after sharing, in which two schemes that are the same but for a basis may differ."""
+        return *self.merits, self.additions if self.additions_cse is None else self.additions_cse
+
+
+def now() -> str:
+    """The present second in UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def entry_of(scheme: Scheme, origin: str, shared: int | None = None) -> Entry:
+    """The row of a scheme; `shared` is its count of additions after sharing where that is known."""
+    full, half = costs.full_and_half(scheme)
+    nonzeros = sum(costs.nonzeros(scheme))
+    if shared is None and nonzeros <= CSE_LIMIT and not scheme.gaussian:
+        shared = program_of(scheme).additions
+    return Entry(
+        scheme.digest,
+        scheme.name,
+        scheme.target.name,
+        scheme.ring.name,
+        scheme.rank,
+        full,
+        half,
+        costs.additions(scheme),
+        shared,
+        nonzeros,
+        costs.growth_factor(scheme),
+        scheme.ternary,
+        origin,
+        now(),
+    )

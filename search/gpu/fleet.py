@@ -1,0 +1,253 @@
+"""Many walkers on the GPUs at hand, or their twins on the processor: launched, selected, sampled, kept."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db import Provenance, Scheme
+from ..seeds import splitmix
+from .device import gpus
+from .kernel import STEPS
+from .layout import Layout
+from .memory import KEPT, Array, GpuMemory, HostMemory, Memory
+from .packing import pack_all, unpack
+from .rules import Rules
+
+ELITE = 2048
+"""Members of the best that a selection copies from."""
+
+_SELECTION = 1 << 40
+"""Draws of the host start at this index, where no walker's are."""
+
+
+class Fleet:
+    """Walkers from some schemes of one target, which bring a score down: the rank, or rank and cost.
+
+    Walker w starts at scheme w modulo their number; a restart takes one of them by the walker's own
+    draw. The course of a fleet depends on its starts, rules, seed, number of walkers and the steps of
+    its launches only, and is the same on a GPU and on the processor.
+
+    Attributes:
+        layout: how a scheme lies in memory.
+        score: (walkers,) the lowest score of each since its start.
+        flips, launches, seconds: in all; seconds are those of launches, compilation left out.
+
+    Args:
+        starts: schemes of one target, over Z2 or any ring with a meaning modulo 2, or ternary ones.
+        walkers: how many; as many as the GPUs hold at once if None.
+        room: terms more than the largest start has that walkers must be able to hold.
+        device: "cuda" for all GPUs, "cuda:1" for one, "cpu" for the twin.
+
+    Raises:
+        PlanError: the starts do not fit, no GPU is there, or numba-cuda is absent or unfit.
+    """
+
+    def __init__(
+        self,
+        starts: Sequence[Scheme],
+        rules: Rules | None = None,
+        *,
+        seed: int = 0,
+        walkers: int | None = None,
+        ternary: bool = False,
+        symmetric: bool = False,
+        room: int | None = None,
+        device: str = "cuda",
+    ) -> None:
+        if not starts:
+            raise PlanError("a fleet needs a scheme to start from")
+        if walkers is not None and walkers < 1:
+            raise PlanError("a fleet needs at least 1 walker")
+        self.rules = (rules or Rules()).checked()
+        largest = max(scheme.rank for scheme in starts)
+        # A naive scheme falls before a plus is of use: it needs room for its own terms only.
+        naive = not symmetric and largest >= len(starts[0].target.terms)
+        spare = room if room is not None else 0 if naive else self.rules.margin
+        slots = (largest + 2) // 3 + spare // 3 + 2 if symmetric else largest + spare
+        self.layout = Layout.fitting(starts[0].target, slots, ternary=ternary, symmetric=symmetric)
+        if self.rules.objective == "half" and not self.layout.halves.any():
+            raise PlanError(f"{starts[0].target} has no half blocks: objective half means nothing there")
+        self._starts = pack_all(self.layout, starts)
+        self._start_ranks = [scheme.rank for scheme in starts]
+        self._seed, self._draws = seed, 0
+        self._parts: list[Memory] = self._places(device, walkers)
+        self._ends = np.cumsum([part.walkers for part in self._parts])
+        self.walkers = int(self._ends[-1])
+        first = 0
+        for part in self._parts:
+            draws = [splitmix(seed, first + n) for n in range(part.walkers)]
+            part.settle(np.array(draws, dtype=np.uint64), self.layout.halves, self.rules.thresholds())
+            first += part.walkers
+        self.flips, self.launches, self.seconds = 0, 0, 0.0
+        self._sent = np.full(self.walkers, -1, dtype=np.int32)
+        self._goals = np.zeros(self.walkers, dtype=np.int32)
+        self._fill_pool(np.zeros((0, self.layout.form.words), dtype=np.uint32))
+        self.rewind(np.arange(self.walkers))
+        self._launch(0, 0)
+        self.score = self._gather("score")
+
+    def _places(self, device: str, walkers: int | None) -> list[Memory]:
+        form, objective = self.layout.form, self.rules.objective
+        if device == "cpu":
+            return [HostMemory(form, objective, walkers or 4)]
+        name, _, number = device.partition(":")
+        if name != "cuda" or (number and not number.isdigit()):
+            raise PlanError(f"device {device!r} is not known; choose cpu, cuda or cuda:N")
+        numbers = gpus()
+        if number:
+            if int(number) not in numbers:
+                raise PlanError(f"there is no GPU {number} for walkers here; there are {', '.join(map(str, numbers))}")
+            numbers = (int(number),)
+        shares: list[int | None] = [None] * len(numbers)
+        if walkers is not None:
+            numbers = numbers[:walkers]
+            shares = [len(range(n, walkers, len(numbers))) for n in range(len(numbers))]
+        return [GpuMemory(form, objective, share, gpu) for gpu, share in zip(numbers, shares, strict=False)]
+
+    @property
+    def resources(self) -> list[dict[str, int]]:
+        """Of each GPU: registers, local and shared bytes, blocks on a multiprocessor."""
+        return [part.resources for part in self._parts if isinstance(part, GpuMemory)]
+
+    def launch(self, steps: int, goal: int | npt.NDArray[np.int32] = 0) -> float:
+        """Carry every walker on for so many steps, or to a score of `goal` (one for all, or one each); in seconds.
+
+        Selection follows where the rules ask for it after this launch.
+
+        Raises:
+            DeviceLostError: a GPU stopped answering.
+        """
+        begin = time.perf_counter()
+        self._launch(steps, goal)
+        self.score = self._gather("score")
+        self.flips += int(self._gather("flips").sum(dtype=np.int64))
+        self.launches += 1
+        selection = self.rules.selection
+        if selection.every and self.launches % selection.every == 0:
+            self.select()
+        seconds = time.perf_counter() - begin
+        self.seconds += seconds
+        return seconds
+
+    def _launch(self, steps: int, goal: int | npt.NDArray[np.int32]) -> None:
+        numbers = self.rules.numbers(len(self._starts))
+        goals = np.broadcast_to(np.asarray(goal, dtype=np.int32), self.walkers)
+        if (goals != self._goals).any():
+            self._goals = goals
+            for part, piece in zip(self._parts, np.split(goals, self._ends[:-1]), strict=True):
+                part.put("goals", piece)
+        if (self._sent >= 0).any():
+            for part, origin in zip(self._parts, np.split(self._sent, self._ends[:-1]), strict=True):
+                part.put("origin", origin)
+            self._sent[:] = -1
+        for part in self._parts:
+            part.start(numbers, steps)
+        for part in self._parts:
+            part.finish()
+
+    def _gather(self, name: str) -> Array:
+        return np.concatenate([part.get(name) for part in self._parts])
+
+    def _fill_pool(self, elite: npt.NDArray[np.uint32]) -> None:
+        """Set what a walker can be sent to: the starts, and behind them `elite`."""
+        self._elite = elite
+        room = max(ELITE if self.rules.selection.every else 0, len(elite))
+        pool = np.zeros((len(self._starts) + room, elite.shape[1]), dtype=np.uint32)
+        pool[: len(self._starts)] = self._starts
+        pool[len(self._starts) :][: len(elite)] = elite
+        for part in self._parts:
+            part.put("pool", pool.ravel())
+
+    def send(self, walkers: npt.NDArray[np.int64], entries: npt.NDArray[np.int64]) -> None:
+        """At the next launch these walkers start anew, from entries of the pool: the starts, then the elite."""
+        self._sent[walkers] = entries
+
+    def send_to(self, walkers: npt.NDArray[np.int64], schemes: Sequence[Scheme]) -> None:
+        """At the next launch each of these walkers starts anew from a scheme of its own.
+
+        Raises:
+            PlanError: one does not fit.
+        """
+        waiting = np.flatnonzero(self._sent >= len(self._starts))
+        kept = self._elite[self._sent[waiting] - len(self._starts)]
+        self.send(waiting, len(self._starts) + np.arange(len(waiting)))
+        self._fill_pool(np.concatenate([kept, pack_all(self.layout, schemes)]))
+        self.send(walkers, len(self._starts) + len(waiting) + np.arange(len(schemes)))
+
+    def rewind(self, walkers: npt.NDArray[np.int64]) -> None:
+        """At the next launch these walkers start anew, as they did first."""
+        self.send(walkers, walkers % len(self._starts))
+
+    def select(self) -> None:
+        """The worst walkers become copies of random members of the best; ties are broken by chance."""
+        selection = self.rules.selection
+        worst, best = (round(share * self.walkers) for share in (selection.worst, selection.best))
+        if not worst or not best:
+            return
+        rng = self._host_draws()
+        order = np.lexsort((rng.random(self.walkers), self.score))
+        members = rng.permutation(order[:best])[:ELITE]
+        words = self.layout.form.words
+        self._fill_pool(self._gather("best").reshape(-1, words)[members])
+        self.send(order[::-1][:worst], len(self._starts) + rng.integers(len(members), size=worst))
+
+    def _host_draws(self) -> np.random.Generator:
+        self._draws += 1
+        return np.random.default_rng(splitmix(self._seed, _SELECTION + self._draws))
+
+    def found(self, goal: int) -> npt.NDArray[np.int64]:
+        """The walkers whose score is at most `goal`, in order."""
+        return np.flatnonzero(self.score <= goal)
+
+    def scheme(self, walker: int, *, current: bool = False, provenance: Provenance | None = None) -> Scheme:
+        """The scheme at a walker's score, or the one it stands at; nothing is checked here."""
+        part = int(np.searchsorted(self._ends, walker, side="right"))
+        place = walker - (int(self._ends[part - 1]) if part else 0)
+        state = self._parts[part].row("state" if current else "best", place)
+        return unpack(self.layout, state, provenance)
+
+    def histogram(self) -> dict[int, int]:
+        """Of each score how many walkers have it as their lowest."""
+        return dict(sorted(Counter(self.score.tolist()).items()))
+
+    @property
+    def steps(self) -> npt.NDArray[np.int64]:
+        """(walkers,): the steps of each in all."""
+        return self._gather("tally")[:, STEPS]
+
+    def start_rank(self, walker: int) -> int:
+        """The rank of the scheme that a walker started from first."""
+        return self._start_ranks[walker % len(self._start_ranks)]
+
+    @property
+    def flips_per_second(self) -> float:
+        return self.flips / self.seconds if self.seconds else 0.0
+
+    def to_arrays(self) -> dict[str, Array]:
+        """The state as arrays, for a checkpoint between launches."""
+        arrays = {name: self._gather(name) for name in KEPT}
+        numbers = np.array([self.flips, self.launches, self._draws], dtype=np.int64)
+        return {**arrays, "sent": self._sent.copy(), "elite": self._elite, "numbers": numbers}
+
+    def take_arrays(self, arrays: dict[str, Array]) -> None:
+        """Put back a state that `to_arrays` gave.
+
+        Raises:
+            PlanError: it is of another fleet.
+        """
+        if arrays["score"].shape != (self.walkers,) or arrays["best"].size != self.walkers * self.layout.form.words:
+            raise PlanError(f"the checkpoint is of another fleet than this one of {self.walkers} walkers")
+        for name in KEPT:
+            wide = self.layout.form.words if name in ("state", "best") else 1
+            for part, piece in zip(self._parts, np.split(arrays[name], self._ends[:-1] * wide), strict=True):
+                part.put(name, piece)
+        self._fill_pool(arrays["elite"].astype(np.uint32))
+        self._sent = arrays["sent"].astype(np.int32)
+        self.flips, self.launches, self._draws = (int(x) for x in arrays["numbers"].tolist())
+        self.score = arrays["score"].astype(np.int32)

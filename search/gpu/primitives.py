@@ -1,0 +1,84 @@
+"""What differs between the processor and the GPU: the decorator, and two operations of one instruction.
+
+All else of the walk is one source, compiled for either. Types in it are explicit: uint32 arithmetic
+is promoted to uint64 by numba, so every result that is to stay a word is wrapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+
+U32, U64, I32 = np.uint32, np.uint64, np.int32
+
+
+@dataclass(frozen=True)
+class Primitives:
+    """A place to run.
+
+    Attributes:
+        jit: the decorator of functions that the kernel calls.
+        popcount: the number of set bits of a uint32.
+        differs: of a word of two halves and the negatives of two values, 1 in each half that differs.
+    """
+
+    jit: Callable[..., Any]
+    popcount: Callable[..., Any]
+    differs: Callable[..., Any]
+
+
+def processor() -> Primitives:
+    """Everything compiled by njit: the twin of the GPU."""
+
+    def jit(function: Callable[..., Any]) -> Any:
+        compiled: Any = numba.njit
+        return compiled(function, _nrt=False)
+
+    @jit
+    def popcount(word):
+        word = U32(word - ((word >> U32(1)) & U32(0x55555555)))
+        word = U32((word & U32(0x33333333)) + ((word >> U32(2)) & U32(0x33333333)))
+        word = U32(U32(word + (word >> U32(4))) & U32(0x0F0F0F0F))
+        return U32(U32(word * U32(0x01010101)) >> U32(24))
+
+    @jit
+    def differs(word, negative):
+        low = (word + negative) & U32(0xFFFF)
+        high = ((word >> U32(16)) + (negative >> U32(16))) & U32(0xFFFF)
+        return U32(U32(low != U32(0)) | (U32(high != U32(0)) << U32(16)))
+
+    return Primitives(jit, popcount, differs)
+
+
+def gpu() -> Primitives:
+    """Everything compiled by numba.cuda, `differs` as two instructions that become one on the machine."""
+    from .device import cuda_module
+
+    cuda = cuda_module()
+    from llvmlite import ir
+    from numba.cuda.extending import intrinsic
+
+    types = cuda.types
+
+    def jit(function: Callable[..., Any]) -> Any:
+        return cuda.jit(device=True, forceinline=True)(function)
+
+    @intrinsic
+    def differs(typingctx, word, negative):
+        def codegen(context, builder, signature, args):
+            word_type = ir.IntType(32)
+            text = "{ .reg .b32 sum; add.u16x2 sum, $1, $2; min.u16x2 $0, sum, $3; }"
+            asm = ir.InlineAsm(ir.FunctionType(word_type, [word_type] * 3), text, "=r,r,r,r", side_effect=False)
+            return builder.call(asm, [*args, ir.Constant(word_type, 0x00010001)])
+
+        return types.uint32(types.uint32, types.uint32), codegen
+
+    @jit
+    def popcount(word):
+        return U32(cuda.popc(word))
+
+    return Primitives(jit, popcount, differs)

@@ -1,0 +1,49 @@
+"""What suits which format: rules and steps of a launch, measured on one H200 where a line says so."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...schemes_db import Target
+from .rules import Rules, Selection
+
+
+class Setting(NamedTuple):
+    """Rules, and the steps of a launch: 30 to 80 ms of a GPU."""
+
+    rules: Rules
+    steps: int = 40_000
+
+
+_WIDE = Selection(10, 0.2, 0.2)
+"""Keeps a pool diverse; a sharper one is sooner at its end, which are copies of one scheme."""
+
+_RANK = Setting(Rules(plus_after=50_000, selection=_WIDE), 40_000)
+
+_TABLE = {
+    ("Z2", "4x4x4"): Setting(Rules(plus_after=5_000, trap_rank=49), 30_000),  # 47 in 2 s; selection ends at 49
+    ("Z2", "3x4x5"): Setting(Rules(plus_after=100_000, selection=Selection(10, 0.3, 0.1)), 40_000),  # 47 in 4 s
+    ("Z2", "4x4x5"): Setting(Rules(plus_after=20_000), 20_000),  # 60 in 0.3 s from 4x4x4:47
+    ("Z2", "4x5x5"): Setting(Rules(plus_after=50_000, selection=_WIDE), 20_000),  # 73 in 2 to 5 s from 4x4x5:60
+    ("Z2", "5x5x5"): Setting(Rules(plus_after=50_000, selection=_WIDE), 20_000),  # 96 in 2 to 17 s from 4x5x5:73
+    ("ZT", "4x4x4"): Setting(Rules(plus_after=50_000), 40_000),  # 49 in 3 to 7 s
+}
+
+
+def setting_for(target: Target, *, ternary: bool = False, symmetric: bool = False, objective: str = "rank") -> Setting:
+    """The setting of a format: its own, or that of its kind."""
+    size = max(target.shape)
+    if symmetric:
+        return Setting(Rules(plus_after=2_000, margin=7, restart_after=20_000_000), 40_000)
+    if objective == "half":
+        # A full product counts 31 + 23, a half one 23; 4x4x4:tri-left falls to 22 + 12 in a fifth of a second.
+        rules = Rules(plus_after=20_000, margin=3, objective="half", rank_weight=23, cost_weight=31, uphill=0.15)
+        if size > 4:
+            rules = rules._replace(plus_after=50_000, margin=2, selection=Selection(12, 0.3, 0.1))
+        return Setting(rules, 40_000)
+    if objective == "nnz":
+        # A term more is never worth fewer coefficients.
+        return Setting(Rules(plus_after=50_000, objective="nnz", rank_weight=10_000, cost_weight=1, uphill=0.6), 40_000)
+    ring = "ZT" if ternary else "Z2"
+    shape = "x".join(str(side) for side in sorted(target.shape))
+    return _TABLE.get((ring, shape), _RANK) if target.is_general else _RANK

@@ -1,0 +1,50 @@
+"""A linear map as lines: sums over inputs and earlier lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Terms = tuple[tuple[int, int], ...]
+"""(coefficient, value) pairs."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Line k is a sum over values; values are the inputs, then the lines.
+
+    `outputs` say which multiple of which value every row of the map is; value -1 is zero.
+    """
+
+    inputs: int
+    lines: tuple[Terms, ...]
+    outputs: Terms
+
+    @property
+    def additions(self) -> int:
+        return sum(len(line) - 1 for line in self.lines if line)
+
+    def transposed(self) -> Lines:
+        """The program of the transposed map: read backwards, inputs and outputs change places, uses become terms.
+
+        It takes as many additions more as the map has columns more than rows (Tellegen's principle).
+        """
+        values = self.inputs + len(self.lines)
+        uses: list[list[tuple[int, int]]] = [[] for _ in range(values)]
+        for row, (coefficient, value) in enumerate(self.outputs):
+            if value >= 0:
+                uses[value].append((coefficient, row))
+        made: list[Terms] = []
+        place: dict[int, tuple[int, int]] = {}
+        rows = len(self.outputs)
+        for value in reversed(range(values)):
+            terms = tuple(uses[value])
+            if len(terms) == 1 or not terms:
+                place[value] = terms[0] if terms else (0, -1)
+            else:
+                made.append(terms)
+                place[value] = (1, rows + len(made) - 1)
+            coefficient, source = place[value]
+            if value >= self.inputs and source >= 0:
+                for factor, used in self.lines[value - self.inputs]:
+                    uses[used].append((factor * coefficient, source))
+        return Lines(rows, tuple(made), tuple(place[value] for value in range(self.inputs)))

@@ -1,0 +1,21 @@
+"""The generated Triton kernels without a GPU: interpreted on the CPU, and compiled for sm_90."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+
+def test_interpreted_kernels_are_the_naive_maps(run_checks):
+    run_checks("checks_interpreted.py", TRITON_INTERPRET="1")
+
+
+def test_kernels_fit_the_registers_of_sm_90(run_checks, tmp_path):
+    run_checks("checks_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
+
+
+@pytest.mark.slow
+def test_three_levels_fit_the_registers_of_sm_90(run_checks, tmp_path):
+    run_checks("checks_compiled.py", "slow", TRITON_CACHE_DIR=str(tmp_path))

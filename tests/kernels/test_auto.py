@@ -1,0 +1,216 @@
+"""Choosing by a profile: limits, fallbacks, stored profiles, workloads; and generic code for other processors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError, SchemeFormatError
+from lcma.kernels import Request, matmul
+from lcma.kernels.codegen.maps import LinearMap, maps_of
+from lcma.kernels.codegen.schedule import schedule
+from lcma.kernels.decide import decide
+from lcma.kernels.decide.candidates import Choices
+from lcma.kernels.decide.model import combine_rows
+from lcma.kernels.decide.workloads import layers, sample
+from lcma.kernels.machine import find_profile, keep_profile, machine_id, machine_profile, profiles_folder, published
+from lcma.kernels.multiply import finite
+from lcma.kernels.profile import GemmRate, Profile
+from lcma.schemes_db.straightline import program_of
+
+
+@pytest.fixture
+def profile():
+    """A machine of 100 Gflop/s at every size, 50 GB/s, and sums that never wait for arithmetic."""
+    return Profile("flat", "test", (), (GemmRate("float32", 64, 64, 64, 1e11),), 5e10, 5e10, add_rate=1e12)
+
+
+@pytest.fixture
+def among(strassen):
+    return Choices.of([strassen])
+
+
+def test_table_ii_of_strassen(profile, among):
+    """Figures worked by hand: 12 nonzeros a factor, 5 sums made on each side, blocks of 512 x 512."""
+    place = next(i for i, choice in enumerate(among.entries) if not choice.parts)
+    a, b, h = combine_rows(profile, "float32", among.figures[place], 1024, 1024, 1024)
+    block = 512 * 512
+    assert (a.flops, b.flops, h.flops) == (5 * block, 5 * block, 8 * block)
+    assert (a.bytes, b.bytes, h.bytes) == (4 * 9 * block, 4 * 9 * block, 4 * 11 * block)
+    assert a.seconds == pytest.approx(a.bytes / 5e10)
+
+
+def test_large_products_take_a_scheme_and_small_or_thin_ones_do_not(profile, among):
+    large = decide(Request(4096, 4096, 4096), profile, 1, among)
+    assert large.plan.candidate.strategy == "batch"
+    assert large.chosen.seconds < 0.85 * large.plain.seconds
+    assert [option.seconds for option in large.options] == sorted(option.seconds for option in large.options)
+    for sizes in ((128, 128, 128), (4096, 8, 4096)):
+        assert decide(Request(*sizes), profile, 1, among).plan.candidate.strategy == "gemm"
+    thin = decide(Request(3, 4096, 4096), profile, 1, among)
+    assert "memory-bound (Eq. 8" in thin.reason
+
+
+def test_a_machine_without_rates_multiplies_as_the_library_does(among):
+    decision = decide(Request(4096, 4096, 4096), Profile("none", "test"), 1, among)
+    assert decision.plan.candidate.strategy == "gemm"
+    assert "lcma doctor --profile" in decision.reason
+
+
+@pytest.mark.parametrize("share", [0, 1 / 6, 1 / 3, 1, 3])
+def test_workspace_is_kept_to(profile, among, share):
+    allowed = int(share * 3 * 4 * 2048**2)
+    found = decide(Request(2048, 2048, 2048, max_workspace=allowed), profile, 1, among)
+    assert found.plan.workspace <= allowed
+    assert (found.plan.candidate.strategy == "gemm") == (share == 0)
+
+
+def test_an_error_bound_is_kept_to(profile, among):
+    free = decide(Request(4096, 4096, 4096), profile, 1, among)
+    tight = decide(Request(4096, 4096, 4096, max_error=3e-3), profile, 1, among)
+    assert len(tight.chosen.chain) > 0
+    assert tight.plan.candidate.program.rank < 49 or tight.plan.candidate != free.plan.candidate
+    none = decide(Request(4096, 4096, 4096, max_error=2.5e-4), profile, 1, among)
+    assert none.plan.candidate.strategy == "gemm"
+    assert "within these limits" in none.reason
+
+
+def test_profiles_are_kept_and_a_damaged_one_counts_as_none(home, profile, monkeypatch):
+    monkeypatch.setenv("LCMA_NUM_THREADS", "1")
+    mine = Profile(machine_id(1), "test", gemm=profile.gemm, source="measured")
+    assert machine_profile().source == "unmeasured"
+    path = keep_profile(mine)
+    assert path.parent == profiles_folder()
+    assert machine_profile() == mine
+    path.write_text("{")
+    with pytest.raises(SchemeFormatError, match="not a machine profile"):
+        find_profile(str(path))
+    from lcma.kernels import machine
+
+    machine._stored.cache_clear()
+    assert machine_profile().source == "unmeasured"
+    keep_profile(mine)
+    assert machine_profile() == mine
+
+
+def test_published_machines_are_marked(among):
+    assert {"nvidia-h20", "nvidia-a100-40gb", "intel-8255c", "amd-epyc-9k84", "arm-neoverse-v1"} == set(published())
+    assert all(one.source == "published" and one.notes for one in published().values())
+    assert find_profile("nvidia-h20").bandwidth == 4.0e12
+    assert decide(Request(8192, 8192, 8192), find_profile("amd-epyc-9k84"), 1, among).chosen.chain
+    with pytest.raises(PlanError, match="name a file, or one of"):
+        find_profile("no such machine")
+
+
+def test_the_layers_of_the_models():
+    counts = {model: sum(layer.model == model for layer in layers()) for model in ("DeepSeek-R1", "Qwen3.5-397B")}
+    assert counts == {"DeepSeek-R1": 11, "Qwen3.5-397B": 7}
+    assert len(layers()) == 24
+    taken = sample(24)
+    assert len(taken) == 24
+    assert len({layer for _, layer in taken}) > 12
+    assert max(m for m, _ in taken) <= 8192
+
+
+def test_small_products_are_numpys_own(monkeypatch):
+    from lcma.kernels import multiply
+
+    monkeypatch.setattr(multiply, "executor_for", None)
+    a = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
+    np.testing.assert_array_equal(matmul(a, a.T), a @ a.T)
+    out = np.empty((30, 30), np.float32)
+    assert matmul(a, a.T, out=out) is out
+    with pytest.raises(PlanError, match="inner sizes differ"):
+        matmul(a, a)
+    monkeypatch.undo()
+    with pytest.raises(PlanError, match="leave it out"):
+        matmul(a, a.T, levels=2)
+
+
+def test_infinities_are_told():
+    assert finite(np.ones(3), np.ones((2, 2)))
+    assert not finite(np.ones(3), np.array([np.inf]))
+
+
+def test_few_values_are_alive_at_once(strassen):
+    """Every step has what it needs, every result is stored once, and registers bound what is held."""
+    from lcma.kernels.codegen.flatten import flatten
+
+    program = program_of(strassen)
+    for linear in (maps_of(flatten(program, program)).left, maps_of(flatten(program, program)).merge):
+        for registers in (6, 28):
+            stored, made, loads = [], set(), 0
+            for step in schedule(linear, registers):
+                if step.what == "load":
+                    loads += 1
+                    made.add(step.value)
+                elif step.what == "make":
+                    assert {src for _, src in linear.lins[step.value - linear.sources]} <= made
+                    made.add(step.value)
+                else:
+                    assert {src for _, src in linear.results[step.value]} <= made
+                    stored.append(step.value)
+            assert sorted(stored) == list(range(len(linear.results)))
+            assert loads >= linear.sources
+        plenty = [step for step in schedule(linear, 1000) if step.what == "load"]
+        assert len(plenty) == linear.sources
+
+
+def test_bfloat16_sums_round_to_nearest():
+    from lcma.kernels.codegen.modules import rows_kernel
+
+    torch = pytest.importorskip("torch")
+    kernel = rows_kernel(LinearMap(2, (), (((1, 0), (-1, 1)), ((3, 0), (1, 1)))), "bfloat16")
+    x = torch.randn(2, 3, 50, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    x[0, 0, 0] = float("nan")
+    source, target = x.view(torch.int16).numpy().view(np.uint16), np.zeros((2, 3, 64), np.uint16)
+    blocks = [*source, *target]
+    kernel(
+        np.array([block.ctypes.data for block in blocks]),
+        np.array([block.strides[0] for block in blocks]),
+        np.array([(1, 3, 50)] * 4),
+        2,
+        np.zeros(2, np.int64),
+        np.array([50]),
+        0,
+        0,
+        3,
+    )
+    got = torch.from_numpy(target[:, :, :50].copy().view(np.int16)).view(torch.bfloat16)
+    wide = x.float()
+    expected = torch.stack([wide[0] - wide[1], 3 * wide[0] + wide[1]]).to(torch.bfloat16)
+    assert torch.equal(got.isnan(), expected.isnan())
+    assert torch.equal(got.nan_to_num(), expected.nan_to_num())
+
+
+def test_a_bfloat16_product(strassen):
+    torch = pytest.importorskip("torch")
+    from lcma.kernels import executor_for
+
+    generator = torch.Generator().manual_seed(1)
+    a, b = (torch.randn(shape, generator=generator).to(torch.bfloat16) for shape in ((70, 60), (60, 90)))
+    bits = [x.view(torch.int16).numpy().view(np.uint16) for x in (a, b)]
+    request = Request.of(*bits, dtype="bfloat16")
+    result = executor_for(request, strassen, 1).run(*bits)
+    got = torch.from_numpy(result.view(np.int16)).view(torch.bfloat16).float()
+    exact = a.float() @ b.float()
+    assert float((got - exact).norm() / exact.norm()) < 0.02
+
+
+GENERIC = """
+import numpy as np
+from lcma.kernels.codegen.host import host
+from lcma.kernels import matmul
+assert host().vector_bytes == 16, host()
+a = np.random.default_rng(0).standard_normal((67, 45)).astype(np.float32)
+np.testing.assert_allclose(matmul(a, a.T, "strassen"), a @ a.T, atol=1e-4)
+"""
+
+
+def test_code_for_a_plain_processor(home):
+    environment = {**os.environ, "LCMA_HOME": str(home), "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    subprocess.run([sys.executable, "-c", GENERIC], check=True, env=environment)

@@ -1,0 +1,161 @@
+"""Exact causal attention against torch's own, forward and backward."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError
+
+torch = pytest.importorskip("torch")
+
+from lcma.kernels.causal import causal_attention, causal_qk, cuda, syrk, trmm  # noqa: E402
+from lcma.kernels.causal.choose import scheme_names, steady_names  # noqa: E402
+from lcma.kernels.causal.roles import Triangle  # noqa: E402
+from lcma.kernels.causal.triton_gemm import Tile, tile_places  # noqa: E402
+
+sdpa = torch.nn.functional.scaled_dot_product_attention
+
+
+def drawn(*shape, dtype=torch.float64, grad=True):
+    return torch.randn(*shape, dtype=dtype, requires_grad=grad)
+
+
+@pytest.mark.parametrize("way", ["products", "eca-stage1"])
+@pytest.mark.parametrize(
+    "sizes", [(4, 2, 33, 33, 8), (2, 2, 7, 11, 5), (2, 1, 11, 7, 5), (1, 1, 1, 1, 1), (3, 3, 600, 600, 16)]
+)
+def test_like_torch_forward_and_backward(way, sizes):
+    torch.manual_seed(0)
+    heads, shared, rows, cols, width = sizes
+    q, k, v = drawn(2, heads, rows, width), drawn(2, shared, cols, width), drawn(2, shared, cols, width)
+    ours = causal_attention(q, k, v, enable_gqa=True, way=way)
+    theirs = sdpa(q, k, v, is_causal=True, enable_gqa=True)
+    torch.testing.assert_close(ours, theirs)
+    ask = torch.randn_like(ours)
+    for mine, other in zip(
+        torch.autograd.grad(ours, (q, k, v), ask), torch.autograd.grad(theirs, (q, k, v), ask), strict=True
+    ):
+        torch.testing.assert_close(mine, other)
+
+
+def test_gradients_with_bias_sinks_and_dropout():
+    torch.manual_seed(1)
+    q, k, v = drawn(1, 4, 6, 3), drawn(1, 2, 5, 3), drawn(1, 2, 5, 3)
+    bias, sinks = drawn(4, 6, 5), drawn(4)
+
+    def biased(q, k, v, bias, sinks):
+        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, scale=0.7, way="products")
+
+    def dropped(q, k, v):
+        torch.manual_seed(2)
+        return causal_attention(q, k, v, dropout_p=0.3, enable_gqa=True, way="products")
+
+    assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks))
+    assert torch.autograd.gradcheck(dropped, (q, k, v))
+
+
+def test_sinks_are_a_key_without_a_value():
+    torch.manual_seed(3)
+    q, k, v = (drawn(2, 3, 9, 4, grad=False) for _ in range(3))
+    sinks = drawn(3, grad=False)
+    scores = (q @ k.mT / 2).masked_fill(torch.ones(9, 9).triu(1).bool(), -torch.inf)
+    extended = torch.cat([scores, sinks[:, None, None].expand(2, 3, 9, 1)], -1).softmax(-1)
+    output, weights = causal_attention(q, k, v, sinks=sinks, need_weights=True)
+    torch.testing.assert_close(weights, extended[..., :-1])
+    torch.testing.assert_close(output, extended[..., :-1] @ v)
+
+
+def test_a_row_that_sees_nothing_is_zero():
+    q, k, v = (drawn(1, 1, 4, 2) for _ in range(3))
+    seen = torch.ones(4, 4, dtype=torch.bool)
+    seen[2] = False
+    out = causal_attention(q, k, v, seen)
+    assert (out[0, 0, 2] == 0).all()
+    assert all(torch.isfinite(x).all() for x in torch.autograd.grad(out.sum(), (q, k, v)))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_precisions_and_autocast(dtype):
+    torch.manual_seed(4)
+    q, k, v = (drawn(1, 2, 65, 16, dtype=dtype, grad=False) for _ in range(3))
+    out = causal_attention(q, k, v, way="products")
+    assert out.dtype == dtype
+    truth = sdpa(q.double(), k.double(), v.double(), is_causal=True)
+    assert (out.double() - truth).norm() / truth.norm() < {torch.float32: 1e-6, torch.float16: 1e-3}.get(dtype, 1e-2)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert causal_attention(q.float(), k.float(), v.float(), way="products").dtype == torch.bfloat16
+
+
+def test_errors_stay_within_twice_the_standard_algorithms():
+    worst: dict[str, float] = {}
+    for seed in range(10):
+        torch.manual_seed(seed)
+        q, k, v = (torch.randn(1, 1, 256, 128) for _ in range(3))
+        truth = sdpa(q.double(), k.double(), v.double(), is_causal=True)
+        future = torch.ones(256, 256).triu(1).bool()
+        plain = (q / 128**0.5 @ k.mT).masked_fill(future, -torch.inf).softmax(-1) @ v
+        for way, got in [("standard", plain)] + [(x, causal_attention(q, k, v, way=x)) for x in scheme_names()]:
+            worst[way] = max(worst.get(way, 0.0), float((got - truth).norm() / truth.norm()))
+    assert max(worst[way] for way in ("standard", *steady_names())) <= 2 * worst["standard"]
+    assert steady_names()
+
+
+def test_refusals_name_the_mend():
+    q = torch.randn(1, 2, 4, 3)
+    with pytest.raises(PlanError, match="enable_gqa"):
+        causal_attention(q, q[:, :1], q[:, :1])
+    with pytest.raises(PlanError, match="leave `way` out"):
+        causal_attention(q, q, q, torch.zeros(4, 4), way="sdpa")
+    with pytest.raises(PlanError, match="without the mask"):
+        causal_attention(q, q, q, is_causal=False)
+    with pytest.raises(PlanError, match="common floating dtype"):
+        causal_attention(q, q.double(), q)
+    with pytest.raises(PlanError, match="do not mix"):
+        causal_qk(q, q.numpy())
+
+
+def test_tensors_come_back_as_tensors():
+    q = torch.randn(2, 5, 3, dtype=torch.bfloat16)
+    assert causal_qk(q, q).dtype == torch.bfloat16
+    a = torch.randn(5, 5)
+    torch.testing.assert_close(trmm(a, a), a.tril() @ a)
+    torch.testing.assert_close(syrk(a), (a @ a.mT).tril())
+    np.testing.assert_allclose(causal_qk(a.numpy(), a.numpy()), (a @ a.mT).tril().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("way", ["strips", "eca-stage1", "4x4x4-tri-out-r34"])
+def test_the_ways_of_a_gpu_on_a_processor(way):
+    """Strips and the three stages, their sums by plain torch."""
+    torch.manual_seed(5)
+    for heads, shared, rows, cols, width in (
+        (4, 2, 32, 32, 8),
+        (2, 1, 600, 600, 12),
+        (2, 2, 16, 24, 4),
+        (2, 2, 24, 16, 4),
+    ):
+        q, k = drawn(3, heads, rows, width, grad=False), drawn(3, shared, cols, width, grad=False)
+        wide = k.repeat_interleave(heads // shared, 1)
+        wanted = (q @ wide.mT).tril()
+        torch.testing.assert_close(cuda.causal_qk(q, k, way), wanted)
+        spoiled = torch.where(torch.ones(rows, cols).tril().bool(), wanted, float("nan"))
+        torch.testing.assert_close(cuda.causal_pv(spoiled, k, way), wanted @ wide)
+    a, b = drawn(32, 32, grad=False), drawn(32, 8, grad=False)
+    for turned in (False, True):
+        factor = a.tril().mT if turned else a.tril()
+        torch.testing.assert_close(cuda.trmm(a, b, Triangle("left", turned), turned, False, way), factor @ b)
+        torch.testing.assert_close(cuda.trmm(a, b.mT, Triangle("right", turned), turned, False, way), b.mT @ factor)
+    torch.testing.assert_close(cuda.syrk(b, Triangle("out", False, True), False, way), (b @ b.mT).tril())
+
+
+def test_only_tiles_that_touch_the_triangle_are_worked():
+    tile = Tile(16, 32, 16, 4, 2)
+    for upper in (False, True):
+        places = tile_places(70, 70, Triangle("out", upper), tile)
+        assert len(set(places)) == len(places)
+        covered = np.zeros((70, 70), bool)
+        for i, j in places:
+            covered[i * 16 : (i + 1) * 16, j * 32 : (j + 1) * 32] = True
+        wanted = np.tri(70, dtype=bool)
+        assert covered[wanted.T if upper else wanted].all()
+        assert len(places) < 15

@@ -1,0 +1,234 @@
+"""The triangular products against their definition: every way, odd sizes, garbage, layouts, GQA."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels import Pool, Request
+from lcma.kernels.causal import causal_pv, causal_qk, masked_matmul, syrk, trmm
+from lcma.kernels.causal.choose import (
+    candidate_of,
+    choose,
+    planned,
+    predicted,
+    scheme_names,
+    scheme_program,
+    steady_names,
+)
+from lcma.kernels.causal.halving import Halving
+from lcma.kernels.causal.level import JoinedLevel
+from lcma.kernels.causal.roles import SIDES, Triangle
+from lcma.kernels.causal.strips import Strips, has_stray
+from lcma.kernels.causal.tuning import remembered, tune
+from lcma.kernels.executor import MatrixExecutor
+from lcma.kernels.request import Layout
+
+WAYS = (None, "strips", "halving", "halving:strassen", "eca-stage1", "4x4x4-tri-out-r34")
+
+
+def drawn(rng, *shape):
+    return rng.integers(-5, 6, shape).astype(float)
+
+
+def kept(matrix, upper):
+    return np.triu(matrix) if upper else np.tril(matrix)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "sizes", [(7, 7, 3), (300, 300, 33), (3, 3, 5), (20, 12, 4), (12, 20, 1), (0, 0, 3), (5, 5, 0)]
+)
+def test_qk_and_pv_with_shared_heads_and_garbage(way, sizes):
+    rng, (rows, cols, width) = np.random.default_rng(0), sizes
+    q, k = drawn(rng, 2, 6, rows, width), drawn(rng, 2, 3, cols, width)
+    wide = np.repeat(k, 2, axis=1)
+    scores = causal_qk(q, k, way=way)
+    wanted = np.tril(q @ wide.swapaxes(-1, -2))
+    np.testing.assert_array_equal(scores, wanted)
+    spoiled = np.where(np.tri(rows, cols) > 0, wanted, np.nan)
+    for _ in range(2):  # a second run must not meet what the first one left behind
+        np.testing.assert_array_equal(causal_pv(spoiled, k, way=way), wanted @ wide)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_trmm(way, side, lower, transposed):
+    rng = np.random.default_rng(1)
+    for size, other in ((1, 4), (37, 20)):
+        for unit in (False, True):
+            full = drawn(rng, size, size)
+            there = kept(np.ones_like(full), not lower) > 0
+            factor = np.where(there, full, 0)
+            garbage = np.where(there, full, np.nan)
+            if unit:
+                np.fill_diagonal(factor, 1)
+                np.fill_diagonal(garbage, np.nan)
+            factor = factor.T if transposed else factor
+            b = drawn(rng, size, other) if side == "left" else drawn(rng, other, size)
+            wanted = factor @ b if side == "left" else b @ factor
+            np.testing.assert_array_equal(trmm(garbage, b, side, lower, transposed, unit, way=way), wanted)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("lower", [False, True])
+def test_syrk(way, lower):
+    rng = np.random.default_rng(2)
+    for rows, cols in ((1, 4), (37, 20), (64, 64)):
+        a = drawn(rng, rows, cols)
+        np.testing.assert_array_equal(syrk(a, lower, way=way), kept(a @ a.T, not lower))
+        np.testing.assert_array_equal(syrk(a, lower, True, way=way), kept(a.T @ a, not lower))
+
+
+def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
+    triangle = Triangle("out", shared=True)
+    program = scheme_program(lcma.resolve("eca-stage1")[0], triangle)
+    names = [stage.name for stage in JoinedLevel(program, (64, 64, 64), "float64", (False, True, False)).stages()]
+    assert names[0] == "sums of A"
+    assert "sums of B" not in names
+
+
+@pytest.mark.parametrize("layouts", ["RCR", *(pytest.param(x, marks=pytest.mark.slow) for x in ("RRR", "CRC", "CCC"))])
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("upper", [False, True])
+def test_levels_in_memory_full_of_nan(side, upper, layouts):
+    triangle, rng, pool = Triangle(side, upper), np.random.default_rng(3), Pool(poison=True)
+    for size, width in ((64, 32), (37, 22), (3, 1)):
+        shape_a, shape_b = {"out": ((size, width), (width, size)), "left": ((size, size), (size, width))}.get(
+            side, ((width, size), (size, size))
+        )
+        a, b = (
+            np.asarray(drawn(rng, *shape), order="CF"[x == "C"])
+            for shape, x in zip((shape_a, shape_b), layouts[:2], strict=True)
+        )
+        wanted = kept(a, upper) @ b if side == "left" else a @ kept(b, upper) if side == "right" else kept(a @ b, upper)
+        if side != "out":
+            operand = a if side == "left" else b
+            operand[kept(np.ones_like(operand), upper) == 0] = np.nan
+        out = np.full(wanted.shape, np.nan, order="CF"[layouts[2] == "C"])
+        request = Request.of(a, b, out)
+        by_columns = tuple(layout is Layout.COLUMNS for layout in request.layouts)
+        for name in scheme_names():
+            program = scheme_program(lcma.resolve(name)[0], triangle)
+            level = JoinedLevel(program, request.shape, "float64", by_columns)
+            executor = MatrixExecutor(request, level, pool, 2)
+            for _ in range(2):
+                np.testing.assert_array_equal(executor.run(a, b, out), wanted)
+        for core in (
+            Strips(triangle, request.shape, "float64", 3),
+            Halving(triangle, request.shape, "float64", base=5),
+        ):
+            np.testing.assert_array_equal(MatrixExecutor(request, core, pool).run(a, b, out), wanted)
+
+
+def test_a_nested_level_works_its_full_products():
+    from lcma.schemes_db.program import ProductKind
+
+    rng, triangle = np.random.default_rng(4), Triangle("out")
+    outer = scheme_program(lcma.resolve("eca-stage1")[0], triangle)
+    dense = lcma.program_of(lcma.resolve("strassen")[0])
+    nested = outer.nested({ProductKind.FULL: dense, ProductKind.HALF_OUT: outer})
+    a, b = drawn(rng, 96, 48), drawn(rng, 48, 96)
+    request = Request.of(a, b)
+    level = JoinedLevel(nested, request.shape, "float64", (False, False, False))
+    np.testing.assert_array_equal(MatrixExecutor(request, level, Pool(poison=True), 2).run(a, b), np.tril(a @ b))
+
+
+def test_products_that_feed_one_sum_are_one_product():
+    """ECA's h1..h4 are all of S1: one product with a four times longer inner dimension, in its place."""
+    level = JoinedLevel(
+        scheme_program(lcma.resolve("eca-stage1")[0], Triangle("out")), (64, 64, 64), "float64", (False,) * 3
+    )
+    assert len(level.joined.bundles) == 28
+    assert sorted(level.joined.alone.values()) == [(0, 0), (3, 3)]
+    assert len(level._buffered) == 14  # of 34: the rest stand in C or in another's registers
+
+
+@pytest.mark.parametrize("shape", [(700, 650), (4, 5), (1, 1), (300, 200)])
+def test_masks(shape):
+    rng = np.random.default_rng(5)
+    a, b = drawn(rng, 2, 700, 30), drawn(rng, 30, 650)
+    mask = rng.random(shape) < 0.3
+    mask[0] = False  # a row that sees nothing
+    blocks = np.kron(mask, np.ones((-(-700 // shape[0]), -(-650 // shape[1]))))[:700, :650]
+    np.testing.assert_array_equal(masked_matmul(a, b, mask), (a @ b) * blocks)
+
+
+def test_a_mask_in_letters_by_hand_and_by_a_scheme():
+    rng, letters = np.random.default_rng(6), ["L000", "FL00", "FFL0", "FFFL"]
+    a, b = drawn(rng, 40, 9), drawn(rng, 9, 40)
+    for scheme in (None, "eca-stage1"):
+        np.testing.assert_array_equal(masked_matmul(a, b, letters, scheme=scheme), np.tril(a @ b))
+    with pytest.raises(PlanError, match="not for this mask"):
+        masked_matmul(a, b, ["F0", "FF"], scheme="eca-stage1")
+
+
+def test_user_mistakes_are_named():
+    a = np.ones((4, 5))
+    with pytest.raises(PlanError, match="must be square"):
+        trmm(a, np.ones((5, 2)))
+    with pytest.raises(PlanError, match='"left" or "right"'):
+        trmm(np.ones((4, 4)), a, side="up")
+    with pytest.raises(PlanError, match="can't share"):
+        causal_qk(np.ones((1, 3, 4, 2)), np.ones((1, 2, 4, 2)))
+    with pytest.raises(PlanError, match="inner sizes"):
+        causal_qk(np.ones((4, 2)), np.ones((4, 3)))
+    with pytest.raises(PlanError, match="not for triangular"):
+        causal_qk(a, a, way="strassen")
+    with pytest.raises(PlanError, match="2-d boolean"):
+        masked_matmul(a, a.T, np.ones((2, 2)))
+
+
+def test_strays_are_seen():
+    clean = np.tril(np.ones((200, 200)))
+    assert not has_stray(clean, False)
+    for place, value in (((3, 199), np.nan), ((10, 11), 1e-300)):
+        spoiled = clean.copy()
+        spoiled[place] = value
+        assert has_stray(spoiled, False)
+        assert has_stray(spoiled.T, True)
+
+
+def test_errors_stay_within_three_times_the_standard_algorithms():
+    worst: dict[str, float] = {}
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        q, k = (rng.standard_normal((256, 128)).astype(np.float32) for _ in range(2))
+        truth = np.tril(q.astype(float) @ k.T.astype(float))
+        for way, got in [("standard", np.tril(q @ k.T))] + [(x, causal_qk(q, k, way=x)) for x in scheme_names()]:
+            error = np.linalg.norm(got - truth) / np.linalg.norm(truth)
+            worst[way] = max(worst.get(way, 0), error)
+    assert max(worst.values()) <= 3 * worst["standard"]
+
+
+def test_a_measured_way_is_taken_again(home):
+    request, triangle = Request(512, 1024, 512, "float32"), Triangle("out")
+    seconds = tune(request, triangle, rounds=1)
+    assert set(seconds) == {"strips", "halving", *steady_names()}
+    assert remembered(request, triangle) == seconds
+    assert remembered(Request(500, 1000, 500, "float32"), triangle) == seconds
+    assert remembered(Request(300, 1024, 300, "float32"), triangle) == {}
+    fastest = min(seconds, key=seconds.get)
+    expected = fastest if seconds[fastest] < 0.96 * seconds["strips"] else "strips"
+    assert choose(request, triangle).candidate.label == expected
+    assert "measured" in choose(request, triangle).refused[-1][1]
+    for damage in ("{", "[1]", '[{"class": 1}]'):
+        next((home / "profiles").glob("causal-*.json")).write_text(damage)
+        assert remembered(request, triangle) == {}
+
+
+def test_what_is_predicted_without_a_measurement(home):
+    triangle = Triangle("out")
+    small = choose(Request(64, 64, 64, "float32"), triangle)
+    assert small.candidate.label == "strips"
+    large = choose(Request(8192, 8192, 8192, "float32"), triangle)
+    assert large.candidate.label in steady_names()
+    assert predicted(large) < predicted(choose(large.request, triangle, "strips"))
+    limited = choose(Request(8192, 8192, 8192, "float32", max_workspace=0), triangle)
+    assert limited.workspace == 0
+    assert planned(small.request, triangle)[1] is planned(small.request, triangle)[1]
+    assert candidate_of("eca-stage1", triangle).strategy == "joined"

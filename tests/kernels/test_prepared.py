@@ -1,0 +1,50 @@
+"""Operands whose sums are made once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError
+from lcma.kernels import matmul
+from lcma.kernels.prepared import Prepared
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("levels", [1, 2])
+def test_many_products_with_one_operand(strassen, draw, order, levels):
+    rng = np.random.default_rng(1)
+    b = np.asarray(draw(rng, (37, 53), "float64"), order=order)
+    expected = b.copy()
+    prepared = Prepared(b, 40, strassen, levels)
+    b[...] = np.nan  # it was copied
+    assert prepared.nbytes > 0
+    for rows in (40, 41, 100, 3):
+        a = draw(rng, (rows, 37), "float64")
+        np.testing.assert_allclose(a @ prepared, a @ expected, atol=1e-12)
+        np.testing.assert_allclose(np.asfortranarray(a) @ prepared, a @ expected, atol=1e-12)
+    out = np.empty((100, 53))
+    assert matmul(np.ones((100, 37)), prepared, out=out) is out
+    np.testing.assert_allclose(out, np.ones((100, 37)) @ expected, atol=1e-12)
+    batch = draw(rng, (2, 30, 37), "float64")
+    np.testing.assert_allclose(batch @ prepared, batch @ expected, atol=1e-12)
+
+
+def test_the_sums_are_made_once(strassen, draw, monkeypatch):
+    from lcma.kernels.cpu.level import Level
+
+    rng = np.random.default_rng(2)
+    prepared = Prepared(draw(rng, (30, 30), "float32"), 30, strassen)
+    sides = []
+    original = Level._sums
+    monkeypatch.setattr(Level, "_sums", lambda self, side, *rest: sides.append(side) or original(self, side, *rest))
+    draw(rng, (30, 30), "float32") @ prepared
+    assert sides == [0]
+
+
+def test_what_does_not_fit(strassen):
+    prepared = Prepared(np.ones((4, 4)), 4, strassen)
+    with pytest.raises(PlanError, match="inner sizes differ"):
+        np.ones((4, 5)) @ prepared
+    with pytest.raises(PlanError, match="one matrix"):
+        Prepared(np.ones((2, 4, 4)), 4, strassen)

@@ -1,0 +1,155 @@
+"""The torch operator and module on the CPU: values, gradients, tracing, autocast, state."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.library import opcheck  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
+
+import lcma  # noqa: E402
+from lcma.kernels import ops  # noqa: E402
+from lcma.kernels.layers import FastLinear  # noqa: E402
+
+
+def drawn(*shape, dtype=torch.float64, grad=True):
+    return torch.randn(*shape, dtype=dtype, requires_grad=grad)
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize("recipe", ["strassen", "2x2x3", "strassen/2x2x3"])
+@pytest.mark.parametrize(
+    "shapes", [((5, 7), (7, 3)), ((2, 3, 5, 7), (7, 3)), ((5, 7), (2, 7, 3)), ((3, 1, 5, 7), (2, 7, 3))]
+)
+def test_values_and_gradients(recipe, shapes):
+    a, b = drawn(*shapes[0]), drawn(*shapes[1])
+    torch.testing.assert_close(ops.bilinear_mm(a, b, recipe), a @ b)
+    gradients = [
+        torch.autograd.grad(product.square().sum(), (a, b)) for product in (ops.bilinear_mm(a, b, recipe), a @ b)
+    ]
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_gradcheck_and_opcheck():
+    a, b = drawn(4, 5), drawn(5, 3)
+    assert torch.autograd.gradcheck(lambda x, y: ops.bilinear_mm(x, y, "2x2x3"), (a, b))
+    assert torch.autograd.gradgradcheck(lambda x, y: ops.bilinear_mm(x, y, "strassen"), (a, b))
+    opcheck(torch.ops.lcma.bilinear_mm.default, (a, b, "strassen"))
+    opcheck(torch.ops.lcma.bilinear_mm.default, (drawn(2, 4, 5), b, "2x2x3"))
+
+
+@pytest.mark.parametrize("scheme", ["strassen", lambda: lcma.resolve("laderman")[0], lambda: ["strassen", "2x2x3"]])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_matmul(scheme, dtype):
+    scheme = scheme if isinstance(scheme, str) else scheme()
+    a, b = drawn(9, 10, dtype=dtype, grad=False), drawn(10, 11, dtype=dtype, grad=False)
+    result = ops.matmul(a, b, scheme)
+    assert result.dtype == dtype
+    coarse = {torch.bfloat16: 0.1, torch.float16: 0.02}.get(dtype, 1e-5)
+    torch.testing.assert_close(result, a @ b, rtol=coarse, atol=coarse)
+    out = torch.empty(9, 11, dtype=dtype)
+    assert ops.matmul(a, b, scheme, out=out) is out
+    assert torch.equal(out, result)
+
+
+def test_levels():
+    a, b = drawn(9, 10, grad=False), drawn(10, 11, grad=False)
+    for levels in (0, 1, 2, 3):
+        torch.testing.assert_close(ops.matmul(a, b, "strassen", levels), a @ b)
+    assert ops.recipe_of("strassen", 2) == "strassen/strassen"
+    for scheme, levels in (("strassen", -1), (["strassen", "strassen"], 3)):
+        with pytest.raises(lcma.PlanError, match="levels"):
+            ops.matmul(a, b, scheme, levels)
+
+
+def test_what_does_not_multiply_is_refused():
+    a, b = drawn(4, 5), drawn(5, 3)
+    with pytest.raises(lcma.PlanError, match="convert one"):
+        ops.matmul(a, b.float(), "strassen")
+    with pytest.raises(lcma.PlanError, match="inner sizes"):
+        ops.matmul(a, a, "strassen")
+    with pytest.raises(lcma.PlanError, match="no gradient"):
+        ops.matmul(a, b, "strassen", out=torch.empty(4, 3, dtype=torch.float64))
+    with pytest.raises(lcma.CatalogError):
+        ops.matmul(a, b, "nobodys-scheme")
+    with pytest.raises(lcma.PlanError, match="int8"):
+        ops.matmul(torch.ones(4, 4, dtype=torch.int8), torch.ones(4, 4, dtype=torch.int8), "strassen")
+
+
+def test_a_new_m_compiles_nothing_anew():
+    traced = []
+
+    def backend(graph, _):
+        traced.append(graph)
+        return graph
+
+    @torch.compile(fullgraph=True, dynamic=True, backend=backend)
+    def doubled(a, b):
+        return 2 * ops.matmul(a, b, "strassen", 2)
+
+    b = drawn(7, 6, grad=False)
+    for m in (3, 5, 9, 17):
+        a = drawn(m, 7, grad=False)
+        torch.testing.assert_close(doubled(a, b), 2 * a @ b)
+    assert len(traced) == 1
+
+
+def test_gradients_under_compile():
+    a, b = drawn(5, 7), drawn(7, 3)
+    compiled = torch.compile(lambda x, y: ops.bilinear_mm(x, y, "2x2x3").sin(), fullgraph=True, backend="aot_eager")
+    gradients = [torch.autograd.grad(out.sum(), (a, b)) for out in (compiled(a, b), (a @ b).sin())]
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_autocast_and_flops():
+    a, b = drawn(8, 9, dtype=torch.float32), drawn(9, 10, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        result = ops.bilinear_mm(a, b, "strassen")
+        assert result.dtype == torch.bfloat16
+        assert ops.bilinear_mm(a.double(), b.double(), "strassen").dtype == torch.float64
+    result.sum().backward()
+    assert a.grad.dtype == torch.float32
+    with FlopCounterMode(display=False) as counter:
+        ops.bilinear_mm(a.detach(), b.detach(), "strassen")
+    assert counter.get_total_flops() == 2 * 8 * 9 * 10
+
+
+def test_linear_is_torchs_linear():
+    theirs = torch.nn.Linear(17, 13)
+    ours = FastLinear.from_linear(theirs, "strassen")
+    assert ours.weight is theirs.weight
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    for shape in ((17,), (4, 17), (2, 0, 17), (2, 3, 17)):
+        x = torch.randn(*shape)
+        torch.testing.assert_close(ours(x), theirs(x), rtol=1e-4, atol=1e-5)
+    x = torch.randn(6, 17)
+    gradients = [torch.autograd.grad(layer(x).square().sum(), layer.parameters()) for layer in (ours, theirs)]
+    for mine, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
+
+
+def test_linear_is_a_module():
+    layer = FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen", levels=2)
+    x = drawn(3, 6)
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        torch.testing.assert_close(other(x), layer(x))
+    fresh = FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen")
+    fresh.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(fresh(x), x @ layer.weight.t())
+    assert FastLinear(6, 5, device="meta", scheme="strassen")(torch.empty(3, 6, device="meta")).shape == (3, 5)
+    assert "strassen/strassen" in repr(layer)
+    with pytest.raises(lcma.PlanError, match="GPU"):
+        layer.pack(16)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), layer(x))

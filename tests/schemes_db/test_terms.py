@@ -1,0 +1,198 @@
+"""Targets that are no plain product: A A^T, and any bilinear map given term by term."""
+
+import json
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import SchemeFormatError, TargetError
+from lcma.schemes_db import Kind, Program, costs, parse_ring
+from lcma.schemes_db.algebra import reverse, rotate, transpose
+from lcma.schemes_db.formats import lcma_json, lcma_npz, parse_bytes, render
+from lcma.schemes_db.ranks import best_known
+from lcma.schemes_db.target import Target
+from lcma.schemes_db.terms import MAX_ENTRIES
+from lcma.verify import check_program, check_traced
+
+METHODS = ("exact", "randomized", "symbolic")
+COMPLEX = [(0, 0, 0, 1), (1, 1, 0, -1), (0, 1, 1, 1), (1, 0, 1, 1)]
+"""The product of two complex numbers."""
+
+
+def three_products(sign=1):
+    """Gauss's three products: k1 = b0 (a0 + a1), k2 = a0 (b1 - b0), k3 = a1 (b0 + b1)."""
+    target = Target.of_terms(COMPLEX)
+    factors = [[[1, 1], [1, 0], [0, 1]], [[1, 0], [-1, 1], [1, 1]], [[1, 1], [0, 1], [-sign, 0]]]
+    shapes = ((target.m, target.k), (target.k, target.n), (target.m, target.n))
+    dense = [np.zeros((3, *shape), dtype=int) for shape in shapes]
+    for array, rows in zip(dense, factors, strict=True):
+        array.reshape(3, -1)[:, :2] = rows
+    return lcma.Scheme.from_arrays(target, *dense)
+
+
+def test_gram_is_the_lower_half_of_a_product_with_the_transpose():
+    target = lcma.parse_target("3x2x3:gram")
+    assert target.shared
+    assert target.block_recursive
+    assert target.c[0] == (Kind.LOWER, Kind.ABSENT, Kind.ABSENT)
+    assert target != lcma.parse_target("3x2x3:tri-out")
+    assert target.terms.tolist() == lcma.parse_target("3x2x3:tri-out").terms.tolist()
+    assert target.transposed().name == target.reversed().name == "3x2x3:gram:upper"
+    with pytest.raises(TargetError, match="square grid"):
+        lcma.parse_target("3x2x2:gram")
+    with pytest.raises(TargetError, match=r"A\^T"):
+        Target(3, 2, 3, target.a, target.b, ((Kind.FULL,) * 3,) * 3, shared=True)
+
+
+def test_products_of_a_sum_with_its_transpose_recurse():
+    scheme = lcma.naive(lcma.parse_target("2x2x2:gram"))
+    certificate = lcma.certify(scheme, METHODS)
+    assert (certificate.target, costs.gram_products(scheme)) == ("2x2x2:gram", 4)
+    assert costs.full_and_half(scheme) == (2, 4)
+    assert costs.gram_products(lcma.naive(lcma.parse_target("2x2x2:tri-out"))) == 0
+    assert best_known(scheme.target, scheme.ring).rank == 6
+    assert best_known(lcma.parse_target("4x4x4:gram"), scheme.ring).rank == 34
+
+
+@pytest.mark.parametrize("form", [lcma_json, lcma_npz])
+@pytest.mark.parametrize("name", ["2x3x2:gram", "2x3x2:gram:upper"])
+def test_gram_schemes_are_written_and_read(name, form):
+    scheme = lcma.naive(lcma.parse_target(name))
+    (reading,) = parse_bytes(render(scheme, form.NAME))
+    assert reading.scheme.digest == scheme.digest
+    assert reading.scheme.target.shared
+
+
+def test_a_map_has_a_name_that_holds_all_of_it():
+    target = Target.of_terms(COMPLEX)
+    assert lcma.parse_target(target.name) == target
+    assert target.name.endswith(":terms(1.1.1,1.2.2,2.1.2,2.2.1*-1)")
+    assert str(target) != target.name
+    assert str(target).count("terms(4 #") == 1
+    assert (target.equations, target.is_general, target.is_product, target.block_recursive) == (8, False, False, False)
+    for turned in (target.transposed(), target.rotated(), target.reversed()):
+        assert lcma.parse_target(turned.name) == turned
+    assert target.transposed().transposed() == target.reversed().reversed() == target
+    assert target.rotated().rotated().rotated() == target
+
+
+def test_the_terms_of_a_matrix_product_make_the_same_equations():
+    general = lcma.parse_target("2x3x2")
+    same = Target.of_terms([(*term, 1) for term in general.terms.tolist()], general.shape)
+    assert same != general
+    assert same.terms.tolist() == general.terms.tolist()
+    naive = lcma.naive(general)
+    assert lcma.certify(naive.replace(target=same), METHODS).target == same.name
+    for move in (rotate, transpose, reverse):
+        moved = move(naive.replace(target=same))
+        assert lcma.certify(moved, METHODS).rank == 12
+        assert moved.target.terms.tolist() == move(naive).target.terms.tolist()
+
+
+@pytest.mark.parametrize("ring", ["Z", "Z2", "Z3", "Z5"])
+def test_three_products_for_complex_numbers_are_proven_by_all_methods(ring):
+    chosen = parse_ring(ring)
+
+    def over(scheme):
+        p = chosen.characteristic
+        return lcma.Scheme(scheme.target, *scheme.reduced_mod(p), chosen) if p else scheme
+
+    good, bad = over(three_products()), over(three_products(sign=-1))
+    assert lcma.certify(good, METHODS).rank == 3
+    verdicts = {method: lcma.check(bad, method) for method in METHODS}
+    assert {outcome.ok for outcome in verdicts.values()} == {ring == "Z2"}  # 1 = -1 there
+    if ring != "Z2":
+        assert str(verdicts["exact"].first) == str(verdicts["symbolic"].first)
+        assert verdicts["exact"].wrong == verdicts["symbolic"].wrong == 2
+
+
+@pytest.mark.parametrize("format_", ["lcma-json", "lcma-npz", "equations", "exp"])
+def test_schemes_of_a_map_stand_alone_in_their_files(format_):
+    scheme = three_products()
+    (reading,) = parse_bytes(render(scheme, format_))
+    assert reading.scheme.digest == scheme.digest
+    assert lcma.certify(reading.scheme, METHODS)
+
+
+def test_programs_and_callables_for_a_map_are_proven():
+    program = lcma.program_of(three_products())
+    assert check_program(program).ok
+    assert check_program(Program.from_json(json.loads(json.dumps(program.to_json())))).ok
+    assert not check_program(lcma.program_of(three_products(sign=-1))).ok
+    for options in ({"dtype": "int64"}, {"dtype": "float64"}, {"modulus": 101}):
+        assert check_traced(lambda a, b: lcma.evaluate(program, a, b), program.target, **options).ok
+        assert not check_traced(np.matmul, program.target, **options).ok
+
+
+@pytest.mark.parametrize("shape", ["", "2x2x2:"])
+def test_tensor_files_are_read(tmp_path, shape):
+    rows = np.array(COMPLEX)
+    np.save(tmp_path / "coo.npy", rows.astype(np.int8))
+    dense = np.zeros((2, 2, 2), dtype=np.int64)
+    dense[tuple(rows[:, :3].T)] = rows[:, 3]
+    np.save(tmp_path / "dense.npy", dense)
+    (tmp_path / "t.json").write_text(json.dumps(rows.tolist()))
+    (tmp_path / "t.txt").write_text("# re, then im\n0 0 0\n1,1,0,-1\n0 1 1 # im\n1 0 1 1\n")
+    wanted = Target.of_terms(COMPLEX, (2, 2, 2) if shape else None)
+    for name in ("coo.npy", "dense.npy", "t.json", "t.txt"):
+        assert lcma.parse_target(f"{shape}tensor({tmp_path / name})") == wanted, name
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "1 to"),
+        (b"0 0\n", "must be a .npy"),
+        (b"0 0 0 1.5\n", "must be a .npy"),
+        (b"[[0, 0, true]]", "must be a .npy"),
+        (b"[" * 100_000, "must be a .npy"),
+        (b"0 0 0\n0 0 0\n", "twice"),
+        (b"0 0 0 0\n", "not 0"),
+        (b"0 0 -1\n", "from 0"),
+        (b"99999 0 0\n", "fits no grid"),
+        (b"\xff\xfe", "must be a .npy"),
+        (b"\x93NUMPY\x01\x00", "not a .npy"),
+        (b"0 0 0\n" * 200_000, "larger than"),
+    ],
+)
+def test_bad_tensor_files_are_refused_in_one_line(tmp_path, content, message):
+    path = tmp_path / "t"
+    path.write_bytes(content)
+    with pytest.raises((TargetError, SchemeFormatError), match=message) as raised:
+        lcma.parse_target(f"tensor({path})")
+    assert "\n" not in str(raised.value)
+
+
+def test_bad_forms_are_refused():
+    for form in ("terms()", "terms(0.1.1)", "terms(1.1)", "terms(1.1.1*0)", "terms(1.1.1,1.1.1)", "terms(5.1.1)"):
+        with pytest.raises(TargetError):
+            lcma.parse_target(f"2x2x2:{form}")
+    with pytest.raises(TargetError, match=f"1 to {MAX_ENTRIES}"):
+        Target.of_terms([(i, 0, i, 1) for i in range(MAX_ENTRIES + 1)])
+    with pytest.raises(TargetError, match="term by term"):
+        Target.of_terms(COMPLEX).tensor(lcma.parse_target("2x2x2"))
+
+
+@pytest.mark.parametrize("form", ["mask({})", "tensor({})"])
+def test_no_scheme_file_opens_another_file(tmp_path, form):
+    secret = tmp_path / "secret"
+    secret.write_text("11\n11\n" if "mask" in form else "0 0 0\n")
+    name = f"2x2x2:{form.format(secret)}"
+    assert lcma.parse_target(name)
+    strassen = lcma.resolve("strassen")[0]
+    data = {**lcma_json.to_json(strassen), "target": name}
+    program = {**lcma.program_of(strassen).to_json(), "target": name}
+    for text in (json.dumps(data), f"# target: {name}\nm1 = a11*b11\nc11 = m1", f"# target: {name}\na11*b11*c11"):
+        with pytest.raises(SchemeFormatError, match=r"names a (mask|tensor) file"):
+            parse_bytes(text.encode())
+    with pytest.raises(lcma.LcmaError, match=r"names a (mask|tensor) file"):
+        Program.from_json(program)
+    archive = render(strassen, "lcma-npz")
+    import io
+
+    members = dict(np.load(io.BytesIO(archive)))
+    buffer = io.BytesIO()
+    np.savez(buffer, **{**members, "target": np.array(name)})
+    with pytest.raises(SchemeFormatError, match=r"names a (mask|tensor) file"):
+        parse_bytes(buffer.getvalue())

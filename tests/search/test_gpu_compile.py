@@ -1,0 +1,60 @@
+"""The kernels compile for compute capability 9.0 without a driver, in a process of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+CODE = """
+import sys
+from types import SimpleNamespace
+from lcma.schemes_db import parse_target
+from lcma.search.gpu.device import cuda_module
+from lcma.search.gpu.kernel import make_kernel
+from lcma.search.gpu.layout import Layout
+cuda = cuda_module()
+from numba.cuda import dispatcher
+from numba import types
+dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
+words, wide = types.uint32[::1], types.int64
+signature = (wide, words, words, words, types.int32[::1], words, types.int64[:, ::1], types.uint64[::1],
+             types.int32[::1], types.int32[::1], types.uint64[::1], words, types.int64[::1], wide)
+name, slots, kind, objective = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+form = Layout.fitting(parse_target(name), slots, **({kind: True} if kind else {})).form
+ptx, _ = cuda.compile_ptx(make_kernel(form, objective), signature, cc=(9, 0))
+print(ptx)
+"""
+
+FORMS = [
+    ("4x4x4", 64, "", "rank"),
+    ("4x4x4", 64, "ternary", "rank"),
+    ("5x5x5", 48, "symmetric", "rank"),
+    ("4x4x4:tri-left", 48, "", "half"),
+    ("8x8x8", 512, "", "nnz"),
+]
+
+
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=[pytest.mark.slow] if form != FORMS[0] else []) for form in FORMS], ids=str
+)
+def test_kernels_compile_without_a_driver(form):
+    for package in ("numba_cuda", "nvidia.cu13"):
+        try:
+            present = find_spec(package)
+        except ModuleNotFoundError:
+            present = None
+        if present is None:
+            pytest.skip(f"the toolchain is not here: {package} is missing; pip install 'numba-cuda[cu13]'")
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, *map(str, form)], capture_output=True, text=True, timeout=240, check=False
+    )
+    if "libNVVM" in done.stderr or "nvvm" in done.stderr.lower().splitlines()[-1:]:
+        pytest.skip("the toolchain is not here: libNVVM is missing; pip install 'numba-cuda[cu13]'")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert ".target sm_90" in done.stdout
+    # The scan of a word: one sum, one minimum; and nothing of a walker in local memory.
+    assert done.stdout.count("min.u16x2") == done.stdout.count("add.u16x2") >= 6 * 16
+    assert ".local" not in done.stdout

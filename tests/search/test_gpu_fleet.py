@@ -1,0 +1,302 @@
+"""Fleets: packing, selection, checkpoints, ladders, runs; a GPU played by the twin, and lost."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.schemes_db import Z2, parse_target
+from lcma.schemes_db.costs import full_and_half
+from lcma.schemes_db.library import resolve
+from lcma.search import pack_start
+from lcma.search.gpu import (
+    DeviceLostError,
+    Fleet,
+    Rules,
+    Rung,
+    Selection,
+    bordered,
+    chase,
+    climb,
+    cut,
+    memory,
+    rolled,
+    setting_for,
+)
+from lcma.search.gpu import device as gpu_device
+from lcma.search.gpu import fleet as gpu_fleet
+from lcma.search.gpu.kernel import twin
+from lcma.search.gpu.layout import Layout
+from lcma.search.gpu.packing import pack, unpack
+from lcma.search.gpu.runs import RunFleet
+from lcma.search.policy import Policy
+from lcma.verify import certify
+
+RULES = Rules(plus_after=300, selection=Selection(2, 0.25, 0.5))
+
+
+def naive(name: str, walk: str = "flip") -> lcma.Scheme:
+    return pack_start(walk, parse_target(name)).to_scheme()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("strassen", {}),
+        ("winograd", {"ternary": True}),
+        ("strassen*laderman", {}),
+        ("strassen*laderman", {"ternary": True}),
+        ("naive:8x8x8", {}),
+        ("naive:2x5x8", {"ternary": True}),
+        ("naive:4x4x4", {"symmetric": True}),
+    ],
+)
+def test_a_state_holds_the_scheme(name, kind):
+    scheme = naive("4x4x4", "flip-c3") if kind.get("symmetric") else resolve(name)[0]
+    layout = Layout.fitting(scheme.target, scheme.rank, **kind)
+    state = pack(layout, scheme)
+    assert state.shape == (layout.form.words,)
+    expected = scheme if kind.get("ternary") or scheme.ring is Z2 else scheme.over_z2()
+    assert unpack(layout, state).digest == expected.digest
+
+
+@pytest.mark.parametrize("name", ["4x4x4:tri-left", "3x3x3:tri-out", "4x4x4:band(1)"])
+def test_absent_blocks_take_no_bits(name):
+    scheme = naive(name)
+    layout = Layout.fitting(scheme.target, scheme.rank)
+    assert layout.form.parts == -(-max(int((kinds != 0).sum()) for kinds in scheme.target.kind_arrays) // 16)
+    assert unpack(layout, pack(layout, scheme)).digest == scheme.digest
+
+
+def test_what_does_not_fit_is_refused_with_a_reason():
+    with pytest.raises(PlanError, match="packs at most 64"):
+        Layout.fitting(parse_target("9x9x2"), 100)
+    with pytest.raises(PlanError, match="holds 2 to 512"):
+        Layout.fitting(parse_target("8x8x8"), 513)
+    with pytest.raises(PlanError, match="needs a scheme"):
+        Fleet([], device="cpu")
+    with pytest.raises(PlanError, match="no half blocks"):
+        Fleet([naive("2x2x2")], Rules(objective="half"), device="cpu")
+    with pytest.raises(PlanError, match="other than -1, 0 and 1"):
+        Fleet([resolve("strassen")[0].over_z2()], ternary=True, device="cpu")
+    with pytest.raises(PlanError, match="not known"):
+        Fleet([naive("2x2x2")], device="tpu")
+    with pytest.raises(PlanError, match="does not run on a GPU"):
+        RunFleet("flip-z3", [], 0, 0, 1, Policy())
+
+
+def test_no_gpu_is_one_clear_line(monkeypatch):
+    monkeypatch.setattr(
+        gpu_device, "cuda_module", lambda: SimpleNamespace(is_available=lambda: False, gpus=[]), raising=True
+    )
+    with pytest.raises(PlanError, match="no NVIDIA GPU is here"):
+        Fleet([naive("2x2x2")])
+
+
+def test_a_fleet_finds_selects_and_goes_on_from_a_checkpoint():
+    start = naive("3x3x3")
+    fleet = Fleet([start], RULES, seed=3, walkers=8, device="cpu")
+    result = chase(fleet, 23, steps=4000, seconds=20, count=3, linger=20)
+    assert len(result.schemes) == 3
+    assert {scheme.rank for scheme in result.schemes} == {23}
+    assert all(certificate.target == start.target.name for certificate in result.certificates)
+    assert result.times == sorted(result.times)
+    saved = fleet.to_arrays()
+    for _ in range(4):
+        fleet.launch(1000)
+    again = Fleet([start], RULES, seed=3, walkers=8, device="cpu")
+    again.take_arrays(saved)
+    for _ in range(4):
+        again.launch(1000)
+    for name, array in fleet.to_arrays().items():
+        np.testing.assert_array_equal(array, again.to_arrays()[name], err_msg=name)
+    with pytest.raises(PlanError, match="another fleet"):
+        Fleet([start], RULES, walkers=4, device="cpu").take_arrays(saved)
+
+
+def test_selection_copies_the_best_over_the_worst():
+    fleet = Fleet([naive("3x3x3")], RULES._replace(selection=Selection(0, 0.5, 0.25)), seed=1, walkers=8, device="cpu")
+    while len(set(fleet.score.tolist())) < 2:
+        fleet.launch(2000)
+    low = fleet.score.min()
+    before = (fleet.score == low).sum()
+    fleet.rules = fleet.rules._replace(selection=Selection(0, 0.5, 0.125))
+    fleet.select()
+    fleet.launch(0)
+    assert (fleet.score == low).sum() > before
+    for walker in range(8):
+        certify(fleet.scheme(walker, current=True))
+
+
+def test_a_ladder_carries_pools_from_format_to_format():
+    rungs = [Rung("2x3x3", 15, 20, 4, 0.2), Rung("3x3x3", 23, 20, 2, 0.2), Rung("2x3x3", 15, 20)]
+    seen = []
+    results = climb(
+        [naive("2x3x3")], rungs, walkers=8, device="cpu", on_rung=lambda rung, chased, fleet: seen.append(rung.target)
+    )
+    assert seen == ["2x3x3", "3x3x3", "2x3x3"]
+    assert [{scheme.rank for scheme in result.schemes} for result in results] == [{15}, {23}, {15}]
+
+
+@pytest.mark.parametrize(
+    ("small", "large"), [("2x2x2", "3x2x4"), ("3x3x3:tri-left", "4x4x5:tri-left"), ("2x3x2:tri-out", "3x3x3:tri-out")]
+)
+def test_a_border_and_its_cut_are_exact(small, large):
+    grown = bordered(naive(small), parse_target(large))
+    certify(grown)
+    assert grown.rank == len(parse_target(large).terms)
+    back = cut(grown, parse_target(small))
+    certify(back)
+    assert back.digest == naive(small).digest
+    with pytest.raises(PlanError, match="no corner"):
+        bordered(naive(large), parse_target(small))
+
+
+def test_rows_in_another_order_are_exact():
+    laderman = resolve("laderman")[0]
+    for by in (1, 2):
+        certify(rolled(laderman, by))
+    assert rolled(rolled(laderman, 1), 2).digest == laderman.digest
+
+
+def test_the_biased_walk_counts_full_products():
+    target = parse_target("2x2x2:tri-left")
+    setting = setting_for(target, objective="half")
+    fleet = Fleet([naive("2x2x2:tri-left")], setting.rules, walkers=4, device="cpu")
+    fleet.launch(500)
+    for walker in range(4):
+        scheme = fleet.scheme(walker)
+        certify(scheme)
+        assert setting.rules.score(scheme.rank, full_and_half(scheme)[0]) == fleet.score[walker]
+
+
+class FakeArray:
+    """An array on a GPU that is played."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array.copy()
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def copy_to_device(self, array: np.ndarray) -> None:
+        self.array[...] = array
+
+    def copy_to_host(self) -> np.ndarray:
+        return self.array.copy()
+
+    def __getitem__(self, part: slice) -> FakeArray:
+        return FakeArray(self.array[part])
+
+
+class FakeError(Exception):
+    """What the driver of a played GPU raises."""
+
+
+@pytest.fixture
+def two_gpus(monkeypatch):
+    """Two GPUs played by the twin; `lost` makes the next launch fail."""
+    state = SimpleNamespace(lost=False, launches=0)
+    chip = SimpleNamespace(
+        MAX_SHARED_MEMORY_PER_MULTIPROCESSOR=233472, MAX_REGISTERS_PER_MULTIPROCESSOR=65536, MULTIPROCESSOR_COUNT=1
+    )
+    cuda = SimpleNamespace(
+        gpus=[nullcontext(), nullcontext()],
+        to_device=FakeArray,
+        synchronize=lambda: None,
+        get_current_device=lambda: chip,
+    )
+
+    class Kernel:
+        overloads = {"": SimpleNamespace(regs_per_thread=74, local_mem_per_thread=0)}  # noqa: RUF012
+
+        def __init__(self, form, objective):
+            self.form, self.run = form, twin(form, objective)
+
+        def __getitem__(self, launch):
+            blocks, threads, _, shared = launch
+            assert (threads, shared) == (self.form.threads, 4 * self.form.fast * self.form.threads)
+
+            def start(walkers, *arguments):
+                if state.lost:
+                    raise FakeError("unspecified launch failure\nand more")
+                assert (blocks - 1) * threads < walkers <= blocks * threads
+                state.launches += 1
+                *arrays, steps = arguments
+                fast = np.zeros(self.form.fast * threads, dtype=np.uint32)
+                self.run(fast, walkers, *(one.array for one in arrays), steps)
+
+            return start
+
+    monkeypatch.setattr(memory, "cuda_module", lambda: cuda)
+    monkeypatch.setattr(memory, "compiled_kernel", Kernel)
+    monkeypatch.setattr(memory, "driver_errors", lambda: (FakeError,))
+    monkeypatch.setattr(gpu_fleet, "gpus", lambda: (0, 1))
+    return state
+
+
+def test_two_gpus_walk_as_the_twin_does(two_gpus):
+    start = naive("3x3x3")
+    fleet = Fleet([start], RULES, seed=2, walkers=7)
+    first = Fleet([start], RULES, seed=2, walkers=4, device="cpu")
+    for one in (fleet, first):
+        one.launch(600)
+    np.testing.assert_array_equal(fleet.score[:4], first.score)
+    assert fleet.scheme(3).digest == first.scheme(3).digest
+    assert two_gpus.launches == 2 + 2 * 2
+    assert fleet.resources[1]["local_bytes"] == 0
+    # 16 blocks by shared memory and a kilobyte each for the system, were they not 32 at most.
+    form = fleet.layout.form
+    assert fleet.resources[0]["blocks_per_multiprocessor"] == min(233472 // (4 * form.fast * 32 + 1024), 25)
+    certify(fleet.scheme(6, current=True))
+
+
+def test_a_lost_gpu_is_one_line_and_the_checkpoint_remains(two_gpus):
+    start = naive("3x3x3")
+    fleet = Fleet([start], RULES, seed=2, walkers=6)
+    fleet.launch(500)
+    saved = fleet.to_arrays()
+    two_gpus.lost = True
+    with pytest.raises(DeviceLostError, match=r"GPU 0 does not answer any more: FakeError: unspecified.*resume"):
+        fleet.launch(500)
+    two_gpus.lost = False
+    again = Fleet([start], RULES, seed=2, walkers=6)
+    again.take_arrays(saved)
+    again.launch(500)
+    np.testing.assert_array_equal(again.to_arrays()["best"].reshape(6, -1).any(axis=1), True)
+
+
+def test_walkers_fill_the_gpus_by_default(two_gpus):
+    fleet = Fleet([naive("3x3x3")], RULES)
+    blocks = fleet.resources[0]["blocks_per_multiprocessor"]
+    assert fleet.walkers == 2 * 32 * blocks
+
+
+def test_a_run_walks_on_a_fleet():
+    start = pack_start("flip", parse_target("3x3x3"))
+    policy = Policy(plus_after=300)
+    fleet = RunFleet("flip", [start], 4, 0, 6, policy, device="cpu")
+    other = RunFleet("flip", [start], 4, 0, 6, policy, device="cpu")
+    goals = [26, 25, 25, 24, 0, 0]
+    for _ in range(10):
+        fleet.advance(goals, 3000, None)
+    assert all(rank >= goal for rank, goal in zip(fleet.ranks[:4], goals, strict=False))
+    assert fleet.ranks[0] == 26
+    assert fleet.steps(0) < 30_000
+    found = fleet.terms(1)
+    assert found.rank == fleet.ranks[1]
+    fleet.send(5, found)
+    fleet.rewind(0)
+    assert (fleet.ranks[5], fleet.ranks[0], fleet.lowest[0]) == (found.rank, 27, 26)
+    assert fleet.terms(5) is found
+    other.take_arrays(fleet.to_arrays())
+    for one in (fleet, other):
+        one.advance([0] * 6, 1000, None)
+    assert fleet.ranks == other.ranks
+    assert fleet.flips == other.flips
+    assert [fleet.terms(w).words.tolist() for w in range(6)] == [other.terms(w).words.tolist() for w in range(6)]
+    for walk in range(6):
+        certify(fleet.terms(walk).to_scheme())

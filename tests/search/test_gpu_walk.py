@@ -1,0 +1,77 @@
+"""The walk of the GPU: its twin on the processor against the reference, step for step, and exact."""
+
+from __future__ import annotations
+
+import pytest
+
+import lcma
+from lcma.schemes_db import parse_target
+from lcma.search.gpu import Fleet, Rules
+from lcma.search.gpu.packing import bits_of
+from lcma.search.gpu.reference import ReferenceWalk
+from lcma.search.seeds import splitmix
+from lcma.search.walker import pack_start
+from lcma.verify import certify
+
+HALF = Rules(plus_after=400, margin=3, objective="half", rank_weight=23, cost_weight=31)
+CASES = {
+    "modulo 2": ("3x3x3", "flip", Rules(plus_after=300), 1600),
+    "ternary": ("3x3x3", "flip-zt", Rules(plus_after=300), 1200),
+}
+SLOW = {
+    "symmetric": ("3x3x3", "flip-c3", Rules(plus_after=300, margin=7), 1200),
+    "half bias": ("3x3x3:tri-left", "flip", HALF, 1200),
+    "wide": ("4x4x5", "flip", Rules(plus_after=200, restart_after=700), 900),
+    "three parts": ("2x6x6", "flip", Rules(plus_after=200), 700),
+    "far parts": ("6x6x6", "flip", Rules(plus_after=150), 400),
+    "wide ternary": ("3x5x5", "flip-zt", Rules(plus_after=200), 700),
+    "fewer coefficients": ("3x5x6", "flip", Rules(plus_after=200, objective="nnz", rank_weight=9, cost_weight=1), 600),
+    "wide symmetric": ("5x5x5", "flip-c3", Rules(plus_after=200, margin=7), 400),
+}
+
+
+def naive(name: str, walk: str) -> lcma.Scheme:
+    return pack_start(walk, parse_target(name)).to_scheme()
+
+
+def fleet_of(name: str, walk: str, rules: Rules, walkers: int = 2, seed: int = 5) -> Fleet:
+    kind = {"ternary": walk == "flip-zt", "symmetric": walk == "flip-c3"}
+    return Fleet([naive(name, walk)], rules, seed=seed, walkers=walkers, device="cpu", **kind)
+
+
+def follow(name: str, walk: str, rules: Rules, steps: int) -> ReferenceWalk:
+    """Walker 1 of a fleet beside the reference, compared after every launch of a few steps, then of many."""
+    fleet = fleet_of(name, walk, rules)
+    walker = ReferenceWalk(fleet.layout, naive(name, walk), rules, splitmix(5, 1), index=1)
+    words = fleet.layout.form.words
+    for launch in [1] * 5 + [20] * 5 + [steps // 4] * 4:
+        fleet.launch(launch)
+        walker.advance(launch)
+        arrays = fleet.to_arrays()
+        state = arrays["state"][words:]
+        assert int(arrays["draws"][1]) == walker.rng
+        plus, minus, signs = bits_of(fleet.layout, state)
+        terms = walker.scheme_terms()[:-1]
+        assert [[(int(p), int(m)) for p, m in zip(plus[f], minus[f], strict=True)] for f in range(3)] == [
+            [term[1 + f] for term in terms] for f in range(3)
+        ]
+        assert signs.tolist() == [term[-1] for term in terms]
+        assert int(fleet.score[1]) == walker.lowest
+        certify(fleet.scheme(1))
+        certify(fleet.scheme(1, current=True))
+    tally = arrays["tally"][1].tolist()
+    assert tally[4:7] == [walker.steps, walker.pluses, walker.restarts]
+    assert walker.flips > steps // 40
+    assert walker.pluses > 0
+    return walker
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_twin_follows_the_reference(case):
+    follow(*CASES[case])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", SLOW)
+def test_twin_follows_the_reference_on_other_forms(case):
+    follow(*SLOW[case])

@@ -1,0 +1,235 @@
+"""The rows of suite "causal" on a GPU."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from ...errors import PlanError, VerificationError
+from .case import Bar, Case, Figures, Options, Say
+
+Tensor = Any
+
+SIZES = ((8192, 4096), (8192, 8192))
+"""(L, d)"""
+
+BARS = {
+    ("QK", "float32"): (Bar("ratio", 1.15), Bar("over_halving", 1.03)),
+    ("QK", "float64"): (Bar("ratio", 1.10),),
+}
+KERNEL_BAR = Bar("kernel_over_full", 1.68)
+"""Of the triangular-skipping kernel, bfloat16, L = d = 8192."""
+
+LIMITS = {"float64": 1e-12, "float32": 2e-5, "tf32": 5e-3, "float16": 2e-2, "bfloat16": 1e-1}
+
+
+def cases(options: Options) -> Iterator[Case]:
+    """The gate, then masked Q K^T and P V by every way."""
+    rounds = options.rounds or 7
+    yield Case("gate", partial(_gate, options.seed), 20)
+    for length, width in SIZES:
+        for dtype in options.dtypes or ("bfloat16", "float32", "float64"):
+            for product in ("QK", "PV", "dV"):
+                bars = BARS.get((product, dtype), ())
+                if (product, dtype, length, width) == ("QK", "bfloat16", 8192, 8192):
+                    bars = (KERNEL_BAR,)
+                run = partial(_timed, product, length, width, dtype, rounds, options.seed)
+                yield Case(f"{product} {dtype} L={length} d={width}", run, 10, bars)
+    for length, width in ((4096, 128), (8192, 128), (4096, 2048)):
+        yield Case(f"attention bfloat16 L={length} d={width}", partial(_attention, length, width, rounds), 6)
+
+
+def _device() -> Any:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise PlanError("no GPU is visible here; leave --device cuda out")
+    return torch.device("cuda")
+
+
+def _operands(product: str, length: int, width: int, dtype: str, seed: int) -> tuple[Tensor, Tensor]:
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    generator = torch.Generator("cuda").manual_seed(seed)
+
+    def draw(*size: int) -> Tensor:
+        return torch.randn(*size, generator=generator, device=_device()).to(getattr(torch, dtype))
+
+    if product == "QK":
+        return draw(length, width), draw(length, width).mT
+    weights = draw(length, length).tril()
+    return (weights.mT if product == "dV" else weights), draw(length, width)
+
+
+def _gate(seed: int, say: Say) -> Figures:
+    """Every product of the public functions, odd sizes and GQA, against float64."""
+    import torch
+
+    from ...kernels.causal import causal_pv, causal_qk, syrk, trmm
+    from ...kernels.causal.choose import scheme_names
+
+    device = _device()
+    torch.manual_seed(seed)
+    worst: dict[str, float] = {}
+    for dtype in ("float32", "float64", "bfloat16", "float16"):
+        kind = getattr(torch, dtype)
+        for heads, shared, rows, cols, width in ((4, 2, 333, 333, 65), (2, 1, 257, 129, 1), (1, 1, 1024, 1024, 512)):
+            q = torch.randn(2, heads, rows, width, device=device).to(kind)
+            k = torch.randn(2, shared, cols, width, device=device).to(kind)
+            wide = k.double().repeat_interleave(heads // shared, 1)
+            seen = torch.ones(rows, cols, device=device).tril().bool()
+            weights = torch.where(seen, torch.randn(2, heads, rows, cols, device=device), float("nan")).to(kind)
+            clean = torch.where(seen, weights, 0).double()
+            ways = (None, "kernel", "strips") + (scheme_names() if rows % 4 == 0 else ())
+            for way in ways:
+                pairs = (
+                    (causal_qk(q, k, way=way), (q.double() @ wide.mT).tril()),
+                    (causal_pv(weights, k, way=way), clean @ wide),
+                )
+                for got, wanted in pairs:
+                    error = float((got.double() - wanted).norm() / wanted.norm())
+                    if not error <= LIMITS[dtype]:
+                        raise VerificationError(f"{way} {dtype} {rows}x{cols}x{width}: error {error:.1e}")
+                    worst[dtype] = max(worst.get(dtype, 0.0), error)
+        square = torch.randn(300, 300, device=device).to(kind)
+        other = torch.randn(300, 70, device=device).to(kind)
+        for got, wanted in (
+            (trmm(square, other, lower=False), square.double().triu() @ other.double()),
+            (trmm(square, other.mT, side="right"), other.double().mT @ square.double().tril()),
+            (syrk(other), (other.double() @ other.double().mT).tril()),
+        ):
+            error = float((got.double() - wanted).norm() / wanted.norm())
+            if not error <= LIMITS[dtype]:
+                raise VerificationError(f"trmm or syrk {dtype}: error {error:.1e}")
+        say(dtype)
+    return {"worst_errors": worst}
+
+
+def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed: int, say: Say) -> Figures:
+    """All ways in turn; `ratio` is the best of ours over the best strips."""
+    import torch
+
+    from ...kernels.causal import ATTENTION_PRODUCTS
+    from ...kernels.causal.choose import scheme_names, scheme_program
+    from ...kernels.causal.cuda import strips
+    from ...kernels.causal.cuda_level import cuda_level
+    from ...kernels.causal.triton_gemm import multiply
+    from ...schemes_db.library import resolve
+
+    triangle = ATTENTION_PRODUCTS[product]
+    a, b = _operands(product, length, width, dtype, seed)
+    out = a.new_empty((length, b.shape[1]))
+    ways: dict[str, Callable[[], object]] = {}
+
+    def whole() -> None:
+        torch.mm(a, b, out=out)
+        if triangle.side == "out":
+            out.tril_()
+
+    ways["full + tril"] = whole
+    for count in (8, 16):
+        ways[f"{count} strips"] = partial(strips, a, b, out, triangle, count)
+    if triangle.side == "out":
+        for levels in (1, 2):
+            ways[f"halving, {levels} of strassen"] = partial(_halving, a, b, out, levels)
+    for name in scheme_names():
+        ways[name] = partial(cuda_level(scheme_program(resolve(name)[0], triangle)).run, a, b, out)
+    if dtype in ("bfloat16", "float16"):
+        ways["kernel"] = partial(multiply, a[None], b[None], triangle, out[None])
+    rows = torch.linspace(0, length - 1, 128).long().to(a.device)
+    truth = _truth(a, b, triangle, rows)
+    for name, run in ways.items():
+        out.fill_(float("nan"))
+        run()
+        error = float((out[rows].double() - truth).norm() / truth.norm())
+        if not error <= LIMITS[dtype]:
+            raise VerificationError(f"{name} is wrong: error {error:.1e}")
+        say(name)
+    times = _interleaved(ways, rounds)
+    least = min(times["8 strips"], times["16 strips"])
+    halvings = [seconds for name, seconds in times.items() if name.startswith("halving")]
+    schemes = min(seconds for name, seconds in times.items() if name in scheme_names())
+    return {
+        "ms": {name: 1e3 * seconds for name, seconds in times.items()},
+        "ratio": least / schemes,
+        "over_halving": min(halvings) / schemes if halvings else None,
+        "kernel_over_full": times["full + tril"] / times["kernel"] if "kernel" in times else None,
+        "chosen": min(times, key=lambda name: times[name]),
+        "baseline": "strips",
+    }
+
+
+def _truth(a: Tensor, b: Tensor, triangle: Any, rows: Tensor) -> Tensor:
+    """Some rows in float64."""
+    import torch
+
+    left = a[rows].double()
+    cols = torch.arange(a.shape[1] if triangle.side == "left" else b.shape[1], device=a.device)
+    seen = cols >= rows[:, None] if triangle.upper else cols <= rows[:, None]
+    return (left * seen) @ b.double() if triangle.side == "left" else (left @ b.double()) * seen
+
+
+def _halving(a: Tensor, b: Tensor, out: Tensor, levels: int) -> None:
+    """Halves down to 1024 rows, the full products by Strassen's scheme where they are at least 2048."""
+    import torch
+
+    from ...kernels.decide import arrangements, levels_of
+    from ...kernels.gpu.three_stage import Way, three_stage
+    from ...schemes_db.library import resolve
+
+    size = len(out)
+    if size <= 1024:
+        torch.mm(a, b, out=out)
+        out.tril_()
+        return
+    half = size // 2
+    _halving(a[:half], b[:, :half], out[:half, :half], levels)
+    _halving(a[half:], b[:, half:], out[half:, half:], levels)
+    out[:half, half:] = 0
+    if half >= 2048:
+        program = arrangements(levels_of([resolve("strassen")[0]] * levels, 1))[-1][1]
+        dtype = str(a.dtype).removeprefix("torch.")
+        three_stage(program, Way.BATCHED).run(a[None, half:], b[None, :, :half], out[None, half:, :half], dtype)
+    else:
+        torch.mm(a[half:], b[:, :half], out=out[half:, :half])
+
+
+def _interleaved(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds by events; every way once a round, after two rounds that are not counted."""
+    import torch
+
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds + 2):
+        for name, run in ways.items():
+            start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            run()
+            stop.record()
+            stop.synchronize()
+            if number > 1:
+                times[name].append(start.elapsed_time(stop) / 1e3)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
+
+
+def _attention(length: int, width: int, rounds: int, say: Say) -> Figures:
+    """One batch of heads by materialised products and by torch's fused attention."""
+    import torch
+
+    from ...kernels.causal import causal_attention
+
+    heads = 8 if width <= 256 else 1
+    q, k, v = (torch.randn(1, heads, length, width, device=_device(), dtype=torch.bfloat16) for _ in range(3))
+    ways: dict[str, Callable[[], object]] = {
+        "products": partial(causal_attention, q, k, v, way="products"),
+        "sdpa": partial(causal_attention, q, k, v, way="sdpa"),
+    }
+    times = _interleaved(ways, rounds)
+    return {
+        "ms": {name: 1e3 * seconds for name, seconds in times.items()},
+        "ratio": times["sdpa"] / times["products"],
+        "chosen": min(times, key=lambda name: times[name]),
+        "baseline": "sdpa",
+    }

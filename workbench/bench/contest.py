@@ -1,0 +1,99 @@
+"""Products that compete on a processor: the libraries, and ways of ours, checked and then timed in turns."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import VerificationError
+from ..timing import FrobeniusTruth, gflops, interleaved
+
+Matrix = npt.NDArray[Any]
+Call = Callable[[], Matrix]
+Sizes = tuple[int, int, int]
+
+CHECKED = 192
+"""Rows of C that are compared with float64."""
+
+LIMIT = {"float32": 1e-4, "float64": 1e-12}
+
+
+@contextmanager
+def limited(threads: int) -> Iterator[None]:
+    """All libraries on so many threads."""
+    from ...kernels.cpu.blas import backends
+
+    before = [(backend, backend.limit(threads)) for backend in backends()]
+    try:
+        yield
+    finally:
+        for backend, threads in before:
+            backend.limit(threads)
+
+
+def operands(sizes: Sizes, dtype: str, seed: int) -> tuple[Matrix, Matrix]:
+    """Standard normal A and B."""
+    rng, (m, k, n) = np.random.default_rng(seed), sizes
+    return tuple(rng.standard_normal(shape, dtype=np.dtype(dtype).type) for shape in ((m, k), (k, n)))  # type: ignore[return-value]
+
+
+def libraries(a: Matrix, b: Matrix, threads: int) -> dict[str, Call]:
+    """The products to beat: one for every installed library that works the dtype."""
+    from ...kernels.cpu.blas import backends
+
+    dtype = a.dtype.name
+    calls: dict[str, Call] = {}
+    for backend in backends():
+        if backend.works(dtype):
+            out = np.empty((len(a), b.shape[1]), a.dtype)
+
+            def call(backend: Any = backend, out: Matrix = out) -> Matrix:
+                backend.multiply(a, b, out, dtype)
+                return out
+
+            calls[backend.name] = call
+    return calls
+
+
+def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, Call], rounds: int) -> dict[str, Any]:
+    """Figures of all: Gflop/s, error, and for ours the ratio to the best library.
+
+    Raises:
+        VerificationError: a product is wrong; nothing was timed.
+    """
+    (m, k), n = a.shape, b.shape[1]
+    some = np.linspace(0, m - 1, min(m, CHECKED)).astype(int)
+    truth = FrobeniusTruth(a[some], b)
+    errors = {}
+    for name, call in {**base, **ours}.items():
+        errors[name] = truth.error(call()[some])
+        if not errors[name] <= LIMIT[a.dtype.name]:
+            raise VerificationError(f"{name} came out wrong: error {errors[name]:.1e}; nothing was timed")
+    gc.collect()
+    timings = interleaved({**base, **ours}, rounds)
+    best = min(timings[name].median for name in base)
+    lower, upper = paired_interval(
+        timings[min(base, key=lambda name: timings[name].median)].seconds, timings[next(iter(ours))].seconds
+    )
+    return {
+        "gflops": {name: gflops(m, k, n, timing.median) for name, timing in timings.items()},
+        "quartiles_s": {name: list(timing.quartiles) for name, timing in timings.items()},
+        "error": {name: float(error) for name, error in errors.items()},
+        "best_library": min(base, key=lambda name: timings[name].median),
+        "ratios": {name: best / timings[name].median for name in ours},
+        "ratio": best / timings[next(iter(ours))].median,
+        "interval": [lower, upper],
+    }
+
+
+def paired_interval(base: tuple[float, ...], ours: tuple[float, ...], draws: int = 2000) -> tuple[float, float]:
+    """The 95% bootstrap interval of the ratio of medians, base to ours, over interleaved pairs."""
+    rng = np.random.default_rng(0)
+    picks = rng.integers(0, len(base), (draws, len(base)))
+    ratios = np.median(np.array(base)[picks], axis=1) / np.median(np.array(ours)[picks], axis=1)
+    return float(np.quantile(ratios, 0.025)), float(np.quantile(ratios, 0.975))

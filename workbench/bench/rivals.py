@@ -1,0 +1,77 @@
+"""Usual ways to run a scheme that ours are compared with."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from ...schemes_db.scheme import Scheme
+from .case import Say
+from .contest import Call, Matrix
+
+
+def tasks_adding(scheme: Scheme, a: Matrix, b: Matrix) -> Call:
+    """R tasks, each one sum of A, one of B, their product, added into the blocks of C under a lock for each.
+
+    Source: the H_r-parallel form that FalconGEMM (arXiv:2605.06057, section II-B) names as usual.
+    """
+    from ...kernels.cpu.threads import one_thread_each, over_tasks, thread_count
+
+    gm, gk, gn = scheme.target.shape
+    bm, bk, bn = len(a) // gm, len(b) // gk, b.shape[1] // gn
+    out = np.empty((len(a), b.shape[1]), a.dtype)
+    locks = [threading.Lock() for _ in range(gm * gn)]
+
+    def block(matrix: Matrix, index: int, columns: int, height: int, width: int) -> Matrix:
+        p, q = divmod(index, columns)
+        return matrix[p * height : (p + 1) * height, q * width : (q + 1) * width]
+
+    def total(matrix: Matrix, terms: Any, columns: int, height: int, width: int) -> Matrix:
+        result = np.zeros((height, width), matrix.dtype)
+        for index, value in terms:
+            result += matrix.dtype.type(value) * block(matrix, index, columns, height, width)
+        return result
+
+    def task(r: int, _: int) -> None:
+        left = total(a, scheme.u.terms(r), gk, bm, bk)
+        product = left @ total(b, scheme.v.terms(r), gn, bk, bn)
+        for index, value in scheme.w.terms(r):
+            with locks[index]:
+                block(out, index, gn, bm, bn)[...] += a.dtype.type(value) * product
+
+    def call() -> Matrix:
+        out[...] = 0
+        with one_thread_each():
+            over_tasks(task, scheme.rank, thread_count())
+        return out
+
+    return call
+
+
+def compiled_formula(scheme: Scheme, a: Matrix, b: Matrix, say: Say) -> Call | None:
+    """The scheme written with torch's operations and compiled by torch.compile; None where that cannot be done."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    (gm, gk, gn), (m, k), n = scheme.target.shape, a.shape, b.shape[1]
+    u, v, w = (torch.from_numpy(factor.dense.reshape(scheme.rank, -1).astype(a.dtype)) for factor in scheme.factors)
+
+    def formula(x: Any, y: Any) -> Any:
+        xs = x.reshape(gm, m // gm, gk, k // gk).transpose(1, 2).reshape(gm * gk, -1)
+        ys = y.reshape(gk, k // gk, gn, n // gn).transpose(1, 2).reshape(gk * gn, -1)
+        lefts = (u @ xs).reshape(-1, m // gm, k // gk)
+        rights = (v @ ys).reshape(-1, k // gk, n // gn)
+        blocks = (w.T @ torch.bmm(lefts, rights).reshape(scheme.rank, -1)).reshape(gm, gn, m // gm, n // gn)
+        return blocks.transpose(1, 2).reshape(m, n)
+
+    left, right = torch.from_numpy(a), torch.from_numpy(b)
+    compiled = torch.compile(formula)
+    try:
+        compiled(left, right)
+    except Exception as error:  # no compiler on this machine, say: torch raises many kinds
+        say(f"torch.compile is left out: {type(error).__name__}")
+        return None
+    return lambda: compiled(left, right).numpy()

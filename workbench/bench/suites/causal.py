@@ -1,0 +1,301 @@
+"""Suite "causal": triangular products and causal attention against strips of GEMM, full + tril and fused attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ....errors import PlanError, VerificationError
+from ...timing import interleaved, paired_interval, ratio_to
+from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..picture import ratios
+
+BASELINES = ("full + tril", "8 strips", "16 strips")
+"""What a ratio is taken to: the fastest of these in the same rounds."""
+
+PRODUCTS = {"QK": "QK, dP", "PV": "PV, dQ", "dV": "dV, dK"}
+"""The products that differ, and which of the six are of the same form and layout."""
+
+SIZES = ((4096, 1024), (4096, 2048), (4096, 4096), (8192, 1024), (8192, 2048), (8192, 4096))
+"""(L, d)"""
+
+WIDE = 2048
+"""From this d on a product must gain; below it must not lose."""
+
+GAIN, EVEN = 1.08, 0.99
+
+ERROR_SEEDS = 10
+PRODUCT_ERROR, ATTENTION_ERROR = 3.0, 2.0
+"""Most times the standard algorithm's error, in the same dtype."""
+
+TABLE_SIZE = (4096, 128)
+"""(L, d) of ECA's tables 3 and 4."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A triangular product to be timed."""
+
+    product: str
+    length: int
+    width: int
+    dtype: str
+
+    @property
+    def key(self) -> str:
+        return f"{PRODUCTS[self.product]} {self.dtype} L={self.length} d={self.width}"
+
+    @property
+    def seconds(self) -> float:
+        """Roughly, for nine contenders and as many rounds."""
+        return 8 + 60 * self.length**2 * self.width / 3e11
+
+
+def _cases(options: Options) -> Iterator[Case]:
+    if options.device == "cuda":
+        from ..causal_cuda import cases
+
+        yield from cases(options)
+        return
+    for dtype in options.dtypes or ("float32",):
+        for length, width in SIZES:
+            for product in PRODUCTS:
+                row = Row(product, length, width, dtype)
+                bars = (Bar("ratio", GAIN if width >= WIDE else EVEN),) if dtype == "float32" else ()
+                yield Case(row.key, partial(_timed, row, options.rounds or 7, options.seed), row.seconds, bars)
+    for product in PRODUCTS:
+        bars = (Bar("ratio_of_errors", PRODUCT_ERROR, at_most=True),)
+        yield Case(f"error {PRODUCTS[product]} float32", partial(_product_error, product, 1024, 512), 10, bars)
+    bars = (Bar("ratio_of_errors", ATTENTION_ERROR, at_most=True),)
+    yield Case("error attention float32", partial(_attention_error, 1024, 512), 15, bars)
+    for product in ("QK", "PV"):
+        for dtype in ("float32", "float16", "bfloat16"):
+            yield Case(f"rounding {product} {dtype}", partial(_rounding, product, dtype, options.seed), 8)
+    for length, width in ((2048, 128), (2048, 1024), (4096, 2048)):
+        for backward in (False, True):
+            way = "forward + backward" if backward else "forward"
+            yield Case(
+                f"attention {way} float32 L={length} d={width}",
+                partial(_attention, length, width, backward, options.rounds or 5, options.seed),
+                20,
+            )
+
+
+def _operands(row: Row, seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+
+    def draw(*size: int) -> Any:
+        return rng.standard_normal(size).astype(row.dtype)
+
+    if row.product == "QK":
+        return draw(row.length, row.width), draw(row.length, row.width).T
+    weights = np.tril(draw(row.length, row.length))
+    return (weights.T if row.product == "dV" else weights), draw(row.length, row.width)
+
+
+def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
+    """Every way in turn, after tuning: what the library would run is the one that was measured fastest before."""
+    from ....kernels import Request
+    from ....kernels.causal import ATTENTION_PRODUCTS
+    from ....kernels.causal.choose import candidates, planned
+    from ....kernels.causal.naive import plain
+    from ....kernels.causal.strips import Strips, cut
+    from ....kernels.causal.tuning import tune
+    from ....kernels.executor import MatrixExecutor
+
+    triangle = ATTENTION_PRODUCTS[row.product]
+    a, b = _operands(row, seed)
+    out = np.zeros((row.length, b.shape[1]), row.dtype)
+    request = Request.of(a, b, out)
+    say("measuring the ways")
+    tune(request, triangle, rounds=3, seed=seed)
+    chosen, executor = planned(request, triangle)
+    contenders: dict[str, Any] = {}
+    for candidate in candidates(request, triangle):
+        try:
+            way = planned(request, triangle, candidate.label)[1]
+        except PlanError:
+            continue
+        if candidate.label != "strips":
+            contenders[candidate.label] = partial(way.run, a, b, out)
+    for count in (8, 16):
+        strips = MatrixExecutor(request, Strips(triangle, request.shape, row.dtype, count))
+        contenders[f"{count} strips"] = partial(strips.run, a, b, out)
+
+    def whole() -> None:
+        np.matmul(a, b, out=out)
+        if triangle.side == "out":
+            cut(out, triangle.upper)
+
+    contenders["full + tril"] = whole
+    contenders["chosen"] = partial(executor.run, a, b, out)
+    _gate(contenders, plain(a.astype(np.float64), b.astype(np.float64), triangle), out, row.dtype)
+    timings = interleaved(contenders, rounds, lambda number: say(f"round {number} of {rounds}"))
+    best = min((timings[name] for name in BASELINES), key=lambda timing: timing.median)
+    return {
+        "chosen": str(chosen.candidate.label),
+        "ratio": ratio_to(best, timings["chosen"]),
+        "interval": _rounded(paired_interval(best, timings["chosen"])),
+        "baseline": best.name,
+        "ms": {name: 1e3 * timing.median for name, timing in timings.items()},
+        "ratios": {name: ratio_to(best, timing) for name, timing in timings.items()},
+    }
+
+
+def _gate(contenders: dict[str, Any], truth: Any, out: Any, dtype: str) -> None:
+    """That every contender computes the product.
+
+    Raises:
+        VerificationError: one does not.
+    """
+    scale = float(np.linalg.norm(truth))
+    bound = 200 * float(np.finfo(dtype).eps)
+    for name, run in contenders.items():
+        out[...] = np.nan
+        run()
+        error = float(np.linalg.norm(out - truth)) / scale
+        if not error <= bound:
+            raise VerificationError(f"{name} is wrong: relative error {error:.2g}, more than {bound:.2g}")
+
+
+def _rounded(interval: tuple[float, float]) -> tuple[float, float]:
+    return round(interval[0], 3), round(interval[1], 3)
+
+
+def _product_error(product: str, length: int, width: int, say: Say) -> Figures:
+    """The largest Frobenius error of every scheme over ten seeds, relative to float64 and to one GEMM's."""
+    from ....kernels import Request
+    from ....kernels.causal import ATTENTION_PRODUCTS
+    from ....kernels.causal.choose import planned, scheme_names
+    from ....kernels.causal.naive import plain
+
+    triangle = ATTENTION_PRODUCTS[product]
+    worst: dict[str, float] = {}
+    for seed in range(ERROR_SEEDS):
+        a, b = _operands(Row(product, length, width, "float32"), seed)
+        truth = plain(a.astype(np.float64), b.astype(np.float64), triangle)
+        results = {"standard": plain(a, b, triangle)}
+        for name in scheme_names():
+            results[name] = planned(Request.of(a, b), triangle, name)[1].run(a, b)
+        for name, result in results.items():
+            error = float(np.linalg.norm(result - truth) / np.linalg.norm(truth))
+            worst[name] = max(worst.get(name, 0.0), error)
+        say(f"seed {seed}")
+    ours = max(error for name, error in worst.items() if name != "standard")
+    return {"errors": worst, "ratio_of_errors": ours / worst["standard"], "seeds": ERROR_SEEDS}
+
+
+def _attention_error(length: int, width: int, say: Say) -> Figures:
+    """The largest Frobenius error of the output of attention by every scheme, over ten seeds, against SDPA's."""
+    import torch
+
+    from ....kernels.causal.attention import causal_attention
+    from ....kernels.causal.choose import scheme_names, steady_names
+
+    attention = torch.nn.functional.scaled_dot_product_attention
+    worst: dict[str, float] = {}
+    for seed in range(ERROR_SEEDS):
+        generator = torch.Generator().manual_seed(seed)
+        q, k, v = (torch.randn(1, 1, length, width, generator=generator) for _ in range(3))
+        truth = attention(q.double(), k.double(), v.double(), is_causal=True)
+        results = {"standard": _standard_attention(q, k, v)}
+        for name in scheme_names():
+            results[name] = causal_attention(q, k, v, way=name)
+        for name, result in results.items():
+            worst[name] = max(worst.get(name, 0.0), float((result - truth).norm() / truth.norm()))
+        say(f"seed {seed}")
+    # The bar is for what is chosen without being named; the others' figures stand beside it.
+    ours = max(worst[name] for name in steady_names())
+    return {"errors": worst, "ratio_of_errors": ours / worst["standard"], "seeds": ERROR_SEEDS}
+
+
+def _standard_attention(q: Any, k: Any, v: Any) -> Any:
+    """Full product, mask, softmax, full product."""
+    import torch
+
+    length = q.shape[-2]
+    future = torch.ones(length, length, dtype=torch.bool).triu(1)
+    scores = (q / q.shape[-1] ** 0.5 @ k.mT).masked_fill(future, -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+def _rounding(product: str, dtype: str, seed: int, say: Say) -> Figures:
+    """ECA's tables 3 and 4: errors of elements at L=4096, d=128, sums and products rounded to the dtype."""
+    import torch
+
+    from ....kernels.causal import ATTENTION_PRODUCTS
+    from ....kernels.causal.choose import scheme_names, scheme_program
+    from ....kernels.causal.naive import by_program, plain
+    from ....schemes_db.library import resolve
+
+    length, width = TABLE_SIZE
+    triangle = ATTENTION_PRODUCTS[product]
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = (torch.randn(length, width, generator=generator, dtype=torch.float64) for _ in range(3))
+    normal = torch.nn.functional.normalize
+    a, b = normal(q, dim=-1), normal(k, dim=-1).mT
+    if product == "PV":
+        a, b = _weights(a, b, width), v
+    a, b = (x.to(getattr(torch, dtype)) for x in (a, b))
+    truth = plain(a.double(), b.double(), triangle)
+    results = {"standard": plain(a, b, triangle)}
+    for name in scheme_names():
+        results[name] = by_program(scheme_program(resolve(name)[0], triangle), a, b)
+        say(name)
+    there = torch.ones_like(truth).tril().bool() if product == "QK" else torch.ones_like(truth).bool()
+    return {
+        "max_error": {name: float((x.double() - truth).abs()[there].max()) for name, x in results.items()},
+        "mean_error": {name: float((x.double() - truth).abs()[there].mean()) for name, x in results.items()},
+    }
+
+
+def _weights(q: Any, k_transposed: Any, width: int) -> Any:
+    import torch
+
+    scores = q @ k_transposed / width**0.5
+    future = torch.ones_like(scores).triu(1).bool()
+    return scores.masked_fill(future, -torch.inf).softmax(-1)
+
+
+def _attention(length: int, width: int, backward: bool, rounds: int, seed: int, say: Say) -> Figures:
+    """One head by materialised products and by torch's fused attention."""
+    import torch
+
+    from ....kernels.causal.attention import causal_attention, pays
+
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = (torch.randn(1, 1, length, width, generator=generator, requires_grad=backward) for _ in range(3))
+    ask = torch.randn(1, 1, length, width, generator=generator)
+
+    def run(way: str) -> Any:
+        out = causal_attention(q, k, v, way=way)
+        return torch.autograd.grad(out, (q, k, v), ask) if backward else out
+
+    with torch.enable_grad():
+        timings = interleaved(
+            {way: partial(run, way) for way in ("products", "sdpa")},
+            rounds,
+            lambda number: say(f"round {number} of {rounds}"),
+        )
+    best = timings["sdpa"]
+    return {
+        "chosen": "products" if pays(q, k, v) else "sdpa",
+        "ratio": ratio_to(best, timings["products"]),
+        "interval": _rounded(paired_interval(best, timings["products"])),
+        "baseline": "sdpa",
+        "ms": {name: 1e3 * timing.median for name, timing in timings.items()},
+    }
+
+
+SUITE = Suite(
+    "causal",
+    "triangular products and causal attention against strips of GEMM, full + tril and fused attention",
+    _cases,
+    ("chosen", "baseline", "ratio", "interval", "ratio_of_errors"),
+    ("kernels",),
+    ratios,
+)

@@ -1,0 +1,183 @@
+"""Flip walks on a CPU: flips a second of every kind of walk, and the time to known ranks as a user searches.
+
+Rates are of one walk without plus transitions, pinned to one core, in CPU time. A time to a rank is
+`Result.seconds` of one call of `find`, which begins after the walks are compiled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....errors import VerificationError
+from ....schemes_db import parse_target
+from ....search import Policy, find, make_walker, pack_start
+from ....verify import certify
+from ..case import Bar, Case, Figures, Options, Say, Suite
+
+STARTS = Path(__file__).parents[1] / "data" / "search_starts.json"
+"""Schemes that our own walks found; each says how."""
+
+ROUND_SECONDS = 5.0
+ROUNDS = 5
+SEEDS = 10
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A row: a walk of so many terms at the start (0 for naive), and the least M flips a second."""
+
+    target: str
+    walk: str
+    rank: int = 0
+    bar: float | None = None
+
+    @property
+    def key(self) -> str:
+        return f"rate {self.target} {self.walk}{f' R{self.rank}' if self.rank else ''}"
+
+
+@dataclass(frozen=True)
+class Climb:
+    """Rows, one a seed: a rank to be found, the seconds given, and what else `find` is told."""
+
+    target: str
+    rank: int
+    ring: str
+    limit: float
+    seeds: int = SEEDS
+    walk: str = ""
+    policy: Policy | None = None
+    steps: int = 1_000_000
+
+    def key(self, seed: int) -> str:
+        return f"time {self.target}:{self.rank} {self.walk or self.ring} seed {seed}"
+
+
+RATES = (
+    Rate("3x3x3", "flip", 23, 39.0),
+    Rate("4x4x4", "flip", 54, 36.0),
+    Rate("3x4x5", "flip", 0, 39.0),
+    Rate("5x5x5", "flip", 0, 27.0),
+    Rate("6x6x6", "flip", 0, 10.0),
+    Rate("4x4x4", "flip-zt", 54, 28.0),
+    Rate("6x6x6", "flip-zt"),
+    Rate("4x4x4", "flip-z3"),
+    Rate("4x4x4:tri-left", "flip-half"),
+    Rate("5x5x5", "flip-c3"),
+)
+
+CLIMBS = (
+    Climb("3x3x3", 23, "Z2", 2, seeds=20, steps=10_000),
+    Climb("3x3x3", 23, "ZT", 10, seeds=20, steps=50_000),
+    Climb("4x4x4", 47, "Z2", 60),
+    Climb("4x4x4", 49, "ZT", 300),
+    Climb("3x4x5", 47, "Z2", 300),
+    Climb("5x5x5", 97, "Z2", 120, walk="flip-c3"),
+    Climb("4x4x4:tri-out", 34, "Z2", 20, walk="flip-half", policy=Policy(20_000, 3, chance=0.15, full=22)),
+    Climb("4x4x4:tri-left", 34, "Z2", 20, walk="flip-half", policy=Policy(20_000, 3, chance=0.15, full=22)),
+)
+
+
+def _cases(options: Options) -> Iterator[Case]:
+    rounds = options.rounds or ROUNDS
+    for row in RATES:
+        bars = () if row.bar is None else (Bar("mflips", row.bar),)
+        yield Case(row.key, partial(_rate, row, rounds), ROUND_SECONDS * rounds + 8, bars)
+    for climb in CLIMBS:
+        bars = (Bar("seconds", climb.limit, at_most=True),)
+        for seed in range(options.seed + 1, options.seed + 1 + min(options.sample or climb.seeds, climb.seeds)):
+            yield Case(climb.key(seed), partial(_time, climb, seed), climb.limit / 2, bars)
+
+
+def _start(row: Rate) -> Any:
+    target = parse_target(row.target)
+    terms: Any = pack_start(row.walk, target)
+    if row.rank:
+        words = next(
+            entry["words"]
+            for entry in json.loads(STARTS.read_text())
+            if (entry["target"], entry["walk"]) == (row.target, row.walk)
+        )
+        terms = type(terms)(target, np.array(words, dtype=np.uint64))
+    certify(terms.to_scheme())
+    return terms
+
+
+def _rate(row: Rate, rounds: int, say: Say) -> Figures:
+    """Flips a CPU second, over rounds of `ROUND_SECONDS`; what the walk stands at is checked at the end."""
+    still = Policy(1 << 60, restart_after=1 << 60, trap=1 << 60, chance=0.15 if row.walk == "flip-half" else 1.0)
+    start = _start(row)
+    with _one_core():
+        walker = make_walker(row.walk, start, 1, 0, still)
+        walker.advance(0, 1_000_000)
+        chunk, rates = 1_000_000, []
+        for _ in range(rounds):
+            flips, steps, began = walker.flips, walker.steps, time.process_time()
+            while (spent := time.process_time() - began) < ROUND_SECONDS:
+                walker.advance(0, chunk)
+            rates.append((walker.flips - flips) / spent / 1e6)
+            say(f"{rates[-1]:.1f} M flips/s")
+            shares = (walker.flips - flips) / max(walker.steps - steps, 1)
+    certify(walker.terms().to_scheme())
+    return {
+        "mflips": statistics.median(rates),
+        "rates": rates,
+        "flips_per_step": shares,
+        "start": start.rank,
+        "rank": walker.rank,
+    }
+
+
+@contextlib.contextmanager
+def _one_core() -> Iterator[None]:
+    """This process on one core, where the system allows it."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def _time(climb: Climb, seed: int, say: Say) -> Figures:
+    """One search; without the rank within the limit there are no `seconds`."""
+    result = find(
+        climb.target,
+        rank=climb.rank,
+        ring=climb.ring,
+        seed=seed,
+        seconds=climb.limit,
+        walk=climb.walk,
+        policy=climb.policy,
+        steps=climb.steps,
+        jobs=2,
+        on_progress=lambda progress: say(f"rank {progress.rank} after {progress.seconds:.0f} s"),
+    )
+    for found in result.finds:
+        if found.scheme.rank > climb.rank:
+            raise VerificationError(f"{climb.key(seed)} came back with rank {found.scheme.rank}")
+    figures = {"rank": min(result.ranks), "flips": result.flips, "ranks": str(dict(sorted(result.ranks.items())))}
+    return {"seconds": result.seconds, **figures} if result.finds else figures
+
+
+SUITE = Suite(
+    name="search",
+    help="Flip walks on a CPU: flips a second, and time to known ranks.",
+    cases=_cases,
+    columns=("mflips", "flips_per_step", "start", "rank", "seconds", "flips"),
+    sources=("search",),
+)

@@ -1,0 +1,327 @@
+"""Flip walks on GPUs: the twin as gate, flips a second, times to rank, and the ladders of the known ranks.
+
+Every find is certified and kept in data/finds/search_gpu.jsonl of LCMA_HOME, one scheme a line. Cases
+hand their pools to later ones; a case that is run alone makes the pool it needs.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....errors import PlanError, VerificationError
+from ....home import data_folder
+from ....schemes_db import Certificate, Provenance, Scheme, parse_target
+from ....schemes_db.costs import full_and_half
+from ....schemes_db.formats import lcma_json
+from ....schemes_db.library import resolve
+from ....search import lift, pack_start
+from ....search.gpu import Chase, Fleet, Rules, Rung, bordered, chase, climb, cut, rolled, setting_for
+from ....verify import certify
+from ..case import Bar, Case, Figures, Options, Say, Suite
+
+SAMPLED = 64
+"""Walkers whose scheme is checked exactly after every rate."""
+
+POOL = 100
+"""Finds of one seed that later cases may start from."""
+
+KEPT = 40
+"""Finds of one seed or rung that are written out."""
+
+Pools = dict[tuple[str, str, int], list[Scheme]]
+
+
+def naive(name: str, walk: str = "flip") -> Scheme:
+    """The start of a walk."""
+    return pack_start(walk, parse_target(name)).to_scheme()
+
+
+class Bench:
+    """The cases of one session, with what they have found so far."""
+
+    def __init__(self, options: Options) -> None:
+        self.options, self.pools = options, Pools()
+
+    def fleet(self, starts: Sequence[Scheme], rules: Rules, seed: int, **kind: Any) -> Fleet:
+        """A fleet on the device asked for; `--sample` is the number of walkers, else as many as fit."""
+        return Fleet(starts, rules, seed=seed, walkers=self.options.sample, device=self.options.device, **kind)
+
+    def keep(self, case: str, goal: int, result: Chase, ring: str) -> None:
+        """Write finds out, and give them to later cases."""
+        if not result.schemes:
+            return
+        target = result.schemes[0].target.name
+        pool = self.pools.setdefault((target, ring, goal), [])
+        pool += result.schemes
+        path = data_folder() / "finds" / "search_gpu.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as stream:
+            for scheme, certificate in list(zip(result.schemes, result.certificates, strict=True))[:KEPT]:
+                stream.write(_line(case, scheme, certificate, self.options.seed))
+
+    def pool(self, target: str, ring: str, goal: int, make: Callable[[], Any]) -> list[Scheme]:
+        """The schemes found before, or by `make` now.
+
+        Raises:
+            PlanError: there are none.
+        """
+        key = (target, ring, goal)
+        if key not in self.pools:
+            make()
+        if key not in self.pools:
+            raise PlanError(f"no {target}:{goal} over {ring} was found to start from")
+        return list({scheme.digest: scheme for scheme in self.pools[key]}.values())
+
+    def seeds(self, count: int) -> range:
+        first = 100 * self.options.seed
+        return range(first, first + (self.options.rounds or count))
+
+
+def _line(case: str, scheme: Scheme, certificate: Certificate, seed: int) -> str:
+    provenance = Provenance(
+        kind="search",
+        command=f"lcma bench search_gpu --device cuda --rows {case} --seed {seed}",
+        seed=seed,
+        version=certificate.version,
+        relation="flip walk on a GPU",
+    )
+    return json.dumps(lcma_json.to_json(scheme.replace(provenance=provenance), certificate)) + "\n"
+
+
+def gate(bench: Bench, start: Scheme, kind: dict[str, bool], objective: str = "rank", room: int = 0) -> Figures:
+    """The device beside the twin: every word of every walker after launches with pluses and reductions."""
+    setting = setting_for(start.target, objective=objective, **kind)
+    rules = setting.rules._replace(plus_after=500, trap_rank=0, restart_after=3000)
+    fleets = [
+        Fleet([start], rules, seed=7, walkers=SAMPLED, room=room, device=device, **kind)
+        for device in (bench.options.device, "cpu")
+    ]
+    for steps in (1, 50, 4000, 4000):
+        states = []
+        for fleet in fleets:
+            fleet.launch(steps)
+            states.append(fleet.to_arrays())
+        wrong = [key for key in states[0] if not np.array_equal(states[0][key], states[1][key])]
+        if wrong:
+            raise VerificationError(f"{start.target}: the device and its twin differ in {', '.join(wrong)}")
+    for walker in range(SAMPLED):
+        certify(fleets[0].scheme(walker, current=True))
+    return {"exact": SAMPLED, "flips": fleets[0].flips, "lowest": int(fleets[0].score.min())}
+
+
+def rate(bench: Bench, starts: Sequence[Scheme], rules: Rules, steps: int, say: Say, **kind: Any) -> Figures:
+    """Flips a second: the best of four launches, and 64 walkers checked exactly after them."""
+    fleet = bench.fleet(starts, rules, bench.options.seed, **kind)
+    fleet.launch(steps // 4)
+    rates, seconds = [], []
+    for _ in range(4):
+        before = fleet.flips
+        seconds.append(fleet.launch(steps))
+        rates.append((fleet.flips - before) / seconds[-1] / 1e9)
+        say(f"{rates[-1]:.2f} Gflip/s")
+    sample = np.linspace(0, fleet.walkers - 1, SAMPLED).astype(int)
+    ranks = [fleet.scheme(walker, current=True) for walker in sample.tolist()]
+    for scheme in ranks:
+        certify(scheme)
+    first = fleet.resources[0] if fleet.resources else {}
+    if first.get("local_bytes"):
+        raise VerificationError(f"the kernel spills {first['local_bytes']} bytes a thread to local memory")
+    return {
+        "gflips": max(rates),
+        "each": rates,
+        "walkers": fleet.walkers,
+        "launch_seconds": min(seconds),
+        "rank": statistics.median(scheme.rank for scheme in ranks),
+        "exact": SAMPLED,
+        **first,
+    }
+
+
+def times(
+    bench: Bench,
+    case: str,
+    starts: Sequence[Scheme],
+    goal: int,
+    seeds: range,
+    limit: float,
+    total: float,
+    say: Say,
+    linger: float = 0.0,
+    objective: str = "rank",
+    kind: dict[str, bool] | None = None,
+) -> Figures:
+    """Seconds to the first scheme for each seed, all of them, no longer than `total` in all."""
+    kind = kind or {}
+    setting = setting_for(starts[0].target, objective=objective, **kind)
+    ring = "ZT" if kind.get("ternary") else "Z2"
+    firsts: list[float | None] = []
+    spent, finds, lowest = 0.0, 0, []
+    for seed in seeds:
+        if spent > total:
+            break
+        fleet = bench.fleet(starts, setting.rules, seed, **kind)
+        result = chase(
+            fleet, goal, steps=setting.steps, seconds=limit, count=POOL if linger else 1, linger=linger, say=say
+        )
+        spent += result.seconds
+        firsts.append(result.first)
+        lowest.append(goal if result.first else min(result.histogram))
+        finds += len(result.schemes)
+        bench.keep(case, goal, result, ring)
+        say(f"seed {seed}: " + (f"{result.first:.2f} s" if result.first else f"not in {limit:.0f} s, {lowest[-1]}"))
+    hits = [first for first in firsts if first is not None]
+    return {
+        "hits": len(hits),
+        "tries": len(firsts),
+        "median": statistics.median(hits) if hits else None,
+        "worst": max(hits, default=None),
+        "seconds_each": firsts,
+        "lowest_scores": lowest,
+        "finds": finds,
+    }
+
+
+def ladder(
+    bench: Bench, case: str, starts: Sequence[Scheme], rungs: Sequence[Rung], say: Say, ternary: bool = False
+) -> Figures:
+    """Seconds to the first scheme of each rung."""
+    figures: dict[str, Any] = {}
+    ring = "ZT" if ternary else "Z2"
+
+    def on_rung(rung: Rung, result: Chase, fleet: Fleet) -> None:
+        bench.keep(case, rung.goal, result, ring)
+        figures[f"{rung.target}:{rung.goal}"] = result.first
+        figures[f"{rung.target}:{rung.goal} finds"] = len(result.schemes)
+        figures[f"{rung.target}:{rung.goal} lowest"] = {str(k): v for k, v in list(result.histogram.items())[:3]}
+        say(f"{rung.target}:{rung.goal} first {result.first} s, {len(result.schemes)} finds, {result.histogram}")
+
+    climb(
+        starts,
+        rungs,
+        seed=bench.options.seed,
+        ternary=ternary,
+        walkers=bench.options.sample,
+        device=bench.options.device,
+        on_rung=on_rung,
+        say=say,
+    )
+    return figures
+
+
+def biased(target: str, full: int, half: int) -> int:
+    """The score of so many full and half products, by the weights of the biased walk."""
+    return setting_for(parse_target(target), objective="half").rules.score(full + half, full)
+
+
+def triangular(bench: Bench, case: str, starts: Sequence[Scheme], goal: int, total: float, say: Say) -> Figures:
+    """Seeds of a biased walk, and the numbers of full and half products of what it found."""
+    limit = total / 2
+    figures = times(bench, case, starts, goal, bench.seeds(5), limit, total, say, linger=0.5, objective="half")
+    found = bench.pools.get((starts[0].target.name, "Z2", goal), [])
+    return {**figures, "products": sorted(map(list, {full_and_half(scheme) for scheme in found}))}
+
+
+def cases(options: Options) -> Iterator[Case]:
+    """All cases, in the order in which pools are handed on."""
+    bench = Bench(options)
+
+    def z2_47(say: Say) -> Figures:
+        case = "time/z2-4x4x4-47"
+        return times(bench, case, [naive("4x4x4")], 47, bench.seeds(10), 10, 40, say, linger=0.7)
+
+    def z2_ladder(say: Say) -> Figures:
+        pool = bench.pool("4x4x4", "Z2", 47, lambda: z2_47(say))
+        rungs = [
+            Rung("4x4x5", 60, 10, 64, 2.0),
+            Rung("4x5x5", 73, 30, 64, 3.0),
+            Rung("5x5x5", 97, 20, 64, 2.0),
+            Rung("5x5x5", 96, 60, 16, 1.0),
+        ]
+        return ladder(bench, "ladder/z2", pool, rungs, say)
+
+    def zt_49(say: Say) -> Figures:
+        case, kind = "time/zt-4x4x4-49", {"ternary": True}
+        return times(bench, case, [naive("4x4x4", "flip-zt")], 49, bench.seeds(5), 20, 40, say, linger=0.5, kind=kind)
+
+    def zt_ladder(say: Say) -> Figures:
+        pool = bench.pool("4x4x4", "ZT", 49, lambda: zt_49(say))
+        rungs = [Rung("4x4x5", 61, 25, 32, 2.0), Rung("4x5x5", 76, 25, 8, 1.0)]
+        return ladder(bench, "ladder/zt", pool, rungs, say, ternary=True)
+
+    def mid(name: str, goal: int, ternary: bool) -> list[Scheme]:
+        start = naive(name, "flip-zt" if ternary else "flip")
+        setting = setting_for(start.target, ternary=ternary)
+        fleet = bench.fleet([start], setting.rules, options.seed, ternary=ternary)
+        return chase(fleet, goal, steps=setting.steps, seconds=10, count=SAMPLED, linger=3).schemes or [start]
+
+    def rate_444(say: Say) -> Figures:
+        rules = setting_for(parse_target("4x4x4")).rules
+        return rate(bench, mid("4x4x4", 54, False), rules, 80_000, say, room=64 - 54)
+
+    def rate_555(say: Say) -> Figures:
+        pool = bench.pool("5x5x5", "Z2", 97, lambda: z2_ladder(say))
+        return rate(bench, pool, Rules(plus_after=50_000), 20_000, say, room=112 - 97)
+
+    def rate_zt(say: Say) -> Figures:
+        return rate(bench, mid("4x4x4", 60, True), Rules(plus_after=50_000), 40_000, say, ternary=True, room=4)
+
+    def z2_345(say: Say) -> Figures:
+        return times(bench, "time/z2-3x4x5-47", [naive("3x4x5")], 47, bench.seeds(5), 30, 40, say)
+
+    small, large = biased("4x4x4:tri-left", 22, 12), biased("5x5x5:tri-left", 44, 19)
+
+    def tri_4(say: Say) -> Figures:
+        return triangular(bench, "time/tri-4", [naive("4x4x4:tri-left")], small, 10, say)
+
+    def tri_5(say: Say) -> Figures:
+        pool = bench.pool("4x4x4:tri-left", "Z2", small, lambda: tri_4(say))
+        target = parse_target("5x5x5:tri-left")
+        return triangular(bench, "time/tri-5", [bordered(scheme, target) for scheme in pool], large, 45, say)
+
+    def c3_555(say: Say) -> Figures:
+        case, kind = "time/c3-5x5x5-93", {"symmetric": True}
+        return times(bench, case, [naive("5x5x5", "flip-c3")], 93, bench.seeds(2), 30, 30, say, linger=1.0, kind=kind)
+
+    def down(say: Say) -> Figures:
+        """4x5x5:76 from what is left of a ternary 5x5x5:93 without one index."""
+        symmetric = bench.pool("5x5x5", "Z2", 93, lambda: c3_555(say))
+        lifted = [one for one in (lift(scheme).scheme for scheme in symmetric[:4]) if one and one.ternary]
+        if not lifted:
+            raise PlanError("none of the first four 5x5x5:93 has a ternary lift to start from")
+        rungs = [Rung("4x5x5", 76, 20, 16, 1.0), Rung("4x4x5", 61, 15, 16, 1.0)]
+        starts = [cut(rolled(one, by), parse_target("4x5x5")) for one in lifted for by in range(5)]
+        return ladder(bench, "ladder/zt-down", starts, rungs, say, ternary=True)
+
+    square = resolve("strassen*strassen")[0]  # no flips at all: a plus comes first
+    exact = (Bar("exact", SAMPLED),)
+    yield Case("gate/z2", lambda say: gate(bench, square, {}, room=15), 10, exact)
+    yield Case("gate/zt", lambda say: gate(bench, square, {"ternary": True}, room=15), 12, exact)
+    yield Case("gate/c3", lambda say: gate(bench, naive("5x5x5", "flip-c3"), {"symmetric": True}, room=9), 12, exact)
+    yield Case("gate/half", lambda say: gate(bench, naive("4x4x4:tri-left"), {}, "half"), 10, exact)
+    yield Case("rate/z2-4x4x4", rate_444, 6, (Bar("gflips", 40), *exact))
+    yield Case("rate/zt-4x4x4", rate_zt, 8, (Bar("gflips", 22), *exact))
+    yield Case("time/z2-4x4x4-47", z2_47, 30, (Bar("hits", 10), Bar("worst", 10, True), Bar("median", 2.5, True)))
+    yield Case("time/z2-3x4x5-47", z2_345, 45, (Bar("hits", 4), Bar("worst", 30, True)))
+    ladder_bars = (Bar("4x4x5:60", 10, True), Bar("4x5x5:73", 30, True), Bar("5x5x5:96", 60, True))
+    yield Case("ladder/z2", z2_ladder, 45, ladder_bars)
+    yield Case("rate/z2-5x5x5", rate_555, 6, (Bar("gflips", 13), *exact))
+    yield Case("time/zt-4x4x4-49", zt_49, 30, (Bar("hits", 5), Bar("worst", 30, True)))
+    yield Case("time/tri-4", tri_4, 8, (Bar("hits", 5), Bar("worst", 5, True)))
+    yield Case("time/tri-5", tri_5, 45, (Bar("hits", 5), Bar("worst", 30, True)))
+    yield Case("time/c3-5x5x5-93", c3_555, 35, (Bar("hits", 1),))
+    yield Case("ladder/zt", zt_ladder, 45, (Bar("4x4x5:61", 60, True), Bar("4x5x5:76", 60, True)))
+    yield Case("ladder/zt-down", down, 40, (Bar("4x5x5:76", 60, True),))
+
+
+SUITE = Suite(
+    "search_gpu",
+    "flips a second and seconds to a rank of the walkers on a GPU; --sample is their number",
+    cases,
+    ("gflips", "walkers", "hits", "tries", "median", "worst", "exact"),
+    ("search/gpu",),
+)

@@ -1,0 +1,121 @@
+"""`lcma plan`"""
+
+from __future__ import annotations
+
+import math
+
+import click
+
+from ...errors import PlanError
+from ..output import print_json, print_table
+
+SHOWN = 8
+"""Ways of a plan that are listed beside the chosen one."""
+
+
+@click.command("plan")
+@click.argument("sizes", metavar="M K N", nargs=3, type=click.IntRange(0, 1 << 24))
+@click.option("--dtype", default="float32", show_default=True)
+@click.option("--explain", is_flag=True, help="Print every term of the choice.")
+@click.option("--profile", "machine", metavar="NAME|FILE", help="Plan for another machine. Default: this one.")
+@click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]))
+@click.option("--threads", type=click.IntRange(1, 1024), help="Default: those that BLAS may use.")
+@click.option("--max-error", type=float, help="Bound on the error of an element, relative to K max|A| max|B|.")
+@click.option("--max-workspace", type=int, metavar="BYTES", help="Bound on memory beside A, B and C.")
+@click.option("--json", "as_json", is_flag=True)
+def command(
+    sizes: tuple[int, int, int],
+    dtype: str,
+    explain: bool,
+    machine: str | None,
+    device: str,
+    threads: int | None,
+    max_error: float | None,
+    max_workspace: int | None,
+    as_json: bool,
+) -> None:
+    """Show how a product would be run, and why.
+
+    The product is M x K by K x N.
+
+    --profile takes a file that `lcma doctor --profile` wrote, or a published machine: nvidia-h20,
+    nvidia-a100-40gb, intel-8255c, amd-epyc-9k84, arm-neoverse-v1.
+    """
+    from ...kernels import Request
+    from ...kernels.cpu.estimate import profile_for
+    from ...kernels.cpu.threads import thread_count
+    from ...kernels.decide import decide
+    from ...kernels.decide.explain import terms
+    from ...kernels.machine import find_profile
+
+    if device != "cpu" and machine is None:
+        raise PlanError("planning for another device needs its profile: give --profile NAME|FILE")
+    request = Request(*sizes, dtype, max_error=max_error, max_workspace=max_workspace)
+    profile = find_profile(machine) if machine else profile_for(request)
+    if profile.rates(dtype) is None:
+        raise PlanError(f"profile {profile.id} has no rates of {dtype} products; choose another --dtype")
+    decision = decide(request, profile, threads or thread_count())
+    chosen, plain = decision.chosen, decision.plain
+    gain = plain.seconds / chosen.seconds if chosen.seconds else math.nan
+    if as_json:
+        print_json(
+            {
+                "sizes": sizes,
+                "dtype": dtype,
+                "profile": profile.id,
+                "source": profile.source,
+                "chosen": chosen.label(decision.choices),
+                "strategy": chosen.strategy,
+                "reason": decision.reason,
+                "predicted_seconds": chosen.seconds,
+                "gemm_seconds": plain.seconds,
+                "workspace": decision.plan.workspace,
+                "refused": [list(pair) for pair in decision.plan.refused],
+                "terms": terms(decision, profile),
+            }
+        )
+        return
+    click.echo(f"{request} on {profile.hardware} ({profile.source}, {profile.id})")
+    click.echo(f"plan:      {chosen.label(decision.choices)} by {chosen.strategy}: {decision.reason}")
+    click.echo(
+        f"predicted: {1e3 * chosen.seconds:.4g} ms, GEMM {1e3 * plain.seconds:.4g} ms, {gain:.3f} times as fast; "
+        f"workspace {decision.plan.workspace / 1e6:.1f} MB"
+    )
+    if not explain:
+        return
+    if profile.notes:
+        click.echo(f"profile:   {profile.notes}")
+    for line in decision.verdicts(profile):
+        click.echo(f"           {line}")
+    click.echo(
+        f"schemes:   {len(decision.choices.entries)} choices a level, {decision.choices.dominated} more dominated"
+    )
+    rows = [
+        (
+            term["level"],
+            term["stage"],
+            f"{term['flops']:.3e}",
+            f"{term['bytes']:.3e}",
+            f"{term['intensity']:.2f}",
+            _ms(term),
+        )
+        for term in terms(decision, profile)
+    ]
+    print_table(("level", "stage", "flop", "bytes", "flop/byte", "ms"), rows)
+    others = [
+        (
+            option.label(decision.choices),
+            option.strategy,
+            f"{1e3 * option.seconds:.4g}",
+            f"{plain.seconds / option.seconds:.3f}",
+            f"{option.workspace / 1e6:.0f}",
+        )
+        for option in decision.options[:SHOWN]
+    ]
+    print_table(("considered", "strategy", "ms", "ratio to GEMM", "workspace MB"), others)
+    for name, reason in decision.plan.refused:
+        click.echo(f"refused:   {name}: {reason}")
+
+
+def _ms(term: dict[str, float]) -> str:
+    return f"{1e3 * term['seconds']:.3f}"

@@ -1,0 +1,135 @@
+"""The shipped schemes as one page of Markdown: ranks, gaps and origins by format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations_with_replacement
+
+from ..schemes_db import Z2, Ring, Target, Z, parse_ring, parse_target
+from ..schemes_db.catalog import Catalog
+from ..schemes_db.composition import Part, Shape, best_composition
+from ..schemes_db.keeping import Entry
+from ..schemes_db.ranks import best_known
+
+KEPT_SIDE = 5
+"""Formats up to this side have a row of their own."""
+
+COMPARED_SIDE = 8
+"""The tables of best known ranks end here."""
+
+COMPOSED_SIDE = 16
+"""Formats up to this side are summarised by compositions."""
+
+HEAD = """# Catalogue
+
+The schemes that come with lcma, each proven exact. This page is written by `lcma report catalogue`.
+
+**Rank** is over the integers, *ternary* where all coefficients are -1, 0 or 1; **Z2** is the rank modulo 2 where
+ours is lower. **Known** is the best rank that anybody has shown, over the integers and, behind the slash, modulo 2
+where that is lower; **gap** is ours less that. **Additions** are those of the scheme as it stands, **shared** those
+with shared sums computed once."""
+
+_SMALL = ("format", "rank", "coefficients", "Z2", "known", "gap", "additions", "shared", "origin")
+_OTHERS = ("target", "ring", "rank", "full + half", "known", "additions", "shared", "origin")
+_COMPOSED = ("format", "rank", "known", "gap", "made of")
+
+
+def catalogue_page() -> str:
+    """The page: formats up to 5x5x5 one by one, structured targets, and compositions up to 16x16x16 in short."""
+    with Catalog.in_memory() as catalog:
+        entries = catalog.entries()
+        general = [entry for entry in entries if parse_target(entry.target).is_general]
+        others = [entry for entry in entries if not parse_target(entry.target).is_general]
+        kept = catalog.best_ranks()
+        parts = [
+            HEAD,
+            "## Formats up to 5x5x5",
+            _table(_SMALL, (_small_row(catalog, target, general) for target in _small_formats())),
+            "## Structured products",
+            _table(_OTHERS, (_other_row(catalog, entry) for entry in others)),
+            "## Larger formats, composed of the above",
+            "`lcma compose` has a scheme for every format up to 16x16x16 and beyond: direct sums and tensor products "
+            f"of the schemes above. {_reached(kept)} The square ones:",
+            _table(_COMPOSED, (_composed_row((n, n, n), kept) for n in range(KEPT_SIDE + 1, COMPOSED_SIDE + 1))),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _reached(kept: Mapping[Shape, tuple[int, str]]) -> str:
+    """How many of the formats whose best rank is known, and that have no row, are composed at that rank."""
+    gaps = []
+    for shape in combinations_with_replacement(range(2, COMPARED_SIDE + 1), 3):
+        known = _known(Target.general(*shape), Z)
+        if shape[2] > KEPT_SIDE and known is not None:
+            gaps.append(best_composition(shape, kept).rank - known)
+    return f"Of the {len(gaps)} formats up to 8x8x8 that are not above, {gaps.count(0)} have the best rank known so."
+
+
+def _small_formats() -> Iterator[Target]:
+    for m, k, n in combinations_with_replacement(range(2, KEPT_SIDE + 1), 3):
+        yield Target.general(m, k, n)
+
+
+def _small_row(catalog: Catalog, target: Target, entries: Sequence[Entry]) -> tuple[object, ...]:
+    whole, binary = (_best(entries, target, ring) for ring in (Z, Z2))
+    known, known2 = (_known(target, ring) for ring in (Z, Z2))
+    lower = binary is not None and (whole is None or binary.rank < whole.rank)
+    mod2 = binary.rank if binary is not None and lower else None
+    both = [(whole.rank if whole else None, known)]
+    if known2 != known or mod2 is not None:
+        both.append((mod2 if mod2 is not None else both[0][0], known2))
+    gaps = " / ".join("" if ours is None or best is None else str(ours - best) for ours, best in both)
+    if whole is None:
+        return (target, "", "", mod2, _pair(known, known2), gaps, "", "", binary and _origin(catalog, binary))
+    coefficients = "ternary" if whole.ternary else "integer"
+    sums = (whole.additions, whole.additions_cse)
+    return (target, whole.rank, coefficients, mod2, _pair(known, known2), gaps, *sums, _origin(catalog, whole))
+
+
+def _best(entries: Sequence[Entry], target: Target, ring: Ring) -> Entry | None:
+    """The lowest rank, then the fewest additions."""
+    mine = [entry for entry in entries if (entry.target, entry.ring) == (target.name, ring.name)]
+    return min(mine, key=lambda e: (e.rank, e.additions_cse or e.additions, e.digest), default=None)
+
+
+def _known(target: Target, ring: Ring) -> int | None:
+    known = best_known(target, ring)
+    return known.rank if known else None
+
+
+def _pair(whole: int | None, binary: int | None) -> str:
+    return f"{whole or ''}" + (f" / {binary}" if binary is not None and binary != whole else "")
+
+
+def _other_row(catalog: Catalog, entry: Entry) -> tuple[object, ...]:
+    products = f"{entry.full_products} + {entry.half_products}"
+    known = _known(parse_target(entry.target), parse_ring(entry.ring))
+    sums = (entry.additions, entry.additions_cse)
+    return (entry.target, entry.ring, entry.rank, products, known, *sums, _origin(catalog, entry))
+
+
+def _composed_row(shape: Shape, kept: Mapping[Shape, tuple[int, str]]) -> tuple[object, ...]:
+    part = best_composition(shape, kept)
+    known = _known(Target.general(*shape), Z)
+    return ("x".join(map(str, shape)), part.rank, known, part.rank - known if known else None, _made_of(part))
+
+
+def _made_of(part: Part) -> str:
+    """The two parts of a composition."""
+    names = [f"{'x'.join(map(str, inner.shape))}:{inner.rank}" for inner in part.parts]
+    return f"{part.how} of {' and '.join(names)}" if names else part.how
+
+
+def _origin(catalog: Catalog, entry: Entry) -> str:
+    """Where a scheme comes from, and its digest."""
+    origin = catalog.find(entry.digest)[0].provenance
+    how = f"`{origin.command}`" if origin.command else origin.source or origin.relation
+    remark = f" ({origin.remark})" if origin.remark and not origin.command else ""
+    return f"{how}{remark}, {entry.digest[:12]}"
+
+
+def _table(columns: Sequence[str], rows: Iterable[tuple[object, ...]]) -> str:
+    """A table of Markdown; None is an empty cell."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    cells = (["" if cell is None else str(cell).replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

@@ -1,0 +1,49 @@
+"""The --start of a search: a scheme by name or file, the naive one, a composition, or the best of a smaller format."""
+
+from __future__ import annotations
+
+from ..errors import TargetError
+from ..schemes_db import Ring, Scheme, Target
+from ..schemes_db.algebra import naive
+from ..schemes_db.catalog import Catalog
+from ..schemes_db.composition import best_composition, build, oriented
+from ..search import formats_below
+from .schemes import scheme_argument
+
+
+def start_argument(text: str, target: Target, ring: Ring) -> Scheme:
+    """The scheme that walks for a target over a ring start from.
+
+    `naive` and `compose` are the naive scheme and the best composition for the target; `best` is the
+    kept scheme of the lowest rank for the largest format below the target; else a SCHEME.
+
+    Raises:
+        LcmaError: the text means nothing, or there is no such scheme.
+    """
+    if text == "naive":
+        return naive(target)
+    if text not in ("compose", "best"):
+        return scheme_argument(text)[0]
+    if not target.is_general:
+        raise TargetError(f"--start {text} is for full products, not for {target}: name a scheme")
+    with Catalog.open() as catalog:
+        if text == "compose":
+            part = best_composition(target.shape, catalog.best_ranks())
+            return build(part, target.shape, lambda name: catalog.find(name)[0])
+        found = best_below(catalog, target, ring)
+    if found is None:
+        raise TargetError(f"the catalogue has no scheme below {target} to start from: name one, or leave --start out")
+    return found
+
+
+def best_below(catalog: Catalog, target: Target, ring: Ring) -> Scheme | None:
+    """The kept scheme of the lowest rank for the largest format on the way to a target; over Z2 any ring's will do."""
+    rings = ("Z2", "Z") if ring.name == "Z2" else ("Z",)
+    for name in reversed(formats_below(target)):
+        shape = tuple(int(side) for side in name.split("x"))
+        kept = "x".join(map(str, sorted(shape)))
+        entries = [entry for entry in catalog.entries(target=kept) if entry.ring in rings]
+        if entries:
+            best = min(entries, key=lambda entry: (entry.rank, entry.additions, entry.digest))
+            return oriented(catalog.find(best.digest)[0], (shape[0], shape[1], shape[2]))
+    return None
