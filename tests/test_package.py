@@ -24,12 +24,6 @@ DATA_FOLDERS = (
     "workbench/site/static/",
     "workbench/site/templates/",
 )
-    "kernels/decide/data/",
-    "schemes_db/data/",
-    "workbench/bench/data/",
-    "workbench/site/static/",
-    "workbench/site/templates/",
-)
 
 
 def project():
