@@ -27,7 +27,7 @@ def device_reason(index: int | None = None) -> str | None:
         name = torch.cuda.get_device_name(index)
         return f"{name} is older than what Triton makes code for (capability {FIRST_CAPABILITY}.0)"
     try:
-        import triton  # type: ignore[import-untyped]  # noqa: F401
+        import triton  # noqa: F401
     except ImportError:
         return "products on a GPU need Triton: pip install 'lcma[torch]' on Linux"
     return None
