@@ -130,11 +130,7 @@ def test_the_wheel_holds_the_tree_and_runs_elsewhere(tmp_path):
             for name in tracked
             if str(Path(name).parent).replace(".", "", 1).lstrip("/") in packages and name.endswith(".py")
         }
-        | {
-            name
-            for name in tracked
-            if name.startswith(("schemes_db/data/", "workbench/site/static/", "workbench/site/templates/"))
-        }
+        | {name for name in tracked if name.startswith(DATA_FOLDERS)}
         | {"py.typed"}
     )
     assert in_wheel == shipped
