@@ -105,9 +105,12 @@ def judge_approximations(
     """The report on what a file gives by each convention; the one that misses by least is told.
 
     Raises:
-        LcmaError: it is too large to multiply out.
+        LcmaError: it is too large to multiply out, or numbers in it are.
     """
-    reports = [_judged(label, format, convention, one, notes) for convention, one in approximations]
+    try:
+        reports = [_judged(label, format, convention, one, notes) for convention, one in approximations]
+    except OverflowError:
+        raise SchemeFormatError("coefficients, or products of three, are beyond double precision", label) from None
     return min(reports, key=lambda report: (report.rounded is None, -(report.order or 0), report.residual))
 
 

@@ -23,10 +23,10 @@ SLOW = {
     "half bias": ("3x3x3:tri-left", "flip", HALF, 1200),
     "wide": ("4x4x5", "flip", Rules(plus_after=200, restart_after=700), 900),
     "three parts": ("2x6x6", "flip", Rules(plus_after=200), 700),
-    "far parts": ("6x6x6", "flip", Rules(plus_after=150), 400),
+    "far parts": ("6x6x6", "flip", Rules(plus_after=100), 1000),
     "wide ternary": ("3x5x5", "flip-zt", Rules(plus_after=200), 700),
-    "fewer coefficients": ("3x5x6", "flip", Rules(plus_after=200, objective="nnz", rank_weight=9, cost_weight=1), 600),
-    "wide symmetric": ("5x5x5", "flip-c3", Rules(plus_after=200, margin=7), 400),
+    "fewer coefficients": ("3x5x6", "flip", Rules(plus_after=200, objective="nnz", rank_weight=9, cost_weight=1), 1000),
+    "wide symmetric": ("5x5x5", "flip-c3", Rules(plus_after=100, margin=7), 1200),
 }
 
 

@@ -2,14 +2,17 @@
 
 import io
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from lcma.errors import SchemeFormatError, VerificationError
 from lcma.schemes_db.formats import parse_bytes, parse_text
+from lcma.schemes_db.inexact import Approximation, Inexact
 from lcma.schemes_db.target import Target
 from lcma.verify import ApproximateReport, judge, load, verify_file
+from lcma.verify.approximate import judge_approximations
 
 W_STATE = Target.of_terms([(0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 0, 1)])
 """The tensor of rank 3 and border rank 2: e^-1 ((a0 + e a1)(b0 + e b1)(c0 + e c1) - a0 b0 c0) = it + O(e)."""
@@ -145,3 +148,10 @@ def test_what_can_not_be_read_is_refused_in_one_line(text, message):
     with pytest.raises(SchemeFormatError, match=message) as raised:
         report_of(text)
     assert "\n" not in str(raised.value)
+
+
+def test_products_beyond_double_precision_are_refused_in_one_line():
+    huge = ((0, Inexact(Fraction(10**120), 1)),)
+    approximation = Approximation(Target.general(1, 1, 1), ((huge,), (huge,), (huge,)))
+    with pytest.raises(SchemeFormatError, match="double precision"):
+        judge_approximations((("C", approximation),), "huge.txt", "bini")
