@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from .bits import compiled
 from .descent import is_full, ones
+from .halfwords import total_of, turned
 from .packed import Words
 from .sums import Sums, below, share_sums, support_of
-from .ternary_moves import total_of, turned
 
 IntArray = npt.NDArray[np.int64]
 

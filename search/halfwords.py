@@ -1,4 +1,4 @@
-"""Ternary terms with every factor in one word, pos | neg << 32, for targets with at most 32 blocks a factor."""
+"""Ternary terms with every factor in one word, pos | neg << 32, for at most 32 blocks a factor; and sums of them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import numpy as np
 
 from ..errors import PlanError
 from ..schemes_db import Target
+from .bits import compiled
 from .packed import Words
+from .rings import ZERO
 from .ternary import TernaryTerms
 
 HALF_BITS = 32
 """Blocks that a factor may have."""
 
 _HALF, _LOW = np.uint64(HALF_BITS), np.uint64((1 << HALF_BITS) - 1)
+_FIVE, _LOW6 = np.uint64(5), np.uint64(63)
 
 
 def packed(terms: TernaryTerms) -> Words:
@@ -30,3 +33,24 @@ def packed(terms: TernaryTerms) -> Words:
 def unpacked(target: Target, words: Words) -> TernaryTerms:
     """The inverse of `packed`."""
     return TernaryTerms(target, np.concatenate([words & _LOW, words >> _HALF]))
+
+
+@compiled(forceinline=True)
+def turned(value: np.uint64, turn: np.uint64) -> np.uint64:
+    """The word, or its negative where `turn` is 32 and not 0."""
+    return (value << turn) | (value >> ((ZERO - turn) & _LOW6))
+
+
+@compiled(forceinline=True)
+def total_of(left: np.uint64, right: np.uint64) -> np.uint64:
+    """The sum of two words, which must not clash: `left & right` is empty."""
+    either = left | right
+    return either & ~((either << _HALF) | (either >> _HALF))
+
+
+@compiled(forceinline=True)
+def turn_of(value: np.uint64) -> np.uint64:
+    """32 where the lowest coefficient is -1, else 0."""
+    minus = value >> _HALF
+    support = (value | minus) & _LOW
+    return np.uint64(minus & support & (ZERO - support) != ZERO) << _FIVE

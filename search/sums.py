@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .bits import ONE, compiled, next_draw
+from .halfwords import total_of, turn_of, turned
 from .packed import Words
-from .ternary_moves import total_of, turn_of, turned
 
 Ints = npt.NDArray[np.int32]
 
