@@ -62,7 +62,8 @@ def follow(name: str, walk: str, rules: Rules, steps: int) -> ReferenceWalk:
     tally = arrays["tally"][1].tolist()
     assert tally[4:7] == [walker.steps, walker.pluses, walker.restarts]
     assert walker.flips > steps // 40
-    assert walker.pluses > 0
+    # 80 terms fill every slot of their form: no plus fits, the walk starts anew instead
+    assert walker.restarts > 0 if name == "4x4x5" else walker.pluses > 0
     return walker
 
 
