@@ -17,6 +17,7 @@ from .environment import prepare
 COMMANDS = {
     "add": "Verify schemes from files and keep them in the catalogue.",
     "additions": "Find a program with few additions.",
+    "analyse": "Count what schemes save in causal attention, and what it costs.",
     "bench": "Run a suite of benchmarks: interleaved, checked first, kept as rows.",
     "cache": "Show or clear the compiled code that lcma keeps.",
     "compose": "Compose the best scheme for a size from those of the catalogue.",

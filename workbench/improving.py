@@ -25,11 +25,18 @@ SHARE = 0.2
 """The share of all the time that a search gets at most."""
 
 
-def improve_up_to(limit: Target, ring: str, seconds: float, seed: int, jobs: int, dry_run: bool) -> int:
+GPU_WALKS, GPU_STEPS = 16_384, 20_000
+"""Walks of a search on a GPU, and their steps a round: what half fills one H200 with the largest formats."""
+
+
+def improve_up_to(
+    limit: Target, ring: str, seconds: float, seed: int, jobs: int, dry_run: bool, device: str = "cpu"
+) -> int:
     """Close gaps to the best known ranks in formats up to `limit`, those of most promise first; the exit code.
 
     Raises:
         TargetError: the limit is no full product.
+        PlanError: the device is not known, or not here.
         KeyboardInterrupt: the run was interrupted, after everything is kept.
     """
     if not limit.is_general:
@@ -45,7 +52,7 @@ def improve_up_to(limit: Target, ring: str, seconds: float, seed: int, jobs: int
                 return 0
             gap = max(open_gaps, key=lambda gap: gap.promise(tries[gap.target.name]))
             tried = tries[gap.target.name]
-            configs = list(_ways(gap, ring, over, catalog, seed + tried))
+            configs = list(_ways(gap, ring, over, catalog, seed + tried, device))
         if dry_run:
             for one in sorted(open_gaps, key=lambda gap: -gap.promise(0)):
                 click.echo(f"{one.target}: rank {one.rank}, best known {one.known}")
@@ -68,24 +75,36 @@ def kept_ranks(catalog: Catalog, over: Ring) -> dict[Shape, int]:
     return kept
 
 
-def _ways(gap: Gap, ring: str, over: Ring, catalog: Catalog, seed: int) -> Iterator[RunConfig]:
+def _ways(gap: Gap, ring: str, over: Ring, catalog: Catalog, seed: int, device: str) -> Iterator[RunConfig]:
     """Searches for one rank less, each with the command that repeats it: by symmetry, by extension, from below."""
     m, k, n = gap.target.shape
     if m == k == n and ring != "ZT":
-        yield _config(gap, ring, seed, walk="flip-c3")
+        yield _config(gap, ring, seed, device, walk="flip-c3")
     below = best_below(catalog, gap.target, over)
     if below is not None and (ring != "ZT" or below.ternary):
-        yield _config(gap, ring, seed, start=below)
-    yield _config(gap, ring, seed)
+        yield _config(gap, ring, seed, device, start=below)
+    yield _config(gap, ring, seed, device)
 
 
-def _config(gap: Gap, ring: str, seed: int, walk: str = "", start: Scheme | None = None) -> RunConfig:
+def _config(gap: Gap, ring: str, seed: int, device: str, walk: str = "", start: Scheme | None = None) -> RunConfig:
     words = ["lcma", "search", gap.target.name, "--rank", str(gap.rank - 1), "--ring", ring, "--seed", str(seed)]
     words += ["--walk", walk] if walk else []
     words += ["--start", start.digest[:16]] if start else []
-    command = shlex.join([*words, "--time", f"{LONGEST:g}s"])
+    walks, steps = (0, 0) if device == "cpu" else (GPU_WALKS, GPU_STEPS)
+    if walks:
+        words += ["--device", device, "--walks", str(walks), "--steps", str(steps)]
     return RunConfig(
-        gap.target.name, gap.rank - 1, ring, seed, seconds=LONGEST, walk=walk, command=command, start=start
+        gap.target.name,
+        gap.rank - 1,
+        ring,
+        seed,
+        walks,
+        steps,
+        seconds=LONGEST,
+        walk=walk,
+        command=shlex.join([*words, "--time", f"{LONGEST:g}s"]),
+        start=start,
+        device=device,
     )
 
 

@@ -44,13 +44,15 @@ def catalogue_page() -> str:
         parts = [
             HEAD,
             "## Formats up to 5x5x5",
-            _table(_SMALL, (_small_row(catalog, target, general) for target in _small_formats())),
+            markdown_table(_SMALL, (_small_row(catalog, target, general) for target in _small_formats())),
             "## Structured products",
-            _table(_OTHERS, (_other_row(catalog, entry) for entry in others)),
+            markdown_table(_OTHERS, (_other_row(catalog, entry) for entry in others)),
             "## Larger formats, composed of the above",
             "`lcma compose` has a scheme for every format up to 16x16x16 and beyond: direct sums and tensor products "
             f"of the schemes above. {_reached(kept)} The square ones:",
-            _table(_COMPOSED, (_composed_row((n, n, n), kept) for n in range(KEPT_SIDE + 1, COMPOSED_SIDE + 1))),
+            markdown_table(
+                _COMPOSED, (_composed_row((n, n, n), kept) for n in range(KEPT_SIDE + 1, COMPOSED_SIDE + 1))
+            ),
         ]
     return "\n\n".join(parts) + "\n"
 
@@ -128,7 +130,7 @@ def _origin(catalog: Catalog, entry: Entry) -> str:
     return f"{how}{remark}, {entry.digest[:12]}"
 
 
-def _table(columns: Sequence[str], rows: Iterable[tuple[object, ...]]) -> str:
+def markdown_table(columns: Sequence[str], rows: Iterable[tuple[object, ...]]) -> str:
     """A table of Markdown; None is an empty cell."""
     lines = [columns, ["---"] * len(columns), *rows]
     cells = (["" if cell is None else str(cell).replace("|", "\\|") for cell in line] for line in lines)

@@ -18,7 +18,7 @@ from .roles import Triangle
 Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
 
-STRIP, MOST_STRIPS = 512, 16
+STRIP, MOST_STRIPS = 128, 16
 """Rows of a strip: thinner ones waste less of the triangle but more of BLAS. Measured, float32, two threads."""
 
 TASK_STRIP, MOST_TASK_STRIPS = 128, 8

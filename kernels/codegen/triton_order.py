@@ -11,7 +11,14 @@ from .maps import LinearMap
 
 @dataclass(frozen=True)
 class Fetch:
-    """Value `value` is read: source `value` of the map."""
+    """The reading of source `value` of the map begins."""
+
+    value: int
+
+
+@dataclass(frozen=True)
+class Take:
+    """Value `value` is what was fetched."""
 
     value: int
 
@@ -42,20 +49,31 @@ class Keep:
     value: int
 
 
-Step = Fetch | Sum | Accumulate | Keep
+Step = Fetch | Take | Sum | Accumulate | Keep
 
 
-def steps(linear: LinearMap) -> list[Step]:
+def steps(linear: LinearMap, ahead: int = 0) -> list[Step]:
     """The steps of a map; value ids past those of the map are results.
+
+    Every source is fetched `ahead` others before it is taken. The compiler moves no load over a
+    store, which could be of the same place: what is fetched where it is taken waits for memory
+    every time, with nothing else under way.
 
     A map that spreads few sources over many results is worked result by result: a sum is made when
     the first result asks for it. One that gathers many sources in few results is worked source by
     source, and each is added to all that wait for it. The transpose of a map is worked in the
     transposed way, so that both need as few values alive.
     """
-    if linear.sources <= len(linear.results):
-        return list(_by_results(linear))
-    return list(_by_sources(linear))
+    order = list(_by_results(linear) if linear.sources <= len(linear.results) else _by_sources(linear))
+    takes = [step.value for step in order if isinstance(step, Take)]
+    early: list[Step] = [Fetch(value) for value in takes[:ahead]]
+    begun = len(early)
+    for step in order:
+        if isinstance(step, Take) and begun < len(takes):
+            early.append(Fetch(takes[begun]))
+            begun += 1
+        early.append(step)
+    return early
 
 
 def _by_results(linear: LinearMap) -> Iterator[Step]:
@@ -66,7 +84,7 @@ def _by_results(linear: LinearMap) -> Iterator[Step]:
             return
         known.add(value)
         if value < linear.sources:
-            yield Fetch(value)
+            yield Take(value)
         else:
             yield from _sum(value, linear.lins[value - linear.sources])
 
@@ -106,12 +124,12 @@ def _by_sources(linear: LinearMap) -> Iterator[Step]:
                 yield from given(taker)
 
     for source in range(linear.sources):
-        yield Fetch(source)
+        yield Take(source)
         yield from given(source)
 
 
 def peak_alive(linear: LinearMap) -> int:
-    """The most values that are alive at once when the steps are worked in order."""
+    """The most values that are alive at once when the steps are worked in order, and none is fetched early."""
     order = steps(linear)
     last: dict[int, int] = {}
     for position, step in enumerate(order):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Coefficient, Terms
 from .maps import Block, LinearMap
-from .triton_order import Accumulate, Fetch, Keep, Step, steps
+from .triton_order import Accumulate, Fetch, Keep, Step, Take, steps
 
 
 class Direction(StrEnum):
@@ -25,7 +25,8 @@ class Combine:
     `blocks` are the places in the matrix of the map's sources (SPLIT) or results (MERGE), `kinds`
     how much of each is there: of a half block the other triangle is neither read nor written, and
     counts as zero. `double` adds in float64, else in float32. `exact`: no tile reaches over an
-    edge, so nothing is masked.
+    edge, so nothing is masked. `ahead`: how many sources are on their way from memory beside the
+    one at hand.
     """
 
     map: LinearMap
@@ -34,6 +35,7 @@ class Combine:
     kinds: tuple[Kind, ...]
     double: bool = False
     exact: bool = False
+    ahead: int = 0
 
 
 _HEAD = '''\
@@ -86,7 +88,7 @@ def combine_text(work: Combine) -> str:
     lines = []
     if not work.exact:
         lines.append("inside = (row < high) & (col < wide)")
-    lines += [_line(work, step) for step in steps(work.map)]
+    lines += [_line(work, step) for step in steps(work.map, work.ahead)]
     head = _HEAD.format(
         direction=work.direction,
         sources=work.map.sources,
@@ -103,7 +105,9 @@ def _line(work: Combine, step: Step) -> str:
     if isinstance(step, Fetch):
         place, mask = _place(work, step.value, work.direction is Direction.SPLIT)
         masked = f", mask={mask}, other=0.0" if mask else ""
-        return f"v{step.value} = tl.load({place}{masked}).to({real})"
+        return f"f{step.value} = tl.load({place}{masked})"
+    if isinstance(step, Take):
+        return f"v{step.value} = f{step.value}.to({real})"
     if isinstance(step, Keep):
         place, mask = _place(work, step.result, work.direction is Direction.MERGE)
         masked = f", mask={mask}" if mask else ""

@@ -65,26 +65,30 @@ def choose(request: Request, profile: Profile | None) -> tuple[Plan, tuple[Schem
     limit = vendor.seconds
     if profile is None or limit is None or limit < INSTANT or profile.combine_rate is None:
         return vendor, ()
-    rates = Rates(profile, request.dtype)
-    floors = _floors(request, profile, rates)
-    order = np.argsort(floors)[:ESTIMATED]
-    known = ladders().entries
-    estimates = sorted(
-        (seconds, i)
-        for i in order.tolist()
-        if floors[i] < limit and (seconds := estimate(known[i], request, profile, rates)) is not None
-    )
     best: tuple[Plan, tuple[Scheme, ...]] = vendor, ()
-    for seconds, i in estimates[:TRIED]:
+    for seconds, ladder in estimated(request, profile, limit)[:TRIED]:
         if seconds > limit:
             break
         try:
-            found = plan(request, list(known[i].schemes), profile=profile)
+            found = plan(request, list(ladder.schemes), profile=profile)
         except PlanError:
             continue
         if gains(found, vendor) and (found.seconds or limit) < (best[0].seconds or limit):
-            best = found, known[i].schemes
+            best = found, ladder.schemes
     return best
+
+
+def estimated(request: Request, profile: Profile, limit: float = np.inf) -> list[tuple[float, Ladder]]:
+    """Seconds of the ladders that are best by their floors, the fastest first; none whose floor is past `limit`."""
+    rates = Rates(profile, request.dtype)
+    floors = _floors(request, profile, rates)
+    known = ladders().entries
+    found = [
+        (seconds, i)
+        for i in np.argsort(floors)[:ESTIMATED].tolist()
+        if floors[i] < limit and (seconds := estimate(known[i], request, profile, rates)) is not None
+    ]
+    return [(seconds, known[i]) for seconds, i in sorted(found)]
 
 
 def gains(found: Plan, vendor: Plan) -> bool:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ..codegen.maps import Block, LinearMap
-from ..codegen.triton_modules import Tile, alive, combine_kernel, tile_of
+from ..codegen.triton_modules import combine_kernel
 from ..codegen.triton_text import Combine, Direction
+from ..codegen.triton_tiles import Tile, tile_of
 
 Tensor = Any
+Launch = Callable[[Tensor, Tensor], object]
 
 MOST_ITEMS = 65535
 """Most matrices of a batch that one launch takes: the limit of the second axis of a grid."""
 
-
-@dataclass(frozen=True)
-class _Variant:
-    """The kernel for one storage order, dtype and kind of edges."""
-
-    kernel: Any
-    alive: int
+KEPT = 256
+"""Most launches of a combination that are kept."""
 
 
 class Combination:
@@ -39,19 +36,19 @@ class Combination:
     ) -> None:
         self.map, self.direction, self.blocks = linear, direction, blocks
         self.kinds = (Kind.FULL,) * len(blocks) if kinds is None else kinds
-        self._variant = lru_cache(maxsize=8)(self._made)
+        self._kernel = lru_cache(maxsize=16)(self._made)
+        self._launches: dict[Any, Launch] = {}
 
-    def work(self, by_columns: bool, double: bool, exact: bool) -> Combine:
-        """What the kernel for this storage order, dtype and kind of edges works."""
+    def work(self, by_columns: bool, double: bool, exact: bool, ahead: int = 0) -> Combine:
+        """What the kernel for this storage order, dtype, kind of edges and number of early fetches works."""
         blocks, kinds = self.blocks, self.kinds
         if by_columns:
             blocks, kinds = tuple((j, i) for i, j in blocks), tuple(kind.mirrored for kind in kinds)
-        return Combine(self.map, self.direction, blocks, kinds, double, exact)
+        return Combine(self.map, self.direction, blocks, kinds, double, exact, ahead)
 
-    def _made(self, by_columns: bool, double: bool, exact: bool) -> _Variant:
-        work = self.work(by_columns, double, exact)
+    def _made(self, by_columns: bool, double: bool, exact: bool, ahead: int) -> Any:
         try:
-            return _Variant(combine_kernel(work), alive(work))
+            return combine_kernel(self.work(by_columns, double, exact, ahead))
         except ImportError:
             raise PlanError("products on a GPU need Triton: pip install 'lcma[torch]' on Linux") from None
 
@@ -61,6 +58,32 @@ class Combination:
         SPLIT reads the matrix and writes the stack, MERGE the other way round. Elements of the
         matrix past its edges count as zeros.
         """
+        if (items := matrix.shape[0]) > MOST_ITEMS:
+            for first in range(0, items, MOST_ITEMS):
+                self.run(matrix[first : first + MOST_ITEMS], stack[first : first + MOST_ITEMS], tile)
+            return
+        # All that decides the code and the numbers it is given, the alignment of both tensors included.
+        key = (
+            matrix.shape,
+            stack.shape,
+            matrix.stride(),
+            stack.stride(),
+            matrix.dtype,
+            matrix.device,
+            matrix.data_ptr() & 15,
+            stack.data_ptr() & 15,
+            tile,
+        )
+        launch = self._launches.get(key)
+        if launch is None:
+            launch = self._launch(matrix, stack, tile)
+            if len(self._launches) >= KEPT:
+                self._launches.clear()
+            self._launches[key] = launch
+        launch(matrix, stack)
+
+    def _launch(self, matrix: Tensor, stack: Tensor, tile: Tile | None) -> Launch:
+        """The launch for tensors that lie in memory like these."""
         import torch
 
         if by_columns := matrix.stride(2) != 1 and matrix.stride(1) == 1:
@@ -68,41 +91,72 @@ class Combination:
         items, rows, cols = matrix.shape
         height, width = stack.shape[2:]
         if 0 in (items, height, width):
-            return
-        double = matrix.dtype == torch.float64
-        parts = _parts(self.blocks, by_columns)
-        variant = self._variant(by_columns, double, False)
+            return _nothing
         # A matrix that is contiguous in neither direction gains nothing from a tile that is wide in both.
         transposed = (stack.stride(3) == 1) != (matrix.stride(2) == 1)
-        tile = tile_of(variant.alive, transposed) if tile is None else tile
-        whole = (rows, cols) == (height * parts[0], width * parts[1])
-        if whole and height % tile.rows == 0 and width % tile.cols == 0:
-            variant = self._variant(by_columns, double, True)
+        if tile is None:
+            tile = _fitting(tile_of(self.map, matrix.element_size(), transposed), width)
+        whole = (rows, cols) == tuple(
+            size * parts for size, parts in zip((height, width), _parts(self.blocks, by_columns), strict=True)
+        )
+        exact = whole and height % tile.rows == 0 and width % tile.cols == 0
         across = -(-width // tile.cols)
-        grid = across * -(-height // tile.rows)
+        numbers = (
+            rows,
+            cols,
+            matrix.stride(1),
+            matrix.stride(2),
+            matrix.stride(0) if items > 1 else 0,
+            height,
+            width,
+            stack.stride(2),
+            stack.stride(3),
+            stack.stride(1),
+            stack.stride(0) if items > 1 else 0,
+            across,
+        )
+        kernel = self._kernel(by_columns, matrix.dtype == torch.float64, exact, tile.ahead)
+        return KernelLaunch(kernel, (across * -(-height // tile.rows), items, 1), numbers, tile)
+
+
+class KernelLaunch:
+    """One grid of one kernel, to be started on any matrix and stack that lie in memory like the first ones.
+
+    What Triton compiles at the first start is started directly from then on: finding it again among
+    all kernels takes longer than a small product.
+    """
+
+    def __init__(self, kernel: Any, grid: tuple[int, int, int], numbers: tuple[int, ...], tile: Tile) -> None:
+        self._kernel, self._grid, self._numbers, self._tile = kernel, grid, numbers, tile
+        self._start: Callable[..., object] | None = None
+
+    def __call__(self, matrix: Tensor, stack: Tensor) -> None:
+        import torch
+
         # Triton launches on the current device, which need not be that of the tensors.
-        with torch.cuda.device(matrix.device) if matrix.is_cuda else nullcontext():
-            for first in range(0, items, MOST_ITEMS):
-                count = min(items - first, MOST_ITEMS)
-                variant.kernel[(grid, count)](
-                    matrix[first:] if first else matrix,
-                    stack[first:] if first else stack,
-                    rows,
-                    cols,
-                    matrix.stride(1),
-                    matrix.stride(2),
-                    matrix.stride(0) if items > 1 else 0,
-                    height,
-                    width,
-                    stack.stride(2),
-                    stack.stride(3),
-                    stack.stride(1),
-                    stack.stride(0) if items > 1 else 0,
-                    across,
-                    ROWS=tile.rows,
-                    COLS=tile.cols,
-                    num_warps=tile.warps,
-                )
+        if matrix.is_cuda and matrix.get_device() != torch.cuda.current_device():
+            with torch.cuda.device(matrix.device):
+                return self(matrix, stack)
+        rows, cols, warps = self._tile.rows, self._tile.cols, self._tile.warps
+        if self._start is not None:
+            self._start(matrix, stack, *self._numbers, rows, cols)
+            return None
+        made = self._kernel[self._grid](matrix, stack, *self._numbers, ROWS=rows, COLS=cols, num_warps=warps)
+        if made is not None:  # the interpreter compiles nothing
+            self._start = made[self._grid]
+        return None
+
+
+def _nothing(matrix: Tensor, stack: Tensor) -> None:
+    """The launch for empty tensors."""
+
+
+def _fitting(tile: Tile, width: int) -> Tile:
+    """The tile with fewer warps, where that makes whole tiles of the width: then nothing needs a mask."""
+    if tile.rows > 1:
+        return tile
+    share = next((part for part in (1, 2, 4, 8) if part <= tile.warps and width % (tile.cols // part) == 0), 1)
+    return replace(tile, cols=tile.cols // share, warps=tile.warps // share)
 
 
 def _parts(blocks: tuple[Block, ...], by_columns: bool) -> Block:

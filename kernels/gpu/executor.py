@@ -21,6 +21,11 @@ class TensorExecutor:
 
     def __init__(self, request: Request, core: ThreeStage, pieces: int) -> None:
         self.request, self._core, self.pieces = request, core, pieces
+        self._shapes = tuple(
+            (*request.batch, *sizes)
+            for sizes in ((request.m, request.k), (request.k, request.n), (request.m, request.n))
+        )
+        self._empty = Shape.of(request).empty
 
     @property
     def workspace(self) -> int:
@@ -46,16 +51,21 @@ class TensorExecutor:
         import torch
 
         request = self.request
-        wanted = (*request.batch, request.m, request.n)
-        _check(request, a, b, out, wanted)
+        first, second, wanted = self._shapes
+        # Equal shapes say it all; the rest, a batch that is broadcast say, is looked at closely.
+        if out is not None or isinstance(b, Packed) or not _alike(a, b) or (a.shape, b.shape) != (first, second):
+            _check(request, a, b, out, wanted)
         result = a.new_empty(wanted) if out is None else out
-        if Shape.of(request).empty:
+        if self._empty:
             return result.zero_()
         if out is not None and any(_share(out, x) for x in (a, b) if not isinstance(x, Packed)):
             result = torch.empty_like(out, memory_format=torch.contiguous_format)
         left = _folded(a, request.batch)
         right = b if isinstance(b, Packed) else _folded(b, request.batch)
-        folded = result if result.dim() == 3 else result.reshape(-1, request.m, request.n)
+        if result.dim() == 2:
+            folded = result.unsqueeze(0)
+        else:
+            folded = result if result.dim() == 3 else result.reshape(-1, request.m, request.n)
         self._within_memory(left, right, folded)
         if folded.data_ptr() != result.data_ptr():  # a batch whose strides do not fold was copied
             result.copy_(folded.view(wanted))
@@ -150,12 +160,18 @@ def _check(request: Request, a: Tensor, b: Tensor | Packed, out: Tensor | None, 
 
 def _folded(x: Tensor, batch: tuple[int, ...] | None = None) -> Tensor:
     """The tensor as (items, rows, cols); 1 item where all matrices of the batch are the same one."""
+    if x.dim() == 2:
+        return x.unsqueeze(0)
     if x.dim() == 3 and (batch is None or len(batch) == 1) and (x.shape[0] == 1 or batch in (None, (x.shape[0],))):
         return x
     if all(size == 1 for size in x.shape[:-2]):
         return x.reshape(1, *x.shape[-2:])
     whole = x if batch is None else x.expand(*batch, *x.shape[-2:])
     return whole.reshape(-1, *x.shape[-2:])
+
+
+def _alike(a: Tensor, b: Tensor) -> bool:
+    return bool(a.dtype == b.dtype and a.device == b.device)
 
 
 def _share(x: Tensor, y: Tensor) -> bool:

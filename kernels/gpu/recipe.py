@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 from ...errors import PlanError
 from ...schemes_db.algebra import permute
@@ -30,29 +31,22 @@ class Recipe:
     max_error: float | None = None
     max_workspace: int | None = None
 
-    @classmethod
-    def parse(cls, text: str) -> Recipe:
-        """The recipe that a text means.
+    @staticmethod
+    def parse(text: str) -> Recipe:
+        """The recipe that a text means; equal texts give the same object.
 
         Raises:
             PlanError: it means none.
         """
-        schemes, *limits = text.split(";")
-        names, at, strategy = schemes.partition("@")
-        where_faster = names.rstrip().endswith("?")
-        levels = tuple(name.strip() for name in names.rstrip().removesuffix("?").split("/"))
-        if not all(levels) or (at and not strategy.strip()):
-            raise PlanError(f"recipe {text!r} names no scheme; write auto, or scheme/scheme@strategy;max_error=1e-3")
-        values = {}
-        for limit in limits:
-            name, _, value = limit.partition("=")
-            try:
-                values[name.strip()] = _LIMITS[name.strip()](value)
-            except (KeyError, ValueError):
-                raise PlanError(
-                    f"recipe {text!r} has a limit {limit!r}; write max_error=X or max_workspace=N"
-                ) from None
-        return cls(() if levels == (AUTO,) else levels, where_faster, strategy.strip() or None, **values)
+        return _parsed(text)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.levels, self.where_faster, self.strategy, self.max_error, self.max_workspace))
+
+    def __hash__(self) -> int:
+        """Made once: every product looks its recipe up."""
+        return self._hash
 
     def __str__(self) -> str:
         text = ("/".join(self.levels) or AUTO) + ("?" if self.where_faster else "")
@@ -77,6 +71,24 @@ class Recipe:
         A scheme of a cubic grid serves all orders as it stands.
         """
         return replace(self, levels=tuple(_permuted(name, order) for name in self.levels))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Recipe:
+    schemes, *limits = text.split(";")
+    names, at, strategy = schemes.partition("@")
+    where_faster = names.rstrip().endswith("?")
+    levels = tuple(name.strip() for name in names.rstrip().removesuffix("?").split("/"))
+    if not all(levels) or (at and not strategy.strip()):
+        raise PlanError(f"recipe {text!r} names no scheme; write auto, or scheme/scheme@strategy;max_error=1e-3")
+    values = {}
+    for limit in limits:
+        name, _, value = limit.partition("=")
+        try:
+            values[name.strip()] = _LIMITS[name.strip()](value)
+        except (KeyError, ValueError):
+            raise PlanError(f"recipe {text!r} has a limit {limit!r}; write max_error=X or max_workspace=N") from None
+    return Recipe(() if levels == (AUTO,) else levels, where_faster, strategy.strip() or None, **values)
 
 
 def named(scheme: str | Scheme) -> str:

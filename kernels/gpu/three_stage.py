@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from ...schemes_db.grids import Kind
@@ -61,18 +62,23 @@ class ThreeStage:
         self.merge = Combination(maps.merge, Direction.MERGE, maps.stored, kinds)
         self.slabs = (len(left.results), len(right.results), self.spread.rank)
         self._covered = set(kinds) == {Kind.FULL} and len(kinds) == target.m * target.n
+        self._blocks = lru_cache(maxsize=64)(self._blocks_of)
+
+    def _blocks_of(self, m: int, k: int, n: int, dtype: str) -> tuple[int, int, int]:
+        """Sizes of a block of A, B and C."""
+        return Shape(m, k, n, dtype).blocks(self.target)
 
     def pack(self, b: Tensor, dtype: str) -> Packed:
         """B~ of matrices (rights, k, n)."""
         rights, k, n = b.shape
-        _, bk, bn = Shape(1, k, n, dtype).blocks(self.target)
+        _, bk, bn = self._blocks(1, k, n, dtype)
         stack = self._empty_right(rights, bk, bn, b)
         self.right.run(b, stack)
         return Packed(stack, k, n)
 
     def packed_shape(self, k: int, n: int, dtype: str) -> tuple[int, int, int, int]:
         """The shape of B~ of one k x n operand."""
-        _, bk, bn = Shape(1, k, n, dtype).blocks(self.target)
+        _, bk, bn = self._blocks(1, k, n, dtype)
         return 1, self.slabs[1], bk, bn
 
     def run(self, a: Tensor, b: Tensor | Packed, out: Tensor, dtype: str, pieces: int = 1) -> None:
@@ -80,24 +86,33 @@ class ThreeStage:
 
         `lefts` and `rights` are `items` or 1. `out` overlaps neither.
         """
-        items, m, n = out.shape
-        rights = b.stack.shape[0] if isinstance(b, Packed) else b.shape[0]
-        shape = Shape(m, a.shape[2], n, dtype, items, a.shape[0], rights)
         if not self._covered:
             out.zero_()
+        rights = b.stack.shape[0] if isinstance(b, Packed) else b.shape[0]
         packed = self.pack(b, dtype) if rights == 1 and not isinstance(b, Packed) else b
-        for piece in shape.pieces(self.target, pieces):
-            self._piece(_items(a, piece)[:, piece.rows], packed, out[piece.items, piece.rows], piece, dtype)
-
-    def _piece(self, a: Tensor, b: Tensor | Packed, out: Tensor, piece: Piece, dtype: str) -> None:
+        if pieces == 1:
+            self._piece(a, packed, out, dtype)
+            return
         items, m, n = out.shape
-        bm, bk, bn = Shape(m, a.shape[2], n, dtype).blocks(self.target)
+        shape = Shape(m, a.shape[2], n, dtype, items, a.shape[0], rights)
+        for piece in shape.pieces(self.target, pieces):
+            some = packed
+            if rights > 1:
+                some = (
+                    Packed(packed.stack[piece.items], packed.k, packed.n)
+                    if isinstance(packed, Packed)
+                    else packed[piece.items]
+                )
+            self._piece(_items(a, piece)[:, piece.rows], some, out[piece.items, piece.rows], dtype)
+
+    def _piece(self, a: Tensor, b: Tensor | Packed, out: Tensor, dtype: str) -> None:
+        items, m, n = out.shape
+        bm, bk, bn = self._blocks(m, a.shape[2], n, dtype)
         lefts = a.new_empty((a.shape[0], self.slabs[0], bm, bk))
         self.left.run(a, lefts)
         if isinstance(b, Packed):
-            rights = _items(b.stack, piece)
+            rights = b.stack
         else:
-            b = b[piece.items]
             rights = self._empty_right(b.shape[0], bk, bn, b)
             self.right.run(b, rights)
         products = a.new_empty((items, self.spread.rank, bm, bn))
@@ -108,11 +123,11 @@ class ThreeStage:
         import torch
 
         items, rank = products.shape[:2]
-        if self.way is Way.BATCHED and len(lefts) == len(rights) == items:
+        if self.way is Way.BATCHED and lefts.shape[0] == rights.shape[0] == items:
             torch.bmm(lefts.flatten(0, 1), rights.flatten(0, 1), out=products.flatten(0, 1))
             return
         for i in range(items):
-            left, right = lefts[i % len(lefts)], rights[i % len(rights)]
+            left, right = lefts[i % lefts.shape[0]], rights[i % rights.shape[0]]
             if self.way is Way.BATCHED:
                 torch.bmm(left, right, out=products[i])
             else:
@@ -126,7 +141,7 @@ class ThreeStage:
 
 
 def _items(x: Tensor, piece: Piece) -> Tensor:
-    return x if len(x) == 1 else x[piece.items]
+    return x if x.shape[0] == 1 else x[piece.items]
 
 
 def three_stage(program: Program, way: Way) -> ThreeStage:

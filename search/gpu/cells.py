@@ -176,7 +176,7 @@ def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
         return at
 
     @jit
-    def enter(fast, lane, f, slot, value):
+    def enter_any(fast, lane, f, slot, value):
         """Bring the active sets up to date for a fingerprint that a slot has got.
 
         A live value with fingerprint 0 would match empty slots, so it stays inactive.
@@ -199,13 +199,49 @@ def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
         fast[at] = U32(fast[at] | bit) if met != U32(0) else U32(fast[at] & U32(~bit))
 
     @jit
+    def enter_pair(fast, lane, f, slot, value):
+        """The same for sets of two words: each is read and written once."""
+        bit = U32(U32(1) << (slot & U32(31)))
+        low = bit if slot < U32(32) else U32(0)
+        high = U32(bit ^ low)
+        first_met, second_met = U32(0), U32(0)
+        if value != U32(0):
+            negative = negatives(value)
+            first_met = U32(scan(fast, lane, f, U32(0), negative) & U32(~low))
+            second_met = U32(scan(fast, lane, f, U32(1), negative) & U32(~high))
+        own_bit = bit if U32(first_met | second_met) != U32(0) else U32(0)
+        at = active_at(lane, f, U32(0))
+        fast[at] = U32(U32(fast[at] & U32(~low)) | first_met | U32(own_bit & low))
+        at = at + threads
+        fast[at] = U32(U32(fast[at] & U32(~high)) | second_met | U32(own_bit & high))
+
+    @jit
+    def partner_pair(fast, lane, f, slot, value, draw):
+        """As `partner`, for sets of two words: the drawn one, the other where that has none."""
+        bit = U32(U32(1) << (slot & U32(31)))
+        low = bit if slot < U32(32) else U32(0)
+        begin = U32(draw >> U32(31))
+        spin = U32(U32(draw >> U32(26)) & U32(31))
+        negative = negatives(value)
+        first_met = U32(scan(fast, lane, f, U32(0), negative) & U32(~low))
+        second_met = U32(scan(fast, lane, f, U32(1), negative) & U32(~U32(bit ^ low)))
+        if U32(first_met | second_met) == U32(0):
+            return I32(0), f, slot, U32(draw << U32(6))
+        second = second_met if begin != U32(0) else U32(0)
+        second = second_met if first_met == U32(0) else second
+        met = second if second != U32(0) else first_met
+        base = U32(32) if second != U32(0) else U32(0)
+        turned = U32(U32(met >> spin) | U32(met << U32(U32(U32(32) - spin) & U32(31))))
+        return I32(1), f, U32(base | U32(U32(first(turned) + spin) & U32(31))), U32(draw << U32(6))
+
+    @jit
     def leave(fast, lane, f, slot):
         """Take a slot out of the active set of a factor."""
         at = active_at(lane, f, U32(slot >> U32(5)))
         fast[at] = U32(fast[at] & U32(~U32(U32(1) << (slot & U32(31)))))
 
     @jit
-    def partner(fast, lane, f, slot, value, draw):
+    def partner_any(fast, lane, f, slot, value, draw):
         """(found, factor, slot, rest of the draw) of another slot with this fingerprint."""
         q0, own_bit = U32(slot >> U32(5)), U32(U32(1) << (slot & U32(31)))
         count = U32(family * masks)
@@ -263,6 +299,10 @@ def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
             return I32(1), f, U32(U32(place << U32(5)) | bit), draw
         f = U32(place // U32(masks))
         return I32(1), f, U32(U32(U32(place - U32(f * U32(masks))) << U32(5)) | bit), draw
+
+    pair = masks == 2 and not form.symmetric
+    enter = enter_pair if pair else enter_any
+    partner = partner_pair if pair else partner_any
 
     return SimpleNamespace(
         get=get,

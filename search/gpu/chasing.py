@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ...schemes_db import Certificate, Provenance, Scheme
 from ...verify import certify
 from .fleet import Fleet
+from .pools import DistinctPool, from_many_roots
 
 Say = Callable[[str], None]
 
@@ -31,6 +32,16 @@ class Chase:
     seconds: float = 0.0
     flips: int = 0
 
+    def take(self, scheme: Scheme, seconds: float) -> None:
+        """Certify a find that came after so many seconds.
+
+        Raises:
+            VerificationError: it is wrong, which must not happen.
+        """
+        self.certificates.append(certify(scheme))
+        self.schemes.append(scheme)
+        self.times.append(seconds)
+
     @property
     def first(self) -> float | None:
         """Seconds to the first find."""
@@ -45,10 +56,15 @@ def chase(
     seconds: float,
     count: int = 1,
     linger: float = 0.0,
+    distinct: bool = False,
     provenance: Provenance | None = None,
+    on_find: Callable[[Scheme, Certificate], None] = lambda scheme, certificate: None,
     say: Say = lambda _: None,
 ) -> Chase:
     """Walk until `count` different schemes of a score of at most `goal` are found, or `seconds` are over.
+
+    With `distinct`, schemes count as different only where their invariants are, and finds of many
+    lines of descent come before many of one. `on_find` gets every find as soon as it is certified.
 
     Once there is one find, the chase ends after `linger` seconds more: what a pool for the next format
     gets is worth some time, but not all. A walker that found starts anew.
@@ -57,7 +73,8 @@ def chase(
         VerificationError: a walker came back with a scheme that is wrong, which must not happen.
         DeviceLostError: a GPU stopped answering.
     """
-    result, seen, begin, before = Chase(), set(), time.perf_counter(), fleet.flips
+    result, begin, before = Chase(), time.perf_counter(), fleet.flips
+    pool, seen = DistinctPool(), set[str]()
     spoken = begin
     while len(result.schemes) < count:
         now = time.perf_counter()
@@ -65,14 +82,15 @@ def chase(
             break
         fleet.launch(steps, goal)
         winners = fleet.found(goal)
-        for walker in winners[:BATCH].tolist():
+        for walker in from_many_roots(winners, fleet.roots)[:BATCH].tolist():
+            if len(result.schemes) >= count:
+                break
             scheme = fleet.scheme(walker, provenance=provenance)
-            if scheme.digest in seen or len(result.schemes) >= count:
+            if scheme.digest in seen or (distinct and not pool.add(scheme)):
                 continue
             seen.add(scheme.digest)
-            result.certificates.append(certify(scheme))
-            result.schemes.append(scheme)
-            result.times.append(time.perf_counter() - begin)
+            result.take(scheme, time.perf_counter() - begin)
+            on_find(scheme, result.certificates[-1])
         if len(winners):
             fleet.rewind(winners)
         if time.perf_counter() - spoken > 5:

@@ -36,6 +36,7 @@ class Fleet:
     Attributes:
         layout: how a scheme lies in memory.
         score: (walkers,) the lowest score of each since its start.
+        roots: (walkers,) the walker that each goes back to by way of selections.
         flips, launches, seconds: in all; seconds are those of launches, compilation left out.
 
     Args:
@@ -86,6 +87,7 @@ class Fleet:
             first += part.walkers
         self.flips, self.launches, self.seconds = 0, 0, 0.0
         self._sent = np.full(self.walkers, -1, dtype=np.int32)
+        self.roots = np.arange(self.walkers)
         self._goals = np.zeros(self.walkers, dtype=np.int32)
         self._fill_pool(np.zeros((0, self.layout.form.words), dtype=np.uint32))
         self.rewind(np.arange(self.walkers))
@@ -179,10 +181,21 @@ class Fleet:
         self.send(waiting, len(self._starts) + np.arange(len(waiting)))
         self._fill_pool(np.concatenate([kept, pack_all(self.layout, schemes)]))
         self.send(walkers, len(self._starts) + len(waiting) + np.arange(len(schemes)))
+        self.roots[walkers] = walkers
+
+    def enter(self, schemes: Sequence[Scheme]) -> npt.NDArray[np.int64]:
+        """The entries under which walkers can be sent to these schemes; those of earlier ones hold no longer.
+
+        Raises:
+            PlanError: one does not fit.
+        """
+        self._fill_pool(pack_all(self.layout, schemes))
+        return len(self._starts) + np.arange(len(schemes))
 
     def rewind(self, walkers: npt.NDArray[np.int64]) -> None:
         """At the next launch these walkers start anew, as they did first."""
         self.send(walkers, walkers % len(self._starts))
+        self.roots[walkers] = walkers
 
     def select(self) -> None:
         """The worst walkers become copies of random members of the best; ties are broken by chance."""
@@ -195,7 +208,9 @@ class Fleet:
         members = rng.permutation(order[:best])[:ELITE]
         words = self.layout.form.words
         self._fill_pool(self._gather("best").reshape(-1, words)[members])
-        self.send(order[::-1][:worst], len(self._starts) + rng.integers(len(members), size=worst))
+        chosen = rng.integers(len(members), size=worst)
+        self.send(order[::-1][:worst], len(self._starts) + chosen)
+        self.roots[order[::-1][:worst]] = self.roots[members[chosen]]
 
     def _host_draws(self) -> np.random.Generator:
         self._draws += 1
@@ -233,7 +248,13 @@ class Fleet:
         """The state as arrays, for a checkpoint between launches."""
         arrays = {name: self._gather(name) for name in KEPT}
         numbers = np.array([self.flips, self.launches, self._draws], dtype=np.int64)
-        return {**arrays, "sent": self._sent.copy(), "elite": self._elite, "numbers": numbers}
+        return {
+            **arrays,
+            "sent": self._sent.copy(),
+            "elite": self._elite,
+            "roots": self.roots.copy(),
+            "numbers": numbers,
+        }
 
     def take_arrays(self, arrays: dict[str, Array]) -> None:
         """Put back a state that `to_arrays` gave.
@@ -249,5 +270,6 @@ class Fleet:
                 part.put(name, piece)
         self._fill_pool(arrays["elite"].astype(np.uint32))
         self._sent = arrays["sent"].astype(np.int32)
+        self.roots = arrays["roots"].astype(np.int64)
         self.flips, self.launches, self._draws = (int(x) for x in arrays["numbers"].tolist())
         self.score = arrays["score"].astype(np.int32)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ...errors import PlanError
-from ...schemes_db import Kind, Provenance, Scheme, Target, parse_target
+from ...schemes_db import Certificate, Kind, Provenance, Scheme, Target, parse_target
 from .chasing import Chase, Say, chase
 from .fleet import Fleet
+from .pools import DistinctPool, widened
 from .settings import Setting, setting_for
 
 
@@ -113,6 +115,33 @@ def carried(scheme: Scheme, target: Target) -> Scheme:
     return bordered(scheme, target) if larger else cut(scheme, target)
 
 
+def _widen(
+    fleet: Fleet,
+    result: Chase,
+    rung: Rung,
+    steps: int,
+    provenance: Provenance | None,
+    on_find: Callable[[Scheme, Certificate], None],
+) -> None:
+    """Add schemes that walks from the finds come to, for half of the time that the rung lingers."""
+    begin = time.perf_counter()
+
+    def take(scheme: Scheme) -> None:
+        result.take(scheme, result.seconds + time.perf_counter() - begin)
+        on_find(scheme, result.certificates[-1])
+
+    widened(
+        fleet,
+        DistinctPool(result.schemes),
+        rung.goal,
+        rung.count,
+        steps=steps,
+        seconds=rung.linger / 2,
+        provenance=provenance,
+        on_find=take,
+    )
+
+
 def climb(
     starts: Sequence[Scheme],
     rungs: Sequence[Rung],
@@ -122,10 +151,14 @@ def climb(
     walkers: int | None = None,
     device: str = "cuda",
     provenance: Callable[[Rung], Provenance] | None = None,
+    on_find: Callable[[Rung, Scheme, Certificate], None] = lambda rung, scheme, certificate: None,
     on_rung: Callable[[Rung, Chase, Fleet], None] = lambda rung, chase, fleet: None,
     say: Say = lambda _: None,
 ) -> list[Chase]:
     """Each rung from the finds of the one before, the first from `starts`; ends where a rung finds nothing.
+
+    The finds of a rung are distinct (`DistinctPool`). Where they are fewer than wanted, walks from
+    them add more, for as long as the rung lingers. `on_find` gets each as soon as it is certified.
 
     Raises:
         PlanError: a rung's target can't be reached from the one before, or no GPU is there.
@@ -145,16 +178,21 @@ def climb(
             device=device,
         )
         say(f"{rung.target}: {len(pool)} starts, {fleet.walkers} walkers, ready in {time.perf_counter() - began:.1f} s")
+        source = provenance(rung) if provenance else None
         result = chase(
             fleet,
             rung.goal,
             steps=setting.steps,
             seconds=rung.seconds,
             count=rung.count,
-            linger=rung.linger,
-            provenance=provenance(rung) if provenance else None,
+            linger=rung.linger / 2,
+            distinct=True,
+            provenance=source,
+            on_find=partial(on_find, rung),
             say=say,
         )
+        if rung.objective == "rank":
+            _widen(fleet, result, rung, setting.steps, source, partial(on_find, rung))
         results.append(result)
         on_rung(rung, result, fleet)
         if not result.schemes:

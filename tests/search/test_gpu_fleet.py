@@ -33,6 +33,7 @@ from lcma.search.gpu import fleet as gpu_fleet
 from lcma.search.gpu.kernel import twin
 from lcma.search.gpu.layout import Layout
 from lcma.search.gpu.packing import pack, unpack
+from lcma.search.gpu.pools import DistinctPool, from_many_roots, widened
 from lcma.search.gpu.runs import RunFleet
 from lcma.search.policy import Policy
 from lcma.verify import certify
@@ -300,3 +301,37 @@ def test_a_run_walks_on_a_fleet():
     assert [fleet.terms(w).words.tolist() for w in range(6)] == [other.terms(w).words.tolist() for w in range(6)]
     for walk in range(6):
         certify(fleet.terms(walk).to_scheme())
+
+
+def test_a_pool_has_members_that_no_change_of_basis_makes_one():
+    laderman, strassen = resolve("laderman")[0], resolve("strassen")[0]
+    pool = DistinctPool([laderman])
+    assert not pool.add(laderman)
+    assert not pool.add(rolled(laderman, 1))
+    assert pool.add(strassen)
+    assert len(pool) == 2
+
+
+def test_finds_of_many_roots_come_first():
+    roots = np.array([0, 0, 0, 3, 3, 5])
+    assert from_many_roots(np.array([0, 1, 2, 4, 5]), roots).tolist() == [0, 4, 5, 1, 2]
+    fleet = Fleet([naive("3x3x3")], RULES._replace(selection=Selection(0, 0.5, 0.25)), walkers=8, device="cpu")
+    fleet.launch(200)
+    fleet.select()
+    assert len(set(fleet.roots.tolist())) < 8
+    fleet.rewind(np.arange(8))
+    assert fleet.roots.tolist() == list(range(8))
+
+
+def test_walks_from_a_find_widen_a_pool():
+    fleet = Fleet([naive("3x3x3")], RULES, seed=3, walkers=8, device="cpu")
+    told = []
+    found = chase(fleet, 25, steps=500, seconds=20, distinct=True, on_find=lambda scheme, _: told.append(scheme.digest))
+    assert told == [scheme.digest for scheme in found.schemes]
+    pool = DistinctPool(found.schemes)
+    widened(fleet, pool, 25, 3, steps=500, seconds=20, on_find=lambda scheme: told.append(scheme.digest))
+    assert len(pool) == len(told) == 3
+    assert fleet.rules == RULES
+    for scheme in pool.schemes:
+        assert scheme.rank <= 25
+        certify(scheme)

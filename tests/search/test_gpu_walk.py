@@ -19,6 +19,8 @@ CASES = {
     "ternary": ("3x3x3", "flip-zt", Rules(plus_after=300), 1200),
 }
 SLOW = {
+    "sets of two words": ("3x3x4", "flip", Rules(plus_after=200), 1200),
+    "ternary sets of two words": ("3x3x4", "flip-zt", Rules(plus_after=200), 1200),
     "symmetric": ("3x3x3", "flip-c3", Rules(plus_after=300, margin=7), 1200),
     "half bias": ("3x3x3:tri-left", "flip", HALF, 1200),
     "wide": ("4x4x5", "flip", Rules(plus_after=200, restart_after=700), 900),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -56,17 +58,7 @@ def compiled_formula(scheme: Scheme, a: Matrix, b: Matrix, say: Say) -> Call | N
         import torch
     except ImportError:
         return None
-    (gm, gk, gn), (m, k), n = scheme.target.shape, a.shape, b.shape[1]
-    u, v, w = (torch.from_numpy(factor.dense.reshape(scheme.rank, -1).astype(a.dtype)) for factor in scheme.factors)
-
-    def formula(x: Any, y: Any) -> Any:
-        xs = x.reshape(gm, m // gm, gk, k // gk).transpose(1, 2).reshape(gm * gk, -1)
-        ys = y.reshape(gk, k // gk, gn, n // gn).transpose(1, 2).reshape(gk * gn, -1)
-        lefts = (u @ xs).reshape(-1, m // gm, k // gk)
-        rights = (v @ ys).reshape(-1, k // gk, n // gn)
-        blocks = (w.T @ torch.bmm(lefts, rights).reshape(scheme.rank, -1)).reshape(gm, gn, m // gm, n // gn)
-        return blocks.transpose(1, 2).reshape(m, n)
-
+    formula = _formula(scheme, a, b, torch.from_numpy)
     left, right = torch.from_numpy(a), torch.from_numpy(b)
     compiled = torch.compile(formula)
     try:
@@ -75,3 +67,39 @@ def compiled_formula(scheme: Scheme, a: Matrix, b: Matrix, say: Say) -> Call | N
         say(f"torch.compile is left out: {type(error).__name__}")
         return None
     return lambda: compiled(left, right).numpy()
+
+
+def jitted_formula(scheme: Scheme, a: Matrix, b: Matrix, say: Say) -> Call | None:
+    """The scheme written with jax's operations and compiled by jax.jit; None where jax is not installed.
+
+    The operands are moved to jax's device, a GPU where it has one, before anything is timed.
+    """
+    try:
+        jax: Any = import_module("jax")
+    except ImportError:
+        say("jax.jit is left out: jax is not installed")
+        return None
+    left, right = jax.device_put(a), jax.device_put(b)
+    compiled = jax.jit(_formula(scheme, a, b, jax.numpy.asarray))
+
+    def call() -> Matrix:
+        with jax.default_matmul_precision("highest"):
+            return np.asarray(compiled(left, right))
+
+    return call
+
+
+def _formula(scheme: Scheme, a: Matrix, b: Matrix, array: Callable[[Matrix], Any]) -> Callable[[Any, Any], Any]:
+    """The scheme in operations that torch's and jax's arrays share; `array` makes one of the library's."""
+    (gm, gk, gn), (m, k), n = scheme.target.shape, a.shape, b.shape[1]
+    u, v, w = (array(factor.dense.reshape(scheme.rank, -1).astype(a.dtype)) for factor in scheme.factors)
+
+    def formula(x: Any, y: Any) -> Any:
+        xs = x.reshape(gm, m // gm, gk, k // gk).swapaxes(1, 2).reshape(gm * gk, -1)
+        ys = y.reshape(gk, k // gk, gn, n // gn).swapaxes(1, 2).reshape(gk * gn, -1)
+        lefts = (u @ xs).reshape(-1, m // gm, k // gk)
+        rights = (v @ ys).reshape(-1, k // gk, n // gn)
+        blocks = (w.T @ (lefts @ rights).reshape(scheme.rank, -1)).reshape(gm, gn, m // gm, n // gn)
+        return blocks.swapaxes(1, 2).reshape(m, n)
+
+    return formula

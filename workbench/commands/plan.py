@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import click
 
 from ...errors import PlanError
 from ..output import print_json, print_table
+
+if TYPE_CHECKING:
+    from ...kernels import Request
 
 SHOWN = 8
 """Ways of a plan that are listed beside the chosen one."""
@@ -39,17 +43,24 @@ def command(
     The product is M x K by K x N.
 
     --profile takes a file that `lcma doctor --profile` wrote, or a published machine: nvidia-h20,
-    nvidia-a100-40gb, intel-8255c, amd-epyc-9k84, arm-neoverse-v1.
+    nvidia-a100-40gb, intel-8255c, amd-epyc-9k84, arm-neoverse-v1. With --device cuda the plan is that of
+    the GPU's own decision; where no GPU is, it is for one like nvidia-h200.
     """
     from ...kernels import Request
+
+    if device == "cuda":
+        return plan_for_gpu(
+            Request(*sizes, dtype, device="cuda", max_error=max_error, max_workspace=max_workspace),
+            machine,
+            explain,
+            as_json,
+        )
     from ...kernels.cpu.estimate import profile_for
     from ...kernels.cpu.threads import thread_count
     from ...kernels.decide import decide
     from ...kernels.decide.explain import terms
     from ...kernels.machine import find_profile
 
-    if device != "cpu" and machine is None:
-        raise PlanError("planning for another device needs its profile: give --profile NAME|FILE")
     request = Request(*sizes, dtype, max_error=max_error, max_workspace=max_workspace)
     profile = find_profile(machine) if machine else profile_for(request)
     if profile.rates(dtype) is None:
@@ -114,6 +125,67 @@ def command(
     ]
     print_table(("considered", "strategy", "ms", "ratio to GEMM", "workspace MB"), others)
     for name, reason in decision.plan.refused:
+        click.echo(f"refused:   {name}: {reason}")
+
+
+def plan_for_gpu(request: Request, machine: str | None, explain: bool, as_json: bool) -> None:
+    """Show what the GPU's own decision is, and why."""
+    from ...kernels.gpu.decision import gpu_decision, gpu_profile, label_of
+
+    decision = gpu_decision(request, profile := gpu_profile(machine))
+    chosen, plain = decision.plan, decision.plain
+    if chosen.seconds is None or plain.seconds is None:
+        raise PlanError(f"profile {profile.id} has no rates of {request.dtype} products; choose another --dtype")
+    if as_json:
+        print_json(
+            {
+                "sizes": request.shape,
+                "dtype": request.dtype,
+                "profile": profile.id,
+                "source": profile.source,
+                "chosen": decision.label,
+                "strategy": chosen.candidate.strategy,
+                "reason": decision.reason,
+                "predicted_seconds": chosen.seconds,
+                "gemm_seconds": plain.seconds,
+                "workspace": chosen.workspace,
+                "refused": [list(pair) for pair in chosen.refused],
+                "terms": decision.terms(),
+            }
+        )
+        return
+    click.echo(f"{request} on {profile.hardware} ({profile.source}, {profile.id})")
+    click.echo(f"plan:      {decision.label} by {chosen.candidate.strategy}: {decision.reason}")
+    click.echo(
+        f"predicted: {1e3 * chosen.seconds:.4g} ms, GEMM {1e3 * plain.seconds:.4g} ms, {decision.gain:.3f} times as "
+        f"fast; workspace {chosen.workspace / 1e6:.1f} MB"
+    )
+    if not explain:
+        return
+    if profile.notes:
+        click.echo(f"profile:   {profile.notes}")
+    print_table(
+        ("way", "stage", "flop", "bytes", "flop/byte", "ms"),
+        [
+            (
+                term["way"],
+                term["stage"],
+                f"{term['flops']:.3e}",
+                f"{term['bytes']:.3e}",
+                f"{term['intensity']:.2f}",
+                _ms(term),
+            )
+            for term in decision.terms()
+        ],
+    )
+    print_table(
+        ("considered", "products", "ms", "ratio to GEMM"),
+        [
+            (label_of(ladder.schemes), ladder.rank, f"{1e3 * seconds:.4g}", f"{plain.seconds / seconds:.3f}")
+            for seconds, ladder in decision.considered
+        ],
+    )
+    for name, reason in chosen.refused:
         click.echo(f"refused:   {name}: {reason}")
 
 

@@ -14,7 +14,9 @@ import torch
 import lcma
 from lcma.kernels import Profile, Request
 from lcma.kernels.codegen.maps import maps_of
-from lcma.kernels.codegen.triton_text import Direction
+from lcma.kernels.codegen.triton_modules import combine_kernel
+from lcma.kernels.codegen.triton_text import Direction, combine_text
+from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.decide import arrangements, levels_of
 from lcma.kernels.gpu import STRATEGIES, dispatch, naive
 from lcma.kernels.gpu.combine import Combination
@@ -117,7 +119,10 @@ def test_exact_tiles_need_no_masks():
     stack = torch.full((2, 7, 2, 512), float("nan"))
     split = Combination(maps.left, Direction.SPLIT, maps.left_blocks)
     split.run(matrix, stack)
-    assert split._variant.cache_info().currsize == 2
+    (launch,) = split._launches.values()
+    ahead = tile_of(maps.left, 4).ahead
+    assert launch._kernel is combine_kernel(split.work(False, False, True, ahead))
+    assert "mask" not in combine_text(split.work(False, False, True, ahead))
     for i in range(2):
         cut = naive._blocks(matrix[i], (2, 2))
         torch.testing.assert_close(

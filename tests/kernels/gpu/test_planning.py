@@ -11,7 +11,8 @@ import lcma
 from lcma.errors import PlanError
 from lcma.kernels import Profile, Request, plan
 from lcma.kernels.codegen.maps import maps_of
-from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Sum, peak_alive, steps
+from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Sum, Take, peak_alive, steps
+from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
 from lcma.kernels.decide import arrangements, levels_of
 from lcma.kernels.gpu import STRATEGIES
 from lcma.kernels.gpu.choose import choose
@@ -48,12 +49,17 @@ def h200() -> Profile:
     return Profile("h200", "H200", (("multiprocessors", "132"),), rates, 4e12, 4.3e12, (), 5e-6, "measured")
 
 
-def worked(linear, sources):
-    """The steps of a map, done in plain Python; each source is fetched once."""
-    values, results = {}, [None] * len(linear.results)
-    for step in steps(linear):
+def worked(linear, sources, ahead):
+    """The steps of a map, done in plain Python; each source is fetched once, and `ahead` of them early."""
+    values, results, coming = {}, [None] * len(linear.results), []
+    for step in steps(linear, ahead):
         if isinstance(step, Fetch):
             assert step.value not in values
+            coming.append(step.value)
+            assert len(coming) <= ahead + 1
+        elif isinstance(step, Take):
+            assert len(coming) == ahead + 1 or len(values.keys() | coming) >= linear.sources
+            assert coming.pop(0) == step.value
             values[step.value] = sources[step.value]
         elif isinstance(step, Sum):
             values[step.value] = sum(float(c) * values[src] for c, src in step.terms)
@@ -77,7 +83,8 @@ def test_steps_work_the_map(names):
         for terms in linear.lins:
             values.append(sum(float(c) * values[src] for c, src in terms))
         expected = [sum(float(c) * values[src] for c, src in terms) for terms in linear.results]
-        assert worked(linear, sources) == expected
+        for ahead in (0, 3, linear.sources):
+            assert worked(linear, sources, ahead) == expected
 
 
 def test_few_values_are_alive_at_once():
@@ -86,6 +93,22 @@ def test_few_values_are_alive_at_once():
     assert peak_alive(whole.merge) <= 64 + 24
     assert peak_alive(whole.left) <= 64 + 24
     assert (whole.rank, len(whole.left.results), len(whole.merge.results)) == (343, 343, 64)
+
+
+@pytest.mark.parametrize("itemsize", [2, 4, 8])
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_tiles_fit_the_registers_and_hide_the_latency(levels, itemsize):
+    whole = spread(program(*["strassen"] * levels))
+    for linear in (whole.left, whole.merge):
+        tiles = list(candidates(linear, itemsize))
+        assert len(set(tiles)) == len(tiles) >= 4
+        for tile in tiles:
+            values = peak_alive(linear) * (2 if itemsize == 8 else 1)
+            assert tile.elements * values + SPARE <= MOST_REGISTERS
+            assert 4 <= tile.elements * itemsize <= ACCESS
+            assert tile.elements * 32 * tile.warps == tile.rows * tile.cols
+        assert 0 < tiles[0].ahead <= linear.sources
+    assert tile_of(whole.left, itemsize, transposed=True).rows > 1
 
 
 def test_products_that_share_a_sum_have_a_slab_each():

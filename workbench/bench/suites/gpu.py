@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ....errors import PlanError, VerificationError
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..picture import ratios
-
-Tensor = Any
-Sizes = tuple[int, int, int]
-
-LIMIT = 25.0
-"""Most times the vendor's error that a product by a scheme may have; three levels in bfloat16 have 14."""
-
-CHECKED_ROWS = 256
-"""Rows of C that are compared with float64."""
+from ..gpu_combine import combine, tile
+from ..gpu_layers import against_cases, layer_cases
+from ..gpu_products import Sizes, Tensor, checked, error_of, operands, paired
+from ..gpu_roofline import pictures
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
@@ -102,9 +95,9 @@ def _cases(options: Options) -> Iterator[Case]:
     for rank in (7, 49, 343):
         for dtype in ("bfloat16", "float32", "float64"):
             bars = (Bar("split_share", 0.9), Bar("merge_share", 0.9))
-            yield Case(
-                f"combine {dtype} R={rank}", partial(_combine, dtype, rank, rounds), 30 if rank > 300 else 6, bars
-            )
+            seconds = 30 if rank > 300 else 6
+            yield Case(f"combine {dtype} R={rank}", partial(combine, dtype, rank, rounds), seconds, bars)
+            yield Case(f"tile {dtype} R={rank}", partial(tile, dtype, rank, rounds), 3 * seconds)
     for product in PRODUCTS:
         yield Case(product.key, partial(_product, product, rounds, options.seed), product.seconds, product.bars)
     for size in (1536, 2048, 3072):
@@ -121,43 +114,14 @@ def _cases(options: Options) -> Iterator[Case]:
         for size in (1024, 4096, 8192, 16384):
             even = (Bar("ratio", 0.99),)
             yield Case(f"auto {dtype} {size}", partial(_auto, dtype, size, rounds, options.seed), 10, even)
+    yield from layer_cases(options)
+    yield from against_cases(options)
 
 
 def _ready() -> None:
     from ....kernels.gpu.machine import require_device
 
     require_device()
-
-
-def _operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
-    """Standard normal matrices; for tf32 torch is told to round float32."""
-    import torch
-
-    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
-    generator = torch.Generator("cuda").manual_seed(seed)
-    m, k, n = sizes
-    real = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
-    return tuple(torch.randn(shape, generator=generator, device="cuda", dtype=real) for shape in ((m, k), (k, n)))  # type: ignore[return-value]
-
-
-def _error(a: Tensor, b: Tensor, c: Tensor) -> float:
-    """Relative error, in the Frobenius norm, of some rows of c against float64."""
-    import torch
-
-    rows = torch.linspace(0, len(a) - 1, min(len(a), CHECKED_ROWS), device=a.device).long()
-    truth = a[rows].double() @ b.double()
-    return float((c[rows].double() - truth).norm() / truth.norm())
-
-
-def _checked(name: str, a: Tensor, b: Tensor, c: Tensor, vendor: float) -> float:
-    import torch
-
-    error = _error(a, b, c)
-    # In float64 torch's own product is the truth: what a sum of k rounded terms may be off stands in for its error.
-    expected = max(vendor, torch.finfo(c.dtype).eps * a.shape[-1] ** 0.5 / 2)
-    if not error <= LIMIT * expected:
-        raise VerificationError(f"{name} came out wrong: error {error:.1e}, torch's {vendor:.1e}; nothing was timed")
-    return error
 
 
 def _gate(dtype: str, seed: int, say: Say) -> Figures:
@@ -170,66 +134,50 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
     worst = 0.0
     for recipe, sizes, order in GATE:
         say(f"{recipe} {'x'.join(map(str, sizes))} {order}")
-        a, b = _operands(dtype, sizes, seed)
+        a, b = operands(dtype, sizes, seed)
         if order == "columns":
             a, b = (x.t().contiguous().t() for x in (a, b))
-        vendor = _error(a, b, a @ b) + torch.finfo(a.dtype).eps
+        vendor = error_of(a, b, a @ b) + torch.finfo(a.dtype).eps
         result = bilinear_mm(a, b, recipe)
-        worst = max(worst, _checked(f"{recipe} {dtype} {sizes}", a, b, result, vendor) / vendor)
+        worst = max(worst, checked(f"{recipe} {dtype} {sizes}", a, b, result, vendor) / vendor)
         if not torch.equal(result, bilinear_mm(a, b, recipe)):
             raise VerificationError(f"{recipe} {dtype} {sizes}: two runs differ")
     return {"products": len(GATE), "worst_error_ratio": worst}
 
 
 def _launch(seed: int, say: Say) -> Figures:
-    """Milliseconds added to torch's product where there is next to nothing to multiply: by `auto`, by three stages."""
-    _ready()
-    from ....kernels.gpu.clock import settled
-    from ....kernels.ops import bilinear_mm
+    """Milliseconds added to torch's product where there is next to nothing to multiply: by `auto`, by three stages.
 
-    a, b = _operands("float32", _square(64), seed)
+    "graph" is what the three stages add where both are replayed from CUDA graphs.
+    """
+    _ready()
+    import torch
+
+    from ....kernels.gpu.clock import settled
+    from ....kernels.ops import bilinear_mm, matmul
+
+    a, b = operands("float32", _square(64), seed)
     vendor, auto, stages = (
-        settled(call) for call in (lambda: a @ b, lambda: bilinear_mm(a, b, "auto"), lambda: bilinear_mm(a, b, TWO))
+        settled(call) for call in (lambda: a @ b, lambda: matmul(a, b), lambda: bilinear_mm(a, b, TWO))
     )
+    replayed = [settled(_graphed(call, a, b)[0]) for call in (torch.matmul, partial(bilinear_mm, recipe=TWO))]
     return {
         "overhead_ms": 1e3 * (auto - vendor),
         "stages_overhead_ms": 1e3 * (stages - vendor),
+        "graph_overhead_ms": 1e3 * (replayed[1] - replayed[0]),
         "vendor_ms": 1e3 * vendor,
     }
 
 
-def _combine(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
-    """Bandwidth of a split and a merge of a matrix, as shares of a copy's, in turn."""
-    _ready()
+def _graphed(call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> tuple[Callable[[], object], Tensor]:
+    """The call as a CUDA graph to be replayed, and where its result stands."""
     import torch
 
-    from ....kernels.decide import arrangements, levels_of
-    from ....kernels.gpu.clock import interleaved
-    from ....kernels.gpu.recipe import Recipe
-    from ....kernels.gpu.three_stage import Way, three_stage
-
-    levels = {7: 1, 49: 2, 343: 3}[rank]
-    core = three_stage(arrangements(levels_of(Recipe(("strassen",) * levels).schemes(), levels))[0][1], Way.BATCHED)
-    size = 8192 if dtype == "float64" else 16384
-    matrix = torch.randn(1, size, size, device="cuda").to(getattr(torch, dtype))
-    block = size >> levels
-    stack = matrix.new_empty(1, rank, block, block)
-    target = torch.empty_like(stack)
-    calls = {
-        "copy": lambda: target.copy_(stack),
-        "split": lambda: core.left.run(matrix, stack),
-        "merge": lambda: core.merge.run(matrix, stack),
-    }
-    say(f"compiling R={rank}")
-    times = interleaved(calls, rounds)
-    moved = (matrix.numel() + stack.numel()) * matrix.element_size()
-    copied = 2 * stack.numel() * stack.element_size() / times["copy"].median
-    rates = {name: moved / times[name].median for name in ("split", "merge")}
-    return {
-        "copy_tb_s": copied / 1e12,
-        **{f"{name}_tb_s": rate / 1e12 for name, rate in rates.items()},
-        **{f"{name}_share": rate / copied for name, rate in rates.items()},
-    }
+    call(a, b)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = call(a, b)
+    return graph.replay, result
 
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
@@ -241,60 +189,21 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.gpu.recipe import Recipe
     from ....kernels.ops import bilinear_mm
 
-    a, b = _operands(product.dtype, product.sizes, seed)
+    a, b = operands(product.dtype, product.sizes, seed)
     made = dispatch.pack(Recipe.parse(product.recipe), b, product.sizes[0])
     if made is None:
         raise PlanError("the vendor's product is best")
     packed = made[1]
-    vendor = _error(a, b, torch.matmul(a, b))
-    error = _checked(product.recipe, a, b, bilinear_mm(a, b, product.recipe), vendor)
-    _checked("packed", a, b, bilinear_mm(a, b, product.recipe, packed), vendor)
+    vendor = error_of(a, b, torch.matmul(a, b))
+    error = checked(product.recipe, a, b, bilinear_mm(a, b, product.recipe), vendor)
+    checked("packed", a, b, bilinear_mm(a, b, product.recipe, packed), vendor)
     calls = {
         "vendor": lambda: torch.matmul(a, b),
         "online": lambda: bilinear_mm(a, b, product.recipe),
         "offline": lambda: bilinear_mm(a, b, product.recipe, packed),
     }
-    figures = _ratios(calls, product.sizes, rounds, say)
+    figures = paired(calls, product.sizes, rounds, say)
     return {**figures, "error": error, "vendor_error": vendor}
-
-
-def _ratios(calls: Mapping[str, Callable[[], object]], sizes: Sizes, rounds: int, say: Say) -> dict[str, Any]:
-    """Paired ratios of "vendor" to the others ("ratio" is that of "online"), and what the clock and power were."""
-    import statistics
-
-    from ....kernels.gpu.clock import interleaved
-
-    state: list[tuple[float, float]] = []
-
-    def on_round(number: int) -> None:
-        say(f"round {number} of {rounds}")
-        state.append(_clock_and_power())
-
-    times = interleaved(calls, rounds, 0.15, on_round)
-    base = times["vendor"].seconds
-    m, k, n = sizes
-    figures: dict[str, Any] = {"vendor_ms": 1e3 * times["vendor"].median}
-    for name in calls:
-        if name == "vendor":
-            continue
-        paired = [x / y for x, y in zip(base, times[name].seconds, strict=True)]
-        label = "ratio" if name == "online" else name
-        figures[label] = statistics.median(paired)
-        figures[f"{label}_range"] = [min(paired), max(paired)]
-        figures[f"{name}_ms"] = 1e3 * times[name].median
-        figures[f"{name}_tflops"] = 2e-12 * m * k * n / times[name].median
-    figures["clock_mhz"], figures["power_w"] = (statistics.median(column) for column in zip(*state, strict=True))
-    return figures
-
-
-def _clock_and_power() -> tuple[float, float]:
-    """The first GPU's clock and draw; not a number where nvidia-smi does not tell."""
-    query = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits", "-i", "0"]
-    try:
-        clock, power = subprocess.run(query, capture_output=True, text=True, timeout=5, check=True).stdout.split(",")
-        return float(clock), float(power)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return 0.0, 0.0
 
 
 def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
@@ -304,17 +213,14 @@ def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
 
     from ....kernels.ops import bilinear_mm
 
-    a, b = _operands("float32", _square(size), seed)
+    a, b = operands("float32", _square(size), seed)
     calls: dict[str, Callable[[], object]] = {}
     for name, call in (("vendor", torch.matmul), ("online", partial(bilinear_mm, recipe=TWO))):
-        call(a, b)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            result = call(a, b)
-        graph.replay()
-        _checked(name, a, b, result, _error(a, b, a @ b))
-        calls[name] = graph.replay
-    return _ratios(calls, _square(size), rounds, say)
+        replay, result = _graphed(call, a, b)
+        replay()
+        checked(name, a, b, result, error_of(a, b, a @ b))
+        calls[name] = replay
+    return paired(calls, _square(size), rounds, say)
 
 
 def _memory(rounds: int, seed: int, say: Say) -> Figures:
@@ -327,7 +233,7 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.gpu.recipe import Recipe
     from ....kernels.ops import bilinear_mm
 
-    a, b = _operands("float32", _square(8192), seed)
+    a, b = operands("float32", _square(8192), seed)
     plan = plan_of(Recipe.parse(TWO), request_of(a, b, "float32"))
     recipe = f"{TWO};max_workspace={plan.workspace // 2}"  # A~ and H in four pieces, B~ whole
     out = bilinear_mm(a, b, TWO)
@@ -338,7 +244,7 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
     out = bilinear_mm(a, b, TWO)
     peak = torch.cuda.max_memory_allocated() - before - out.numel() * out.element_size()
     calls = {"vendor": lambda: bilinear_mm(a, b, TWO), "online": lambda: bilinear_mm(a, b, recipe)}
-    figures = _ratios(calls, _square(8192), rounds, say)
+    figures = paired(calls, _square(8192), rounds, say)
     return {
         "peak_bytes": peak,
         "predicted_bytes": plan.workspace,
@@ -358,11 +264,11 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.ops import bilinear_mm
     from ....schemes_db.straightline import program_of
 
-    a, b = _operands(dtype, _square(size), seed)
+    a, b = operands(dtype, _square(size), seed)
     scheme = Recipe(("strassen",)).schemes()[0]
     plain = program_of(scheme, cse=False)
     compiled = torch.compile(partial(naive.worked, maps_of(plain), scheme.target.shape))
-    vendor = _error(a, b, a @ b)
+    vendor = error_of(a, b, a @ b)
     calls: dict[str, Callable[[], Any]] = {
         "vendor": lambda: torch.matmul(a, b),
         "online": lambda: bilinear_mm(a, b, TWO),
@@ -372,8 +278,8 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     }
     for name, call in calls.items():
         say(name)
-        _checked(name, a, b, call(), vendor)
-    return _ratios(calls, _square(size), rounds, say)
+        checked(name, a, b, call(), vendor)
+    return paired(calls, _square(size), rounds, say)
 
 
 def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
@@ -389,12 +295,10 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
 
     if device_profile(0) is None:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
-    a, b = _operands(dtype, _square(size), seed)
+    a, b = operands(dtype, _square(size), seed)
     plan = plan_of(Recipe(), request_of(a, b, dtype))
-    _checked("auto", a, b, matmul(a, b), _error(a, b, a @ b))
-    figures = _ratios(
-        {"vendor": lambda: torch.matmul(a, b), "online": lambda: matmul(a, b)}, _square(size), rounds, say
-    )
+    checked("auto", a, b, matmul(a, b), error_of(a, b, a @ b))
+    figures = paired({"vendor": lambda: torch.matmul(a, b), "online": lambda: matmul(a, b)}, _square(size), rounds, say)
     return {**figures, "plan": str(plan.candidate), "predicted_ms": 1e3 * (plan.seconds or 0.0)}
 
 
@@ -404,5 +308,5 @@ SUITE = Suite(
     _cases,
     ("ratio", "offline", "vendor_ms", "online_ms", "offline_ms", "split_share", "merge_share", "error", "power_w"),
     ("kernels/gpu", "kernels/codegen", "kernels/ops.py"),
-    ratios,
+    pictures,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from ....schemes_db.costs import full_and_half
 from ....schemes_db.formats import lcma_json
 from ....schemes_db.library import resolve
 from ....search import lift, pack_start
-from ....search.gpu import Chase, Fleet, Rules, Rung, bordered, chase, climb, cut, rolled, setting_for
+from ....search.gpu import Chase, Fleet, Rules, Rung, Selection, bordered, chase, climb, cut, rolled, setting_for
 from ....verify import certify
 from ..case import Bar, Case, Figures, Options, Say, Suite
 
@@ -31,7 +32,7 @@ POOL = 100
 """Finds of one seed that later cases may start from."""
 
 KEPT = 40
-"""Finds of one seed or rung that are written out."""
+"""Finds of one seed, or of one format and rank of a ladder, that are written out."""
 
 Pools = dict[tuple[str, str, int], list[Scheme]]
 
@@ -51,18 +52,25 @@ class Bench:
         """A fleet on the device asked for; `--sample` is the number of walkers, else as many as fit."""
         return Fleet(starts, rules, seed=seed, walkers=self.options.sample, device=self.options.device, **kind)
 
-    def keep(self, case: str, goal: int, result: Chase, ring: str) -> None:
-        """Write finds out, and give them to later cases."""
-        if not result.schemes:
-            return
-        target = result.schemes[0].target.name
-        pool = self.pools.setdefault((target, ring, goal), [])
-        pool += result.schemes
+    def keep(self, goal: int, result: Chase, ring: str) -> None:
+        """Give finds to later cases."""
+        if result.schemes:
+            self.pools.setdefault((result.schemes[0].target.name, ring, goal), []).extend(result.schemes)
+
+    def stream(self, case: str) -> Callable[[Scheme, Certificate], None]:
+        """What writes finds out the moment they are certified, the first KEPT of each format and rank."""
         path = data_folder() / "finds" / "search_gpu.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as stream:
-            for scheme, certificate in list(zip(result.schemes, result.certificates, strict=True))[:KEPT]:
-                stream.write(_line(case, scheme, certificate, self.options.seed))
+        written = Counter[tuple[str, int]]()
+
+        def on_find(scheme: Scheme, certificate: Certificate) -> None:
+            kind = scheme.target.name, scheme.rank
+            written[kind] += 1
+            if written[kind] <= KEPT:
+                with path.open("a", encoding="utf-8") as stream:
+                    stream.write(_line(case, scheme, certificate, self.options.seed))
+
+        return on_find
 
     def pool(self, target: str, ring: str, goal: int, make: Callable[[], Any]) -> list[Scheme]:
         """The schemes found before, or by `make` now.
@@ -166,13 +174,20 @@ def times(
             break
         fleet = bench.fleet(starts, setting.rules, seed, **kind)
         result = chase(
-            fleet, goal, steps=setting.steps, seconds=limit, count=POOL if linger else 1, linger=linger, say=say
+            fleet,
+            goal,
+            steps=setting.steps,
+            seconds=limit,
+            count=POOL if linger else 1,
+            linger=linger,
+            on_find=bench.stream(case),
+            say=say,
         )
         spent += result.seconds
         firsts.append(result.first)
         lowest.append(goal if result.first else min(result.histogram))
         finds += len(result.schemes)
-        bench.keep(case, goal, result, ring)
+        bench.keep(goal, result, ring)
         say(f"seed {seed}: " + (f"{result.first:.2f} s" if result.first else f"not in {limit:.0f} s, {lowest[-1]}"))
     hits = [first for first in firsts if first is not None]
     return {
@@ -192,9 +207,10 @@ def ladder(
     """Seconds to the first scheme of each rung."""
     figures: dict[str, Any] = {}
     ring = "ZT" if ternary else "Z2"
+    stream = bench.stream(case)
 
     def on_rung(rung: Rung, result: Chase, fleet: Fleet) -> None:
-        bench.keep(case, rung.goal, result, ring)
+        bench.keep(rung.goal, result, ring)
         figures[f"{rung.target}:{rung.goal}"] = result.first
         figures[f"{rung.target}:{rung.goal} finds"] = len(result.schemes)
         figures[f"{rung.target}:{rung.goal} lowest"] = {str(k): v for k, v in list(result.histogram.items())[:3]}
@@ -207,9 +223,33 @@ def ladder(
         ternary=ternary,
         walkers=bench.options.sample,
         device=bench.options.device,
+        on_find=lambda rung, scheme, certificate: stream(scheme, certificate),
         on_rung=on_rung,
         say=say,
     )
+    return figures
+
+
+TRIED = (
+    Rules(plus_after=30_000, selection=Selection(20, 0.2, 0.2)),
+    Rules(plus_after=100_000, selection=Selection(10, 0.3, 0.1)),
+    Rules(plus_after=30_000, selection=Selection(10, 0.3, 0.1)),
+    Rules(plus_after=50_000, selection=Selection(40, 0.3, 0.3), margin=3),
+    Rules(plus_after=100_000, selection=Selection(20, 0.2, 0.05), margin=4),
+)
+"""Rules that are tried for a format without a setting of its own that is known to be good."""
+
+
+def settings(bench: Bench, case: str, start: Scheme, goal: int, limit: float, say: Say) -> Figures:
+    """Each of some rules for as long: seconds to the goal, or how many walkers came how low."""
+    figures: dict[str, Any] = {}
+    for rules in TRIED:
+        name = f"plus {rules.plus_after} margin {rules.margin} {tuple(rules.selection)}"
+        fleet = bench.fleet([start], rules, bench.options.seed)
+        steps = setting_for(start.target).steps
+        result = chase(fleet, goal, steps=steps, seconds=limit, on_find=bench.stream(case), say=say)
+        figures[name] = result.first or {str(score): walkers for score, walkers in list(result.histogram.items())[:3]}
+        say(f"{name}: {figures[name]}")
     return figures
 
 
@@ -237,9 +277,9 @@ def cases(options: Options) -> Iterator[Case]:
     def z2_ladder(say: Say) -> Figures:
         pool = bench.pool("4x4x4", "Z2", 47, lambda: z2_47(say))
         rungs = [
-            Rung("4x4x5", 60, 10, 64, 2.0),
-            Rung("4x5x5", 73, 30, 64, 3.0),
-            Rung("5x5x5", 97, 20, 64, 2.0),
+            Rung("4x4x5", 60, 10, 64, 3.0),
+            Rung("4x5x5", 73, 30, 64, 6.0),
+            Rung("5x5x5", 97, 20, 64, 4.0),
             Rung("5x5x5", 96, 60, 16, 1.0),
         ]
         return ladder(bench, "ladder/z2", pool, rungs, say)
@@ -307,6 +347,8 @@ def cases(options: Options) -> Iterator[Case]:
     yield Case("rate/zt-4x4x4", rate_zt, 8, (Bar("gflips", 22), *exact))
     yield Case("time/z2-4x4x4-47", z2_47, 30, (Bar("hits", 10), Bar("worst", 10, True), Bar("median", 2.5, True)))
     yield Case("time/z2-3x4x5-47", z2_345, 45, (Bar("hits", 4), Bar("worst", 30, True)))
+    name = "settings/z2-3x4x5"
+    yield Case(name, lambda say: settings(bench, name, naive("3x4x5"), 47, 7.0, say), 36)
     ladder_bars = (Bar("4x4x5:60", 10, True), Bar("4x5x5:73", 30, True), Bar("5x5x5:96", 60, True))
     yield Case("ladder/z2", z2_ladder, 45, ladder_bars)
     yield Case("rate/z2-5x5x5", rate_555, 6, (Bar("gflips", 13), *exact))

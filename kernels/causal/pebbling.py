@@ -1,0 +1,258 @@
+"""Schedules that work the products of a scheme in the blocks of its output, with no memory of their own.
+
+The cells are the wanted blocks of C. A schedule works every product once, by one GEMM that adds it
+to a cell, and may add multiples of cells to each other. A factor that is a sum of blocks has to
+stand somewhere while it is multiplied: in a cell that is free then, or in a block beyond C.
+
+Which cells are free is a matter of rank. When the products D are done, all that they still give to
+C is W_D, the columns of W that belong to them, times D; no fewer than rank(W_D) cells hold it, and
+so many do: a column w = W_r becomes a single cell after row operations, which are additions of
+cells, and after the product has been added there they are undone,
+
+    C_i -= (w_i / w_j) C_j,    C_j += w_j L_r R_r,    C_i += (w_i / w_j) C_j    for all i != j.
+
+A half product may be worked as one: where it is not, it counts as zero, and the sums of elements
+that are wanted are the same.
+
+Source of the trick: J.-G. Dumas and B. Grenet, In-place accumulation of fast multiplication
+formulae, arXiv 2307.12712; ECA, section 3.3, claims it for stage I after Shitov (2025).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db.grids import Kind
+from ...schemes_db.scheme import Scheme
+
+IntArray = npt.NDArray[np.int64]
+
+BEAM = 64
+"""Schedules that are followed at once."""
+
+MOST_TERMS = 6
+"""Cells of which one is made of the others to be free: longer dependences are not looked for."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Cell `goal` += factor times cell `source`."""
+
+    goal: int
+    source: int
+    factor: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """Cell `goal` += factor times product `product`, whose factors stand in the cells `sums` where they are sums.
+
+    Cells from the number of wanted blocks on are blocks beyond C. What stood in `sums` is gone.
+    """
+
+    goal: int
+    product: int
+    factor: int
+    sums: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Steps that leave the wanted blocks of C, row by row, in the first cells, whatever stood there."""
+
+    cells: int
+    beyond: int
+    steps: tuple[Sum | Work, ...]
+
+    @property
+    def additions(self) -> int:
+        """Additions of cells."""
+        return sum(isinstance(step, Sum) for step in self.steps)
+
+    def run(self, products: Sequence[Any]) -> list[Any]:
+        """The blocks of C from the products, each of them read once; cells with sums of operands hold nothing."""
+        cells: list[Any] = [None] * (self.cells + self.beyond)
+        for step in self.steps:
+            if isinstance(step, Work):
+                for place in step.sums:
+                    cells[place] = None
+            term = step.factor * (products[step.product] if isinstance(step, Work) else cells[step.source])
+            cells[step.goal] = term if cells[step.goal] is None else cells[step.goal] + term
+        return cells[: self.cells]
+
+
+def weights(scheme: Scheme) -> IntArray:
+    """W of a scheme over the integers, (wanted blocks of C, R).
+
+    Raises:
+        PlanError: it has fractions.
+    """
+    factor = scheme.factors[2]
+    if scheme.ring.name != "Z" or factor.denominator != 1:
+        raise PlanError(f"in-place schedules are of schemes over Z, not over {scheme.ring}")
+    wanted = scheme.target.kind_arrays[2].ravel() != Kind.ABSENT
+    return factor.dense.reshape(scheme.rank, -1)[:, wanted].T.astype(np.int64)
+
+
+def sums_of(scheme: Scheme) -> IntArray:
+    """How many of its two factors are no block as it stands, by product: 0, 1 or 2."""
+    proper = [(np.abs(factor.dense).reshape(scheme.rank, -1).sum(axis=1) != 1) for factor in scheme.factors[:2]]
+    return proper[0].astype(np.int64) + proper[1]
+
+
+def blocks_beyond(scheme: Scheme) -> int:
+    """The fewest blocks beyond the wanted ones of C with which some schedule works the scheme.
+
+    An order of the products needs rank(W_D) + s cells when a product with s sums is worked, D being
+    those done with it. Ranks only grow, so no order is better than the one that works the products
+    with two sums first, then those with one: this looks at all of them.
+    """
+    columns, sums = weights(scheme), sums_of(scheme)
+    need = max(_rank(columns[:, sums >= least]) + least for least in (0, 1, 2) if (sums >= least).any())
+    return max(0, need - len(columns))
+
+
+def in_place(scheme: Scheme, beam: int = BEAM) -> Schedule:
+    """A schedule with `blocks_beyond` blocks beyond C, and the fewest additions of those that were looked at.
+
+    Found backwards: at the end the cells are C, before it row operations of them. Products that are
+    a single cell are taken at once; else the additions that make another one so, or that free a
+    cell for sums. The `beam` cheapest schedules are followed.
+
+    Raises:
+        PlanError: the scheme has fractions, or needs some on the way.
+    """
+    columns, beyond = weights(scheme), blocks_beyond(scheme)
+    sums = tuple(sums_of(scheme).tolist())
+    states = [_End(columns, frozenset(range(scheme.rank)), (), sums, beyond)]
+    while any(state.left for state in states):
+        found: dict[bytes, _End] = {}
+        for state in states:
+            for before in state.earlier():
+                key = before.columns.tobytes() + bytes(sorted(before.left))
+                if key not in found or before.cost < found[key].cost:
+                    found[key] = before
+        if not found:
+            raise PlanError(f"no schedule of integer additions was found for {scheme.name or scheme.target}")
+        states = sorted(found.values(), key=lambda state: (state.cost, state.weight))[:beam]
+    schedules = [Schedule(len(columns), beyond, _needed(state.steps)) for state in states]
+    return min(schedules, key=lambda schedule: schedule.additions)
+
+
+@dataclass(frozen=True)
+class _End:
+    """The end of a schedule: the columns of W in what the cells hold before it, and the products `left` for before."""
+
+    columns: IntArray
+    left: frozenset[int]
+    steps: tuple[Sum | Work, ...]
+    sums: tuple[int, ...]
+    beyond: int
+
+    @property
+    def cost(self) -> int:
+        return sum(isinstance(step, Sum) for step in self.steps)
+
+    @property
+    def weight(self) -> int:
+        """Terms that are left: the fewer, the fewer additions are to come."""
+        return int(np.count_nonzero(self.columns[:, sorted(self.left)]))
+
+    @property
+    def free(self) -> list[int]:
+        """Cells in which nothing of the products that are left stands, those beyond C first."""
+        cells = len(self.columns)
+        empty = np.flatnonzero(~self.columns[:, sorted(self.left)].any(axis=1)).tolist()
+        return [*range(cells, cells + self.beyond), *empty]
+
+    def earlier(self) -> list[_End]:
+        """The ends that are a little longer."""
+        free = self.free
+        allowed = [r for r in sorted(self.left) if self.sums[r] <= len(free)]
+        counts = np.count_nonzero(self.columns, axis=0)
+        if single := [r for r in allowed if counts[r] == 1]:
+            # One after the other: each frees no fewer cells for the next.
+            return [self._with(single[0], free)]
+        if not allowed:
+            return self._freed()
+        least = min(counts[r] for r in allowed)
+        return [end for r in allowed if counts[r] <= least + 1 for end in self._reduced(r)]
+
+    def _with(self, r: int, free: list[int]) -> _End:
+        """The same with product r, a single cell, worked before."""
+        cell = int(np.flatnonzero(self.columns[:, r])[0])
+        step = Work(cell, r, int(self.columns[cell, r]), tuple(free[: self.sums[r]]))
+        return self._before((step,), self.columns, self.left - {r})
+
+    def _before(self, steps: tuple[Sum | Work, ...], columns: IntArray, left: frozenset[int]) -> _End:
+        return _End(columns, left, (*steps, *self.steps), self.sums, self.beyond)
+
+    def _added(self, sums: list[Sum]) -> _End:
+        """The same with additions of cells before; undone, they say what the cells hold before them."""
+        columns = self.columns.copy()
+        for one in sums:
+            columns[one.goal] -= one.factor * columns[one.source]
+        return self._before(tuple(sums), columns, self.left)
+
+    def _reduced(self, r: int) -> list[_End]:
+        """With the additions that leave one term of column r, for every term that divides the others."""
+        column = self.columns[:, r]
+        terms = np.flatnonzero(column).tolist()
+        return [
+            self._added([Sum(i, pivot, int(column[i] // column[pivot])) for i in terms if i != pivot])
+            for pivot in terms
+            if not (column[terms] % column[pivot]).any()
+        ]
+
+    def _freed(self) -> list[_End]:
+        """With the additions that leave a cell empty, for every short dependence between cells."""
+        columns = self.columns[:, sorted(self.left)]
+        rows = np.flatnonzero(columns.any(axis=1)).tolist()
+        for length in range(2, MOST_TERMS + 1):
+            found = []
+            for terms in combinations(rows, length):
+                for signs in product((1, -1), repeat=length - 1):
+                    if not (columns[terms[0]] - np.array(signs) @ columns[list(terms[1:])]).any():
+                        found.append(
+                            self._added([Sum(terms[0], i, sign) for i, sign in zip(terms[1:], signs, strict=True)])
+                        )
+            if found:
+                return found
+        return []
+
+
+def _needed(steps: tuple[Sum | Work, ...]) -> tuple[Sum | Work, ...]:
+    """The steps without the additions of cells in which nothing stands yet."""
+    filled: set[int] = set()
+    kept = []
+    for step in steps:
+        if isinstance(step, Work):
+            filled -= set(step.sums)
+        if isinstance(step, Work) or step.source in filled:
+            filled.add(step.goal)
+            kept.append(step)
+    return tuple(kept)
+
+
+def _rank(matrix: IntArray) -> int:
+    """The rank over the rationals."""
+    rows = [[Fraction(int(value)) for value in row] for row in matrix]
+    found = 0
+    for column in range(matrix.shape[1]):
+        pivot = next((i for i in range(found, len(rows)) if rows[i][column]), None)
+        if pivot is None:
+            continue
+        rows[found], rows[pivot] = rows[pivot], rows[found]
+        for i in range(found + 1, len(rows)):
+            if factor := rows[i][column] / rows[found][column]:
+                rows[i] = [x - factor * y for x, y in zip(rows[i], rows[found], strict=True)]
+        found += 1
+    return found

@@ -1,0 +1,100 @@
+"""How a generated kernel is launched: what a program works, its warps, and how far ahead it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .maps import LinearMap
+from .triton_order import peak_alive
+
+ACCESS = 16
+"""Bytes that one instruction of a thread reads or writes at most; less than WORD of them waste half a sector."""
+
+WORD = 4
+
+SPARE, MOST_REGISTERS = 24, 216
+"""Registers of a thread for addresses; and what all may be estimated to come to, below the 255 there are."""
+
+EASY = 96
+"""Registers for values that leave room for enough warps: a thread works as many elements as these hold."""
+
+FLYING = 48 * 1024
+"""Bytes on their way to a multiprocessor that hide the time memory takes: bandwidth times latency, and half more."""
+
+FILE = 65536
+"""Registers of a multiprocessor."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows and columns that one program works, its warps, and how many sources are fetched ahead of their use."""
+
+    rows: int
+    cols: int
+    warps: int
+    ahead: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.cols} {self.warps} warps +{self.ahead}"
+
+    @property
+    def elements(self) -> int:
+        """Elements of each source and result that a thread works."""
+        return self.rows * self.cols // (32 * self.warps)
+
+
+MEASURED: dict[tuple[int, int, int], Tile] = {}
+"""By sources, results and bytes of an element: what was fastest in `lcma bench gpu --rows 'tile*'` on an H200."""
+
+
+def tile_of(linear: LinearMap, itemsize: int, transposed: bool = False) -> Tile:
+    """The launch of a map: as measured, else as estimated.
+
+    `transposed`: matrix and stack are contiguous in different directions, so that a tile must be
+    wide in both.
+    """
+    if transposed:
+        values = _values(linear, itemsize)
+        return Tile(32, 32, 8) if values <= 32 else Tile(32, 16, 8) if values <= 64 else Tile(16, 16, 8)
+    known = MEASURED.get((linear.sources, len(linear.results), itemsize))
+    return known or _estimated(linear, itemsize)
+
+
+@lru_cache(maxsize=512)
+def _estimated(linear: LinearMap, itemsize: int) -> Tile:
+    values = _values(linear, itemsize)
+    elements = min(max(EASY // values, WORD // itemsize, 1), ACCESS // itemsize)
+    elements = 1 << (elements.bit_length() - 1)
+    return _tile(linear, itemsize, elements, 4)
+
+
+def candidates(linear: LinearMap, itemsize: int) -> Iterator[Tile]:
+    """Launches worth a measurement, the estimated one first: more or fewer elements, warps, sources ahead."""
+    first = _estimated(linear, itemsize)
+    found = [first, Tile(1, 64 * first.elements, 2, first.ahead), Tile(1, 256 * first.elements, 8, first.ahead)]
+    for elements in (first.elements * 2, first.elements // 2):
+        fits = elements * _values(linear, itemsize) + SPARE <= MOST_REGISTERS
+        if elements and fits and WORD <= elements * itemsize <= ACCESS:
+            found.append(_tile(linear, itemsize, elements, 4))
+    found += [Tile(1, first.cols, 4, ahead) for ahead in (first.ahead // 2, 2 * first.ahead) if ahead < linear.sources]
+    return iter(dict.fromkeys(found))
+
+
+def _tile(linear: LinearMap, itemsize: int, elements: int, warps: int) -> Tile:
+    """So many elements a thread, and as many sources ahead as hide the time that memory takes."""
+    held = elements * _values(linear, itemsize) + SPARE
+    each = elements * itemsize / WORD
+    ahead = flying = 0
+    while ahead < linear.sources and flying < FLYING and held + (ahead + 1) * each <= MOST_REGISTERS:
+        ahead += 1
+        resident = FILE // (32 * int(held + ahead * each))
+        flying = resident * 32 * elements * itemsize * ahead
+    return Tile(1, 32 * warps * elements, warps, ahead)
+
+
+@lru_cache(maxsize=512)
+def _values(linear: LinearMap, itemsize: int) -> int:
+    """32-bit values that an element needs at once: sums are made in float32, those of float64 in their own."""
+    return peak_alive(linear) * (2 if itemsize == 8 else 1)

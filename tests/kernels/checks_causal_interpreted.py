@@ -1,0 +1,80 @@
+"""Run with TRITON_INTERPRET=1 (test_causal_triton.py does): the triangular kernel on CPU tensors.
+
+Sizes are no multiples of a tile, what lies outside a triangle is NaN, so is fresh memory, and results
+lie in the middle of a canvas whose border must stay as it was.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lcma.kernels.causal.naive import plain, triangular
+from lcma.kernels.causal.roles import SIDES, Triangle
+from lcma.kernels.causal.triton_gemm import Tile, multiply, tile_places
+
+CANARY = 7.5
+TILE = Tile(32, 32, 16, 4, 2)
+LIMITS = {torch.float64: 1e-13, torch.float32: 1e-6, torch.float16: 2e-3}
+
+
+def drawn(shape, dtype, order):
+    *batch, rows, cols = shape
+    if order == "columns":
+        return torch.randn(*batch, cols, rows, dtype=torch.float64).to(dtype).mT
+    return torch.randn(*batch, 2 * rows, 3 * cols, dtype=torch.float64).to(dtype)[..., ::2, ::3]
+
+
+def spoiled(matrix, upper, unit):
+    """NaN where nothing of a triangular operand may be read."""
+    rows, cols = matrix.shape[-2:]
+    there = triangular(torch.ones(rows, cols), upper) > 0
+    if unit:
+        there &= ~torch.eye(rows, cols, dtype=torch.bool)
+    return matrix.masked_fill(~there, torch.nan)
+
+
+@pytest.mark.parametrize("dtype", LIMITS)
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("side", SIDES)
+def test_a_triangle_is_all_that_is_read_and_written(side, upper, dtype):
+    triangle, unit = Triangle(side, upper), side != "out" and dtype is torch.float32
+    size, other, order = 35, 21, "columns" if upper else "scattered"
+    shapes = {"out": ((size, other), (other, size)), "left": ((size, size), (size, other))}
+    shape_a, shape_b = shapes.get(side, ((other, size), (size, size)))
+    a, b = drawn((4, *shape_a), dtype, order), drawn((2, *shape_b), dtype, order)
+    clean_a, clean_b = a, b
+    if side == "left":
+        clean_a, a = triangular(a, upper), spoiled(a, upper, unit)
+    if side == "right":
+        clean_b, b = triangular(b, upper), spoiled(b, upper, unit)
+    if unit:
+        diagonal = torch.eye(size, dtype=torch.bool)
+        clean_a, clean_b = (
+            (clean_a.masked_fill(diagonal, 1), clean_b)
+            if side == "left"
+            else (clean_a, clean_b.masked_fill(diagonal, 1))
+        )
+    truth = plain(clean_a.double(), clean_b.double().repeat_interleave(2, 0), triangle)
+    canvas = torch.full((4, truth.shape[1] + 5, truth.shape[2] + 6), CANARY, dtype=dtype)
+    out = canvas[:, 2:-3, 3:-3]
+    out.fill_(torch.nan)
+    multiply(a, b, triangle, out, unit=unit, tile=TILE)
+    assert (out.double() - truth).norm() <= LIMITS[dtype] * truth.norm()
+    if side == "out":
+        assert not (out - triangular(out, upper)).any()
+    out.fill_(CANARY)
+    assert (canvas == CANARY).all()
+
+
+def test_whole_tiles_are_worked_without_a_mask():
+    a, b = torch.randn(1, 64, 32), torch.randn(1, 32, 64)
+    for upper in (False, True):
+        got = multiply(a, b, Triangle("out", upper), tile=TILE)
+        torch.testing.assert_close(got, triangular(a @ b, upper), rtol=1e-4, atol=1e-5)
+
+
+def test_tiles_beyond_the_triangle_are_left_out():
+    count = {upper: len(tile_places(256, 256, Triangle("out", upper), TILE)) for upper in (False, True)}
+    assert count == {False: 36, True: 36}  # of 64
+    assert len(tile_places(256, 256, Triangle("left"), TILE)) == 64

@@ -1,0 +1,69 @@
+"""Counts of operations and of memory traffic, against counts that are known otherwise."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+from click.testing import CliRunner
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels.causal.analysis import MODELS, Operations, operations, saved, standard
+from lcma.kernels.causal.traffic import PRINTED, traffic
+
+
+@pytest.mark.parametrize("product", ["QK", "PV"])
+@pytest.mark.parametrize("levels", [0, 1, 3])
+def test_the_classical_blocks_take_what_the_standard_algorithm_takes(product, levels):
+    blocks = lcma.naive(lcma.parse_target("4x4x4:tri-left"))
+    assert operations(blocks, product, 128, 192, levels) == standard(product, 128, 192)
+
+
+def test_the_standard_algorithm_by_counting():
+    length, width = 7, 3
+    cells = [(i, j) for i in range(length) for j in range(i + 1)]
+    assert standard("QK", length, width) == Operations(len(cells) * width, len(cells) * (width - 1))
+    assert standard("PV", length, width) == Operations(len(cells) * width, sum(i * width for i in range(length)))
+
+
+def test_an_exact_cover_of_large_sizes_comes_down_to_the_products():
+    scheme = lcma.resolve("eca-stage1")[0]
+    multiplied = operations(scheme, "QK", 1 << 20, 1 << 20).multiplications
+    assert abs(multiplied / (1 << 60) - 29 / 64) < 1e-6
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_the_published_savings_of_three_models(model):
+    """ECA, section 3.2: between 5% and 8%."""
+    scheme = lcma.resolve("eca-stage1")[0]
+    for product in ("QK", "PV"):
+        assert 0.05 < saved(scheme, product, model.length, model.width) < 0.08
+
+
+def test_where_our_count_of_the_published_identities_differs():
+    one, two = (traffic(lcma.resolve(f"eca-stage{i}")[0], product) for i, product in ((1, "QK"), (2, "PV")))
+    assert (one.operand, one.uploads, one.merge) == (PRINTED["QK"].operand, PRINTED["QK"].uploads, PRINTED["QK"].merge)
+    assert (two.operand, two.merge) == (Fraction(72, 16), Fraction(72, 16))
+    assert (PRINTED["PV"].operand, PRINTED["PV"].merge) == (Fraction(71, 16), Fraction(68, 16))
+    assert one.products == two.products == Fraction(292, 256) != PRINTED["QK"].products
+
+
+def test_the_command_prints_and_draws(home, tmp_path):
+    pytest.importorskip("matplotlib")
+    from lcma.workbench.commands.analyse import command
+
+    picture = tmp_path / "saved.svg"
+    done = CliRunner().invoke(command, ["causal", "--scheme", "eca-stage1", "--picture", str(picture), "--json"])
+    assert done.exit_code == 0, done.output
+    tables = json.loads(done.output)
+    assert tables["Operations saved, 1 level(s)"][0]["QK %"] == pytest.approx(6.3)
+    assert "gpt-oss" in picture.read_text()
+
+
+def test_other_schemes_are_refused(strassen):
+    with pytest.raises(PlanError, match="no rotation"):
+        operations(strassen, "QK", 64, 64)
+    with pytest.raises(PlanError, match="at least 0"):
+        operations(strassen, "QK", 64, 64, -1)

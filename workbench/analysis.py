@@ -1,0 +1,143 @@
+"""The tables and the picture of `lcma analyse causal`, after the paper on exact causal attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from ..errors import PlanError
+from ..kernels.causal.analysis import MODELS, saved
+from ..kernels.causal.pebbling import blocks_beyond, in_place
+from ..kernels.causal.roles import Triangle, derive
+from ..kernels.causal.traffic import CLASSICAL, PRINTED, Traffic, traffic
+from ..schemes_db import Scheme
+from ..schemes_db.costs import nonzeros
+from ..schemes_db.library import resolve
+from .bench.picture import new_figure, save
+
+Table = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
+
+DEFAULT_SCHEMES = ("eca-stage1", "4x4x4-tri-out-r34-sparse")
+
+LENGTHS = tuple(1 << power for power in range(10, 18))
+WIDTHS = (32, 64, 96, 128, 192, 256, 512, 1024)
+
+_TRAFFIC = ("products", "operand", "uploads", "merge", "result")
+
+
+def analysis(names: Sequence[str], levels: int, errors: bool) -> list[Table]:
+    """Every table: title, columns, rows.
+
+    Raises:
+        PlanError: a scheme is not for triangular products on a square grid.
+    """
+    schemes = {name: resolve(name)[0] for name in names}
+    tables = [_models(schemes, levels), *_savings(schemes, levels), _moved(schemes), _placed(schemes)]
+    return [*tables, _errors()] if errors else tables
+
+
+def _models(schemes: dict[str, Scheme], levels: int) -> Table:
+    rows = [
+        (
+            model.name,
+            model.width,
+            model.length,
+            name,
+            *(_percent(saved(s, p, model.length, model.width, levels)) for p in ("QK", "PV")),
+        )
+        for model in MODELS
+        for name, s in schemes.items()
+    ]
+    return f"Operations saved, {levels} level(s)", ("model", "d", "L", "scheme", "QK %", "PV %"), rows
+
+
+def _savings(schemes: dict[str, Scheme], levels: int) -> Iterator[Table]:
+    for name, scheme in schemes.items():
+        for product in ("QK", "PV"):
+            rows: list[tuple[object, ...]] = [
+                (d, *(_percent(saved(scheme, product, x, d, levels)) for x in LENGTHS)) for d in WIDTHS
+            ]
+            yield f"{product} by {name}: % saved by d and L", ("d", *map(str, LENGTHS)), rows
+
+
+def _moved(schemes: dict[str, Scheme]) -> Table:
+    rows: list[tuple[object, ...]] = []
+    for product in ("QK", "PV"):
+        rows += [_traffic_row(product, name, traffic(scheme, product)) for name, scheme in schemes.items()]
+        rows.append(_traffic_row(product, "ECA as printed", PRINTED[product]))
+        rows.append(_traffic_row(product, "standard", CLASSICAL[product]))
+    title = (
+        "Memory traffic of one level, in elements: products x (L d)^2 / M + operand x elements of A "
+        "+ (uploads + merge + result) x elements of C"
+    )
+    return title, ("product", "by", *_TRAFFIC), rows
+
+
+def _traffic_row(product: str, name: str, moved: Traffic) -> tuple[object, ...]:
+    sixteenths = (Fraction(getattr(moved, part)) * 16 for part in _TRAFFIC)
+    return (product, name, *(f"{float(value):g}/16" for value in sixteenths))
+
+
+def _placed(schemes: dict[str, Scheme]) -> Table:
+    rows: list[tuple[object, ...]] = []
+    for name, scheme in schemes.items():
+        n = scheme.target.m
+        stage = derive(scheme, Triangle("out").target(n, n, n))
+        wanted = n * (n + 1) // 2
+        rows.append((name, wanted, blocks_beyond(stage), in_place(stage).additions, nonzeros(stage)[2] - wanted))
+    title = "Stage I in the blocks of S: what is needed beyond, and additions of blocks in place and from memory"
+    return title, ("scheme", "blocks of S", "beyond", "in place", "from memory"), rows
+
+
+def _errors() -> Table:
+    """ECA's tables 3 and 4."""
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise PlanError("errors in fp16 and bf16 are measured with torch: pip install 'lcma[torch]'") from None
+    from .bench.suites.causal import rounding
+
+    rows: list[tuple[object, ...]] = []
+    for product in ("QK", "PV"):
+        for dtype in ("float32", "float16", "bfloat16"):
+            figures = rounding(product, dtype, 0, lambda _: None)
+            for name, worst in figures["max_error"].items():
+                rows.append((product, dtype, name, f"{worst:.1e}", f"{figures['mean_error'][name]:.1e}"))
+    return "Errors of elements at L = 4096, d = 128", ("product", "dtype", "by", "max", "mean"), rows
+
+
+def _percent(value: float) -> float:
+    return round(100 * value, 2)
+
+
+def draw(names: Sequence[str], levels: int, path: Path) -> None:
+    """The part of the operations saved by the size of a head, for both products, the models marked.
+
+    Raises:
+        PlanError: matplotlib is not installed, or a scheme is not for triangular products.
+    """
+    figure, axes = new_figure(8, 5)
+    length = MODELS[0].length
+    for colour, name in enumerate(names):
+        scheme = resolve(name)[0]
+        for product, style in (("QK", "-"), ("PV", "--")):
+            values = [100 * saved(scheme, product, length, d, levels) for d in WIDTHS]
+            axes.plot(WIDTHS, values, style, color=f"C{colour}", label=f"{product} by {name}")
+            for model in MODELS:
+                axes.plot(
+                    model.width,
+                    100 * saved(scheme, product, model.length, model.width, levels),
+                    "o",
+                    color=f"C{colour}",
+                )
+    for place, model in enumerate(MODELS):
+        axes.annotate(model.name, (model.width, 0), xytext=(4, 4 + 12 * place), textcoords="offset points", fontsize=8)
+        axes.axvline(model.width, color="0.8", linewidth=1)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(WIDTHS, [str(d) for d in WIDTHS])
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(f"d (L = {length}, {levels} level(s))")
+    axes.set_ylabel("% of all operations saved")
+    axes.legend(fontsize=8)
+    save(figure, path)

@@ -1,0 +1,90 @@
+"""Generated sums on a GPU beside a copy, and the launches that they may have beside one another."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from .case import Figures, Say
+
+Tensor = Any
+
+LEVELS = {7: 1, 49: 2, 343: 3}
+"""Levels of Strassen with so many products."""
+
+
+class Sums:
+    """The sums of A and the merge of C in so many products, with a matrix and a stack of random numbers."""
+
+    def __init__(self, dtype: str, rank: int) -> None:
+        import torch
+
+        from ...kernels.decide import arrangements, levels_of
+        from ...kernels.gpu.machine import require_device
+        from ...kernels.gpu.recipe import Recipe
+        from ...kernels.gpu.three_stage import Way, three_stage
+
+        require_device()
+        levels = LEVELS[rank]
+        schemes = Recipe(("strassen",) * levels).schemes()
+        self.core = three_stage(arrangements(levels_of(schemes, levels))[0][1], Way.BATCHED)
+        size = 8192 if dtype == "float64" else 16384
+        self.matrix = torch.randn(1, size, size, device="cuda").to(getattr(torch, dtype))
+        block = size >> levels
+        self.stack = torch.randn(1, rank, block, block, device="cuda").to(self.matrix.dtype)
+        self.target = torch.empty_like(self.stack)
+
+    @property
+    def moved(self) -> int:
+        """Bytes that a split or a merge reads and writes."""
+        return int((self.matrix.numel() + self.stack.numel()) * self.matrix.element_size())
+
+    @property
+    def copied(self) -> int:
+        """Bytes that a copy of the stack reads and writes."""
+        return int(2 * self.stack.numel() * self.stack.element_size())
+
+
+def combine(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
+    """Bandwidth of a split and a merge of a matrix, as shares of a copy's, in turn."""
+    from ...kernels.gpu.clock import interleaved
+
+    say(f"compiling R={rank}")
+    sums = Sums(dtype, rank)
+    calls = {
+        "copy": lambda: sums.target.copy_(sums.stack),
+        "split": lambda: sums.core.left.run(sums.matrix, sums.target),
+        "merge": lambda: sums.core.merge.run(sums.matrix, sums.stack),
+    }
+    times = interleaved(calls, rounds)
+    copied = sums.copied / times["copy"].median
+    rates = {name: sums.moved / times[name].median for name in ("split", "merge")}
+    return {
+        "copy_tb_s": copied / 1e12,
+        **{f"{name}_tb_s": rate / 1e12 for name, rate in rates.items()},
+        **{f"{name}_share": rate / copied for name, rate in rates.items()},
+    }
+
+
+def tile(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
+    """All launches worth a measurement, in turn: the best, as lines of `MEASURED` (kernels/codegen/triton_tiles.py)."""
+    from ...kernels.codegen.triton_tiles import candidates
+    from ...kernels.gpu.clock import interleaved
+
+    sums = Sums(dtype, rank)
+    itemsize = sums.matrix.element_size()
+    figures: dict[str, Any] = {}
+    for name, side, stack in (("split", sums.core.left, sums.target), ("merge", sums.core.merge, sums.stack)):
+        tiles = {str(one): one for one in candidates(side.map, itemsize)}
+        say(f"{name}: {len(tiles)} launches")
+        calls = {label: partial(side.run, sums.matrix, stack, one) for label, one in tiles.items()}
+        times = interleaved({"copy": lambda: sums.target.copy_(sums.stack), **calls}, rounds)
+        copied = sums.copied / times["copy"].median
+        shares = {label: sums.moved / times[label].median / copied for label in tiles}
+        best = max(shares, key=lambda label: shares[label])
+        one = tiles[best]
+        key = (side.map.sources, len(side.map.results), itemsize)
+        figures[f"{name}_share"] = shares[best]
+        figures[f"{name}_shares"] = shares
+        figures[f"{name}_measured"] = f"{key}: Tile({one.rows}, {one.cols}, {one.warps}, {one.ahead}),"
+    return figures

@@ -1,0 +1,94 @@
+"""What the rows of products on a GPU share: operands, errors, ratios to torch's product in turn."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...errors import VerificationError
+from .case import Say
+
+Tensor = Any
+Sizes = tuple[int, int, int]
+
+LIMIT = 25.0
+"""Most times the vendor's error that a product by a scheme may have; three levels in bfloat16 have 14."""
+
+CHECKED_ROWS = 256
+"""Rows of C that are compared with float64."""
+
+
+def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
+    """Standard normal matrices; for tf32 torch is told to round float32."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    generator = torch.Generator("cuda").manual_seed(seed)
+    m, k, n = sizes
+    real = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
+    a, b = (torch.randn(shape, generator=generator, device="cuda", dtype=real) for shape in ((m, k), (k, n)))
+    return a, b
+
+
+def error_of(a: Tensor, b: Tensor, c: Tensor) -> float:
+    """Relative error, in the Frobenius norm, of some rows of c against float64."""
+    import torch
+
+    rows = torch.linspace(0, len(a) - 1, min(len(a), CHECKED_ROWS), device=a.device).long()
+    truth = a[rows].double() @ b.double()
+    return float((c[rows].double() - truth).norm() / truth.norm())
+
+
+def checked(name: str, a: Tensor, b: Tensor, c: Tensor, vendor: float) -> float:
+    import torch
+
+    error = error_of(a, b, c)
+    # In float64 torch's own product is the truth: what a sum of k rounded terms may be off stands in for its error.
+    expected = max(vendor, torch.finfo(c.dtype).eps * a.shape[-1] ** 0.5 / 2)
+    if not error <= LIMIT * expected:
+        raise VerificationError(f"{name} came out wrong: error {error:.1e}, torch's {vendor:.1e}; nothing was timed")
+    return error
+
+
+def paired(calls: Mapping[str, Callable[[], object]], sizes: Sizes, rounds: int, say: Say) -> dict[str, Any]:
+    """Paired ratios of "vendor" to the others ("ratio" is that of "online"), and what the clock and power were."""
+    import statistics
+
+    from ...kernels.gpu.clock import interleaved
+
+    state: list[tuple[float, float]] = []
+
+    def on_round(number: int) -> None:
+        say(f"round {number} of {rounds}")
+        state.append(clock_and_power())
+
+    times = interleaved(calls, rounds, 0.15, on_round)
+    base = times["vendor"].seconds
+    m, k, n = sizes
+    figures: dict[str, Any] = {
+        "flops_per_element": 2 * m * k * n / (m * k + k * n + m * n),
+        "vendor_ms": 1e3 * times["vendor"].median,
+        "vendor_tflops": 2e-12 * m * k * n / times["vendor"].median,
+    }
+    for name in calls:
+        if name == "vendor":
+            continue
+        paired = [x / y for x, y in zip(base, times[name].seconds, strict=True)]
+        label = "ratio" if name == "online" else name
+        figures[label] = statistics.median(paired)
+        figures[f"{label}_range"] = [min(paired), max(paired)]
+        figures[f"{name}_ms"] = 1e3 * times[name].median
+        figures[f"{name}_tflops"] = 2e-12 * m * k * n / times[name].median
+    figures["clock_mhz"], figures["power_w"] = (statistics.median(column) for column in zip(*state, strict=True))
+    return figures
+
+
+def clock_and_power() -> tuple[float, float]:
+    """The first GPU's clock and draw; not a number where nvidia-smi does not tell."""
+    query = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits", "-i", "0"]
+    try:
+        clock, power = subprocess.run(query, capture_output=True, text=True, timeout=5, check=True).stdout.split(",")
+        return float(clock), float(power)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return 0.0, 0.0
