@@ -22,6 +22,7 @@ def profiles_folder() -> Path:
     return home() / "profiles"
 
 
+@lru_cache(maxsize=1)
 def hardware() -> str:
     """The processor's name."""
     try:
@@ -48,6 +49,7 @@ def versions() -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=16)
 def machine_id(threads: int) -> str:
     """The name of this machine's profile with so many threads."""
     text = repr((hardware(), threads, versions()))

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -38,6 +39,8 @@ _FLOATS = frozenset(np.dtype(name) for name in ("float32", "float64", "complex64
 _lock = threading.Lock()
 _certified: dict[str, Certificate] = {}
 _executors: OrderedDict[Any, tuple[Plan, Executor]] = OrderedDict()
+_plain: set[tuple[int, int, int, Any, int]] = set()
+"""Sizes, dtype and threads for which the plan of `auto` is numpy's own product."""
 
 
 def matmul(
@@ -86,7 +89,10 @@ def matmul(
         if (
             len(shape_a) == 2 == len(shape_b)
             and shape_a[1] == shape_b[0]
-            and shape_a[0] * shape_a[1] * shape_b[1] < SMALL
+            and (
+                shape_a[0] * shape_a[1] * shape_b[1] < SMALL
+                or (_plain and (*shape_a, shape_b[1], a.dtype, _thread_count()) in _plain)
+            )
             and a.dtype == b.dtype
             and a.dtype in _FLOATS
             and (out is None or (type(out) is np.ndarray and out.dtype == a.dtype))
@@ -102,7 +108,32 @@ def matmul(
     request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace)
     if _nothing_to_do(scheme, levels):
         return np.matmul(a, b, out=out)
-    return executor_for(request, scheme, levels).run(a, b, out)
+    planned = _planned(request, scheme, levels)
+    free = isinstance(scheme, str) and scheme == AUTO and max_error is None and max_workspace is None
+    if free and _is_numpys(planned[0], a, b):
+        if len(_plain) >= KEPT_PLANS:
+            _plain.clear()
+        _plain.add((*request.shape, a.dtype, _thread_count()))
+    while True:
+        try:
+            return planned[1].run(a, b, out)
+        except MemoryError:  # an `out` that overlaps a or b is written last: both are still whole
+            planned = _leaner(request, scheme, levels, planned[0])
+
+
+def _thread_count() -> int:
+    from .cpu.threads import thread_count
+
+    return thread_count()
+
+
+def _is_numpys(plan: Plan, a: Matrix, b: Matrix) -> bool:
+    """Whether a plan is numpy's product of two matrices as they are: then later ones need no executor around it."""
+    from .cpu.blas import NUMPY
+    from .cpu.library import library_for
+
+    plain = plan.candidate.strategy == "gemm" and not plan.workspace and a.dtype in _FLOATS
+    return plain and a.ndim == b.ndim == 2 and library_for(plan.request) is NUMPY
 
 
 def finite(*matrices: npt.ArrayLike) -> bool:
@@ -170,26 +201,55 @@ def certified(scheme: SchemeLike) -> Scheme:
     return scheme
 
 
-def _planned(request: Request, scheme: SchemeLike | Sequence[Any], levels: int | None) -> tuple[Plan, Executor]:
-    from .cpu.threads import thread_count
+def _leaner(
+    request: Request, scheme: SchemeLike | Sequence[Any], levels: int | None, failed: Plan
+) -> tuple[Plan, Executor]:
+    """What is taken from now on for a request whose plan ran out of memory; `refused` says so.
 
+    Raises:
+        PlanError: the plan needed no memory of its own, or no scheme that was named does with less.
+    """
+    from .workspace import shared_pool
+
+    shared_pool.trim()
+    needed = failed.workspace
+    if not needed:
+        raise PlanError(f"out of memory: {request} has no room for its result") from None
+    reason = str(failed.candidate), f"out of memory: its {needed} bytes of workspace could not be had"
+    plan, _ = _planned(replace(request, max_workspace=needed // 2), scheme, levels)
+    plan = replace(plan, request=request, refused=(reason, *plan.refused))
+    automatic = isinstance(scheme, str) and scheme == AUTO
+    return _keep(_key(request, None if automatic else _entries(scheme), levels), (plan, plan.build()))
+
+
+def _planned(request: Request, scheme: SchemeLike | Sequence[Any], levels: int | None) -> tuple[Plan, Executor]:
     automatic = isinstance(scheme, str) and scheme == AUTO
     if automatic and levels is not None:
         raise PlanError('levels is for a scheme that is named; leave it out with scheme="auto"')
     entries = None if automatic else _entries(scheme)
-    if entries is None:
-        digests: Any = AUTO
-    elif isinstance(entries, Scheme):
-        digests = entries.digest
-    else:
-        digests = tuple(tuple(one.digest for one in entry) for entry in entries)
-    key = (request, digests, levels, thread_count())
+    key = _key(request, entries, levels)
     with _lock:
         if key in _executors:
             _executors.move_to_end(key)
             return _executors[key]
     chosen = _chosen(request, entries, 1 if levels is None else levels)
     planned = chosen, chosen.build()
+    return _keep(key, planned)
+
+
+def _key(request: Request, entries: Scheme | list[tuple[Scheme, ...]] | None, levels: int | None) -> Any:
+    from .cpu.threads import thread_count
+
+    if entries is None:
+        digests: Any = AUTO
+    elif isinstance(entries, Scheme):
+        digests = entries.digest
+    else:
+        digests = tuple(tuple(one.digest for one in entry) for entry in entries)
+    return request, digests, levels, thread_count()
+
+
+def _keep(key: Any, planned: tuple[Plan, Executor]) -> tuple[Plan, Executor]:
     with _lock:
         _executors[key] = planned
         while len(_executors) > KEPT_PLANS:

@@ -60,10 +60,24 @@ class RateTable:
         """Flops per second for sizes, numbers or arrays of them."""
         if self._places.shape[0] == 1:
             return np.exp(self._rates[0]) + 0.0 * (np.asarray(m) + k + n)
-        place = np.log(np.maximum(np.stack(np.broadcast_arrays(m, k, n), axis=-1).astype(float), 1.0))
-        distances = ((place[..., None, :] - self._places) ** 2).sum(axis=-1)
-        weights = 1.0 / (distances + 1e-6) ** 1.5
-        return np.exp((weights * self._rates).sum(axis=-1) / weights.sum(axis=-1))
+        weights = self._weights(m, k, n)
+        return np.exp(weights @ self._rates)
+
+    def both(self, other: RateTable, m: Any, k: Any, n: Any) -> tuple[Any, Any]:
+        """The rates of this table and of another: nearness is worked out once where both know the same sizes."""
+        if self._places.shape[0] == 1 or not np.array_equal(self._places, other._places):
+            return self.at(m, k, n), other.at(m, k, n)
+        weights = self._weights(m, k, n)
+        return np.exp(weights @ self._rates), np.exp(weights @ other._rates)
+
+    def _weights(self, m: Any, k: Any, n: Any) -> Any:
+        """How much each measured size counts; the last axis sums to 1."""
+        distances: Any = 1e-6
+        for size, places in zip((m, k, n), self._places.T, strict=True):
+            place = np.log(np.maximum(np.asarray(size, dtype=float), 1.0))
+            distances = distances + (place[..., None] - places) ** 2
+        weights = 1.0 / (distances * np.sqrt(distances))
+        return weights / weights.sum(axis=-1)[..., None]
 
 
 @dataclass(frozen=True)
@@ -103,9 +117,9 @@ class Profile:
 
     def backend(self, dtype: str, m: int, k: int, n: int) -> str:
         """The library that was fastest at the measured size nearest to this one; "" where none was measured."""
-        rows = [row for row in self.gemm if row.dtype == dtype and row.mode == "whole"]
-        if not rows:
-            return ""
+        rows = self._whole.get(dtype)
+        if not rows or len({row.backend for row in rows}) == 1:
+            return rows[0].backend if rows else ""
 
         def distance(row: GemmRate) -> float:
             return sum(math.log(max(x, 1) / max(y, 1)) ** 2 for x, y in ((row.m, m), (row.k, k), (row.n, n)))
@@ -114,6 +128,15 @@ class Profile:
         first, *others = [row for row in rows if distance(row) == nearest]
         best = max(others, key=lambda row: row.rate, default=first)
         return best.backend if best.rate > PREFERENCE * first.rate else first.backend
+
+    @cached_property
+    def _whole(self) -> dict[str, list[GemmRate]]:
+        """The rates of whole products, by dtype."""
+        found: dict[str, list[GemmRate]] = {}
+        for row in self.gemm:
+            if row.mode == "whole":
+                found.setdefault(row.dtype, []).append(row)
+        return found
 
     @cached_property
     def _tables(self) -> dict[tuple[str, str], RateTable | None]:

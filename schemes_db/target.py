@@ -308,15 +308,15 @@ def _formed(shape: tuple[int, int, int], form: str) -> Target | None:
 
 
 def parse_target(name: str, files: bool = True) -> Target:
-    """The target of a name: `MxKxN`, or that with a form, or `tensor(FILE)`.
+    """The target of a name: `MxKxN`, or that with a form, or `mask:FILE`, or `tensor(FILE)`.
 
     Forms are `tri-left`, `tri-right`, `tri-out` (each with `:upper` if wanted), `gram` (tri-out with
     B = A^T), and for the output `band(w)`, `prefix(p)`, `window(w)` and `mask(FILE)` (see `grids`),
     or all three grids in `blocks(A,B,C)`: written row by row, rows parted by `/`, a block as F
-    (full), L (lower), U (upper) or `.` (absent). Any other bilinear map comes from a `tensor(FILE)`
-    (see `terms`), on a given grid or the smallest that holds it; its own name is `terms(...)`, with
-    all of it. Without `files` a mask or tensor file is refused: a name that stands in a scheme file
-    must not open another file.
+    (full), L (lower), U (upper) or `.` (absent). `mask:FILE` is the mask on its own grid, with a
+    square A. Any other bilinear map comes from a `tensor(FILE)` (see `terms`), on a given grid or
+    the smallest that holds it; its own name is `terms(...)`, with all of it. Without `files` a mask
+    or tensor file is refused: a name that stands in a scheme file must not open another file.
 
     Raises:
         TargetError: the name is none of these, or its parts do not fit together.
@@ -326,6 +326,12 @@ def parse_target(name: str, files: bool = True) -> Target:
             raise TargetError(f"target {name[:60]!r} names a tensor file; write the terms themselves as terms(...)")
         m, k, n, path = from_file.groups()
         return Target.of_terms(read_tensor(path), (int(m), int(k), int(n)) if m else None)
+    if masked := re.fullmatch(r"mask(?::(.+)|\((.+)\))", name.strip()):
+        if not files:
+            raise TargetError(f"target {name[:60]!r} names a mask file; write the mask itself as blocks(A,B,C)")
+        c = mask_grid(masked.group(1) or masked.group(2))
+        m, _, n = _checked_sizes(len(c), 1, len(c[0]))
+        return Target(m, m, n, full_grid(m, m), full_grid(m, n), c)
     match = re.fullmatch(r"(\d{1,6})x(\d{1,6})x(\d{1,6})(?::(.+))?", name.strip())
     if not match:
         raise TargetError(

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .additions import Additions, fewer_additions
+    from .bounds import common_products, kept_first
     from .brentmodel import Solved, solve
     from .chain import Stage, formats_below
     from .config import RunConfig
     from .explore import FlipGraph, flip_graph
     from .fleet import Fleet, device_names, register_fleet
+    from .flippicture import draw
     from .folder import RunFolderError
     from .gaps import Gap, formats_up_to
     from .lifting import Lift, lift
-    from .lns import Neighbourhood, lns
     from .objectives import objective_names, register_objective, score_of
     from .orbits import OrbitTerms
     from .packed import PackedTerms
+    from .passages import passage_names, register_passage
     from .policy import Policy
     from .polish import polished
     from .pool import fewest_additions
@@ -42,7 +44,6 @@ _EXPORTS = {
     "FlipGraph": "explore",
     "Gap": "gaps",
     "Lift": "lifting",
-    "Neighbourhood": "lns",
     "OrbitTerms": "orbits",
     "PackedTerms": "packed",
     "Policy": "policy",
@@ -62,7 +63,9 @@ _EXPORTS = {
     "Unlifted": "result",
     "Walker": "walker",
     "carry_out": "run",
+    "common_products": "bounds",
     "device_names": "fleet",
+    "draw": "flippicture",
     "fewer_additions": "additions",
     "fewest_additions": "pool",
     "find": "run",
@@ -70,17 +73,19 @@ _EXPORTS = {
     "footprint": "run",
     "formats_below": "chain",
     "formats_up_to": "gaps",
+    "kept_first": "bounds",
     "lift": "lifting",
     "lift_pool": "poollift",
-    "lns": "lns",
     "make_walker": "walker",
     "merge": "standing",
     "objective_names": "objectives",
     "pack_start": "walker",
+    "passage_names": "passages",
     "polished": "polish",
     "recombine": "recombining",
     "register_fleet": "fleet",
     "register_objective": "objectives",
+    "register_passage": "passages",
     "register_walk": "walker",
     "resume": "run",
     "score_of": "objectives",
@@ -100,7 +105,6 @@ __all__ = [
     "FlipGraph",
     "Gap",
     "Lift",
-    "Neighbourhood",
     "OrbitTerms",
     "PackedTerms",
     "Policy",
@@ -120,7 +124,9 @@ __all__ = [
     "Unlifted",
     "Walker",
     "carry_out",
+    "common_products",
     "device_names",
+    "draw",
     "fewer_additions",
     "fewest_additions",
     "find",
@@ -128,17 +134,19 @@ __all__ = [
     "footprint",
     "formats_below",
     "formats_up_to",
+    "kept_first",
     "lift",
     "lift_pool",
-    "lns",
     "make_walker",
     "merge",
     "objective_names",
     "pack_start",
+    "passage_names",
     "polished",
     "recombine",
     "register_fleet",
     "register_objective",
+    "register_passage",
     "register_walk",
     "resume",
     "score_of",

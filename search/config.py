@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 from ..errors import PlanError
 from ..schemes_db import Ring, Scheme, Target, Z, parse_ring, parse_target
+from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
 from .chain import EASY_SIDE, Stage, formats_below, parse_stage
 from .objectives import HALF_OBJECTIVES, objective_names
+from .passages import MOVES, refuse_moves
 from .policy import Policy
+from .settings import STEPS, WALKS, Settings, settings_for
 from .strategy import ALONE, PoolPlan
 from .ternary import TermsModulo3, TernaryTerms
 from .walker import Terms, pack_start, walk_policy
 
 RINGS = {"Z2": "flip", "Z3": "flip-z3", "ZT": "flip-zt", "Z": "flip", "Q": "flip"}
 """Where a search may go, and the plain walk: mod 2 (lifted to Z or Q), mod 3, or over {-1, 0, 1} directly."""
+
+METHODS = ("walks", "lns")
+"""How a run searches: by walks to lower ranks, or by products of walks that are put together anew (`lns`)."""
+
+LNS_WALKS, LNS_STEPS = 6, 160_000
+"""Walks of a round whose products join those of the incumbent, and their steps."""
 
 SYMMETRIC_WALK = "flip-c3"
 """The walk for square formats that are out of reach of the plain ones."""
@@ -28,12 +38,15 @@ class RunConfig:
 
     `ring` is one of `RINGS`. `start` is None for the naive scheme. Without a `walk` it is the plain
     one over the ring, but the symmetric one for a square format beyond 4x4x4 where neither start nor
-    ladder is given. Without a `policy` it is the one that suits the walk.
+    ladder nor bounds are given. What is 0 of `walks` and `steps`, and what `policy` leaves out, is
+    taken from `settings` for the target and the walk; bounds on full products take the walk that
+    favours half ones.
 
     `ladder` names the formats to go through before the target, the first from the start, as
     `MxKxN:RANK` or `MxKxN`; None is the way from the format of the start, or `formats_below` the
     target where walks have neither a start nor a kind of their own. `objective` says which schemes
-    of the rank wanted are finds: all, or each that is better than those before. Without a `pool` plan walks go alone.
+    of the rank wanted are finds: all, or each that is better than those before. Without a `pool` plan
+    walks go alone. `method` is one of `METHODS`; `moves` lead from one format to the next.
 
     Raises:
         PlanError: the settings do not fit together, or nothing limits the run.
@@ -44,38 +57,49 @@ class RunConfig:
     rank: int | None = None
     ring: str = "Z"
     seed: int = 0
-    walks: int = 4
-    steps: int = 1_000_000
+    walks: int = 0
+    steps: int = 0
     rounds: int | None = None
     seconds: float | None = None
     count: int = 1
     walk: str = ""
-    policy: Policy | None = None
+    policy: Policy | Mapping[str, float] | None = None
     command: str = ""
     start: Scheme | None = None
     ladder: tuple[str, ...] | None = None
     pool: PoolPlan | None = None
     device: str = "cpu"
     objective: str = "rank"
+    method: str = "walks"
+    moves: tuple[str, ...] = MOVES
 
     def __post_init__(self) -> None:
         if self.ring not in RINGS:
             raise PlanError(f"a search over {parse_ring(self.ring)} is not known; choose one of {', '.join(RINGS)}")
-        if self.walks < 1 or self.steps < 1 or self.count < 1:
-            raise PlanError("walks, steps and count must be at least 1")
+        if self.walks < 0 or self.steps < 0 or self.count < 1:
+            raise PlanError("walks and steps can't be negative (0: what suits the target), count must be at least 1")
         if self.rank is None and self.rounds is None and self.seconds is None:
             raise PlanError("nothing limits the search: give a rank, rounds or seconds")
+        refuse_moves(self.moves)
+        if self.method not in METHODS:
+            raise PlanError(f"method {self.method!r} is not known; choose one of {', '.join(METHODS)}")
+        if self.method == "lns":
+            self._be_lns()
         if self.objective not in objective_names():
             raise PlanError(f"objective {self.objective!r} is not known; choose one of {', '.join(objective_names())}")
         if self.objective != "rank" and self.rounds is None and self.seconds is None:
             raise PlanError(f"nothing limits a search for better {self.objective}: give rounds or seconds")
-        anywhere = not self.walk and self.start is None and self.ladder is None
+        if not len(self.goal.terms):
+            raise PlanError(f"{self.goal} wants nothing: there is no product to save")
+        anywhere = not self.walk and self.start is None and self.ladder is None and not self._named & BOUNDS
         if anywhere and RINGS[self.ring] == "flip" and _cyclic(self.goal):
             object.__setattr__(self, "walk", SYMMETRIC_WALK)
         if self.ladder is None:
             object.__setattr__(self, "ladder", self._natural_ladder())
         if not self.walk:
             object.__setattr__(self, "walk", self._plain_walk())
+        object.__setattr__(self, "walks", self.walks or self._settings.walks)
+        object.__setattr__(self, "steps", self.steps or self._settings.steps)
         if self.ladder:
             pack_start(self.walk, self.goal)  # a target that does not fit is refused now
         first = self.stages[0].target
@@ -87,13 +111,38 @@ class RunConfig:
             raise PlanError(
                 f"walk {self.walk!r} does not lead to {self.ring}: only flip-z3 leads to Z3, and only there"
             )
+        refuse_bounds(self.patience, self.walk, self.terms, self.over, self.ladder or ())
         rank = self.start_rank
-        if not self.ladder and self.rank is not None and rank <= self.rank:
+        if not self.ladder and self.rank is not None and rank <= self.rank and not broken(self.terms, self.patience):
             raise PlanError(f"the start has rank {rank} already: ask for less than that")
+
+    def _be_lns(self) -> None:
+        """Settle what a large neighbourhood search has no choice in."""
+        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self.device != "cpu":
+            raise PlanError("a large neighbourhood search is over Z, from a ternary start of its target, on the CPU")
+        if self.policy or self.plan.large:
+            raise PlanError("a large neighbourhood search has walks of its own: leave policy, bounds and pools out")
+        for name, value in (("walk", "flip-zt"), ("ladder", ())):
+            object.__setattr__(self, name, value)
+
+    @property
+    def _named(self) -> frozenset[str]:
+        """The fields of the policy that are given one by one."""
+        return frozenset(self.policy) if isinstance(self.policy, Mapping) else frozenset()
+
+    @cached_property
+    def _settings(self) -> Settings:
+        """What suits the target and the walk; the table is of walks on a CPU."""
+        if self.method == "lns":
+            return Settings(LNS_WALKS, LNS_STEPS, walk_policy(self.walk))
+        if self.device != "cpu":
+            return Settings(WALKS, STEPS, walk_policy(self.walk))
+        return settings_for(self.goal, self.walk)
 
     def _plain_walk(self) -> str:
         """The walk for the ring, in favour of half products where they are what counts."""
-        favoured = self.objective in HALF_OBJECTIVES and RINGS[self.ring] == "flip" and not self.goal.is_general
+        counted = self.objective in HALF_OBJECTIVES or bool(self._named & HALF_BOUNDS)
+        favoured = counted and RINGS[self.ring] == "flip" and has_halves(self.goal)
         return "flip-half" if favoured else RINGS[self.ring]
 
     def _natural_ladder(self) -> tuple[str, ...]:
@@ -136,19 +185,30 @@ class RunConfig:
     def start_rank(self) -> int:
         return self.terms.rank
 
-    @property
+    @cached_property
     def patience(self) -> Policy:
-        """The policy of the walks."""
-        return self.policy or walk_policy(self.walk)
+        """The policy of the walks.
+
+        Raises:
+            PlanError: a field that no policy has.
+        """
+        if isinstance(self.policy, Policy):
+            return self.policy
+        if unknown := self._named - set(Policy._fields):
+            raise PlanError(f"a policy has no {', '.join(sorted(unknown))}; choose from {', '.join(Policy._fields)}")
+        given: dict[str, Any] = dict(self.policy or {})
+        return self._settings.policy._replace(**given)
 
     @property
     def call(self) -> str:
         """How to run this again: the command, or a call of `find`."""
         if self.command:
             return self.command
-        names = ("rank", "ring", "seed", "walks", "steps", "walk", "ladder", "objective")
+        names = ("rank", "ring", "seed", "walks", "steps", "walk", "ladder", "objective", "method")
         settings = [f"{name}={getattr(self, name)!r}" for name in names]
-        settings += [f"{name}={value!r}" for name, value in (("policy", self.policy), ("pool", self.pool)) if value]
+        settings += [f"policy={self.patience!r}"] if self.method == "walks" else []
+        settings += [f"pool={self.pool!r}"] if self.pool else []
+        settings += [f"moves={self.moves!r}"] if self.moves != MOVES else []
         if self.start is not None:
             settings.append(f"start=resolve({self.start.digest[:16]!r})[0]")
         return f"find({self.target!r}, {', '.join(settings)})"
@@ -160,7 +220,8 @@ class RunConfig:
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values, without the start."""
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "start"}
-        return {**values, "policy": self.patience._asdict(), "pool": self.plan._asdict()}
+        policy = self.patience._asdict() if self.method == "walks" else {}
+        return {**values, "policy": policy, "pool": self.plan._asdict()}
 
     @classmethod
     def from_json(cls, data: dict[str, Any], start: Scheme | None) -> RunConfig:
@@ -171,9 +232,10 @@ class RunConfig:
         """
         try:
             parts = {
-                "policy": Policy(**data["policy"]),
+                "policy": Policy(**data["policy"]) if data["policy"] else None,
                 "pool": PoolPlan(**data["pool"]),
                 "ladder": tuple(data["ladder"]),
+                "moves": tuple(data["moves"]),
             }
             return cls(**{**data, **parts}, start=start)
         except (TypeError, KeyError, AttributeError) as error:

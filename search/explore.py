@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import PlanError
 from ..schemes_db import Scheme
+from ..schemes_db.invariants import invariants
 from .packed import PackedTerms, Words
 
 Vertex = frozenset[tuple[int, int, int]]
@@ -28,7 +29,8 @@ class FlipGraph:
 
     `graph` is a networkx.Graph of numbered vertices (0 is the first scheme) with
     attributes `distance` to the nearest start, `neighbours`, the schemes one flip away (also those
-    beyond the radius), and `reductions`, how many flips lower the rank.
+    beyond the radius), and `reductions`, how many flips lower the rank, and where they were asked
+    for `orbit`, a number for each set of invariants.
     """
 
     graph: Any
@@ -54,6 +56,16 @@ class FlipGraph:
         return dict(sorted(Counter(data["distance"] for _, data in self.graph.nodes(data=True)).items()))
 
     @property
+    def orbits(self) -> list[int]:
+        """How many vertices there are of each set of invariants, most first; empty where they were not asked for.
+
+        Schemes with different invariants are in different orbits of the changes of basis and the
+        permutations of roles; with the same they may be, so there are at least so many orbits.
+        """
+        counts = Counter(data["orbit"] for _, data in self.graph.nodes(data=True) if "orbit" in data)
+        return sorted(counts.values(), reverse=True)
+
+    @property
     def exits(self) -> int:
         """The vertices from which one flip lowers the rank."""
         return sum(data["reductions"] > 0 for _, data in self.graph.nodes(data=True))
@@ -69,8 +81,10 @@ class FlipGraph:
         networkx.write_graphml(self.graph, path)
 
 
-def flip_graph(schemes: list[Scheme], *, radius: int = 2, limit: int = 20_000) -> FlipGraph:
+def flip_graph(schemes: list[Scheme], *, radius: int = 2, limit: int = 20_000, orbits: bool = False) -> FlipGraph:
     """The flip graph within `radius` flips of some schemes of one target and rank, up to `limit` vertices.
+
+    With `orbits` the invariants of every vertex are computed, some milliseconds each.
 
     Raises:
         PlanError: no schemes, different targets or ranks, or one that means nothing modulo 2.
@@ -119,6 +133,12 @@ def flip_graph(schemes: list[Scheme], *, radius: int = 2, limit: int = 20_000) -
                 elif distance < radius:
                     complete = False
         layer = beyond
+    if orbits:
+        known: dict[str, int] = {}
+        for vertex, place in numbers.items():
+            words = np.array(sorted(vertex), dtype=np.uint64).T
+            digest = invariants(PackedTerms(starts[0].target, np.ascontiguousarray(words)).to_scheme()).digest
+            graph.nodes[place]["orbit"] = known.setdefault(digest, len(known))
     return FlipGraph(graph, starts[0].rank, radius, complete)
 
 

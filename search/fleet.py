@@ -81,7 +81,7 @@ class WalkerFleet:
         return sum(walker.flips for walker in self._walkers)
 
     def advance(self, goals: Sequence[int], steps: int, executor: Executor | None) -> None:
-        if executor is None:
+        if executor is None or len(self._walkers) == 1:
             for walker, goal in zip(self._walkers, goals, strict=True):
                 walker.advance(goal, steps)
             return

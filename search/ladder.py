@@ -1,12 +1,11 @@
-"""From one format to the next: merge, extend and project packed terms.
+"""Packed terms on other formats: merge, extend and project.
 
 Sources: Kauers and Wood, "Exploring the meta flip graph for matrix multiplication" (arXiv 2510.19787).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from .ternary import TernaryTerms
 
 Packed = TypeVar("Packed", PackedTerms, TernaryTerms)
 
-_AXES = {"m": 0, "k": 1, "n": 2}
+AXES = {"m": 0, "k": 1, "n": 2}
 _SIDES = ((0, 1), (1, 2), (0, 2))
 """The axes of the rows and columns of A, B and C."""
 
@@ -70,57 +69,10 @@ def project(terms: Packed, axis: str, index: int) -> Packed:
     return type(terms)(shorter.target, words[:, shorter.support.all(axis=0)])
 
 
-class Moved(NamedTuple, Generic[Packed]):
-    """Terms of another format, what was done to get them, and to which of the given terms (their places)."""
-
-    terms: Packed
-    relation: str
-    sources: tuple[int, ...]
-
-
-def carried(pool: Sequence[Packed], target: Target) -> list[Moved[Packed]]:
-    """Every scheme of a pool brought to another format, axis by axis.
-
-    A longer axis is extended by the naive border; one twice as long is made of each scheme and the
-    next of the pool, merged; from a shorter one the block whose loss leaves the fewest products is
-    cut, one after the other. `Moved.sources` begins with the place of the scheme itself.
-
-    Raises:
-        PlanError: a target is no full product, or does not fit.
-    """
-    found = []
-    for place, terms in enumerate(pool):
-        sources, relations = [place], []
-        for axis, position in _AXES.items():
-            size, wanted = terms.target.shape[position], target.shape[position]
-            if wanted == 2 * size > 2:
-                other = (place + 1) % len(pool)
-                if pool[other].target.shape == terms.target.shape:
-                    terms = merge(terms, pool[other], axis)
-                    sources.append(other)
-                    relations.append(f"merge along {axis}")
-                    continue
-            for _ in range(wanted - size):
-                terms = extend(terms, axis)
-            for _ in range(size - wanted):
-                terms = min(_projections(terms, axis), key=lambda shorter: shorter.rank)
-            if wanted != size:
-                relations.append(f"{'extension' if wanted > size else 'projection'} along {axis}")
-        if terms.target != target:
-            raise PlanError(f"no move leads from {pool[place].target} to {target}")
-        found.append(Moved(terms, ", ".join(relations), tuple(dict.fromkeys(sources))))
-    return found
-
-
-def _projections(terms: Packed, axis: str) -> Iterator[Packed]:
-    for index in range(terms.target.shape[_axis(axis)]):
-        yield project(terms, axis, index)
-
-
 def _axis(axis: str) -> int:
-    if axis not in _AXES:
+    if axis not in AXES:
         raise PlanError(f"axis {axis!r} is not known; choose m, k or n")
-    return _AXES[axis]
+    return AXES[axis]
 
 
 def _moved(terms: Packed, shape: tuple[int, ...], offsets: list[int]) -> Words:

@@ -6,74 +6,95 @@ walks of flips do the sampling.
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, replace
-
-import numpy as np
+from concurrent.futures import Executor
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 
 from ..errors import PlanError
-from ..schemes_db import Certificate, Scheme
-from ..schemes_db.costs import full_and_half
+from ..schemes_db import Scheme
 from ..verify import certify
+from .course import Course
+from .folder import Checkpoint
+from .objectives import score_of
 from .polish import detour
 from .recombining import MAX_PRODUCTS, distinct_products, recombine
+from .record import Record
+from .result import Find
+from .snapshot import Arrays
+from .taking import Ancestry, provenance_of
 from .ternary import TernaryTerms
-
-WALKS = 6
-"""Walks whose products join those of the incumbent in a round."""
 
 MODEL_SECONDS = 5.0
 """Deterministic seconds of the solver in a round."""
 
 
-@dataclass(frozen=True)
-class Neighbourhood:
-    """The best scheme of a search, its certificate, the rounds made, and the cost F + H/2 after each."""
-
-    scheme: Scheme
-    certificate: Certificate
-    rounds: int
-    costs: tuple[float, ...]
-
-
-def lns(start: Scheme, *, rounds: int | None = None, seconds: float | None = None, seed: int = 0) -> Neighbourhood:
-    """A scheme of the target of a ternary one that costs at most as much, a half product counting 1/2.
+class Neighbourhoods(Course):
+    """A large neighbourhood search in progress; its incumbent costs F + H/2 products.
 
     In a round, walks leave the incumbent and come back to its rank; CP-SAT puts the cheapest scheme
-    together from all products, and one as cheap takes the incumbent's place. Limits are `rounds`,
-    which makes the result depend on the seed only, or `seconds`, looked at between rounds.
+    together from all products, and one as cheap takes the incumbent's place.
 
     Raises:
-        PlanError: nothing limits the search, the start is not ternary over Z, or it has too many products.
+        PlanError: the start has too many products for a model.
     """
-    if rounds is None and seconds is None:
-        raise PlanError("nothing limits the search: give rounds or seconds")
-    if start.rank > MAX_PRODUCTS:
-        raise PlanError(f"{start!r} has too many products: a model takes {MAX_PRODUCTS}")
-    terms = TernaryTerms.from_scheme(start)  # refuses what is not ternary
-    best, certificate = start, certify(start)
-    begin, done, costs = time.perf_counter(), 0, [_cost(start)]
-    rng = np.random.default_rng(seed)
-    while rounds is None or done < rounds:
-        pool = [best]
-        for _ in range(WALKS):
-            walked = detour(terms, int(rng.integers(1 << 62)), done).to_scheme()
+
+    _terms: TernaryTerms
+
+    def _enter(self, stage: int) -> None:
+        start = self.config.terms
+        if not isinstance(start, TernaryTerms) or start.rank > MAX_PRODUCTS:
+            raise PlanError(f"the start has {start.rank} products: a model takes {MAX_PRODUCTS}, ternary ones")
+        self._become(start)
+        detour(start, self.config.seed, 0, 0)  # compiles, so that the clock counts searching only
+
+    def _become(self, terms: TernaryTerms) -> None:
+        self._terms, self._incumbent = terms, terms.to_scheme()
+        self._cost = score_of("cost", self._incumbent)
+
+    def advance(self, executor: Executor | None) -> None:
+        """One round: walks, a model, and what it brought."""
+        config = self.config
+        walk = partial(detour, self._terms, config.seed, steps=config.steps)
+        places = range(self._round * config.walks, (self._round + 1) * config.walks)
+        pool = [self._incumbent]
+        for terms in map(walk, places) if executor is None else executor.map(walk, places):
+            walked = terms.to_scheme()
             if len(distinct_products([*pool, walked])) <= MAX_PRODUCTS:
                 pool.append(walked)
-        found = recombine(pool, seconds=MODEL_SECONDS, seed=seed)
-        if _cost(found.scheme) <= costs[-1] and found.scheme != best:
-            provenance = replace(
-                found.scheme.provenance, parents=(start.digest,), relation="large neighbourhood search", seed=seed
-            )
-            best, certificate = found.scheme.replace(provenance=provenance), found.certificate
-            terms = TernaryTerms.from_scheme(best)
-        costs.append(_cost(best))
-        done += 1
-        if seconds is not None and time.perf_counter() - begin >= seconds:
-            break
-    return Neighbourhood(best, certificate, done, tuple(costs[1:]))
+        found = recombine(pool, seconds=MODEL_SECONDS, seed=config.seed).scheme
+        cost = score_of("cost", found)
+        self._round += 1
+        if cost <= self._cost and found.digest != self._incumbent.digest:
+            self._gain(found, cost)
+            self._become(TernaryTerms.from_scheme(found))
+        self.save(due=True)
 
+    def _gain(self, scheme: Scheme, cost: Fraction) -> None:
+        """Take a scheme that is as good as the incumbent: it is a find if it has the rank asked for, or is better."""
+        config = self.config
+        if better := cost < self._cost or scheme.rank < self._lowest:
+            self._gained = self.seconds
+        self._lowest = min(self._lowest, scheme.rank)
+        wanted = scheme.rank <= config.rank if config.rank is not None else better
+        if not wanted or scheme.digest in self._seen:
+            return
+        ancestry = Ancestry((config.start.digest,) if config.start else ()).without(scheme.digest)
+        provenance = provenance_of(config, ancestry, f"round {self._round}", self.seconds)
+        scheme = scheme.replace(provenance=replace(provenance, relation="large neighbourhood search"))
+        certificate = certify(scheme)
+        record = Record(self._round, 0, Find(scheme, certificate, scheme, certificate), self._stage)
+        if self._better(record.found):
+            self._keep(record)
+            self._record([record])
 
-def _cost(scheme: Scheme) -> float:
-    full, half = full_and_half(scheme)
-    return full + half / 2
+    def _arrays(self) -> Arrays:
+        return {"incumbent": self._terms.words}
+
+    def _take_up(self, checkpoint: Checkpoint) -> None:
+        self._become(TernaryTerms(self.config.goal, checkpoint.arrays["incumbent"]))
+
+    @property
+    def _flips(self) -> int:
+        """Walks of single detours do not count theirs."""
+        return 0

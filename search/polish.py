@@ -163,9 +163,10 @@ def _careful(terms: TernaryTerms, goal: str, seed: int) -> int:
     return total
 
 
-def detour(terms: TernaryTerms, seed: int, index: int) -> TernaryTerms:
-    """Another scheme of the same rank, by way of one more; the same one if the walk does not come back."""
-    from .arena import current_terms, make_arena
+def detour(terms: TernaryTerms, seed: int, index: int, steps: int = DETOURS * DETOUR_STEPS) -> TernaryTerms:
+    """Another scheme of the same rank, by way of one more, or of a lower one; the same if the walk finds neither."""
+    from .arena import best_terms, current_terms, make_arena
+    from .slots import BEST
     from .walk import advance
 
     policy = Policy(plus_after=DETOUR_STEPS // 4)
@@ -173,9 +174,12 @@ def detour(terms: TernaryTerms, seed: int, index: int) -> TernaryTerms:
     full = full_and_half(terms.to_scheme())[0]
     found = terms
     for _ in range(DETOURS):
-        advance(arena, policy, terms.rank - 1, DETOUR_STEPS)
-        now = current_terms(arena, terms)
+        advance(arena, policy, terms.rank - 1, steps // DETOURS)
+        lower = int(arena.tally[BEST]) < terms.rank
+        now = best_terms(arena, terms) if lower else current_terms(arena, terms)
         # A walk knows nothing of halves: where more products are full it goes on.
-        if isinstance(now, TernaryTerms) and now.rank == terms.rank and full_and_half(now.to_scheme())[0] <= full:
+        if isinstance(now, TernaryTerms) and now.rank <= found.rank and full_and_half(now.to_scheme())[0] <= full:
             found = now
+        if lower:
+            break
     return found

@@ -10,7 +10,10 @@ from ..schemes_db import Certificate, Ring, Scheme, Target
 
 @dataclass(frozen=True)
 class Find:
-    """A certified scheme and the scheme over Z2, certified too, that a walk found; the same where none was lifted."""
+    """A certified scheme and the scheme over Z2, certified too, that a walk found; the same where none was lifted.
+
+    The scheme is a lift of that origin, or of a neighbour a few flips and changes of basis away.
+    """
 
     scheme: Scheme
     certificate: Certificate

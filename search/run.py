@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +10,11 @@ from pathlib import Path
 from ..errors import PlanError
 from ..schemes_db import Ring, Scheme, Target, Z
 from .config import RunConfig
+from .course import Course
 from .fleet import make_fleet
 from .folder import RunFolder
 from .interrupts import Interrupts
+from .passages import MOVES
 from .policy import Policy
 from .result import Progress, Result
 from .rounds import Rounds
@@ -28,18 +30,20 @@ def find(
     rank: int | None = None,
     ring: Ring | str = Z,
     seed: int = 0,
-    walks: int = 4,
-    steps: int = 1_000_000,
+    walks: int = 0,
+    steps: int = 0,
     rounds: int | None = None,
     seconds: float | None = None,
     count: int = 1,
     start: Scheme | None = None,
     walk: str = "",
-    policy: Policy | None = None,
+    policy: Policy | Mapping[str, float] | None = None,
     ladder: Sequence[str] | None = None,
     pool: PoolPlan | None = None,
     device: str = "cpu",
     objective: str = "rank",
+    method: str = "walks",
+    moves: Sequence[str] = MOVES,
     jobs: int = 1,
     command: str = "",
     out: str | Path | None = None,
@@ -57,12 +61,14 @@ def find(
         target: what to compute, or its name.
         rank: the rank wanted.
         ring: Z2 (nothing is lifted), Z, Q (which allows fractions), or "ZT": walks over {-1, 0, 1}.
+        walks, steps: walks in a round, and steps of each; 0 for what suits the target.
         rounds, seconds: limits; without them the search goes on until it has `count` finds.
         count: finds to stop at, after the round; unused without `rank`.
         start: where walks start, any scheme with a meaning in the ring walked over; the naive scheme if None.
         walk: the kind of walk, one of `walk_names()`; if empty, the plain one of the ring, but the
             symmetric one for square formats beyond 4x4x4 without start and ladder.
-        policy: the patience of the walks; the one of the walk's kind if None.
+        policy: the patience of the walks and their bounds, or some fields of it: {"full": 22}; what is
+            left out is what suits the target and the walk.
         ladder: formats to go through before the target, each started from the schemes of the one
             before, the first from the start, as `MxKxN` or `MxKxN:RANK`. If None, and walks have
             neither a kind nor a start of their own, a target with a side beyond 4 is climbed to
@@ -71,6 +77,10 @@ def find(
         device: what walks, one of `device_names()`.
         objective: one of `objective_names()`; with another than the rank, a scheme of the rank wanted
             is a find only if it is better than all before, and the search goes on to its limit.
+        method: "walks", or "lns": a large neighbourhood search over {-1, 0, 1}, whose rounds put the
+            products of walks around the best scheme together by CP-SAT.
+        moves: what leads from one format of the ladder to the next, of `passage_names()`; on each axis
+            the first that is of use is taken.
         command: how a user would run this again, for the provenance; this call if empty.
         out: a new folder for the run: every find is in it at once, and `resume` goes on from there.
         on_progress: called after every round.
@@ -79,8 +89,8 @@ def find(
     with `interrupted` set. On the second the round is given up.
 
     Raises:
-        PlanError: the target does not fit a walk, the start is as good as the rank asked for, or
-            nothing limits the search.
+        PlanError: the target does not fit a walk, the start is as good as the rank asked for, the
+            bounds mean nothing for the target, or nothing limits the search.
         TargetError: the target or the ring is not known.
         RunFolderError: `out` holds a run already, or can't be written.
     """
@@ -102,6 +112,8 @@ def find(
         pool,
         device,
         objective,
+        method,
+        tuple(moves),
     )
     return carry_out(config, jobs=jobs, out=out, on_progress=on_progress)
 
@@ -110,7 +122,7 @@ def carry_out(
     config: RunConfig, *, jobs: int = 1, out: str | Path | None = None, on_progress: OnProgress | None = None
 ) -> Result:
     """The search that a configuration describes; see `find`."""
-    state = Rounds(config)  # first, so that a target that fits no walk leaves no folder behind
+    state = _course(config)  # first, so that a target that fits no walk leaves no folder behind
     if out is None:
         return _go(state, jobs, on_progress)
     folder = RunFolder.create(out, config)
@@ -143,7 +155,7 @@ def resume(
         config = folder.config
         if rounds is not None or seconds is not None or count is not None:
             config = config.limited(rounds or config.rounds, seconds or config.seconds, count or config.count)
-        return _go(Rounds(config, folder), jobs, on_progress)
+        return _go(_course(config, folder), jobs, on_progress)
     finally:
         folder.close()
 
@@ -162,7 +174,16 @@ def footprint(config: RunConfig) -> int:
     return config.walks * max(sizes)
 
 
-def _go(state: Rounds, jobs: int, on_progress: OnProgress | None) -> Result:
+def _course(config: RunConfig, folder: RunFolder | None = None) -> Course:
+    """The run by its method."""
+    if config.method == "lns":
+        from .lns import Neighbourhoods
+
+        return Neighbourhoods(config, folder)
+    return Rounds(config, folder)
+
+
+def _go(state: Course, jobs: int, on_progress: OnProgress | None) -> Result:
     """Rounds until a limit or an interruption.
 
     Raises:

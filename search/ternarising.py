@@ -5,6 +5,8 @@ Whether a scheme has a ternary lift depends on its basis and changes with flips,
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..schemes_db import Scheme
@@ -36,11 +38,17 @@ def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: i
         if found.scheme is None or not found.scheme.ternary:
             found = _by_signs(here, signs, seed) if signs > 0 else found
         if found.scheme is not None and found.scheme.ternary:
-            return found
+            return found if walk == 0 else replace(found, scheme=_as_of(scheme, found.scheme))
         near = _neighbour(PackedTerms.from_scheme(here), rng).to_scheme(scheme.provenance)
         if near.rank == scheme.rank and full_and_half(near)[0] <= full:
             here = near
     return first
+
+
+def _as_of(scheme: Scheme, lifted: Scheme) -> Scheme:
+    """The lift of a neighbour as one that comes from the scheme: the neighbour itself is kept nowhere."""
+    relation = f"flips and changes of basis, {lifted.provenance.relation}"
+    return lifted.replace(provenance=replace(lifted.provenance, parents=(scheme.digest,), relation=relation))
 
 
 def _by_signs(scheme: Scheme, seconds: float, seed: int) -> Lift:

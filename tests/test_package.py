@@ -20,6 +20,7 @@ HEAVY = {"torch", "triton", "numba", "ortools", "sympy", "networkx", "matplotlib
 DATA_FOLDERS = (
     "kernels/decide/data/",
     "schemes_db/data/",
+    "search/data/",
     "workbench/bench/data/",
     "workbench/site/static/",
     "workbench/site/templates/",

@@ -30,7 +30,7 @@ CONTENDERS = (("strassen", 1), ("strassen", 2), ("winograd", 2))
 def find_and_keep() -> None:
     """Rank 7 and rank 23 from the naive schemes, lifted to Z, certified and stored."""
     from ..search import find
-    from .commands.search import keep
+    from .finds import keep
 
     for name, rank in SEARCHES:
         with Progress(f"searching {name} for rank {rank} (the first time, the walk is compiled)") as progress:

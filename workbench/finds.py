@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 import click
 
 from ..schemes_db import Scheme
+from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
+from ..schemes_db.costs import full_and_half
 from ..search import Find, Progress, Result
 from ..verify import certify
 
@@ -52,6 +55,21 @@ def print_finds(finds: Iterable[Find], kept: Iterable[bool]) -> None:
         )
 
 
+def saving(result: Result) -> str:
+    """What the best find of a run saves against the blocks' own products, a half product counted as half of one."""
+    plain = _cost(naive(result.target))
+    best = min(map(_cost, result.schemes), default=plain)
+    if best < plain:
+        saved = f"{float(1 - best / plain):.1%}"
+        return f"{result.target}: {float(best):g} products of blocks instead of {float(plain):g}, {saved} saved"
+    return f"{result.target}: nothing below its own {float(plain):g} products of blocks was found"
+
+
+def _cost(scheme: Scheme) -> Fraction:
+    full, half = full_and_half(scheme)
+    return full + Fraction(half, 2)
+
+
 def print_result(result: Result, kept: Iterable[bool]) -> None:
     """The finds of a run, and what they cost."""
     for step in result.lineage:
@@ -59,6 +77,8 @@ def print_result(result: Result, kept: Iterable[bool]) -> None:
     print_finds(result.finds, kept)
     for lost in result.unlifted:
         click.echo(f"not lifted: {lost.origin!r}: {lost.reason}")
+    if not result.target.is_general:
+        click.echo(saving(result))
     ranks = ", ".join(f"{rank} ({walks} walks)" for rank, walks in sorted(result.ranks.items()))
     click.echo(
         f"{len(result.finds)} found in {result.seconds:.2f} s, {result.rounds} rounds, "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from ..errors import TargetError
 from ..schemes_db import Ring, Scheme, Target
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.composition import best_composition, build, oriented
-from ..search import formats_below
+from ..search import common_products, formats_below, kept_first
 from .schemes import scheme_argument
 
 
@@ -34,6 +36,25 @@ def start_argument(text: str, target: Target, ring: Ring) -> Scheme:
     if found is None:
         raise TargetError(f"the catalogue has no scheme below {target} to start from: name one, or leave --start out")
     return found
+
+
+def keep_argument(text: str, start: Scheme) -> tuple[Scheme, int]:
+    """The start with the products that --keep names in front, and how many they are.
+
+    Products are named as `lcma show` does (m1,m4), or by a SCHEME whose products stay, as far as the
+    start has them.
+
+    Raises:
+        LcmaError: the start has no such products, or no others.
+    """
+    if re.fullmatch(r"m\d+(,m\d+)*", text.replace(" ", "")):
+        places = [int(name) - 1 for name in re.findall(r"\d+", text)]
+    else:
+        other = scheme_argument(text)[0]
+        places = common_products(start, other)
+        if not places:
+            raise TargetError(f"the start has no product of {other!r} to keep: `lcma show` names its own")
+    return kept_first(start, places), len(set(places))
 
 
 def best_below(catalog: Catalog, target: Target, ring: Ring) -> Scheme | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from ...errors import PlanError
 from ...schemes_db.program import Lin, Load, Op, Product, Program, Store, Terms
+from ..identity import Same, kept_with_it
 
 Block = tuple[int, int]
 
@@ -73,16 +75,23 @@ def maps_of(program: Program) -> ProgramMaps:
     Raises:
         PlanError: the program is not of the form sums, products, sums.
     """
-    side = _sides(program)
-    products = program.products
+    return _maps(Same(program.ops))
+
+
+@lru_cache(maxsize=256)
+def _maps(kept: Same) -> ProgramMaps:
+    """By identity: hashing the ops takes longer than working them."""
+    ops: tuple[Op, ...] = kept.held
+    side = _sides(ops)
+    products = tuple(op for op in ops if isinstance(op, Product))
     wanted = {"A": _distinct(op.left for op in products), "B": _distinct(op.right for op in products)}
-    loads = {name: [op for op in program.ops if isinstance(op, Load) and op.operand == name] for name in "AB"}
+    loads = {name: [op for op in ops if isinstance(op, Load) and op.operand == name] for name in "AB"}
     maps = {
-        name: _map([op.dst for op in loads[name]], _lins(program.ops, side, name), [((1, v),) for v in wanted[name]])
+        name: _map([op.dst for op in loads[name]], _lins(ops, side, name), [((1, v),) for v in wanted[name]])
         for name in "AB"
     }
-    stores = {op.block: op for op in program.ops if isinstance(op, Store)}
-    merge = _map([op.dst for op in products], _lins(program.ops, side, "C"), [op.terms for op in stores.values()])
+    stores = {op.block: op for op in ops if isinstance(op, Store)}
+    merge = _map([op.dst for op in products], _lins(ops, side, "C"), [op.terms for op in stores.values()])
     place = {name: {value: i for i, value in enumerate(wanted[name])} for name in "AB"}
     return ProgramMaps(
         tuple(op.block for op in loads["A"]),
@@ -97,15 +106,19 @@ def maps_of(program: Program) -> ProgramMaps:
     )
 
 
-def pieces(whole: LinearMap, results: Iterable[int] | None = None) -> list[Piece]:
+def pieces(whole: LinearMap, results: Iterable[int] | None = None) -> tuple[Piece, ...]:
     """The map, or some results of it, cut into kernels of at most MAX_TARGETS results."""
-    kept = list(range(len(whole.results)) if results is None else results)
-    count = -(-len(kept) // MAX_TARGETS)
+    return _pieces(whole, tuple(range(len(whole.results)) if results is None else results), MAX_TARGETS)
+
+
+@kept_with_it
+def _pieces(whole: LinearMap, kept: tuple[int, ...], most: int) -> tuple[Piece, ...]:
+    count = -(-len(kept) // most)
     parts = [kept[len(kept) * i // count : len(kept) * (i + 1) // count] for i in range(count)]
-    return [_piece(whole, part) for part in parts]
+    return tuple(_piece(whole, part) for part in parts)
 
 
-def _piece(whole: LinearMap, results: list[int]) -> Piece:
+def _piece(whole: LinearMap, results: tuple[int, ...]) -> Piece:
     """Some results of a map, with only what they need."""
     needed = {src for i in results for _, src in whole.results[i]}
     for i in reversed(range(len(whole.lins))):
@@ -113,7 +126,7 @@ def _piece(whole: LinearMap, results: list[int]) -> Piece:
             needed.update(src for _, src in whole.lins[i])
     sources = sorted(value for value in needed if value < whole.sources)
     lins = [(whole.sources + i, terms) for i, terms in enumerate(whole.lins) if whole.sources + i in needed]
-    return Piece(_map(sources, lins, [whole.results[i] for i in results]), tuple(sources), tuple(results))
+    return Piece(_map(sources, lins, [whole.results[i] for i in results]), tuple(sources), results)
 
 
 def _map(sources: list[int], lins: list[tuple[int, Terms]], results: list[Terms]) -> LinearMap:
@@ -133,10 +146,10 @@ def _distinct(values: Iterable[int]) -> list[int]:
     return list(dict.fromkeys(values))
 
 
-def _sides(program: Program) -> dict[int, str]:
+def _sides(ops: Iterable[Op]) -> dict[int, str]:
     """For every value whether it is made of blocks of A, of blocks of B, or of products (C)."""
     side: dict[int, str] = {}
-    for op in program.ops:
+    for op in ops:
         if isinstance(op, Load):
             side[op.dst] = op.operand
         elif isinstance(op, Product):
@@ -154,6 +167,7 @@ def _sides(program: Program) -> dict[int, str]:
     return side
 
 
+@kept_with_it
 def has_fractions(program: Program) -> bool:
     """Whether a coefficient on any level is not an integer."""
     own = any(

@@ -10,6 +10,7 @@ from ...errors import PlanError
 from ...schemes_db.program import Program
 from ..codegen.maps import maps_of
 from ..executor import MatrixExecutor, copy_bytes, is_empty
+from ..identity import Same
 from ..profile import Profile
 from ..request import Request
 from ..strategy import Executor, Stage
@@ -83,13 +84,13 @@ class LevelStrategy:
         return MatrixExecutor(request, core, pool, thread_count())
 
     def _core(self, program: Program, request: Request) -> Level | Loop:
-        return _core(program, request, Way(self.tasks, self.loops, library_for(request)))
+        return _core(Same(program), request, Way(self.tasks, self.loops, library_for(request)))
 
 
 @lru_cache(maxsize=64)
-def _core(program: Program, request: Request, way: Way) -> Level | Loop:
+def _core(program: Same, request: Request, way: Way) -> Level | Loop:
     """Predicting, sizing and building take the same one."""
-    return core_of(program, request, way)
+    return core_of(program.held, request, way)
 
 
 def _check_levels(program: Program) -> None:

@@ -33,7 +33,7 @@ class BoundMap:
 
     @classmethod
     def of(cls, linear: LinearMap, results: Iterable[int], dtype: str, height: int, width: int) -> BoundMap:
-        return cls(tuple(pieces(linear, results)), dtype, height, width)
+        return cls(pieces(linear, results), dtype, height, width)
 
     @property
     def block_bytes(self) -> int:

@@ -10,8 +10,9 @@ from ...schemes_db.algebra import naive
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.straightline import program_of
 from ...schemes_db.target import Target
-from ..codegen.flatten import flatten
 from ..cpu.threads import spin_seconds
+from ..identity import Same
+from ..memory import free_bytes, shortage
 from ..profile import Profile
 from ..request import Request
 from ..strategy import Candidate, Plan
@@ -22,6 +23,9 @@ from .planner import considered
 
 MARGIN = 0.97
 """A scheme is taken where it should need less than this part of the plain product's time: predictions err."""
+
+SHORT, SHORT_MARGIN = 1536, 0.9
+"""Where a side is shorter the blocks are thin, and measured times up to a tenth above the predicted ones."""
 
 TRIED = 40
 """Options whose programs are looked at before the plain product is taken."""
@@ -64,12 +68,17 @@ def decide(request: Request, profile: Profile, threads: int, among: Choices | No
     spin = spin_seconds() if profile.source == "measured" else 0.0
     everything = options(request, profile, among, threads, spin)
     plain = next(option for option in everything if not option.chain)
+    limit = _margin(request) * plain.seconds
+    short = _short(everything, limit, among) if request.max_workspace is None else None
+    if short:
+        # As if the caller had said so: then the ways of little memory are there, too.
+        everything = options(replace(request, max_workspace=int(free_bytes())), profile, among, threads, spin)
 
     def decided(plan: Plan, option: Option, reason: str) -> Decision:
         return Decision(request, plan, option, tuple(everything), among, bound, reason)
 
-    refused: list[tuple[str, str]] = []
-    free = request.max_workspace is None and request.max_error is None
+    refused: list[tuple[str, str]] = [short] if short else []
+    free = request.max_workspace is None and request.max_error is None and short is None
     within = "" if free else " within these limits"
     reason = f"nothing should be faster than the library's own product{within}"
     if bound is None:
@@ -78,7 +87,7 @@ def decide(request: Request, profile: Profile, threads: int, among: Choices | No
         reason = f"memory-bound ({bound}): no scheme can gain"
     else:
         for option in everything[:TRIED]:
-            if not option.seconds < MARGIN * plain.seconds:
+            if not option.seconds < limit:
                 break
             found = _considered(option, request, profile, among)
             if isinstance(found, Plan):
@@ -90,23 +99,38 @@ def decide(request: Request, profile: Profile, threads: int, among: Choices | No
     return decided(replace(found, refused=tuple(refused)), plain, reason)
 
 
+def _margin(request: Request) -> float:
+    return MARGIN if min(request.shape) >= SHORT else SHORT_MARGIN
+
+
+def _short(found: list[Option], limit: float, among: Choices) -> tuple[str, str] | None:
+    """The fastest option that should win and whose workspace cannot be had, with the reason."""
+    better = (option for option in found[:TRIED] if option.seconds < limit)
+    for option in better:
+        if reason := shortage(option.workspace):
+            return f"{option.strategy}: {option.label(among)}", reason
+    return None
+
+
 def _considered(option: Option, request: Request, profile: Profile, among: Choices) -> Plan | str:
-    program = program_for(tuple(among.entries[i] for i in option.chain))
+    program = _program(Same(among), option.chain)
     return considered(Candidate(program, option.strategy, option.label(among)), request, profile)
 
 
 @lru_cache(maxsize=128)
-def program_for(chain: tuple[Choice, ...]) -> Program:
+def _program(among: Same, chain: tuple[int, ...]) -> Program:
+    return program_of_chain(tuple(among.held.entries[i] for i in chain))
+
+
+def program_of_chain(chain: tuple[Choice, ...]) -> Program:
     """The nested program of a chain of choices; of no choice the plain product."""
     if not chain:
-        return program_of(naive(Target.general(1, 1, 1)))
-    head = _level(chain[0])
-    return head.nested({ProductKind.FULL: program_for(chain[1:])}) if len(chain) > 1 else head
+        return plain_product()
+    head = chain[0].program
+    return head.nested({ProductKind.FULL: program_of_chain(chain[1:])}) if len(chain) > 1 else head
 
 
-@lru_cache(maxsize=128)
-def _level(choice: Choice) -> Program:
-    if not choice.parts:
-        return program_of(choice.scheme)
-    outer, inner = choice.parts
-    return flatten(program_of(outer), program_of(inner))
+@lru_cache(maxsize=1)
+def plain_product() -> Program:
+    """The program of one product, the classical 1x1x1."""
+    return program_of(naive(Target.general(1, 1, 1)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...schemes_db.program import Lin, Load, Product, Program, Terms
 from ..dtypes import dtype_of
+from ..identity import kept_with_it
 from ..request import Request
 
 
@@ -43,6 +44,7 @@ def _factor(program: Program | None, inner_size: int) -> float:
     return growth * (max(_factor(below.get(kind), block) for kind in kinds) + block * roundings)
 
 
+@kept_with_it
 def _growth(program: Program) -> tuple[float, int]:
     """The largest norm and number of roundings of a stored block, products by their operands' sizes."""
     sizes: dict[int, _Size] = {}

@@ -8,6 +8,7 @@ and the products of a level may be a level themselves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,17 +38,23 @@ class Figures:
     made: tuple[Any, Any]
     growth: Any
 
+    def packed(self) -> np.ndarray:
+        """All figures as rows of one array, in the order of the fields."""
+        return np.array([self.m, self.k, self.n, self.rank, *self.nnz, *self.made, self.growth], dtype=float)
+
+    @classmethod
+    def unpacked(cls, rows: np.ndarray) -> Figures:
+        """The inverse of `packed`."""
+        m, k, n, rank, nu, nv, nw, made_a, made_b, growth = rows
+        return cls(m, k, n, rank, (nu, nv, nw), (made_a, made_b), growth)
+
+    @classmethod
+    def stacked(cls, several: Sequence[Figures]) -> Figures:
+        """The figures of several schemes as arrays."""
+        return cls.unpacked(np.stack([figures.packed() for figures in several], axis=1))
+
     def __getitem__(self, place: Any) -> Figures:
-        first, second = self.nnz, self.made
-        return Figures(
-            self.m[place],
-            self.k[place],
-            self.n[place],
-            self.rank[place],
-            (first[0][place], first[1][place], first[2][place]),
-            (second[0][place], second[1][place]),
-            self.growth[place],
-        )
+        return Figures.unpacked(self.packed()[:, place])
 
     def block(self, m: Any, k: Any, n: Any) -> tuple[Any, Any, Any]:
         """The sizes of the blocks of a padded product."""
@@ -75,10 +82,23 @@ def gemm_row(profile: Profile, dtype: str, m: Any, k: Any, n: Any, mode: str = "
     flops = 2.0 * kind.parts**2 * count * m * k * n
     moved = count * (m * k + k * n + m * n) * float(kind.numpy.itemsize)
     rates = profile.rates(dtype, mode)
-    # The libraries work whole tiles of registers: what reaches over the edge of the last ones is lost.
-    tiles = -(-m // TILE) * -(-n // TILE) * TILE**2 / np.maximum(m * n, 1)
-    seconds = flops * tiles / rates.at(m, k, n) if rates is not None else np.nan * flops
+    seconds = flops * _tiled(m, n) / rates.at(m, k, n) if rates is not None else np.nan * flops
     return Row("GEMM", flops, moved, seconds)
+
+
+def gemm_seconds(profile: Profile, dtype: str, m: Any, k: Any, n: Any, count: Any) -> tuple[Any, Any]:
+    """Seconds of `count` plain products by the library, one after the other ("whole") and as tasks."""
+    worked = 2.0 * dtype_of(dtype).parts ** 2 * count * m * k * n * _tiled(m, n)
+    whole, tasks = profile.rates(dtype), profile.rates(dtype, "tasks")
+    if whole is None or tasks is None:
+        return np.nan * worked, np.nan * worked
+    alone, together = whole.both(tasks, m, k, n)
+    return worked / alone, worked / together
+
+
+def _tiled(m: Any, n: Any) -> Any:
+    """What the libraries work for a product: whole tiles of registers. What reaches over the edge is lost."""
+    return -(-m // TILE) * -(-n // TILE) * TILE**2 / np.maximum(m * n, 1)
 
 
 def combine_rows(profile: Profile, dtype: str, figures: Figures, m: Any, k: Any, n: Any) -> tuple[Row, Row, Row]:

@@ -8,8 +8,9 @@ from functools import lru_cache
 from ...errors import PlanError
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.scheme import Scheme
-from ...schemes_db.straightline import program_of
 from ..codegen.flatten import flatten
+from ..identity import Same
+from ..programs import program_for
 
 MAX_FLAT_RANK = 64
 """Most products of a flattened program: two levels of Strassen are 49, three are past what pays."""
@@ -19,11 +20,6 @@ MAX_LEVELS = 8
 
 Level = tuple[Program, ...]
 """The programs for one level; each kind of product takes the first that works such products."""
-
-
-@lru_cache(maxsize=256)
-def _program(scheme: Scheme) -> Program:
-    return program_of(scheme)
 
 
 def levels_of(schemes: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int) -> tuple[Level, ...]:
@@ -37,7 +33,7 @@ def levels_of(schemes: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int
     if isinstance(schemes, Scheme):
         if levels < 0:
             raise PlanError(f"levels must be at least 0, not {levels}")
-        return ((_program(schemes),),) * min(levels, MAX_LEVELS + 1)
+        return ((program_for(schemes),),) * min(levels, MAX_LEVELS + 1)
     entries = [(entry,) if isinstance(entry, Scheme) else tuple(entry) for entry in schemes]
     if levels not in (1, len(entries)):
         raise PlanError(f"levels is {levels}, but {len(entries)} schemes are given; leave levels out")
@@ -45,7 +41,7 @@ def levels_of(schemes: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int
         raise PlanError("a level has no scheme")
     if len(entries) and len(entries[0]) != 1:
         raise PlanError("the first level must have one scheme")
-    return tuple(tuple(_program(scheme) for scheme in entry) for entry in entries)
+    return tuple(tuple(program_for(scheme) for scheme in entry) for entry in entries)
 
 
 def works(program: Program, kind: ProductKind) -> bool:
@@ -96,7 +92,7 @@ def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Pro
         and not full.inner
         and head.rank * full.rank <= MAX_FLAT_RANK
     ):
-        flat = _flattened(head, full)
+        flat = _flattened(Same(head), Same(full))
         ways += [
             (name.replace(f"{flat.target}:{flat.rank}", f"({label} {full.target}:{full.rank})", 1), program)
             for name, program in _cuts_or_leaf(levels, flat, depth + 1)
@@ -116,5 +112,5 @@ def _cuts_or_leaf(levels: list[Level], program: Program, depth: int) -> list[tup
 
 
 @lru_cache(maxsize=64)
-def _flattened(outer: Program, inner: Program) -> Program:
-    return flatten(outer, inner)
+def _flattened(outer: Same, inner: Same) -> Program:
+    return flatten(outer.held, inner.held)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
+from ..memory import shortage
 from ..profile import Profile, unmeasured
 from ..request import Request
 from ..strategy import Candidate, Plan, strategies
@@ -62,6 +63,8 @@ def considered(candidate: Candidate, request: Request, profile: Profile) -> Plan
     workspace = way.workspace(program, request)
     if request.max_workspace is not None and workspace > request.max_workspace:
         return f"needs {workspace} bytes of workspace, more than the {request.max_workspace} allowed"
+    if request.device == "cpu" and (reason := shortage(workspace)):
+        return reason
     if request.max_error is not None and (bound := error_bound(program, request)) > request.max_error:
         return f"its error can reach {bound:.2g}, more than the {request.max_error:.2g} allowed"
     stages = tuple(way.predict(program, request, profile))

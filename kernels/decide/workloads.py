@@ -10,10 +10,12 @@ from importlib.resources import files
 MODEL_ROWS = range(512, 20481, 512)
 """The values of M that the paper takes for every layer: 24 layers x 40 = 960 products."""
 
+GOLDEN = 0.6180339887498949
+
 
 @dataclass(frozen=True)
 class Layer:
-    """A linear layer of a model: K inputs, N outputs. `exact`: from the model's own configuration."""
+    """A linear layer of a model: K inputs, N outputs. `exact`: all figures were published for this very model."""
 
     model: str
     layer: str
@@ -33,13 +35,21 @@ def layers() -> tuple[Layer, ...]:
     )
 
 
-def sample(count: int, most_rows: int = 8192, most_bytes: int = 2 << 30, itemsize: int = 4) -> list[tuple[int, Layer]]:
-    """`count` products (M, layer) spread over layers and M <= most_rows, none larger than `most_bytes` in all."""
-    rows = [m for m in MODEL_ROWS if m <= most_rows]
-    every = [
-        (m, layer)
-        for i, layer in enumerate(layers())
-        for m in rows[i % 3 :: 3]
-        if itemsize * (m * layer.k + layer.k * layer.n + m * layer.n) <= most_bytes
-    ]
-    return [every[i * len(every) // count] for i in range(min(count, len(every)))]
+def sample(count: int, most_rows: int = 8192, most_bytes: int = 5 << 30, itemsize: int = 4) -> list[tuple[int, Layer]]:
+    """`count` products (M, layer): the layers in turn, each with an M spread over those up to `most_rows`.
+
+    No product's matrices are larger than `most_bytes` in all; a layer that is too large for every M is left out.
+    """
+    known = layers()
+    taken: list[tuple[int, Layer]] = []
+    for i in range(min(count, len(known) * len(MODEL_ROWS))):
+        layer = known[i % len(known)]
+        rows = [
+            m
+            for m in MODEL_ROWS
+            if m <= most_rows and itemsize * (m * layer.k + layer.k * layer.n + m * layer.n) <= most_bytes
+        ]
+        if rows:
+            # Steps of the golden section fall evenly, whatever their number, and far from each other.
+            taken.append((rows[int(i * GOLDEN % 1 * len(rows))], layer))
+    return taken

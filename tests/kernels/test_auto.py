@@ -131,6 +131,34 @@ def test_small_products_are_numpys_own(monkeypatch):
         matmul(a, a.T, levels=2)
 
 
+def test_a_plan_that_is_numpys_product_is_remembered(monkeypatch):
+    from lcma.kernels import multiply
+
+    monkeypatch.setattr(multiply, "SMALL", 0)
+    monkeypatch.setattr(multiply, "_plain", set())
+    a = np.random.default_rng(0).standard_normal((60, 40)).astype(np.float32)
+    expected = a @ a.T
+    np.testing.assert_array_equal(matmul(a, a.T), expected)
+    ((*sizes, dtype, threads),) = multiply._plain
+    assert (sizes, dtype) == ([60, 40, 60], np.float32)
+    assert threads >= 1
+    monkeypatch.setattr(multiply, "_planned", None)
+    np.testing.assert_array_equal(matmul(a, a.T), expected)
+    square = expected.copy()
+    multiply._plain.add((60, 60, 60, np.dtype(np.float32), threads))
+    np.testing.assert_allclose(matmul(square, square, out=square), expected @ expected, rtol=1e-5)
+
+
+def test_short_products_need_more_of_a_promise(profile, among, monkeypatch):
+    from lcma.kernels.decide import auto
+
+    found = decide(Request(640, 640, 640), profile, 1, among)
+    assert 0.9 < found.options[0].seconds / found.plain.seconds < 0.97
+    assert not found.chosen.chain
+    monkeypatch.setattr(auto, "SHORT", 640)
+    assert decide(Request(640, 640, 640), profile, 1, among).chosen == found.options[0]
+
+
 def test_infinities_are_told():
     assert finite(np.ones(3), np.ones((2, 2)))
     assert not finite(np.ones(3), np.array([np.inf]))

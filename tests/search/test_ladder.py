@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
-from lcma.search import make_walker
-from lcma.search.ladder import carried, extend, merge, project
+from lcma.schemes_db.library import resolve
+from lcma.search import make_walker, passage_names, register_passage
+from lcma.search.ladder import extend, merge, project
 from lcma.search.packed import PackedTerms
+from lcma.search.passages import MOVES, carried
 from lcma.search.ternary import TernaryTerms
 from lcma.search.walker import pack_start, walk_policy
 
@@ -97,3 +99,21 @@ def test_pools_are_carried_to_any_format(walk, shape, wanted, seed):
         assert (moved.relation == "") == (shape == wanted)
         assert ("merge" in moved.relation) == (len(moved.sources) == 2)
         certify(moved.terms.to_scheme())
+
+
+@pytest.mark.parametrize("walk", ["flip", "flip-zt"])
+def test_moves_between_formats_have_names_and_an_order(walk):
+    pool = [pack_start(walk, named((2, 2, 2)), resolve(name)[0]) for name in ("strassen", "winograd")]
+    aim = named((4, 4, 4))
+    by_rank = {moves: carried(pool, aim, moves)[0] for moves in (("product",), ("merge", "extend"), ("extend",))}
+    assert [moved.terms.rank for moved in by_rank.values()] == [49, 56, 64 - 8 + 7]
+    assert [moved.sources for moved in by_rank.values()] == [(0, 1), (0, 1), (0,)]
+    for moved in by_rank.values():
+        certify(moved.terms.to_scheme())
+    assert set(MOVES) < set(passage_names())
+    with pytest.raises(PlanError, match="none of the moves project, product leads from 2x2x2 to 2x2x3"):
+        carried(pool, named((2, 2, 3)), ("project", "product"))
+    with pytest.raises(PlanError, match="choose from merge, extend, project, product"):
+        carried(pool, aim, ("jump",))
+    with pytest.raises(PlanError, match="registered already"):
+        register_passage("merge", None)

@@ -79,7 +79,7 @@ def test_halves_stay_halves():
 
 
 def test_a_scheme_without_a_lift_is_reported():
-    result = find("3x3x3", rank=23, seed=3, count=20)
+    result = find("3x3x3", rank=23, seed=3, count=40, policy=Policy())
     assert result.unlifted
     for failure in result.unlifted:
         certify(failure.origin)

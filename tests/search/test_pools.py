@@ -6,14 +6,14 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
-from lcma.search import PackedTerms, find, flip_graph, lift, lift_pool
+from lcma.search import PackedTerms, Policy, draw, find, flip_graph, lift, lift_pool
 from lcma.search.brent2 import holds
 from lcma.search.explore import flips
 
 
 @pytest.fixture(scope="module")
 def pool():
-    return find("3x3x3", rank=23, ring="Z2", seed=3, count=40).schemes
+    return find("3x3x3", rank=23, ring="Z2", seed=3, count=40, policy=Policy()).schemes
 
 
 def test_a_pool_is_lifted_as_one_by_one(pool):
@@ -83,3 +83,20 @@ def test_explorations_that_make_no_sense(strassen):
         flip_graph([strassen, lcma.resolve("laderman")[0]])
     with pytest.raises(PlanError, match="at least one scheme"):
         flip_graph([])
+
+
+def test_orbits_are_told_apart_by_invariants_and_drawn(tmp_path, strassen):
+    naive = lcma.resolve("naive:2x2x2")[0]
+    seen = flip_graph([naive], radius=1, orbits=True)
+    assert sum(seen.orbits) == len(seen.graph)
+    # All flips of the naive scheme are alike up to basis and roles, and none leads back to its orbit.
+    assert seen.orbits == [len(seen.graph) - 1, 1]
+    assert flip_graph([naive], radius=1).orbits == []
+    pytest.importorskip("matplotlib")
+    draw(seen, tmp_path / "graph.svg")
+    first = (tmp_path / "graph.svg").read_bytes()
+    assert b"<svg" in first
+    draw(seen, tmp_path / "graph.svg")
+    assert (tmp_path / "graph.svg").read_bytes() == first
+    with pytest.raises(PlanError, match=r"must end in \.png or \.svg"):
+        draw(seen, tmp_path / "graph.pdf")

@@ -13,14 +13,14 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
-from lcma.search import ALONE, PoolPlan, RunFolderError, find, merge, resume, status
+from lcma.search import ALONE, Policy, PoolPlan, RunFolderError, find, merge, resume, status
 from lcma.search.folder import RunFolder
 from lcma.search.record import Record
 from lcma.search.snapshot import restore, snapshot
 from lcma.verify import certify
 
 # Many short rounds that find much, so that a kill falls between two checkpoints.
-COURSE = {"target": "3x3x3", "rank": 23, "ring": "Z2", "seed": 7, "steps": 20_000, "count": 10**6}
+COURSE = {"target": "3x3x3", "rank": 23, "ring": "Z2", "seed": 7, "walks": 4, "steps": 20_000, "count": 10**6}
 
 
 def search(out, rounds, **changes):
@@ -124,7 +124,7 @@ def test_runs_can_be_lengthened(unbroken, tmp_path):
 
 
 def test_finds_that_were_lifted_come_back_with_what_they_were_lifted_from(tmp_path):
-    first = find("3x3x3", rank=23, seed=3, count=20, out=tmp_path / "run")
+    first = find("3x3x3", rank=23, seed=3, count=40, policy=Policy(), out=tmp_path / "run")
     again = resume(tmp_path / "run")
     assert digests(again) == digests(first)
     assert again.rounds == first.rounds
@@ -199,7 +199,7 @@ def test_a_folder_of_another_version_is_refused_but_can_be_merged(tmp_path):
     ("name", "content"),
     [
         ("run.json", "{"),
-        ("run.json", '{"lcma_run": 2, "version": "0", "config": {"target": "3x3x3"}}'),
+        ("run.json", '{"lcma_run": 3, "version": "0", "config": {"target": "3x3x3"}}'),
         ("found.jsonl", "{}\n"),
         ("found.jsonl", '{"round": 1, "walk": 0, "stage": 0, "scheme": {"lcma_scheme": 1}}\n'),
         ("state.npz", "no archive"),

@@ -95,7 +95,8 @@ def test_seconds_end_a_run_after_a_round():
         ({"target": "2x2x2", "rank": 8}, "rank 8 already"),
         ({"target": "9x9x9", "rank": 500}, "at most"),
         ({"target": "2x2x2", "rank": 7, "walk": "no"}, "choose one of flip"),
-        ({"target": "2x2x2", "rank": 7, "walks": 0}, "at least 1"),
+        ({"target": "2x2x2", "rank": 7, "walks": -1}, "can't be negative"),
+        ({"target": "2x2x2", "rank": 7, "count": 0}, "at least 1"),
     ],
 )
 def test_refusals(arguments, message):

@@ -173,6 +173,7 @@ def test_solve_answers_in_words_and_codes(run):
 
 
 def test_recombine_lift_and_explore_take_run_folders(run, tmp_path):
+    pytest.importorskip("matplotlib")
     run("search", "2x2x2", "--rank", 7, "--out", tmp_path / "run")
     code, out, _ = run("recombine", "naive:2x2x2", tmp_path / "run")
     assert code == 0
@@ -181,9 +182,46 @@ def test_recombine_lift_and_explore_take_run_folders(run, tmp_path):
     code, out, _ = run("lift", tmp_path / "run", "--jobs", 2)
     assert code == 0
     assert "ternary (100%)" in out
-    code, out, _ = run("explore", tmp_path / "run", "--radius", 1, "--graphml", tmp_path / "g.graphml")
+    files = ("--graphml", tmp_path / "g.graphml", "--picture", tmp_path / "g.png")
+    code, out, _ = run("explore", tmp_path / "run", "--radius", 1, "--orbits", *files)
     assert code == 0
+    assert "orbits, by invariants: at least 1, schemes seen of each: " in out
+    assert (tmp_path / "g.png").read_bytes().startswith(b"\x89PNG")
     assert "schemes of rank 7, " in out
     assert (tmp_path / "g.graphml").read_text().startswith("<?xml")
     assert run("lift", "strassen")[0] == 3
     assert run("explore", "strassen", "laderman")[0] == 3
+
+
+def test_bounds_are_options_that_the_run_remembers(run, tmp_path):
+    limits = ("--seed", 1, "--ring", "Z2", "--steps", 200_000, "--time", "30s")
+    code, out, _ = run(
+        "search",
+        "3x3x3:tri-out",
+        "--rank",
+        17,
+        "--full",
+        9,
+        "--chance",
+        0.2,
+        "--nonzeros",
+        6,
+        *limits,
+        "--out",
+        tmp_path / "a",
+    )
+    assert (code, "found <3x3x3:tri-out:17 over Z2>" in out) == (0, True)
+    policy = json.loads(run("status", tmp_path / "a", "--json")[1])[0]["config"]["policy"]
+    assert (policy["full"], policy["chance"], policy["nonzeros"], policy["keep"]) == (9, 0.2, 6, 0)
+    code, out, _ = run("search", "2x2x4", "--rank", 15, "--ring", "ZT", "--keep", "m3,m5")
+    assert (code, "found <2x2x4:15 over Z>" in out) == (0, True)
+    for arguments, code in (
+        (("2x2x2", "--full", 3), 3),
+        (("2x2x2", "--keep", "m1"), 3),
+        (("2x2x2", "--keep", "m9", "--ring", "Z2"), 3),
+        (("2x2x2", "--keep", "strassen", "--ring", "Z2"), 2),
+        (("3x3x3:tri-out", "--rank", 16, "--chance", 1.5), 2),
+    ):
+        given, _, err = run("search", *arguments)
+        assert given == code
+        assert err.startswith(("lcma: ", "Usage"))

@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 import time
+from dataclasses import replace
 
 import click
 
@@ -77,8 +78,13 @@ def _measure(device: str, as_json: bool) -> int:
         profile = measure_gpu(say=_say)
     else:
         from ...kernels.cpu.measure import measure
+        from ...kernels.cpu.others import BUSY_SHARE, Watch
 
+        watch = Watch()
         profile = measure(say=_say)
+        if (share := watch.share()) > BUSY_SHARE:
+            profile = replace(profile, notes=f"other processes used {share:.0%} of the processors meanwhile")
+            _say(f"was disturbed: {profile.notes}; do it again when they are idle")
     from ...kernels.machine import keep_profile
 
     try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from ...errors import LcmaError
-from ...search import flip_graph
+from ...search import draw, flip_graph
 from ..output import print_json
 from ..pools import pool_argument
 
@@ -17,19 +18,35 @@ from ..pools import pool_argument
 @click.option("--radius", type=click.IntRange(0), default=2, show_default=True, help="How many flips to go.")
 @click.option("--limit", type=click.IntRange(1), default=20_000, show_default=True, help="Schemes to see at most.")
 @click.option("--graphml", type=click.Path(path_type=Path), metavar="FILE", help="Write the graph there.")
+@click.option(
+    "--orbits", is_flag=True, help="Tell schemes apart by what no change of basis or roles changes: takes longer."
+)
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the graph there: a .png or .svg."
+)
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
-def command(schemes: tuple[str, ...], radius: int, limit: int, graphml: Path | None, as_json: bool) -> None:
+def command(
+    schemes: tuple[str, ...],
+    radius: int,
+    limit: int,
+    graphml: Path | None,
+    orbits: bool,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
     """Show the flip graph around schemes, modulo 2.
 
-    Components, degrees, distances and the ways down. SCHEMEs are of one target and rank; a run folder
+    Components, degrees, distances and the ways down, and with --orbits how many schemes are
+    different in more than basis and roles. SCHEMEs are of one target and rank; a run folder
     stands for its finds.
     """
-    seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit)
-    if graphml is not None:
-        try:
-            seen.write_graphml(graphml)
-        except OSError as error:
-            raise LcmaError(f"{graphml} can't be written: {error.strerror}") from None
+    seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit, orbits=orbits)
+    for path, write in ((graphml, seen.write_graphml), (picture, partial(draw, seen))):
+        if path is not None:
+            try:
+                write(path)
+            except OSError as error:
+                raise LcmaError(f"{path} can't be written: {error.strerror}") from None
     facts = {
         "schemes": len(seen.graph),
         "flips": seen.graph.number_of_edges(),
@@ -38,6 +55,7 @@ def command(schemes: tuple[str, ...], radius: int, limit: int, graphml: Path | N
         "degrees": seen.degrees,
         "distances": seen.distances,
         "with a flip to a lower rank": seen.exits,
+        **({"orbits at least": len(seen.orbits), "orbit sizes": seen.orbits} if orbits else {}),
     }
     if as_json:
         print_json(facts)
@@ -48,3 +66,6 @@ def command(schemes: tuple[str, ...], radius: int, limit: int, graphml: Path | N
     for name, counts in (("neighbours", seen.degrees), ("distance", seen.distances)):
         click.echo(f"  {name}: {', '.join(f'{key} ({count})' for key, count in counts.items())}")
     click.echo(f"  with a flip to a lower rank: {seen.exits}")
+    if orbits:
+        sizes = ", ".join(map(str, seen.orbits[:12])) + (", ..." if len(seen.orbits) > 12 else "")
+        click.echo(f"  orbits, by invariants: at least {len(seen.orbits)}, schemes seen of each: {sizes}")

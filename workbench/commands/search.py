@@ -10,21 +10,25 @@ from pathlib import Path
 
 import click
 
-from ...errors import TargetError
 from ...schemes_db import Scheme, parse_ring, parse_target
 from ...schemes_db.ranks import best_known
 from ...search import ALONE, Result, RunConfig, carry_out, footprint
-from ..finds import keep, print_result, progress_line
+from ..finds import keep as keep_result
+from ..finds import print_result, progress_line
 from ..improving import improve_up_to
 from ..options import Duration
 from ..output import print_json, print_table
 from ..progress import Progress
-from ..starts import start_argument
+from ..starts import keep_argument, start_argument
 
 
 @click.command("search")
 @click.argument("target", metavar="TARGET")
-@click.option("--rank", type=click.IntRange(1), help="The rank to reach. Default: the best known one.")
+@click.option(
+    "--rank",
+    type=click.IntRange(1),
+    help="The rank to reach. Default: the best known one, else as low as --time allows.",
+)
 @click.option(
     "--ring", default="Z", show_default=True, help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."
 )
@@ -41,9 +45,9 @@ from ..starts import start_argument
     help="Stop after the round in which this is over.",
 )
 @click.option("--rounds", type=click.IntRange(1), help="Stop after so many rounds.")
-@click.option("--walks", type=click.IntRange(1), default=4, show_default=True, help="Walks in a round.")
+@click.option("--walks", type=click.IntRange(1), help="Walks in a round. Default: by the target, mostly 4.")
 @click.option(
-    "--steps", type=click.IntRange(1), default=1_000_000, show_default=True, help="Steps of a walk in a round."
+    "--steps", type=click.IntRange(1), help="Steps of a walk in a round. Default: by the target, mostly 1000000."
 )
 @click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Stop with so many finds.")
 @click.option(
@@ -51,9 +55,19 @@ from ..starts import start_argument
     default="",
     help="The kind: flip, flip-zt (over -1, 0, 1), flip-c3 (symmetric), ... Default: by the target.",
 )
-@click.option("--plus", type=click.IntRange(1), help="Steps without a gain before a plus. Default: the walk's own.")
+@click.option("--plus", type=click.IntRange(1), help="Steps without a gain before a plus. Default: by the target.")
 @click.option("--margin", type=click.IntRange(1), help="How far a plus may go above the best rank.")
 @click.option("--restart", type=click.IntRange(1), help="Steps without a gain before a walk goes back to its start.")
+@click.option("--full", type=click.IntRange(0), help="At most so many full products, the others half ones.")
+@click.option(
+    "--chance", type=click.FloatRange(0, 1), help="How likely a flip is made that leaves one more product full."
+)
+@click.option("--nonzeros", type=click.IntRange(1), help="At most so many nonzeros a factor of a product.")
+@click.option(
+    "--keep",
+    metavar="NAMES|SCHEME",
+    help="Products of the start that stay: m1,m4 as `lcma show` names them, or those that SCHEME has too.",
+)
 @click.option(
     "--objective",
     default="rank",
@@ -78,11 +92,23 @@ from ..starts import start_argument
     help="Smaller formats to go through first, such as 4x4x4:47,4x4x5; auto goes through some for sides beyond 4.",
 )
 @click.option(
+    "--moves",
+    default="merge,extend,project",
+    show_default=True,
+    help="What leads from one format to the next; there is product too. The first that is of use is taken.",
+)
+@click.option(
     "--pool",
     type=click.IntRange(0),
     default=0,
     show_default=True,
     help="Schemes of a rank to gather before walks start from it; 0: every walk goes down by itself.",
+)
+@click.option(
+    "--method",
+    default="walks",
+    show_default=True,
+    help="walks, or lns: put products of walks around the best scheme together by CP-SAT, again and again.",
 )
 @click.option(
     "--improve",
@@ -102,19 +128,25 @@ def command(
     seeds: int | None,
     seconds: float,
     rounds: int | None,
-    walks: int,
-    steps: int,
+    walks: int | None,
+    steps: int | None,
     count: int,
     walk: str,
     plus: int | None,
     margin: int | None,
     restart: int | None,
+    full: int | None,
+    chance: float | None,
+    nonzeros: int | None,
+    keep: str | None,
     objective: str,
     jobs: int,
     device: str,
     start: str | None,
     ladder: str,
+    moves: str,
     pool: int,
+    method: str,
     improve: bool,
     out: Path | None,
     dry_run: bool,
@@ -129,33 +161,44 @@ def command(
     over = parse_ring("Z" if ring.upper() == "ZT" else ring)
     wanted = parse_target(target)
     if improve:
-        return improve_up_to(wanted, ring.upper(), seconds, seed, jobs, dry_run)
+        return improve_up_to(wanted, ring.upper(), seconds, seed, jobs, dry_run, device)
     if rank is None:
         known = best_known(wanted, over)
-        if known is None:
-            raise TargetError(f"no best known rank of {wanted} is in the tables; name one with --rank")
-        rank = known.rank
+        rank = known.rank if known else None
+    first = start_argument(start or "naive", wanted, over) if start or keep else None
+    kept = None
+    if first is not None and keep:
+        first, kept = keep_argument(keep, first)
+    policy = {
+        "plus_after": plus,
+        "margin": margin,
+        "restart_after": restart,
+        "full": full,
+        "chance": chance,
+        "nonzeros": nonzeros,
+        "keep": kept,
+    }
     config = RunConfig(
         wanted.name,
         rank=rank,
         ring=ring.upper(),
         seed=seed,
-        walks=walks,
-        steps=steps,
+        walks=walks or 0,
+        steps=steps or 0,
         rounds=rounds,
         seconds=seconds,
         count=count,
         walk=walk,
+        policy={name: value for name, value in policy.items() if value is not None},
         command=shlex.join(["lcma", *sys.argv[1:]]),
-        start=start_argument(start, wanted, over) if start else None,
+        start=first,
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
         pool=ALONE._replace(large=pool),
         device=device,
         objective=objective,
+        method=method,
+        moves=tuple(moves.split(",")),
     )
-    chosen = {"plus_after": plus, "margin": margin, "restart_after": restart}
-    if changes := {name: value for name, value in chosen.items() if value is not None}:
-        config = replace(config, policy=config.patience._replace(**changes))
     if dry_run:
         _say(config)
         return 0
@@ -168,7 +211,8 @@ def _say(config: RunConfig) -> None:
     """What a run would do."""
     way = " -> ".join(map(str, config.stages))
     click.echo(
-        f"{way} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} to {config.rank}, "
+        f"{way} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} "
+        f"to {config.rank or 'less'}, "
         f"{config.walks} walks ({config.walk}) of {config.steps} steps a round, "
         f"for {'-' if config.seconds is None else format(config.seconds, 'g')} s, seed {config.seed}"
     )
@@ -195,7 +239,7 @@ def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None
     Raises:
         KeyboardInterrupt: the run was interrupted, after everything is kept.
     """
-    kept = keep(result, start)
+    kept = keep_result(result, start)
     if as_json:
         print_json({**result.to_json(), "schemes": [found.scheme.digest for found in result.finds]})
     else:
@@ -212,7 +256,7 @@ def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) 
     results: list[Result] = []
     for config in configs:
         results.append(_searched(config, jobs, out / f"seed-{config.seed}" if out else None))
-        keep(results[-1], config.start)
+        keep_result(results[-1], config.start)
         if results[-1].interrupted:
             break
     reached = [result.seconds for result in results if result.finds]
@@ -232,7 +276,8 @@ def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) 
         ]
         print_table(("seed", "lowest rank", "finds", "rounds", "M flips", "seconds"), rows)
         median = f", median {statistics.median(reached):.3f} s" if reached else ""
-        click.echo(f"rank {configs[0].rank} reached with {len(reached)} of {len(results)} seeds{median}")
+        goal = f"rank {configs[0].rank}" if configs[0].rank else "a lower rank"
+        click.echo(f"{goal} reached with {len(reached)} of {len(results)} seeds{median}")
     if results[-1].interrupted:
         raise KeyboardInterrupt
     return 0 if reached else 1

@@ -1,17 +1,36 @@
-"""Suite "cpu": squares and rectangles on a processor, the planner's choice against the best library."""
+"""Suite "cpu": products on a processor, the planner's choice against the best library; limits, planning, first call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import timeit
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..contest import Sizes, compete, libraries, limited, operands
+from ..contest import Call, Sizes, compete, libraries, limited, operands
 from ..picture import ratios
+from ..ways import considered_ways, decision_for
+
+PAIRS = 15
+"""Interleaved rounds where a bar is on the interval; and of products that take less than a second."""
+
+FEW = 5
+"""Rounds of the largest products."""
+
+TRIAL = 3
+"""Rounds by which the best library is found."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +44,24 @@ class Product:
 
     @property
     def key(self) -> str:
-        m, k, n = self.sizes
-        size = f"{m}" if m == k == n else f"{m}x{k}x{n}"
-        return f"{self.dtype} {size} {self.threads}T"
+        return f"{self.dtype} {_named(self.sizes)} {self.threads}T"
 
     @property
-    def seconds(self) -> float:
+    def one(self) -> float:
+        """Seconds of one product by a library, about."""
         m, k, n = self.sizes
-        return 5 + 2 * m * k * n * 20 / (1e11 * self.threads)
+        return 2e-11 * m * k * n / self.threads * (2 if self.dtype == "float64" else 1)
+
+    def rounds(self, options: Options) -> int:
+        return options.rounds or (PAIRS if self.one < 2 else FEW)
 
 
 def _square(size: int) -> Sizes:
     return size, size, size
+
+
+def _named(sizes: Sizes) -> str:
+    return f"{sizes[0]}" if len(set(sizes)) == 1 else "x".join(map(str, sizes))
 
 
 PRODUCTS = (
@@ -47,44 +72,118 @@ PRODUCTS = (
     Product("float32", _square(4096), 1, 1.28),
     Product("float32", _square(8192), 1, 1.40),
     Product("float32", (2048, 4096, 11008), 2, 1.19),
-    Product("float32", (2048, 4096, 4096), 2),
-    Product("float32", _square(3000), 2),
+    Product("float32", (2048, 4096, 11008), 1),
     Product("float64", _square(4096), 2, 1.18),
     Product("float64", _square(8192), 2, 1.25),
     Product("float64", _square(2048), 2),
+    Product("float64", _square(2048), 1),
+    Product("float64", _square(4096), 1),
 )
 
-SHARES = (1 / 6, 1 / 3, 1.0, 3.0)
+SAFE = (
+    _square(800),
+    _square(1200),
+    _square(1600),
+    _square(2000),
+    _square(3000),
+    (2048, 4096, 4096),
+    (512, 7168, 1536),
+    (4096, 512, 4096),
+    (1024, 4096, 1024),
+    (3584, 4096, 512),
+)
+"""Products around the sizes where schemes begin to pay, and thin ones: `auto` must not lose there."""
+
+SHARES = (0.0, 1 / 6, 1 / 3, 1.0, 3.0)
 """Workspace as a part of what A, B and C take."""
+
+OTHERS = (3000, 3456, 3840, 5000)
+"""Squares that other grids than powers of two divide."""
 
 
 def _cases(options: Options) -> Iterator[Case]:
-    rounds = options.rounds or 7
+    threads, dtypes = options.threads or (2, 1), options.dtypes or ("float32", "float64")
     for product in PRODUCTS:
-        if options.dtypes and product.dtype not in options.dtypes:
-            continue
-        if options.threads and product.threads not in options.threads:
-            continue
-        bars = () if product.bar is None else (Bar("ratio", product.bar),)
-        yield Case(product.key, partial(_product, product, rounds, options.seed), product.seconds, bars)
-    for share in (0.0, *SHARES):
-        yield Case(f"workspace {share:.3g} float32 4096", partial(_workspace, share, rounds, options.seed), 20)
-    yield Case("small overhead", _overhead, 5, (Bar("microseconds", 3.0, at_most=True),))
-    yield Case("planning", _planning, 5, (Bar("warm_us", 20.0, True), Bar("cold_ms", 2.0, True)))
-    yield Case("rivals float32 4096", partial(_rivals, 4096, rounds, options.seed), 60)
+        if product.dtype in dtypes and product.threads in threads:
+            rounds = product.rounds(options)
+            bars = () if product.bar is None else (Bar("ratio", product.bar),)
+            yield Case(product.key, partial(_product, product, rounds, options.seed), _seconds(product, rounds), bars)
+    for product in (Product("float32", sizes, count) for sizes in SAFE for count in threads):
+        if product.dtype in dtypes:
+            rounds = options.rounds or PAIRS
+            run = partial(_product, product, rounds, options.seed)
+            yield Case(f"auto {product.key}", run, _seconds(product, rounds), (Bar("least", 0.99),))
+    if 2 in threads and "float32" in dtypes:
+        few = options.rounds or FEW
+        for share in SHARES:
+            bars = (Bar("taken_share", 1.0, at_most=True),)
+            yield Case(f"workspace {share:.3g} float32 4096", partial(_workspace, share, few, options.seed), 25, bars)
+        for size in OTHERS:
+            seconds = _seconds(Product("float32", _square(size), 2), few, 6)
+            yield Case(f"other grids float32 {size}", partial(_others, size, few, options.seed), seconds)
+        yield Case("rivals float32 4096", partial(_rivals, 4096, few, options.seed), 90)
+        yield Case("first calls", _first_calls, 40, (Bar("compile_s", 6.0, True), Bar("later_s", 0.3, True)))
+        yield Case("small overhead", _overhead, 5, (Bar("microseconds", 3.0, at_most=True),))
+        yield Case("planning", _planning, 15, (Bar("warm_us", 20.0, True), Bar("cold_ms", 2.0, True)))
+
+
+def _seconds(product: Product, rounds: int, contenders: int = 3) -> float:
+    return 5 + product.one * contenders * (rounds + 2)
 
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
-    from ....kernels import matmul, plan_for
-    from ....kernels.request import Request
+    from ....kernels import matmul
+    from ....kernels.cpu.blas import backends
 
     a, b = operands(product.sizes, product.dtype, seed)
     out = np.empty((product.sizes[0], product.sizes[2]), product.dtype)
     with limited(product.threads):
-        plan = plan_for(Request.of(a, b, out))
-        say(f"{plan.candidate}")
-        figures = compete(a, b, libraries(a, b, product.threads), {"auto": lambda: matmul(a, b, out=out)}, rounds)
-    return {**figures, "plan": str(plan.candidate), "predicted_s": plan.seconds}
+        decision = decision_for(a, b, out)
+        say(f"{decision.plan.candidate}")
+        every = {backend.name: _into(backend, a, b, out) for backend in backends() if backend.works(product.dtype)}
+        speeds = {
+            name: compete(a, b, {name: call}, {name: call}, TRIAL)["gflops"][name] for name, call in every.items()
+        }
+        best = max(speeds, key=speeds.__getitem__)
+        # Only two take turns, and both write one C: where a matrix lies changes a product by some percent.
+        figures = compete(a, b, {best: every[best]}, {"auto": lambda: matmul(a, b, out=out)}, rounds)
+        same = _library_called(a, b, out) == best
+    return {
+        **figures,
+        "libraries_gflops": speeds,
+        "plan": str(decision.plan.candidate),
+        "predicted": decision.plain.seconds / decision.chosen.seconds,
+        # The same call cannot lose: what its pairs differ by is what the machine did meanwhile.
+        "least": 1.0 if same else figures["interval"][0],
+        "same_call": same,
+    }
+
+
+def _into(backend: Any, a: Any, b: Any, out: Any) -> Call:
+    def call() -> Any:
+        backend.multiply(a, b, out, a.dtype.name)
+        return out
+
+    return call
+
+
+def _library_called(a: Any, b: Any, out: Any) -> str | None:
+    """The library whose own product `auto` is for these operands, whole and once; None where it is another way."""
+    from ....kernels import matmul
+    from ....kernels.cpu.blas import TORCH, backends
+
+    places: dict[str, tuple[Any, str]] = {"numpy": (np, "matmul")}
+    if TORCH in backends():
+        import torch
+
+        places["torch"] = torch, "mm"
+    for library, (module, name) in places.items():
+        with patch.object(module, name, wraps=getattr(module, name)) as called:
+            matmul(a, b, out=out)
+        shapes = [tuple(operand.shape) for call in called.call_args_list for operand in call.args[:2]]
+        if shapes == [a.shape, b.shape]:
+            return library
+    return None
 
 
 def _workspace(share: float, rounds: int, seed: int, say: Say) -> Figures:
@@ -95,10 +194,85 @@ def _workspace(share: float, rounds: int, seed: int, say: Say) -> Figures:
     a, b = operands(_square(4096), "float32", seed)
     allowed = int(share * 3 * a.nbytes)
     plan = plan_for(Request.of(a, b, max_workspace=allowed))
+    say(str(plan.candidate))
     pool, out = Pool(), np.empty_like(a)
     executor = plan.build(pool)
-    figures = compete(a, b, libraries(a, b, 2), {"ours": lambda: executor.run(a, b, out)}, max(3, rounds // 2))
-    return {**figures, "plan": str(plan.candidate), "allowed_bytes": allowed, "taken_bytes": pool.high_water}
+    figures = compete(a, b, libraries(a, b, 2), {"ours": lambda: executor.run(a, b, out)}, rounds)
+    taken = {"allowed_bytes": allowed, "taken_bytes": pool.high_water, "taken_share": pool.high_water / max(allowed, 1)}
+    return {**figures, "plan": str(plan.candidate), **taken}
+
+
+def _others(size: int, rounds: int, seed: int, say: Say) -> Figures:
+    """The best two ways of Strassen's powers alone, and the best two with another grid, by the model."""
+    a, b = operands(_square(size), "float32", seed)
+    out = np.empty_like(a)
+    decision = decision_for(a, b, out)
+    powers = [
+        not set(choice.label) & set("35") or "2x2x2:7 2x2x2:7" in choice.label for choice in decision.choices.entries
+    ]
+
+    def of_strassen(option: Any) -> bool:
+        return all(powers[i] for i in option.chain)
+
+    ways: dict[str, Any] = {}
+    for wanted in (of_strassen, lambda option: not of_strassen(option)):
+        ways |= dict(islice(considered_ways(decision, a, b, out, wanted), 2))
+    first = set(islice(ways, 2))
+    say(", ".join(ways))
+    figures = compete(a, b, libraries(a, b, 2), ways, rounds)
+    found: Mapping[str, float] = figures["ratios"]
+    powers_best, others_best = (
+        max(found[label] for label in ways if (label in first) is kind) for kind in (True, False)
+    )
+    best = max(found, key=found.__getitem__)
+    gain = {"powers_of_strassen": powers_best, "other_grids": others_best, "others_win": others_best > powers_best}
+    return {**figures, "plan": best, "ratio": found[best], **gain}
+
+
+FIRST = """
+import json, sys, time
+import numpy as np
+import lcma.kernels.multiply, lcma.kernels.decide, lcma.kernels.cpu, lcma.kernels.gpu, lcma.kernels.codegen.modules
+import lcma.schemes_db.catalog, lcma.verify
+from lcma.jit import njit
+from lcma import matmul
+a = np.random.default_rng(0).standard_normal((1024, 1024)).astype(np.float32)
+seconds = {}
+for scheme in ("strassen", "4x4x4-r49"):
+    start = time.perf_counter()
+    matmul(a, a, scheme)
+    seconds[scheme] = time.perf_counter() - start
+print(json.dumps(seconds))
+"""
+
+PLAN = """
+import json, time
+import lcma.kernels.multiply, lcma.kernels.decide, lcma.kernels.cpu, lcma.kernels.gpu, lcma.verify.program
+import lcma.schemes_db.catalog, threadpoolctl
+from lcma.kernels import Request
+from lcma.kernels.cpu.estimate import profile_for
+from lcma.kernels.cpu.threads import thread_count
+from lcma.kernels.decide import decide
+start = time.perf_counter()
+request = Request(4096, 4096, 4096)
+decide(request, profile_for(request), thread_count())
+print(json.dumps(time.perf_counter() - start))
+"""
+
+
+def _in_new_process(code: str, home: str | None = None) -> Any:
+    environment = {**os.environ, **({"LCMA_HOME": home} if home else {})}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    return json.loads(done.stdout)
+
+
+def _first_calls(say: Say) -> Figures:
+    """Seconds of the first product by 2x2x2 and by 4x4x4 in a home with nothing in it; and in the next processes."""
+    with tempfile.TemporaryDirectory() as home:
+        first = _in_new_process(FIRST, home)
+        say(f"compiling {sum(first.values()):.1f} s")
+        later = min((_in_new_process(FIRST, home) for _ in range(3)), key=lambda found: max(found.values()))
+    return {"compile_s": sum(first.values()), "first_s": first, "later_s": max(later.values()), "later": later}
 
 
 def _overhead(say: Say) -> Figures:
@@ -111,31 +285,27 @@ def _overhead(say: Say) -> Figures:
 
 
 def _planning(say: Say) -> Figures:
-    """Seconds of choosing: for a size that was met before, and for a new one."""
-    import time
-
+    """Seconds of a plan: of a size that was met, of a new size, and of the first one in a process."""
     from ....kernels import executor_for
     from ....kernels.cpu.estimate import profile_for
     from ....kernels.cpu.threads import thread_count
-    from ....kernels.decide import choices
-    from ....kernels.decide.options import options as enumerate_options
+    from ....kernels.decide import decide
     from ....kernels.request import Request
 
     request = Request(3000, 3000, 3000)
     executor_for(request)
     warm = _least(partial(executor_for, request))
-    profile, among, threads = profile_for(request), choices(), thread_count()
-    cold = []
-    for size in range(3001, 3030):
+    profile, threads, cold = profile_for(request), thread_count(), []
+    for size in [*range(2500, 3500, 50), *range(4000, 9000, 250)]:
         start = time.perf_counter()
-        enumerate_options(Request(size, size, size), profile, among, threads)
+        decide(Request(size, size, size), profile, threads)
         cold.append(time.perf_counter() - start)
-    return {"warm_us": 1e6 * warm, "cold_ms": 1e3 * float(np.median(cold))}
+    first = min(_in_new_process(PLAN) for _ in range(3))
+    figures = {"warm_us": 1e6 * warm, "cold_ms": 1e3 * float(np.median(cold)), "worst_ms": 1e3 * max(cold)}
+    return {**figures, "first_of_a_process_ms": 1e3 * first}
 
 
 def _least(call: Any, turns: int = 200, times: int = 50) -> float:
-    import timeit
-
     return min(timeit.repeat(call, number=times, repeat=turns)) / times
 
 
@@ -143,7 +313,7 @@ def _rivals(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Two usual ways to run a scheme beside ours: its formula under torch.compile, and a task a product."""
     from ....kernels import matmul
     from ....schemes_db.library import resolve
-    from ..rivals import compiled_formula, tasks_adding
+    from ..rivals import compiled_formula, jitted_formula, tasks_adding
 
     a, b = operands(_square(size), "float32", seed)
     out = np.empty_like(a)
@@ -151,12 +321,14 @@ def _rivals(size: int, rounds: int, seed: int, say: Say) -> Figures:
     ours = {"auto": lambda: matmul(a, b, out=out), "R tasks adding into C": tasks_adding(scheme, a, b)}
     if compiled := compiled_formula(scheme, a, b, say):
         ours["formula under torch.compile"] = compiled
-    return compete(a, b, libraries(a, b, 2), ours, max(3, rounds // 2))
+    if jitted := jitted_formula(scheme, a, b, say):
+        ours["formula under jax.jit"] = jitted
+    return compete(a, b, libraries(a, b, 2), ours, rounds)
 
 
 SUITE = Suite(
     "cpu",
-    "squares and rectangles on the processor, the planner's choice against numpy and torch",
+    "squares and rectangles on the processor, the planner's choice against numpy and torch; limits; planning",
     _cases,
     ("plan", "best_library", "ratio", "interval"),
     ("kernels",),

@@ -2,39 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..case import Case, Figures, Options, Say, Suite
 from ..contest import compete, libraries, operands
-from ..picture import ratios
+from ..means import Rows, geometric, summarised
 
 SAMPLE = 24
-"""Products taken of the paper's 960 unless --sample says otherwise."""
+"""Products taken of the paper's 960 unless --sample says otherwise: one of every layer."""
+
+FORMULAS = 8
+"""Every so many products the formula under torch.compile competes, too: each takes a compilation."""
+
+OVER_ALL, WHERE_CHOSEN = 1.12, 1.15
+"""Geometric means of the ratios to reach."""
 
 
 def _cases(options: Options) -> Iterator[Case]:
     from ....kernels.decide.workloads import sample
 
-    for m, layer in sample(options.sample or SAMPLE):
-        seconds = 5 + 2e-11 * m * layer.k * layer.n * 2 * (options.rounds or 5)
+    if options.device == "cuda":
+        from ..gpu_layers import layer_cases
+
+        yield from layer_cases(options)
+        return
+    for i, (m, layer) in enumerate(sample(options.sample or SAMPLE)):
+        one = 1e-11 * m * layer.k * layer.n  # at 200 Gflop/s
+        rounds = options.rounds or (7 if one < 1.5 else 3)
         key = f"{layer.model} {layer.layer} {m}x{layer.k}x{layer.n}"
-        yield Case(key, partial(_product, (m, layer.k, layer.n), options.rounds or 5, options.seed), seconds)
+        sizes = m, layer.k, layer.n
+        compiled = i % FORMULAS == FORMULAS // 2
+        seconds = 4 + 20 * compiled + one * (rounds + 2) * (5 if compiled else 4)
+        yield Case(key, partial(_product, sizes, rounds, options.seed, compiled), seconds)
 
 
-def _product(sizes: tuple[int, int, int], rounds: int, seed: int, say: Say) -> Figures:
+def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool, say: Say) -> Figures:
     from ....kernels import matmul, plan_for
     from ....kernels.request import Request
+    from ....schemes_db.library import resolve
+    from ..rivals import compiled_formula, jitted_formula, tasks_adding
 
     a, b = operands(sizes, "float32", seed)
     out = np.empty((sizes[0], sizes[2]), np.float32)
     plan = plan_for(Request.of(a, b, out))
     say(str(plan.candidate))
-    figures = compete(a, b, libraries(a, b, 0), {"auto": lambda: matmul(a, b, out=out)}, rounds)
+    scheme = resolve("strassen")[0]
+    ours = {"auto": lambda: matmul(a, b, out=out)}
+    if not any(size % 2 for size in sizes):
+        ours["R tasks adding into C"] = tasks_adding(scheme, a, b)
+        if compiled and (formula := compiled_formula(scheme, a, b, say)):
+            ours["formula under torch.compile"] = formula
+        if compiled and (jitted := jitted_formula(scheme, a, b, say)):
+            ours["formula under jax.jit"] = jitted
+    figures = compete(a, b, libraries(a, b, 0), ours, rounds)
     chosen = plan.candidate.strategy != "gemm"
     return {**figures, "plan": str(plan.candidate), "by_scheme": chosen, "predicted_s": plan.seconds}
+
+
+def _summary(rows: Rows) -> Mapping[str, Any]:
+    """Geometric means over all products, and over those that a scheme works."""
+    figures = {row["key"]: row["figures"] for row in rows if row["figures"]}
+    every = geometric([one["ratio"] for one in figures.values()])
+    chosen = geometric([one["ratio"] for one in figures.values() if one["by_scheme"]])
+    return {
+        "geometric_mean": every,
+        "geometric_mean_where_chosen": chosen,
+        "bars": {
+            "over all": [OVER_ALL, (every or 0) >= OVER_ALL],
+            "where chosen": [WHERE_CHOSEN, (chosen or 0) >= WHERE_CHOSEN],
+        },
+        "ratios": {key: one["ratio"] for key, one in figures.items()},
+        "by_scheme": [key for key, one in figures.items() if one["by_scheme"]],
+        "contended": [row["key"] for row in rows if row["contended"]],
+    }
 
 
 SUITE = Suite(
@@ -43,5 +87,5 @@ SUITE = Suite(
     _cases,
     ("plan", "best_library", "ratio", "interval"),
     ("kernels",),
-    ratios,
+    summarised(_summary),
 )

@@ -1,0 +1,86 @@
+"""The choices of a catalogue on disk, so that a new process need not read every scheme to make its first plan."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+
+from ...home import cache_folder, data_folder, write_atomic
+from ...version import __version__
+
+FORMAT = 1
+"""Of the table; a changed meaning gets a new number."""
+
+TurnRow = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Labels with their turned schemes (source, order, digest, key); the figures, a row a figure; dominated schemes."""
+
+    entries: tuple[tuple[str, tuple[TurnRow, ...]], ...]
+    figures: list[list[float]]
+    dominated: int
+
+
+def catalogue_stamp() -> str | None:
+    """What tells this state of the user's catalogue from others; None where there is no catalogue yet."""
+    path = data_folder() / "catalog.db"
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    parts = [FORMAT, __version__, str(path), found.st_mtime_ns, found.st_size, _shipped()]
+    with contextlib.suppress(OSError):  # what another process has written and not yet moved into the file
+        log = path.with_name("catalog.db-wal").stat()
+        parts += [log.st_mtime_ns, log.st_size] if log.st_size else []
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> str:
+    """Names, sizes and times of the shipped schemes: a new version of the package brings others."""
+    folder = files("lcma.schemes_db") / "data" / "schemes"
+    if not isinstance(folder, Path):
+        return ""  # inside an archive, which only a new version changes
+    with os.scandir(folder) as entries:
+        return repr(sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries))
+
+
+def read_table(stamp: str) -> Table | None:
+    """The table kept for a state of the catalogue; None where there is none, or it is damaged."""
+    try:
+        fields = json.loads(_path(stamp).read_text(encoding="utf-8"))
+        entries = tuple(
+            (str(label), tuple(_turn(*turn) for turn in turns)) for label, turns in fields["entries"] if turns
+        )
+        figures, dominated = fields["figures"], int(fields["dominated"])
+        if len(figures) == 10 and all(len(row) == len(entries) > 0 for row in figures):
+            return Table(entries, figures, dominated)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        pass
+    return None
+
+
+def _turn(source: str, order: str, digest: str, key: str) -> TurnRow:
+    return str(source), str(order), str(digest), str(key)
+
+
+def write_table(stamp: str, table: Table) -> None:
+    """Keep a table, and drop those of earlier states; where nothing can be written, nothing is."""
+    path = _path(stamp)
+    with contextlib.suppress(OSError):
+        write_atomic(path, json.dumps(asdict(table), separators=(",", ":")))
+        for other in path.parent.glob("*.json"):
+            if other != path:
+                other.unlink()
+
+
+def _path(stamp: str) -> Path:
+    return cache_folder() / "choices" / f"{stamp}.json"

@@ -1,0 +1,50 @@
+"""How much memory a plan may count on."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+NOTICED = 64 << 20
+"""Bytes of workspace from which on it is asked whether they are there: asking takes longer than small plans."""
+
+
+def free_bytes() -> float:
+    """Bytes that this process can still take without swapping or meeting its limit; infinity where nobody tells."""
+    return min(_available(), _below_limit())
+
+
+def shortage(workspace: int) -> str | None:
+    """Why so many bytes of workspace cannot be had, or None."""
+    if workspace < NOTICED or workspace <= (free := free_bytes()):
+        return None
+    return f"needs {workspace} bytes of workspace, and {free:.0f} are free"
+
+
+def _available() -> float:
+    """What the system could give, as it says itself."""
+    return _field("/proc/meminfo", "MemAvailable:")
+
+
+def _below_limit() -> float:
+    """What is left of the address space that RLIMIT_AS grants."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return math.inf
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return math.inf
+    used = _field("/proc/self/status", "VmSize:")
+    return math.inf if used == math.inf else max(0.0, soft - used)
+
+
+def _field(path: str, name: str) -> float:
+    """A field in kilobytes of a file of the system, in bytes; infinity where there is none."""
+    try:
+        for line in Path(path).read_text().splitlines():
+            if line.startswith(name):
+                return 1024.0 * int(line.split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    return math.inf

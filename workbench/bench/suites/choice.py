@@ -1,0 +1,105 @@
+"""Suite "choice": the planner's choice against the best of many ways that were measured, over 36 shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+
+from ....errors import PlanError
+from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..contest import Sizes, compete, libraries, operands
+from ..means import Rows, geometric, summarised
+from ..ways import considered_ways, decision_for, named_way
+
+GRID = (1024, 2048, 4096)
+
+CUBES = (768, 1280, 1536, 2560, 3000, 3456, 3840, 5000, 5120)
+
+NAMED = {
+    "222": ["strassen"],
+    "444": ["4x4x4-r49"],
+    "888": ["strassen", "4x4x4-r49"],
+    "333": ["laderman"],
+    "445": ["4x4x5-r63"],
+    "555": ["5x5x5-r93"],
+}
+
+BEST = 6
+"""Ways that the model thinks best which are measured."""
+
+MEAN, WORST = 0.02, 0.06
+"""How much slower than the best measured way the choice may be: the geometric mean, and every shape."""
+
+
+def _cases(options: Options) -> Iterator[Case]:
+    shapes: list[Sizes] = [*((size, size, size) for size in CUBES), *product(GRID, GRID, GRID)]
+    for m, k, n in shapes:
+        one = 1e-11 * m * k * n
+        rounds = options.rounds or max(3, min(9, int(8 / (13 * one))))
+        seconds = 10 + 14 * one * (rounds + 2)
+        bars = (Bar("loss", WORST, at_most=True),)
+        yield Case(f"{m}x{k}x{n}", partial(_shape, (m, k, n), rounds, options.seed), seconds, bars)
+
+
+def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
+    """How much slower the choice is than the best of all, by medians of interleaved rounds."""
+    a, b = operands(sizes, "float32", seed)
+    out = np.empty((sizes[0], sizes[2]), np.float32)
+    decision = decision_for(a, b, out)
+    base = libraries(a, b, 0)
+    ways = dict(islice(considered_ways(decision, a, b, out, lambda option: True), BEST))
+    for scheme in NAMED.values():
+        try:
+            label, call = named_way(scheme, a, b, out)
+        except PlanError as error:
+            say(str(error))
+        else:
+            ways.setdefault(label, call)
+    chosen = str(decision.plan.candidate) if decision.chosen.chain else "GEMM"
+    say(chosen)
+    figures = compete(a, b, base, ways, rounds)
+    best = max(1.0, *figures["ratios"].values())
+    mine = figures["ratios"].get(chosen, 1.0)
+    fastest = max(figures["ratios"], key=figures["ratios"].__getitem__) if best > 1 else "GEMM"
+    kept = {key: figures[key] for key in ("gflops", "quartiles_s", "ratios", "best_library")}
+    return {**kept, "plan": chosen, "fastest": fastest, "ratio": mine, "best_ratio": best, "loss": best / mine - 1}
+
+
+def _summary(rows: Rows) -> Mapping[str, Any]:
+    losses = {row["key"]: row["figures"]["loss"] for row in rows if row["figures"]}
+    mean = geometric([1 + loss for loss in losses.values()])
+    worst = max(losses.values(), default=None)
+    others = [
+        row["figures"]["fastest"] for row in rows if row["figures"] and _not_of_strassen(row["figures"]["fastest"])
+    ]
+    return {
+        "shapes": len(losses),
+        "mean_loss": None if mean is None else mean - 1,
+        "worst_loss": worst,
+        "bars": {
+            "mean": [MEAN, mean is not None and mean - 1 <= MEAN],
+            "worst": [WORST, worst is not None and worst <= WORST],
+        },
+        "fastest_not_of_strassen": others,
+        "contended": [row["key"] for row in rows if row["contended"]],
+    }
+
+
+def _not_of_strassen(label: str) -> bool:
+    """Whether a level is neither Strassen's nor a power of it."""
+    grids = [part.split(":")[0] for part in label.replace("(", " ").replace(")", " ").split() if "x" in part]
+    return any(set(grid.split("x")) - {"2", "4"} or len(set(grid.split("x"))) > 1 for grid in grids)
+
+
+SUITE = Suite(
+    "choice",
+    "the planner's choice on a processor against the best of a dozen measured ways, 36 shapes",
+    _cases,
+    ("plan", "fastest", "ratio", "best_ratio", "loss"),
+    ("kernels",),
+    summarised(_summary),
+)
