@@ -25,7 +25,7 @@ from ..output import print_json, print_table
 def command(
     subject: str, names: tuple[str, ...], levels: int, errors: bool, picture: Path | None, as_json: bool
 ) -> None:
-    """What schemes save in causal attention, and what it costs.
+    """Count what schemes save in causal attention, and what it costs.
 
     `causal`: operations with additions by context length and head size, for some models; memory
     traffic; schedules without a workspace; errors.
