@@ -94,7 +94,7 @@ def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
 
 @pytest.mark.parametrize("layouts", ["RCR", *(pytest.param(x, marks=pytest.mark.slow) for x in ("RRR", "CRC", "CCC"))])
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("upper", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_levels_in_memory_full_of_nan(side, upper, layouts):
     triangle, rng, pool = Triangle(side, upper), np.random.default_rng(3), Pool(poison=True)
     for size, width in ((64, 32), (37, 22), (3, 1)):

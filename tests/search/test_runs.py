@@ -68,10 +68,10 @@ def test_a_folder_holds_every_find(unbroken):
 @pytest.mark.parametrize(
     ("jobs", "changes"),
     [
-        (1, {}),
+        pytest.param(1, {}, marks=pytest.mark.slow),
         (2, {}),
-        (3, {}),
-        (2, {"pool": PoolPlan(small=2, large=4)}),
+        pytest.param(3, {}, marks=pytest.mark.slow),
+        pytest.param(2, {"pool": PoolPlan(small=2, large=4)}, marks=pytest.mark.slow),
         (2, {"ladder": ("2x3x3:15",), "pool": ALONE._replace(passed=3)}),
     ],
 )

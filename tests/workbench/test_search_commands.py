@@ -128,7 +128,7 @@ def test_improving_goes_where_the_gaps_are(run, monkeypatch):
     assert re.search(r"\d+ ranks gained in \d+ searches", out)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupted_search_says_how_to_go_on(run, home, tmp_path, number):
     folder = tmp_path / "run"
     command = ["search", "3x3x3", "--rank", "22", "--ring", "Z2", "--steps", "50000", "--out", str(folder)]
