@@ -85,7 +85,7 @@ class Profile:
     """One machine. Unknown figures are None, and then nothing is predicted from them.
 
     `combine_rate` and `bandwidth` are bytes per second, of the generated sums and of a plain copy
-    (read and written bytes counted); `add_rate` is additions per second in the caches; `caches` are
+    (read and written bytes counted); `add_rate` is additions per second, where sums may wait for them; `caches` are
     bytes, nearest first; `call_overhead` is seconds; `notes` says where published figures are from.
     """
 

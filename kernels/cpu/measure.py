@@ -31,14 +31,11 @@ CUBES = (96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072)
 RECTANGLES = ((512, 1024, 2752), (1024, 2048, 5504), (256, 1024, 1024), (128, 1024, 4096), (1024, 512, 2048))
 """Blocks of layer shapes: few rows, many columns."""
 
-NEAR = 256
-"""The size whose sums of two levels stay in the second cache."""
-
 QUICK = (128, 256, 512, 1024)
 """The cubes of a first estimate, which takes less than a second a dtype."""
 
 MATRICES_FLOPS = 2e10
-"""Several products take turns, so that their matrices come from memory as they do in use; at most so much work."""
+"""Several products take turns, so that none finds its matrices in the nearest caches; at most so much work."""
 
 LEAST_SECONDS = 0.06
 """A rate is the best of at least this long, and of at least two turns: what disturbs only adds time."""
@@ -71,7 +68,7 @@ def measure(
                 say(f"{dtype} products by {backend.name}")
                 rows += _rates(backend, dtype, sizes, threads, main and backend is NUMPY)
     say("sums")
-    combine, adding = _sums(threads, 1024 if quick else 4096)
+    combine = _sums(threads, 2048 if quick else 4096)
     say("memory")
     copy = _copy_rate(threads, 1 << (25 if quick else 27))
     return Profile(
@@ -84,7 +81,7 @@ def measure(
         _caches(),
         _call_overhead(),
         "measured",
-        adding,
+        None,  # no sum met here waits for its additions
         "a first estimate; lcma doctor --profile measures more" if quick else "",
     )
 
@@ -141,16 +138,12 @@ def _numbers(shape: tuple[int, int, int], dtype: str) -> Any:
     return made
 
 
-def _sums(threads: int, size: int) -> tuple[float, float]:
-    """Bytes per second of two levels of Strassen's sums from memory; additions per second in the caches."""
+def _sums(threads: int, size: int) -> float:
+    """Bytes per second of two levels of Strassen's sums from memory."""
     strassen = program_of(resolve("strassen")[0])
     program = flatten(strassen, strassen)
     seconds, moved = _apply(program, size, threads)
-    # A size of next to nothing shows what the calls themselves take.
-    near = _apply(program, NEAR, 1)[0] - _apply(program, 8, 1)[0]
-    maps = Partition(program, (NEAR, NEAR, NEAR), "float32", (False, False, False)).maps
-    flops = sum(side.additions for side in (maps.left, maps.right, maps.merge)) * (NEAR // 4) ** 2
-    return moved / seconds, threads * flops / max(near, 1e-9)
+    return moved / seconds
 
 
 def _apply(program: Any, size: int, threads: int) -> tuple[float, int]:

@@ -99,7 +99,7 @@ def _measure(device: str, as_json: bool) -> int:
     ]
     print_table(("dtype", "product", "mode", "library", "Gflop/s"), rows)
     for label, value in (
-        ("sums", f"{(profile.combine_rate or 0) / 1e9:.1f} GB/s, {(profile.add_rate or 0) / 1e9:.1f} Gflop/s in cache"),
+        ("sums", f"{(profile.combine_rate or 0) / 1e9:.1f} GB/s"),
         ("memory", f"{(profile.bandwidth or 0) / 1e9:.1f} GB/s"),
         ("caches", " ".join(f"{size >> 10}K" for size in profile.caches)),
         ("handing a task over", f"{1e6 * (profile.call_overhead or 0):.1f} us"),
