@@ -152,11 +152,11 @@ def test_a_plan_that_is_numpys_product_is_remembered(monkeypatch):
 def test_short_products_need_more_of_a_promise(profile, among, monkeypatch):
     from lcma.kernels.decide import auto
 
-    found = decide(Request(720, 720, 720), profile, 1, among)
+    found = decide(Request(768, 768, 768), profile, 1, among)
     assert 0.9 < found.options[0].seconds / found.plain.seconds < 0.97
     assert not found.chosen.chain
-    monkeypatch.setattr(auto, "SHORT", 720)
-    assert decide(Request(720, 720, 720), profile, 1, among).chosen == found.options[0]
+    monkeypatch.setattr(auto, "SHORT", 768)
+    assert decide(Request(768, 768, 768), profile, 1, among).chosen == found.options[0]
 
 
 def test_infinities_are_told():
