@@ -16,6 +16,7 @@ from ..memory import free_bytes, shortage
 from ..profile import Profile
 from ..request import Request
 from ..strategy import Candidate, Plan
+from ..workspace import shared_pool
 from .candidates import Choice, Choices, choices
 from .model import Verdict, compute_bound, worth_it
 from .options import Option, options
@@ -72,7 +73,8 @@ def decide(request: Request, profile: Profile, threads: int, among: Choices | No
     short = _short(everything, limit, among) if request.max_workspace is None else None
     if short:
         # As if the caller had said so: then the ways of little memory are there, too.
-        everything = options(replace(request, max_workspace=int(free_bytes())), profile, among, threads, spin)
+        most = int(min(free_bytes(), shared_pool.keep))
+        everything = options(replace(request, max_workspace=most), profile, among, threads, spin)
 
     def decided(plan: Plan, option: Option, reason: str) -> Decision:
         return Decision(request, plan, option, tuple(everything), among, bound, reason)
@@ -104,17 +106,29 @@ def _margin(request: Request) -> float:
 
 
 def _short(found: list[Option], limit: float, among: Choices) -> tuple[str, str] | None:
-    """The fastest option that should win and whose workspace cannot be had, with the reason."""
+    """The fastest option that should win and whose workspace cannot be had, or not be kept, with the reason."""
     better = (option for option in found[:TRIED] if option.seconds < limit)
     for option in better:
         if reason := shortage(option.workspace):
             return f"{option.strategy}: {option.label(among)}", reason
+        if reason := _fleeting(option.workspace):
+            return f"{option.strategy}: {option.label(among)}", reason
     return None
+
+
+def _fleeting(workspace: int) -> str | None:
+    """Why so much workspace is too much: fresh pages at every call were seen to halve the speed."""
+    if workspace <= shared_pool.keep:
+        return None
+    return f"{workspace / 1e6:.1f} MB of workspace are more than the {shared_pool.keep / 1e6:.1f} MB kept between calls"
 
 
 def _considered(option: Option, request: Request, profile: Profile, among: Choices) -> Plan | str:
     program = _program(Same(among), option.chain)
-    return considered(Candidate(program, option.strategy, option.label(among)), request, profile)
+    found = considered(Candidate(program, option.strategy, option.label(among)), request, profile)
+    if request.max_workspace is None and isinstance(found, Plan):
+        return _fleeting(found.workspace) or found
+    return found
 
 
 @lru_cache(maxsize=128)

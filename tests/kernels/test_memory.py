@@ -51,6 +51,15 @@ def test_auto_takes_a_leaner_plan_and_says_why(strassen, scarce):
     assert decide(Request(SIZE, SIZE, SIZE), FLAT, 1, among).plan.candidate.strategy == "gemm"
 
 
+def test_auto_takes_no_more_than_stays_at_hand_between_calls(strassen, monkeypatch):
+    among = Choices.of([strassen])
+    plenty = decide(Request(SIZE, SIZE, SIZE), FLAT, 1, among)
+    monkeypatch.setattr(workspace.shared_pool, "keep", plenty.plan.workspace // 3)
+    lean = decide(Request(SIZE, SIZE, SIZE), FLAT, 1, among)
+    assert lean.plan.workspace <= plenty.plan.workspace // 3
+    assert any("kept between calls" in reason for _, reason in lean.plan.refused)
+
+
 def test_a_named_scheme_takes_the_way_that_fits(strassen, scarce):
     request = Request(256, 256, 256)
     free = plan(request, strassen, 2)
