@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..schemes_db.program import Program
 from .profile import Profile
-from .request import Request
+from .request import OperandKind, Request
 from .workspace import Pool
 
 Matrix = npt.NDArray[Any]
@@ -139,3 +139,14 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"<plan {self.request} by {self.candidate}, workspace {self.workspace} bytes>"
+
+
+def unfit(program: Program, request: Request, device: str) -> str | None:
+    """Why no strategy of a device can run a program for a request, whatever else it asks for; or None."""
+    if request.device != device:
+        return f"runs on {device}, not on {request.device}"
+    if any(kind is not OperandKind.DENSE for kind in request.operands):
+        return f"operands must be dense, not {' and '.join(request.operands)}"
+    if program.ring.characteristic:
+        return f"the program holds over {program.ring} only; lift its scheme to Z first"
+    return None

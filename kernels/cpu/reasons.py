@@ -5,19 +5,16 @@ from __future__ import annotations
 from ...schemes_db.program import Program
 from ..codegen.maps import has_fractions
 from ..dtypes import dtype_of
-from ..request import DTYPES, OperandKind, Request
+from ..request import DTYPES, Request
+from ..strategy import unfit
 from .blas import backends
 from .partition import size_reason
 
 
 def basic_reason(program: Program, request: Request) -> str | None:
     """Why no strategy on a processor can run this, or None."""
-    if request.device != "cpu":
-        return f"runs on cpu, not on {request.device}"
-    if any(kind is not OperandKind.DENSE for kind in request.operands):
-        return f"operands must be dense, not {' and '.join(request.operands)}"
-    if program.ring.characteristic:
-        return f"the program holds over {program.ring} only; lift its scheme to Z first"
+    if reason := unfit(program, request, "cpu"):
+        return reason
     if program.inner and not program.target.block_recursive:
         return f"{program.target} is exact for scalars only and cannot recurse"
     if dtype_of(request.dtype).exact and has_fractions(program):

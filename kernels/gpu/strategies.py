@@ -6,8 +6,8 @@ from ...errors import PlanError
 from ...schemes_db.program import Program
 from ...schemes_db.target import Target
 from ..profile import Profile
-from ..request import OperandKind, Request
-from ..strategy import Executor, Stage
+from ..request import Request
+from ..strategy import Executor, Stage, unfit
 from ..workspace import Pool
 from .dtypes import itemsize
 from .executor import TensorExecutor
@@ -33,12 +33,8 @@ class ThreeStageStrategy:
         """See `Strategy.can_run`."""
         if program.rank == 1:
             return "a single product is the vendor's"
-        if request.device != "cuda":
-            return f"runs on cuda, not on {request.device}"
-        if any(kind is not OperandKind.DENSE for kind in request.operands):
-            return f"operands must be dense, not {' and '.join(request.operands)}"
-        if program.ring.characteristic:
-            return f"the program holds over {program.ring} only; lift its scheme to Z first"
+        if reason := unfit(program, request, "cuda"):
+            return reason
         if program.inner and not program.target.is_general:
             return f"the levels of {program.target} cannot be worked in one pass: blocks of it are absent"
         if reason := reason_against(program, request.dtype):

@@ -20,6 +20,9 @@ Answer = TypeVar("Answer")
 KEPT = ("state", "best", "score", "tally", "draws")
 """The arrays that a walk goes on from, each with a row a walker."""
 
+PASSED = ("state", "pool", "best", "score", "flips", "tally", "draws", "origin", "goals", "halves", "accept")
+"""The arrays that a launch takes, in the order of its parameters."""
+
 
 def blank(form: Form, walkers: int, draws: npt.NDArray[np.uint64]) -> dict[str, Array]:
     """The arrays of walkers that have not started: each is to start from entry 0 of the pool."""
@@ -89,17 +92,7 @@ class HostMemory:
         self._run(
             self._fast,
             self.walkers,
-            a["state"],
-            a["pool"],
-            a["best"],
-            a["score"],
-            a["flips"],
-            a["tally"],
-            a["draws"],
-            a["origin"],
-            a["goals"],
-            a["halves"],
-            a["accept"],
+            *(a[name] for name in PASSED),
             numbers,
             steps,
         )
@@ -191,17 +184,7 @@ class GpuMemory:
         def launch() -> None:
             self._kernel[-(-self.walkers // threads), threads, 0, self._shared](
                 self.walkers,
-                a["state"],
-                a["pool"],
-                a["best"],
-                a["score"],
-                a["flips"],
-                a["tally"],
-                a["draws"],
-                a["origin"],
-                a["goals"],
-                a["halves"],
-                a["accept"],
+                *(a[name] for name in PASSED),
                 a["rules"],
                 steps,
             )
