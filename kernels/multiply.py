@@ -103,7 +103,8 @@ def matmul(
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
         from . import ops
 
-        return ops.matmul(a, b, scheme, levels, out, max_error=max_error, max_workspace=max_workspace)  # type: ignore
+        of_tensors = cast(Any, ops.matmul)  # the signature here is that of arrays
+        return cast(Matrix, of_tensors(a, b, scheme, levels, out, max_error=max_error, max_workspace=max_workspace))
     a, b = np.asarray(a), np.asarray(b)
     request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace)
     if _nothing_to_do(scheme, levels):
