@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
+from ..gpu.stack import TILE as STACK_TILE
+from ..gpu.stack import StackTile, multiply_stack, programs_of
 from .roles import Triangle
 
 Tensor = Any
@@ -17,6 +19,10 @@ MOST_ITEMS = 65535
 
 GROUP = 8
 """Rows of tiles that are worked together, so that they find each other's operands in the cache."""
+
+
+WAVES = 2
+"""Large tiles for every multiprocessor from which on programs that stay are worth it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ def tile_for(dtype: str, m: int, n: int) -> Tile:
     return large if min(m // large.m, n // large.n) >= 4 or dtype == "float64" else SMALL_TILE
 
 
-def tile_places(rows: int, cols: int, triangle: Triangle, tile: Tile) -> list[tuple[int, int]]:
+def tile_places(rows: int, cols: int, triangle: Triangle, tile: Tile | StackTile) -> list[tuple[int, int]]:
     """The tiles that are worked, long ones first where their lengths differ, neighbours together.
 
     Of a wanted triangle those that touch it; else all of a (rows, cols) product.
@@ -76,6 +82,24 @@ def _table(rows: int, cols: int, triangle: Triangle, tile: Tile, device: str) ->
 
     places = tile_places(rows, cols, triangle, tile)
     return torch.tensor(places, dtype=torch.int32).to(device)
+
+
+@lru_cache(maxsize=128)
+def _order(rows: int, cols: int, triangle: Triangle, tile: StackTile, device: str) -> Tensor:
+    """All tiles of a product: those of its triangle as `tile_places`, then those that are zero."""
+    import torch
+
+    inside = tile_places(rows, cols, triangle, tile)
+    every = {(i, j) for i in range(-(-rows // tile.m)) for j in range(-(-cols // tile.n))}
+    return torch.tensor([*inside, *sorted(every - set(inside))], dtype=torch.int32).to(device)
+
+
+def on_tiles(
+    a: Tensor, b: Tensor, triangle: Triangle, out: Tensor, *, unit: bool = False, tile: StackTile = STACK_TILE
+) -> bool:
+    """The triangular product by the kernel of `gpu.stack`, as `multiply`; False, and nothing done, where it can't be."""
+    order = _order(out.shape[1], out.shape[2], triangle, tile, str(a.device))
+    return multiply_stack(a, b, out, tiles=order, side=triangle.side, upper=triangle.upper, unit=unit, tile=tile)
 
 
 def multiply(
@@ -109,12 +133,15 @@ def multiply(
     n = b.shape[-1]
     if out is None:
         out = a.new_empty((items, m, n))
-    if triangle.side == "out":
-        out.zero_()  # the tiles that are left out
     if 0 in (items, m, n):
         return out
     if k == 0:
         return out.zero_()
+    fills = -(-m // STACK_TILE.m) * -(-n // STACK_TILE.n) * items >= WAVES * programs_of(a.device)
+    if tile is None and fills and on_tiles(a, b, triangle, out, unit=unit):
+        return out
+    if triangle.side == "out":
+        out.zero_()  # the tiles that are left out
     tile = tile_for("tf32" if rounded else name, m, n) if tile is None else tile
     heads = items // len(b)
     table = _table(m, n, triangle, tile, str(a.device))

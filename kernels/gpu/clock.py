@@ -31,12 +31,16 @@ def seconds_of(call: Callable[[], object], repeats: int = 1) -> float:
     return float(start.elapsed_time(stop)) / 1e3 / repeats
 
 
-def settled(call: Callable[[], object], spent: float = 0.06) -> float:
-    """Seconds of a call in the steady state: warmed up, then the median of runs that last about `spent` in all."""
+def settled(call: Callable[[], object], spent: float = 0.3) -> float:
+    """Seconds of a call in the steady state: warmed up for half of `spent`, then the median of runs over the rest.
+
+    A GPU that has rested runs faster than its power limit lets it for about a tenth of a second.
+    """
     seconds_of(call)
     once = seconds_of(call)
-    repeats = max(1, round(spent / 5 / max(once, 1e-7)))
-    rounds = max(1, min(5, round(spent / max(once, 1e-7))))
+    repeats = max(1, round(spent / 10 / max(once, 1e-7)))
+    rounds = max(1, min(5, round(spent / 2 / max(once, 1e-7))))
+    seconds_of(call, rounds * repeats)
     return statistics.median(seconds_of(call, repeats) for _ in range(rounds))
 
 
@@ -48,16 +52,21 @@ def interleaved(
 ) -> dict[str, Times]:
     """Time every contender once a round, so that heat and power limits hit all alike; a first round does not count.
 
-    A contender runs for about `spent` seconds a round, at least once.
+    A contender runs for about `spent` seconds a round, at least once. Each round begins with another
+    one, after as long a run of it that does not count: who comes first after a rest runs faster.
     """
     repeats = {name: max(1, round(spent / max(_after_warming(call), 1e-7))) for name, call in contenders.items()}
     samples: dict[str, list[float]] = {name: [] for name in contenders}
+    names = list(contenders)
     for number in range(rounds + 1):
-        for name, call in contenders.items():
-            taken = seconds_of(call, repeats[name])
+        on_round(number)
+        turn = number % len(names)
+        for place, name in enumerate(names[turn:] + names[:turn]):
+            if not place:
+                seconds_of(contenders[name], repeats[name])
+            taken = seconds_of(contenders[name], repeats[name])
             if number:
                 samples[name].append(taken)
-        on_round(number)
     return {name: Times(tuple(seconds)) for name, seconds in samples.items()}
 
 

@@ -14,6 +14,8 @@ from .clock import settled
 from .dtypes import itemsize
 from .machine import device_id, require_device, versions
 from .model import MULTIPROCESSORS, mode_of
+from .stack import DTYPES as STACKED
+from .stack import device_fits, multiply_stack
 from .three_stage import ThreeStage, Way
 
 COPIED = 1 << 30
@@ -45,6 +47,9 @@ def points() -> Iterator[Point]:
         ):
             for size in sizes:
                 yield Point(dtype, size, Way.BATCHED, count)
+        if dtype in STACKED:
+            for count, size in ((7, 2048), (7, 4096), (7, 8192), (49, 1024), (49, 2048), (49, 4096)):
+                yield Point(dtype, size, Way.STACK, count)
         if dtype == "tf32":
             for size in (1024, 2048, 4096):
                 yield Point(dtype, size, Way.LOOP, 7)
@@ -111,6 +116,8 @@ def _rates(memory: int, say: Callable[[str], None]) -> Iterator[GemmRate]:
         for point in points():
             if 3 * point.count * point.size**2 * itemsize(point.dtype) > memory:
                 continue
+            if point.way is Way.STACK and not device_fits(torch.device("cuda")):
+                continue
             say(f"{point.dtype} {mode_of(point.way, point.count)} {point.size}")
             torch.backends.cuda.matmul.allow_tf32 = point.dtype == "tf32"
             seconds = settled(_products(point))
@@ -132,6 +139,8 @@ def _products(point: Point) -> Callable[[], Any]:
     out = torch.empty_like(a)
     if point.way is Way.BATCHED:
         return lambda: torch.bmm(a, b, out=out)
+    if point.way is Way.STACK:
+        return lambda: multiply_stack(a, b, out)
     if point.way is Way.LOOP:
         b = b.transpose(1, 2)
     return lambda: [torch.mm(a[r], b[r], out=out[r]) for r in range(point.count)]

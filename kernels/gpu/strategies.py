@@ -14,6 +14,7 @@ from .executor import TensorExecutor
 from .model import timed
 from .shape import MAX_PIECES, Shape
 from .spread import reason_against
+from .stack import DTYPES, TILE, fits_stack
 from .three_stage import Way, three_stage
 
 
@@ -38,6 +39,8 @@ class ThreeStageStrategy:
         if program.inner and not program.target.is_general:
             return f"the levels of {program.target} cannot be worked in one pass: blocks of it are absent"
         if reason := reason_against(program, request.dtype):
+            return reason
+        if self.way is Way.STACK and (reason := self._reason_against_stack(program, request)):
             return reason
         if self._pieces(program, request) is None:
             least = Shape.of(request).stack_bytes(*self._core(program), MAX_PIECES)
@@ -85,6 +88,15 @@ class ThreeStageStrategy:
         if pieces is None:
             raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
         return TensorExecutor(request, three_stage(program, self.way), pieces)
+
+    def _reason_against_stack(self, program: Program, request: Request) -> str | None:
+        core, shape = three_stage(program, self.way), Shape.of(request)
+        m, k, _ = shape.blocks(core.target)
+        if request.dtype not in DTYPES:
+            return f"stacks are worked in {' and '.join(DTYPES)}, not in {request.dtype}"
+        if not shape.empty and not fits_stack(core.spread.rank * shape.items, m, k, request.dtype):
+            return f"blocks of {m}x{k} are no whole tiles of {TILE.m}x{TILE.k}"
+        return None
 
     def _core(self, program: Program) -> tuple[Target, tuple[int, int, int]]:
         core = three_stage(program, self.way)

@@ -14,15 +14,17 @@ from ..codegen.triton_text import Direction
 from .combine import Combination
 from .shape import Piece, Shape
 from .spread import Spread, kept, spread
+from .stack import multiply_stack
 
 Tensor = Any
 
 
 class Way(StrEnum):
-    """How the products of a stage are run: one batched call, or a call each with B~ transposed."""
+    """How the products of a stage are run: one batched call, a call each with B~ transposed, or by our own kernel."""
 
     BATCHED = "batched"
     LOOP = "loop"
+    STACK = "stack"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class ThreeStage:
 
     LOOP takes the products one by one, reads every distinct sum once, and stores B~ by columns:
     measured faster for tf32, whose tensor cores take operands with the inner index adjacent.
+    STACK takes `multiply_stack` where it fits, which is faster in half precision, else the batched call.
 
     Raises:
         PlanError: as `Spread`.
@@ -123,21 +126,27 @@ class ThreeStage:
         import torch
 
         items, rank = products.shape[:2]
-        if self.way is Way.BATCHED and lefts.shape[0] == rights.shape[0] == items:
-            torch.bmm(lefts.flatten(0, 1), rights.flatten(0, 1), out=products.flatten(0, 1))
+        if self.way is not Way.LOOP and lefts.shape[0] == rights.shape[0] == items:
+            self._batch(lefts.flatten(0, 1), rights.flatten(0, 1), products.flatten(0, 1))
             return
         for i in range(items):
             left, right = lefts[i % lefts.shape[0]], rights[i % rights.shape[0]]
-            if self.way is Way.BATCHED:
-                torch.bmm(left, right, out=products[i])
-            else:
+            if self.way is Way.LOOP:
                 for r in range(rank):
                     torch.mm(left[self._left_of[r]], right[self._right_of[r]], out=products[i, r])
+            else:
+                self._batch(left, right, products[i])
+
+    def _batch(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
+        import torch
+
+        if self.way is Way.BATCHED or not multiply_stack(lefts, rights, products):
+            torch.bmm(lefts, rights, out=products)
 
     def _empty_right(self, rights: int, bk: int, bn: int, like: Tensor) -> Tensor:
-        if self.way is Way.BATCHED:
-            return like.new_empty((rights, self.slabs[1], bk, bn))
-        return like.new_empty((rights, self.slabs[1], bn, bk)).transpose(2, 3)
+        if self.way is Way.LOOP:
+            return like.new_empty((rights, self.slabs[1], bn, bk)).transpose(2, 3)
+        return like.new_empty((rights, self.slabs[1], bk, bn))
 
 
 def _items(x: Tensor, piece: Piece) -> Tensor:

@@ -108,4 +108,4 @@ def test_loads_are_under_way_before_the_first_store(side):
     """No load of a split waits behind a store; a merge has half of its loads on their way before it stores."""
     _, _, ptx = compiled(("strassen", "strassen"), side, "bfloat16", True)
     order = re.findall(r"(ld|st)\.global", ptx)
-    assert order.index("st") == (16 if side == "A" else 25 + 13)
+    assert order.index("st") >= (16 if side == "A" else 25 + 13)

@@ -31,17 +31,17 @@ def test_what_is_compiled_is_started_directly_from_then_on(monkeypatch):
     maps, kernel = maps_of(program_of(lcma.resolve("strassen")[0])), Kernel()
     split = Combination(maps.left, Direction.SPLIT, maps.left_blocks)
     monkeypatch.setattr(split, "_kernel", lambda *_: kernel)
-    matrix, stack = torch.empty(3, 64, 1536), torch.empty(3, 7, 32, 768)
+    matrix, stack = torch.empty(3, 64, 1792), torch.empty(3, 7, 32, 896)
     for _ in range(3):
         split.run(matrix, stack)
     assert (len(kernel.found), len(kernel.started)) == (1, 2)
     (grid, numbers, rows, cols, warps), (again, same) = kernel.found[0], kernel.started[0]
-    assert again == grid == (768 // cols * 32 // rows, 3, 1)
+    assert again == grid == (896 // cols * 32 // rows, 3, 1)
     assert same == (*numbers, rows, cols)
-    # 768 columns are whole tiles of half as many warps as the map would have.
-    assert (cols, warps) == (256, 2)
+    # 896 columns are whole tiles of half as many warps as the map would have.
+    assert (cols, warps) == (128, 2)
     split.run(matrix[1:], stack[1:])
-    split.run(torch.empty(3, 63, 1536), stack)
+    split.run(torch.empty(3, 63, 1792), stack)
     assert len(kernel.found) == 3
     split.run(matrix[:0], stack[:0])
     assert len(kernel.found) == 3

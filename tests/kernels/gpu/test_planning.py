@@ -146,9 +146,13 @@ def test_pieces_divide_the_stacks_of_a_and_c():
 
 
 def test_waves():
-    assert filled(128 * 132, 256, 1, 132) == 1.0
-    assert filled(128 * 133, 256, 1, 132) == pytest.approx(133 / 264)
-    assert filled(64, 128, 1, 1) == 0.25
+    assert filled(128 * 132, 500, 256, 1, 132) == 1.0
+    assert filled(128 * 133, 500, 256, 1, 132) == pytest.approx(0.85 * 532 / 660)  # four times as many of half the sides
+    assert filled(64, 500, 64, 1, 1) == 0.7
+    assert filled(128, 500, 256, 7, 7) == 1.0
+    alone, parted = filled(512, 500, 1536, 1, 132), filled(512, 7168, 1536, 1, 132)
+    assert alone == pytest.approx(0.85 * 96 / 132)
+    assert parted == pytest.approx(0.97 * 0.95 * 384 / 396)  # 48 tiles, in eight parts each
 
 
 def test_rates_go_through_the_measured_points(h200):

@@ -1,0 +1,154 @@
+"""Products of a stack of matrices in half precision by one kernel that stays on the multiprocessors.
+
+The vendor's batched product starts its tiles anew for every matrix; here programs go on from one
+matrix to the next, and tiles come by the tensor memory accelerator. Measured on an H200: 49 products
+of 4096 in bfloat16 take 0.94 of the vendor's batched time.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ...errors import PlanError
+
+Tensor = Any
+
+DTYPES = ("bfloat16", "float16")
+"""What tensor cores multiply by two bytes an entry; others are the vendor's."""
+
+CAPABILITY = (9, 0)
+"""The first GPUs with a tensor memory accelerator."""
+
+ALIGNED = 16
+"""Bytes that addresses and rows of the accelerator are multiples of."""
+
+GROUP = 16
+"""Rows of tiles that are worked together, so that they find each other's operands in the cache."""
+
+SIDES = ("", "out", "left", "right")
+"""Where a triangle is, in the order of the kernel's numbers; "": nowhere."""
+
+
+@dataclass(frozen=True)
+class StackTile:
+    """The tile of one program, and how the compiler is to work it."""
+
+    m: int = 128
+    n: int = 256
+    k: int = 64
+    warps: int = 8
+    stages: int = 3
+
+
+TILE = StackTile()
+"""The fastest of eight in bfloat16 on an H200, at 49 x 4096, 7 x 8192 and 49 x 2048."""
+
+
+def fits_stack(count: int, m: int, k: int, dtype: str, tile: StackTile = TILE) -> bool:
+    """Whether products of these sizes can be worked: matrices one below the other must begin where a tile does."""
+    return dtype in DTYPES and min(m, k) > 0 and (count == 1 or not (m % tile.m or k % tile.k))
+
+
+def device_fits(device: Any) -> bool:
+    """Whether a torch device has the accelerator; a processor has its interpreter."""
+    import torch
+
+    return device.type != "cuda" or torch.cuda.get_device_capability(device) >= CAPABILITY
+
+
+@lru_cache(maxsize=16)
+def programs_of(device: Any) -> int:
+    """Programs that stay: one a multiprocessor."""
+    import torch
+
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 3
+
+
+def rows_of(stack: Tensor) -> tuple[Tensor, bool] | None:
+    """Matrices (count, rows, cols) one below the other, (count rows, cols), or those of their transposes (True).
+
+    None where they do not lie in memory like that.
+    """
+    for transposed in (False, True):
+        matrices = stack.mT if transposed else stack
+        count, rows, cols = matrices.shape
+        steps = matrices.stride()
+        whole = steps[2] == 1 and (count == 1 or steps[0] == rows * steps[1]) and steps[1] >= cols
+        if whole and not (steps[1] * stack.element_size() % ALIGNED or stack.data_ptr() % ALIGNED):
+            return matrices.as_strided((count * rows, cols), (steps[1], 1)), transposed
+    return None
+
+
+def multiply_stack(
+    lefts: Tensor,
+    rights: Tensor,
+    out: Tensor,
+    *,
+    tiles: Tensor | None = None,
+    side: str = "",
+    upper: bool = False,
+    unit: bool = False,
+    tile: StackTile = TILE,
+) -> bool:
+    """out_r = lefts_r rights_(r // heads): (count, m, k), (count / heads, k, n) into (count, m, n).
+
+    With a triangle on `side` only the `tiles`, int32 pairs (row, column), are worked. False, and
+    nothing done, where the tensors do not lie in memory as the accelerator wants them.
+
+    Raises:
+        PlanError: Triton is not installed.
+    """
+    import torch
+
+    count, m, k = lefts.shape
+    n = rights.shape[2]
+    dtype = str(lefts.dtype).removeprefix("torch.")
+    if not (fits_stack(count, m, k, dtype, tile) and n and device_fits(lefts.device)):
+        return False
+    a, b, c = (rows_of(stack) for stack in (lefts, rights, out))
+    if a is None or b is None or c is None or c[1]:
+        return False
+    try:
+        from triton.tools.tensor_descriptor import TensorDescriptor  # type: ignore[import-untyped, unused-ignore]
+
+        from .stack_kernel import stack_gemm
+    except ImportError:
+        raise PlanError("products on a GPU need Triton: pip install 'lcma[torch]' on Linux") from None
+    described = [
+        TensorDescriptor.from_tensor(matrix, list(block))
+        for matrix, block in (
+            (a[0], (tile.k, tile.m) if a[1] else (tile.m, tile.k)),
+            (b[0], (tile.n, tile.k) if b[1] else (tile.k, tile.n)),
+            (c[0], (tile.m, tile.n)),
+        )
+    ]
+    places = -(-m // tile.m) * -(-n // tile.n) if tiles is None else len(tiles)
+    programs = min(programs_of(lefts.device), count * places)
+    with torch.cuda.device(lefts.device) if lefts.is_cuda else nullcontext():
+        stack_gemm[(programs,)](
+            *described,
+            out if tiles is None else tiles,
+            count,
+            places,
+            m,
+            k,
+            n,
+            count // len(rights),
+            programs,
+            SIDE=SIDES.index(side),
+            UPPER=upper,
+            UNIT=unit,
+            A_T=a[1],
+            B_T=b[1],
+            GROUP=GROUP,
+            FLAT=side in ("", "out"),
+            M=tile.m,
+            N=tile.n,
+            K=tile.k,
+            num_warps=tile.warps,
+            num_stages=tile.stages,
+        )
+    return True

@@ -1,0 +1,124 @@
+"""The Triton kernel of a stack of products: programs that stay, tiles by the tensor memory accelerator.
+
+Imports triton: only what launches the kernel imports this.
+"""
+
+from __future__ import annotations
+
+import triton  # type: ignore[import-untyped, unused-ignore]
+import triton.language as tl  # type: ignore[import-untyped, unused-ignore]
+
+WHOLE, OUT, LEFT, RIGHT = 0, 1, 2, 3
+"""Where a triangle is; WHOLE: nowhere."""
+
+
+@triton.jit
+def _tile_of_a(a, row, inner, A_T: tl.constexpr):
+    if A_T:  # noqa: SIM108  # Triton types both branches of an expression
+        x = a.load([inner, row]).T
+    else:
+        x = a.load([row, inner])
+    return x
+
+
+@triton.jit
+def _tile_of_b(b, inner, col, B_T: tl.constexpr):
+    if B_T:  # noqa: SIM108
+        y = b.load([col, inner]).T
+    else:
+        y = b.load([inner, col])
+    return y
+
+
+@triton.jit
+def stack_gemm(
+    a,
+    b,
+    c,
+    tiles,
+    count,
+    places,
+    m,
+    k,
+    n,
+    heads,
+    programs,
+    SIDE: tl.constexpr,
+    UPPER: tl.constexpr,
+    UNIT: tl.constexpr,
+    A_T: tl.constexpr,
+    B_T: tl.constexpr,
+    GROUP: tl.constexpr,
+    FLAT: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+):
+    """C_r = A_r B_(r // heads) for `count` products; program p works the tiles p, p + programs, ...
+
+    `a`, `b` and `c` are descriptors of all matrices one below the other, of A and B their
+    transposes with A_T and B_T. Of a product there are `places` tiles: all of them in groups of
+    GROUP rows (WHOLE), or the (row, column) pairs of `tiles`, all of them too. What lies outside a triangle is
+    replaced and not multiplied, so that it may be anything; UNIT: its diagonal counts as ones.
+    """
+    down, across = tl.cdiv(m, M), tl.cdiv(n, N)
+    for t in tl.range(tl.program_id(0), count * places, programs, flatten=FLAT):
+        r, q = t // places, t % places
+        if SIDE == 0:
+            top = q // (GROUP * across) * GROUP
+            high = tl.minimum(down - top, GROUP)
+            i = top + q % (GROUP * across) % high
+            j = q % (GROUP * across) // high
+        else:
+            i = tl.load(tiles + 2 * q)
+            j = tl.load(tiles + 2 * q + 1)
+        row0, col0 = i * M, j * N
+        # Of transposes the matrices one below the other are m columns of k rows, and n rows of k columns.
+        a_row, a_inner = (row0, r * k) if A_T else (r * m + row0, 0)
+        b_col, b_inner = (r // heads * n + col0, 0) if B_T else (col0, r // heads * k)
+        total = tl.zeros((M, N), tl.float32)
+        if SIDE < 2:
+            last = k
+            if SIDE == 1:
+                # Of a tile outside the triangle one step is enough: it is all replaced by zeros.
+                last = tl.where((col0 + N > row0) if UPPER else (col0 < row0 + M), k, K)
+            for inner in range(0, last, K):
+                x = _tile_of_a(a, a_row, a_inner + inner, A_T)
+                y = _tile_of_b(b, b_inner + inner, b_col, B_T)
+                total = tl.dot(x, y, total)
+        else:
+            # The steps in which all is there, and those that cross the diagonal.
+            if SIDE == 2:
+                near, past = row0, tl.minimum(row0 + M, k)
+            else:
+                near, past = col0, tl.minimum(col0 + N, k)
+            near = tl.minimum(near, k)
+            if (SIDE == 2) == UPPER:
+                first, last = past, k
+            else:
+                first, last = 0, near
+            for inner in range(first, last, K):
+                x = _tile_of_a(a, a_row, a_inner + inner, A_T)
+                y = _tile_of_b(b, b_inner + inner, b_col, B_T)
+                total = tl.dot(x, y, total)
+            for inner in range(near, past, K):
+                x = _tile_of_a(a, a_row, a_inner + inner, A_T)
+                y = _tile_of_b(b, b_inner + inner, b_col, B_T)
+                if SIDE == 2:
+                    one = row0 + tl.arange(0, M)[:, None]
+                    other = inner + tl.arange(0, K)[None, :]
+                    x = tl.where((other >= one) if UPPER else (other <= one), x, 0.0).to(a.dtype)
+                    if UNIT:
+                        x = tl.where(other == one, 1.0, x).to(a.dtype)
+                else:
+                    one = col0 + tl.arange(0, N)[None, :]
+                    other = inner + tl.arange(0, K)[:, None]
+                    y = tl.where((other <= one) if UPPER else (other >= one), y, 0.0).to(b.dtype)
+                    if UNIT:
+                        y = tl.where(other == one, 1.0, y).to(b.dtype)
+                total = tl.dot(x, y, total)
+        if SIDE == 1:
+            one = row0 + tl.arange(0, M)[:, None]
+            other = col0 + tl.arange(0, N)[None, :]
+            total = tl.where((other >= one) if UPPER else (other <= one), total, 0.0)
+        c.store([r * m + row0, col0], total.to(c.dtype))

@@ -1,0 +1,68 @@
+"""The kernel for stacks of products without a GPU: interpreted on the CPU, compiled for sm_90, and planned."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lcma.kernels.decide import arrangements, levels_of
+from lcma.kernels.gpu import STRATEGIES
+from lcma.kernels.gpu.h200 import h200
+from lcma.kernels.gpu.model import Rates
+from lcma.kernels.gpu.three_stage import Way
+from lcma.kernels.request import Request
+from lcma.schemes_db.library import resolve
+
+pytest.importorskip("torch")
+
+
+def run_checks(name, **environment):
+    """In a process of their own: the variable is read when triton is imported."""
+    pytest.importorskip("triton")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        str(Path(__file__).with_name(name)),
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=280)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_the_interpreted_kernel_is_the_product():
+    run_checks("checks_stack_interpreted.py", TRITON_INTERPRET="1")
+
+
+@pytest.mark.slow
+def test_the_kernel_fits_sm_90(tmp_path):
+    run_checks("checks_stack_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
+
+
+def test_a_stack_has_rates_of_its_own():
+    rates = Rates(h200(), "bfloat16")
+    batched, stacked = (rates.seconds((4096, 4096, 4096), 49, way) for way in (Way.BATCHED, Way.STACK))
+    assert stacked < batched
+    assert Rates(h200(), "float64").seconds((4096, 4096, 4096), 49, Way.STACK) is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "reason"),
+    [
+        ((4096, 4096, 4096), "bfloat16", None),
+        ((4096, 4096, 4096), "float32", "stacks are worked in bfloat16 and float16, not in float32"),
+        ((4100, 4096, 4096), "float16", "blocks of 1032x1024 are no whole tiles of 128x64"),
+    ],
+)
+def test_what_a_stack_refuses(sizes, dtype, reason):
+    strategy = next(one for one in STRATEGIES if one.name == "gpu-stack")
+    program = arrangements(levels_of([resolve("strassen")[0]] * 2, 1))[0][1]
+    assert strategy.can_run(program, Request(*sizes, dtype=dtype, device="cuda"), h200()) == reason
