@@ -89,6 +89,29 @@ def jitted_formula(scheme: Scheme, a: Matrix, b: Matrix, say: Say) -> Call | Non
     return call
 
 
+def jitted_on_gpu(scheme: Scheme, a: Any, b: Any, say: Say) -> Callable[[], Any] | None:
+    """`jitted_formula` for tensors of a GPU, which jax reads where they are; None where jax has no GPU."""
+    import os
+
+    # Else jax takes three quarters of the GPU's memory when it is imported.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    try:
+        jax: Any = import_module("jax")
+        left, right = jax.dlpack.from_dlpack(a), jax.dlpack.from_dlpack(b)
+    except Exception as error:  # not installed, without a GPU, or with one of its own: jax raises many kinds
+        say(f"jax.jit is left out: {type(error).__name__}: {error}".splitlines()[0])
+        return None
+    import torch
+
+    compiled = jax.jit(_formula(scheme, left, right, jax.numpy.asarray))
+
+    def call() -> Any:
+        with jax.default_matmul_precision("highest" if a.dtype == torch.float32 else "default"):
+            return torch.from_dlpack(compiled(left, right).block_until_ready())
+
+    return call
+
+
 def _formula(scheme: Scheme, a: Matrix, b: Matrix, array: Callable[[Matrix], Any]) -> Callable[[Any, Any], Any]:
     """The scheme in operations that torch's and jax's arrays share; `array` makes one of the library's."""
     (gm, gk, gn), (m, k), n = scheme.target.shape, a.shape, b.shape[1]

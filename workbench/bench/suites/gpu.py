@@ -67,13 +67,14 @@ RATES = {"bfloat16": 7e14, "float16": 7e14, "tf32": 3.5e14, "float32": 5e13, "fl
 """About what the vendor's product reaches on an H200, flops per second."""
 
 PRODUCTS = (
-    Product("float32", _square(4096), TWO, 1.20),
+    Product("float32", _square(4096), "strassen/4x4x4", 1.20),
     Product("float32", _square(8192), THREE, 1.40, 1.445),
     Product("float64", _square(16384), THREE, 1.27, 1.305, 20),
     Product("bfloat16", _square(16384), f"{TWO}@gpu-stack", 1.10, 1.16),
     Product("bfloat16", _square(32768), f"{TWO}@gpu-stack", 1.16, 1.23, 25),
     Product("tf32", _square(16384), f"{TWO}@gpu-loop", 1.05),
     Product("bfloat16", _square(16384), f"{TWO}@gpu-batched"),
+    Product("float32", _square(4096), TWO),
     Product("float32", _square(2048), TWO),
     Product("float32", _square(8192), TWO),
     Product("float64", _square(8192), TWO),
@@ -262,7 +263,7 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
 
 
 def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
-    """The plain scheme under torch.compile, and a task a product that adds into C, beside ours."""
+    """The plain scheme under torch.compile and jax.jit, and a task a product that adds into C, beside ours."""
     _ready()
     import torch
 
@@ -271,6 +272,7 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.gpu.recipe import Recipe
     from ....kernels.ops import bilinear_mm
     from ....schemes_db.straightline import program_of
+    from ..rivals import jitted_on_gpu
 
     a, b = operands(dtype, _square(size), seed)
     scheme = Recipe(("strassen",)).schemes()[0]
@@ -284,6 +286,8 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
         "compiled": lambda: compiled(a, b),
         "tasks": lambda: naive.by_products(plain, a, b),
     }
+    if (jitted := jitted_on_gpu(scheme, a, b, say)) is not None:
+        calls["jax"] = jitted
     for name, call in calls.items():
         say(name)
         checked(name, a, b, call(), vendor)

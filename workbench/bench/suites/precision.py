@@ -19,12 +19,18 @@ PUBLISHED_GROWTH = {"strassen": 12.0, "winograd": 18.0}
 SIZE = 1024
 
 
+CUDA_DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
+
+
 def _cases(options: Options) -> Iterator[Case]:
-    for dtype in options.dtypes or ("float32", "float64"):
+    run, dtypes = _error, ["float32", "float64"]
+    if options.device == "cuda":
+        run, dtypes = _error_on_gpu, [*CUDA_DTYPES]
+    for dtype in options.dtypes or dtypes:
         for name in SCHEMES:
             for levels in (1, 2):
                 bars = (Bar("share_of_bound", 1.0, at_most=True),)
-                yield Case(f"{name} {levels} {dtype}", partial(_error, name, levels, dtype, options.seed), 4, bars)
+                yield Case(f"{name} {levels} {dtype}", partial(run, name, levels, dtype, options.seed), 4, bars)
 
 
 def _error(name: str, levels: int, dtype: str, seed: int, say: Say) -> Figures:
@@ -54,6 +60,44 @@ def _error(name: str, levels: int, dtype: str, seed: int, say: Say) -> Figures:
         "classical_error": plain,
         "ratio": ours / plain,
         "growth_factor": growth,
+        "published_growth": PUBLISHED_GROWTH.get(name),
+    }
+
+
+def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Figures:
+    """The same on a GPU, where sums are made in float32 or better and kept in the dtype."""
+    import torch
+
+    from ....kernels.decide.error import error_bound
+    from ....kernels.gpu.dispatch import plan_of
+    from ....kernels.gpu.executor import request_of
+    from ....kernels.gpu.machine import require_device
+    from ....kernels.gpu.recipe import Recipe
+    from ....kernels.ops import bilinear_mm
+    from ....schemes_db.costs import growth_factor
+    from ....schemes_db.library import resolve
+    from ..gpu_products import operands as tensors
+
+    require_device()
+    a, b = tensors(dtype, (SIZE, SIZE, SIZE), seed)
+    recipe = "/".join([name] * levels)
+    program = plan_of(Recipe((name,) * levels), request_of(a, b, dtype)).candidate.program
+    bound = error_bound(program, request_of(a, b, dtype))
+    rows = torch.linspace(0, SIZE - 1, 64, device=a.device).long()
+    left, right = (x.double().cpu().numpy() for x in (a[rows], b))
+    truth = left.astype(np.longdouble) @ right.astype(np.longdouble)
+    scale = SIZE * float(a.abs().max()) * float(b.abs().max())
+    ours, plain = (
+        float(np.abs(result[rows].double().cpu().numpy() - truth).max()) / scale
+        for result in (bilinear_mm(a, b, recipe), torch.matmul(a, b))
+    )
+    return {
+        "error": ours,
+        "bound": bound,
+        "share_of_bound": ours / bound,
+        "classical_error": plain,
+        "ratio": ours / plain,
+        "growth_factor": growth_factor(resolve(name)[0]),
         "published_growth": PUBLISHED_GROWTH.get(name),
     }
 

@@ -31,6 +31,9 @@ SAMPLED = 64
 POOL = 100
 """Finds of one seed that later cases may start from."""
 
+TRIANGULAR_POOL = 500
+"""Different 4x4x4:tri-left schemes that walks on 5x5x5:tri-left start from."""
+
 KEPT = 40
 """Finds of one seed, or of one format and rank of a ladder, that are written out."""
 
@@ -258,9 +261,10 @@ def biased(target: str, full: int, half: int) -> int:
     return setting_for(parse_target(target), objective="half").rules.score(full + half, full)
 
 
-def triangular(bench: Bench, case: str, starts: Sequence[Scheme], goal: int, total: float, say: Say) -> Figures:
+def triangular(
+    bench: Bench, case: str, starts: Sequence[Scheme], goal: int, limit: float, total: float, say: Say
+) -> Figures:
     """Seeds of a biased walk, and the numbers of full and half products of what it found."""
-    limit = total / 2
     figures = times(bench, case, starts, goal, bench.seeds(5), limit, total, say, linger=0.5, objective="half")
     found = bench.pools.get((starts[0].target.name, "Z2", goal), [])
     return {**figures, "products": sorted(map(list, {full_and_half(scheme) for scheme in found}))}
@@ -316,12 +320,15 @@ def cases(options: Options) -> Iterator[Case]:
     small, large = biased("4x4x4:tri-left", 22, 12), biased("5x5x5:tri-left", 44, 19)
 
     def tri_4(say: Say) -> Figures:
-        return triangular(bench, "time/tri-4", [naive("4x4x4:tri-left")], small, 10, say)
+        return triangular(bench, "time/tri-4", [naive("4x4x4:tri-left")], small, 5, 10, say)
 
     def tri_5(say: Say) -> Figures:
-        pool = bench.pool("4x4x4:tri-left", "Z2", small, lambda: tri_4(say))
+        rules = setting_for(parse_target("4x4x4:tri-left"), objective="half").rules
+        fleet = bench.fleet([naive("4x4x4:tri-left")], rules, 999)
+        pool = chase(fleet, small, steps=40_000, seconds=20, count=TRIANGULAR_POOL, linger=15, say=say).schemes
+        say(f"{len(pool)} starts")
         target = parse_target("5x5x5:tri-left")
-        return triangular(bench, "time/tri-5", [bordered(scheme, target) for scheme in pool], large, 45, say)
+        return triangular(bench, "time/tri-5", [bordered(scheme, target) for scheme in pool], large, 30, 90, say)
 
     def c3_555(say: Say) -> Figures:
         case, kind = "time/c3-5x5x5-93", {"symmetric": True}
@@ -354,7 +361,7 @@ def cases(options: Options) -> Iterator[Case]:
     yield Case("rate/z2-5x5x5", rate_555, 6, (Bar("gflips", 13), *exact))
     yield Case("time/zt-4x4x4-49", zt_49, 30, (Bar("hits", 5), Bar("worst", 30, True)))
     yield Case("time/tri-4", tri_4, 8, (Bar("hits", 5), Bar("worst", 5, True)))
-    yield Case("time/tri-5", tri_5, 45, (Bar("hits", 5), Bar("worst", 30, True)))
+    yield Case("time/tri-5", tri_5, 70, (Bar("hits", 5), Bar("worst", 30, True)))
     yield Case("time/c3-5x5x5-93", c3_555, 35, (Bar("hits", 1),))
     yield Case("ladder/zt", zt_ladder, 45, (Bar("4x4x5:61", 60, True), Bar("4x5x5:76", 60, True)))
     yield Case("ladder/zt-down", down, 40, (Bar("4x5x5:76", 60, True),))
