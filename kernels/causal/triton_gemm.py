@@ -97,7 +97,7 @@ def _order(rows: int, cols: int, triangle: Triangle, tile: StackTile, device: st
 def on_tiles(
     a: Tensor, b: Tensor, triangle: Triangle, out: Tensor, *, unit: bool = False, tile: StackTile = STACK_TILE
 ) -> bool:
-    """The triangular product by the kernel of `gpu.stack`, as `multiply`; False, and nothing done, where it can't be."""
+    """The triangular product by the kernel of `gpu.stack`, as `multiply`; False, nothing done, where it can't be."""
     order = _order(out.shape[1], out.shape[2], triangle, tile, str(a.device))
     return multiply_stack(a, b, out, tiles=order, side=triangle.side, upper=triangle.upper, unit=unit, tile=tile)
 

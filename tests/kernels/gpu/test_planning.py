@@ -147,7 +147,7 @@ def test_pieces_divide_the_stacks_of_a_and_c():
 
 def test_waves():
     assert filled(128 * 132, 500, 256, 1, 132) == 1.0
-    assert filled(128 * 133, 500, 256, 1, 132) == pytest.approx(0.85 * 532 / 660)  # four times as many of half the sides
+    assert filled(128 * 133, 500, 256, 1, 132) == pytest.approx(0.85 * 532 / 660)  # four times as many, smaller
     assert filled(64, 500, 64, 1, 1) == 0.7
     assert filled(128, 500, 256, 7, 7) == 1.0
     alone, parted = filled(512, 500, 1536, 1, 132), filled(512, 7168, 1536, 1, 132)
