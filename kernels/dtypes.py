@@ -50,12 +50,6 @@ _TABLE = {
     )
 }
 
-INT8_REASON = (
-    "dtype int8 is not supported: a sum of two int8 blocks needs 9 bits; "
-    "convert with .astype(np.int32), whose product is exact"
-)
-
-
 @lru_cache(maxsize=64)
 def dtype_of(name: str) -> DType:
     """The entry of a name that `Request` accepts."""

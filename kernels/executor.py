@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .dtypes import dtype_of, stored
+from ..errors import PlanError
+from .dtypes import stored
 from .request import Layout, Request
 from .workspace import Arena, Pool, aligned, empty_aligned, shared_pool
 
@@ -29,9 +30,10 @@ def copy_bytes(request: Request) -> tuple[int, int, int]:
     """Bytes of the copies of A, B and C that their layouts ask for."""
     m, k, n = request.shape
     sizes = (m * k, k * n, m * n)
+    items = (request.itemsize, request.itemsize, request.result.itemsize)
     return tuple(  # type: ignore[return-value]
-        aligned(size * request.itemsize) if layout is Layout.SCATTERED else 0
-        for size, layout in zip(sizes, request.layouts, strict=True)
+        aligned(size * item) if layout is Layout.SCATTERED else 0
+        for size, item, layout in zip(sizes, items, request.layouts, strict=True)
     )
 
 
@@ -54,12 +56,19 @@ class MatrixExecutor:
         return 0 if self._core is None else self._core.workspace(self.threads) + sum(copy_bytes(self.request))
 
     def run(self, a: Matrix, b: Matrix, out: Matrix | None = None) -> Matrix:
-        """C = A B in `out`, or in a new C-ordered array. See `Executor.run`."""
+        """C = A B in `out`, or in a new C-ordered array. See `Executor.run`.
+
+        Raises:
+            PlanError: the arrays are not of the request, or an entry is larger than was stated.
+        """
         request = self.request
         a, b = stored(a), stored(b)
         request.check(a, b, None if out is None else stored(out))
+        if request.largest is not None:
+            _check_range("a", a, request.largest)
+            _check_range("b", b, request.largest)
         if out is None:
-            out = empty_aligned((*request.batch, request.m, request.n), dtype_of(request.dtype).numpy)
+            out = empty_aligned((*request.batch, request.m, request.n), request.result)
         given, out = out, stored(out)
         if self._core is None:
             out[...] = 0
@@ -89,6 +98,15 @@ class MatrixExecutor:
             out[...] = buffer
         else:
             core.run(a, b, out, arena, self.threads)
+
+
+def _check_range(label: str, matrix: Matrix, largest: int) -> None:
+    if not matrix.size:
+        return
+    # Not by np.abs: the magnitude of the least integer is none.
+    found = max(int(matrix.max()), -int(matrix.min()))
+    if found > largest:
+        raise PlanError(f"{label} has an entry of magnitude {found}, but largest={largest} was stated; state {found}")
 
 
 def _gathered(matrix: Matrix, layout: Layout, arena: Arena) -> Matrix:

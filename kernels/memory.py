@@ -14,9 +14,9 @@ def free_bytes() -> float:
     return min(_available(), _below_limit())
 
 
-def shortage(workspace: int) -> str | None:
-    """Why so many bytes of workspace cannot be had, or None."""
-    if workspace < NOTICED or workspace <= (free := free_bytes()):
+def shortage(workspace: int, free: float | None = None) -> str | None:
+    """Why so many bytes of workspace cannot be had, or None; `free` is what `free_bytes` told a moment ago."""
+    if workspace < NOTICED or workspace <= (free := free_bytes() if free is None else free):
         return None
     return f"needs {workspace} bytes of workspace, and {free:.0f} are free"
 

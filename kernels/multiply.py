@@ -52,6 +52,7 @@ def matmul(
     *,
     max_error: float | None = None,
     max_workspace: int | None = None,
+    largest: int | None = None,
 ) -> Matrix:
     """The product of a (..., M, K) and b (..., K, N).
 
@@ -68,13 +69,17 @@ def matmul(
     element relative to K max|A| max|B|.
 
     dtypes float32, float64, complex64, complex128, int32 and int64 (exact modulo 2^32 and 2^64);
-    both operands the same. A product by a scheme adds and subtracts blocks before it multiplies:
-    where an operand holds an infinity, elements of C that the classical product makes infinite may
-    come out as NaN, and elements may be infinite or NaN that it makes finite; `finite` tells.
+    both operands the same. `largest` states the largest magnitude of their entries, for integers: it
+    is checked, and C cannot overflow then. int8 is multiplied only where it is stated, into int32, and
+    by a scheme only where no sum of blocks leaves int8; "auto" is the classical product then.
+
+    A product by a scheme adds and subtracts blocks before it multiplies: where an operand holds an
+    infinity, elements of C that the classical product makes infinite may come out as NaN, and
+    elements may be infinite or NaN that it makes finite; `finite` tells.
 
     Raises:
         PlanError: the operands do not fit each other or the scheme, the scheme holds over Z2 only,
-            or nothing keeps to the limits.
+            nothing keeps to the limits, or an entry is larger than was stated.
         VerificationError: the scheme does not compute its target.
     """
     if (
@@ -95,6 +100,7 @@ def matmul(
             )
             and a.dtype == b.dtype
             and a.dtype in _FLOATS
+            and largest is None
             and (out is None or (type(out) is np.ndarray and out.dtype == a.dtype))
         ):
             return np.matmul(a, b, out) if out is not None else np.matmul(a, b)
@@ -103,12 +109,16 @@ def matmul(
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
         from . import ops
 
+        if largest is not None:
+            raise PlanError("largest is for arrays; multiply tensor.numpy()")
         of_tensors = cast(Any, ops.matmul)  # the signature here is that of arrays
         return cast(Matrix, of_tensors(a, b, scheme, levels, out, max_error=max_error, max_workspace=max_workspace))
     a, b = np.asarray(a), np.asarray(b)
-    request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace)
+    request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace, largest=largest)
     if _nothing_to_do(scheme, levels):
-        return np.matmul(a, b, out=out)
+        if largest is None:
+            return np.matmul(a, b, out=out)
+        scheme, levels = [], None
     planned = _planned(request, scheme, levels)
     free = isinstance(scheme, str) and scheme == AUTO and max_error is None and max_workspace is None
     if free and _is_numpys(planned[0], a, b):
@@ -259,11 +269,12 @@ def _keep(key: Any, planned: tuple[Plan, Executor]) -> tuple[Plan, Executor]:
 
 
 def _chosen(request: Request, entries: Scheme | list[tuple[Scheme, ...]] | None, levels: int) -> Plan:
-    from .decide import decide, plan
+    from .decide import decide, plain_plan, plan
     from .machine import machine_profile
 
     if entries is not None:
-        return plan(request, entries, levels, machine_profile())
+        profile = machine_profile()
+        return plan(request, entries, levels, profile) if entries else plain_plan(request, profile)
     from .cpu.estimate import profile_for
     from .cpu.threads import thread_count
 

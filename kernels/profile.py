@@ -58,26 +58,25 @@ class RateTable:
 
     def at(self, m: Any, k: Any, n: Any) -> Any:
         """Flops per second for sizes, numbers or arrays of them."""
-        if self._places.shape[0] == 1:
-            return np.exp(self._rates[0]) + 0.0 * (np.asarray(m) + k + n)
-        weights = self._weights(m, k, n)
-        return np.exp(weights @ self._rates)
+        return self._between(self._rates, m, k, n)
 
     def both(self, other: RateTable, m: Any, k: Any, n: Any) -> tuple[Any, Any]:
         """The rates of this table and of another: nearness is worked out once where both know the same sizes."""
-        if self._places.shape[0] == 1 or not np.array_equal(self._places, other._places):
+        if not np.array_equal(self._places, other._places):
             return self.at(m, k, n), other.at(m, k, n)
-        weights = self._weights(m, k, n)
-        return np.exp(weights @ self._rates), np.exp(weights @ other._rates)
+        mine, theirs = self._between(np.stack([self._rates, other._rates]), m, k, n)
+        return mine, theirs
 
-    def _weights(self, m: Any, k: Any, n: Any) -> Any:
-        """How much each measured size counts; the last axis sums to 1."""
+    def _between(self, rates: Any, m: Any, k: Any, n: Any) -> Any:
+        """The rates for sizes, of logarithms (..., measured sizes)."""
+        sizes = np.broadcast_arrays(*(np.asarray(size, dtype=float) for size in (m, k, n)))
         distances: Any = 1e-6
-        for size, places in zip((m, k, n), self._places.T, strict=True):
-            place = np.log(np.maximum(np.asarray(size, dtype=float), 1.0))
-            distances = distances + (place[..., None] - places) ** 2
+        for size, places in zip(sizes, self._places.T, strict=True):
+            # The sizes asked for run through adjacent memory: they are many, the measured ones few.
+            apart = places[:, None] - np.log(np.maximum(size, 1.0)).ravel()
+            distances = distances + apart * apart
         weights = 1.0 / (distances * np.sqrt(distances))
-        return weights / weights.sum(axis=-1)[..., None]
+        return np.exp(rates @ weights / weights.sum(axis=0)).reshape((*rates.shape[:-1], *sizes[0].shape))
 
 
 @dataclass(frozen=True)
@@ -117,26 +116,30 @@ class Profile:
 
     def backend(self, dtype: str, m: int, k: int, n: int) -> str:
         """The library that was fastest at the measured size nearest to this one; "" where none was measured."""
-        rows = self._whole.get(dtype)
-        if not rows or len({row.backend for row in rows}) == 1:
-            return rows[0].backend if rows else ""
+        known = self._fastest.get(dtype)
+        if not known or len(set(known.values())) == 1:
+            return next(iter(known.values())) if known else ""
+        sizes = [max(size, 1) for size in (m, k, n)]
 
-        def distance(row: GemmRate) -> float:
-            return sum(math.log(max(x, 1) / max(y, 1)) ** 2 for x, y in ((row.m, m), (row.k, k), (row.n, n)))
+        def distance(place: tuple[int, int, int]) -> float:
+            return sum(math.log(max(x, 1) / y) ** 2 for x, y in zip(place, sizes, strict=True))
 
-        nearest = min(map(distance, rows))
-        first, *others = [row for row in rows if distance(row) == nearest]
-        best = max(others, key=lambda row: row.rate, default=first)
-        return best.backend if best.rate > PREFERENCE * first.rate else first.backend
+        return known[min(known, key=distance)]
 
     @cached_property
-    def _whole(self) -> dict[str, list[GemmRate]]:
-        """The rates of whole products, by dtype."""
-        found: dict[str, list[GemmRate]] = {}
+    def _fastest(self) -> dict[str, dict[tuple[int, int, int], str]]:
+        """By dtype, the library to take for whole products of every measured size."""
+        found: dict[str, dict[tuple[int, int, int], list[GemmRate]]] = {}
         for row in self.gemm:
             if row.mode == "whole":
-                found.setdefault(row.dtype, []).append(row)
-        return found
+                found.setdefault(row.dtype, {}).setdefault((row.m, row.k, row.n), []).append(row)
+
+        def taken(rows: list[GemmRate]) -> str:
+            first, *others = rows
+            best = max(others, key=lambda row: row.rate, default=first)
+            return best.backend if best.rate > PREFERENCE * first.rate else first.backend
+
+        return {dtype: {size: taken(rows) for size, rows in sizes.items()} for dtype, sizes in found.items()}
 
     @cached_property
     def _tables(self) -> dict[tuple[str, str], RateTable | None]:

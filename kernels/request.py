@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
-from .dtypes import INT8_REASON, dtype_of
+from .dtypes import dtype_of
 
 Matrix = npt.NDArray[Any]
 
@@ -19,6 +19,9 @@ DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "int64", "bf
 
 CUDA_DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 """What a GPU multiplies; tf32 is float32 whose products may be rounded to tf32."""
+
+BOUNDED = ("int8", "int32", "int64")
+"""Dtypes for which the largest magnitude of an entry may be stated."""
 
 
 class Layout(StrEnum):
@@ -45,7 +48,8 @@ class Request:
 
     `layouts` are those of A, B and C. `static` names the operand ("A" or "B") that stays the same
     from call to call. `max_workspace` is in bytes. `max_error` bounds the a-priori error of an
-    element relative to k max|A| max|B|.
+    element relative to k max|A| max|B|. `largest` is the largest magnitude of an entry of integer A
+    and B, as the caller states it: nothing may overflow then. int8 needs it; its C is int32.
 
     Raises:
         PlanError: sizes, dtype or limits that no product has.
@@ -62,14 +66,15 @@ class Request:
     operands: tuple[OperandKind, OperandKind] = (OperandKind.DENSE, OperandKind.DENSE)
     max_error: float | None = None
     max_workspace: int | None = None
+    largest: int | None = None
 
     def __post_init__(self) -> None:
         if min(self.m, self.k, self.n, 0, *self.batch) < 0:
             raise PlanError(f"sizes must not be negative: {self.m} x {self.k} x {self.n}, batch {self.batch}")
-        if self.dtype in ("int8", "uint8"):
-            raise PlanError(INT8_REASON.replace("int8", self.dtype))
         known = DTYPES if self.device == "cpu" else CUDA_DTYPES
-        if self.dtype not in known:
+        if reason := _bytes_reason(self.dtype, self.device, self.largest):
+            raise PlanError(reason)
+        if self.dtype not in (*known, "int8"):
             raise PlanError(f"dtype {self.dtype} is not supported; convert to one of {', '.join(known)}")
         if self.static not in (None, "A", "B"):
             raise PlanError(f'static must be "A", "B" or None, not {self.static!r}')
@@ -77,6 +82,12 @@ class Request:
             raise PlanError(f"max_workspace must be at least 0 bytes, not {self.max_workspace}")
         if self.max_error is not None and not self.max_error > 0:
             raise PlanError(f"max_error must be positive, not {self.max_error}")
+        if self.largest is not None:
+            if self.dtype not in BOUNDED:
+                raise PlanError(f"largest is for {', '.join(BOUNDED)}; leave it out for {self.dtype}")
+            if not isinstance(self.largest, int | np.integer) or self.largest < 0:
+                raise PlanError(f"largest must be a whole number of at least 0, not {self.largest!r}")
+            object.__setattr__(self, "largest", int(self.largest))
 
     @classmethod
     def of(
@@ -89,6 +100,7 @@ class Request:
         static: str | None = None,
         max_error: float | None = None,
         max_workspace: int | None = None,
+        largest: int | None = None,
     ) -> Request:
         """The request for `a @ b`, into `out` where one is given.
 
@@ -96,7 +108,7 @@ class Request:
 
         Raises:
             PlanError: the arrays do not multiply, have different or unsupported dtypes, or `out`
-                has not the shape and dtype of the product.
+                has not the shape and dtype of the product, or `largest` is missing or has no place.
         """
         for label, matrix in (("a", a), ("b", b)):
             if matrix.ndim < 2:
@@ -112,9 +124,9 @@ class Request:
             raise PlanError(f"leading sizes {a.shape[:-2]} and {b.shape[:-2]} do not broadcast; reshape one") from None
         layout_c = Layout.ROWS
         if out is not None:
-            wanted = (*batch, m, n)
-            if not isinstance(out, np.ndarray) or out.shape != wanted or out.dtype != a.dtype:
-                raise PlanError(f"out must be an array of shape {wanted} and dtype {a.dtype}")
+            wanted, result = (*batch, m, n), np.dtype(np.int32) if a.dtype == np.int8 else a.dtype
+            if not isinstance(out, np.ndarray) or out.shape != wanted or out.dtype != result:
+                raise PlanError(f"out must be an array of shape {wanted} and dtype {result}")
             if not out.flags.writeable:
                 raise PlanError("out is read-only; pass a writable array")
             layout_c = Layout.SCATTERED if _overlap(out, a) or _overlap(out, b) else layout_of(out)
@@ -133,6 +145,7 @@ class Request:
             static=static,
             max_error=max_error,
             max_workspace=max_workspace,
+            largest=largest,
         )
 
     @property
@@ -140,9 +153,24 @@ class Request:
         return self.m, self.k, self.n
 
     @property
+    def storage(self) -> np.dtype[Any]:
+        """The numpy dtype that holds an element of A and B."""
+        return np.dtype(np.int8) if self.dtype == "int8" else dtype_of(self.dtype).numpy
+
+    @property
+    def result(self) -> np.dtype[Any]:
+        """The numpy dtype that holds an element of C."""
+        return np.dtype(np.int32) if self.dtype == "int8" else self.storage
+
+    @property
+    def exact(self) -> bool:
+        """Whether products and sums are, modulo two to the number of bits."""
+        return self.storage.kind == "i"
+
+    @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
-        return dtype_of(self.dtype).numpy.itemsize
+        """Bytes of an element of A and B."""
+        return self.storage.itemsize
 
     @property
     def flops(self) -> int:
@@ -156,7 +184,7 @@ class Request:
             PlanError: they are not.
         """
         dtype = self.dtype if self.dtype == "bfloat16" and a.dtype == np.uint16 else None
-        actual = Request.of(a, b, out, dtype=dtype)
+        actual = Request.of(a, b, out, dtype=dtype, largest=self.largest)
         if (actual.shape, actual.dtype, actual.batch) != (self.shape, self.dtype, self.batch):
             raise PlanError(f"the plan is for {self}, not for {actual}; plan again")
         for label, planned, given in zip("ABC", self.layouts, actual.layouts, strict=True):
@@ -166,6 +194,17 @@ class Request:
     def __str__(self) -> str:
         batch = f"{'x'.join(map(str, self.batch))} of " if self.batch else ""
         return f"{batch}{self.m}x{self.k}x{self.n} {self.dtype}"
+
+
+def _bytes_reason(dtype: str, device: str, largest: int | None) -> str | None:
+    """Why elements of one byte cannot be multiplied, or None."""
+    if dtype not in ("int8", "uint8") or (dtype == "int8" and device == "cpu" and largest is not None):
+        return None
+    if dtype == "int8" and device == "cpu":
+        mend = "state the largest magnitude of the entries (largest=), or convert with .astype(np.int32)"
+    else:
+        mend = "convert with .astype(np.int32), whose product is exact"
+    return f"dtype {dtype} is not supported as it is: a sum of two {dtype} blocks needs 9 bits; {mend}"
 
 
 def layout_of(matrix: Matrix) -> Layout:

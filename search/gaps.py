@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 from ..schemes_db import Ring, Target
+from ..schemes_db.composition import best_composition
 from ..schemes_db.ranks import best_known
 
 Shape = tuple[int, int, int]
@@ -14,14 +15,17 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Gap:
-    """A format for which the kept rank is above the best known; without a kept scheme, the naive one counts."""
+    """A format for which the lowest rank at hand, of what is kept and its compositions, is above the best known."""
 
     target: Target
     rank: int
     known: int
 
     def promise(self, tries: int) -> float:
-        """What a run is worth after so many in vain: ranks to gain, by the work of a format of this size."""
+        """What a turn is worth after so many: ranks to gain, by the work of a format of this size.
+
+        Turns that each go where this is greatest share the time out in proportion to the promise at first.
+        """
         m, k, n = self.target.shape
         return (self.rank - self.known) / (m * k * n) / (1 + tries)
 
@@ -33,12 +37,13 @@ def formats_up_to(limit: Shape) -> Iterator[Target]:
             yield Target.general(*shape)
 
 
-def gaps(kept: Mapping[Shape, int], ring: Ring, limit: Shape) -> list[Gap]:
-    """The formats up to a limit where ranks are to be gained; `kept` has the kept ranks, sides in increasing order."""
+def gaps(kept: Mapping[Shape, int], ring: Ring, formats: Iterable[Target]) -> list[Gap]:
+    """Those of some formats where ranks are to be gained; sides are in increasing order, also in `kept`."""
     found = []
-    for target in formats_up_to(limit):
+    parts = {shape: (rank, "") for shape, rank in kept.items()}
+    for target in formats:
         known = best_known(target, ring)
-        rank = kept.get(target.shape, len(target.terms))
+        rank = best_composition(target.shape, parts).rank
         if known is not None and rank > known.rank:
             found.append(Gap(target, rank, known.rank))
     return found

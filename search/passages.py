@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple
 
+import numpy as np
+
 from ..errors import PlanError
 from ..schemes_db import Target
 from ..schemes_db.algebra import tensor
+from .borders import MAX_SIDE, met
 from .ladder import AXES, Packed, extend, merge, project
+from .packed import PackedTerms
 
 
 class Moved(NamedTuple, Generic[Packed]):
@@ -54,9 +58,11 @@ def _merge(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Targe
 
 
 def _extend(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> Passed | None:
-    """One block more, naively."""
+    """One block more, naively; over Z2 in a basis that meets the border."""
     if target.shape[AXES[axis]] <= terms.target.shape[AXES[axis]]:
         return None
+    if isinstance(terms, PackedTerms) and max(terms.target.shape) <= MAX_SIDE:
+        terms = PackedTerms.from_scheme(met(terms.to_scheme(), axis, np.random.default_rng(place)))
     return Passed(extend(terms, axis), f"extension along {axis}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import click
 
@@ -13,112 +13,147 @@ from ..errors import TargetError
 from ..schemes_db import Ring, Scheme, Target, Z, parse_ring
 from ..schemes_db.catalog import Catalog
 from ..search import RunConfig, carry_out
-from ..search.gaps import Gap, Shape, gaps
-from .finds import keep, print_finds, progress_line
+from ..search.gaps import Gap, formats_up_to, gaps
+from ..verify import certify
+from .finds import keep_finds, progress_line
+from .keeping import Keeper, in_order
 from .progress import Progress
 from .starts import best_below
 
-LONGEST = 120.0
-"""Seconds that a search gets at most before the next format has its turn."""
+LONGEST = 60.0
+"""Seconds of a turn at most; then the format of most promise has the next."""
 
-SHARE = 0.2
-"""The share of all the time that a search gets at most."""
+SHARE = 0.05
+"""The share of all the time that a turn gets at most."""
+
+GPU_BLOCKS = 64
+"""Blocks of a factor that a walk on a GPU holds."""
+
+Turn = Callable[[Gap, int, float], str]
+"""Works on a format for so many seconds, after so many turns; returns the way that it took."""
 
 
-GPU_WALKS, GPU_STEPS = 16_384, 20_000
-"""Walks of a search on a GPU, and their steps a round: what half fills one H200 with the largest formats."""
-
-
-def improve_up_to(
-    limit: Target, ring: str, seconds: float, seed: int, jobs: int, dry_run: bool, device: str = "cpu"
-) -> int:
-    """Close gaps to the best known ranks in formats up to `limit`, those of most promise first; the exit code.
+def formats_of(limits: Sequence[Target], alone: bool) -> list[Target]:
+    """The formats to improve, sides in increasing order: these `alone`, or all up to one of them.
 
     Raises:
-        TargetError: the limit is no full product.
-        PlanError: the device is not known, or not here.
+        TargetError: one is no full product.
+    """
+    for limit in limits:
+        if not limit.is_general:
+            raise TargetError(f"--improve works on full products such as 5x5x5, not {limit}")
+    shapes = [in_order(limit.shape) for limit in limits]
+    if alone:
+        return [Target.general(*shape) for shape in dict.fromkeys(shapes)]
+    return list(dict.fromkeys(target for shape in shapes for target in formats_up_to(shape)))
+
+
+def improve(
+    formats: Sequence[Target],
+    ring: str,
+    seconds: float,
+    seed: int,
+    jobs: int,
+    dry_run: bool,
+    device: str,
+    command: str,
+) -> int:
+    """Close gaps to the best known ranks, in turns that share the time out by promise; the exit code.
+
+    Raises:
+        PlanError: the device is not known, or not here, or has no walks over the ring.
         KeyboardInterrupt: the run was interrupted, after everything is kept.
     """
-    if not limit.is_general:
-        raise TargetError(f"--improve works on full products up to a format such as 5x5x5, not {limit}")
     over = Z if ring == "ZT" else parse_ring(ring)
+    if device != "cpu":
+        formats = [one for one in formats if one.shape[1] * one.shape[2] <= GPU_BLOCKS]
     tries: Counter[str] = Counter()
-    begin, gained = time.perf_counter(), 0
-    while (left := seconds - (time.perf_counter() - begin)) > 1 or not tries:
-        with Catalog.open() as catalog:
-            open_gaps = gaps(kept_ranks(catalog, over), over, limit.shape)
+    begin = time.perf_counter()
+    with Keeper(over, jobs) as keeper:
+        turn = _runs(keeper, ring, seed, jobs) if device == "cpu" else _descents(keeper, ring, seed, device, command)
+        while (left := seconds - (time.perf_counter() - begin)) > 1 or not tries:
+            open_gaps = gaps(keeper.ranks[over.name], over, formats)
             if not open_gaps:
-                click.echo(f"no gap to the best known ranks over {over} is left up to {limit}")
+                click.echo(f"no gap to the best known ranks over {over} is left in the {len(formats)} formats")
+                return 0
+            if dry_run:
+                for one in sorted(open_gaps, key=lambda gap: -gap.promise(0)):
+                    click.echo(f"{one.target}: rank {one.rank}, best known {one.known}")
                 return 0
             gap = max(open_gaps, key=lambda gap: gap.promise(tries[gap.target.name]))
-            tried = tries[gap.target.name]
-            configs = list(_ways(gap, ring, over, catalog, seed + tried, device))
-        if dry_run:
-            for one in sorted(open_gaps, key=lambda gap: -gap.promise(0)):
-                click.echo(f"{one.target}: rank {one.rank}, best known {one.known}")
-            return 0
-        tries[gap.target.name] += 1
-        gained += _tried(configs[tried % len(configs)], min(LONGEST, max(1.0, SHARE * seconds), left), jobs)
-    click.echo(f"{gained} ranks gained in {sum(tries.values())} searches")
-    return 0 if gained else 1
+            turn(gap, tries[gap.target.name], min(LONGEST, max(1.0, SHARE * seconds), left))
+            tries[gap.target.name] += 1
+            keeper.look()
+    click.echo(f"{keeper.gained} ranks gained in {sum(tries.values())} searches")
+    return 0 if keeper.gained else 1
 
 
-def kept_ranks(catalog: Catalog, over: Ring) -> dict[Shape, int]:
-    """The lowest ranks kept for full products over a ring, sides in increasing order; what holds over Z holds mod 2."""
-    kept: dict[Shape, int] = {}
-    for entry in catalog.entries():
-        name, _, structured = entry.target.partition(":")
-        if structured or (entry.ring != over.name and entry.ring != "Z"):
-            continue
-        m, k, n = sorted(int(side) for side in name.split("x"))
-        kept[m, k, n] = min(entry.rank, kept.get((m, k, n), entry.rank))
-    return kept
+def _descents(keeper: Keeper, ring: str, seed: int, device: str, command: str) -> Turn:
+    """Turns on GPUs."""
+    from .descending import Descents  # imports a compiler
+
+    descents = Descents(keeper, ring, seed, device, command)
+
+    def turn(gap: Gap, tried: int, seconds: float) -> str:
+        with Progress(f"{gap.target}: compiling the walk") as progress:
+            return descents.turn(gap, tried, seconds, progress.update)
+
+    return turn
 
 
-def _ways(gap: Gap, ring: str, over: Ring, catalog: Catalog, seed: int, device: str) -> Iterator[RunConfig]:
-    """Searches for one rank less, each with the command that repeats it: by symmetry, by extension, from below."""
+def _runs(keeper: Keeper, ring: str, seed: int, jobs: int) -> Turn:
+    """Turns on the processor: each is a run, with the command that repeats it."""
+
+    def turn(gap: Gap, tried: int, seconds: float) -> str:
+        with Catalog.open() as catalog:
+            configs = list(_ways(gap, ring, keeper.over, catalog, seed + tried))
+        config = configs[tried % len(configs)]
+        click.echo(config.command, err=True)
+        with Progress(f"{config.target}: compiling the walk") as progress:
+            result = carry_out(
+                config.limited(None, seconds, 1),
+                jobs=jobs,
+                on_progress=lambda standing: progress.update(progress_line(standing)),
+            )
+        keep_finds(result.lineage)
+        for found in result.finds:
+            # What it was lifted from comes first: it may improve the catalogue over Z2 more than its lift over Z.
+            keeper.keep(found.origin, found.origin_certificate)
+            keeper.keep(found.scheme, found.certificate)
+        for lost in result.unlifted:
+            keeper.keep(lost.origin, certify(lost.origin))
+        if result.interrupted:
+            raise KeyboardInterrupt
+        return config.command
+
+    return turn
+
+
+def _ways(gap: Gap, ring: str, over: Ring, catalog: Catalog, seed: int) -> Iterator[RunConfig]:
+    """Runs for one rank less: by symmetry, from below, from what is kept of the format itself, from naive."""
     m, k, n = gap.target.shape
     if m == k == n and ring != "ZT":
-        yield _config(gap, ring, seed, device, walk="flip-c3")
+        yield _config(gap, ring, seed, walk="flip-c3")
+    entries = catalog.entries(target=gap.target.name, max_rank=gap.rank)
+    kept = [one for one in entries if one.ring in (over.name, "Z") and one.rank == gap.rank]
     below = best_below(catalog, gap.target, over)
-    if below is not None and (ring != "ZT" or below.ternary):
-        yield _config(gap, ring, seed, device, start=below)
-    yield _config(gap, ring, seed, device)
+    for start in (below, catalog.find(kept[0].digest)[0] if kept else None):
+        if start is not None and (ring != "ZT" or start.ternary):
+            yield _config(gap, ring, seed, start=start)
+    yield _config(gap, ring, seed)
 
 
-def _config(gap: Gap, ring: str, seed: int, device: str, walk: str = "", start: Scheme | None = None) -> RunConfig:
+def _config(gap: Gap, ring: str, seed: int, walk: str = "", start: Scheme | None = None) -> RunConfig:
     words = ["lcma", "search", gap.target.name, "--rank", str(gap.rank - 1), "--ring", ring, "--seed", str(seed)]
     words += ["--walk", walk] if walk else []
     words += ["--start", start.digest[:16]] if start else []
-    walks, steps = (0, 0) if device == "cpu" else (GPU_WALKS, GPU_STEPS)
-    if walks:
-        words += ["--device", device, "--walks", str(walks), "--steps", str(steps)]
     return RunConfig(
         gap.target.name,
         gap.rank - 1,
         ring,
         seed,
-        walks,
-        steps,
         seconds=LONGEST,
         walk=walk,
         command=shlex.join([*words, "--time", f"{LONGEST:g}s"]),
         start=start,
-        device=device,
     )
-
-
-def _tried(config: RunConfig, seconds: float, jobs: int) -> int:
-    """How many ranks a search gained; what it found is kept."""
-    click.echo(f"{config.command}", err=True)
-    with Progress(f"{config.target}: compiling the walk") as progress:
-        result = carry_out(
-            config.limited(None, seconds, 1),
-            jobs=jobs,
-            on_progress=lambda standing: progress.update(progress_line(standing)),
-        )
-    print_finds(result.finds, keep(result, config.start))
-    if result.interrupted:
-        raise KeyboardInterrupt
-    best = min((found.scheme.rank for found in result.finds), default=None)
-    return 0 if best is None or config.rank is None else config.rank + 1 - best

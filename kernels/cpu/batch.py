@@ -19,6 +19,7 @@ from .blas import NUMPY
 from .level import Level, core_of
 from .library import library_for
 from .loop import Loop
+from .narrow import Narrow
 from .partition import Way
 from .reasons import basic_reason
 from .threads import blas_is_limited, thread_count
@@ -49,6 +50,8 @@ class LevelStrategy:
         """See `Strategy.can_run`."""
         if reason := basic_reason(program, request):
             return reason
+        if request.dtype == "int8" and self.loops < (ALL_LEVELS if program.inner else 1):
+            return "int8 products are made one at a time on every level"
         if self.tasks and thread_count() == 1:
             return "there is one thread: the same as batch"
         if self.tasks and (not blas_is_limited() or library_for(request) is not NUMPY):
@@ -83,13 +86,15 @@ class LevelStrategy:
         core.compile()
         return MatrixExecutor(request, core, pool, thread_count())
 
-    def _core(self, program: Program, request: Request) -> Level | Loop:
+    def _core(self, program: Program, request: Request) -> Level | Loop | Narrow:
         return _core(Same(program), request, Way(self.tasks, self.loops, library_for(request)))
 
 
 @lru_cache(maxsize=64)
-def _core(program: Same, request: Request, way: Way) -> Level | Loop:
+def _core(program: Same, request: Request, way: Way) -> Level | Loop | Narrow:
     """Predicting, sizing and building take the same one."""
+    if request.dtype == "int8":
+        return Narrow(program.held, request.shape)
     return core_of(program.held, request, way)
 
 

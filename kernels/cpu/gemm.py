@@ -14,6 +14,7 @@ from ..strategy import Executor, Stage
 from ..workspace import Pool
 from .leaf import Leaf
 from .library import library_for
+from .narrow import WideLeaf
 from .reasons import basic_reason
 from .timing import timed
 
@@ -27,9 +28,11 @@ class GemmStrategy:
 
     def can_run(self, program: Program, request: Request, profile: Profile) -> str | None:
         """See `Strategy.can_run`."""
+        if reason := basic_reason(program, request):
+            return reason
         if program.target.shape != (1, 1, 1) or not program.target.is_general or program.rank != 1:
             return "the library's product has no levels"
-        return basic_reason(program, request)
+        return None
 
     def predict(self, program: Program, request: Request, profile: Profile) -> list[Stage]:
         """See `Strategy.predict`."""
@@ -37,17 +40,25 @@ class GemmStrategy:
             return []
         m, k, n = request.shape
         count = math.prod(request.batch)
-        flops = request.flops * dtype_of(request.dtype).parts ** 2
-        moved = count * (m * k + k * n + m * n) * request.itemsize
+        flops = request.flops * (1 if request.exact else dtype_of(request.dtype).parts ** 2)
+        moved = count * ((m * k + k * n) * request.itemsize + m * n * request.result.itemsize)
         stage = Stage(f"{count} products {m}x{k}x{n}", flops, moved, product=request.shape)
         return timed([stage], request.dtype, profile, "whole")
 
     def workspace(self, program: Program, request: Request) -> int:
         """See `Strategy.workspace`; exact."""
-        return 0 if is_empty(request) else sum(copy_bytes(request))
+        if is_empty(request):
+            return 0
+        return sum(copy_bytes(request)) + _core(request).workspace(1)
 
     def build(self, program: Program, request: Request, pool: Pool | None = None) -> Executor:
         """See `Strategy.build`."""
         if is_empty(request):
             return MatrixExecutor(request, None, pool)
-        return MatrixExecutor(request, Leaf(dtype=request.dtype, blas=library_for(request)), pool)
+        return MatrixExecutor(request, _core(request), pool)
+
+
+def _core(request: Request) -> Leaf | WideLeaf:
+    if request.dtype == "int8":
+        return WideLeaf(request.shape)
+    return Leaf(dtype=request.dtype, blas=library_for(request))

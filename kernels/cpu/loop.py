@@ -43,7 +43,7 @@ class Loop:
     ) -> None:
         self.cut = cut = Partition(program, sizes, dtype, by_columns)
         maps = cut.maps
-        self._sides = tuple([_expanded(side, i) for i in range(len(side.results))] for side in (maps.left, maps.right))
+        self._sides = tuple([expanded(side, i) for i in range(len(side.results))] for side in (maps.left, maps.right))
         self._feeds = _feeds(maps.merge, cut.wanted, len(maps.products))
         self._buffers = tuple(cut.stack_shape(role, 1) for role in range(3))
         inner = dict(program.inner)
@@ -147,7 +147,7 @@ class Loop:
         return [*sums[:2], *products, sums[2]]
 
 
-def _expanded(linear: LinearMap, result: int) -> Terms:
+def expanded(linear: LinearMap, result: int) -> Terms:
     """A result written out in the sources, without the sums in between."""
     values: list[dict[int, Coefficient]] = [{i: 1} for i in range(linear.sources)]
 
@@ -167,7 +167,7 @@ def _feeds(merge: LinearMap, wanted: list[int], products: int) -> list[tuple[Ter
     """For every product the blocks of C that it is the first to reach, and those that hold something already."""
     feeds: list[tuple[Terms, Terms]] = [([], []) for _ in range(products)]
     for block in wanted:
-        for position, (product, coefficient) in enumerate(_expanded(merge, block)):
+        for position, (product, coefficient) in enumerate(expanded(merge, block)):
             feeds[product][min(position, 1)].append((block, coefficient))
     for pair in feeds:
         for terms in pair:

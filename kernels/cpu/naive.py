@@ -120,7 +120,9 @@ class NaiveStrategy:
         """See `Strategy.can_run`."""
         if request.dtype == "bfloat16":
             return "the plain evaluation is by numpy, which has no bfloat16"
-        return basic_reason(program, request)
+        if (reason := basic_reason(program, request)) or request.dtype != "int8":
+            return reason
+        return "the plain evaluation adds in the dtype of C: convert with .astype(np.int32)"
 
     def predict(self, program: Program, request: Request, profile: Profile) -> list[Stage]:
         """See `Strategy.predict`."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...schemes_db.program import Program
 from ..codegen.maps import has_fractions
-from ..dtypes import dtype_of
-from ..request import DTYPES, Request
+from ..request import Request
 from ..strategy import unfit
 from .blas import backends
 from .partition import size_reason
+from .ranges import range_reason
 
 
 def basic_reason(program: Program, request: Request) -> str | None:
@@ -17,8 +17,10 @@ def basic_reason(program: Program, request: Request) -> str | None:
         return reason
     if program.inner and not program.target.block_recursive:
         return f"{program.target} is exact for scalars only and cannot recurse"
-    if dtype_of(request.dtype).exact and has_fractions(program):
+    if request.exact and has_fractions(program):
         return f"the program has fractions: an {request.dtype} product needs a scheme over Z"
-    if request.dtype not in DTYPES or not any(backend.works(request.dtype) for backend in backends()):
+    if not any(backend.works(request.dtype) for backend in backends()):
         return f"no installed library multiplies {request.dtype} on a processor; install torch"
-    return size_reason(program, request.shape)
+    if request.dtype == "int8" and not program.target.is_general:
+        return f"int8 products are of whole matrices, and {program.target} is not; convert with .astype(np.int32)"
+    return size_reason(program, request.shape) or range_reason(program, request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -12,12 +13,13 @@ from ...schemes_db.straightline import program_of
 from ...schemes_db.target import Target
 from ..cpu.threads import spin_seconds
 from ..identity import Same
-from ..memory import free_bytes, shortage
+from ..memory import NOTICED, free_bytes, shortage
 from ..profile import Profile
 from ..request import Request
 from ..strategy import Candidate, Plan
 from ..workspace import shared_pool
 from .candidates import Choice, Choices, choices
+from .fronts import ladder
 from .model import Verdict, compute_bound, worth_it
 from .options import Option, options
 from .planner import considered
@@ -65,16 +67,21 @@ def decide(request: Request, profile: Profile, threads: int, among: Choices | No
         PlanError: not even the plain product keeps to the limits.
     """
     among = choices() if among is None else among
+    if request.dtype == "int8":
+        plain = Option((), "gemm", math.nan, 0)
+        reason = "int8 is multiplied by the schemes that are named"
+        return Decision(request, plain_plan(request, profile), plain, (plain,), among, None, reason)
     bound = compute_bound(profile, request.dtype, *request.shape) if 0 not in request.shape else None
     spin = spin_seconds() if profile.source == "measured" else 0.0
-    everything = options(request, profile, among, threads, spin)
+    costs = ladder(request, profile, among, threads, spin)
+    everything = options(request, costs)
     plain = next(option for option in everything if not option.chain)
     limit = _margin(request) * plain.seconds
     short = _short(everything, limit, among) if request.max_workspace is None else None
     if short:
         # As if the caller had said so: then the ways of little memory are there, too.
         most = int(min(free_bytes(), shared_pool.keep))
-        everything = options(replace(request, max_workspace=most), profile, among, threads, spin)
+        everything = options(replace(request, max_workspace=most), costs)
 
     def decided(plan: Plan, option: Option, reason: str) -> Decision:
         return Decision(request, plan, option, tuple(everything), among, bound, reason)
@@ -83,7 +90,9 @@ def decide(request: Request, profile: Profile, threads: int, among: Choices | No
     free = request.max_workspace is None and request.max_error is None and short is None
     within = "" if free else " within these limits"
     reason = f"nothing should be faster than the library's own product{within}"
-    if bound is None:
+    if 0 in request.shape:
+        reason = "there is nothing to multiply"
+    elif bound is None:
         reason = "nothing was measured for this machine: run lcma doctor --profile"
     elif not bound.holds:
         reason = f"memory-bound ({bound}): no scheme can gain"
@@ -95,10 +104,19 @@ def decide(request: Request, profile: Profile, threads: int, among: Choices | No
             if isinstance(found, Plan):
                 return decided(replace(found, refused=(*refused, *found.refused)), option, "fastest")
             refused.append((f"{option.strategy}: {option.label(among)}", found))
-    found = _considered(plain, request, profile, among)
+    return decided(replace(plain_plan(request, profile), refused=tuple(refused)), plain, reason)
+
+
+def plain_plan(request: Request, profile: Profile) -> Plan:
+    """The library's own product.
+
+    Raises:
+        PlanError: it does not keep to the limits.
+    """
+    found = considered(Candidate(plain_product(), "gemm", "GEMM"), request, profile)
     if not isinstance(found, Plan):
         raise PlanError(f"{request} cannot be run: {found}")
-    return decided(replace(found, refused=tuple(refused)), plain, reason)
+    return found
 
 
 def _margin(request: Request) -> float:
@@ -107,11 +125,11 @@ def _margin(request: Request) -> float:
 
 def _short(found: list[Option], limit: float, among: Choices) -> tuple[str, str] | None:
     """The fastest option that should win and whose workspace cannot be had, or not be kept, with the reason."""
-    better = (option for option in found[:TRIED] if option.seconds < limit)
+    better = [option for option in found[:TRIED] if option.seconds < limit]
+    # Asked once: the answer takes as long as a tenth of the plan.
+    free = free_bytes() if any(option.workspace >= NOTICED for option in better) else math.inf
     for option in better:
-        if reason := shortage(option.workspace):
-            return f"{option.strategy}: {option.label(among)}", reason
-        if reason := _fleeting(option.workspace):
+        if reason := shortage(option.workspace, free) or _fleeting(option.workspace):
             return f"{option.strategy}: {option.label(among)}", reason
     return None
 

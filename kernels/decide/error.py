@@ -27,10 +27,9 @@ def error_bound(program: Program, request: Request) -> float:
     Source: the recursion f = E (f_inner + (k / grid) q), with E the growth factor and q the
     roundings in sums, of Ballard, Benson, Druinsky, Lipshitz, Schwartz (2016), section 3.
     """
-    kind = dtype_of(request.dtype)
-    if kind.exact or request.k == 0:
+    if request.exact or request.k == 0:
         return 0.0
-    return kind.unit * _factor(program, request.k) / request.k
+    return dtype_of(request.dtype).unit * _factor(program, request.k) / request.k
 
 
 def _factor(program: Program | None, inner_size: int) -> float:

@@ -45,12 +45,13 @@ def catalogue_stamp() -> str | None:
 
 @lru_cache(maxsize=1)
 def _shipped() -> str:
-    """Names, sizes and times of the shipped schemes: a new version of the package brings others."""
+    """A hash of names, sizes and times of the shipped schemes: a new version of the package brings others."""
     folder = files("lcma.schemes_db") / "data" / "schemes"
     if not isinstance(folder, Path):
         return ""  # inside an archive, which only a new version changes
     with os.scandir(folder) as entries:
-        return repr(sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries))
+        found = sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries)
+    return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
 def read_table(stamp: str) -> Table | None:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .chasing import Chase, chase
+    from .descents import descend
     from .device import DeviceLostError, gpus
     from .fleet import Fleet
-    from .ladders import Rung, bordered, carried, climb, cut, rolled
+    from .ladders import Rung, climb
+    from .neighbours import Way, ways
     from .rules import Rules, Selection
     from .runs import RunFleet, gpu_fleet
     from .settings import Setting, setting_for
+    from .starts import bordered, carried, cut, rolled, starts_for
 
 _EXPORTS = {
     "Chase": "chasing",
@@ -23,15 +26,19 @@ _EXPORTS = {
     "Rung": "ladders",
     "Selection": "rules",
     "Setting": "settings",
-    "bordered": "ladders",
-    "carried": "ladders",
+    "Way": "neighbours",
+    "bordered": "starts",
+    "carried": "starts",
     "chase": "chasing",
     "climb": "ladders",
-    "cut": "ladders",
+    "cut": "starts",
+    "descend": "descents",
     "gpu_fleet": "runs",
     "gpus": "device",
-    "rolled": "ladders",
+    "rolled": "starts",
     "setting_for": "settings",
+    "starts_for": "starts",
+    "ways": "neighbours",
 }
 
 __all__ = [
@@ -43,15 +50,19 @@ __all__ = [
     "Rung",
     "Selection",
     "Setting",
+    "Way",
     "bordered",
     "carried",
     "chase",
     "climb",
     "cut",
+    "descend",
     "gpu_fleet",
     "gpus",
     "rolled",
     "setting_for",
+    "starts_for",
+    "ways",
 ]
 
 

@@ -16,7 +16,7 @@ from .device import gpus
 from .kernel import STEPS
 from .layout import Layout
 from .memory import KEPT, Array, GpuMemory, HostMemory, Memory
-from .packing import pack_all, unpack
+from .packing import pack_all, ranks_of, unpack
 from .rules import Rules
 
 ELITE = 2048
@@ -219,6 +219,10 @@ class Fleet:
     def found(self, goal: int) -> npt.NDArray[np.int64]:
         """The walkers whose score is at most `goal`, in order."""
         return np.flatnonzero(self.score <= goal)
+
+    def ranks(self) -> npt.NDArray[np.int64]:
+        """(walkers,): the rank at which each stands; its score is the lowest of them since its start."""
+        return ranks_of(self.layout, self._gather("state").reshape(self.walkers, -1))
 
     def scheme(self, walker: int, *, current: bool = False, provenance: Provenance | None = None) -> Scheme:
         """The scheme at a walker's score, or the one it stands at; nothing is checked here."""

@@ -158,6 +158,19 @@ def bits_of(layout: Layout, state: Words) -> tuple[Values, Values, Values]:
     return plus, minus, signs
 
 
+def ranks_of(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
+    """(N,): how many terms there are in states (N, words)."""
+    form = layout.form
+    # A live slot has a value in each factor, whose fingerprint alone may be 0; an empty one has none.
+    words = states[:, : form.signs].reshape(len(states), form.planes, 3, form.width)[:, :, 0]
+    used = np.bitwise_or.reduce(words, axis=1)
+    ranks = np.count_nonzero(used & np.uint32(0xFFFF), axis=1) + np.count_nonzero(used >> np.uint32(16), axis=1)
+    if form.symmetric:
+        cubes = np.ascontiguousarray(states[:, form.cubes :]).view(np.uint64)
+        ranks = 3 * ranks + np.count_nonzero(cubes, axis=1)
+    return ranks.astype(np.int64)
+
+
 def pack_all(layout: Layout, schemes: Sequence[Scheme]) -> Words:
     """States (schemes, words)."""
     return np.stack([pack(layout, scheme) for scheme in schemes])

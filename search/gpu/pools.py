@@ -14,10 +14,13 @@ from .fleet import Fleet
 from .rules import Selection
 
 LOOKED_AT = 256
-"""Walkers whose place is looked at after a launch: unpacking one takes about a millisecond."""
+"""Walkers at the rank wanted whose place is looked at after a launch: unpacking one takes about a millisecond."""
 
-PLUS_AFTER = 2_000
+PLUS_AFTER = 600
 """Steps after which a walker that is to leave the places known takes a plus."""
+
+STEPS = 10 * PLUS_AFTER + PLUS_AFTER // 2
+"""Steps of a launch that widens a pool: it ends between two pluses, for right after one no walker is where it was."""
 
 
 class DistinctPool:
@@ -65,7 +68,6 @@ def widened(
     goal: int,
     count: int,
     *,
-    steps: int,
     seconds: float,
     provenance: Provenance | None = None,
     on_find: Callable[[Scheme], None] = lambda scheme: None,
@@ -84,11 +86,13 @@ def widened(
     fleet.send(walkers, members[walkers % len(members)])
     try:
         while len(pool) < count and time.perf_counter() - begin < seconds:
-            fleet.launch(steps)
-            looked = np.unique(np.linspace(0, fleet.walkers - 1, min(LOOKED_AT, fleet.walkers)).astype(np.int64))
-            for walker in looked.tolist():
+            fleet.launch(STEPS)
+            back = np.flatnonzero(fleet.ranks() <= goal)
+            for walker in back[np.linspace(0, len(back) - 1, min(LOOKED_AT, len(back))).astype(np.int64)].tolist():
+                if len(pool) >= count or time.perf_counter() - begin >= seconds:
+                    break
                 scheme = fleet.scheme(walker, current=True, provenance=provenance)
-                if scheme.rank <= goal and len(pool) < count and pool.add(scheme):
+                if pool.add(scheme):
                     on_find(scheme)
     finally:
         fleet.rules = rules

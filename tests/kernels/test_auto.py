@@ -15,6 +15,7 @@ from lcma.kernels.codegen.maps import LinearMap, maps_of
 from lcma.kernels.codegen.schedule import schedule
 from lcma.kernels.decide import decide
 from lcma.kernels.decide.candidates import Choices
+from lcma.kernels.decide.fronts import ladder, smallest
 from lcma.kernels.decide.model import combine_rows
 from lcma.kernels.decide.workloads import layers, sample
 from lcma.kernels.machine import find_profile, keep_profile, machine_id, machine_profile, profiles_folder, published
@@ -152,11 +153,55 @@ def test_a_plan_that_is_numpys_product_is_remembered(monkeypatch):
 def test_short_products_need_more_of_a_promise(profile, among, monkeypatch):
     from lcma.kernels.decide import auto
 
-    found = decide(Request(768, 768, 768), profile, 1, among)
+    found = decide(Request(640, 640, 640), profile, 1, among)
     assert 0.9 < found.options[0].seconds / found.plain.seconds < 0.97
     assert not found.chosen.chain
-    monkeypatch.setattr(auto, "SHORT", 768)
-    assert decide(Request(768, 768, 768), profile, 1, among).chosen == found.options[0]
+    monkeypatch.setattr(auto, "SHORT", 640)
+    assert decide(Request(640, 640, 640), profile, 1, among).chosen == found.options[0]
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_the_smallest_are_those_of_a_stable_sort(count):
+    rng = np.random.default_rng(count)
+    for values in (rng.integers(0, 6, 30) / 1.0, np.where(rng.random(30) < 0.4, np.inf, 1.0), np.full(30, np.nan)):
+        values[rng.integers(0, 30, 4)] = np.nan
+        np.testing.assert_array_equal(smallest(values, count), np.argsort(values, kind="stable")[:count])
+
+
+def test_a_ladder_costs_every_chain_as_if_it_were_alone(profile, among):
+    rungs = ladder(Request(1000, 900, 800), profile, among, 2).rungs
+    for depth, rung in enumerate(rungs, start=1):
+        front = rung.front
+        for i in range(0, len(front.spent), 7):
+            chain = front.chain(i)
+            assert len(chain) == depth
+            sizes, count, growth = (1000, 900, 800), 1, 1.0
+            for choice in chain:
+                figures = among.figures[choice]
+                grid = figures.m, figures.k, figures.n
+                sizes = tuple(-(-size // int(parts)) for size, parts in zip(sizes, grid, strict=True))
+                count, growth = count * int(figures.rank), growth * float(figures.growth)
+            assert tuple(int(size[i]) for size in front.sizes) == sizes
+            assert (int(front.count[i]), float(front.growth[i])) == (count, growth)
+            assert int(front.outer[i]) == int(among.figures[chain[0]].rank)
+
+
+def test_a_plan_asks_for_the_free_memory_once_or_twice(profile, among, monkeypatch):
+    from lcma.kernels import memory
+    from lcma.kernels.decide import auto
+
+    asked = []
+
+    def free_bytes() -> float:
+        asked.append(1)
+        return 1e9
+
+    monkeypatch.setattr(memory, "free_bytes", free_bytes)
+    monkeypatch.setattr(auto, "free_bytes", free_bytes)
+    found = decide(Request(8192, 8192, 8192), profile, 1, among)
+    assert found.plan.workspace <= 1e9
+    assert any("are free" in reason for _, reason in found.plan.refused)
+    assert 1 <= len(asked) <= 3
 
 
 def test_infinities_are_told():
@@ -242,3 +287,14 @@ np.testing.assert_allclose(matmul(a, a.T, "strassen"), a @ a.T, atol=1e-4)
 def test_code_for_a_plain_processor(home):
     environment = {**os.environ, "LCMA_HOME": str(home), "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
     subprocess.run([sys.executable, "-c", GENERIC], check=True, env=environment)
+
+
+def test_products_that_are_measured_find_their_operands_in_memory(monkeypatch):
+    from lcma.kernels.cpu import measure
+
+    monkeypatch.setattr(measure, "_caches", lambda: (1 << 15, 1 << 25))
+    assert measure._turns(1 << 20, 1e8, False) == 64  # twice the last cache
+    assert measure._turns(1 << 30, 1e11, False) == 1
+    assert measure._turns(1 << 16, 1e8, True) == 3  # numpy's own loops would take a second a turn
+    monkeypatch.setattr(measure, "_caches", lambda: ())
+    assert measure._turns(1 << 20, 1e8, False) == 64

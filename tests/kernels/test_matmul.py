@@ -170,7 +170,7 @@ def test_what_is_not_proven_is_refused(strassen):
         (np.ones((3, 4)), np.ones((3, 4)), None, "inner sizes differ"),
         (np.ones((3, 3)), np.ones((3, 3), np.float32), None, "convert one with"),
         (np.ones((3, 3), np.int16), np.ones((3, 3), np.int16), None, "int16 is not supported; convert to one of"),
-        (np.ones((3, 3), np.int8), np.ones((3, 3), np.int8), None, "needs 9 bits; convert with .astype"),
+        (np.ones((3, 3), np.int8), np.ones((3, 3), np.int8), None, "needs 9 bits; state the largest magnitude"),
         (np.ones((3, 3), ">f8"), np.ones((3, 3), ">f8"), None, "f8 is not supported; convert to one of"),
         (np.ones((2, 3, 3)), np.ones((3, 3, 3)), None, "do not broadcast"),
         (np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 4)), "out must be an array of shape"),

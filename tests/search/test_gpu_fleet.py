@@ -32,7 +32,7 @@ from lcma.search.gpu import device as gpu_device
 from lcma.search.gpu import fleet as gpu_fleet
 from lcma.search.gpu.kernel import twin
 from lcma.search.gpu.layout import Layout
-from lcma.search.gpu.packing import pack, unpack
+from lcma.search.gpu.packing import pack, ranks_of, unpack
 from lcma.search.gpu.pools import DistinctPool, from_many_roots, widened
 from lcma.search.gpu.runs import RunFleet
 from lcma.search.policy import Policy
@@ -62,6 +62,7 @@ def test_a_state_holds_the_scheme(name, kind):
     layout = Layout.fitting(scheme.target, scheme.rank, **kind)
     state = pack(layout, scheme)
     assert state.shape == (layout.form.words,)
+    assert ranks_of(layout, np.stack([state, 0 * state])).tolist() == [scheme.rank, 0]
     expected = scheme if kind.get("ternary") or scheme.ring is Z2 else scheme.over_z2()
     assert unpack(layout, state).digest == expected.digest
 
@@ -246,6 +247,7 @@ def test_two_gpus_walk_as_the_twin_does(two_gpus):
     for one in (fleet, first):
         one.launch(600)
     np.testing.assert_array_equal(fleet.score[:4], first.score)
+    np.testing.assert_array_equal(fleet.ranks()[:4], first.ranks())
     assert fleet.scheme(3).digest == first.scheme(3).digest
     assert two_gpus.launches == 2 + 2 * 2
     assert fleet.resources[1]["local_bytes"] == 0
@@ -329,7 +331,7 @@ def test_walks_from_a_find_widen_a_pool():
     found = chase(fleet, 25, steps=500, seconds=20, distinct=True, on_find=lambda scheme, _: told.append(scheme.digest))
     assert told == [scheme.digest for scheme in found.schemes]
     pool = DistinctPool(found.schemes)
-    widened(fleet, pool, 25, 3, steps=500, seconds=20, on_find=lambda scheme: told.append(scheme.digest))
+    widened(fleet, pool, 25, 3, seconds=20, on_find=lambda scheme: told.append(scheme.digest))
     assert len(pool) == len(told) == 3
     assert fleet.rules == RULES
     for scheme in pool.schemes:

@@ -1,20 +1,132 @@
-"""Searches of `lcma search --improve` on a GPU: runs of many walks there, each with the command that repeats it."""
+"""What `lcma search --improve` does on a GPU, played by the twin: ways to a format, descents, keeping."""
 
 from __future__ import annotations
 
-from lcma.schemes_db import Target, Z
-from lcma.search import RunConfig
-from lcma.search.gaps import Gap
-from lcma.workbench import improving
+import re
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError
+from lcma.schemes_db import Z2, Target, Z
+from lcma.schemes_db.catalog import Catalog
+from lcma.schemes_db.library import resolve
+from lcma.search import pack_start
+from lcma.search.gaps import Gap, gaps
+from lcma.search.gpu import Fleet, Rules, descend, ways
+from lcma.verify import certify
+from lcma.workbench import descending
+from lcma.workbench.descending import Descents
+from lcma.workbench.keeping import Keeper
+
+RULES = Rules(plus_after=300)
 
 
-def test_searches_on_a_gpu_have_walks_enough_for_it(monkeypatch):
-    gap = Gap(Target.general(4, 4, 4), 48, 47)
-    config = improving._config(gap, "Z2", 3, "cuda", walk="flip-c3")
-    assert (config.device, config.walks, config.steps) == ("cuda", improving.GPU_WALKS, improving.GPU_STEPS)
-    assert f"--device cuda --walks {improving.GPU_WALKS}" in config.command
-    assert "--device" not in improving._config(gap, "Z2", 3, "cpu").command
-    monkeypatch.setattr(improving, "best_below", lambda *_: None)
-    ways = list(improving._ways(gap, "Z", Z, None, 0, "cuda"))
-    assert [one.walk for one in ways] == ["flip-c3", "flip"]
-    assert all(isinstance(one, RunConfig) and one.device == "cuda" for one in ways)
+def naive(shape, walk="flip"):
+    return pack_start(walk, Target.general(*shape)).to_scheme()
+
+
+def test_turns_share_the_time_out_by_promise():
+    formats = [Target.general(2, 2, 2), Target.general(2, 2, 3), Target.general(2, 2, 4)]
+    found = gaps({}, Z2, formats)
+    assert [(gap.target, gap.rank, gap.known) for gap in found] == [
+        (target, len(target.terms), known) for target, known in zip(formats, (7, 11, 14), strict=True)
+    ]
+    # What is kept of the parts counts: 2x2x4 is two of 2x2x2.
+    assert gaps({(2, 2, 2): 7}, Z2, formats) == []
+    turns = [0, 0]
+    pair = [Gap(Target.general(2, 2, 2), 10, 7), Gap(Target.general(2, 2, 2), 8, 7)]
+    for _ in range(40):
+        turns[max((0, 1), key=lambda n: pair[n].promise(turns[n]))] += 1
+    assert turns == [30, 10]
+
+
+def test_the_ways_to_a_format_are_exact_and_near_the_least():
+    pools = {
+        (2, 3, 3): [resolve("2x3x3")[0]],
+        (2, 2, 3): [resolve("2x2x3")[0]],
+        (3, 3, 3): [resolve("laderman")[0]],
+        (2, 3, 4): [resolve("2x3x4")[0]],
+    }
+    for ternary in (False, True):
+        found = ways(Target.general(2, 3, 4), lambda one: pools.get(one, []), np.random.default_rng(0), ternary=ternary)
+        assert [way.name for way in found] == ["own", "border", "sum"]
+        lows = [min(start.rank for start in way.starts) for way in found]
+        assert lows == [20, 21, 22]
+        for way in found:
+            assert len({start.digest for start in way.starts}) == len(way.starts)
+            for start in way.starts[:6]:
+                certify(start)
+                assert start.target.shape == (2, 3, 4)
+                assert (start.ring, start.ternary) == (Z, True) if ternary else start.ring == Z2
+    cuts = next(
+        way
+        for way in ways(Target.general(2, 3, 3), lambda one: pools.get(one, []), np.random.default_rng(0))
+        if way.name == "cut"
+    )
+    assert {start.target.shape for start in cuts.starts} == {(2, 3, 3)}
+    certify(cuts.starts[0])
+
+
+def test_a_descent_goes_on_below_its_finds():
+    fleet = Fleet([naive((3, 3, 3))], RULES, seed=3, walkers=8, device="cpu")
+    np.testing.assert_array_equal(fleet.ranks(), 27)
+    finds = []
+    found = descend(
+        fleet,
+        25,
+        steps=1000,
+        seconds=20,
+        count=3,
+        on_find=lambda scheme, certificate: finds.append((scheme.rank, certificate.digest)),
+        enough=lambda: finds and min(finds)[0] <= 23,
+    )
+    assert sum(found.values()) == len(finds) == len(set(finds))
+    assert {rank for rank, _ in finds} == set(found) >= {23, 24}
+    assert max(found.values()) == 3
+    ranks = fleet.ranks()
+    assert [fleet.scheme(walker, current=True).rank for walker in range(8)] == ranks.tolist()
+
+
+def test_a_turn_keeps_what_improves_the_catalogue(home, capsys, monkeypatch):
+    monkeypatch.setattr(Keeper, "pool", lambda self, shape, composed=True: [naive(shape)])
+    monkeypatch.setattr(descending, "WANTED", 0)
+    with Keeper(Z2, 1) as keeper:
+        for ranks in keeper.ranks.values():
+            del ranks[2, 3, 3]
+        gap = Gap(Target.general(2, 3, 3), keeper.rank("Z2", (2, 3, 3)), 15)
+        assert gap.rank == 17  # 2x2x3 and a border
+        descents = Descents(keeper, "Z2", 1, "cpu", "a command", walkers=8)
+        said = []
+        for tried in range(8):
+            descents.turn(gap, tried, 5.0, said.append)
+            if keeper.ranks["Z2"].get((2, 3, 3), 99) <= 15:
+                break
+    out = capsys.readouterr().out
+    assert "found <2x3x3:15 over Z2>" in out
+    assert keeper.gained == 2
+    assert any("by border from rank 18" in line or "by own from rank 18" in line for line in said)
+    with Catalog.open() as catalog:
+        kept = [catalog.find(entry.digest)[0] for entry in catalog.entries(target="2x3x3", ring="Z2", origin="user")]
+    assert 15 in [scheme.rank for scheme in kept]
+    assert all(scheme.provenance.command == "a command" for scheme in kept)
+
+
+def test_equals_are_remembered_and_worse_is_not_kept(home, capsys):
+    with Keeper(Z, 1) as keeper:
+        strassen = resolve("strassen")[0]
+        assert not keeper.keep(strassen, certify(strassen))
+        assert not keeper.keep(naive((2, 2, 2)), certify(naive((2, 2, 2))))
+        for ranks in keeper.ranks.values():
+            ranks[2, 2, 2] = 8
+        mod2 = strassen.over_z2()
+        keeper.take(mod2, certify(mod2))
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"found {mod2!r} {mod2.digest[:12]}, certified, kept; rank 8 before"
+    assert re.fullmatch(r"found <2x2x2:7 over Z> \w{12}, ternary, certified, kept; rank 8 before", second)
+    assert (keeper.gained, keeper.rank("Z", (2, 2, 2)), keeper.pool((2, 2, 2))[0].rank) == (1, 7, 7)
+
+
+def test_gpu_walks_are_for_their_rings_only(home):
+    with Keeper(Z, 1) as keeper, pytest.raises(PlanError, match="not for Z3"):
+        Descents(keeper, "Z3", 0, "cpu", "")

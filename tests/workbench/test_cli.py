@@ -176,6 +176,8 @@ def test_run_multiplies_and_checks(run, matrices, tmp_path):
     assert np.allclose(np.load(out), np.load(matrices("a")) @ np.load(matrices("b")), atol=1e-4)
     assert "check: exact" in run("run", "laderman", matrices("i"), matrices("j"), "--check")[1]
     assert run("run", "strassen", matrices("i"), matrices("j"), "--dtype", "float64", "--check")[0] == 0
+    code, text, _ = run("run", "strassen", matrices("s"), matrices("s"), "--largest", 31, "--levels", 2, "--check")
+    assert (code, "int32" in text, "check: exact" in text) == (0, True, True)
     code, text, _ = run("run", "eca-stage2", matrices("i"), matrices("j"), "--check")
     assert (code, "check: exact" in text) == (3, False) or code == 0
 
@@ -185,6 +187,7 @@ def test_run_multiplies_and_checks(run, matrices, tmp_path):
     [
         (("strassen", "a", "a"), 3, "inner"),
         (("strassen", "s", "s"), 3, "int8"),
+        (("strassen", "s", "s", "--largest", 64), 3, "63 is the largest"),
         (("strassen", "v", "v"), 65, "dimension"),
         (("strassen", "a", "b", "--dtype", "int64"), 3, "fractions"),
         (("strassen", "c", "c", "--dtype", "float32"), 3, "can't become"),
@@ -339,3 +342,11 @@ def test_the_demo_goes_the_whole_road(run):
         assert text in out
     kept = json.loads(run("list", "--json", "--origin", "user")[1])
     assert {7, 23} <= {entry["rank"] for entry in kept if entry["ring"] == "Z"}
+
+
+def test_plans_of_nothing_and_of_threads_that_were_not_measured(run):
+    code, text, _ = run("plan", 0, 5, 5, "--explain", "--profile", "amd-epyc-9k84")
+    assert (code, "there is nothing to multiply" in text) == (0, True)
+    code, out, err = run("plan", 4096, 4096, 4096, "--threads", 777)
+    assert (code, out) == (3, "")
+    assert "LCMA_NUM_THREADS=777 lcma doctor --profile" in err

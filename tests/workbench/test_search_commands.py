@@ -118,14 +118,20 @@ def test_improving_goes_where_the_gaps_are(run, monkeypatch):
     assert "no gap" in run("search", "3x3x3", "--improve")[1]
     assert run("search", "4x4x4:tri-out", "--improve")[0] == 2
 
-    from lcma.workbench import improving
+    from lcma.workbench import keeping
 
-    monkeypatch.setattr(improving, "kept_ranks", lambda catalog, over: {(2, 2, 2): 7, (2, 2, 3): 12})
-    code, out, err = run("search", "2x2x3", "--ring", "Z2", "--improve", "--time", "1s")
+    monkeypatch.setattr(keeping, "kept_ranks", lambda catalog, over: {})
+    listed = run("search", "2x2x4", "--improve", "--dry-run")[1]
+    assert [line.split(":")[0] for line in listed.splitlines()] == ["2x2x2", "2x2x4", "2x2x3"]
+    listed = run("search", "4x2x2,2x2x3", "--improve", "--only", "--dry-run")[1]
+    assert [line.split(":")[0] for line in listed.splitlines()] == ["2x2x4", "2x2x3"]
+    code, out, err = run("search", "2x2x3", "--ring", "Z2", "--improve", "--only", "--time", "1s")
     assert code == 0
     assert "lcma search 2x2x3 --rank 11 --ring Z2 --seed 0" in err
     assert "found <2x2x3:11 over Z2>" in out
-    assert re.search(r"\d+ ranks gained in \d+ searches", out)
+    assert "rank 12 before" in out
+    assert re.search(r"1 ranks gained in \d+ searches", out)
+    assert run("search", "2x2x3", "--only")[0] == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +10,7 @@ from ...errors import PlanError
 from ..output import print_json, print_table
 
 if TYPE_CHECKING:
-    from ...kernels import Request
+    from ...kernels import Profile, Request
 
 SHOWN = 8
 """Ways of a plan that are listed beside the chosen one."""
@@ -62,12 +61,15 @@ def command(
     from ...kernels.machine import find_profile
 
     request = Request(*sizes, dtype, max_error=max_error, max_workspace=max_workspace)
-    profile = find_profile(machine) if machine else profile_for(request)
+    if machine:
+        profile = find_profile(machine)
+    else:
+        profile = profile_for(request) if threads in (None, thread_count()) else profile_of_threads(threads)
     if profile.rates(dtype) is None:
         raise PlanError(f"profile {profile.id} has no rates of {dtype} products; choose another --dtype")
     decision = decide(request, profile, threads or thread_count())
     chosen, plain = decision.chosen, decision.plain
-    gain = plain.seconds / chosen.seconds if chosen.seconds else math.nan
+    gain = _ratio(plain.seconds, chosen.seconds)
     if as_json:
         print_json(
             {
@@ -118,7 +120,7 @@ def command(
             option.label(decision.choices),
             option.strategy,
             f"{1e3 * option.seconds:.4g}",
-            f"{plain.seconds / option.seconds:.3f}",
+            f"{_ratio(plain.seconds, option.seconds):.3f}",
             f"{option.workspace / 1e6:.0f}",
         )
         for option in decision.options[:SHOWN]
@@ -126,6 +128,21 @@ def command(
     print_table(("considered", "strategy", "ms", "ratio to GEMM", "workspace MB"), others)
     for name, reason in decision.plan.refused:
         click.echo(f"refused:   {name}: {reason}")
+
+
+def profile_of_threads(threads: int) -> Profile:
+    """This machine's profile with another number of threads than the present one.
+
+    Raises:
+        PlanError: it was not measured.
+    """
+    from ...kernels.machine import machine_id, profiles_folder, read_profile
+
+    path = profiles_folder() / f"{machine_id(threads)}.json"
+    if not path.is_file():
+        mend = f"run LCMA_NUM_THREADS={threads} lcma doctor --profile"
+        raise PlanError(f"this machine was not measured with {threads} threads: {mend}, or name a --profile")
+    return read_profile(path)
 
 
 def plan_for_gpu(request: Request, machine: str | None, explain: bool, as_json: bool) -> None:
@@ -187,6 +204,11 @@ def plan_for_gpu(request: Request, machine: str | None, explain: bool, as_json: 
     )
     for name, reason in chosen.refused:
         click.echo(f"refused:   {name}: {reason}")
+
+
+def _ratio(seconds: float, other: float) -> float:
+    """1 where neither takes any time."""
+    return seconds / other if other else 1.0
 
 
 def _ms(term: dict[str, float]) -> str:

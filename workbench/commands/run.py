@@ -27,9 +27,14 @@ DTYPES = ("float32", "float64", "int64")
 @click.argument("b", metavar="B.npy")
 @click.option("--levels", type=click.IntRange(0, 12), default=1, show_default=True, help="Levels of recursion.")
 @click.option("--dtype", type=click.Choice(DTYPES), help="Convert the operands first. Default: as they are.")
+@click.option(
+    "--largest", type=click.IntRange(min=0), help="Largest magnitude of an entry of integer operands; int8 needs it."
+)
 @click.option("--out", metavar="C.npy", help="Where to write the product. Default: it is not kept.")
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
-def command(scheme: str, a: str, b: str, levels: int, dtype: str | None, out: str | None, check: bool) -> int:
+def command(
+    scheme: str, a: str, b: str, levels: int, dtype: str | None, largest: int | None, out: str | None, check: bool
+) -> int:
     """Multiply two .npy matrices by a certified scheme.
 
     The files are memory-mapped; leading dimensions are a batch. A scheme for a triangular or
@@ -40,7 +45,7 @@ def command(scheme: str, a: str, b: str, levels: int, dtype: str | None, out: st
     from ...kernels import matmul
 
     start = time.perf_counter()
-    product = matmul(left, right, (found, certificate), levels)
+    product = matmul(left, right, (found, certificate), levels, largest=largest)
     seconds = time.perf_counter() - start
     m, k = left.shape[-2:]
     n = right.shape[-1]
@@ -111,7 +116,8 @@ def _cut(matrix: npt.NDArray[Any], kinds: tuple[tuple[Kind, ...], ...]) -> npt.N
 
 def _check(scheme: Scheme, a: npt.NDArray[Any], b: npt.NDArray[Any], product: npt.NDArray[Any]) -> int:
     if np.issubdtype(product.dtype, np.integer):
-        wrong = int((product != structured_product(scheme, a, b)).sum())
+        wide = [matrix.astype(product.dtype) for matrix in (a, b)]
+        wrong = int((product != structured_product(scheme, *wide)).sum())
         click.echo(f"check: {'exact' if not wrong else f'{wrong} of {product.size} entries are wrong'}")
         return int(wrong > 0)
     wide = [matrix.astype(np.float64) for matrix in (a, b)]

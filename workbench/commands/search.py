@@ -15,7 +15,8 @@ from ...schemes_db.ranks import best_known
 from ...search import ALONE, Result, RunConfig, carry_out, footprint
 from ..finds import keep as keep_result
 from ..finds import print_result, progress_line
-from ..improving import improve_up_to
+from ..improving import formats_of
+from ..improving import improve as improve_formats
 from ..options import Duration
 from ..output import print_json, print_table
 from ..progress import Progress
@@ -115,6 +116,7 @@ from ..starts import keep_argument, start_argument
     is_flag=True,
     help="Search wherever the catalogue is behind the best ranks known, in formats up to TARGET.",
 )
+@click.option("--only", is_flag=True, help="With --improve: in TARGET alone, which may be a list such as 2x5x6,3x4x6.")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run in a new folder, to resume it."
 )
@@ -148,6 +150,7 @@ def command(
     pool: int,
     method: str,
     improve: bool,
+    only: bool,
     out: Path | None,
     dry_run: bool,
     as_json: bool,
@@ -159,9 +162,13 @@ def command(
     and `lcma resume` goes on after an interruption or a crash. Exit code 1: nothing was found.
     """
     over = parse_ring("Z" if ring.upper() == "ZT" else ring)
-    wanted = parse_target(target)
+    call = shlex.join(["lcma", *sys.argv[1:]])
     if improve:
-        return improve_up_to(wanted, ring.upper(), seconds, seed, jobs, dry_run, device)
+        formats = formats_of([parse_target(name) for name in target.split(",")], only)
+        return improve_formats(formats, ring.upper(), seconds, seed, jobs, dry_run, device, call)
+    if only:
+        raise click.UsageError("--only goes with --improve")
+    wanted = parse_target(target)
     if rank is None:
         known = best_known(wanted, over)
         rank = known.rank if known else None
@@ -190,7 +197,7 @@ def command(
         count=count,
         walk=walk,
         policy={name: value for name, value in policy.items() if value is not None},
-        command=shlex.join(["lcma", *sys.argv[1:]]),
+        command=call,
         start=first,
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
         pool=ALONE._replace(large=pool),

@@ -1,0 +1,62 @@
+"""How large the entries of integer matrices may be, so that nothing that must not overflow does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...schemes_db.program import Program
+from ..codegen.maps import maps_of
+from ..identity import kept_with_it
+from ..request import Request
+from .loop import expanded
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How many times the largest entry an operand of a product can be; `summed`: it is not always a block itself."""
+
+    factor: int = 1
+    summed: bool = False
+
+
+def range_reason(program: Program, request: Request) -> str | None:
+    """Why entries of the magnitude that was stated cannot be multiplied by this program, or None."""
+    if request.largest is None or request.largest <= (allowed := largest_allowed(program, request)):
+        return None
+    what = "sums of blocks in int8 and C in int32" if request.dtype == "int8" else f"C in {request.dtype}"
+    return f"entries up to {request.largest} do not keep {what}: {allowed} is the largest magnitude that does here"
+
+
+def largest_allowed(program: Program, request: Request) -> int:
+    """The largest magnitude of entries of A and B with which C cannot overflow, and no int8 sum on any level.
+
+    Sums and products of int32 and int64 may: they are exact modulo two to the number of bits, and so
+    is C. The operands of int8 products are widened before they are multiplied, so they must be right.
+    """
+    allowed = math.isqrt(int(np.iinfo(request.result).max) // max(request.k, 1))
+    if request.dtype != "int8":
+        return allowed
+    limits = np.iinfo(np.int8)
+    for side in reach(program):
+        # A block itself holds what int8 holds, -128 included; a sum may have the other sign.
+        allowed = min(allowed, int(limits.max) // side.factor if side.summed else -int(limits.min))
+    return allowed
+
+
+@kept_with_it
+def reach(program: Program) -> tuple[Reach, Reach]:
+    """Of the operands of the products at the bottom, left and right: sums of |coefficients|, over all levels."""
+    maps, below = maps_of(program), dict(program.inner)
+    found = []
+    for side, (linear, result_of) in enumerate(((maps.left, maps.left_of), (maps.right, maps.right_of))):
+        factor, summed = 1, False
+        for op, result in zip(maps.products, result_of, strict=True):
+            coefficients = [coefficient for _, coefficient in expanded(linear, result)]
+            inner = reach(below[op.kind])[side] if op.kind in below else Reach()
+            factor = max(factor, sum(abs(int(value)) for value in coefficients) * inner.factor)
+            summed = summed or inner.summed or coefficients != [1]
+        found.append(Reach(factor, summed))
+    return found[0], found[1]

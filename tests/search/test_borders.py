@@ -1,0 +1,67 @@
+"""Bases that meet a border: the scheme stays one, the border shares more of its factors, and bases differ."""
+
+import numpy as np
+import pytest
+
+from lcma import certify
+from lcma.errors import PlanError
+from lcma.schemes_db import Scheme, Target
+from lcma.schemes_db.library import resolve
+from lcma.search.borders import met, met_products
+from lcma.search.gpu import starts_for
+
+
+def scrambled(name: str) -> Scheme:
+    """A kept scheme modulo 2 in a basis that has few unit matrices."""
+    scheme = resolve(name)[0].over_z2()
+    u, v, w = (factor.dense.reshape(-1, factor.rows, factor.cols) & 1 for factor in scheme.factors)
+    p, q, r = (np.tri(size, dtype=np.int64) for size in scheme.target.shape)
+    back = [np.rint(np.linalg.inv(basis)).astype(np.int64) for basis in (p, q, r)]
+    moved = ((p.T @ u @ back[1].T) & 1, (q.T @ v @ back[2].T) & 1, (back[0] @ w @ r) & 1)
+    return Scheme.from_arrays(scheme.target, *moved, scheme.ring)
+
+
+@pytest.mark.parametrize("name", ["laderman", "2x3x4", "3x4x5"])
+@pytest.mark.parametrize("axis", "mkn")
+def test_a_scheme_that_meets_its_border_is_a_scheme(name, axis):
+    scheme = scrambled(name)
+    certify(scheme)
+    found = met(scheme, axis, np.random.default_rng(1))
+    certify(found)
+    assert (found.target, found.rank) == (scheme.target, scheme.rank)
+    assert met_products(found, axis) > met_products(scheme, axis)
+
+
+def test_detours_lead_to_other_bases():
+    scheme = scrambled("3x4x5")
+    found = [met(scheme, "k", np.random.default_rng(seed), 6.0) for seed in range(4)]
+    for one in found:
+        certify(one)
+    assert len({one.digest for one in found}) > 1
+    best = met(scheme, "k", np.random.default_rng(0))
+    assert max(met_products(one, "k") for one in found) <= met_products(best, "k")
+
+
+def test_a_basis_is_for_full_products_modulo_2_of_moderate_sides():
+    rng = np.random.default_rng(0)
+    with pytest.raises(PlanError, match="over Z2 with sides up to 32, not 3x3x3 over Z"):
+        met(resolve("laderman")[0], "m", rng)
+    with pytest.raises(PlanError, match="sides up to 32"):
+        met(resolve("naive:2x2x33")[0].over_z2(), "n", rng)
+    for ask in (lambda: met(scrambled("laderman"), "x", rng), lambda: met_products(scrambled("laderman"), "x")):
+        with pytest.raises(PlanError, match="axis 'x' is not known"):
+            ask()
+
+
+def test_starts_are_a_plain_border_and_met_ones_all_different():
+    pool, target = [scrambled("2x3x4"), resolve("2x3x4")[0].over_z2()], Target.general(3, 3, 5)
+    starts = starts_for(pool, target, np.random.default_rng(2))
+    digests = [start.digest for start in starts]
+    assert len(digests) == len(set(digests)) > 2 * len(pool)
+    for start in starts:
+        certify(start)
+        assert (start.target, start.rank) == (target, 20 + 45 - 24)
+    assert [start.provenance.relation for start in starts[:2]] == ["naive border"] * 2
+    assert starts_for([pool[0]], pool[0].target, np.random.default_rng(2)) == [pool[0]]
+    ternary = starts_for([resolve("2x3x4")[0]], target, np.random.default_rng(2))
+    assert [(one.ternary, one.ring.name) for one in ternary] == [(True, "Z")]
