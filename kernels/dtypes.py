@@ -50,6 +50,7 @@ _TABLE = {
     )
 }
 
+
 @lru_cache(maxsize=64)
 def dtype_of(name: str) -> DType:
     """The entry of a name that `Request` accepts."""

@@ -15,8 +15,9 @@ Tensor = Any
 
 GPU_STRIPS = 16
 
-SCHEME = "eca-stage1"
-"""The scheme of the fewest additions: on a GPU they cost more than the products that others save."""
+SCHEME = "4x4x4-tri-out-r34-sparse"
+"""22 full and 12 half products with few coefficients. Measured on an H200: the same products with more coefficients
+take 0.977 to 0.985 of the time of Exact Causal Attention's in float32 at L = d = 8192, and the sparse ones less again."""
 
 LEAST_FOR_SCHEME = 4096
 """All sizes of a strict float32 or float64 product that a scheme works. Measured on an H200."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -24,8 +25,8 @@ def plan(
 ) -> Plan:
     """The best plan for a request with these schemes, which the caller has certified.
 
-    `strategy` names the only one to consider. Candidates are ranked by predicted seconds where the
-    profile knows all of them, else by arithmetic, then by bytes moved.
+    `strategy` names the only one to consider. Candidates are ranked by predicted seconds, those that the
+    profile knows nothing of last, then by arithmetic and by bytes moved.
 
     Raises:
         PlanError: no candidate can run; the message gives every reason.
@@ -48,8 +49,7 @@ def plan(
     if not plans:
         reasons = "; ".join(dict.fromkeys(reason for _, reason in refused))
         raise PlanError(f"{request} cannot be run: {reasons}")
-    timed = all(option.seconds is not None for option in plans)
-    plans.sort(key=lambda option: _rank(option, timed))
+    plans.sort(key=_rank)
     best = plans[0]
     beaten = [(str(option.candidate), _slower(option, best)) for option in plans[1:]]
     return replace(best, refused=(*refused, *beaten))
@@ -71,8 +71,8 @@ def considered(candidate: Candidate, request: Request, profile: Profile) -> Plan
     return Plan(request, candidate, way.version, stages, workspace, (), profile.id)
 
 
-def _rank(option: Plan, timed: bool) -> tuple[float, int, int, str]:
-    return (option.seconds or 0.0) if timed else 0.0, *_work(option), str(option.candidate)
+def _rank(option: Plan) -> tuple[float, int, int, str]:
+    return math.inf if option.seconds is None else option.seconds, *_work(option), str(option.candidate)
 
 
 def _slower(option: Plan, best: Plan) -> str:

@@ -142,7 +142,9 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
         for levels in (1, 2):
             ways[f"halving, {levels} of strassen"] = partial(_halving, a, b, out, levels)
     for name in scheme_names():
-        ways[name] = partial(cuda_level(scheme_program(resolve(name)[0], triangle)).run, a, b, out)
+        level = cuda_level(scheme_program(resolve(name)[0], triangle))
+        if level.fits(len(out), a.shape[1], b.shape[1]):
+            ways[name] = partial(level.run, a, b, out)
     if dtype in ("bfloat16", "float16"):
         ways["kernel"] = partial(multiply, a[None], b[None], triangle, out[None])
     rows = torch.linspace(0, length - 1, 128).long().to(a.device)
