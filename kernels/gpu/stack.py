@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ...errors import PlanError
-
 Tensor = Any
 
 DTYPES = ("bfloat16", "float16")
@@ -52,11 +50,24 @@ def fits_stack(count: int, m: int, k: int, dtype: str, tile: StackTile = TILE) -
     return dtype in DTYPES and min(m, k) > 0 and (count == 1 or not (m % tile.m or k % tile.k))
 
 
+@lru_cache(maxsize=1)
+def _kernel() -> tuple[Any, Any] | None:
+    """What describes a matrix to the accelerator, and the kernel; None where Triton is missing or too old for it."""
+    try:
+        from triton.tools.tensor_descriptor import TensorDescriptor  # type: ignore[import-untyped, unused-ignore]
+
+        from .stack_kernel import stack_gemm
+    except ImportError:
+        return None
+    return TensorDescriptor, stack_gemm
+
+
+@lru_cache(maxsize=16)
 def device_fits(device: Any) -> bool:
-    """Whether a torch device has the accelerator; a processor has its interpreter."""
+    """Whether a torch device has the accelerator, and Triton can use it; a processor has its interpreter."""
     import torch
 
-    return device.type != "cuda" or torch.cuda.get_device_capability(device) >= CAPABILITY
+    return _kernel() is not None and (device.type != "cuda" or torch.cuda.get_device_capability(device) >= CAPABILITY)
 
 
 @lru_cache(maxsize=16)
@@ -95,30 +106,23 @@ def multiply_stack(
 ) -> bool:
     """out_r = lefts_r rights_(r // heads): (count, m, k), (count / heads, k, n) into (count, m, n).
 
-    With a triangle on `side` only the `tiles`, int32 pairs (row, column), are worked. False, and
-    nothing done, where the tensors do not lie in memory as the accelerator wants them.
-
-    Raises:
-        PlanError: Triton is not installed.
+    With a triangle on `side` the `tiles`, int32 pairs (row, column), are worked in their order. False, and
+    nothing done, where the tensors do not lie in memory as the accelerator wants them, or there is none.
     """
     import torch
 
     count, m, k = lefts.shape
     n = rights.shape[2]
     dtype = str(lefts.dtype).removeprefix("torch.")
-    if not (fits_stack(count, m, k, dtype, tile) and n and device_fits(lefts.device)):
+    found = _kernel()
+    if found is None or not (fits_stack(count, m, k, dtype, tile) and n and device_fits(lefts.device)):
         return False
+    describe, kernel = found
     a, b, c = (rows_of(stack) for stack in (lefts, rights, out))
     if a is None or b is None or c is None or c[1]:
         return False
-    try:
-        from triton.tools.tensor_descriptor import TensorDescriptor  # type: ignore[import-untyped, unused-ignore]
-
-        from .stack_kernel import stack_gemm
-    except ImportError:
-        raise PlanError("products on a GPU need Triton: pip install 'lcma[torch]' on Linux") from None
     described = [
-        TensorDescriptor.from_tensor(matrix, list(block))
+        describe.from_tensor(matrix, list(block))
         for matrix, block in (
             (a[0], (tile.k, tile.m) if a[1] else (tile.m, tile.k)),
             (b[0], (tile.n, tile.k) if b[1] else (tile.k, tile.n)),
@@ -128,7 +132,7 @@ def multiply_stack(
     places = -(-m // tile.m) * -(-n // tile.n) if tiles is None else len(tiles)
     programs = min(programs_of(lefts.device), count * places)
     with torch.cuda.device(lefts.device) if lefts.is_cuda else nullcontext():
-        stack_gemm[(programs,)](
+        kernel[(programs,)](
             *described,
             out if tiles is None else tiles,
             count,

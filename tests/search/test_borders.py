@@ -53,15 +53,14 @@ def test_a_basis_is_for_full_products_modulo_2_of_moderate_sides():
             ask()
 
 
-def test_starts_are_a_plain_border_and_met_ones_all_different():
+def test_starts_meet_their_border_and_are_all_different():
     pool, target = [scrambled("2x3x4"), resolve("2x3x4")[0].over_z2()], Target.general(3, 3, 5)
     starts = starts_for(pool, target, np.random.default_rng(2))
     digests = [start.digest for start in starts]
-    assert len(digests) == len(set(digests)) > 2 * len(pool)
+    assert len(digests) == len(set(digests)) > len(pool)
     for start in starts:
         certify(start)
         assert (start.target, start.rank) == (target, 20 + 45 - 24)
-    assert [start.provenance.relation for start in starts[:2]] == ["naive border"] * 2
     assert starts_for([pool[0]], pool[0].target, np.random.default_rng(2)) == [pool[0]]
     ternary = starts_for([resolve("2x3x4")[0]], target, np.random.default_rng(2))
     assert [(one.ternary, one.ring.name) for one in ternary] == [(True, "Z")]
