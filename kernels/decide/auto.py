@@ -31,6 +31,9 @@ SHORT, SHORT_MARGIN = 1536, 0.93
 """Where a side is shorter the blocks are thin: over 24 shapes and 150 ways (`lcma bench choice`) measured times are
 0.99 to 1.11 of the predicted ones, 1.04 in the median, where others are 1.00 in the median."""
 
+THIN, THIN_MARGIN = 768, 0.9
+"""Where K is shorter than this, every block of C is written after few multiplications: 1.10 of the predicted time."""
+
 TRIED = 40
 """Options whose programs are looked at before the plain product is taken."""
 
@@ -121,6 +124,8 @@ def plain_plan(request: Request, profile: Profile) -> Plan:
 
 
 def _margin(request: Request) -> float:
+    if request.k < THIN:
+        return THIN_MARGIN
     return MARGIN if min(request.shape) >= SHORT else SHORT_MARGIN
 
 
