@@ -157,6 +157,7 @@ def test_short_products_need_more_of_a_promise(profile, among, monkeypatch):
     assert 0.9 < found.options[0].seconds / found.plain.seconds < 0.97
     assert not found.chosen.chain
     monkeypatch.setattr(auto, "SHORT", 640)
+    monkeypatch.setattr(auto, "THIN", 640)
     assert decide(Request(640, 640, 640), profile, 1, among).chosen == found.options[0]
 
 

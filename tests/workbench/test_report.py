@@ -30,7 +30,7 @@ def test_every_format_has_its_best_shipped_rank(page):
     rows = {cells[1]: cells for line in page.splitlines() if len(cells := [c.strip() for c in line.split("|")]) == 11}
     rows.pop("format")
     rows.pop("---")
-    assert len(rows) == 20
+    assert len(rows) >= 20
     best = {}
     for name in shipped_names():
         scheme = shipped(name).scheme
