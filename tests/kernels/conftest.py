@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from lcma.schemes_db import Kind, Q, Scheme, Target, Z, parse_target
+
+
+@pytest.fixture
+def run_checks(request):
+    """run_checks(file, marked, **environment): the checks of a file beside the test's, in a process of their own."""
+    folder = request.path.parent
+
+    def run(name: str, marked: str = "not slow", **environment: str) -> None:
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-m", marked]
+        command = [sys.executable, "-m", "pytest", str(folder / name), *options]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=280)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+    return run
 
 
 @pytest.fixture

@@ -38,7 +38,6 @@ def _error(name: str, levels: int, dtype: str, seed: int, say: Say) -> Figures:
     from ....kernels import matmul, plan_for
     from ....kernels.decide.error import error_bound
     from ....kernels.request import Request
-    from ....schemes_db.costs import growth_factor
     from ....schemes_db.library import resolve
 
     a, b = operands((SIZE, SIZE, SIZE), dtype, seed)
@@ -52,16 +51,7 @@ def _error(name: str, levels: int, dtype: str, seed: int, say: Say) -> Figures:
     ours, plain = (
         float(np.abs(result[rows] - truth).max()) / scale for result in (matmul(a, b, scheme, levels), a @ b)
     )
-    growth = growth_factor(scheme)
-    return {
-        "error": ours,
-        "bound": bound,
-        "share_of_bound": ours / bound,
-        "classical_error": plain,
-        "ratio": ours / plain,
-        "growth_factor": growth,
-        "published_growth": PUBLISHED_GROWTH.get(name),
-    }
+    return _figures(name, ours, plain, bound)
 
 
 def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Figures:
@@ -74,15 +64,13 @@ def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Fi
     from ....kernels.gpu.machine import require_device
     from ....kernels.gpu.recipe import Recipe
     from ....kernels.ops import bilinear_mm
-    from ....schemes_db.costs import growth_factor
-    from ....schemes_db.library import resolve
     from ..gpu_products import operands as tensors
 
     require_device()
     a, b = tensors(dtype, (SIZE, SIZE, SIZE), seed)
     recipe = "/".join([name] * levels)
-    program = plan_of(Recipe((name,) * levels), request_of(a, b, dtype)).candidate.program
-    bound = error_bound(program, request_of(a, b, dtype))
+    request = request_of(a, b, dtype)
+    bound = error_bound(plan_of(Recipe((name,) * levels), request).candidate.program, request)
     rows = torch.linspace(0, SIZE - 1, 64, device=a.device).long()
     left, right = (x.double().cpu().numpy() for x in (a[rows], b))
     truth = left.astype(np.longdouble) @ right.astype(np.longdouble)
@@ -91,6 +79,14 @@ def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Fi
         float(np.abs(result[rows].double().cpu().numpy() - truth).max()) / scale
         for result in (bilinear_mm(a, b, recipe), torch.matmul(a, b))
     )
+    return _figures(name, ours, plain, bound)
+
+
+def _figures(name: str, ours: float, plain: float, bound: float) -> Figures:
+    """The errors of a scheme and of the classical product beside the bound and the growth factor of one level."""
+    from ....schemes_db.costs import growth_factor
+    from ....schemes_db.library import resolve
+
     return {
         "error": ours,
         "bound": bound,
