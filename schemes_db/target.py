@@ -117,13 +117,19 @@ class Target:
             return f"{base}:{named(self.entries)}"
         if self == Target.general(*self.shape):
             return base
+        grids = (self.a, self.b, self.c)
+        forms: dict[int, str] = {}
         for form in _forms(self.shape):
-            if self == _formed(self.shape, form):
-                return f"{base}:{form}"
-        grids = ",".join(
-            "/".join("".join(LETTERS[kind] for kind in row) for row in g) for g in (self.a, self.b, self.c)
-        )
-        return f"{base}:blocks({grids})"
+            role, grid = _placed(self.shape, form) or (0, None)
+            if grid == grids[role] and any(kind is not Kind.FULL for row in grid for kind in row):
+                forms.setdefault(role, form)
+        if self.shared:  # which says all of B
+            forms = {0: forms.get(0, ""), 2: forms[2].replace(_TRIANGULAR[2], GRAM)}
+        joined = "+".join(form for _, form in sorted(forms.items()) if form)
+        if joined and self == _formed(self.shape, joined):
+            return f"{base}:{joined}"
+        written = ",".join("/".join("".join(LETTERS[kind] for kind in row) for row in grid) for grid in grids)
+        return f"{base}:blocks({written})"
 
     def __str__(self) -> str:
         """The name for people: that of a map given term by term says how many there are, and not which."""
@@ -268,51 +274,63 @@ _BANDED = {"band": band_grid, "prefix": prefix_grid, "window": window_grid}
 
 
 def _forms(shape: tuple[int, int, int]) -> Iterator[str]:
-    """The names of all forms that a grid of this shape can have."""
-    yield from (f"{form}{side}" for form in (*_TRIANGULAR, GRAM) for side in ("", ":upper"))
+    """The names of all forms of one matrix that a grid of this shape can have, `gram` but for its triangle."""
+    yield from (f"{form}{side}" for form in _TRIANGULAR for side in ("", ":upper"))
     # Wider bands are the full grid, a prefix of size - 1 or more is too, as is no window.
     yield from (f"{form}({width})" for form in _BANDED for width in range(1, shape[0]))
 
 
-def _formed(shape: tuple[int, int, int], form: str) -> Target | None:
-    """The target of a named form, or None where its matrix has no square grid.
+def _placed(shape: tuple[int, int, int], form: str) -> tuple[int, Kinds] | None:
+    """Whose grid a form names, 0 to 2 for A, B and C, and the grid, or None where that matrix is not square.
 
     Raises:
         TargetError: there is no such form.
     """
     m, k, n = shape
-    grids = [full_grid(m, k), full_grid(k, n), full_grid(m, n)]
     stem, _, side = form.partition(":")
+    if masked := re.fullmatch(r"mask\((.+)\)", form):
+        return 2, mask_grid(masked.group(1))
     if banded := re.fullmatch(r"(band|prefix|window)\((\d{1,3})\)", form):
-        if m != n:
+        return (2, _BANDED[banded.group(1)](m, int(banded.group(2)))) if m == n else None
+    if stem in (*_TRIANGULAR, GRAM) and side in ("", "upper", "lower"):
+        role = 2 if stem == GRAM else _TRIANGULAR.index(stem)
+        rows, cols = ((m, k), (k, n), (m, n))[role]
+        return (role, triangular_grid(rows, side == "upper")) if rows == cols else None
+    raise TargetError(
+        f"target form {form!r} is not known; choose one of {', '.join((*_TRIANGULAR, GRAM))} (:upper if wanted), "
+        "band(w), prefix(p), window(w), mask(FILE), tensor(FILE), or several of different matrices with + between"
+    )
+
+
+def _formed(shape: tuple[int, int, int], forms: str) -> Target | None:
+    """The target of named forms, or None where a matrix of them has no square grid.
+
+    Raises:
+        TargetError: there is no such form, or two of them are of one matrix.
+    """
+    m, k, n = shape
+    grids: dict[int, Kinds] = {}
+    parts = re.split(r"\+(?![^(]*\))", forms)  # a mask's file may have a + in its name
+    shared = any(part.partition(":")[0] == GRAM for part in parts)
+    for part in parts:
+        if (placed := _placed(shape, part)) is None:
             return None
-        grids[2] = _BANDED[banded.group(1)](m, int(banded.group(2)))
-    elif masked := re.fullmatch(r"mask\((.+)\)", form):
-        grids[2] = mask_grid(masked.group(1))
-    elif stem in _TRIANGULAR and side in ("", "upper", "lower"):
-        position = _TRIANGULAR.index(stem)
-        rows, cols = ((m, k), (k, n), (m, n))[position]
-        if rows != cols:
-            return None
-        grids[position] = triangular_grid(rows, side == "upper")
-    elif stem == GRAM and side in ("", "upper", "lower"):
-        if m != n:
-            return None
-        return Target(m, k, n, grids[0], grids[1], triangular_grid(m, side == "upper"), shared=True)
-    else:
-        raise TargetError(
-            f"target form {form!r} is not known; choose one of {', '.join((*_TRIANGULAR, GRAM))} (:upper if wanted), "
-            "band(w), prefix(p), window(w), mask(FILE), tensor(FILE)"
-        )
-    return Target(m, k, n, grids[0], grids[1], grids[2])
+        role, grid = placed
+        if role in grids or (shared and role == 1):
+            raise TargetError(f"target form {forms!r} says twice what {'ABC'[role]} is")
+        grids[role] = grid
+    a = grids.get(0, full_grid(m, k))
+    b = mirrored_grid(a) if shared else grids.get(1, full_grid(k, n))
+    return Target(m, k, n, a, b, grids.get(2, full_grid(m, n)), shared=shared)
 
 
 def parse_target(name: str, files: bool = True) -> Target:
     """The target of a name: `MxKxN`, or that with a form, or `mask:FILE`, or `tensor(FILE)`.
 
     Forms are `tri-left`, `tri-right`, `tri-out` (each with `:upper` if wanted), `gram` (tri-out with
-    B = A^T), and for the output `band(w)`, `prefix(p)`, `window(w)` and `mask(FILE)` (see `grids`),
-    or all three grids in `blocks(A,B,C)`: written row by row, rows parted by `/`, a block as F
+    B = A^T), and for the output `band(w)`, `prefix(p)`, `window(w)` and `mask(FILE)` (see `grids`);
+    forms of different matrices are joined by +, as in `tri-left:upper+tri-right`, upper times lower.
+    Or all three grids in `blocks(A,B,C)`: written row by row, rows parted by `/`, a block as F
     (full), L (lower), U (upper) or `.` (absent). `mask:FILE` is the mask on its own grid, with a
     square A. Any other bilinear map comes from a `tensor(FILE)` (see `terms`), on a given grid or
     the smallest that holds it; its own name is `terms(...)`, with all of it. Without `files` a mask
@@ -347,7 +365,7 @@ def parse_target(name: str, files: bool = True) -> Target:
     if blocks := re.fullmatch(r"blocks\(([FLU./]+),([FLU./]+),([FLU./]+)\)", form):
         a, b, c = (tuple(tuple(KINDS[ch] for ch in row) for row in grid.split("/")) for grid in blocks.groups())
         return Target(*shape, a, b, c)
-    if form.startswith("mask(") and not files:
+    if "mask(" in form and not files:
         raise TargetError(f"target {name!r} names a mask file; write the mask itself as blocks(A,B,C)")
     if (target := _formed(shape, form)) is None:
         raise TargetError(f"target {name!r}: the triangular or masked matrix must have a square grid")

@@ -106,7 +106,7 @@ class CudaLevel:
 
 
 def _split(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
-    if matrix.is_cuda:
+    if matrix.is_cuda or matrix.is_meta:
         combination.run(matrix[None], stack)
         return
     height, width = stack.shape[2:]
@@ -119,7 +119,7 @@ def _split(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
 
 
 def _merge(combination: Combination, stack: Tensor, matrix: Tensor) -> None:
-    if matrix.is_cuda:
+    if matrix.is_cuda or matrix.is_meta:
         combination.run(matrix[None], stack)
         return
     height, width = stack.shape[2:]

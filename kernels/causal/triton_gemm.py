@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
+from ..gpu.launch import starter
 from ..gpu.stack import TILE as STACK_TILE
 from ..gpu.stack import StackTile, multiply_stack, programs_of
 from .roles import Triangle
@@ -128,7 +129,7 @@ def multiply(
     name = str(a.dtype).removeprefix("torch.")
     if name not in TILES:
         raise PlanError(f"dtype {name} is not worked on a GPU; convert to one of {', '.join(TILES)}")
-    rounded = name == "float32" and a.is_cuda and torch.backends.cuda.matmul.allow_tf32
+    rounded = name == "float32" and (a.is_cuda or a.is_meta) and torch.backends.cuda.matmul.allow_tf32
     items, m, k = a.shape
     n = b.shape[-1]
     if out is None:
@@ -149,7 +150,7 @@ def multiply(
         step = MOST_ITEMS // heads * heads or heads
         for start in range(0, items, step):
             count = min(step, items - start)
-            triangular_gemm[(len(table), count)](
+            starter(triangular_gemm, (len(table), count), a)(
                 a[start:],
                 b[start // heads :],
                 out[start:],

@@ -13,6 +13,7 @@ from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_modules import combine_kernel
 from ..codegen.triton_text import Combine, Direction
 from ..codegen.triton_tiles import Tile, tile_of
+from .launch import starter
 
 Tensor = Any
 Launch = Callable[[Tensor, Tensor], object]
@@ -141,8 +142,9 @@ class KernelLaunch:
         if self._start is not None:
             self._start(matrix, stack, *self._numbers, rows, cols)
             return None
-        made = self._kernel[self._grid](matrix, stack, *self._numbers, ROWS=rows, COLS=cols, num_warps=warps)
-        if made is not None:  # the interpreter compiles nothing
+        start = starter(self._kernel, self._grid, matrix)
+        made = start(matrix, stack, *self._numbers, ROWS=rows, COLS=cols, num_warps=warps)
+        if made is not None and not matrix.is_meta:  # the interpreter compiles nothing
             self._start = made[self._grid]
         return None
 

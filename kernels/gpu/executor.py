@@ -126,7 +126,7 @@ def request_of(
         n,
         dtype,
         batch,
-        a.device.type,
+        "cuda" if a.is_meta else a.device.type,  # what has no data stands for tensors of the GPU
         (layout_of(a), layout_of(b), Layout.ROWS),
         static=static,
         max_error=max_error,

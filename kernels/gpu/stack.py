@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from .launch import device_for, starter
+
 Tensor = Any
 
 DTYPES = ("bfloat16", "float16")
@@ -67,6 +69,7 @@ def device_fits(device: Any) -> bool:
     """Whether a torch device has the accelerator, and Triton can use it; a processor has its interpreter."""
     import torch
 
+    device = device_for(device)
     return _kernel() is not None and (device.type != "cuda" or torch.cuda.get_device_capability(device) >= CAPABILITY)
 
 
@@ -75,6 +78,7 @@ def programs_of(device: Any) -> int:
     """Programs that stay: one a multiprocessor."""
     import torch
 
+    device = device_for(device)
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 3
 
 
@@ -132,7 +136,7 @@ def multiply_stack(
     places = -(-m // tile.m) * -(-n // tile.n) if tiles is None else len(tiles)
     programs = min(programs_of(lefts.device), count * places)
     with torch.cuda.device(lefts.device) if lefts.is_cuda else nullcontext():
-        kernel[(programs,)](
+        starter(kernel, (programs,), lefts)(
             *described,
             out if tiles is None else tiles,
             count,

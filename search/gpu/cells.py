@@ -19,6 +19,7 @@ def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
     jit, popcount, differs = prims.jit, prims.popcount, prims.differs
     threads, width, masks, plane = U64(form.threads), U32(form.width), form.masks, form.plane
     planes, near, parts = form.planes, form.near, form.parts
+    stride, distant = U32(form.stride), U32(form.far)
     whole, tail = form.width // 16, form.width % 16
     tail_mask = U32(((1 << tail) - 1) * 0x10001)
     active_base = near * plane
@@ -30,46 +31,53 @@ def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
     prime = U32(PRIME)
 
     @jit
-    def row_of(f, slot):
-        return U32(U32(f * width) + U32((slot >> U32(5)) << U32(4)) + (slot & U32(15)))
+    def row_of(slot):
+        return U32(U32((slot >> U32(5)) << U32(4)) + (slot & U32(15)))
 
     @jit
-    def part(fast, far, lane, own, row, shift, p):
+    def near_at(lane, f, row, p):
+        return (U64(p * plane) + U64(U32(U32(f * width) + row))) * threads + lane
+
+    @jit
+    def far_at(own, f, row, p):
+        return own + U64(near * plane + (p - near)) + U64(U32(U32(row * stride) + U32(f * distant)))
+
+    @jit
+    def part(fast, far, lane, own, f, row, shift, p):
         """Part p of a value; p is a literal."""
-        at = U64(p * plane) + U64(row)
-        word = fast[at * threads + lane] if p < near else far[own + at]
+        word = fast[near_at(lane, f, row, p)] if p < near else far[far_at(own, f, row, p)]
         return U32(U32(word >> shift) & U32(0xFFFF))
 
     @jit
-    def set_part(fast, far, lane, own, row, shift, p, value):
+    def set_part(fast, far, lane, own, f, row, shift, p, value):
         if p < near:
-            at = (U64(p * plane) + U64(row)) * threads + lane
+            at = near_at(lane, f, row, p)
             fast[at] = U32((fast[at] & U32(~U32(U32(0xFFFF) << shift))) | U32(value << shift))
         else:
-            to = own + U64(p * plane) + U64(row)
+            to = far_at(own, f, row, p)
             far[to] = U32((far[to] & U32(~U32(U32(0xFFFF) << shift))) | U32(value << shift))
 
     @jit
     def print_at(fast, lane, f, slot):
         """The fingerprint of a slot, plane 0."""
-        return U32(U32(fast[U64(row_of(f, slot)) * threads + lane] >> (slot & U32(16))) & U32(0xFFFF))
+        return U32(U32(fast[near_at(lane, f, row_of(slot), 0)] >> (slot & U32(16))) & U32(0xFFFF))
 
     if ternary:
 
         @jit
         def get(fast, far, lane, own, f, slot):
             """The bits of the 1s and of the -1s."""
-            row, shift = row_of(f, slot), U32(slot & U32(16))
+            row, shift = row_of(slot), U32(slot & U32(16))
             mixed = U32(0)
             pos, neg = word_type(0), word_type(0)
             for p in range(1, planes):
-                value = part(fast, far, lane, own, row, shift, p)
+                value = part(fast, far, lane, own, f, row, shift, p)
                 mixed = U32(mixed + U32(value * U32(p * prime)))
                 if p < parts:
                     pos = word_type(pos | word_type(word_type(value) << word_type(16 * p)))
                 else:
                     neg = word_type(neg | word_type(word_type(value) << word_type(16 * (p - parts))))
-            low = part(fast, far, lane, own, row, shift, 0)
+            low = part(fast, far, lane, own, f, row, shift, 0)
             pos = word_type(pos | word_type(U32(low - (mixed >> U32(7))) & U32(0xFFFF)))
             return pos, neg
 
@@ -77,7 +85,7 @@ def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
         def put(fast, far, lane, own, f, slot, value):
             """Set a value; returns its fingerprint."""
             pos, neg = value
-            row, shift = row_of(f, slot), U32(slot & U32(16))
+            row, shift = row_of(slot), U32(slot & U32(16))
             mixed = U32(0)
             for p in range(1, planes):
                 if p < parts:
@@ -85,9 +93,9 @@ def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
                 else:
                     piece = U32(U32(neg >> word_type(16 * (p - parts))) & U32(0xFFFF))
                 mixed = U32(mixed + U32(piece * U32(p * prime)))
-                set_part(fast, far, lane, own, row, shift, p, piece)
+                set_part(fast, far, lane, own, f, row, shift, p, piece)
             low = U32(U32(U32(pos) + (mixed >> U32(7))) & U32(0xFFFF))
-            set_part(fast, far, lane, own, row, shift, 0, low)
+            set_part(fast, far, lane, own, f, row, shift, 0, low)
             return low
 
         @jit
@@ -105,20 +113,20 @@ def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
         @jit
         def get(fast, far, lane, own, f, slot):
             """The bits as they are stored: a linear image modulo 2, which is all that flips need."""
-            row, shift = row_of(f, slot), U32(slot & U32(16))
+            row, shift = row_of(slot), U32(slot & U32(16))
             value = word_type(0)
             for p in range(planes):
-                piece = part(fast, far, lane, own, row, shift, p)
+                piece = part(fast, far, lane, own, f, row, shift, p)
                 value = word_type(value | word_type(word_type(piece) << word_type(16 * p)))
             return value
 
         @jit
         def put(fast, far, lane, own, f, slot, value):
             """Set a value; returns its fingerprint."""
-            row, shift = row_of(f, slot), U32(slot & U32(16))
+            row, shift = row_of(slot), U32(slot & U32(16))
             for p in range(planes):
                 piece = U32(U32(value >> word_type(16 * p)) & U32(0xFFFF))
-                set_part(fast, far, lane, own, row, shift, p, piece)
+                set_part(fast, far, lane, own, f, row, shift, p, piece)
             return U32(U32(value) & U32(0xFFFF))
 
         @jit

@@ -46,7 +46,7 @@ def make_launch(prims: Primitives, form: Form, objective: str) -> Callable[..., 
     )
     taken, active_at = cells.taken, cells.active_at
     threads, words, masks, room = U64(form.threads), form.words, form.masks, 32 * form.masks
-    near, planes, plane = form.near, form.planes, form.plane
+    near, plane = form.near, form.plane
     signs, near_signs = form.signs, near * plane + 3 * masks
     sign_words = masks if form.ternary else 0
     cubes, cube_words = form.cubes, 2 * MAX_CUBES if form.symmetric else 0
@@ -57,7 +57,7 @@ def make_launch(prims: Primitives, form: Form, objective: str) -> Callable[..., 
         """Take a state up and make all its slots active, as stale bits clean themselves: returns its rank."""
         for w in range(near * plane):
             fast[U64(w) * threads + lane] = source[base + U64(w)]
-        for w in range(near * plane, planes * plane):
+        for w in range(near * plane, signs):
             far[own + U64(w)] = source[base + U64(w)]
         for w in range(sign_words):
             fast[U64(near_signs + w) * threads + lane] = source[base + U64(signs + w)]
@@ -81,7 +81,7 @@ def make_launch(prims: Primitives, form: Form, objective: str) -> Callable[..., 
         """Write a state out."""
         for w in range(near * plane):
             goal[base + U64(w)] = fast[U64(w) * threads + lane]
-        for w in range(near * plane, planes * plane):
+        for w in range(near * plane, signs):
             goal[base + U64(w)] = far[own + U64(w)]
         for w in range(sign_words):
             goal[base + U64(signs + w)] = fast[U64(near_signs + w) * threads + lane]

@@ -79,9 +79,30 @@ class Form:
         return 3 * self.width
 
     @property
+    def far(self) -> int:
+        """16-bit parts of a value that stay in global memory."""
+        return self.planes - self.near
+
+    @property
+    def stride(self) -> int:
+        """Words between rows of far parts: all that a step wants of a term lies in one sector of 32 bytes or two."""
+        return -(-3 * self.far // 4) * 4
+
+    @cached_property
+    def places(self) -> npt.NDArray[np.int64]:
+        """(planes, 3, width): where the words stand in a state. Near planes come first, factor after factor.
+
+        Of the far ones, all parts of a row stand side by side.
+        """
+        p, f, row = np.ogrid[: self.planes, :3, : self.width]
+        near = p * self.plane + f * self.width + row
+        far = self.near * self.plane + row * self.stride + f * self.far + (p - self.near)
+        return np.where(p < self.near, near, far)
+
+    @property
     def signs(self) -> int:
         """Where the signs of the terms stand in a state: one bit a slot."""
-        return self.planes * self.plane
+        return self.near * self.plane + self.width * self.stride
 
     @property
     def cubes(self) -> int:
@@ -90,8 +111,8 @@ class Form:
 
     @property
     def words(self) -> int:
-        """Words of a state, as it is kept in global memory."""
-        return self.cubes + (2 * MAX_CUBES if self.symmetric else 0)
+        """Words of a state, as it is kept in global memory: whole sectors."""
+        return -(-(self.cubes + (2 * MAX_CUBES if self.symmetric else 0)) // 8) * 8
 
     @property
     def near(self) -> int:

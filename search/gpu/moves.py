@@ -106,19 +106,25 @@ def make_moves(
         if some == I32(0):
             return I32(NONE), I32(0), I32(0)
         low = print_at(fast, lane, f, i)
+        # Read before the scan, so that what is far comes while it runs.
+        g = after(f)
+        e = after(g)
+        a, b, c = (
+            get(fast, far, lane, own, f, i),
+            get(fast, far, lane, own, g, i),
+            get(fast, far, lane, own, e, i),
+        )
         found, q, j = I32(0), f, i
         if low != U32(0):
             found, q, j, draw = partner(fast, lane, f, i, low, draw)
         if found == I32(0):
             leave(fast, lane, f, i)
             return I32(IDLE), I32(0), I32(0)
-        a = get(fast, far, lane, own, f, i)
+        gq = after(q)
+        eq = after(gq)
+        bj, cj = get(fast, far, lane, own, gq, j), get(fast, far, lane, own, eq, j)
         if hashed and not same(a, get(fast, far, lane, own, q, j)):
             return I32(IDLE), I32(0), I32(0)
-        g, gq = after(f), after(q)
-        e, eq = after(g), after(gq)
-        b, c = get(fast, far, lane, own, g, i), get(fast, far, lane, own, e, i)
-        bj, cj = get(fast, far, lane, own, gq, j), get(fast, far, lane, own, eq, j)
         minus = U32(draw >> U32(31))
         against = U32(U32(1) ^ sign_of(fast, lane, i) ^ sign_of(fast, lane, j))
         left, fits = add(b, bj, minus)

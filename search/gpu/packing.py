@@ -83,7 +83,7 @@ def pack(layout: Layout, scheme: Scheme) -> Words:
     for p in range(layout.form.planes):
         for f in range(3):
             word = parts[p, f].astype(np.uint32) << (slots & 16).astype(np.uint32)
-            np.bitwise_or.at(state, p * layout.form.plane + f * layout.form.width + rows, word)
+            np.bitwise_or.at(state, layout.form.places[p, f][rows], word)
     if layout.form.ternary:
         np.bitwise_or.at(
             state, layout.form.signs + (slots >> 5), signs.astype(np.uint32) << (slots & 31).astype(np.uint32)
@@ -145,7 +145,7 @@ def bits_of(layout: Layout, state: Words) -> tuple[Values, Values, Values]:
     """(3, R) bits of 1s and of -1s, and the signs (R,), of the slots in use, in order of slots."""
     slots = layout.form.slot_ids
     rows = (slots >> 5) * 16 + (slots & 15)
-    words = state[: layout.form.signs].reshape(layout.form.planes, 3, layout.form.width)[:, :, rows]
+    words = state[layout.form.places[:, :, rows]]
     parts = ((words >> (slots & 16).astype(np.uint32)) & np.uint32(0xFFFF)).astype(np.uint64)
     used = parts.any(axis=0).all(axis=0)
     plus, minus = decode(layout, parts[:, :, used])
@@ -162,8 +162,7 @@ def ranks_of(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
     """(N,): how many terms there are in states (N, words)."""
     form = layout.form
     # A live slot has a value in each factor, whose fingerprint alone may be 0; an empty one has none.
-    words = states[:, : form.signs].reshape(len(states), form.planes, 3, form.width)[:, :, 0]
-    used = np.bitwise_or.reduce(words, axis=1)
+    used = np.bitwise_or.reduce(states[:, form.places[:, 0]], axis=1)
     ranks = np.count_nonzero(used & np.uint32(0xFFFF), axis=1) + np.count_nonzero(used >> np.uint32(16), axis=1)
     if form.symmetric:
         cubes = np.ascontiguousarray(states[:, form.cubes :]).view(np.uint64)

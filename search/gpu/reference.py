@@ -61,7 +61,7 @@ class ReferenceWalk:
     def _used(self, state: Words) -> list[int]:
         slots = self.form.slot_ids
         rows = (slots >> 5) * 16 + (slots & 15)
-        words = state[: self.form.signs].reshape(self.form.planes, 3, -1)[:, :, rows] >> (slots & 16).astype(np.uint32)
+        words = state[self.form.places[:, :, rows]] >> (slots & 16).astype(np.uint32)
         return slots[((words & np.uint32(0xFFFF)) != 0).any(axis=0).all(axis=0)].tolist()
 
     def relaunch(self) -> None:

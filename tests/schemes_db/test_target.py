@@ -17,10 +17,13 @@ NAMES = [
     "2x3x3:tri-right",
     "4x2x4:tri-out:upper",
     "2x2x2:blocks(F./FF,FF/FF,L./FL)",
+    "3x3x3:tri-left:upper+tri-right",
+    "3x3x3:tri-left:upper+tri-right:upper+tri-out:upper",
+    "4x4x4:tri-left+band(1)",
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "3x2x3:gram:upper", "3x3x3:tri-left:upper+gram"])
 def test_the_name_of_a_target_reads_back_as_the_target(name):
     target = lcma.parse_target(name)
     assert target.name == name
@@ -66,6 +69,21 @@ def test_terms_are_the_matrix_product():
     assert (c.reshape(2, 4) == a @ b).all()
 
 
+def test_forms_of_different_matrices_are_joined():
+    both = lcma.parse_target("3x3x3:tri-left:upper+tri-right")
+    assert both.a == lcma.parse_target("3x3x3:tri-left:upper").a
+    assert both.b == lcma.parse_target("3x3x3:tri-right").b
+    assert both.transposed() == both
+    assert len(both.terms) == 14
+    square = lcma.parse_target("4x4x4:tri-left:upper+gram")
+    assert square.shared
+    # One triangle of A A^T with A upper triangular is the product of two upper triangular matrices, rotated.
+    copies = lcma.parse_target("4x4x4:tri-left:upper+tri-right+tri-out")
+    product = lcma.parse_target("4x4x4:tri-left:upper+tri-right:upper+tri-out:upper")
+    assert copies.terms.tolist() == square.terms.tolist()
+    assert product in (copies, copies.rotated(), copies.rotated().rotated())
+
+
 def test_half_blocks_are_half():
     assert [kind.half for kind in Kind] == [False, False, True, True]
     assert Kind.LOWER.mirrored is Kind.UPPER
@@ -99,6 +117,9 @@ def test_a_half_block_can_not_be_cut_by_one_grid():
         "2x2x2:blocks(FX/FF,FF/FF,FF/FF)",
         "axbxc",
         "2x2x2:",
+        "2x2x2:tri-left+tri-left:upper",
+        "2x2x2:tri-right+gram",
+        "2x2x2:tri-left+",
     ],
 )
 def test_names_that_mean_nothing_are_refused_in_one_line(name):
