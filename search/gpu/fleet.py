@@ -199,18 +199,23 @@ class Fleet:
 
     def select(self) -> None:
         """The worst walkers become copies of random members of the best; ties are broken by chance."""
-        selection = self.rules.selection
-        worst, best = (round(share * self.walkers) for share in (selection.worst, selection.best))
-        if not worst or not best:
-            return
-        rng = self._host_draws()
+        selection, rng = self.rules.selection, self._host_draws()
         order = np.lexsort((rng.random(self.walkers), self.score))
-        members = rng.permutation(order[:best])[:ELITE]
-        words = self.layout.form.words
-        self._fill_pool(self._gather("best").reshape(-1, words)[members])
-        chosen = rng.integers(len(members), size=worst)
-        self.send(order[::-1][:worst], len(self._starts) + chosen)
-        self.roots[order[::-1][:worst]] = self.roots[members[chosen]]
+        elite, losers, entries = [], [], []
+        for island in range(selection.islands):
+            own = order[order % selection.islands == island]
+            worst, best = (round(share * len(own)) for share in (selection.worst, selection.best))
+            if worst and best:
+                members = rng.permutation(own[:best])[: ELITE // selection.islands]
+                entries.append(sum(map(len, elite)) + rng.integers(len(members), size=worst))
+                elite.append(members)
+                losers.append(own[::-1][:worst])
+        if not elite:
+            return
+        members, chosen, sent = np.concatenate(elite), np.concatenate(entries), np.concatenate(losers)
+        self._fill_pool(self._gather("best").reshape(-1, self.layout.form.words)[members])
+        self.send(sent, len(self._starts) + chosen)
+        self.roots[sent] = self.roots[members[chosen]]
 
     def _host_draws(self) -> np.random.Generator:
         self._draws += 1

@@ -16,6 +16,9 @@ from .pools import DistinctPool, widened
 from .settings import Setting, setting_for
 from .starts import starts_for
 
+_NEXT_SEED = 1_000_003
+"""What a try adds to the seed of a ladder."""
+
 
 @dataclass(frozen=True)
 class Rung:
@@ -64,6 +67,7 @@ def climb(
     rungs: Sequence[Rung],
     *,
     seed: int = 0,
+    tries: int = 0,
     ternary: bool = False,
     walkers: int | None = None,
     device: str = "cuda",
@@ -72,29 +76,37 @@ def climb(
     on_rung: Callable[[Rung, Chase, Fleet], None] = lambda rung, chase, fleet: None,
     say: Say = lambda _: None,
 ) -> list[Chase]:
-    """Each rung from the finds of the one before, the first from `starts`; ends where a rung finds nothing.
+    """Each rung from the finds of the one before, the first from `starts`.
 
     The finds of a rung are distinct (`DistinctPool`). Where they are fewer than wanted, walks from
     them add more, for as long as the rung lingers. `on_find` gets each as soon as it is certified.
+    Where a rung finds nothing, the rung before looks for other schemes with another seed, up to `tries`
+    times in all: what a scheme leads to is decided by its orbit, not by the walk from it. Measured: of
+    the 4x5x5:73 over Z2, those with 21 products that meet their border came to 5x5x5:97 in 0.2 s, those
+    with 18 not in 20 s. Returns the last chase of each rung that was tried.
 
     Raises:
         PlanError: a rung's target can't be reached from the one before, or no GPU is there.
         TargetError: a target is not known.
     """
-    pool, results, rng = list(starts), [], np.random.default_rng(seed)
-    for rung in rungs:
+    rng = np.random.default_rng(seed)
+    pools, results = [list(starts)], list[Chase]()
+    attempt = level = 0
+    while level < len(rungs):
+        rung = rungs[level]
         target = parse_target(rung.target)
         setting = rung.setting or setting_for(target, ternary=ternary, objective=rung.objective)
         began = time.perf_counter()
         fleet = Fleet(
-            starts_for(pool, target, rng),
+            starts_for(pools[level], target, rng),
             setting.rules,
-            seed=seed,
+            seed=seed + attempt * _NEXT_SEED,
             walkers=walkers,
             ternary=ternary,
             device=device,
         )
-        say(f"{rung.target}: {len(pool)} starts, {fleet.walkers} walkers, ready in {time.perf_counter() - began:.1f} s")
+        took = time.perf_counter() - began
+        say(f"{rung.target}: {len(pools[level])} starts, {fleet.walkers} walkers, ready in {took:.1f} s")
         source = provenance(rung) if provenance else None
         result = chase(
             fleet,
@@ -110,9 +122,14 @@ def climb(
         )
         if rung.objective == "rank":
             _widen(fleet, result, rung, source, partial(on_find, rung))
-        results.append(result)
+        results[level:] = [result]
         on_rung(rung, result, fleet)
-        if not result.schemes:
+        if result.schemes:
+            level += 1
+            pools[level:] = [result.schemes]
+        elif attempt < tries and level:
+            attempt += 1
+            level -= 1
+        else:
             break
-        pool = result.schemes
     return results

@@ -27,7 +27,7 @@ def make_moves(
 ) -> SimpleNamespace:
     """The moves of a layout, as functions for the kernel to call."""
     jit = prims.jit
-    get, put, enter, leave = cells.get, cells.put, cells.enter, cells.leave
+    get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
     sign_of, turn_sign, partner, active, print_at = (
         cells.sign_of,
         cells.turn_sign,
@@ -114,9 +114,7 @@ def make_moves(
             get(fast, far, lane, own, g, i),
             get(fast, far, lane, own, e, i),
         )
-        found, q, j = I32(0), f, i
-        if low != U32(0):
-            found, q, j, draw = partner(fast, lane, f, i, low, draw)
+        found, q, j, draw = partner(fast, lane, f, i, low, draw)
         if found == I32(0):
             leave(fast, lane, f, i)
             return I32(IDLE), I32(0), I32(0)
@@ -148,17 +146,19 @@ def make_moves(
         turn_sign(fast, lane, i, turned)
         right, turned = turn(right)
         turn_sign(fast, lane, j, turned)
+        new = put(fast, far, lane, own, g, i, left)
+        other = put(fast, far, lane, own, eq, j, right)
         gone = I32(0)
         if is_zero(left):
             drop(fast, far, lane, own, i)
             gone = I32(gone - unit)
-        else:
-            enter(fast, lane, g, i, put(fast, far, lane, own, g, i, left))
         if is_zero(right):
             drop(fast, far, lane, own, j)
             gone = I32(gone - unit)
-        else:
-            enter(fast, lane, eq, j, put(fast, far, lane, own, eq, j, right))
+        # Both scans before either is noted: a load never waits for a store of the other.
+        met, others = meets(fast, lane, g, i, new), meets(fast, lane, eq, j, other)
+        note(fast, lane, g, i, met)
+        note(fast, lane, eq, j, others)
         if symmetric and gone == I32(0):
             if same(a, left) and same(a, c):
                 gone = I32(gone + into_cube(fast, far, lane, own, i, a))
@@ -178,7 +178,7 @@ def make_moves(
     def set_value(fast, far, lane, own, f, slot, value):
         """Put a value that need not be canonical, and enter it; returns whether its sign was turned."""
         value, turned = turn(value)
-        enter(fast, lane, f, slot, put(fast, far, lane, own, f, slot, value))
+        note(fast, lane, f, slot, meets(fast, lane, f, slot, put(fast, far, lane, own, f, slot, value)))
         return turned
 
     @jit
@@ -234,14 +234,22 @@ def make_moves(
                 second, fits_too = add(cj, c, U32(U32(1) ^ p ^ s ^ si ^ sj))
                 third, fits_three = add(aj, a, U32(U32(1) ^ s))
                 if fits and fits_too and fits_three:
-                    turn_sign(fast, lane, i, set_value(fast, far, lane, own, g, i, first))
-                    turned = set_value(fast, far, lane, own, q, j, a)
-                    turned = U32(turned ^ set_value(fast, far, lane, own, eq, j, second))
-                    turn_sign(fast, lane, j, U32(turned ^ s))
-                    turned = set_value(fast, far, lane, own, f, slot, third)
-                    turned = U32(turned ^ set_value(fast, far, lane, own, g, slot, bj))
-                    turned = U32(turned ^ set_value(fast, far, lane, own, e, slot, cj))
-                    turn_sign(fast, lane, slot, U32(turned ^ sj))
+                    turn_sign(fast, lane, j, s)
+                    turn_sign(fast, lane, slot, sj)
+                    # One place in the code for all six, as a scan is long and a plus is rare.
+                    for part in range(6):
+                        at, term, value = g, i, first
+                        if part == 1:
+                            at, term, value = q, j, a
+                        elif part == 2:
+                            at, term, value = eq, j, second
+                        elif part == 3:
+                            at, term, value = f, slot, third
+                        elif part == 4:
+                            at, term, value = g, slot, bj
+                        elif part == 5:
+                            at, term, value = e, slot, cj
+                        turn_sign(fast, lane, term, set_value(fast, far, lane, own, at, term, value))
                     return unit, rng
         return I32(0), rng
 

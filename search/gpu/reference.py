@@ -5,6 +5,8 @@ It is the readable definition of the walk, and the truth that tests hold the com
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ...schemes_db import Scheme
@@ -116,6 +118,11 @@ class ReferenceWalk:
         """A number below `count`, and what is left of the draw."""
         return draw * count >> 32, draw * count & _LOW
 
+    @staticmethod
+    def pick(slots: Iterable[int], draw: int) -> tuple[int, int]:
+        """One of some slots of a word, the first from a drawn number on, in a circle, and what is left of the draw."""
+        return min(slots, key=lambda slot: (slot - (draw >> 27)) % 32), draw << 5 & _LOW
+
     def advance(self, steps: int) -> None:
         """A launch without an origin."""
         self.relaunch()
@@ -166,18 +173,16 @@ class ReferenceWalk:
         if not choices:
             return True
         k, draw = self.peel(draw, len(choices))
-        f, i = choices[k]
+        f, some = choices[k]
+        i, draw = self.pick([slot for p, slot in choices if p == f and slot // 32 == some // 32], draw)
         value = self.print_of(self.values[f][i])
         sets = self.scan(f, i, value) if value else []
         if not any(sets):
             self.active[f].discard(i)
             return False
         begin, draw = self.peel(draw, len(sets))
-        spin, draw = draw >> 27, draw << 5 & _LOW
-        place = next(p % len(sets) for p in range(begin, begin + len(sets)) if sets[p % len(sets)])
-        offset = place % self.form.masks * 32
-        bit = min(((slot - offset) - spin) % 32 for slot in sets[place])
-        j = offset + (bit + spin) % 32
+        place = begin if sets[begin] else next(p for p, found in enumerate(sets) if found)
+        j, draw = self.pick(sets[place], draw)
         q = place // self.form.masks if self.form.symmetric else f
         self.flip(f, i, q, j, draw)
         return False
@@ -206,11 +211,10 @@ class ReferenceWalk:
             self.values, self.signs = before
             return
         self.flips += 1
-        for slot, factor in ((i, g), (j, eq)):
-            if slot in gone:
-                self.drop(slot)
-            else:
-                self.enter(factor, slot, hidden=j if slot == i else None, hidden_factor=eq, value=cj)
+        for slot in gone:
+            self.drop(slot)
+        self.enter(g, i)
+        self.enter(eq, j)
         if self.form.symmetric and not gone:
             for slot in (i, j):
                 cube = self.values[0][slot]
@@ -233,11 +237,8 @@ class ReferenceWalk:
         self.values[f][slot] = value[::-1] if turned else value
         return turned
 
-    def enter(self, f: int, slot: int, hidden: int | None = None, hidden_factor: int = 0, value: Value = ZERO) -> None:
-        """Bring the active sets up to date for a new value; `hidden` still has its old `value` there."""
-        saved = None
-        if hidden is not None:
-            saved, self.values[hidden_factor][hidden] = self.values[hidden_factor][hidden], value
+    def enter(self, f: int, slot: int) -> None:
+        """Bring the active sets up to date for a new value."""
         mine = self.print_of(self.values[f][slot])
         met = False
         if mine:
@@ -246,8 +247,6 @@ class ReferenceWalk:
                 self.active[factors[place // self.form.masks]] |= found
                 met = met or bool(found)
         (self.active[f].add if met else self.active[f].discard)(slot)
-        if hidden is not None and saved is not None:
-            self.values[hidden_factor][hidden] = saved
 
     def drop(self, slot: int) -> None:
         for f in range(3):

@@ -20,11 +20,16 @@ FAILS = 40
 
 class Selection(NamedTuple):
     """Every `every` launches the worst share `worst` of the walkers become copies of random members
-    of the best share `best`; 0 launches: never."""
+    of the best share `best`; 0 launches: never.
+
+    It is done in each of `islands`, which never mix: a population ends as the offspring of one walker,
+    and some schemes of a rank lead on to larger formats where others do not.
+    """
 
     every: int = 0
     worst: float = 0.0
     best: float = 0.0
+    islands: int = 1
 
 
 class Rules(NamedTuple):
@@ -66,8 +71,10 @@ class Rules(NamedTuple):
             raise PlanError(f"objective {self.objective!r} is not known; choose one of {', '.join(OBJECTIVES)}")
         if min(self.plus_after, self.restart_after, self.rank_weight) < 1 or min(self.margin, self.cost_weight) < 0:
             raise PlanError("plus_after, restart_after and rank_weight must be at least 1, margin and cost_weight 0")
-        if not 0 <= self.uphill <= 1 or not all(0 <= share <= 1 for share in self.selection[1:]):
+        if not 0 <= self.uphill <= 1 or not all(0 <= share <= 1 for share in self.selection[1:3]):
             raise PlanError("uphill and the shares of the selection are between 0 and 1")
+        if self.selection.islands < 1:
+            raise PlanError("a selection has at least 1 island")
         return self
 
     def numbers(self, starts: int) -> npt.NDArray[np.int64]:

@@ -337,3 +337,32 @@ def test_walks_from_a_find_widen_a_pool():
     for scheme in pool.schemes:
         assert scheme.rank <= 25
         certify(scheme)
+
+
+def test_islands_never_mix():
+    rules = RULES._replace(selection=Selection(1, 0.5, 0.25, islands=3))
+    fleet = Fleet([naive("3x3x3")], rules, seed=2, walkers=24, device="cpu")
+    for _ in range(12):
+        fleet.launch(400)
+    assert (fleet.roots % 3 == np.arange(24) % 3).all()
+    assert len(set(fleet.roots.tolist())) < 24
+    alone = Fleet([naive("3x3x3")], rules._replace(selection=Selection(1, 0.5, 0.25)), seed=2, walkers=24, device="cpu")
+    for _ in range(12):
+        alone.launch(400)
+    assert (alone.roots % 3 != np.arange(24) % 3).any()
+    with pytest.raises(PlanError, match="at least 1 island"):
+        Fleet([naive("3x3x3")], Rules(selection=Selection(1, 0.5, 0.5, islands=0)), walkers=4, device="cpu")
+
+
+def test_a_ladder_that_finds_nothing_goes_back_a_rung():
+    seen, seeds = [], []
+
+    def on_rung(rung, chased, fleet):
+        seen.append(rung.goal)
+        seeds.append(fleet._seed)
+
+    rungs = [Rung("2x2x3", 11, 30), Rung("2x3x3", 14, 0.2)]  # the rank of 2x3x3 over Z2 is 15
+    results = climb([naive("2x2x3")], rungs, tries=2, walkers=8, device="cpu", on_rung=on_rung)
+    assert seen == [11, 14, 11, 14, 11, 14]
+    assert len(set(seeds)) == 3
+    assert [len(result.schemes) for result in results] == [1, 0]
