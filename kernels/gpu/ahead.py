@@ -14,21 +14,26 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import Empty, PriorityQueue
 from typing import Any
 
-from ...errors import PlanError
+from ...errors import LcmaError, PlanError
+from ...schemes_db.scheme import Scheme
+from .machine import require_device
+
+Tensor = Any
 
 Progress = Callable[[int, int], None]
-"""Takes how many kernels are done, and how many there are."""
+"""Takes how many kernels are done, and of how many that are known so far."""
 
 EACH = 1 << 30
-"""Bytes that a process may come to: the compiler takes about half of it for 343 products."""
+"""Bytes that a process may come to: for 343 products the compiler takes a third of it."""
 
 _recording = threading.Lock()
 
@@ -62,17 +67,9 @@ class Ahead:
 
 
 def kernels_of(calls: Iterable[Callable[[], object]]) -> list[Kernel]:
-    """The kernels that calls on tensors without data ask for and that Triton's cache has not, each once.
-
-    A call that cannot be planned adds those up to there: what runs it will say so itself.
-    """
+    """The kernels that calls on tensors without data ask for and that Triton's cache has not, each once."""
     found: dict[Kernel, None] = {}
-    with _recorded(lambda kernel: found.setdefault(kernel, None)):
-        for call in calls:
-            try:
-                call()
-            except PlanError:
-                continue
+    _rehearse(calls, lambda kernel: found.setdefault(kernel, None))
     return list(found)
 
 
@@ -81,20 +78,20 @@ def compile_ahead(
     progress: Progress = lambda done, kernels: None,
     processes: int | None = None,
 ) -> Ahead:
-    """Compile what calls on tensors without data ask for, those that take longest first.
+    """Compile what calls on tensors without data ask for, by a process for every processor, or `processes`.
 
-    By as many processes as there are processors, or `processes`. What cannot be compiled, or ends the
-    process that tries, is said in a warning and left to its launch.
+    They begin as soon as a kernel is known, and of those known they take the one of the most work.
+    What cannot be compiled, or ends the process that tries, is said in a warning and left to its launch.
     """
-    kernels = sorted(kernels_of(calls), key=lambda kernel: -len(kernel.text))
-    if not kernels:
-        return Ahead(0, ())
-    waiting: SimpleQueue[Kernel] = SimpleQueue()
-    for kernel in kernels:
-        waiting.put(kernel)
+    waiting: PriorityQueue[tuple[int, int, Kernel | None]] = PriorityQueue()
+    known: set[Kernel] = set()
     failed: list[str] = []
-    count, done = min(processes or _most_processes(), len(kernels)), 0
-    lock = threading.Lock()
+    count, done, lock = processes or _most_processes(), 0, threading.Lock()
+
+    def found(kernel: Kernel) -> None:
+        if kernel not in known:
+            known.add(kernel)
+            waiting.put((-len(kernel.text), len(known), kernel))
 
     def finished(kernel: Kernel, reason: str) -> None:
         nonlocal done
@@ -102,15 +99,63 @@ def compile_ahead(
             done += 1
             if reason:
                 failed.append(f"{kernel.module}.{kernel.name}: {reason}")
-            progress(done, len(kernels))
+            progress(done, len(known))
 
-    progress(0, len(kernels))
     with ThreadPoolExecutor(count) as threads:
-        for ended in [threads.submit(_work, waiting, finished) for _ in range(count)]:
-            ended.result()
+        ended = [threads.submit(_work, waiting, finished) for _ in range(count)]
+        try:
+            _rehearse(calls, found)
+            _finish(waiting, count)
+            for each in ended:
+                each.result()
+        except BaseException:
+            with suppress(Empty):
+                while True:
+                    waiting.get_nowait()
+            _finish(waiting, count)
+            raise
     if failed:
         warnings.warn(f"{len(failed)} kernels are left to their launches; {failed[0]}", stacklevel=2)
-    return Ahead(len(kernels), tuple(failed))
+    return Ahead(len(known), tuple(failed))
+
+
+def compile_products(
+    pairs: Iterable[tuple[Tensor, Tensor]],
+    scheme: str | Scheme | Sequence[str | Scheme] = "auto",
+    progress: Progress = lambda done, kernels: None,
+) -> Ahead:
+    """Compile what `lcma.matmul(a, b, scheme)` launches for pairs of tensors without data, strides included.
+
+    As for a linear layer: `torch.empty(rows, k, device="meta")` and `torch.empty(n, k, device="meta").t()`.
+
+    Raises:
+        PlanError: there is no GPU, or a tensor has data.
+    """
+    from ..ops import recipe_of
+    from . import dispatch
+    from .recipe import Recipe
+
+    require_device()
+    recipe, calls = Recipe.parse(recipe_of(scheme, None)), []
+    for a, b in pairs:
+        if not (a.is_meta and b.is_meta):
+            raise PlanError(f"tensors are on {a.device} and {b.device}; make them on the device meta, without data")
+        calls.append(partial(dispatch.run, recipe, a, b))
+    return compile_ahead(calls, progress)
+
+
+def _finish(waiting: PriorityQueue[tuple[int, int, Kernel | None]], count: int) -> None:
+    """Let so many threads end once nothing waits before."""
+    for number in range(count):
+        waiting.put((1, number, None))
+
+
+def _rehearse(calls: Iterable[Callable[[], object]], keep: Callable[[Kernel], object]) -> None:
+    """What calls ask for up to where one cannot be planned: what runs it will say so itself."""
+    with _recorded(keep):
+        for call in calls:
+            with suppress(LcmaError):
+                call()
 
 
 @contextmanager
@@ -151,9 +196,11 @@ def _is_kept(function: Any, asked: dict[str, Any]) -> bool:
     from triton.runtime.cache import get_cache_key, get_cache_manager  # type: ignore[import-untyped, unused-ignore]
 
     backend = make_backend(_target())
-    options = backend.parse_options(json.loads(asked["specialization_data"])["options"])
+    options = json.loads(asked["specialization_data"])["options"]
+    # JSON has no tuples, and the text of options is part of the key.
+    options = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     source = ASTSource(function, asked["signature"], asked["constants"], asked["configs"][0])
-    key = get_cache_key(source, backend, options, env_vars=get_cache_invalidating_env_vars())
+    key = get_cache_key(source, backend, backend.parse_options(options), env_vars=get_cache_invalidating_env_vars())
     kept = get_cache_manager(hashlib.sha256(key.encode()).hexdigest())
     return bool(kept.get_group(f"{source.name[:150]}.json"))
 
@@ -170,22 +217,18 @@ def _most_processes() -> int:
     return max(1, min(cores, memory // 2 // EACH))
 
 
-def _work(waiting: SimpleQueue[Kernel], finished: Callable[[Kernel, str], None]) -> None:
-    """Have one process after the other compile what waits: a new one where the last has died."""
-    while True:
-        process = _started()
-        try:
-            while True:
-                try:
-                    kernel = waiting.get_nowait()
-                except Empty:
-                    return
-                reason = _answer(process, kernel.message)
-                finished(kernel, f"the compiler ended with {process.wait()}" if reason is None else reason)
-                if reason is None:
-                    break
-        finally:
+def _work(waiting: PriorityQueue[tuple[int, int, Kernel | None]], finished: Callable[[Kernel, str], None]) -> None:
+    """Have a process compile what waits, until None does; a new process where the last has died."""
+    process = None
+    while (kernel := waiting.get()[2]) is not None:
+        process = process or _started()
+        reason = _answer(process, kernel.message)
+        if reason is None:
             process.communicate()
+            reason, process = f"the compiler ended with {process.returncode}", None
+        finished(kernel, reason)
+    if process is not None:
+        process.communicate()
 
 
 def _started() -> subprocess.Popen[str]:

@@ -42,7 +42,7 @@ def setting_for(target: Target, *, ternary: bool = False, symmetric: bool = Fals
         # A full product counts 31 + 23, a half one 23; 4x4x4:tri-left falls to 22 + 12 in a fifth of a second.
         rules = Rules(plus_after=20_000, margin=3, objective="half", rank_weight=23, cost_weight=31, uphill=0.15)
         if size > 4:
-            rules = rules._replace(plus_after=50_000, margin=2, selection=Selection(12, 0.3, 0.1))
+            rules = rules._replace(plus_after=50_000, margin=2, selection=Selection(12, 0.3, 0.1, 8))
         return Setting(rules, 40_000)
     if objective == "nnz":
         # A term more is never worth fewer coefficients.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lcma.errors import PlanError, SchemeFormatError, VerificationError
@@ -52,7 +54,21 @@ def test_rows_add_up_over_runs(tmp_path, counted):
     assert rest[0] == first[0]
     counted.run(journal, resume=False)
     assert counted.runs[3:] == ["row 0", "row 1", "row 2"]
-    assert len(journal.rows()) == 6
+    assert len(journal.rows()) == 4  # "row 2" cannot run here: told, not kept
+
+
+def test_kernels_of_the_rows_to_come_are_asked_for_first(tmp_path, counted, monkeypatch):
+    cases = counted.cases
+    ahead = lambda key: lambda: counted.runs.append(f"ahead {key}")  # noqa: E731
+    monkeypatch.setattr(
+        counted, "cases", lambda options: [replace(case, ahead=ahead(case.key)) for case in cases(options)]
+    )
+    counted.suite = replace(counted.suite, cases=counted.cases)
+    journal, said = Journal(tmp_path / "rows.jsonl"), []
+    counted.run(journal, patterns=("row 1",))
+    counted.run(journal, say=said.append)
+    assert counted.runs == ["ahead row 1", "row 1", "ahead row 0", "ahead row 2", "row 0", "row 2"]
+    assert said[0] == "planning 2 rows"
 
 
 def test_rows_of_other_code_are_measured_again(tmp_path, counted, monkeypatch):
@@ -64,7 +80,9 @@ def test_rows_of_other_code_are_measured_again(tmp_path, counted, monkeypatch):
 
 
 def test_bars_and_refusals(tmp_path, counted):
-    low, high, refused = counted.run(Journal(tmp_path / "rows.jsonl"))
+    journal = Journal(tmp_path / "rows.jsonl")
+    low, high, refused = counted.run(journal)
+    assert [row["key"] for row in journal.rows()] == [low["key"], high["key"]]
     assert low["bars"] == [["ratio >= 1", False]]
     assert high["bars"] == [["ratio >= 1", True]]
     assert refused["refused"] == "not here"

@@ -54,13 +54,15 @@ class Case:
     """One row to be: its name in the suite, what it should take, and the measurement.
 
     `run` checks correctness first and raises VerificationError before anything is timed, PlanError
-    where this machine cannot run it. `seconds` is a rough cost, to spend a budget by.
+    where this machine cannot run it. `seconds` is a rough cost, to spend a budget by. `ahead` works
+    the row's products on tensors without data: what kernels that asks for is compiled before the first row.
     """
 
     key: str
     run: Callable[[Say], Figures]
     seconds: float = 10.0
     bars: tuple[Bar, ...] = ()
+    ahead: Callable[[], object] | None = None
 
 
 def no_picture(rows: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -30,15 +30,16 @@ LIMITS = {"float64": 1e-12, "float32": 2e-5, "tf32": 5e-3, "float16": 2e-2, "bfl
 def cases(options: Options) -> Iterator[Case]:
     """The gate, then masked Q K^T and P V by every way."""
     rounds = options.rounds or 7
-    yield Case("gate", partial(_gate, options.seed), 20)
+    yield Case("gate", partial(_gate, options.seed), 20, ahead=_gate_ahead)
     for length, width in SIZES:
         for dtype in options.dtypes or ("bfloat16", "float32", "float64"):
             for product in ("QK", "PV", "dV"):
                 bars = BARS.get((product, dtype), ())
                 if (product, dtype, length, width) == ("QK", "bfloat16", 8192, 8192):
                     bars = (KERNEL_BAR,)
-                run = partial(_timed, product, length, width, dtype, rounds, options.seed)
-                yield Case(f"{product} {dtype} L={length} d={width}", run, 10, bars)
+                of = product, length, width, dtype
+                run = partial(_timed, *of, rounds, options.seed)
+                yield Case(f"{product} {dtype} L={length} d={width}", run, 10, bars, partial(_timed_ahead, *of))
     for length, width in ((4096, 128), (8192, 128), (4096, 2048)):
         yield Case(f"attention bfloat16 L={length} d={width}", partial(_attention, length, width, rounds), 6)
 
@@ -51,14 +52,16 @@ def _device() -> Any:
     return torch.device("cuda")
 
 
-def _operands(product: str, length: int, width: int, dtype: str, seed: int) -> tuple[Tensor, Tensor]:
+def _operands(product: str, length: int, width: int, dtype: str, seed: int | None) -> tuple[Tensor, Tensor]:
+    """Standard normal operands of a product; without data where there is no seed."""
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = False
-    generator = torch.Generator("cuda").manual_seed(seed)
+    generator = None if seed is None else torch.Generator("cuda").manual_seed(seed)
+    device = "meta" if seed is None else _device()
 
     def draw(*size: int) -> Tensor:
-        return torch.randn(*size, generator=generator, device=_device()).to(getattr(torch, dtype))
+        return torch.randn(*size, generator=generator, device=device).to(getattr(torch, dtype))
 
     if product == "QK":
         return draw(length, width), draw(length, width).mT
@@ -66,8 +69,31 @@ def _operands(product: str, length: int, width: int, dtype: str, seed: int) -> t
     return (weights.mT if product == "dV" else weights), draw(length, width)
 
 
+GATED = ("float32", "float64", "bfloat16", "float16")
+
 SHAPES = ((4, 2, 333, 333, 65), (2, 1, 257, 129, 1), (1, 1, 1024, 1024, 512), (2, 1, 4096, 4096, 256))
 """Heads, heads that share, rows, columns and width of what is checked; the last fills the programs that stay."""
+
+
+def _gate_ahead() -> None:
+    """The products of heads that `_gate` checks."""
+    import torch
+
+    from ...kernels.causal.choose import scheme_names
+    from ...kernels.causal.cuda import causal_pv, causal_qk
+
+    _device()
+    for dtype in GATED:
+        blank = partial(torch.empty, device="meta", dtype=getattr(torch, dtype))
+        for heads, shared, rows, cols, width in SHAPES:
+            q, k, weights = blank(2, heads, rows, width), blank(2, shared, cols, width), blank(2, heads, rows, cols)
+            for way in _gate_ways(rows, scheme_names()):
+                causal_qk(q, k, way)
+                causal_pv(weights, k, way)
+
+
+def _gate_ways(rows: int, schemes: tuple[str, ...]) -> tuple[str | None, ...]:
+    return (None, "kernel", "strips", *(schemes if rows % 4 == 0 else ()))
 
 
 def _gate(seed: int, say: Say) -> Figures:
@@ -80,7 +106,7 @@ def _gate(seed: int, say: Say) -> Figures:
     device = _device()
     torch.manual_seed(seed)
     worst: dict[str, float] = {}
-    for dtype in ("float32", "float64", "bfloat16", "float16"):
+    for dtype in GATED:
         kind = getattr(torch, dtype)
         for heads, shared, rows, cols, width in SHAPES:
             q = torch.randn(2, heads, rows, width, device=device).to(kind)
@@ -89,8 +115,7 @@ def _gate(seed: int, say: Say) -> Figures:
             seen = torch.ones(rows, cols, device=device).tril().bool()
             weights = torch.where(seen, torch.randn(2, heads, rows, cols, device=device), float("nan")).to(kind)
             clean = torch.where(seen, weights, 0).double()
-            ways = (None, "kernel", "strips") + (scheme_names() if rows % 4 == 0 else ())
-            for way in ways:
+            for way in _gate_ways(rows, scheme_names()):
                 pairs = (
                     (causal_qk(q, k, way=way), (q.double() @ wide.mT).tril()),
                     (causal_pv(weights, k, way=way), clean @ wide),
@@ -119,34 +144,12 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
     import torch
 
     from ...kernels.causal import ATTENTION_PRODUCTS
-    from ...kernels.causal.choose import scheme_names, scheme_program
-    from ...kernels.causal.cuda import strips
-    from ...kernels.causal.cuda_level import cuda_level
-    from ...kernels.causal.triton_gemm import multiply
-    from ...schemes_db.library import resolve
+    from ...kernels.causal.choose import scheme_names
 
     triangle = ATTENTION_PRODUCTS[product]
     a, b = _operands(product, length, width, dtype, seed)
     out = a.new_empty((length, b.shape[1]))
-    ways: dict[str, Callable[[], object]] = {}
-
-    def whole() -> None:
-        torch.mm(a, b, out=out)
-        if triangle.side == "out":
-            out.tril_()
-
-    ways["full + tril"] = whole
-    for count in (8, 16):
-        ways[f"{count} strips"] = partial(strips, a, b, out, triangle, count)
-    if triangle.side == "out":
-        for levels in (1, 2):
-            ways[f"halving, {levels} of strassen"] = partial(_halving, a, b, out, levels)
-    for name in scheme_names():
-        level = cuda_level(scheme_program(resolve(name)[0], triangle))
-        if level.fits(len(out), a.shape[1], b.shape[1]):
-            ways[name] = partial(level.run, a, b, out)
-    if dtype in ("bfloat16", "float16"):
-        ways["kernel"] = partial(multiply, a[None], b[None], triangle, out[None])
+    ways = _ways(a, b, out, triangle)
     rows = torch.linspace(0, length - 1, 128).long().to(a.device)
     truth = _truth(a, b, triangle, rows)
     for name, run in ways.items():
@@ -168,6 +171,48 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
         "chosen": min(times, key=lambda name: times[name]),
         "baseline": "strips",
     }
+
+
+def _ways(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, Callable[[], object]]:
+    """All that is timed, by name."""
+    import torch
+
+    from ...kernels.causal.choose import scheme_names, scheme_program
+    from ...kernels.causal.cuda import strips
+    from ...kernels.causal.cuda_level import cuda_level
+    from ...kernels.causal.triton_gemm import multiply
+    from ...schemes_db.library import resolve
+
+    ways: dict[str, Callable[[], object]] = {}
+
+    def whole() -> None:
+        torch.mm(a, b, out=out)
+        if triangle.side == "out":
+            out.tril_()
+
+    ways["full + tril"] = whole
+    for count in (8, 16):
+        ways[f"{count} strips"] = partial(strips, a, b, out, triangle, count)
+    if triangle.side == "out":
+        for levels in (1, 2):
+            ways[f"halving, {levels} of strassen"] = partial(_halving, a, b, out, levels)
+    for name in scheme_names():
+        level = cuda_level(scheme_program(resolve(name)[0], triangle))
+        if level.fits(len(out), a.shape[1], b.shape[1]):
+            ways[name] = partial(level.run, a, b, out)
+    if a.element_size() == 2:
+        ways["kernel"] = partial(multiply, a[None], b[None], triangle, out[None])
+    return ways
+
+
+def _timed_ahead(product: str, length: int, width: int, dtype: str) -> None:
+    """All ways on operands without data."""
+    from ...kernels.causal import ATTENTION_PRODUCTS
+
+    _device()
+    a, b = _operands(product, length, width, dtype, None)
+    for way in _ways(a, b, a.new_empty((length, b.shape[1])), ATTENTION_PRODUCTS[product]).values():
+        way()
 
 
 def _truth(a: Tensor, b: Tensor, triangle: Any, rows: Tensor) -> Tensor:

@@ -14,9 +14,12 @@ LEVELS = {7: 1, 49: 2, 343: 3}
 
 
 class Sums:
-    """The sums of A and the merge of C in so many products, with a matrix and a stack of random numbers."""
+    """The sums of A and the merge of C in so many products, with a matrix and a stack of random numbers.
 
-    def __init__(self, dtype: str, rank: int) -> None:
+    On the device "meta" they have no data: for `Case.ahead`.
+    """
+
+    def __init__(self, dtype: str, rank: int, device: str = "cuda") -> None:
         import torch
 
         from ...kernels.decide import arrangements, levels_of
@@ -29,10 +32,15 @@ class Sums:
         schemes = Recipe(("strassen",) * levels).schemes()
         self.core = three_stage(arrangements(levels_of(schemes, levels))[0][1], Way.BATCHED)
         size = 8192 if dtype == "float64" else 16384
-        self.matrix = torch.randn(1, size, size, device="cuda").to(getattr(torch, dtype))
+        self.matrix = torch.randn(1, size, size, device=device).to(getattr(torch, dtype))
         block = size >> levels
-        self.stack = torch.randn(1, rank, block, block, device="cuda").to(self.matrix.dtype)
+        self.stack = torch.randn(1, rank, block, block, device=device).to(self.matrix.dtype)
         self.target = torch.empty_like(self.stack)
+
+    @property
+    def sides(self) -> tuple[tuple[str, Any, Tensor], ...]:
+        """Name, combination, and the stack that it writes or reads."""
+        return ("split", self.core.left, self.target), ("merge", self.core.merge, self.stack)
 
     @property
     def moved(self) -> int:
@@ -49,13 +57,9 @@ def combine(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     """Bandwidth of a split and a merge of a matrix, as shares of a copy's, in turn."""
     from ...kernels.gpu.clock import interleaved
 
-    say(f"compiling R={rank}")
     sums = Sums(dtype, rank)
-    calls = {
-        "copy": lambda: sums.target.copy_(sums.stack),
-        "split": lambda: sums.core.left.run(sums.matrix, sums.target),
-        "merge": lambda: sums.core.merge.run(sums.matrix, sums.stack),
-    }
+    calls: dict[str, Any] = {"copy": lambda: sums.target.copy_(sums.stack)}
+    calls |= {name: partial(side.run, sums.matrix, stack) for name, side, stack in sums.sides}
     times = interleaved(calls, rounds)
     copied = sums.copied / times["copy"].median
     rates = {name: sums.moved / times[name].median for name in ("split", "merge")}
@@ -66,6 +70,23 @@ def combine(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     }
 
 
+def combine_ahead(dtype: str, rank: int) -> None:
+    """The kernels of `combine`."""
+    sums = Sums(dtype, rank, "meta")
+    for _, side, stack in sums.sides:
+        side.run(sums.matrix, stack)
+
+
+def tile_ahead(dtype: str, rank: int) -> None:
+    """The kernels of `tile`."""
+    from ...kernels.codegen.triton_tiles import candidates
+
+    sums = Sums(dtype, rank, "meta")
+    for _, side, stack in sums.sides:
+        for one in candidates(side.map, sums.matrix.element_size()):
+            side.run(sums.matrix, stack, one)
+
+
 def tile(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     """All launches worth a measurement, in turn: the best, as lines of `MEASURED` (kernels/codegen/triton_tiles.py)."""
     from ...kernels.codegen.triton_tiles import candidates
@@ -74,7 +95,7 @@ def tile(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     sums = Sums(dtype, rank)
     itemsize = sums.matrix.element_size()
     figures: dict[str, Any] = {}
-    for name, side, stack in (("split", sums.core.left, sums.target), ("merge", sums.core.merge, sums.stack)):
+    for name, side, stack in sums.sides:
         tiles = {str(one): one for one in candidates(side.map, itemsize)}
         say(f"{name}: {len(tiles)} launches")
         calls = {label: partial(side.run, sums.matrix, stack, one) for label, one in tiles.items()}

@@ -1,31 +1,15 @@
-"""Layers of large models on a GPU: what `auto` chooses beside torch's product, and beside all that could be chosen."""
+"""Layers of large models on a GPU: what `auto` chooses beside torch's product."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ...errors import PlanError
-from .case import Bar, Case, Figures, Options, Say
-from .gpu_products import Sizes, Tensor, checked, error_of, operands, paired
-
-FIXED = (
-    ("strassen",),
-    ("strassen", "strassen"),
-    ("strassen",) * 3,
-    ("laderman",),
-    ("4x4x5",),
-    ("5x5x5",),
-)
-"""Schemes by level that a chosen plan is measured against, whatever the model thinks of them."""
-
-COARSE = ("bfloat16", "float16")
-"""Dtypes in which three levels lose too much to be a choice."""
-
-TOP = 6
-"""Schemes that the model puts first and that are measured too."""
+from .case import Case, Figures, Options, Say
+from .gpu_products import RATES, SPENT, Sizes, Tensor, ahead, checked, error_of, operands, paired
 
 
 @dataclass(frozen=True)
@@ -80,83 +64,19 @@ def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures
     return {**figures, **paired(calls, sizes, rounds, say)}
 
 
-def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
-    """The chosen plan against the best measured of torch's product, the model's first six and the fixed schemes."""
-    import torch
-
-    from ...kernels.gpu.choose import estimated
-    from ...kernels.gpu.executor import request_of
-    from ...kernels.gpu.machine import device_profile
-    from ...kernels.gpu.recipe import named
-    from ...kernels.ops import bilinear_mm, matmul
-
-    found = contest(dtype, sizes, seed)
-    a, b = found.a, found.b
-    profile = device_profile(0)
-    ladders = [] if profile is None else estimated(request_of(a, b, dtype), profile)[:TOP]
-    levels = [tuple(map(named, ladder.schemes)) for _, ladder in ladders]
-    levels += [fixed for fixed in FIXED if dtype not in COARSE or len(fixed) < 3]
-    vendor = error_of(a, b, torch.matmul(a, b))
-    calls: dict[str, Callable[[], object]] = {
-        "vendor": lambda: torch.matmul(a, b),
-        "online": lambda: matmul(a, b),
-    }
-    for recipe in dict.fromkeys("/".join(one) for one in levels):
-        say(recipe)
-        try:
-            checked(recipe, a, b, bilinear_mm(a, b, recipe), vendor)
-        except PlanError as error:  # too many values alive, say: no choice then
-            say(str(error))
-            continue
-        calls[recipe] = _call(recipe, a, b)
-    figures = paired(calls, sizes, rounds, say)
-    times: Mapping[str, float] = {name: figures["vendor_ms" if name == "vendor" else f"{name}_ms"] for name in calls}
-    rivals = {name: time for name, time in times.items() if name != "online"}
-    best = min(rivals, key=lambda name: rivals[name])
-    return {
-        "plan": str(found.plan.candidate),
-        "ratio": figures["ratio"],
-        "best": best,
-        "of_best": times["online"] / min(rivals[best], times["online"]),
-        "each_ms": dict(times),
-    }
-
-
-def _call(recipe: str, a: Tensor, b: Tensor) -> Callable[[], object]:
-    from ...kernels.ops import bilinear_mm
-
-    return lambda: bilinear_mm(a, b, recipe)
-
-
-LAYERS, SHAPES, MOST_ROWS = 12, 10, 20480
-"""Layers of the paper's 960 and shapes beside them, of each dtype, unless --sample says otherwise; its largest M."""
+LAYERS, MOST_ROWS = 12, 20480
+"""Layers of the paper's 960, of each dtype, unless --sample says otherwise; its largest M."""
 
 
 def layer_cases(options: Options) -> Iterator[Case]:
     """Some of the paper's 960 products, in each dtype."""
-    for dtype, sizes, name in _sampled(options, LAYERS, ("float32", "float64", "bfloat16")):
-        run = partial(layer, dtype, sizes, options.rounds or 5, options.seed)
-        yield Case(f"layer {dtype} {name}", run, _seconds(dtype, sizes, 2))
-
-
-def against_cases(options: Options) -> Iterator[Case]:
-    """The chosen plan beside all that could be chosen: at most 6% slower, 8% where heat decides."""
-    for dtype, sizes, name in _sampled(options, SHAPES, ("float32", "float64", "bfloat16", "tf32")):
-        most = Bar("of_best", 1.08 if dtype == "bfloat16" else 1.06, at_most=True)
-        run = partial(against_best, dtype, sizes, options.rounds or 5, options.seed)
-        yield Case(f"choice {dtype} {name}", run, _seconds(dtype, sizes, 14), (most,))
-
-
-def _sampled(options: Options, count: int, dtypes: tuple[str, ...]) -> Iterator[tuple[str, Sizes, str]]:
     from ...kernels.decide.workloads import sample
 
-    for dtype in options.dtypes or dtypes:
-        for m, one in sample(options.sample or count, MOST_ROWS, 24 << 30, 8):
-            yield dtype, (m, one.k, one.n), f"{one.model} {one.layer} {m}x{one.k}x{one.n}"
-
-
-def _seconds(dtype: str, sizes: Sizes, contenders: int) -> float:
-    """What a row takes: compilation, and rounds of each contender of at least 0.15 s."""
-    m, k, n = sizes
-    once = 2 * m * k * n / (6e14 if dtype in COARSE else 3e14 if dtype == "tf32" else 5e13)
-    return 2 + contenders * (6 * max(0.15, once) + 2 * once)
+    for dtype in options.dtypes or ("float32", "float64", "bfloat16"):
+        for m, one in sample(options.sample or LAYERS, MOST_ROWS, 24 << 30, 8):
+            sizes = m, one.k, one.n
+            run = partial(layer, dtype, sizes, options.rounds or 5, options.seed)
+            key = f"layer {dtype} {one.model} {one.layer} {m}x{one.k}x{one.n}"
+            # Two contenders, of at least SPENT in each of about six rounds.
+            once = 2 * m * one.k * one.n / RATES[dtype]
+            yield Case(key, run, 2 + 12 * max(SPENT, once) + 4 * once, ahead=partial(ahead, "auto", dtype, sizes))

@@ -18,6 +18,12 @@ LIMIT = 25.0
 CHECKED_ROWS = 256
 """Rows of C that are compared with float64."""
 
+RATES = {"bfloat16": 7e14, "float16": 7e14, "tf32": 3.5e14, "float32": 5e13, "float64": 5.5e13}
+"""About what the vendor's product reaches on an H200, flops per second."""
+
+SPENT = 0.15
+"""Seconds that a contender runs in a round."""
+
 
 def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
     """Standard normal matrices; for tf32 torch is told to round float32."""
@@ -31,21 +37,63 @@ def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-def error_of(a: Tensor, b: Tensor, c: Tensor) -> float:
-    """Relative error, in the Frobenius norm, of some rows of c against float64."""
+def blank(dtype: str, sizes: Sizes, columns: bool = False) -> tuple[Tensor, Tensor]:
+    """What `operands` gives, or its like stored by columns, without data."""
     import torch
 
-    rows = torch.linspace(0, len(a) - 1, min(len(a), CHECKED_ROWS), device=a.device).long()
-    truth = a[rows].double() @ b.double()
-    return float((c[rows].double() - truth).norm() / truth.norm())
+    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    m, k, n = sizes
+    real = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
+    if columns:
+        a, b = (torch.empty(shape, device="meta", dtype=real).t() for shape in ((k, m), (n, k)))
+    else:
+        a, b = (torch.empty(shape, device="meta", dtype=real) for shape in ((m, k), (k, n)))
+    return a, b
+
+
+def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
+    """A product by a recipe on operands without data, for `Case.ahead`."""
+    from ...kernels.gpu import dispatch
+    from ...kernels.gpu.recipe import Recipe
+
+    dispatch.run(Recipe.parse(recipe), *blank(dtype, sizes, columns))
+
+
+class Truth:
+    """Some rows of a product in float64."""
+
+    def __init__(self, a: Tensor, b: Tensor) -> None:
+        import torch
+
+        self._rows = torch.linspace(0, len(a) - 1, min(len(a), CHECKED_ROWS), device=a.device).long()
+        self._product = a[self._rows].double() @ b.double()
+        self._norm = self._product.norm()
+
+    def error(self, c: Tensor) -> float:
+        """Relative error of those rows of c, in the Frobenius norm."""
+        return float((c[self._rows].double() - self._product).norm() / self._norm)
+
+
+def error_of(a: Tensor, b: Tensor, c: Tensor) -> float:
+    """Relative error, in the Frobenius norm, of some rows of c against float64."""
+    return Truth(a, b).error(c)
 
 
 def checked(name: str, a: Tensor, b: Tensor, c: Tensor, vendor: float) -> float:
+    """The error of c, which must not be too far from the vendor's.
+
+    Raises:
+        VerificationError: it is.
+    """
+    return accepted(name, error_of(a, b, c), a, vendor)
+
+
+def accepted(name: str, error: float, a: Tensor, vendor: float) -> float:
+    """As `checked`, of an error that is known."""
     import torch
 
-    error = error_of(a, b, c)
     # In float64 torch's own product is the truth: what a sum of k rounded terms may be off stands in for its error.
-    expected = max(vendor, torch.finfo(c.dtype).eps * a.shape[-1] ** 0.5 / 2)
+    expected = max(vendor, torch.finfo(a.dtype).eps * a.shape[-1] ** 0.5 / 2)
     if not error <= LIMIT * expected:
         raise VerificationError(f"{name} came out wrong: error {error:.1e}, torch's {vendor:.1e}; nothing was timed")
     return error
@@ -63,7 +111,7 @@ def paired(calls: Mapping[str, Callable[[], object]], sizes: Sizes, rounds: int,
         say(f"round {number} of {rounds}")
         state.append(clock_and_power())
 
-    times = interleaved(calls, rounds, 0.15, on_round)
+    times = interleaved(calls, rounds, SPENT, on_round)
     base = times["vendor"].seconds
     m, k, n = sizes
     figures: dict[str, Any] = {

@@ -66,19 +66,22 @@ def run_cases(
 ) -> Iterator[Row]:
     """Run what is missing and yield the rows, old and new, in the order of the cases.
 
-    With `resume`, a row that the same code made on the same machine is taken as it is. A case is
-    begun only if it should end within the budget (seconds; the first one always is). A case that
-    cannot run here gives a row with the reason under `refused`.
+    With `resume`, a row that the same code made on the same machine is taken as it is. Kernels of
+    all others are compiled first, side by side. A case is begun only if it should end within the
+    budget (seconds, compilation included; the first one always is). A case that cannot run here
+    gives a row with the reason under `refused`, which is not kept: the next run tries it anew.
 
     Raises:
         VerificationError: a case computes something wrong; nothing of it was timed.
     """
     code = code_hash((*suite.sources, "workbench/timing.py", f"workbench/bench/suites/{suite.name}.py"))
     done = journal.done(code, machine()) if resume else {}
+    done = {key: row for key, row in done.items() if row["options"] == _plain(options)}
     began = time.perf_counter()
+    _compile([case for case in cases if case.key not in done], say)
     started = False
     for number, case in enumerate(cases, start=1):
-        if case.key in done and done[case.key]["options"] == _plain(options):
+        if case.key in done:
             yield done[case.key]
             continue
         spent = time.perf_counter() - began
@@ -86,8 +89,19 @@ def run_cases(
             continue
         started = True
         row = _measured(suite, case, options, code, _numbered(say, f"{number}/{len(cases)}"))
-        journal.append(row)
+        if row["refused"] is None:  # what can't run here must not stand where another machine's figures do
+            journal.append(row)
         yield row
+
+
+def _compile(cases: list[Case], say: Say) -> None:
+    calls = [case.ahead for case in cases if case.ahead is not None]
+    if not calls:
+        return
+    from ...kernels.gpu.ahead import compile_ahead
+
+    say(f"planning {len(calls)} rows")
+    compile_ahead(calls, lambda compiled, kernels: say(f"{compiled} of {kernels} kernels compiled"))
 
 
 def _numbered(say: Say, number: str) -> Say:

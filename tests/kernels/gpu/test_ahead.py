@@ -1,0 +1,12 @@
+"""Kernels compiled ahead, without a GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+
+def test_kernels_are_compiled_ahead_for_sm_90(run_checks, tmp_path):
+    run_checks("checks_ahead.py", TRITON_CACHE_DIR=str(tmp_path))
