@@ -8,7 +8,18 @@ from functools import lru_cache
 from importlib import resources
 
 from .ring import Ring
-from .target import Target
+from .target import Target, parse_target
+
+FORMATS = {
+    "gt": "gram",
+    "ug": "tri-left",
+    "ul": "tri-left:upper+tri-right",
+    "uu": "tri-left:upper+tri-right:upper+tri-out:upper",
+}
+"""The structured formats of the table whose blocks may be matrices, by the form of one target of their tensor."""
+
+SAME = {"gt": "ug", "ut": "uu"}
+"""Formats of the table that are the same tensor: A A^T with independent copies of A, of a general and an upper A."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,15 @@ def _structured(format: str) -> dict[int, KnownRank]:
     return best
 
 
+def format_of(target: Target) -> str | None:
+    """The structured format on a square grid whose tensor a target has, in any role and orientation."""
+    n = target.m
+    if not target.is_product or target.is_general or {*target.shape} != {n}:
+        return None
+    orbit = target.orbit()
+    return next((format for format, form in FORMATS.items() if parse_target(f"{n}x{n}x{n}:{form}") in orbit), None)
+
+
 def best_known(target: Target, ring: Ring) -> KnownRank | None:
     """The best known rank of a general or square triangular target, or None where the tables have none.
 
@@ -57,7 +77,5 @@ def best_known(target: Target, ring: Ring) -> KnownRank | None:
             return KnownRank(target.m * target.k * target.n, "a vector factor") if 1 in target.shape else None
         column = {"Z2": "rank_Z2", "Q": "rank_any" if row["field_any"] in ("Q", "Z", "ZT") else "rank_Z"}
         return KnownRank(int(row[column.get(ring.name, "rank_Z")]), row["source"])
-    stem = target.name.partition(":")[2].split(":")[0]
-    if len(set(target.shape)) == 1 and stem in ("tri-left", "tri-right", "tri-out", "gram"):
-        return _structured("gt" if stem == "gram" else "ug").get(target.m)
-    return None
+    format = format_of(target)
+    return _structured(format).get(target.m) if format else None

@@ -234,6 +234,15 @@ class Target:
             self.shared,
         )
 
+    def orbit(self) -> tuple[Target, ...]:
+        """All that rotation, transposition and reversal make of it, itself first: 12 at most, which share schemes."""
+        found = [self]
+        for known in found:  # grows while it is walked
+            for made in (known.rotated(), known.transposed(), known.reversed()):
+                if made not in found:
+                    found.append(made)
+        return tuple(found)
+
     def tensor(self, inner: Target) -> Target:
         """The target of this grid with every block cut by the grid of `inner`.
 

@@ -19,6 +19,8 @@ from .memory import KEPT, Array, GpuMemory, HostMemory, Memory
 from .packing import pack_all, ranks_of, unpack
 from .rules import Rules
 
+Places = npt.NDArray[np.int64]
+
 ELITE = 2048
 """Members of the best that a selection copies from."""
 
@@ -201,13 +203,13 @@ class Fleet:
         """The worst walkers become copies of random members of the best; ties are broken by chance."""
         selection, rng = self.rules.selection, self._host_draws()
         order = np.lexsort((rng.random(self.walkers), self.score))
-        elite, losers, entries = [], [], []
+        elite, losers, entries = list[Places](), list[Places](), list[Places]()
         for island in range(selection.islands):
             own = order[order % selection.islands == island]
             worst, best = (round(share * len(own)) for share in (selection.worst, selection.best))
             if worst and best:
                 members = rng.permutation(own[:best])[: ELITE // selection.islands]
-                entries.append(sum(map(len, elite)) + rng.integers(len(members), size=worst))
+                entries.append(sum(len(one) for one in elite) + rng.integers(len(members), size=worst))
                 elite.append(members)
                 losers.append(own[::-1][:worst])
         if not elite:

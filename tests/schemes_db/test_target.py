@@ -81,7 +81,21 @@ def test_forms_of_different_matrices_are_joined():
     copies = lcma.parse_target("4x4x4:tri-left:upper+tri-right+tri-out")
     product = lcma.parse_target("4x4x4:tri-left:upper+tri-right:upper+tri-out:upper")
     assert copies.terms.tolist() == square.terms.tolist()
-    assert product in (copies, copies.rotated(), copies.rotated().rotated())
+    assert product in copies.orbit()
+
+
+def test_the_orbit_of_a_target_has_all_its_roles_and_orientations():
+    names = {target.name for target in lcma.parse_target("4x2x4:tri-out").orbit()}
+    forms = {name.partition(":")[0]: set() for name in names}
+    for name in names:
+        forms[name.partition(":")[0]].add(name.partition(":")[2])
+    assert forms == {
+        "4x2x4": {"tri-out", "tri-out:upper"},
+        "2x4x4": {"tri-right", "tri-right:upper"},
+        "4x4x2": {"tri-left", "tri-left:upper"},
+    }
+    assert len(lcma.parse_target("3x4x5").orbit()) == 6
+    assert len(lcma.parse_target("2x2x2").orbit()) == 1
 
 
 def test_half_blocks_are_half():

@@ -11,6 +11,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -250,6 +251,51 @@ def ladder(
     return figures
 
 
+FORMS = {
+    "z2-3x4x5": ("3x4x5", {}),
+    "z2-4x4x5": ("4x4x5", {}),
+    "z2-4x5x5": ("4x5x5", {}),
+    "z2-6x6x6": ("6x6x6", {}),
+    "z2-8x8x8": ("8x8x8", {}),
+    "zt-4x5x5": ("4x5x5", {"ternary": True}),
+    "c3-5x5x5": ("5x5x5", {"symmetric": True}),
+    "half-4x4x4": ("4x4x4:tri-left", {}),
+    "half-5x5x5": ("5x5x5:tri-left", {}),
+}
+"""Formats whose rate is taken on the way down from the naive scheme."""
+
+NUMBERS = (1056, 4224, 16896, 33792, None)
+"""Numbers of walkers on a GPU of 132 multiprocessors: a quarter of a warp each to as many as fit."""
+
+
+def form_rate(bench: Bench, name: str, say: Say) -> Figures:
+    """The rate of a format after 40 000 steps of every walker from the naive scheme."""
+    target, kind = FORMS[name]
+    objective = "half" if name.startswith("half") else "rank"
+    walk = "flip-zt" if kind.get("ternary") else "flip-c3" if kind.get("symmetric") else "flip"
+    start = naive(target, walk)
+    rules = setting_for(start.target, objective=objective, **kind).rules
+    steps = 4_000 if max(start.target.shape) > 5 else 20_000
+    return rate(bench, [start], rules._replace(selection=Selection()), steps, say, **kind)
+
+
+def crowds(bench: Bench, goal: int, limit: float, say: Say) -> Figures:
+    """By the number of walkers: flips a second of one and of all, and seconds to the first hit of two seeds."""
+    start = naive("4x4x4")
+    setting = setting_for(start.target)
+    figures: dict[str, Any] = {}
+    for number in NUMBERS:
+        for seed in bench.seeds(2):
+            fleet = Fleet([start], setting.rules, seed=seed, walkers=number, device=bench.options.device)
+            result = chase(fleet, goal, steps=setting.steps, seconds=limit, say=say)
+            mine: dict[str, Any] = figures.setdefault(str(fleet.walkers), {"first": []})
+            mine["gflips"] = fleet.flips_per_second / 1e9
+            mine["flips_of_one"] = fleet.flips_per_second / fleet.walkers
+            mine["first"].append(result.first)
+        say(f"{fleet.walkers} walkers: {mine['gflips']:.2f} Gflip/s, first hits {mine['first']}")
+    return figures
+
+
 TRIED = (
     Rules(plus_after=30_000, selection=Selection(20, 0.2, 0.2)),
     Rules(plus_after=100_000, selection=Selection(10, 0.3, 0.1)),
@@ -372,6 +418,9 @@ def cases(options: Options) -> Iterator[Case]:
     yield Case("rate/z2-4x4x4", rate_444, 6, (Bar("gflips", 40), *exact))
     yield Case("rate/z2-5x5x5", rate_555, 6, (Bar("gflips", 13), *exact))
     yield Case("rate/zt-4x4x4", rate_zt, 8, (Bar("gflips", 22), *exact))
+    for form in FORMS:
+        yield Case(f"rate/{form}", partial(form_rate, bench, form), 6, exact)
+    yield Case("walkers/z2-4x4x4-47", lambda say: crowds(bench, 47, 8.0, say), 40)
     yield Case("time/z2-4x4x4-47", z2_47, 30, (Bar("hits", 10), Bar("worst", 10, True), Bar("median", 2.5, True)))
     yield Case("time/z2-3x4x5-47", z2_345, 45, (Bar("hits", 4), Bar("worst", 30, True)))
     name = "settings/z2-3x4x5"
