@@ -112,7 +112,7 @@ def test_levels_in_memory_full_of_nan(side, upper, layouts):
         out = np.full(wanted.shape, np.nan, order="CF"[layouts[2] == "C"])
         request = Request.of(a, b, out)
         by_columns = tuple(layout is Layout.COLUMNS for layout in request.layouts)
-        for name in scheme_names():
+        for name in steady_names():
             program = scheme_program(lcma.resolve(name)[0], triangle)
             level = JoinedLevel(program, request.shape, "float64", by_columns)
             executor = MatrixExecutor(request, level, pool, 2)
