@@ -68,6 +68,20 @@ def tensor_grid(outer: Kinds, inner: Kinds) -> Kinds:
     )
 
 
+def cut_grid(outer: Kinds, rows: int, cols: int) -> Kinds:
+    """The grid with every block cut into rows x cols; of a half block a triangle is left, half on its diagonal.
+
+    Half blocks are cut into as many rows as columns.
+    """
+
+    def part(kind: Kind, i: int, j: int) -> Kind:
+        if not kind.half or i == j:
+            return kind
+        return Kind.FULL if (i > j) is (kind is Kind.LOWER) else Kind.ABSENT
+
+    return tuple(tuple(part(kind, i, j) for kind in row for j in range(cols)) for row in outer for i in range(rows))
+
+
 def band_grid(size: int, width: int) -> Kinds:
     """Blocks at most `width` from the diagonal, all of them full: width 1 is block tridiagonal."""
     return tuple(tuple(Kind.FULL if abs(i - j) <= width else Kind.ABSENT for j in range(size)) for i in range(size))

@@ -17,6 +17,7 @@ from .grids import (
     Kind,
     Kinds,
     band_grid,
+    cut_grid,
     full_grid,
     mask_grid,
     mirrored_grid,
@@ -257,6 +258,21 @@ class Target:
         sizes = _checked_sizes(self.m * inner.m, self.k * inner.k, self.n * inner.n)
         a, b, c = tensor_grid(self.a, inner.a), tensor_grid(self.b, inner.b), tensor_grid(self.c, inner.c)
         return Target(*sizes, a, b, c, self.block_recursive and inner.block_recursive)
+
+    def cut(self, rows: int, inner: int, cols: int) -> Target:
+        """The target of this grid with the blocks of A cut into rows x inner, those of C into rows x cols.
+
+        Raises:
+            TargetError: a half block would be cut into unlike rows and columns, or the map is given term by term.
+        """
+        if not self.is_product:
+            raise TargetError(f"{self} is given term by term and has no grid to be cut")
+        sides = ((self.a, rows, inner), (self.b, inner, cols), (self.c, rows, cols))
+        for grid, tall, wide in sides:
+            if tall != wide and any(kind.half for row in grid for kind in row):
+                raise TargetError(f"{self} has half blocks, which can't be cut into {tall} x {wide}")
+        sizes = _checked_sizes(self.m * rows, self.k * inner, self.n * cols)
+        return Target(*sizes, *(cut_grid(*side) for side in sides), self.block_recursive, self.shared)
 
 
 @lru_cache(maxsize=256)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
-from .choose import scheme_program
-from .cuda_level import cuda_level
+from ...schemes_db.program import ProductKind
+from ...schemes_db.straightline import program_of
+from ..multiply import certified
+from .choose import scheme_names, scheme_program
+from .cuda_level import CudaLevel, cuda_level
 from .roles import Triangle
 from .strips import check_triangle, ranges
 from .triton_gemm import multiply
@@ -18,6 +22,9 @@ GPU_STRIPS = 16
 SCHEME = "4x4x4-tri-out-r34-sparse"
 """22 full and 12 half products with few coefficients. Measured on an H200, float32, L = d = 8192: with more
 coefficients they take 0.956 to 0.985 of the time of Exact Causal Attention; in bfloat16 the sparse ones less again."""
+
+SPLIT = "2x2x2-tri-left-r6"
+"""What half products are worked by where full ones are by a scheme on a grid of two."""
 
 LEAST_FOR_SCHEME = 4096
 """All sizes of a strict float32 or float64 product that a scheme works. Measured on an H200."""
@@ -122,13 +129,35 @@ def _one(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, way: str) -> Non
     if way == "strips":
         strips(a, b, out, triangle, GPU_STRIPS)
         return
-    from ...schemes_db.library import resolve
-
-    level = cuda_level(scheme_program(resolve(way)[0], triangle))
+    level = level_of(way, triangle)
     if not level.fits(a.shape[0], a.shape[1], b.shape[1]):
         strips(a, b, out, triangle, GPU_STRIPS)
     else:
         level.run(a, b, out)
+
+
+def scheme_ways() -> tuple[str, ...]:
+    """The names of schemes for triangular products that `level_of` knows, the one of two levels last."""
+    return (*scheme_names(), f"{SCHEME}/strassen")
+
+
+@lru_cache(maxsize=64)
+def level_of(way: str, triangle: Triangle) -> CudaLevel:
+    """The level of a scheme by name; of `NAME/strassen` two: half products fall into two full and four half ones.
+
+    Raises:
+        CatalogError: there is no such scheme.
+        PlanError: it is not for triangular products.
+    """
+    from ...schemes_db.library import resolve
+
+    name, _, below = way.partition("/")
+    program = scheme_program(resolve(name)[0], triangle)
+    if below:
+        halves = {op.kind for op in program.products if op.kind.half}
+        inner = {kind: scheme_program(resolve(SPLIT)[0], Triangle(kind.side, kind.of_upper)) for kind in halves}
+        program = program.nested({ProductKind.FULL: program_of(certified(resolve(below)[0])), **inner})
+    return cuda_level(program)
 
 
 def strips(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, count: int) -> None:

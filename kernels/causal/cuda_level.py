@@ -1,4 +1,4 @@
-"""A level of a structured scheme on a GPU: generated sums, full products in one batched call, half ones in strips."""
+"""A structured scheme on a GPU: generated sums, full products in one batched call, half ones in strips."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
-from ...schemes_db.program import Product, Program
+from ...schemes_db.program import Product, ProductKind, Program
+from ..codegen.flatten import flatten
 from ..codegen.maps import LinearMap, maps_of
 from ..codegen.triton_text import Direction
 from ..gpu.combine import Combination
@@ -21,18 +22,19 @@ HALF_STRIPS = 4
 
 
 class CudaLevel:
-    """A program of one level for tensors whose sizes its grid divides.
+    """A program, its levels worked as one, for tensors whose sizes its grid divides.
 
     Products are ordered by kind, so that those of one kind are a range of the stacks. On tensors of
     a processor the sums are made by plain torch: the twin that tests run.
 
     Raises:
-        PlanError: the program has inner levels.
+        PlanError: of a program with inner levels one kind of product has none, or their grids differ.
     """
 
     def __init__(self, program: Program) -> None:
-        if program.inner:
-            raise PlanError("the levels below the first are not worked on a GPU")
+        if inner := dict(program.inner):
+            outer = Program(program.target, program.ring, program.ops)
+            program = flatten(outer, inner.pop(ProductKind.FULL), inner)
         maps, target = maps_of(program), program.target
         self.target = target
         order = sorted(range(len(maps.products)), key=lambda r: (maps.products[r].kind.half, maps.products[r].kind))

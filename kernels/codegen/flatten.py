@@ -2,57 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import count
 
 from ...errors import PlanError
+from ...schemes_db.grids import Kind
 from ...schemes_db.program import Lin, Load, Op, Product, ProductKind, Program, Store, Terms
 
+Parts = list[int | None]
+"""The ids of the parts of a value, row by row; None where a triangle has none."""
 
-def flatten(outer: Program, inner: Program) -> Program:
-    """The one-level program of `outer` whose products are all worked by `inner`.
+_NO_HALVES: Mapping[ProductKind, Program] = {}
 
-    Its grid is the tensor product of the two, with products in the order (outer, inner).
+
+def flatten(outer: Program, inner: Program, halves: Mapping[ProductKind, Program] = _NO_HALVES) -> Program:
+    """The one-level program of `outer` whose full products are all worked by `inner`, half ones by `halves`.
+
+    The program of a half product is for the triangle that its kind names, on the grid of `inner`, and
+    may have half products itself: what is left of a half block is a triangle of blocks. The grid of the
+    whole is that of `outer` with every block cut by that of `inner`; products come in the order (outer, inner).
 
     Raises:
-        PlanError: a program is nested already, or has half blocks or half products.
+        PlanError: a program is nested already, a half product has none, or a grid does not fit.
     """
-    for program in (outer, inner):
-        if program.inner or any(op.kind is not ProductKind.FULL for op in program.products):
-            raise PlanError("only one-level programs without half products flatten")
+    shape = inner.target.shape
+    for program in (outer, inner, *halves.values()):
+        if program.inner:
+            raise PlanError("only one-level programs flatten")
     if not inner.target.is_general:
         raise PlanError(f"products of {outer.target} cannot be worked by {inner.target}: they are general")
-    shapes = {"A": (inner.target.m, inner.target.k), "B": (inner.target.k, inner.target.n)}
+    for kind in dict.fromkeys(op.kind for op in outer.products if op.kind.half):
+        if kind not in halves or halves[kind].target.shape != shape:
+            raise PlanError(f"{kind} products of {outer.target} need a program on a grid {'x'.join(map(str, shape))}")
+    target = outer.target.cut(*shape)
+    grids = {"A": target.a, "B": target.b}
+    shapes = {"A": shape[:2], "B": shape[1:]}
     fresh = count()
-    parts: dict[int, list[int]] = {}
+    parts: dict[int, Parts] = {}
     ops: list[Op] = []
 
     def summed(terms: Terms, position: int) -> Terms:
-        return tuple((coefficient, parts[src][position]) for coefficient, src in terms)
+        return tuple((coefficient, part) for coefficient, src in terms if (part := parts[src][position]) is not None)
 
     for op in outer.ops:
         if isinstance(op, Load):
             rows, cols = shapes[op.operand]
             places = [(op.block[0] * rows + i, op.block[1] * cols + j) for i in range(rows) for j in range(cols)]
-            parts[op.dst] = [next(fresh) for _ in places]
-            ops += [Load(dst, op.operand, place) for dst, place in zip(parts[op.dst], places, strict=True)]
+            there = [grids[op.operand][i][j] is not Kind.ABSENT for i, j in places]
+            parts[op.dst] = [next(fresh) if present else None for present in there]
+            ops += [
+                Load(dst, op.operand, place)
+                for dst, place in zip(parts[op.dst], places, strict=True)
+                if dst is not None
+            ]
         elif isinstance(op, Lin):
-            size = len(parts[op.terms[0][1]])
-            parts[op.dst] = [next(fresh) for _ in range(size)]
-            ops += [Lin(dst, summed(op.terms, i)) for i, dst in enumerate(parts[op.dst])]
+            sums = [summed(op.terms, i) for i in range(len(parts[op.terms[0][1]]))]
+            parts[op.dst] = [next(fresh) if terms else None for terms in sums]
+            ops += [Lin(dst, terms) for dst, terms in zip(parts[op.dst], sums, strict=True) if dst is not None]
         elif isinstance(op, Product):
-            parts[op.dst], inlined = _inlined(inner, parts[op.left], parts[op.right], fresh)
+            program = halves[op.kind] if op.kind.half else inner
+            parts[op.dst], inlined = _inlined(program, parts[op.left], parts[op.right], fresh)
             ops += inlined
         else:
-            (i, j), rows, cols = op.block, inner.target.m, inner.target.n
+            (i, j), rows, cols = op.block, shape[0], shape[2]
             ops += [
                 Store((i * rows + p, j * cols + q), summed(op.terms, p * cols + q))
                 for p in range(rows)
                 for q in range(cols)
+                if target.c[i * rows + p][j * cols + q] is not Kind.ABSENT
             ]
-    return Program(outer.target.tensor(inner.target), outer.ring, tuple(ops))
+    return Program(target, outer.ring, tuple(ops))
 
 
-def _inlined(inner: Program, left: list[int], right: list[int], fresh: count[int]) -> tuple[list[int], list[Op]]:
+def _inlined(inner: Program, left: Parts, right: Parts, fresh: count[int]) -> tuple[Parts, list[Op]]:
     """The ops of `inner` on the given sub-blocks, and the ids of its blocks of C in row-major order."""
     ids: dict[int, int] = {}
     stored: dict[tuple[int, int], int] = {}
@@ -60,10 +82,13 @@ def _inlined(inner: Program, left: list[int], right: list[int], fresh: count[int
     for op in inner.ops:
         if isinstance(op, Load):
             parts, cols = (left, inner.target.k) if op.operand == "A" else (right, inner.target.n)
-            ids[op.dst] = parts[op.block[0] * cols + op.block[1]]
+            part = parts[op.block[0] * cols + op.block[1]]
+            if part is None:
+                raise PlanError(f"the inner program reads block {op.block} of {op.operand}, which is not there")
+            ids[op.dst] = part
         elif isinstance(op, Product):
             ids[op.dst] = next(fresh)
-            ops.append(Product(ids[op.dst], ids[op.left], ids[op.right]))
+            ops.append(Product(ids[op.dst], ids[op.left], ids[op.right], op.kind))
         else:
             dst = next(fresh)
             ops.append(Lin(dst, tuple((coefficient, ids[src]) for coefficient, src in op.terms)))
@@ -71,7 +96,7 @@ def _inlined(inner: Program, left: list[int], right: list[int], fresh: count[int
                 ids[op.dst] = dst
             else:
                 stored[op.block] = dst
-    blocks = [(p, q) for p in range(inner.target.m) for q in range(inner.target.n)]
-    if missing := [block for block in blocks if block not in stored]:
+    cells = [(p, q) for p in range(inner.target.m) for q in range(inner.target.n)]
+    if missing := [(p, q) for p, q in cells if inner.target.c[p][q] is not Kind.ABSENT and (p, q) not in stored]:
         raise PlanError(f"the inner program never stores block {missing[0]}")
-    return [stored[block] for block in blocks], ops
+    return [stored.get(cell) for cell in cells], ops

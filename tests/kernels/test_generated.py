@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import lcma
 from lcma.errors import PlanError
 from lcma.kernels.codegen import maps
 from lcma.kernels.codegen.emit import module_text
@@ -122,6 +123,29 @@ def test_flattened_levels_compute_the_nested_product(strassen, classical):
     rng = np.random.default_rng(3)
     a, b = rng.integers(-9, 9, (4, 8)), rng.integers(-9, 9, (8, 12))
     np.testing.assert_array_equal(evaluate(flat, a, b), a @ b)
+
+
+@pytest.mark.parametrize(("side", "upper"), [(side, upper) for side in ("out", "left", "right") for upper in (0, 1)])
+def test_flattened_halves_are_proven_for_the_finer_triangle(side, upper):
+    from lcma.kernels.causal.choose import scheme_program
+    from lcma.kernels.causal.roles import Triangle
+
+    outer = scheme_program(lcma.resolve("eca-stage1")[0], Triangle(side, bool(upper)))
+    halves = {kind: scheme_program(lcma.resolve("2x2x2-tri-left-r6")[0], Triangle(kind.side, kind.of_upper))
+              for kind in {op.kind for op in outer.products if op.kind.half}}  # fmt: skip
+    flat = flatten(outer, program_of(lcma.resolve("strassen")[0]), halves)
+    assert flat.target == lcma.parse_target(f"8x8x8:tri-{side}{':upper' * upper}")
+    assert sum(op.kind.half for op in flat.products) == 4 * 10
+    assert flat.rank == 24 * 7 + 10 * 6
+    proof = lcma.check_program(flat)
+    assert proof.wrong == 0
+    assert (proof.proof.full, proof.proof.half) == (24 * 7 + 10 * 2, 4 * 10)
+
+
+def test_halves_without_a_program_are_refused(classical):
+    outer = program_of(lcma.resolve("eca-stage1")[0])
+    with pytest.raises(PlanError, match="half-out products of 4x4x4:tri-out need a program on a grid 2x2x2"):
+        flatten(outer, program_of(classical("2x2x2")))
 
 
 def test_a_damaged_cache_is_written_anew(home):

@@ -109,6 +109,13 @@ def test_the_tensor_product_of_general_targets_is_general(m, k, n, p, q, r):
     assert Target.general(m, k, n).tensor(Target.general(p, q, r)) == Target.general(m * p, k * q, n * r)
 
 
+@pytest.mark.parametrize("form", ["tri-left", "tri-right:upper", "tri-out", "gram"])
+def test_what_is_left_of_half_blocks_is_a_triangle_of_blocks(form):
+    assert lcma.parse_target(f"3x3x3:{form}").cut(2, 2, 2) == lcma.parse_target(f"6x6x6:{form}")
+    with pytest.raises(lcma.TargetError, match="half blocks, which can't be cut into"):
+        lcma.parse_target(f"3x3x3:{form}").cut(2, 3, 4)
+
+
 def test_a_half_block_can_not_be_cut_by_one_grid():
     with pytest.raises(lcma.TargetError, match="half blocks"):
         lcma.parse_target("2x2x2:tri-left").tensor(Target.general(2, 2, 2))

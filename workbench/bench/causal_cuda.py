@@ -79,15 +79,14 @@ def _gate_ahead() -> None:
     """The products of heads that `_gate` checks."""
     import torch
 
-    from ...kernels.causal.choose import scheme_names
-    from ...kernels.causal.cuda import causal_pv, causal_qk
+    from ...kernels.causal.cuda import causal_pv, causal_qk, scheme_ways
 
     _device()
     for dtype in GATED:
         blank = partial(torch.empty, device="meta", dtype=getattr(torch, dtype))
         for heads, shared, rows, cols, width in SHAPES:
             q, k, weights = blank(2, heads, rows, width), blank(2, shared, cols, width), blank(2, heads, rows, cols)
-            for way in _gate_ways(rows, scheme_names()):
+            for way in _gate_ways(rows, scheme_ways()):
                 causal_qk(q, k, way)
                 causal_pv(weights, k, way)
 
@@ -101,7 +100,7 @@ def _gate(seed: int, say: Say) -> Figures:
     import torch
 
     from ...kernels.causal import causal_pv, causal_qk, syrk, trmm
-    from ...kernels.causal.choose import scheme_names
+    from ...kernels.causal.cuda import scheme_ways
 
     device = _device()
     torch.manual_seed(seed)
@@ -115,7 +114,7 @@ def _gate(seed: int, say: Say) -> Figures:
             seen = torch.ones(rows, cols, device=device).tril().bool()
             weights = torch.where(seen, torch.randn(2, heads, rows, cols, device=device), float("nan")).to(kind)
             clean = torch.where(seen, weights, 0).double()
-            for way in _gate_ways(rows, scheme_names()):
+            for way in _gate_ways(rows, scheme_ways()):
                 pairs = (
                     (causal_qk(q, k, way=way), (q.double() @ wide.mT).tril()),
                     (causal_pv(weights, k, way=way), clean @ wide),
@@ -144,7 +143,7 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
     import torch
 
     from ...kernels.causal import ATTENTION_PRODUCTS
-    from ...kernels.causal.choose import scheme_names
+    from ...kernels.causal.cuda import scheme_ways
 
     triangle = ATTENTION_PRODUCTS[product]
     a, b = _operands(product, length, width, dtype, seed)
@@ -162,7 +161,7 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
     times = _interleaved(ways, rounds)
     least = min(times["8 strips"], times["16 strips"])
     halvings = [seconds for name, seconds in times.items() if name.startswith("halving")]
-    schemes = min(seconds for name, seconds in times.items() if name in scheme_names())
+    schemes = min(seconds for name, seconds in times.items() if name in scheme_ways())
     return {
         "ms": {name: 1e3 * seconds for name, seconds in times.items()},
         "ratio": least / min(schemes, times.get("kernel", schemes)),
@@ -177,11 +176,8 @@ def _ways(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, Callabl
     """All that is timed, by name."""
     import torch
 
-    from ...kernels.causal.choose import scheme_names, scheme_program
-    from ...kernels.causal.cuda import strips
-    from ...kernels.causal.cuda_level import cuda_level
+    from ...kernels.causal.cuda import level_of, scheme_ways, strips
     from ...kernels.causal.triton_gemm import multiply
-    from ...schemes_db.library import resolve
 
     ways: dict[str, Callable[[], object]] = {}
 
@@ -196,8 +192,8 @@ def _ways(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, Callabl
     if triangle.side == "out":
         for levels in (1, 2):
             ways[f"halving, {levels} of strassen"] = partial(_halving, a, b, out, levels)
-    for name in scheme_names():
-        level = cuda_level(scheme_program(resolve(name)[0], triangle))
+    for name in scheme_ways():
+        level = level_of(name, triangle)
         if level.fits(len(out), a.shape[1], b.shape[1]):
             ways[name] = partial(level.run, a, b, out)
     if a.element_size() == 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -48,27 +49,43 @@ def points(rows: Rows) -> dict[str, dict[float, dict[str, Any]]]:
     return found
 
 
+def winners(places: dict[float, dict[str, Any]]) -> dict[float, str]:
+    """The scheme of the highest point of every octave of intensity, where a scheme has it, without its way."""
+    octaves: dict[int, tuple[float, float, str]] = {}
+    for place, point in places.items():
+        octave, mine = int(math.log2(place)), (point["best"], place, point["name"])
+        octaves[octave] = max(octaves.get(octave, mine), mine)
+    named = {place: name.split(": ", 1)[-1].split("@")[0].replace("/", " * ") for _, place, name in octaves.values()}
+    return {place: name for place, name in named.items() if name != "vendor" and not name.startswith("1x1x1")}
+
+
 def roofline(rows: Rows, path: Path) -> None:
-    """Lines: the card's peak. Rings: torch's product, whose highest is its ceiling. Dots: the best scheme, named."""
+    """A panel a dtype. Lines: the card's peak. Rings: torch's product, whose highest is its ceiling (dotted).
+
+    Dots: the best scheme, in flops of the plain product; the winner of every octave is named.
+    """
     found = points(rows)
     if not found:
         return
-    drawing, axes = new_figure(9, 6)
-    for dtype, places in sorted(found.items()):
-        colour, steps = COLOURS[dtype], [2.0**e for e in range(2, 15)]
-        axes.plot(steps, [min(PEAK[dtype], BANDWIDTH * x) / 1e12 for x in steps], color=colour, linewidth=1)
+    drawing, axes = new_figure(10, 3 * len(found), len(found))
+    for (dtype, places), panel in zip(sorted(found.items()), axes, strict=True):
+        colour, steps = COLOURS[dtype], [2.0 ** (e / 4) for e in range(8, 57)]
         ceiling = max(point["vendor"] for point in places.values())
-        axes.axhline(ceiling, color=colour, linewidth=0.7, linestyle=":")
-        for place, point in sorted(places.items()):
-            axes.plot(place, point["vendor"], "o", color=colour, fillstyle="none")
-            if point["best"]:
-                axes.plot(place, point["best"], "o", color=colour)
-                axes.annotate(point["name"], (place, point["best"]), fontsize=6, rotation=20)
-        axes.plot([], [], "o", color=colour, label=f"{dtype}: ceiling of torch {ceiling:.0f}")
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlabel("flop per byte of A, B and C")
-    axes.set_ylabel("TFLOP/s of the plain product")
-    axes.legend(fontsize=8)
-    axes.grid(color="0.9")
+        panel.plot(steps, [min(PEAK[dtype], BANDWIDTH * x) / 1e12 for x in steps], color="0.4", linewidth=1)
+        panel.axhline(ceiling, color=colour, linewidth=0.8, linestyle=":", label=f"torch's highest: {ceiling:.0f}")
+        panel.plot(list(places), [point["vendor"] for point in places.values()], "o", color="0.4", fillstyle="none")
+        worked = {place: point["best"] for place, point in places.items() if point["best"]}
+        panel.plot(list(worked), list(worked.values()), ".", color=colour)
+        for place, name in winners(places).items():
+            panel.annotate(
+                name, (place, places[place]["best"]), (0, 7), textcoords="offset points", fontsize=7, ha="center"
+            )
+        panel.set_xscale("log", base=2)
+        panel.set_xlim(min(places) / 4, 2 * max(places))
+        panel.set_ylim(0, 1.15 * max(PEAK[dtype] / 1e12, *worked.values()))
+        panel.set_ylabel("TFLOP/s of the plain product", fontsize=8)
+        panel.set_title(dtype, loc="left", fontsize=9)
+        panel.legend(fontsize=8, loc="lower right")
+        panel.grid(color="0.9")
+    axes[-1].set_xlabel("flop per byte of A, B and C")
     save(drawing, path)

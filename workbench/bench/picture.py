@@ -13,8 +13,8 @@ from ...home import write_atomic
 Rows = Sequence[Mapping[str, Any]]
 
 
-def new_figure(width: float, height: float) -> tuple[Any, Any]:
-    """An empty figure of so many inches and its axes.
+def new_figure(width: float, height: float, panels: int | None = None) -> tuple[Any, Any]:
+    """An empty figure of so many inches and its axes; with `panels`, so many of them, one below the other.
 
     Raises:
         PlanError: matplotlib is not installed.
@@ -24,7 +24,7 @@ def new_figure(width: float, height: float) -> tuple[Any, Any]:
     except ImportError:
         raise PlanError("pictures need matplotlib: pip install 'lcma[report]', or give --no-picture") from None
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
+    return figure, figure.subplots() if panels is None else figure.subplots(panels, 1, squeeze=False)[:, 0]
 
 
 def save(figure: Any, path: Path) -> None:

@@ -1,0 +1,42 @@
+"""Levels of structured schemes as the GPU works them, on tensors of the processor: the sums by plain torch."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lcma.errors import CatalogError, PlanError  # noqa: E402
+from lcma.kernels.causal.cuda import level_of, scheme_ways  # noqa: E402
+from lcma.kernels.causal.roles import Triangle  # noqa: E402
+
+
+def kept(x, upper):
+    return x.triu() if upper else x.tril()
+
+
+@pytest.mark.parametrize("side", ["out", "left", "right"])
+@pytest.mark.parametrize("upper", [False, True])
+def test_every_way_is_the_product_whatever_stands_outside_the_triangle(side, upper):
+    generator = torch.Generator().manual_seed(1)
+    for way in scheme_ways():
+        level = level_of(way, Triangle(side, upper))
+        m, k, n = (8 * parts for parts in level.target.shape)
+        a, b = (torch.randint(-9, 10, size, generator=generator).double() for size in ((m, k), (k, n)))
+        wanted = {"out": kept(a @ b, upper), "left": kept(a, upper) @ b, "right": a @ kept(b, upper)}[side]
+        for x in {"left": [a], "right": [b]}.get(side, []):
+            x[kept(torch.ones_like(x), upper) == 0] = 77.0
+        out = torch.full((m, n), float("nan"), dtype=torch.float64)
+        assert torch.equal(level.run(a, b, out), wanted)
+
+
+def test_two_levels_are_one_with_a_finer_grid():
+    one, two = (level_of(way, Triangle("out")) for way in ("eca-stage1", "eca-stage1/strassen"))
+    assert two.target.shape == tuple(2 * size for size in one.target.shape)
+    assert not two.fits(8, 8, 12)
+    with pytest.raises(PlanError, match="not a multiple of the grid"):
+        two.run(torch.ones(8, 8), torch.ones(8, 12), torch.empty(8, 12))
+    with pytest.raises(CatalogError, match="no scheme 'nothing'"):
+        level_of("eca-stage1/nothing", Triangle("out"))
+    with pytest.raises(PlanError, match="need a program on a grid 3x3x3"):
+        level_of("eca-stage1/laderman", Triangle("out"))
