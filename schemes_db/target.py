@@ -272,7 +272,8 @@ class Target:
             if tall != wide and any(kind.half for row in grid for kind in row):
                 raise TargetError(f"{self} has half blocks, which can't be cut into {tall} x {wide}")
         sizes = _checked_sizes(self.m * rows, self.k * inner, self.n * cols)
-        return Target(*sizes, *(cut_grid(*side) for side in sides), self.block_recursive, self.shared)
+        a, b, c = (cut_grid(*side) for side in sides)
+        return Target(*sizes, a, b, c, self.block_recursive, self.shared)
 
 
 @lru_cache(maxsize=256)

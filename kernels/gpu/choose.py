@@ -28,7 +28,8 @@ MARGIN = 0.98
 """A scheme must be predicted to take at most this part of the vendor's time: the model is good to about 2%."""
 
 ESTIMATED, TRIED = 40, 4
-"""How many of the best by the floor are estimated, and how many of the best by the estimate planned in full."""
+"""How many grids and ranks of the best by the floor are estimated, and how many of the best by the estimate planned in
+full. Ladders of one grid and rank move and multiply as much in whatever order their levels are: one of them will do."""
 
 INSTANT = 50e-6
 """A product that the vendor has done in so many seconds is left to it: launches alone would eat the gain."""
@@ -45,6 +46,11 @@ class Ladder:
     schemes: tuple[Scheme, ...]
     target: Target
     rank: int
+
+    @property
+    def like(self) -> tuple[Target, int]:
+        """What the model tells ladders apart by."""
+        return self.target, self.rank
 
     def over(self, scheme: Scheme) -> Ladder:
         """This ladder with one more level below."""
@@ -66,13 +72,17 @@ def choose(request: Request, profile: Profile | None) -> tuple[Plan, tuple[Schem
     if profile is None or limit is None or limit < INSTANT or profile.combine_rate is None:
         return vendor, ()
     best: tuple[Plan, tuple[Scheme, ...]] = vendor, ()
-    for seconds, ladder in estimated(request, profile, limit)[:TRIED]:
-        if seconds > limit:
+    tried: set[tuple[Target, int]] = set()
+    for seconds, ladder in estimated(request, profile, limit):
+        if seconds > limit or len(tried) == TRIED:
             break
+        if ladder.like in tried:
+            continue
         try:
             found = plan(request, list(ladder.schemes), profile=profile)
-        except PlanError:
+        except PlanError:  # too many values alive, say: another order may do
             continue
+        tried.add(ladder.like)
         if gains(found, vendor) and (found.seconds or limit) < (best[0].seconds or limit):
             best = found, ladder.schemes
     return best
@@ -83,12 +93,17 @@ def estimated(request: Request, profile: Profile, limit: float = np.inf) -> list
     rates = Rates(profile, request.dtype)
     floors = _floors(request, profile, rates)
     known = ladders().entries
-    found = [
-        (seconds, i)
-        for i in np.argsort(floors)[:ESTIMATED].tolist()
-        if floors[i] < limit and (seconds := estimate(known[i], request, profile, rates)) is not None
-    ]
-    return [(seconds, known[i]) for seconds, i in sorted(found)]
+    seconds: dict[tuple[Target, int], float | None] = {}
+    found = []
+    for i in np.argsort(floors, kind="stable").tolist():
+        ladder = known[i]
+        if floors[i] >= limit or (ladder.like not in seconds and len(seconds) == ESTIMATED):
+            break
+        if ladder.like not in seconds:
+            seconds[ladder.like] = estimate(ladder, request, profile, rates)
+        if (taken := seconds[ladder.like]) is not None:
+            found.append((taken, i))
+    return [(taken, known[i]) for taken, i in sorted(found)]
 
 
 def gains(found: Plan, vendor: Plan) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ...schemes_db.shipped import shipped
@@ -11,10 +12,9 @@ from ...schemes_db.straightline import program_of
 from ..codegen.flatten import flatten
 from ..profile import GemmRate, Profile
 from .clock import settled
-from .dtypes import itemsize
 from .machine import device_id, require_device, versions
 from .model import MULTIPROCESSORS, mode_of
-from .stack import DTYPES as STACKED
+from .points import DTYPES, Point, points
 from .stack import device_fits, multiply_stack
 from .three_stage import ThreeStage, Way
 
@@ -25,38 +25,12 @@ SUMMED = 8192
 """Size of the float32 matrix whose sums and merges give the combine rate."""
 
 
-@dataclass(frozen=True)
-class Point:
-    """One rate to be measured: `count` products of a cube, in one of the ways (None: a single product)."""
-
-    dtype: str
-    size: int
-    way: Way | None
-    count: int
-
-
-def points() -> Iterator[Point]:
-    """What is measured: the sizes of whole products, and of the products that one to three levels leave of them."""
-    for dtype in ("bfloat16", "float16", "tf32", "float32", "float64"):
-        for size in (1024, 2048, 4096, 8192, 16384):
-            yield Point(dtype, size, None, 1)
-        for count, sizes in (
-            (7, (512, 1024, 2048, 4096, 8192)),
-            (49, (512, 1024, 2048, 4096)),
-            (343, (256, 512, 1024, 2048)),
-        ):
-            for size in sizes:
-                yield Point(dtype, size, Way.BATCHED, count)
-        if dtype in STACKED:
-            for count, size in ((7, 2048), (7, 4096), (7, 8192), (49, 1024), (49, 2048), (49, 4096)):
-                yield Point(dtype, size, Way.STACK, count)
-        if dtype == "tf32":
-            for size in (1024, 2048, 4096):
-                yield Point(dtype, size, Way.LOOP, 7)
+VISITS, SPENT = 2, 0.06
+"""How often each point is measured, there and back, and seconds for it: what comes before heats the GPU differently."""
 
 
 def measure(index: int = 0, say: Callable[[str], None] = lambda _: None) -> Profile:
-    """The profile of GPU number `index`; takes about a minute. The vendor's settings are left as they were.
+    """The profile of GPU number `index`; takes a minute or more. The vendor's settings are left as they were.
 
     Raises:
         PlanError: there is no such GPU, or no Triton.
@@ -112,35 +86,42 @@ def _rates(memory: int, say: Callable[[str], None]) -> Iterator[GemmRate]:
     import torch
 
     before = torch.backends.cuda.matmul.allow_tf32
+    fits = device_fits(torch.device("cuda"))
     try:
-        for point in points():
-            if 3 * point.count * point.size**2 * itemsize(point.dtype) > memory:
-                continue
-            if point.way is Way.STACK and not device_fits(torch.device("cuda")):
-                continue
-            say(f"{point.dtype} {mode_of(point.way, point.count)} {point.size}")
-            torch.backends.cuda.matmul.allow_tf32 = point.dtype == "tf32"
-            seconds = settled(_products(point))
-            rate = 2 * point.count * point.size**3 / seconds
-            yield GemmRate(
-                point.dtype, point.size, point.size, point.size, rate, mode_of(point.way, point.count), "cublas"
-            )
+        for dtype in DTYPES:
+            torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+            known = [p for p in points(dtype) if p.bytes <= memory and (fits or p.way is not Way.STACK)]
+            seconds: dict[Point, list[float]] = {point: [] for point in known}
+            for visit in range(VISITS):
+                for point in known if visit % 2 == 0 else reversed(known):
+                    say(f"{dtype} {mode_of(point.way, point.count)} {'x'.join(map(str, point.sizes))}")
+                    seconds[point].append(settled(_products(point), SPENT))
+            for point, taken in seconds.items():
+                yield rate_of(point, statistics.median(taken))
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def rate_of(point: Point, seconds: float) -> GemmRate:
+    """The rate of a point, as a profile keeps it."""
+    work = 2 * point.count * math.prod(point.sizes)
+    return GemmRate(point.dtype, *point.sizes, work / seconds, mode_of(point.way, point.count), "cublas")
 
 
 def _products(point: Point) -> Callable[[], Any]:
     import torch
 
     dtype = torch.float32 if point.dtype == "tf32" else getattr(torch, point.dtype)
-    shape = (point.count, point.size, point.size)
+    m, k, n = point.sizes
     # Full-range random numbers: zeros or small integers would draw less power and run faster.
-    a, b = (torch.randn(shape, device="cuda", dtype=dtype) for _ in range(2))
-    out = torch.empty_like(a)
+    a = torch.randn((point.count, m, k), device="cuda", dtype=dtype)
+    if point.way is Way.LOOP:
+        b = torch.randn((point.count, n, k), device="cuda", dtype=dtype).transpose(1, 2)
+    else:
+        b = torch.randn((point.count, k, n), device="cuda", dtype=dtype)
+    out = torch.empty((point.count, m, n), device="cuda", dtype=dtype)
     if point.way is Way.BATCHED:
         return lambda: torch.bmm(a, b, out=out)
     if point.way is Way.STACK:
         return lambda: multiply_stack(a, b, out)
-    if point.way is Way.LOOP:
-        b = b.transpose(1, 2)
     return lambda: [torch.mm(a[r], b[r], out=out[r]) for r in range(point.count)]

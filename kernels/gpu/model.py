@@ -5,26 +5,57 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from ..profile import GemmRate, Profile
 from ..strategy import Stage
 from .dtypes import itemsize
 from .three_stage import Way
 
-TILES = {(128, 256): 1.0, (128, 128): 0.95, (64, 128): 0.85, (64, 64): 0.7}
-"""Rows and columns of C that the vendor's kernels give one multiprocessor, and the part of the best rate they reach."""
+_HALF = {(128, 256): 1.0, (128, 128): 0.95, (64, 128): 0.85, (64, 64): 0.7}
+
+TILES: dict[str, dict[tuple[int, int], float]] = {
+    "bfloat16": _HALF,
+    "float16": _HALF,
+    "tf32": {(256, 192): 1.0, (256, 128): 1.0, (128, 192): 0.95, (128, 128): 0.9, (64, 64): 0.7},
+    "float32": {(128, 128): 1.0, (64, 128): 0.97, (64, 64): 0.9},
+    "float64": {(64, 64): 1.0},
+}
+"""By dtype: rows and columns of C that the vendor's kernels give one multiprocessor, and the part of the best rate they
+reach. Sums of doubles take twice the registers, and there is nothing like the tensor cores' hunger for large tiles."""
 
 SPLIT_BELOW, LEAST_PART, SPLIT_SHARE = 4, 512, 0.97
 """The sum over k is split below so many waves of tiles, into parts of at least so much, at so much of the rate."""
 
+LINE = 128
+"""Bytes that memory is read in."""
+
+_HALF_LOOSE = {"k": {16: 0.92}, "n": {16: 0.9}}
+
+LOOSE: dict[str, dict[str, dict[int, float]]] = {
+    "bfloat16": _HALF_LOOSE,
+    "float16": _HALF_LOOSE,
+    "tf32": {"k": {16: 0.7, 32: 0.88}},
+    "float64": {"k": {16: 0.96}, "n": {16: 0.95}},
+}
+"""By dtype, for rows of A~ (k) and B~ (n) in a stack that are multiples of so many bytes and no more: the part of the
+rate that is left. Medians of some hundred plans on an H200; strict float32 loses nothing."""
+
 MULTIPROCESSORS = "multiprocessors"
 """Where a profile's versions say how many there are."""
 
-START = 2e-6
-"""Seconds from the start of a tile to its first multiplication, and from the last to the end: latencies of memory."""
+START, STARTED = 2e-6, (128, 256)
+"""Seconds from the start of so large a tile to its first multiplication, and from the last to the end: latencies of
+memory. Smaller tiles wait less or share a multiprocessor, with the same effect."""
+
+ALIKE = 0.01
+"""The squared distance of sizes, by their logarithms, below which one measurement is as good as the other."""
 
 Sizes = tuple[int, int, int]
+Floats = npt.NDArray[np.float64]
 
 
 def mode_of(way: Way | None = None, count: int = 1) -> str:
@@ -35,14 +66,15 @@ def mode_of(way: Way | None = None, count: int = 1) -> str:
 
 
 @lru_cache(maxsize=4096)
-def filled(m: int, k: int, n: int, count: int, units: int) -> float:
-    """The part of a GPU's rate that `count` products of this size can use: whole waves of whole tiles.
+def filled(dtype: str, sizes: Sizes, count: int, units: int) -> float:
+    """The part of a GPU's rate that `count` products of these sizes can use: whole waves of whole tiles.
 
     The vendor takes smaller tiles where large ones leave multiprocessors without work, and splits
     the sum over k where there are too few of any; both cost some of the rate.
     """
+    m, k, n = sizes
     best = 0.0
-    for (rows, cols), share in TILES.items():
+    for (rows, cols), share in TILES[dtype].items():
         tiles = -(-m // rows) * -(-n // cols) * count
         used = share * m * n * count / (tiles * rows * cols)
         best = max(best, used * tiles / (-(-tiles // units) * units))
@@ -53,93 +85,88 @@ def filled(m: int, k: int, n: int, count: int, units: int) -> float:
     return best
 
 
+def aligned(dtype: str, k: int, n: int) -> float:
+    """The part of the rate that a stack reaches whose rows are no whole lines of memory."""
+    known, item = LOOSE.get(dtype, {}), itemsize(dtype)
+    parts = (known.get(axis, {}).get(math.gcd(size * item, LINE), 1.0) for axis, size in (("k", k), ("n", n)))
+    return math.prod(parts)
+
+
 def waiting(m: int, n: int, count: int, units: int) -> float:
     """Seconds in which waves of tiles wait for their first operands, where `count` products begin together."""
-    (rows, cols), *_ = TILES
+    rows, cols = STARTED
     return START * -(-(-(-m // rows) * -(-n // cols) * count) // units)
 
 
 class Rates:
     """What a profile knows of the products of one dtype.
 
-    The measured rate is that of the neighbouring cubes, by the logarithm of the size, times how
-    much better or worse a shape fills whole waves of whole tiles than the cubes do. What a shape
-    that is no cube reads and writes more than the cube of as many flops comes on top, and so does
-    what every wave of tiles waits for its first operands: sums over a short k are dear.
+    The rate of a product is that of the measured ones, cubes and rectangles, weighted by nearness in
+    log m, k, n and number, times how much better or worse it fills whole waves of whole tiles, and
+    lines of memory. On top comes what every wave of tiles waits for its first operands: sums over a
+    short k are dear. Nothing is faster than a copy of its operands.
     """
 
     def __init__(self, profile: Profile, dtype: str) -> None:
         self.units = int(dict(profile.versions).get(MULTIPROCESSORS, 1))
-        self._each = itemsize(dtype) / (profile.bandwidth or math.inf)
-        self._modes: dict[str, list[GemmRate]] = {}
+        self._dtype, self._each = dtype, itemsize(dtype) / (profile.bandwidth or math.inf)
+        self._rows: dict[str, list[tuple[GemmRate, int]]] = {}
         for row in profile.gemm:
             if row.dtype == dtype:
-                self._modes.setdefault(row.mode, []).append(row)
-        together = (mode.split() for mode in self._modes if " " in mode)
-        self._counts: dict[str, list[int]] = {}
-        for way, count in sorted((way, int(count)) for way, count in together):
-            self._counts.setdefault(way, []).append(count)
-        self._curves: dict[str, list[tuple[float, float]]] = {}
+                kind, _, count = row.mode.partition(" ")
+                self._rows.setdefault(kind, []).append((row, int(count or 1)))
+        self._tables: dict[str, tuple[Floats, Floats]] = {}
 
     @property
     def best(self) -> float:
         """The best rate that was measured, flops per second."""
-        return max((row.rate for rows in self._modes.values() for row in rows), default=math.inf)
+        return max((row.rate for rows in self._rows.values() for row, _ in rows), default=math.inf)
 
     def seconds(self, sizes: Sizes, count: int = 1, way: Way | None = None) -> float | None:
         """Seconds of `count` products of one size; None where no such rate was measured."""
-        curve = self._curve(way, count)
-        if not curve:
+        kind = mode_of(way).split()[0]
+        if kind not in self._rows:
             return None
+        if kind not in self._tables:
+            self._tables[kind] = self._table(self._rows[kind], way)
         m, k, n = sizes
-        side = (m * k * n) ** (1 / 3)
-        speed = _between(curve, side)
-        at_once = count if way in self._counts else 1
-        working = 2 * m * k * n * count / (speed * filled(m, k, n, at_once, self.units))
-        moving = count * (m * k + k * n + m * n - 3 * side**2) * self._each
-        return working + moving + count // at_once * waiting(m, n, at_once, self.units)
+        at_once = count if way in (Way.BATCHED, Way.STACK) else 1
+        places, speeds = self._tables[kind]
+        apart: Any = places - np.log([max(size, 1) for size in (m, k, n, at_once)])
+        weights = ((apart * apart).sum(axis=1) + ALIKE) ** -1.5
+        speed = math.exp(float(speeds @ weights / weights.sum())) * self._part(sizes, at_once, way)
+        working = 2 * m * k * n * at_once / speed + waiting(m, n, at_once, self.units)
+        return count // at_once * max(working, at_once * (m * k + k * n + m * n) * self._each)
 
-    def _curve(self, way: Way | None, count: int) -> list[tuple[float, float]]:
-        """Sizes and flops per second at full waves, smallest size first."""
-        modes = {mode_of(way): 1}
-        if counts := self._counts.get(way or ""):
-            nearest = min(counts, key=lambda known: abs(math.log(known / count)))
-            # The stack nearest in number, and a smaller one's figures at sizes that it was not measured at.
-            modes = {mode_of(way, known): known for known in counts if known <= nearest}
-        key = " ".join(modes)
-        if key not in self._curves:
-            speeds: dict[float, float] = {}
-            for mode, batch in modes.items():
-                for row in self._modes.get(mode, ()):
-                    size = (row.m * row.k * row.n) ** (1 / 3)
-                    work = 2 * row.m * row.k * row.n * batch
-                    taken = work / row.rate
-                    taken -= min(waiting(row.m, row.n, batch, self.units), taken / 2)
-                    speeds[size] = work / taken / filled(row.m, row.k, row.n, batch, self.units)
-            self._curves[key] = sorted(speeds.items())
-        return self._curves[key]
+    def _part(self, sizes: Sizes, count: int, way: Way | None) -> float:
+        part = filled(self._dtype, sizes, count, self.units)
+        return part * aligned(self._dtype, *sizes[1:]) if way in (Way.BATCHED, Way.STACK) else part
 
-
-def _between(curve: list[tuple[float, float]], size: float) -> float:
-    first, speed = curve[0]
-    if size <= first:
-        return speed * size / first  # smaller than all measured: mostly latency, so that the rate falls with the size
-    for (low, slow), (high, fast) in pairwise(curve):
-        if size <= high:
-            part = math.log(size / low) / math.log(high / low)
-            return slow ** (1 - part) * fast**part
-    return curve[-1][1]
+    def _table(self, rows: list[tuple[GemmRate, int]], way: Way | None) -> tuple[Floats, Floats]:
+        """Logarithms of m, k, n and number, and of flops per second at full waves without waiting."""
+        places, speeds = [], []
+        for row, count in rows:
+            work = 2 * row.m * row.k * row.n * count
+            taken = work / row.rate
+            taken -= min(waiting(row.m, row.n, count, self.units), taken / 2)
+            places.append((row.m, row.k, row.n, count))
+            speeds.append(work / taken / self._part((row.m, row.k, row.n), count, way))
+        return np.log(np.array(places, dtype=float)), np.log(np.array(speeds))
 
 
 def timed(stages: list[Stage], dtype: str, way: Way | None, profile: Profile) -> list[Stage]:
-    """The stages with their seconds, where the profile knows them."""
+    """The stages with their seconds, where the profile knows them.
+
+    A call costs the host its overhead while the GPU is at work: it counts where the work is shorter.
+    """
     rates, overhead = Rates(profile, dtype), profile.call_overhead or 0.0
 
     def seconds(stage: Stage) -> float | None:
         if stage.product is None:
-            return None if profile.combine_rate is None else stage.bytes / profile.combine_rate + overhead
+            known = None if profile.combine_rate is None else START + stage.bytes / profile.combine_rate
+            return None if known is None else max(known, overhead)
         count = max(1, round(stage.flops / (2 * math.prod(stage.product))))
         known = rates.seconds(stage.product, count, way)
-        return None if known is None else known + overhead * (count if way is Way.LOOP else 1)
+        return None if known is None else max(known, overhead * (count if way is Way.LOOP else 1))
 
     return [replace(stage, seconds=seconds(stage)) for stage in stages]

@@ -15,11 +15,16 @@ from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Sum, Take
 from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
 from lcma.kernels.decide import arrangements, levels_of
 from lcma.kernels.gpu import STRATEGIES
-from lcma.kernels.gpu.choose import choose
-from lcma.kernels.gpu.model import Rates, filled
+from lcma.kernels.gpu.choose import TRIED, choose
+from lcma.kernels.gpu.h200 import h200 as h200_figures
+from lcma.kernels.gpu.measure import rate_of
+from lcma.kernels.gpu.model import Rates, aligned, filled
+from lcma.kernels.gpu.points import DTYPES, points
 from lcma.kernels.gpu.recipe import Recipe
 from lcma.kernels.gpu.shape import Shape
 from lcma.kernels.gpu.spread import spread
+from lcma.kernels.gpu.stack import fits_stack
+from lcma.kernels.gpu.three_stage import Way
 from lcma.kernels.profile import GemmRate
 from lcma.schemes_db import Target
 
@@ -146,11 +151,12 @@ def test_pieces_divide_the_stacks_of_a_and_c():
 
 
 def test_waves():
-    assert filled(128 * 132, 500, 256, 1, 132) == 1.0
-    assert filled(128 * 133, 500, 256, 1, 132) == pytest.approx(0.85 * 532 / 660)  # four times as many, smaller
-    assert filled(64, 500, 64, 1, 1) == 0.7
-    assert filled(128, 500, 256, 7, 7) == 1.0
-    alone, parted = filled(512, 500, 1536, 1, 132), filled(512, 7168, 1536, 1, 132)
+    assert filled("bfloat16", (128 * 132, 500, 256), 1, 132) == 1.0
+    four_times_as_many = filled("bfloat16", (128 * 133, 500, 256), 1, 132)
+    assert four_times_as_many == pytest.approx(0.85 * 532 / 660)
+    assert filled("bfloat16", (64, 500, 64), 1, 1) == 0.7
+    assert filled("bfloat16", (128, 500, 256), 7, 7) == 1.0
+    alone, parted = (filled("bfloat16", (512, k, 1536), 1, 132) for k in (500, 7168))
     assert alone == pytest.approx(0.85 * 96 / 132)
     assert parted == pytest.approx(0.97 * 0.95 * 384 / 396)  # 48 tiles, in eight parts each
 
@@ -159,10 +165,105 @@ def test_rates_go_through_the_measured_points(h200):
     rates = Rates(h200, "bfloat16")
     for row in h200.gemm:
         if (row.dtype, row.mode) == ("bfloat16", "whole"):
-            assert rates.seconds((row.m, row.k, row.n)) == pytest.approx(2 * row.m**3 / row.rate)
+            assert rates.seconds((row.m, row.k, row.n)) == pytest.approx(2 * row.m**3 / row.rate, rel=0.01)
     between = 2 * 6000**3 / rates.seconds((6000, 6000, 6000))
     assert 600e12 < between < 760e12
     assert Rates(h200, "float64").seconds((64, 64, 64)) is None
+
+
+def test_doubles_are_worked_in_small_tiles():
+    half, double = (filled(dtype, (64 * 132, 500, 64), 1, 132) for dtype in ("bfloat16", "float64"))
+    assert half < double == 1.0
+
+
+def test_a_rectangle_says_what_its_like_take(h200):
+    """Rates that cubes cannot tell: a short sum over k is slower than the cube of as many flops."""
+    layer, cube = (12288, 512, 24576), (4096, 4096, 4096)
+    slow = replace(h200, gemm=(*h200.gemm, GemmRate("float32", *layer, 30e12)))
+    before, after = Rates(h200, "float32"), Rates(slow, "float32")
+    assert after.seconds(layer) == pytest.approx(2 * np.prod(layer) / 30e12, rel=0.01)
+    near = (11264, 640, 20480)
+    assert after.seconds(near) > 1.2 * before.seconds(near)
+    assert after.seconds(cube) == pytest.approx(before.seconds(cube), rel=0.02)
+    assert after.seconds(layer, 7, Way.BATCHED) == before.seconds(layer, 7, Way.BATCHED)
+
+
+def test_the_number_of_products_counts(h200):
+    rates = Rates(h200, "float32")
+    small, large = (rates.seconds((1024, 1024, 1024), count, Way.BATCHED) / count for count in (7, 49))
+    assert large < rates.seconds((1024, 1024, 1024), 20, Way.BATCHED) / 20 < small
+
+
+def test_rows_that_are_no_lines_of_memory_are_slow():
+    assert aligned("tf32", 4096, 1024) == aligned("float32", 820, 412) == 1.0
+    assert aligned("tf32", 820, 1024) < aligned("tf32", 824, 1024) < 1.0
+    assert aligned("bfloat16", 1032, 1032) < aligned("bfloat16", 1032, 1024) < 1.0
+    rates = Rates(h200_figures(), "tf32")
+    loose, whole = (rates.seconds((4096, k, 1024), 49, Way.BATCHED) / k for k in (2052, 2048))
+    assert loose > 1.2 * whole
+    loose, whole = (rates.seconds((4096, k, 1024), 49, Way.LOOP) / k for k in (2052, 2048))
+    assert loose == pytest.approx(whole, rel=0.01)
+
+
+def test_nothing_is_faster_than_a_copy(h200):
+    m, k, n = 65536, 16, 65536
+    assert Rates(h200, "bfloat16").seconds((m, k, n)) >= 2 * (m * k + k * n + m * n) / h200.bandwidth
+
+
+def test_calls_count_where_the_work_is_shorter(h200):
+    request = Request(8192, 8192, 8192, "float32", device="cuda")
+
+    def seconds(size, overhead):
+        found = BATCHED.predict(
+            program("strassen"), replace(request, m=size, k=size, n=size), replace(h200, call_overhead=overhead)
+        )
+        return [stage.seconds for stage in found]
+
+    assert seconds(8192, 5e-6) == seconds(8192, 0.0)
+    assert seconds(64, 1e-3) == [1e-3] * 4
+
+
+def test_orders_of_the_same_levels_are_planned_once(h200, monkeypatch):
+    planned = []
+
+    def recorded(request, schemes, **options):
+        found = plan(request, schemes, **options)
+        if isinstance(schemes, list):
+            grid = tuple(np.prod([scheme.target.shape for scheme in schemes], axis=0).tolist())
+            planned.append((grid, int(np.prod([scheme.rank for scheme in schemes]))))
+        return found
+
+    monkeypatch.setattr("lcma.kernels.gpu.choose.plan", recorded)
+    choose(Request(12288, 6144, 12288, "float32", device="cuda"), h200)
+    assert 1 < len(planned) == len(set(planned)) <= TRIED
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_measured(dtype):
+    found = list(points(dtype))
+    assert len(set(found)) == len(found)
+    assert {None, Way.BATCHED} <= {point.way for point in found}
+    assert any(len(set(point.sizes)) == 1 for point in found)
+    assert any(len(set(point.sizes)) == 3 for point in found)
+    for point in found:
+        assert point.bytes <= 16 << 30
+        assert aligned(dtype, *point.sizes[1:]) == 1.0
+        if point.way is Way.STACK:
+            assert fits_stack(point.count, *point.sizes[:2], dtype)
+
+
+def test_a_measured_point_is_a_rate():
+    point = next(p for p in points("tf32") if p.way is Way.LOOP and len(set(p.sizes)) == 3)
+    row = rate_of(point, 0.01)
+    assert (row.mode, row.m, row.k, row.n) == ("loop", *point.sizes)
+    rates = Rates(Profile("x", "", (("multiprocessors", "132"),), (row,)), "tf32")
+    assert rates.seconds(point.sizes, point.count, Way.LOOP) == pytest.approx(0.01)
+
+
+def test_layers_of_tf32_are_slower_than_cubes():
+    rates = Rates(h200_figures(), "tf32")
+    layer, cube = (2 * np.prod(sizes) / rates.seconds(sizes) for sizes in ((13312, 3072, 21504), (8192, 8192, 8192)))
+    assert layer < 0.85 * cube
 
 
 def test_the_choice_follows_the_size(h200):
