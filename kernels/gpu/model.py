@@ -51,6 +51,10 @@ START, STARTED = 2e-6, (128, 256)
 """Seconds from the start of so large a tile to its first multiplication, and from the last to the end: latencies of
 memory. Smaller tiles wait less or share a multiprocessor, with the same effect."""
 
+EXPOSED = 0.3
+"""The part of the seconds of a copy of operands and results that multiplying does not hide: between 0.2 and 0.5
+choices are hardly other ones."""
+
 ALIKE = 0.01
 """The squared distance of sizes, by their logarithms, below which one measurement is as good as the other."""
 
@@ -103,8 +107,8 @@ class Rates:
 
     The rate of a product is that of the measured ones, cubes and rectangles, weighted by nearness in
     log m, k, n and number, times how much better or worse it fills whole waves of whole tiles, and
-    lines of memory. On top comes what every wave of tiles waits for its first operands: sums over a
-    short k are dear. Nothing is faster than a copy of its operands.
+    lines of memory. On top comes what every wave of tiles waits for its first operands, and what of
+    the memory's work shows: short sizes are dear. Nothing is faster than a copy of its operands.
     """
 
     def __init__(self, profile: Profile, dtype: str) -> None:
@@ -135,22 +139,31 @@ class Rates:
         apart: Any = places - np.log([max(size, 1) for size in (m, k, n, at_once)])
         weights = ((apart * apart).sum(axis=1) + ALIKE) ** -1.5
         speed = math.exp(float(speeds @ weights / weights.sum())) * self._part(sizes, at_once, way)
-        working = 2 * m * k * n * at_once / speed + waiting(m, n, at_once, self.units)
-        return count // at_once * max(working, at_once * (m * k + k * n + m * n) * self._each)
+        seconds = 2 * m * k * n * at_once / speed + self._beside(sizes, at_once)
+        return count // at_once * max(seconds, self._moving(sizes, at_once))
+
+    def _moving(self, sizes: Sizes, count: int) -> float:
+        m, k, n = sizes
+        return count * (m * k + k * n + m * n) * self._each
+
+    def _beside(self, sizes: Sizes, count: int) -> float:
+        """Seconds in which nothing is multiplied."""
+        return waiting(sizes[0], sizes[2], count, self.units) + EXPOSED * self._moving(sizes, count)
 
     def _part(self, sizes: Sizes, count: int, way: Way | None) -> float:
         part = filled(self._dtype, sizes, count, self.units)
         return part * aligned(self._dtype, *sizes[1:]) if way in (Way.BATCHED, Way.STACK) else part
 
     def _table(self, rows: list[tuple[GemmRate, int]], way: Way | None) -> tuple[Floats, Floats]:
-        """Logarithms of m, k, n and number, and of flops per second at full waves without waiting."""
+        """Logarithms of m, k, n and number, and of flops per second at full waves while multiplying."""
         places, speeds = [], []
         for row, count in rows:
-            work = 2 * row.m * row.k * row.n * count
+            sizes = row.m, row.k, row.n
+            work = 2 * math.prod(sizes) * count
             taken = work / row.rate
-            taken -= min(waiting(row.m, row.n, count, self.units), taken / 2)
-            places.append((row.m, row.k, row.n, count))
-            speeds.append(work / taken / self._part((row.m, row.k, row.n), count, way))
+            taken -= min(self._beside(sizes, count), taken / 2)
+            places.append((*sizes, count))
+            speeds.append(work / taken / self._part(sizes, count, way))
         return np.log(np.array(places, dtype=float)), np.log(np.array(speeds))
 
 

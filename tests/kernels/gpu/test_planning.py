@@ -17,13 +17,10 @@ from lcma.kernels.decide import arrangements, levels_of
 from lcma.kernels.gpu import STRATEGIES
 from lcma.kernels.gpu.choose import TRIED, choose
 from lcma.kernels.gpu.h200 import h200 as h200_figures
-from lcma.kernels.gpu.measure import rate_of
 from lcma.kernels.gpu.model import Rates, aligned, filled
-from lcma.kernels.gpu.points import DTYPES, points
 from lcma.kernels.gpu.recipe import Recipe
 from lcma.kernels.gpu.shape import Shape
 from lcma.kernels.gpu.spread import spread
-from lcma.kernels.gpu.stack import fits_stack
 from lcma.kernels.gpu.three_stage import Way
 from lcma.kernels.profile import GemmRate
 from lcma.schemes_db import Target
@@ -236,28 +233,6 @@ def test_orders_of_the_same_levels_are_planned_once(h200, monkeypatch):
     monkeypatch.setattr("lcma.kernels.gpu.choose.plan", recorded)
     choose(Request(12288, 6144, 12288, "float32", device="cuda"), h200)
     assert 1 < len(planned) == len(set(planned)) <= TRIED
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_what_is_measured(dtype):
-    found = list(points(dtype))
-    assert len(set(found)) == len(found)
-    assert {None, Way.BATCHED} <= {point.way for point in found}
-    assert any(len(set(point.sizes)) == 1 for point in found)
-    assert any(len(set(point.sizes)) == 3 for point in found)
-    for point in found:
-        assert point.bytes <= 16 << 30
-        assert aligned(dtype, *point.sizes[1:]) == 1.0
-        if point.way is Way.STACK:
-            assert fits_stack(point.count, *point.sizes[:2], dtype)
-
-
-def test_a_measured_point_is_a_rate():
-    point = next(p for p in points("tf32") if p.way is Way.LOOP and len(set(p.sizes)) == 3)
-    row = rate_of(point, 0.01)
-    assert (row.mode, row.m, row.k, row.n) == ("loop", *point.sizes)
-    rates = Rates(Profile("x", "", (("multiprocessors", "132"),), (row,)), "tf32")
-    assert rates.seconds(point.sizes, point.count, Way.LOOP) == pytest.approx(0.01)
 
 
 def test_layers_of_tf32_are_slower_than_cubes():

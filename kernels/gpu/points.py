@@ -1,0 +1,104 @@
+"""Which products of a GPU are measured: cubes, and what layers of language models and schemes for them ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .dtypes import itemsize
+from .stack import DTYPES as STACKED
+from .three_stage import Way
+
+DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
+"""Those that are measured, in this order."""
+
+LAYERS = (
+    (512, 32768),
+    (1536, 24576),
+    (2048, 7168),
+    (3072, 9216),
+    (4096, 12288),
+    (7168, 1536),
+    (7168, 18432),
+    (12288, 3072),
+    (16384, 7168),
+)
+"""Sizes k, n of single products beside the cubes: short and long k. Layers are no powers of two, and the vendor's
+kernels for them are other ones."""
+
+ROWS = (3072, 7680, 17408)
+"""Sizes m of those."""
+
+BLOCKS = {
+    7: ((9216, 3584, 768), (9216, 1024, 3584), (2560, 2048, 4096)),
+    26: ((5120, 1024, 2048), (2560, 768, 6144), (4096, 1792, 768), (4608, 3072, 1536)),
+    49: ((3584, 1024, 3072), (1792, 768, 2560), (2560, 1792, 512), (768, 2048, 3072)),
+    182: ((1280, 384, 3072), (512, 2048, 896), (2304, 896, 384)),
+}
+"""Batched products beside the cubes, by their number: what schemes of one and two levels leave of layers."""
+
+STACKED_BLOCKS = {
+    7: ((9216, 1536, 4608), (7168, 8192, 3584), (9216, 6144, 1536)),
+    26: ((4096, 1024, 3072), (4608, 3072, 1536), (5120, 1536, 2048)),
+    49: ((3584, 768, 3072), (4608, 3072, 768), (2560, 1792, 2048)),
+}
+"""The same for our own kernel, in whole tiles."""
+
+LOOPED_BLOCKS = (
+    (9216, 1024, 3584),
+    (5120, 1536, 3072),
+    (3072, 768, 8192),
+    (9216, 1536, 10752),
+    (3072, 2048, 4096),
+    (7680, 2048, 7168),
+    (4096, 4096, 1792),
+    (3072, 6144, 3584),
+    (5120, 4608, 1792),
+    (9216, 6144, 1536),
+    (6144, 9216, 3584),
+    (512, 3584, 32768),
+    (2560, 1536, 6144),
+)
+"""The same for a loop with B~ by columns."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One rate to be measured: `count` products of one size, in one of the ways (None: a single product)."""
+
+    dtype: str
+    sizes: tuple[int, int, int]
+    way: Way | None
+    count: int
+
+    @property
+    def bytes(self) -> int:
+        """What its operands and results take."""
+        m, k, n = self.sizes
+        return self.count * (m * k + k * n + m * n) * itemsize(self.dtype)
+
+
+def points(dtype: str) -> Iterator[Point]:
+    """What is measured of a dtype: whole products, and those that one to three levels leave of them."""
+    for sizes in (*cubes(1024, 2048, 4096, 8192, 16384), *((m, k, n) for k, n in LAYERS for m in ROWS)):
+        yield Point(dtype, sizes, None, 1)
+    square = {7: cubes(1024, 4096), 49: cubes(512, 2048), 343: cubes(256, 1024)}
+    yield from stacks(dtype, Way.BATCHED, square, BLOCKS)
+    if dtype in STACKED:
+        square = {7: cubes(2048, 4096, 8192), 49: cubes(1024, 2048, 4096)}
+        yield from stacks(dtype, Way.STACK, square, STACKED_BLOCKS)
+    if dtype == "tf32":
+        yield from stacks(dtype, Way.LOOP, {7: (*cubes(1024, 2048, 4096), *LOOPED_BLOCKS)})
+
+
+def cubes(*sizes: int) -> tuple[tuple[int, int, int], ...]:
+    """Products of square matrices."""
+    return tuple((size, size, size) for size in sizes)
+
+
+def stacks(dtype: str, way: Way, *groups: Mapping[int, tuple[tuple[int, int, int], ...]]) -> Iterator[Point]:
+    """Points of one way, of sizes by their number."""
+    for group in groups:
+        for count, several in group.items():
+            for sizes in several:
+                yield Point(dtype, sizes, way, count)
