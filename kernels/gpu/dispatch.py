@@ -30,8 +30,8 @@ _executors: OrderedDict[Any, Executor] = OrderedDict()
 
 
 def bucket(m: int) -> int:
-    """The number of rows that is planned for in place of m: m rounded up to four binary digits."""
-    step = 1 << max(m.bit_length() - 4, 0)
+    """The number of rows that is planned for in place of m: m rounded up to six binary digits."""
+    step = 1 << max(m.bit_length() - 6, 0)
     return -(-m // step) * step
 
 
