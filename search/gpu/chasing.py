@@ -22,7 +22,8 @@ class Chase:
     """What came of a chase: certified schemes in order of finding, and when each came.
 
     `seconds` are those since the first launch, with certifying and without compiling; `times` has one
-    entry a scheme. `histogram` says of each score how many walkers have it as their lowest.
+    entry a scheme. `setup` are those before, until the walkers of a ladder stood ready. `histogram` says of
+    each score how many walkers have it as their lowest.
     """
 
     schemes: list[Scheme] = field(default_factory=list)
@@ -31,6 +32,7 @@ class Chase:
     histogram: dict[int, int] = field(default_factory=dict)
     seconds: float = 0.0
     flips: int = 0
+    setup: float = 0.0
 
     def take(self, scheme: Scheme, seconds: float) -> None:
         """Certify a find that came after so many seconds.

@@ -122,6 +122,7 @@ def climb(
         )
         if rung.objective == "rank":
             _widen(fleet, result, rung, source, partial(on_find, rung))
+        result.setup = took
         results[level:] = [result]
         on_rung(rung, result, fleet)
         if result.schemes:
