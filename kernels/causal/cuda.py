@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -29,6 +30,9 @@ SPLIT = "2x2x2-tri-left-r6"
 TWO_LEVELS = f"{SCHEME}/strassen"
 """178 full and 48 half products. Measured on an H200, L = 8192: in float32 5 to 10% faster than one level, in float64
 slower, as sums take twice as long beside products of the same rate."""
+
+LEANER = {TWO_LEVELS: SCHEME, SCHEME: "strips"}
+"""What is done where memory does not hold the sums of a way."""
 
 LEAST_FOR_SCHEME = 4096
 """All sizes of a strict float32 or float64 product that a scheme works. Measured on an H200."""
@@ -106,13 +110,14 @@ def _batched(a: Tensor, b: Tensor, triangle: Triangle, way: str | None) -> Tenso
     items_a = items_a.expand(*batch, heads, m, k).reshape(-1, m, k)
     items_b = b.expand(*batch, heads_b, k, n).reshape(-1, k, n)
     out = a.new_empty((len(items_a), m, n))
+    one = _one if way is not None else _leaner
     way = _way(a, (m, k, n), len(items_a)) if way is None else way
     if way == "kernel":
         multiply(items_a, items_b, triangle, out)
     else:
         groups = max(heads // heads_b, 1) if heads_b else 1
         for i in range(len(items_a)):
-            _one(items_a[i], items_b[i // groups], out[i], triangle, way)
+            way = one(items_a[i], items_b[i // groups], out[i], triangle, way)
     shape = (*batch, heads) if max(a.ndim, b.ndim) > 2 else ()
     return out.reshape(*shape, m, n)
 
@@ -129,15 +134,30 @@ def _way(a: Tensor, sizes: tuple[int, int, int], items: int) -> str:
     return "strips"
 
 
-def _one(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, way: str) -> None:
+def _leaner(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, way: str) -> str:
+    """`_one`, by a way that takes less memory where there is not enough: the way that it was."""
+    import torch
+
+    while way in LEANER:
+        try:
+            return _one(a, b, out, triangle, way)
+        except torch.OutOfMemoryError:
+            leaner = LEANER[way]
+            warnings.warn(f"the GPU's memory does not hold the sums of {way}: {leaner} in its place", stacklevel=5)
+            way = leaner
+    return _one(a, b, out, triangle, way)
+
+
+def _one(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, way: str) -> str:
     if way == "strips":
         strips(a, b, out, triangle, GPU_STRIPS)
-        return
+        return way
     level = level_of(way, triangle)
     if not level.fits(a.shape[0], a.shape[1], b.shape[1]):
         strips(a, b, out, triangle, GPU_STRIPS)
     else:
         level.run(a, b, out)
+    return way
 
 
 def scheme_ways() -> tuple[str, ...]:

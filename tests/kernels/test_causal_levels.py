@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.errors import CatalogError, PlanError  # noqa: E402
+from lcma.kernels.causal import cuda, cuda_level  # noqa: E402
 from lcma.kernels.causal.cuda import level_of, scheme_ways  # noqa: E402
 from lcma.kernels.causal.roles import Triangle  # noqa: E402
 
@@ -40,3 +41,21 @@ def test_two_levels_are_one_with_a_finer_grid():
         level_of("eca-stage1/nothing", Triangle("out"))
     with pytest.raises(PlanError, match="need a program on a grid 3x3x3"):
         level_of("eca-stage1/laderman", Triangle("out"))
+
+
+def test_what_memory_does_not_hold_is_done_by_a_leaner_way(monkeypatch):
+    monkeypatch.setattr(cuda, "LEAST_FOR_SCHEME", 8)
+    tried = []
+
+    def run(level, a, b, out):
+        tried.append(level.target.shape)
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(cuda_level.CudaLevel, "run", run)
+    q, k = torch.randn(2, 1, 64, 32), torch.randn(2, 1, 64, 32)
+    with pytest.warns(UserWarning, match="does not hold the sums"):
+        result = cuda.causal_qk(q, k)
+    assert tried == [(8, 8, 8), (4, 4, 4)]  # the second matrix goes by strips at once
+    torch.testing.assert_close(result, (q @ k.mT).tril())
+    with pytest.raises(torch.OutOfMemoryError):
+        cuda.causal_qk(q, k, way=cuda.SCHEME)
