@@ -151,10 +151,11 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
     ways = _ways(a, b, out, triangle)
     rows = torch.linspace(0, length - 1, 128).long().to(a.device)
     truth = _truth(a, b, triangle, rows)
+    errors: dict[str, float] = {}
     for name, run in ways.items():
         out.fill_(float("nan"))
         run()
-        error = float((out[rows].double() - truth).norm() / truth.norm())
+        errors[name] = error = float((out[rows].double() - truth).norm() / truth.norm())
         if not error <= LIMITS[dtype]:
             raise VerificationError(f"{name} is wrong: error {error:.1e}")
         say(name)
@@ -169,6 +170,7 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
         "kernel_over_full": times["full + tril"] / times["kernel"] if "kernel" in times else None,
         "chosen": min(times, key=lambda name: times[name]),
         "baseline": "strips",
+        "ratio_of_errors": {name: error / errors["full + tril"] for name, error in errors.items()},
     }
 
 
