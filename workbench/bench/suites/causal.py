@@ -296,6 +296,6 @@ SUITE = Suite(
     "triangular products and causal attention against strips of GEMM, full + tril and fused attention",
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_of_errors"),
-    ("kernels",),
+    ("kernels", "workbench/bench/causal_cuda.py"),
     ratios,
 )

@@ -382,6 +382,9 @@ SUITE = Suite(
         "error",
         "power_w",
     ),
-    ("kernels/gpu", "kernels/codegen", "kernels/ops.py"),
+    (
+        *("kernels/gpu", "kernels/codegen", "kernels/ops.py"),
+        *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "layers", "products")),
+    ),
     _pictures,
 )
