@@ -162,7 +162,7 @@ def _rehearse(calls: Iterable[Callable[[], object]], keep: Callable[[Kernel], ob
 def _recorded(keep: Callable[[Kernel], object]) -> Iterator[None]:
     """What this thread asks Triton to compile without a launch is kept instead; other threads are not touched."""
     try:
-        from triton import knobs  # type: ignore[import-untyped, unused-ignore]
+        from triton import knobs
     except ImportError:
         yield  # nothing is launched without Triton
         return
@@ -189,11 +189,11 @@ def _recorded(keep: Callable[[Kernel], object]) -> Iterator[None]:
 
 def _is_kept(function: Any, asked: dict[str, Any]) -> bool:
     """Whether Triton's cache has it; as `triton.compile` looks there."""
-    from triton._C.libtriton import (  # type: ignore[import-untyped, unused-ignore]
+    from triton._C.libtriton import (
         get_cache_invalidating_env_vars,
     )
-    from triton.compiler import ASTSource, make_backend  # type: ignore[import-untyped, unused-ignore]
-    from triton.runtime.cache import get_cache_key, get_cache_manager  # type: ignore[import-untyped, unused-ignore]
+    from triton.compiler import ASTSource, make_backend
+    from triton.runtime.cache import get_cache_key, get_cache_manager
 
     backend = make_backend(_target())
     options = json.loads(asked["specialization_data"])["options"]
@@ -206,7 +206,7 @@ def _is_kept(function: Any, asked: dict[str, Any]) -> bool:
 
 
 def _target() -> Any:
-    from triton.runtime.driver import driver  # type: ignore[import-untyped, unused-ignore]
+    from triton.runtime.driver import driver
 
     return driver.active.get_current_target()
 

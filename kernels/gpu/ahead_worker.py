@@ -18,7 +18,7 @@ class Target:
     """Stands in for Triton's driver where kernels are compiled for a GPU that this process does not touch."""
 
     def __init__(self, backend: str, arch: Any, warp_size: int) -> None:
-        from triton.backends.compiler import GPUTarget  # type: ignore[import-untyped, unused-ignore]
+        from triton.backends.compiler import GPUTarget
 
         self._target = GPUTarget(backend, arch, warp_size)
 
@@ -40,7 +40,7 @@ def compile_kernel(module: str, text: str | None, kernel: str, asked: str) -> No
 
 def main() -> None:
     """Work lines [module, text, kernel, asked] until there are no more; the first says the target."""
-    from triton.runtime.driver import driver  # type: ignore[import-untyped, unused-ignore]
+    from triton.runtime.driver import driver
 
     # The compiler may print: answers go where standard output was, all else to standard error.
     with os.fdopen(os.dup(1), "w") as answers:

@@ -30,7 +30,7 @@ MARGIN = 0.98
 NARROW, NARROW_MARGIN = 320, 0.93
 """Products of blocks with a side below NARROW are predicted less well (a spread of 4 to 9%, wider ones 3 to 5%)."""
 
-COARSE_MARGIN = 0.90
+HALF_MARGIN = 0.90
 """The same for half precision, whose rates move with the power that is left: by a profile of one card, plans on
 another took 6% longer than predicted, and of those predicted to gain 2 to 10% none did in the mean."""
 
@@ -123,8 +123,8 @@ def gains(found: Plan, vendor: Plan) -> bool:
 def margin(found: Plan) -> float:
     """The part of the vendor's time that a plan must be predicted to take at most."""
     side = min((min(stage.product) for stage in found.stages if stage.product), default=NARROW)
-    coarse = itemsize(found.request.dtype) == 2
-    return min(MARGIN, NARROW_MARGIN if side < NARROW else 1.0, COARSE_MARGIN if coarse else 1.0)
+    half = itemsize(found.request.dtype) == 2
+    return min(MARGIN, NARROW_MARGIN if side < NARROW else 1.0, HALF_MARGIN if half else 1.0)
 
 
 def _floors(request: Request, profile: Profile, rates: Rates) -> npt.NDArray[np.float64]:

@@ -13,7 +13,7 @@ from ..machine import read_profile
 from ..profile import Profile
 from ..request import Request
 from ..strategy import Plan
-from .choose import COARSE_MARGIN, INSTANT, MARGIN, NARROW, NARROW_MARGIN, Ladder, choose, estimated, vendor_plan
+from .choose import HALF_MARGIN, INSTANT, MARGIN, NARROW, NARROW_MARGIN, Ladder, choose, estimated, vendor_plan
 from .h200 import NAME, h200
 from .machine import device_profile, device_reason
 
@@ -54,7 +54,7 @@ class GpuDecision:
         if seconds < INSTANT:
             return f"the vendor's product takes less than {1e6 * INSTANT:.0f} us: launches alone would eat the gain"
         narrow = f"{1 - NARROW_MARGIN:.0%} where blocks are narrower than {NARROW}"
-        half = f"{1 - COARSE_MARGIN:.0%} in half precision"
+        half = f"{1 - HALF_MARGIN:.0%} in half precision"
         return f"no scheme is predicted to gain {1 - MARGIN:.0%} on the vendor's product ({narrow}, {half})"
 
     def terms(self) -> list[dict[str, Any]]:

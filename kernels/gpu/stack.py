@@ -56,7 +56,7 @@ def fits_stack(count: int, m: int, k: int, dtype: str, tile: StackTile = TILE) -
 def _kernel() -> tuple[Any, Any] | None:
     """What describes a matrix to the accelerator, and the kernel; None where Triton is missing or too old for it."""
     try:
-        from triton.tools.tensor_descriptor import TensorDescriptor  # type: ignore[import-untyped, unused-ignore]
+        from triton.tools.tensor_descriptor import TensorDescriptor
 
         from .stack_kernel import stack_gemm
     except ImportError:

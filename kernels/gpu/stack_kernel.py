@@ -5,8 +5,8 @@ Imports triton: only what launches the kernel imports this.
 
 from __future__ import annotations
 
-import triton  # type: ignore[import-untyped, unused-ignore]
-import triton.language as tl  # type: ignore[import-untyped, unused-ignore]
+import triton
+import triton.language as tl
 
 WHOLE, OUT, LEFT, RIGHT = 0, 1, 2, 3
 """Where a triangle is; WHOLE: nowhere."""

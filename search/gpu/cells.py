@@ -178,7 +178,7 @@ def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
         """The number of a set bit, the first one from number `spin` on, in a circle; the word is not 0.
 
         It favours bits behind a gap, but the slots of terms are as good as random, and the k-th bit of a
-        word, drawn fairly, takes 30 instructions more of about 450.
+        word, drawn fairly, takes 30 instructions more beside about 510.
         """
         turned = U32(U32(word >> spin) | U32(word << U32(U32(U32(32) - spin) & U32(31))))
         return U32(U32(first(turned) + spin) & U32(31))

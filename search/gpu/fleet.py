@@ -208,7 +208,7 @@ class Fleet:
             own = order[order % selection.islands == island]
             worst, best = (round(share * len(own)) for share in (selection.worst, selection.best))
             if worst and best:
-                members = rng.permutation(own[:best])[: ELITE // selection.islands]
+                members = rng.permutation(own[:best])[: max(ELITE // selection.islands, 1)]
                 entries.append(sum(len(one) for one in elite) + rng.integers(len(members), size=worst))
                 elite.append(members)
                 losers.append(own[::-1][:worst])
