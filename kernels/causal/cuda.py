@@ -13,7 +13,7 @@ from ..multiply import certified
 from .choose import scheme_names, scheme_program
 from .cuda_level import CudaLevel, cuda_level
 from .roles import Triangle
-from .strips import check_triangle, ranges
+from .strips import Sizes, check_triangle, ranges
 from .triton_gemm import multiply
 
 Tensor = Any
@@ -28,9 +28,9 @@ SPLIT = "2x2x2-tri-left-r6"
 """What half products are worked by where full ones are by a scheme on a grid of two."""
 
 TWO_LEVELS = f"{SCHEME}/strassen"
-"""178 full and 48 half products. Measured on an H200, L = 8192: in float32 QK and PV are 5 to 12% faster than by one
-level, in float64 slower, as sums take twice as long beside products of the same rate. Taken only where it is asked for:
-on a processor it is 3.6 to 5.5 times as far off as the plain product, and its errors on a GPU are not measured."""
+"""178 full and 48 half products: what works masked products in float32. Measured on an H200, L and d from 4096 to
+16384: 4 to 8% faster than one level, and 2.0 to 2.1 times as far off as the plain product (one level 1.5 times). With a
+triangular factor they are 2.5 to 4.8 times as far off, as the vendor's sums are shorter there; float64 is slower."""
 
 LEAST_FOR_SCHEME = 4096
 """All sizes of a strict float32 or float64 product that a scheme works. Measured on an H200."""
@@ -109,7 +109,7 @@ def _batched(a: Tensor, b: Tensor, triangle: Triangle, way: str | None) -> Tenso
     items_b = b.expand(*batch, heads_b, k, n).reshape(-1, k, n)
     out = a.new_empty((len(items_a), m, n))
     one = _one if way is not None else _leaner
-    way = _way(a, (m, k, n), len(items_a)) if way is None else way
+    way = default_way(a, (m, k, n), triangle, len(items_a)) if way is None else way
     if way == "kernel":
         multiply(items_a, items_b, triangle, out)
     else:
@@ -120,13 +120,16 @@ def _batched(a: Tensor, b: Tensor, triangle: Triangle, way: str | None) -> Tenso
     return out.reshape(*shape, m, n)
 
 
-def _way(a: Tensor, sizes: tuple[int, int, int], items: int) -> str:
+def default_way(a: Tensor, sizes: Sizes, triangle: Triangle, items: int = 1) -> str:
     """The kernel for half precision and for many small matrices, a scheme for large strict ones, else strips."""
     import torch
 
     strict = a.dtype == torch.float64 or (a.dtype == torch.float32 and not torch.backends.cuda.matmul.allow_tf32)
-    if strict and min(sizes) >= LEAST_FOR_SCHEME and not any(size % 4 for size in sizes):
-        return SCHEME
+    if strict and min(sizes) >= LEAST_FOR_SCHEME:
+        if a.dtype == torch.float32 and triangle.side == "out" and not any(size % 8 for size in sizes):
+            return TWO_LEVELS
+        if not any(size % 4 for size in sizes):
+            return SCHEME
     if a.dtype in (torch.float16, torch.bfloat16) or (items > 1 and max(sizes) <= 2048):
         return "kernel"
     return "strips"

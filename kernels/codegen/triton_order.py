@@ -123,6 +123,10 @@ def _by_sources(linear: LinearMap) -> Iterator[Step]:
             else:
                 yield from given(taker)
 
+    for value, terms in sums.items():
+        if value >= first and not terms:
+            yield Sum(value, terms)
+            yield Keep(value - first, value)
     for source in range(linear.sources):
         yield Take(source)
         yield from given(source)

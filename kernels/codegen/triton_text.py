@@ -27,8 +27,9 @@ class Combine:
     """What one kernel works: every block of the matrix is read (or written) once, and so is every slab.
 
     `blocks` are the places in the matrix of the map's sources (SPLIT) or results (MERGE), `kinds`
-    how much of each is there: of a half block the other triangle is neither read nor written, and
-    counts as zero. `double` adds in float64, else in float32. `exact`: no tile reaches over an
+    how much of each is there: the other triangle of a half block is not read and counts as zero, or
+    is written as zeros. So is the block of a result without terms. `slabs` says the same of slabs
+    that are read; empty: all are whole. `double` adds in float64, else in float32. `exact`: no tile reaches over an
     edge, so nothing is masked. `ahead`: how many sources are on their way from memory beside the
     one at hand.
     """
@@ -40,6 +41,7 @@ class Combine:
     double: bool = False
     exact: bool = False
     ahead: int = 0
+    slabs: tuple[Kind, ...] = ()
 
 
 _HEAD = '''\
@@ -108,35 +110,37 @@ def _line(work: Combine, step: Step) -> str:
     real = "tl.float64" if work.double else "tl.float32"
     if isinstance(step, Fetch):
         place, mask = _place(work, step.value, work.direction is Direction.SPLIT)
-        masked = f", mask={mask}, other=0.0" if mask else ""
-        return f"f{step.value} = tl.load({place}{masked})"
+        kinds = work.kinds if work.direction is Direction.SPLIT else work.slabs
+        masked = " & ".join(filter(None, (mask, _kept(kinds[step.value]) if kinds else "")))
+        return f"f{step.value} = tl.load({place}" + (f", mask={masked}, other=0.0)" if masked else ")")
     if isinstance(step, Take):
         return f"v{step.value} = f{step.value}.to({real})"
     if isinstance(step, Keep):
         place, mask = _place(work, step.result, work.direction is Direction.MERGE)
         masked = f", mask={mask}" if mask else ""
+        kept = _kept(work.kinds[step.result]) if work.direction is Direction.MERGE else ""
+        value = f"tl.where({kept}, v{step.value}, 0.0)" if kept else f"v{step.value}"
         base = "matrix" if work.direction is Direction.MERGE else "stack"
         streamed = ', cache_modifier=".cs"' if len(work.map.results) >= MANY else ""
-        return f"tl.store({place}, v{step.value}.to({base}.dtype.element_ty){masked}{streamed})"
+        return f"tl.store({place}, {value}.to({base}.dtype.element_ty){masked}{streamed})"
     if isinstance(step, Accumulate):
         begun = "" if step.first else f"v{step.value}"
         return f"v{step.value} = {_added(begun, step.coefficient, step.term)}"
-    return f"v{step.value} = {_sum(step.terms)}"
+    return f"v{step.value} = {_sum(step.terms) or f'tl.zeros((ROWS, COLS), {real})'}"
 
 
 def _place(work: Combine, index: int, in_matrix: bool) -> tuple[str, str]:
-    """The pointers of a block or slab, and the mask of what is there of it ("": all)."""
+    """The pointers of a block or slab, and the mask of what is inside ("": all)."""
     if not in_matrix:
         return f"on + {index} * slab", "" if work.exact else "inside"
-    (i, j), kind = work.blocks[index], work.kinds[index]
-    masks = []
-    if not work.exact:
-        masks += ["inside", f"({i} * high + row < rows)", f"({j} * wide + col < cols)"]
-    if kind is Kind.LOWER:
-        masks.append("(row >= col)")
-    elif kind is Kind.UPPER:
-        masks.append("(row <= col)")
-    return f"at + {i} * down + {j} * across", " & ".join(masks)
+    i, j = work.blocks[index]
+    inside = "" if work.exact else f"inside & ({i} * high + row < rows) & ({j} * wide + col < cols)"
+    return f"at + {i} * down + {j} * across", inside
+
+
+def _kept(kind: Kind) -> str:
+    """Where a block or slab of this kind is not zero ("": everywhere)."""
+    return {Kind.LOWER: "(row >= col)", Kind.UPPER: "(row <= col)"}.get(kind, "")
 
 
 def _sum(terms: Terms) -> str:

@@ -75,10 +75,19 @@ def tile_of(linear: LinearMap, itemsize: int, transposed: bool = False) -> Tile:
     wide in both.
     """
     if transposed:
-        values = _values(linear, itemsize)
-        return Tile(32, 32, 8) if values <= 32 else Tile(32, 16, 8) if values <= 64 else Tile(16, 16, 8)
+        return _turning(linear, itemsize)
     known = MEASURED.get((linear.sources, len(linear.results), itemsize))
     return known or _estimated(linear, itemsize)
+
+
+def _turning(linear: LinearMap, itemsize: int) -> Tile:
+    """Of a map that turns blocks round. float32, float64: measured on an H200, 10 to 64 sources, 34 and 226 results."""
+    values = _values(linear, itemsize)
+    if itemsize == 4:
+        return Tile(64, 16, 8)
+    if itemsize == 8:
+        return Tile(32, 32, 4) if values <= 64 else Tile(32, 16, 8)
+    return Tile(32, 32, 8) if values <= 32 else Tile(32, 16, 8) if values <= 64 else Tile(16, 16, 8)
 
 
 @lru_cache(maxsize=512)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -28,24 +28,32 @@ KEPT = 256
 class Combination:
     """A map with its blocks of the matrix; its kernels are generated when they are first needed.
 
+    `kinds` says how much of each block there is, `slabs` how much of each slab that is read is of use.
+
     Matrix and stack may have any strides. A matrix stored by columns is worked as its transpose,
     so that threads always run along memory.
     """
 
     def __init__(
-        self, linear: LinearMap, direction: Direction, blocks: tuple[Block, ...], kinds: tuple[Kind, ...] | None = None
+        self,
+        linear: LinearMap,
+        direction: Direction,
+        blocks: tuple[Block, ...],
+        kinds: tuple[Kind, ...] | None = None,
+        slabs: tuple[Kind, ...] = (),
     ) -> None:
-        self.map, self.direction, self.blocks = linear, direction, blocks
+        self.map, self.direction, self.blocks, self.slabs = linear, direction, blocks, slabs
         self.kinds = (Kind.FULL,) * len(blocks) if kinds is None else kinds
         self._kernel = lru_cache(maxsize=16)(self._made)
         self._launches: dict[Any, Launch] = {}
 
     def work(self, by_columns: bool, double: bool, exact: bool, ahead: int = 0) -> Combine:
         """What the kernel for this storage order, dtype, kind of edges and number of early fetches works."""
-        blocks, kinds = self.blocks, self.kinds
+        blocks, kinds, slabs = self.blocks, self.kinds, self.slabs
         if by_columns:
-            blocks, kinds = tuple((j, i) for i, j in blocks), tuple(kind.mirrored for kind in kinds)
-        return Combine(self.map, self.direction, blocks, kinds, double, exact, ahead)
+            blocks = tuple((j, i) for i, j in blocks)
+            kinds, slabs = (tuple(kind.mirrored for kind in some) for some in (kinds, slabs))
+        return Combine(self.map, self.direction, blocks, kinds, double, exact, ahead, slabs)
 
     def _made(self, by_columns: bool, double: bool, exact: bool, ahead: int) -> Any:
         try:
@@ -118,6 +126,20 @@ class Combination:
         )
         kernel = self._kernel(by_columns, matrix.dtype == torch.float64, exact, tile.ahead)
         return KernelLaunch(kernel, (across * -(-height // tile.rows), items, 1), numbers, tile)
+
+
+def merge_of(
+    merge: LinearMap, stored: tuple[Block, ...], grid: Sequence[Sequence[Kind]], slabs: tuple[Kind, ...] = ()
+) -> Combination:
+    """The map from products to all blocks of the result: zeros where nothing is stored.
+
+    `slabs`: how much of each product is of use; empty: all of it.
+    """
+    at = dict(zip(stored, merge.results, strict=True))
+    blocks = tuple((i, j) for i, row in enumerate(grid) for j in range(len(row)))
+    kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
+    whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
+    return Combination(whole, Direction.MERGE, blocks, kinds, slabs)
 
 
 class KernelLaunch:

@@ -12,7 +12,10 @@ Tensor = Any
 
 
 def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
-    """The results of the map on blocks of one shape; sums are made in float32, or float64 for float64."""
+    """The results of the map on blocks of one shape; sums are made in float32, or float64 for float64.
+
+    A result without terms is zero.
+    """
     import torch
 
     real = torch.float64 if blocks[0].dtype == torch.float64 else torch.float32
@@ -44,6 +47,8 @@ def worked(maps: ProgramMaps, grid: tuple[int, int, int], a: Tensor, b: Tensor) 
 
 
 def _sum(terms: Terms, values: Sequence[Tensor]) -> Tensor:
+    if not terms:
+        return values[0].new_zeros(values[0].shape)
     total = float(terms[0][0]) * values[terms[0][1]]
     for coefficient, src in terms[1:]:
         total = total + float(coefficient) * values[src]

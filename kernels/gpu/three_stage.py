@@ -11,7 +11,7 @@ from ...schemes_db.grids import Kind
 from ...schemes_db.program import Program
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_text import Direction
-from .combine import Combination
+from .combine import Combination, merge_of
 from .shape import Piece, Shape
 from .spread import Spread, kept, spread
 from .stack import multiply_stack
@@ -61,10 +61,8 @@ class ThreeStage:
             return Combination(linear, Direction.SPLIT, blocks, tuple(grid[i][j] for i, j in blocks))
 
         self.left, self.right = split(left, maps.left_blocks, target.a), split(right, maps.right_blocks, target.b)
-        kinds = tuple(target.c[i][j] for i, j in maps.stored)
-        self.merge = Combination(maps.merge, Direction.MERGE, maps.stored, kinds)
+        self.merge = merge_of(maps.merge, maps.stored, target.c)
         self.slabs = (len(left.results), len(right.results), self.spread.rank)
-        self._covered = set(kinds) == {Kind.FULL} and len(kinds) == target.m * target.n
         self._blocks = lru_cache(maxsize=64)(self._blocks_of)
 
     def _blocks_of(self, m: int, k: int, n: int, dtype: str) -> tuple[int, int, int]:
@@ -89,8 +87,6 @@ class ThreeStage:
 
         `lefts` and `rights` are `items` or 1. `out` overlaps neither.
         """
-        if not self._covered:
-            out.zero_()
         rights = b.stack.shape[0] if isinstance(b, Packed) else b.shape[0]
         packed = self.pack(b, dtype) if rights == 1 and not isinstance(b, Packed) else b
         if pieces == 1:

@@ -31,6 +31,54 @@ def test_every_way_is_the_product_whatever_stands_outside_the_triangle(side, upp
         assert torch.equal(level.run(a, b, out), wanted)
 
 
+@pytest.mark.parametrize("way", [cuda.SCHEME, cuda.TWO_LEVELS])
+@pytest.mark.parametrize("upper", [False, True])
+def test_triangles_are_cut_into_squares_of_every_size(monkeypatch, way, upper):
+    monkeypatch.setattr(cuda_level, "DIAGONAL", 3)
+    level = level_of(way, Triangle("out", upper))
+    generator = torch.Generator().manual_seed(2)
+    for block in (12, 7):  # halved twice, and not at all
+        (m, k, n), size = level.target.shape, block
+        a, b = (torch.randint(-9, 10, (rows * size, 2 * k), generator=generator).double() for rows in (m, n))
+        out = torch.full((m * size, n * size), float("nan"), dtype=torch.float64)
+        assert torch.equal(level.run(a, b.mT, out), kept(a @ b.mT, upper))
+
+
+def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch):
+    pieces = []
+    multiply = cuda_level._multiply
+
+    def seen(x, y, z, longest):
+        pieces.append(-(-x.shape[2] // longest))
+        multiply(x, y, z, longest)
+
+    monkeypatch.setattr(cuda_level, "LONGEST", 4)
+    monkeypatch.setattr(cuda_level, "_multiply", seen)
+    for side, dtype, most in (("left", torch.float32, 3), ("left", torch.float64, 1), ("out", torch.float32, 1)):
+        level = level_of(cuda.SCHEME, Triangle(side))
+        a = torch.randint(-9, 10, (40, 40)).to(dtype)
+        wanted = a.tril() @ a if side == "left" else (a @ a).tril()
+        pieces.clear()
+        assert torch.equal(level.run(a, a, torch.empty_like(a)), wanted)
+        assert max(pieces) == most
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sizes", "side", "way"),
+    [
+        (torch.float32, (4096, 4096, 4096), "out", cuda.TWO_LEVELS),
+        (torch.float32, (4100, 4096, 4100), "out", cuda.SCHEME),
+        (torch.float32, (4096, 4096, 4096), "left", cuda.SCHEME),
+        (torch.float64, (4096, 4096, 4096), "out", cuda.SCHEME),
+        (torch.float64, (4096, 4095, 4096), "out", "strips"),
+        (torch.float32, (4096, 4088, 4096), "out", "strips"),
+        (torch.bfloat16, (4096, 4096, 4096), "out", "kernel"),
+    ],
+)
+def test_what_a_call_takes_by_itself(dtype, sizes, side, way):
+    assert cuda.default_way(torch.empty(1, dtype=dtype), sizes, Triangle(side)) == way
+
+
 def test_two_levels_are_one_with_a_finer_grid():
     one, two = (level_of(way, Triangle("out")) for way in ("eca-stage1", "eca-stage1/strassen"))
     assert two.target.shape == tuple(2 * size for size in one.target.shape)
@@ -55,7 +103,7 @@ def test_what_memory_does_not_hold_is_done_by_a_leaner_way(monkeypatch):
     q, k = torch.randn(2, 1, 64, 32), torch.randn(2, 1, 64, 32)
     with pytest.warns(UserWarning, match="does not hold the sums"):
         result = cuda.causal_qk(q, k)
-    assert tried == [(4, 4, 4)]  # the second matrix goes by strips at once
+    assert tried == [(8, 8, 8)]  # the second matrix goes by strips at once
     torch.testing.assert_close(result, (q @ k.mT).tril())
     with pytest.raises(torch.OutOfMemoryError):
         cuda.causal_qk(q, k, way=cuda.SCHEME)

@@ -11,8 +11,11 @@ from .case import Bar, Case, Figures, Options, Say
 
 Tensor = Any
 
-SIZES = ((8192, 4096), (8192, 8192))
+SIZES = ((4096, 4096), (8192, 4096), (8192, 8192))
 """(L, d)"""
+
+BARRED = SIZES[1:]
+"""Where a scheme must gain."""
 
 BARS = {
     ("QK", "float32"): (Bar("ratio", 1.15), Bar("over_halving", 1.03)),
@@ -24,6 +27,9 @@ SPENT = 0.05
 KERNEL_BAR = Bar("kernel_over_full", 1.68)
 """Of the triangular-skipping kernel, bfloat16, L = d = 8192."""
 
+MOST_ERROR, SEEDS = 3.0, 10
+"""Frobenius errors over that of the plain product in the same dtype, and of how many operands."""
+
 LIMITS = {"float64": 1e-12, "float32": 2e-5, "tf32": 5e-3, "float16": 2e-2, "bfloat16": 1e-1}
 
 
@@ -34,12 +40,18 @@ def cases(options: Options) -> Iterator[Case]:
     for length, width in SIZES:
         for dtype in options.dtypes or ("bfloat16", "float32", "float64"):
             for product in ("QK", "PV", "dV"):
-                bars = BARS.get((product, dtype), ())
+                bars = BARS.get((product, dtype), ()) if (length, width) in BARRED else ()
                 if (product, dtype, length, width) == ("QK", "bfloat16", 8192, 8192):
                     bars = (KERNEL_BAR,)
                 of = product, length, width, dtype
                 run = partial(_timed, *of, rounds, options.seed)
                 yield Case(f"{product} {dtype} L={length} d={width}", run, 10, bars, partial(_timed_ahead, *of))
+    bars = (Bar("ratio_of_errors", MOST_ERROR, at_most=True),)
+    for length, width in SIZES:
+        for product in ("QK", "PV", "dV"):
+            run = partial(_error, product, length, width, options.seed)
+            ahead = partial(_timed_ahead, product, length, width, "float32")
+            yield Case(f"error {product} float32 L={length} d={width}", run, 5, bars, ahead)
     for length, width in ((4096, 128), (8192, 128), (4096, 2048)):
         yield Case(f"attention bfloat16 L={length} d={width}", partial(_attention, length, width, rounds), 6)
 
@@ -139,11 +151,11 @@ def _gate(seed: int, say: Say) -> Figures:
 
 
 def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed: int, say: Say) -> Figures:
-    """All ways in turn; `ratio` is the best of ours, a scheme or the kernel, over the best strips."""
+    """All ways in turn; `ratio` is what a call takes by itself over the best strips."""
     import torch
 
     from ...kernels.causal import ATTENTION_PRODUCTS
-    from ...kernels.causal.cuda import scheme_ways
+    from ...kernels.causal.cuda import GPU_STRIPS, default_way
 
     triangle = ATTENTION_PRODUCTS[product]
     a, b = _operands(product, length, width, dtype, seed)
@@ -162,16 +174,40 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
     times = _interleaved(ways, rounds)
     least = min(times["8 strips"], times["16 strips"])
     halvings = [seconds for name, seconds in times.items() if name.startswith("halving")]
-    schemes = min(seconds for name, seconds in times.items() if name in scheme_ways())
+    way = default_way(a, (length, a.shape[1], b.shape[1]), triangle)
+    ours = times[f"{GPU_STRIPS} strips" if way == "strips" else way]
     return {
         "ms": {name: 1e3 * seconds for name, seconds in times.items()},
-        "ratio": least / min(schemes, times.get("kernel", schemes)),
-        "over_halving": min(halvings) / schemes if halvings else None,
+        "ratio": least / ours,
+        "over_halving": min(halvings) / ours if halvings else None,
         "kernel_over_full": times["full + tril"] / times["kernel"] if "kernel" in times else None,
-        "chosen": min(times, key=lambda name: times[name]),
+        "chosen": way,
+        "fastest": min(times, key=lambda name: times[name]),
         "baseline": "strips",
         "ratio_of_errors": {name: error / errors["full + tril"] for name, error in errors.items()},
     }
+
+
+def _error(product: str, length: int, width: int, seed: int, say: Say) -> Figures:
+    """The largest errors of some rows over ten operands, of the whole product and of what a call takes by itself."""
+    import torch
+
+    from ...kernels.causal import ATTENTION_PRODUCTS
+    from ...kernels.causal.cuda import causal_qk, default_way, trmm
+
+    triangle = ATTENTION_PRODUCTS[product]
+    worst = {"standard": 0.0, "ours": 0.0}
+    for each in range(seed, seed + SEEDS):
+        a, b = _operands(product, length, width, "float32", each)
+        way = default_way(a, (length, a.shape[1], b.shape[1]), triangle)
+        rows = torch.linspace(0, length - 1, 128).long().to(a.device)
+        truth = _truth(a, b, triangle, rows)
+        whole = a @ b
+        ours = causal_qk(a, b.mT) if triangle.side == "out" else trmm(a, b, triangle, transposed=False, unit=False)
+        for name, result in (("standard", whole.tril_() if triangle.side == "out" else whole), ("ours", ours)):
+            worst[name] = max(worst[name], float((result[rows].double() - truth).norm() / truth.norm()))
+        say(f"seed {each}")
+    return {"errors": worst, "ratio_of_errors": worst["ours"] / worst["standard"], "seeds": SEEDS, "chosen": way}
 
 
 def _ways(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, Callable[[], object]]:

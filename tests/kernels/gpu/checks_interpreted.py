@@ -19,7 +19,7 @@ from lcma.kernels.codegen.triton_text import Direction, combine_text
 from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.decide import arrangements, levels_of
 from lcma.kernels.gpu import STRATEGIES, dispatch, naive
-from lcma.kernels.gpu.combine import Combination
+from lcma.kernels.gpu.combine import Combination, merge_of
 from lcma.kernels.gpu.executor import request_of
 from lcma.kernels.gpu.recipe import Recipe
 from lcma.kernels.gpu.spread import spread
@@ -130,7 +130,7 @@ def test_exact_tiles_need_no_masks():
         )
 
 
-def test_half_blocks_never_read_or_write_their_other_triangle():
+def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
     maps = maps_of(program("strassen"))
     kinds = tuple(Kind.LOWER if i == j else Kind.FULL for i, j in maps.left_blocks)
     matrix = drawn((1, 10, 10), torch.float64)
@@ -144,10 +144,15 @@ def test_half_blocks_never_read_or_write_their_other_triangle():
     Combination(maps.left, Direction.SPLIT, maps.left_blocks).run(clean, stacks[1])
     torch.testing.assert_close(*stacks)
     out = torch.full((1, 10, 10), CANARY, dtype=torch.float64)
-    kinds = tuple(Kind.UPPER if i == j else Kind.FULL for i, j in maps.stored)
-    Combination(maps.merge, Direction.MERGE, maps.stored, kinds).run(out, stacks[1])
-    assert (out[0, :5, :5].tril(-1) == CANARY * torch.ones(5, 5).tril(-1)).all()
-    assert not (out[0, 5:, :5] == CANARY).any()
+    grid = ((Kind.UPPER, Kind.FULL), (Kind.ABSENT, Kind.UPPER))
+    there = [i for i, block in enumerate(maps.stored) if block != (1, 0)]
+    merge = replace(maps.merge, results=tuple(maps.merge.results[i] for i in there))
+    merge_of(merge, tuple(maps.stored[i] for i in there), grid).run(out, stacks[1])
+    for i, whole in zip(there, naive.apply_map(merge, list(stacks[1][0])), strict=True):
+        row, col = maps.stored[i]
+        wanted = whole.triu() if row == col else whole
+        torch.testing.assert_close(out[0, 5 * row : 5 * row + 5, 5 * col : 5 * col + 5], wanted)
+    assert (out[0, 5:, :5] == 0).all()
 
 
 @pytest.mark.parametrize("strategy", THREE_STAGE, ids=lambda strategy: strategy.name)
