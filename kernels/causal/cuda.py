@@ -18,7 +18,8 @@ from .triton_gemm import multiply
 
 Tensor = Any
 
-GPU_STRIPS = 16
+STRIP, MOST_STRIPS = 512, 16
+"""Rows of a strip, and how many there are at most. Measured on an H200."""
 
 SCHEME = "4x4x4-tri-out-r34-sparse"
 """22 full and 12 half products with few coefficients. Measured on an H200, float32, L = d = 8192: with more
@@ -34,6 +35,9 @@ triangular factor they are 2.5 to 4.8 times as far off, as the vendor's sums are
 
 LEAST_FOR_SCHEME = 4096
 """All sizes of a strict float32 or float64 product that a scheme works. Measured on an H200."""
+
+LEAST_IN_DOUBLE = 8192
+"""The same for float64 with a triangular factor: shorter ones gain 3% at best, of which nothing is left at times."""
 
 
 def causal_qk(q: Tensor, k: Tensor, way: str | None = None) -> Tensor:
@@ -124,9 +128,10 @@ def default_way(a: Tensor, sizes: Sizes, triangle: Triangle, items: int = 1) -> 
     """The kernel for half precision and for many small matrices, a scheme for large strict ones, else strips."""
     import torch
 
-    strict = a.dtype == torch.float64 or (a.dtype == torch.float32 and not torch.backends.cuda.matmul.allow_tf32)
-    if strict and min(sizes) >= LEAST_FOR_SCHEME:
-        if a.dtype == torch.float32 and triangle.side == "out" and not any(size % 8 for size in sizes):
+    masked, double = triangle.side == "out", a.dtype == torch.float64
+    strict = double or (a.dtype == torch.float32 and not torch.backends.cuda.matmul.allow_tf32)
+    if strict and min(sizes) >= (LEAST_IN_DOUBLE if double and not masked else LEAST_FOR_SCHEME):
+        if masked and not double and not any(size % 8 for size in sizes):
             return TWO_LEVELS
         if not any(size % 4 for size in sizes):
             return SCHEME
@@ -150,11 +155,11 @@ def _leaner(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, way: str) -> 
 
 def _one(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, way: str) -> str:
     if way == "strips":
-        strips(a, b, out, triangle, GPU_STRIPS)
+        strips(a, b, out, triangle, strips_of(len(out)))
         return way
     level = level_of(way, triangle)
     if not level.fits(a.shape[0], a.shape[1], b.shape[1]):
-        strips(a, b, out, triangle, GPU_STRIPS)
+        strips(a, b, out, triangle, strips_of(len(out)))
     else:
         level.run(a, b, out)
     return way
@@ -184,12 +189,17 @@ def level_of(way: str, triangle: Triangle) -> CudaLevel:
     return cuda_level(program)
 
 
+def strips_of(rows: int) -> int:
+    """How many strips a triangle of so many rows is cut into."""
+    return max(1, min(rows // STRIP, MOST_STRIPS))
+
+
 def strips(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, count: int) -> None:
     """One GEMM a strip of rows, written in place: the honest baseline."""
     import torch
 
     upper = triangle.upper
-    for start, stop in ranges(len(out), max(1, min(count, len(out) // 256))):
+    for start, stop in ranges(len(out), count):
         rows = slice(start, stop)
         reach = slice(start, None) if upper else slice(None, stop)
         diagonal = slice(None, stop - start) if upper else slice(start, stop)

@@ -71,6 +71,8 @@ def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch
         (torch.float32, (4096, 4096, 4096), "left", cuda.SCHEME),
         (torch.float64, (4096, 4096, 4096), "out", cuda.SCHEME),
         (torch.float64, (4096, 4095, 4096), "out", "strips"),
+        (torch.float64, (8192, 8192, 8192), "left", cuda.SCHEME),
+        (torch.float64, (8192, 8192, 4096), "left", "strips"),
         (torch.float32, (4096, 4088, 4096), "out", "strips"),
         (torch.bfloat16, (4096, 4096, 4096), "out", "kernel"),
     ],

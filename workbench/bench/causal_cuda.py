@@ -155,7 +155,7 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
     import torch
 
     from ...kernels.causal import ATTENTION_PRODUCTS
-    from ...kernels.causal.cuda import GPU_STRIPS, default_way
+    from ...kernels.causal.cuda import default_way, strips_of
 
     triangle = ATTENTION_PRODUCTS[product]
     a, b = _operands(product, length, width, dtype, seed)
@@ -175,7 +175,7 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
     least = min(times["8 strips"], times["16 strips"])
     halvings = [seconds for name, seconds in times.items() if name.startswith("halving")]
     way = default_way(a, (length, a.shape[1], b.shape[1]), triangle)
-    ours = times[f"{GPU_STRIPS} strips" if way == "strips" else way]
+    ours = times[f"{strips_of(length)} strips" if way == "strips" else way]
     return {
         "ms": {name: 1e3 * seconds for name, seconds in times.items()},
         "ratio": least / ours,
