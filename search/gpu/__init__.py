@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .descents import descend
     from .device import DeviceLostError, gpus
     from .fleet import Fleet
+    from .fronts import DirectedWalk, Front
     from .ladders import Rung, climb
     from .neighbours import Way, ways
     from .rules import Rules, Selection
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "Chase": "chasing",
     "DeviceLostError": "device",
+    "DirectedWalk": "fronts",
     "Fleet": "fleet",
+    "Front": "fronts",
     "Rules": "rules",
     "RunFleet": "runs",
     "Rung": "ladders",
@@ -44,7 +47,9 @@ _EXPORTS = {
 __all__ = [
     "Chase",
     "DeviceLostError",
+    "DirectedWalk",
     "Fleet",
+    "Front",
     "Rules",
     "RunFleet",
     "Rung",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import statistics
 import sys
@@ -15,6 +16,7 @@ from ...schemes_db.ranks import best_known
 from ...search import ALONE, Result, RunConfig, carry_out, footprint
 from ..finds import keep as keep_result
 from ..finds import print_result, progress_line
+from ..fronts import improve_fronts
 from ..improving import formats_of
 from ..improving import improve as improve_formats
 from ..options import Duration
@@ -114,7 +116,8 @@ from ..starts import keep_argument, start_argument
 @click.option(
     "--improve",
     is_flag=True,
-    help="Search wherever the catalogue is behind the best ranks known, in formats up to TARGET.",
+    help="Search wherever the catalogue is behind the best ranks known, in formats up to TARGET; or, with --device "
+    "cuda, for schemes of structured TARGETs (a list) that better its fronts of products, full products and additions.",
 )
 @click.option("--only", is_flag=True, help="With --improve: in TARGET alone, which may be a list such as 2x5x6,3x4x6.")
 @click.option(
@@ -164,7 +167,11 @@ def command(
     over = parse_ring("Z" if ring.upper() == "ZT" else ring)
     call = shlex.join(["lcma", *sys.argv[1:]])
     if improve:
-        formats = formats_of([parse_target(name) for name in target.split(",")], only)
+        # Commas also stand between the grids of blocks(...).
+        named = [parse_target(name) for name in re.split(r",(?![^()]*\))", target)]
+        if not any(one.is_general for one in named):
+            return improve_fronts(named, ring.upper(), seconds, seed, jobs, dry_run, device, call)
+        formats = formats_of(named, only)
         return improve_formats(formats, ring.upper(), seconds, seed, jobs, dry_run, device, call)
     if only:
         raise click.UsageError("--only goes with --improve")

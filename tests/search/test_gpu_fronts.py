@@ -1,0 +1,130 @@
+"""Directed walks on structured targets, by the twin on the processor, and what `search --improve` keeps of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from lcma.errors import PlanError, TargetError
+from lcma.schemes_db import Z2, Target, parse_target
+from lcma.schemes_db.algebra import naive
+from lcma.schemes_db.catalog import Catalog
+from lcma.schemes_db.costs import full_and_half
+from lcma.schemes_db.shipped import shipped
+from lcma.search.gpu import DirectedWalk, Front
+from lcma.search.gpu.fronts import AIMS, score_of
+from lcma.verify import certify
+from lcma.workbench.fronts import FrontKeeper, improve_fronts
+
+TRIANGLE = parse_target("3x3x3:tri-left")
+
+
+def flat(scheme):
+    found = scheme.over_z2()
+    assert found is not None
+    return found
+
+
+def known(*names):
+    return [flat(shipped(name).scheme) for name in names]
+
+
+def test_a_front_has_the_points_that_no_other_is_as_good_as_in_both():
+    front = Front(known("5x5x5-tri-left-r63", "5x5x5-tri-left-r65"))
+    assert front.points == [(63, 44), (65, 43)]
+    assert str(front) == "63 = 44 + 19, 65 = 43 + 22"
+    assert [front.beaten(point) for point in ((65, 44), (63, 44), (64, 43))] == [True, True, False]
+    assert [front.best(aim) for aim in AIMS] == [(63, 44), (63, 44), (65, 43)]
+    assert score_of((65, 43), (1, 64)) == 65 + 64 * 43
+    (again,) = known("5x5x5-tri-left-r63")
+    assert not front.add(again)
+    assert front.add(flat(naive(again.target)))
+    assert front.points == [(63, 44), (65, 43)]
+
+
+def test_a_point_remembers_so_many_schemes(monkeypatch):
+    first = flat(naive(parse_target("2x2x2:tri-left")))
+    assert not Front([first]).add(first.replace(name="other"))  # the same scheme by another name
+    monkeypatch.setattr("lcma.search.gpu.fronts.POOL", 1)
+    walk = DirectedWalk(TRIANGLE, Front([flat(naive(TRIANGLE))]), device="cpu", walkers=4)
+    walk.turn(0, 0.0, steps=3_000)
+    assert all(len(pool) == 1 for pool in walk.front.pools.values())
+
+
+def test_a_directed_walk_comes_from_the_blocks_to_the_best_triangle_of_three():
+    finds = []
+    walk = DirectedWalk(
+        TRIANGLE, Front([flat(naive(TRIANGLE))]), device="cpu", walkers=16, seed=3, on_find=finds.append
+    )
+    for number in range(12):
+        walk.turn(number, 0.0, steps=20_000)
+        if walk.front.points == [(17, 9)]:
+            break
+    assert walk.front.points == [(17, 9)]
+    assert walk.flips > 0
+    best = [scheme for scheme in finds if scheme.rank == 17 and full_and_half(scheme) == (9, 8)]
+    assert [certify(scheme).target for scheme in best[:1]] == [TRIANGLE.name]
+
+
+def test_the_course_of_a_turn_depends_on_seed_and_number_alone():
+    def course(seed):
+        finds = []
+        walk = DirectedWalk(
+            TRIANGLE, Front([flat(naive(TRIANGLE))]), device="cpu", walkers=4, seed=seed, on_find=finds.append
+        )
+        walk.turn(1, 0.0, steps=3_000)
+        return [scheme.digest for scheme in finds], walk.flips
+
+    assert course(5) == course(5)
+    assert course(5) != course(6)
+
+
+def test_smaller_schemes_are_carried_over_in_any_role():
+    with FrontKeeper([parse_target("4x4x4:tri-left")], "Z2", 1) as keeper:
+        carried = keeper.carried(parse_target("4x4x4:tri-left"))
+        assert carried
+        # 27 products of the triangle and three columns, and the ten of the fourth.
+        assert min(scheme.rank for scheme in carried) == 27 + 10
+        for scheme in carried:
+            certify(scheme)
+        starts = {(one.rank, full_and_half(one)[0]) for one in keeper.starts(parse_target("4x4x4:tri-left"))}
+        assert starts >= {(34, 22), (34, 24)}
+
+
+def test_finds_are_kept_where_nothing_at_hand_is_as_good(capsys):
+    target = parse_target("3x3x3:tri-out:upper")
+    best, plain = keeper_schemes(target)
+    with FrontKeeper([target], "Z", 1) as keeper:
+        keeper.take(plain)
+        keeper.take(best)
+    assert keeper.gained == 0
+    assert capsys.readouterr().out == ""
+    fresh = parse_target("3x3x3:blocks(LF./FF./..F,FFF/FFF/FFF,FFF/FFF/FFF)")
+    with FrontKeeper([fresh], "Z", 1) as keeper:
+        walk = DirectedWalk(fresh, Front(keeper.starts(fresh)), device="cpu", walkers=16, on_find=keeper.take)
+        for number in range(3):
+            walk.turn(number, 0.0, steps=5_000)
+    said = capsys.readouterr().out.splitlines()
+    assert keeper.gained == len(said) >= 2
+    assert all("certified, kept" in line for line in said)
+    with Catalog.open() as catalog:
+        kept = {(entry.ring, entry.rank) for entry in catalog.entries(target=fresh.name)}
+    rank, _ = walk.front.points[0]
+    assert rank < naive(fresh).rank
+    assert {("Z2", rank), ("Z", rank)} <= kept
+
+
+def keeper_schemes(target: Target):
+    with FrontKeeper([target], "Z2", 1) as keeper:
+        best = min(keeper.starts(target), key=lambda scheme: scheme.rank)
+    assert (best.ring, best.rank) == (Z2, 17)
+    return best, flat(naive(target))
+
+
+def test_what_has_no_directed_walks_is_said(capsys):
+    with pytest.raises(PlanError, match="over Z2 and Z, not over ZT"):
+        improve_fronts([TRIANGLE], "ZT", 1, 0, 1, False, "cpu", "")
+    by_terms = Target.of_terms([(0, 0, 0, 1)], (2, 2, 2))
+    with pytest.raises(TargetError, match="products of matrices"):
+        improve_fronts([by_terms], "Z", 1, 0, 1, False, "cpu", "")
+    assert improve_fronts([TRIANGLE], "Z", 1, 0, 1, True, "cpu", "") == 0
+    assert capsys.readouterr().out == "3x3x3:tri-left: 17 = 9 + 8\n"
