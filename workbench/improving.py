@@ -41,7 +41,9 @@ def formats_of(limits: Sequence[Target], alone: bool) -> list[Target]:
     """
     for limit in limits:
         if not limit.is_general:
-            raise TargetError(f"--improve works on full products such as 5x5x5, not {limit}")
+            raise TargetError(
+                f"--improve works on full products or on structured targets, not on both: {limit} is structured"
+            )
     shapes = [in_order(limit.shape) for limit in limits]
     if alone:
         return [Target.general(*shape) for shape in dict.fromkeys(shapes)]

@@ -116,7 +116,7 @@ def test_improving_goes_where_the_gaps_are(run, monkeypatch):
     assert re.search(r"4x4x5: rank \d+, best known 61", out)
     assert "2x2x2" not in out
     assert "no gap" in run("search", "3x3x3", "--improve")[1]
-    assert run("search", "4x4x4:tri-out", "--improve")[0] == 2
+    assert run("search", "4x4x4:tri-out,3x3x3", "--improve")[0] == 2
 
     from lcma.workbench import keeping
 
