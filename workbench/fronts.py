@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..search.gpu import DirectedWalk
 
 LIFTS = 40
-"""Finds of a point that are lifted at most; the sparsest of them is kept."""
+"""Finds of a point that are certified and lifted at most; over Z the sparsest of them is kept."""
 
 
 class FrontKeeper:
@@ -82,7 +82,7 @@ class FrontKeeper:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Finish the lifts, for a little while; after an error those alone that have begun."""
+        """Keep what was found, and finish the lifts for a little while; after an error those alone that have begun."""
         self._end = time.perf_counter() + (GRACE if kind is None else 0)
         self._threads.shutdown(wait=True)
         if kind is None:
@@ -93,10 +93,10 @@ class FrontKeeper:
         key = (scheme.target.name, scheme.rank, full_and_half(scheme)[0])
         with self._lock:
             tried = self._lifts[key] = self._lifts.get(key, 0) + 1
-        if tried > LIFTS or time.perf_counter() > self._end:
+        if tried > LIFTS:
             return
         self._keep(scheme)
-        if self._over_z:
+        if self._over_z and time.perf_counter() < self._end:
             lifted = lift(scheme)
             if lifted.scheme is not None:
                 self._keep(lifted.scheme)

@@ -113,6 +113,26 @@ def test_finds_are_kept_where_nothing_at_hand_is_as_good(capsys):
     assert {("Z2", rank), ("Z", rank)} <= kept
 
 
+def test_an_interruption_loses_no_find():
+    target = parse_target("3x3x3:blocks(FL./FF./..F,FFF/FFF/FFF,FFF/FFF/FFF)")
+    finds = []
+    walk = DirectedWalk(target, Front([flat(naive(target))]), device="cpu", walkers=16, on_find=finds.append)
+    walk.turn(0, 0.0, steps=20_000)
+    best = min(finds, key=lambda scheme: scheme.rank)
+    assert best.rank < naive(target).rank
+
+    def interrupted():
+        with FrontKeeper([target], "Z", 1) as keeper:
+            for scheme in finds:
+                keeper.take(scheme)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    with Catalog.open() as catalog:
+        assert best.rank in {entry.rank for entry in catalog.entries(target=target.name, ring="Z2")}
+
+
 def keeper_schemes(target: Target):
     with FrontKeeper([target], "Z2", 1) as keeper:
         best = min(keeper.starts(target), key=lambda scheme: scheme.rank)
