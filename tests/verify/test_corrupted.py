@@ -1,7 +1,8 @@
-"""Every shipped scheme with every single fault: rejected by all methods alike."""
+"""Every shipped scheme with single faults: rejected by all methods alike."""
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import lcma
 from lcma.schemes_db.factor import Factor
@@ -46,6 +47,13 @@ def transposed_factors(scheme):
             yield with_factor(scheme, slot, np.swapaxes(factor.dense, 1, 2))
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Of BLAS: its threads, in several processes of tests at once, wait longer for each other than they work."""
+    with threadpool_limits(1):
+        yield
+
+
 @pytest.mark.parametrize("name", shipped_names())
 def test_swapped_rows_and_transposed_factors_are_rejected(name):
     scheme = shipped(name).scheme
@@ -54,6 +62,9 @@ def test_swapped_rows_and_transposed_factors_are_rejected(name):
     for bad in (*swapped[:: 1 + scheme.rank // 50], *transposed):  # all of them: the slow tests below
         assert not check(bad, "exact").ok
 
+
+MOST_FAULTS = 4000
+"""Faults of a scheme that are tried: all of up to some 50 products; 20,000 of a scheme of 105 take two minutes."""
 
 PAPERS = ["strassen", "winograd", "laderman", "eca-stage1", "eca-stage2"]
 
@@ -73,11 +84,11 @@ def test_every_fault_is_rejected_by_every_method(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in shipped_names() if name not in PAPERS])
-def test_every_fault_is_rejected_and_some_by_every_method(name):
-    every = faults(name)
-    for bad in every:
-        assert not check(bad, "exact").ok, bad.digest
-    for i in np.random.default_rng(5).choice(len(every), 40, replace=False):
+def test_faults_are_rejected_and_some_by_every_method(name):
+    every, rng = faults(name), np.random.default_rng(5)
+    for i in rng.permutation(len(every))[:MOST_FAULTS]:
+        assert not check(every[i], "exact").ok, every[i].digest
+    for i in rng.choice(len(every), 40, replace=False):
         for method in METHODS:
             assert not check(every[i], method).ok, (method, every[i].digest)
 
