@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import click
@@ -22,7 +20,7 @@ from ..search import lift
 from ..verify import certify
 from ..version import __version__
 from .improving import LONGEST, SHARE
-from .keeping import GRACE
+from .keeping import Beside
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ LIFTS = 40
 """Finds of a point that are certified and lifted at most; over Z the sparsest of them is kept."""
 
 
-class FrontKeeper:
+class FrontKeeper(Beside):
     """What a directed walk finds, certified at once and kept where no scheme of the catalogue is as good.
 
     Over Z finds are lifted on `jobs` threads. Of each point (R, F) the first scheme is kept, and every
@@ -40,12 +38,12 @@ class FrontKeeper:
     """
 
     def __init__(self, targets: Sequence[Target], ring: str, jobs: int) -> None:
+        super().__init__(jobs)
         self.gained = 0
         self._over_z = ring != Z2.name
         self._best: dict[tuple[str, str], dict[tuple[int, int], int]] = {}
         self._lifts: dict[tuple[str, int, int], int] = {}
-        self._threads, self._lock, self._end = ThreadPoolExecutor(jobs), Lock(), float("inf")
-        self._waiting: list[Future[None]] = []
+        self._lock = Lock()
         self.known: dict[str, list[Scheme]] = {}
         with Catalog.open() as catalog:
             kept = [catalog.find(entry.digest)[0] for entry in catalog.entries() if ":" in entry.target]
@@ -74,20 +72,7 @@ class FrontKeeper:
 
     def take(self, scheme: Scheme) -> None:
         """Certify a find, keep it and lift it, on a thread."""
-        self._waiting.append(self._threads.submit(self._taken, scheme))
-
-    def __enter__(self) -> FrontKeeper:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Keep what was found, and finish the lifts for a little while; after an error those alone that have begun."""
-        self._end = time.perf_counter() + (GRACE if kind is None else 0)
-        self._threads.shutdown(wait=True)
-        if kind is None:
-            for one in self._waiting:
-                one.result()
+        self.submit(self._taken, scheme)
 
     def _taken(self, scheme: Scheme) -> None:
         key = (scheme.target.name, scheme.rank, full_and_half(scheme)[0])
@@ -96,7 +81,7 @@ class FrontKeeper:
         if tried > LIFTS:
             return
         self._keep(scheme)
-        if self._over_z and time.perf_counter() < self._end:
+        if self._over_z and self.in_time:
             lifted = lift(scheme)
             if lifted.scheme is not None:
                 self._keep(lifted.scheme)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import RLock
 from types import TracebackType
+from typing import Self
 
 import click
 
@@ -41,7 +42,36 @@ def in_order(shape: Sequence[int]) -> Shape:
     return m, k, n
 
 
-class Keeper:
+class Beside:
+    """Work on `jobs` threads beside a search. When that is over it goes on for a little while, see `in_time`."""
+
+    def __init__(self, jobs: int) -> None:
+        self._threads, self._waiting, self._end = ThreadPoolExecutor(jobs), list[Future[None]](), float("inf")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for the work, and raise what failed in it; after an error there is no time left for more."""
+        self._end = time.perf_counter() + (GRACE if kind is None else 0)
+        self._threads.shutdown(wait=True)
+        if kind is None:
+            for one in self._waiting:
+                one.result()
+
+    @property
+    def in_time(self) -> bool:
+        """Whether a lift may still begin."""
+        return time.perf_counter() < self._end
+
+    def submit(self, work: Callable[..., None], *of: object) -> None:
+        """Have it done by a thread."""
+        self._waiting.append(self._threads.submit(work, *of))
+
+
+class Keeper(Beside):
     """The catalogue as a search for full products over one ring sees it.
 
     Over Z what is found modulo 2 is kept where it improves the catalogue there, and lifted on `jobs`
@@ -54,26 +84,12 @@ class Keeper:
     """
 
     def __init__(self, over: Ring, jobs: int) -> None:
+        super().__init__(jobs)
         self.over, self.gained = over, 0
         self.ranks: dict[str, dict[Shape, int]] = {}
         self._pools: dict[tuple[str, Shape], dict[str, Scheme]] = {}
-        self._lifters = ThreadPoolExecutor(jobs)
-        self._waiting: list[Future[None]] = []
-        self._lock, self._end = RLock(), float("inf")
+        self._lock = RLock()
         self.look()
-
-    def __enter__(self) -> Keeper:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Finish the lifts, for a little while; after an error those alone that have begun."""
-        self._end = time.perf_counter() + (GRACE if kind is None else 0)
-        self._lifters.shutdown(wait=True)
-        if kind is None:
-            for one in self._waiting:
-                one.result()
 
     def look(self) -> None:
         """Read the ranks anew: other processes may have added to the catalogue."""
@@ -89,7 +105,7 @@ class Keeper:
         """Keep a certified find where it improves the catalogue, and have it lifted where that may."""
         self.keep(scheme, certificate)
         if scheme.ring.characteristic == 2 and self._wanted(scheme):
-            self._waiting.append(self._lifters.submit(self._lift, scheme, certificate))
+            self.submit(self._lift, scheme, certificate)
 
     def keep(self, scheme: Scheme, certificate: Certificate) -> bool:
         """Keep a certified scheme and tell of it where it improves the catalogue over its ring; whether it does.
@@ -125,7 +141,7 @@ class Keeper:
         return not self.over.characteristic and (scheme.rank < lowest or more)
 
     def _lift(self, scheme: Scheme, certificate: Certificate) -> None:
-        if time.perf_counter() > self._end or not self._wanted(scheme):
+        if not self.in_time or not self._wanted(scheme):
             return
         lifted = lift(scheme, ring=self.over)
         if (
