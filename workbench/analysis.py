@@ -9,11 +9,11 @@ from pathlib import Path
 from ..errors import PlanError
 from ..kernels.causal.analysis import MODELS, saved
 from ..kernels.causal.pebbling import blocks_beyond, in_place
-from ..kernels.causal.roles import Triangle, derive
 from ..kernels.causal.traffic import CLASSICAL, PRINTED, Traffic, traffic
 from ..schemes_db import Scheme
 from ..schemes_db.costs import nonzeros
 from ..schemes_db.library import resolve
+from ..schemes_db.symmetry import Triangle, derive
 from .bench.picture import new_figure, save
 
 Table = tuple[str, tuple[str, ...], list[tuple[object, ...]]]

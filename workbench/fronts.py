@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import PlanError, TargetError
-from ..kernels.causal.roles import derive
 from ..schemes_db import Z2, Provenance, Scheme, Target, Z
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.costs import additions, full_and_half
+from ..schemes_db.symmetry import derive
 from ..search import lift
 from ..verify import certify
 from ..version import __version__

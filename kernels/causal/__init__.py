@@ -13,20 +13,12 @@ if TYPE_CHECKING:
     from .products import causal_qk as causal_qk
     from .products import syrk as syrk
     from .products import trmm as trmm
-    from .roles import ATTENTION_PRODUCTS as ATTENTION_PRODUCTS
-    from .roles import Triangle as Triangle
-    from .roles import attention_schemes as attention_schemes
-    from .roles import derive as derive
     from .tuning import tune as tune
 
 _MODULES = {
-    "ATTENTION_PRODUCTS": "roles",
-    "Triangle": "roles",
-    "attention_schemes": "roles",
     "causal_attention": "attention",
     "causal_pv": "products",
     "causal_qk": "products",
-    "derive": "roles",
     "masked_matmul": "masked",
     "planned": "choose",
     "syrk": "products",

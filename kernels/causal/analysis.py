@@ -9,7 +9,7 @@ from ...errors import PlanError
 from ...schemes_db.costs import product_kinds
 from ...schemes_db.grids import Kind
 from ...schemes_db.scheme import Scheme
-from .roles import ATTENTION_PRODUCTS, Triangle, derive
+from ...schemes_db.symmetry import ATTENTION_PRODUCTS, Triangle, derive
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from ...schemes_db.program import Program
 from ...schemes_db.scheme import Scheme
 from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
+from ...schemes_db.symmetry import Triangle, derive, triangle_of
 from ..machine import machine_profile
 from ..multiply import certified
 from ..profile import Profile
 from ..request import Request
 from ..strategy import Candidate, Executor, Plan, Stage
-from .roles import Triangle, derive, triangle_of
 from .strategies import DENSE_ABOVE, HALVING, JOINED, STRIPS, TriangularStrategy, halves_program, strips_program
 from .tuning import remembered
 

@@ -9,10 +9,10 @@ from typing import Any
 from ...errors import PlanError
 from ...schemes_db.program import ProductKind
 from ...schemes_db.straightline import program_of
+from ...schemes_db.symmetry import Triangle
 from ..multiply import certified
 from .choose import scheme_names, scheme_program
 from .cuda_level import CudaLevel, cuda_level
-from .roles import Triangle
 from .strips import Sizes, check_triangle, ranges
 from .triton_gemm import multiply
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy.typing as npt
 
 from ...schemes_db.program import Program
+from ...schemes_db.symmetry import Triangle
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level
 from ..dtypes import dtype_of
 from ..executor import Core
 from ..strategy import Stage
 from ..workspace import Arena, aligned
-from .roles import Triangle
 from .strips import Sizes, Strips, check_triangle
 
 Matrix = npt.NDArray[Any]

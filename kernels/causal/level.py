@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import ProductKind, Program, Terms
+from ...schemes_db.symmetry import Triangle
 from ..codegen.maps import Block, LinearMap, ProgramMaps, maps_of
 from ..cpu.blocks import Blocks, Grid, leading_dimension
 from ..cpu.leaf import Leaf
@@ -24,7 +25,6 @@ from ..workspace import Arena, aligned
 from .halving import Halving
 from .joined import Bundled, Sums, bundled
 from .operands import OperandSums
-from .roles import Triangle
 from .strips import Sizes, Strips, cut, task_strips
 
 Matrix = npt.NDArray[Any]

@@ -7,7 +7,7 @@ from typing import Any
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Lin, Load, Product, Program, Terms
-from .roles import Triangle
+from ...schemes_db.symmetry import Triangle
 
 Array = Any
 

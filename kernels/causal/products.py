@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.symmetry import Triangle
 from ..request import Request
 from .arrays import Array, on_device, through_numpy
 from .choose import planned
-from .roles import Triangle
 
 Matrix = npt.NDArray[Any]
 

@@ -11,6 +11,7 @@ from typing import Any
 from ...schemes_db.algebra import naive
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.straightline import program_of
+from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cpu.level import Level
 from ..cpu.reasons import basic_reason
 from ..cpu.threads import thread_count
@@ -22,7 +23,6 @@ from ..strategy import Executor, Stage
 from ..workspace import Pool
 from .halving import Halving
 from .level import JoinedLevel
-from .roles import Triangle, triangle_of
 from .strips import Strips, strip_count
 
 DENSE_ABOVE = 4096

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ...schemes_db.symmetry import Triangle
 from ..dtypes import dtype_of
 from ..strategy import Stage
 from ..workspace import Arena, aligned
-from .roles import Triangle
 
 Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]

@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
+from ...schemes_db.symmetry import Triangle
 from ..gpu.launch import starter
 from ..gpu.stack import TILE as STACK_TILE
 from ..gpu.stack import StackTile, multiply_stack, programs_of
-from .roles import Triangle
 
 Tensor = Any
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from ...errors import PlanError
 from ...home import write_atomic
+from ...schemes_db.symmetry import Triangle
 from ..machine import machine_id, profiles_folder
 from ..request import Layout, Request
-from .roles import Triangle
 
 NEAR = math.log(1.25)
 """Sizes that differ by less than this factor, each, are taken for the same."""

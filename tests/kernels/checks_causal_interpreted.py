@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from lcma.kernels.causal.naive import plain, triangular
-from lcma.kernels.causal.roles import SIDES, Triangle
 from lcma.kernels.causal.triton_gemm import Tile, multiply, tile_places
+from lcma.schemes_db.symmetry import SIDES, Triangle
 
 CANARY = 7.5
 TILE = Tile(32, 32, 16, 4, 2)

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from lcma.errors import CatalogError, PlanError  # noqa: E402
 from lcma.kernels.causal import cuda, cuda_level  # noqa: E402
 from lcma.kernels.causal.cuda import level_of, scheme_ways  # noqa: E402
-from lcma.kernels.causal.roles import Triangle  # noqa: E402
+from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
 
 def kept(x, upper):

@@ -20,11 +20,11 @@ from lcma.kernels.causal.choose import (
 )
 from lcma.kernels.causal.halving import Halving
 from lcma.kernels.causal.level import JoinedLevel
-from lcma.kernels.causal.roles import SIDES, Triangle
 from lcma.kernels.causal.strips import Strips, has_stray
 from lcma.kernels.causal.tuning import remembered, tune
 from lcma.kernels.executor import MatrixExecutor
 from lcma.kernels.request import Layout
+from lcma.schemes_db.symmetry import SIDES, Triangle
 
 WAYS = (None, "strips", "halving", "halving:strassen", "eca-stage1", "4x4x4-tri-out-r34")
 

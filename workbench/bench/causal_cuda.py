@@ -154,8 +154,8 @@ def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed:
     """All ways in turn; `ratio` is what a call takes by itself over the best strips."""
     import torch
 
-    from ...kernels.causal import ATTENTION_PRODUCTS
     from ...kernels.causal.cuda import default_way, strips_of
+    from ...schemes_db.symmetry import ATTENTION_PRODUCTS
 
     triangle = ATTENTION_PRODUCTS[product]
     a, b = _operands(product, length, width, dtype, seed)
@@ -192,8 +192,8 @@ def _error(product: str, length: int, width: int, seed: int, say: Say) -> Figure
     """The largest errors of some rows over ten operands, of the whole product and of what a call takes by itself."""
     import torch
 
-    from ...kernels.causal import ATTENTION_PRODUCTS
     from ...kernels.causal.cuda import causal_qk, default_way, trmm
+    from ...schemes_db.symmetry import ATTENTION_PRODUCTS
 
     triangle = ATTENTION_PRODUCTS[product]
     worst = {"standard": 0.0, "ours": 0.0}
@@ -241,7 +241,7 @@ def _ways(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, Callabl
 
 def _timed_ahead(product: str, length: int, width: int, dtype: str) -> None:
     """All ways on operands without data."""
-    from ...kernels.causal import ATTENTION_PRODUCTS
+    from ...schemes_db.symmetry import ATTENTION_PRODUCTS
 
     _device()
     a, b = _operands(product, length, width, dtype, None)

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from lcma.kernels.causal.naive import plain, triangular
-from lcma.kernels.causal.roles import SIDES, Triangle
 from lcma.kernels.causal.triton_gemm import on_tiles
 from lcma.kernels.gpu.stack import StackTile, multiply_stack
+from lcma.schemes_db.symmetry import SIDES, Triangle
 
 CANARY = 7.5
 TILE = StackTile(32, 64, 16, 4, 2)

@@ -100,12 +100,12 @@ def _operands(row: Row, seed: int) -> tuple[Any, Any]:
 def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
     """Every way in turn, after tuning: what the library would run is the one that was measured fastest before."""
     from ....kernels import Request
-    from ....kernels.causal import ATTENTION_PRODUCTS
     from ....kernels.causal.choose import candidates, planned
     from ....kernels.causal.naive import plain
     from ....kernels.causal.strips import Strips, cut
     from ....kernels.causal.tuning import tune
     from ....kernels.executor import MatrixExecutor
+    from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
     triangle = ATTENTION_PRODUCTS[row.product]
     a, b = _operands(row, seed)
@@ -169,9 +169,9 @@ def _rounded(interval: tuple[float, float]) -> tuple[float, float]:
 def _product_error(product: str, length: int, width: int, say: Say) -> Figures:
     """The largest Frobenius error of every scheme over ten seeds, relative to float64 and to one GEMM's."""
     from ....kernels import Request
-    from ....kernels.causal import ATTENTION_PRODUCTS
     from ....kernels.causal.choose import planned, scheme_names
     from ....kernels.causal.naive import plain
+    from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
     triangle = ATTENTION_PRODUCTS[product]
     worst: dict[str, float] = {}
@@ -227,10 +227,10 @@ def rounding(product: str, dtype: str, seed: int, say: Say) -> Figures:
     """ECA's tables 3 and 4: errors of elements at L=4096, d=128, sums and products rounded to the dtype."""
     import torch
 
-    from ....kernels.causal import ATTENTION_PRODUCTS
     from ....kernels.causal.choose import scheme_names, scheme_program
     from ....kernels.causal.naive import by_program, plain
     from ....schemes_db.library import resolve
+    from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
     length, width = TABLE_SIZE
     triangle = ATTENTION_PRODUCTS[product]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...errors import PlanError
-from ...schemes_db.algebra import reverse, rotate, transpose
-from ...schemes_db.grids import full_grid, triangular_grid
-from ...schemes_db.scheme import Scheme
-from ...schemes_db.target import Target
+from ..errors import PlanError
+from .algebra import reverse, rotate, transpose
+from .grids import full_grid, triangular_grid
+from .scheme import Scheme
+from .target import Target
 
 SIDES = ("left", "right", "out")
 

@@ -7,8 +7,8 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels.causal.roles import ATTENTION_PRODUCTS, SIDES, Triangle, attention_schemes, derive, orbit, triangle_of
 from lcma.schemes_db.costs import full_and_half
+from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS, SIDES, Triangle, attention_schemes, derive, orbit, triangle_of
 from lcma.schemes_db.target import Target, parse_target
 
 STORED = ("eca-stage1", "eca-stage2", "4x4x4-tri-out-r34")
