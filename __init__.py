@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .kernels.causal import masked_matmul as masked_matmul
     from .kernels.causal import syrk as syrk
     from .kernels.causal import trmm as trmm
-    from .kernels.gpu.ahead import compile_products as compile_products
-    from .kernels.layers import FastLinear as FastLinear
+    from .kernels.cuda.precompile import compile_products as compile_products
+    from .kernels.torch.layers import FastLinear as FastLinear
     from .schemes_db import Certificate as Certificate
     from .schemes_db import Program as Program
     from .schemes_db import Provenance as Provenance
@@ -63,8 +63,8 @@ _MODULES = {
     ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
     ".kernels": ("Prepared", "finite", "matmul", "prepare"),
     ".kernels.causal": ("causal_attention", "causal_pv", "causal_qk", "masked_matmul", "syrk", "trmm"),
-    ".kernels.gpu.ahead": ("compile_products",),
-    ".kernels.layers": ("FastLinear",),
+    ".kernels.cuda.precompile": ("compile_products",),
+    ".kernels.torch.layers": ("FastLinear",),
     ".schemes_db": ("Certificate", "Program", "Provenance", "Ring", "Scheme", "Target", "parse_ring", "parse_target"),
     ".schemes_db.algebra": ("naive", "permute", "reverse", "rotate", "tensor", "transpose"),
     ".schemes_db.catalog": ("Catalog",),

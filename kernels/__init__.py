@@ -6,46 +6,46 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .decide import plan as plan
-    from .multiply import executor_for as executor_for
-    from .multiply import finite as finite
-    from .multiply import matmul as matmul
-    from .multiply import plan_for as plan_for
-    from .multiply import prepare as prepare
-    from .prepared import Prepared as Prepared
-    from .profile import Profile as Profile
+    from .api import executor_for as executor_for
+    from .api import finite as finite
+    from .api import matmul as matmul
+    from .api import plan_for as plan_for
+    from .api import prepare as prepare
+    from .cpu.workspace import Pool as Pool
+    from .dense.prepared import Prepared as Prepared
+    from .planning.planner import plan as plan
+    from .planning.profile import Profile as Profile
+    from .planning.strategy import Candidate as Candidate
+    from .planning.strategy import Executor as Executor
+    from .planning.strategy import Plan as Plan
+    from .planning.strategy import Stage as Stage
+    from .planning.strategy import Strategy as Strategy
+    from .planning.strategy import register_strategy as register_strategy
+    from .planning.strategy import strategies as strategies
     from .request import Layout as Layout
     from .request import OperandKind as OperandKind
     from .request import Request as Request
-    from .strategy import Candidate as Candidate
-    from .strategy import Executor as Executor
-    from .strategy import Plan as Plan
-    from .strategy import Stage as Stage
-    from .strategy import Strategy as Strategy
-    from .strategy import register_strategy as register_strategy
-    from .strategy import strategies as strategies
-    from .workspace import Pool as Pool
 
 _MODULES = {
-    "Candidate": "strategy",
-    "Executor": "strategy",
+    "Candidate": "planning.strategy",
+    "Executor": "planning.strategy",
     "Layout": "request",
     "OperandKind": "request",
-    "Plan": "strategy",
-    "Pool": "workspace",
-    "Prepared": "prepared",
-    "Profile": "profile",
+    "Plan": "planning.strategy",
+    "Pool": "cpu.workspace",
+    "Prepared": "dense.prepared",
+    "Profile": "planning.profile",
     "Request": "request",
-    "Stage": "strategy",
-    "Strategy": "strategy",
-    "executor_for": "multiply",
-    "finite": "multiply",
-    "matmul": "multiply",
-    "plan": "decide",
-    "plan_for": "multiply",
-    "prepare": "multiply",
-    "register_strategy": "strategy",
-    "strategies": "strategy",
+    "Stage": "planning.strategy",
+    "Strategy": "planning.strategy",
+    "executor_for": "api",
+    "finite": "api",
+    "matmul": "api",
+    "plan": "planning.planner",
+    "plan_for": "api",
+    "prepare": "api",
+    "register_strategy": "planning.strategy",
+    "strategies": "planning.strategy",
 }
 
 

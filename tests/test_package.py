@@ -18,7 +18,7 @@ HEAVY = {"torch", "triton", "numba", "ortools", "sympy", "networkx", "matplotlib
 
 
 DATA_FOLDERS = (
-    "kernels/decide/data/",
+    "kernels/planning/data/",
     "schemes_db/data/",
     "search/data/",
     "workbench/bench/data/",

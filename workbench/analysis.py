@@ -7,9 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from ..errors import PlanError
-from ..kernels.causal.analysis import MODELS, saved
-from ..kernels.causal.pebbling import blocks_beyond, in_place
-from ..kernels.causal.traffic import CLASSICAL, PRINTED, Traffic, traffic
+from ..kernels.causal.analysis.savings import MODELS, saved
+from ..kernels.causal.analysis.traffic import CLASSICAL, PRINTED, Traffic, traffic
+from ..kernels.codegen.pebbling import blocks_beyond, in_place
 from ..schemes_db import Scheme
 from ..schemes_db.costs import nonzeros
 from ..schemes_db.library import resolve

@@ -6,24 +6,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .attention import causal_attention as causal_attention
+    from ..planning.tuning import tune as tune
+    from ..torch.attention import causal_attention as causal_attention
     from .choose import planned as planned
     from .masked import masked_matmul as masked_matmul
     from .products import causal_pv as causal_pv
     from .products import causal_qk as causal_qk
     from .products import syrk as syrk
     from .products import trmm as trmm
-    from .tuning import tune as tune
 
 _MODULES = {
-    "causal_attention": "attention",
+    "causal_attention": ".torch.attention",
     "causal_pv": "products",
     "causal_qk": "products",
     "masked_matmul": "masked",
     "planned": "choose",
     "syrk": "products",
     "trmm": "products",
-    "tune": "tuning",
+    "tune": ".planning.tuning",
 }
 
 

@@ -16,13 +16,13 @@ from ...schemes_db.scheme import Scheme
 from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
 from ...schemes_db.symmetry import Triangle, derive, triangle_of
-from ..machine import machine_profile
-from ..multiply import certified
-from ..profile import Profile
+from ..api import certified
+from ..cpu.machine import machine_profile
+from ..planning.profile import Profile
+from ..planning.strategy import Candidate, Executor, Plan, Stage
+from ..planning.tuning import remembered
 from ..request import Request
-from ..strategy import Candidate, Executor, Plan, Stage
 from .strategies import DENSE_ABOVE, HALVING, JOINED, STRIPS, TriangularStrategy, halves_program, strips_program
-from .tuning import remembered
 
 SMALL = 1 << 28
 """m k n below which the strips are taken at once."""

@@ -10,11 +10,11 @@ from ...errors import PlanError
 from ...schemes_db.program import ProductKind
 from ...schemes_db.straightline import program_of
 from ...schemes_db.symmetry import Triangle
-from ..multiply import certified
+from ..api import certified
+from ..cpu.strips import Sizes, check_triangle, ranges
+from ..cuda.level import CudaLevel, cuda_level
+from ..cuda.triangular import multiply
 from .choose import scheme_names, scheme_program
-from .cuda_level import CudaLevel, cuda_level
-from .strips import Sizes, check_triangle, ranges
-from .triton_gemm import multiply
 
 Tensor = Any
 

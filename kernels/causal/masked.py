@@ -12,11 +12,11 @@ import numpy.typing as npt
 from ...errors import CatalogError, PlanError
 from ...schemes_db.grids import KINDS, Kind, Kinds, full_grid
 from ...schemes_db.target import MAX_DIMENSION, Target
-from ..multiply import SchemeLike, matmul
+from ..api import SchemeLike, matmul
+from ..cpu.strips import cut
 from ..request import Request
 from .arrays import Array, on_device, through_numpy
 from .choose import SMALL
-from .strips import cut
 
 Matrix = npt.NDArray[Any]
 Mask = npt.ArrayLike

@@ -12,18 +12,18 @@ from ...schemes_db.algebra import naive
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.straightline import program_of
 from ...schemes_db.symmetry import Triangle, triangle_of
+from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
+from ..cpu.grouped import JoinedLevel
+from ..cpu.halving import Halving
 from ..cpu.level import Level
 from ..cpu.reasons import basic_reason
+from ..cpu.strips import Strips, strip_count
 from ..cpu.threads import thread_count
 from ..cpu.timing import timed
-from ..executor import MatrixExecutor, copy_bytes, is_empty
-from ..profile import Profile
+from ..cpu.workspace import Pool
+from ..planning.profile import Profile
+from ..planning.strategy import Executor, Stage
 from ..request import Layout, Request
-from ..strategy import Executor, Stage
-from ..workspace import Pool
-from .halving import Halving
-from .level import JoinedLevel
-from .strips import Strips, strip_count
 
 DENSE_ABOVE = 4096
 """Triangles of more rows have their full product worked by the dense scheme, where there is one."""

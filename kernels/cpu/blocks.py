@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db.grids import Kind
-from ..workspace import ALIGNMENT
+from .workspace import ALIGNMENT
 
 Matrix = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ..machine import keep_profile, machine_profile
-from ..profile import GemmRate, Profile
+from ..planning.profile import GemmRate, Profile
 from ..request import Request
+from .machine import keep_profile, machine_profile
 from .others import BUSY_SHARE, Watch
 
 ATTEMPTS = 3

@@ -9,9 +9,9 @@ from typing import Any
 import numpy.typing as npt
 
 from ...schemes_db.program import ProductKind
-from ..workspace import Arena
 from .blas import NUMPY, Backend
 from .threads import over_tasks
+from .workspace import Arena
 
 Matrix = npt.NDArray[Any]
 Piece = tuple[Matrix, Matrix, Matrix]

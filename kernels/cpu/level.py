@@ -8,15 +8,15 @@ from typing import Any
 import numpy.typing as npt
 
 from ...schemes_db.program import ProductKind, Program
+from ..planning.strategy import Stage
 from ..request import Layout, Request
-from ..strategy import Stage
-from ..workspace import Arena, aligned, empty_aligned
 from .blocks import stack_blocks
 from .leaf import Leaf
 from .loop import Loop
 from .mapping import BoundMap
 from .partition import Partition, Sizes, Way, spare_rows
 from .threads import one_thread_each, over_tasks
+from .workspace import Arena, aligned, empty_aligned
 
 Matrix = npt.NDArray[Any]
 

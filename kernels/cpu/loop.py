@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from ...schemes_db.program import Coefficient, ProductKind, Program
 from ..codegen.maps import LinearMap
-from ..executor import Core
-from ..strategy import Stage
-from ..workspace import Arena, aligned
+from ..planning.strategy import Stage
 from .blocks import Blocks, stack_blocks
+from .executor import Core
 from .leaf import Leaf
 from .mapping import BoundMap
 from .partition import Partition, Sizes, Way, spare_rows
+from .workspace import Arena, aligned
 
 Matrix = npt.NDArray[Any]
 Terms = list[tuple[int, Coefficient]]

@@ -16,14 +16,14 @@ from ...schemes_db.library import resolve
 from ...schemes_db.straightline import program_of
 from ..codegen.flatten import flatten
 from ..dtypes import dtype_of
-from ..machine import hardware, machine_id, versions
-from ..profile import GemmRate, Profile
-from ..workspace import empty_aligned
+from ..planning.profile import GemmRate, Profile
 from .blas import NUMPY, Backend, backends
 from .blocks import leading_dimension, stack_blocks
+from .machine import hardware, machine_id, versions
 from .mapping import BoundMap
 from .partition import Partition, spare_rows
 from .threads import blas_is_limited, one_thread_each, over_rows, over_tasks, thread_count
+from .workspace import empty_aligned
 
 CUBES = (96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072)
 """Sizes whose rates are measured."""

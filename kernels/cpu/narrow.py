@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from ...schemes_db.program import Coefficient, ProductKind, Program
 from ..codegen.maps import maps_of
-from ..strategy import Stage
-from ..workspace import Arena, aligned
+from ..planning.strategy import Stage
 from .loop import expanded
+from .workspace import Arena, aligned
 
 Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]

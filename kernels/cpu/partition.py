@@ -13,7 +13,7 @@ from ...schemes_db.grids import Kind
 from ...schemes_db.program import ProductKind, Program
 from ..codegen.maps import ProgramMaps, maps_of
 from ..dtypes import dtype_of
-from ..strategy import Stage
+from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
 from .blocks import Grid, leading_dimension
 from .leaf import Leaf, worked_fraction

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...schemes_db.program import Program
 from ..codegen.maps import has_fractions
+from ..planning.strategy import unfit
 from ..request import Request
-from ..strategy import unfit
 from .blas import backends
 from .partition import size_reason
 from .ranges import range_reason

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..profile import Profile
-from ..strategy import Stage
+from ..planning.profile import Profile
+from ..planning.strategy import Stage
 
 
 def timed(stages: list[Stage], dtype: str, profile: Profile, mode: str = "whole", looped: bool = False) -> list[Stage]:

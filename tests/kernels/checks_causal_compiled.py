@@ -11,8 +11,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from lcma.kernels.causal.triton_gemm import TILES
-from lcma.kernels.causal.triton_kernel import LEFT, OUT, triangular_gemm
+from lcma.kernels.cuda.triangular import TILES
+from lcma.kernels.cuda.triangular_kernel import LEFT, OUT, triangular_gemm
 
 POINTERS = {"bfloat16": "*bf16", "float16": "*fp16", "tf32": "*fp32", "float32": "*fp32", "float64": "*fp64"}
 FEW_SPILLS = 64

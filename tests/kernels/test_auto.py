@@ -11,16 +11,16 @@ import pytest
 
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import Request, matmul
+from lcma.kernels.api import finite
 from lcma.kernels.codegen.maps import LinearMap, maps_of
 from lcma.kernels.codegen.schedule import schedule
-from lcma.kernels.decide import decide
-from lcma.kernels.decide.candidates import Choices
-from lcma.kernels.decide.fronts import ladder, smallest
-from lcma.kernels.decide.model import combine_rows
-from lcma.kernels.decide.workloads import layers, sample
-from lcma.kernels.machine import find_profile, keep_profile, machine_id, machine_profile, profiles_folder, published
-from lcma.kernels.multiply import finite
-from lcma.kernels.profile import GemmRate, Profile
+from lcma.kernels.cpu.machine import find_profile, keep_profile, machine_id, machine_profile, profiles_folder, published
+from lcma.kernels.dense.auto import decide
+from lcma.kernels.dense.fronts import ladder, smallest
+from lcma.kernels.dense.model import combine_rows
+from lcma.kernels.dense.pool import Choices
+from lcma.kernels.planning.profile import GemmRate, Profile
+from lcma.kernels.planning.workloads import layers, sample
 from lcma.schemes_db.straightline import program_of
 
 
@@ -90,7 +90,7 @@ def test_profiles_are_kept_and_a_damaged_one_counts_as_none(home, profile, monke
     path.write_text("{")
     with pytest.raises(SchemeFormatError, match="not a machine profile"):
         find_profile(str(path))
-    from lcma.kernels import machine
+    from lcma.kernels.cpu import machine
 
     machine._stored.cache_clear()
     assert machine_profile().source == "unmeasured"
@@ -118,7 +118,7 @@ def test_the_layers_of_the_models():
 
 
 def test_small_products_are_numpys_own(monkeypatch):
-    from lcma.kernels import multiply
+    from lcma.kernels import api as multiply
 
     monkeypatch.setattr(multiply, "executor_for", None)
     a = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
@@ -133,7 +133,7 @@ def test_small_products_are_numpys_own(monkeypatch):
 
 
 def test_a_plan_that_is_numpys_product_is_remembered(monkeypatch):
-    from lcma.kernels import multiply
+    from lcma.kernels import api as multiply
 
     monkeypatch.setattr(multiply, "SMALL", 0)
     monkeypatch.setattr(multiply, "_plain", set())
@@ -151,7 +151,7 @@ def test_a_plan_that_is_numpys_product_is_remembered(monkeypatch):
 
 
 def test_short_products_need_more_of_a_promise(profile, among, monkeypatch):
-    from lcma.kernels.decide import auto
+    from lcma.kernels.dense import auto
 
     found = decide(Request(640, 640, 640), profile, 1, among)
     assert 0.9 < found.options[0].seconds / found.plain.seconds < 0.97
@@ -188,8 +188,8 @@ def test_a_ladder_costs_every_chain_as_if_it_were_alone(profile, among):
 
 
 def test_a_plan_asks_for_the_free_memory_once_or_twice(profile, among, monkeypatch):
-    from lcma.kernels import memory
-    from lcma.kernels.decide import auto
+    from lcma.kernels.cpu import memory
+    from lcma.kernels.dense import auto
 
     asked = []
 

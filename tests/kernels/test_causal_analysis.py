@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels.causal.analysis import MODELS, Operations, operations, saved, standard
-from lcma.kernels.causal.traffic import PRINTED, traffic
+from lcma.kernels.causal.analysis.savings import MODELS, Operations, operations, saved, standard
+from lcma.kernels.causal.analysis.traffic import PRINTED, traffic
 
 
 @pytest.mark.parametrize("product", ["QK", "PV"])

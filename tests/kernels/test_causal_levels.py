@@ -7,8 +7,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.errors import CatalogError, PlanError  # noqa: E402
-from lcma.kernels.causal import cuda, cuda_level  # noqa: E402
+from lcma.kernels.causal import cuda  # noqa: E402
 from lcma.kernels.causal.cuda import level_of, scheme_ways  # noqa: E402
+from lcma.kernels.cuda import level as cuda_level  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels.causal.pebbling import Work, blocks_beyond, in_place, sums_of, weights
+from lcma.kernels.codegen.pebbling import Work, blocks_beyond, in_place, sums_of, weights
 from lcma.schemes_db import Kind
 
 SIZE = 6

@@ -18,11 +18,11 @@ from lcma.kernels.causal.choose import (
     scheme_program,
     steady_names,
 )
-from lcma.kernels.causal.halving import Halving
-from lcma.kernels.causal.level import JoinedLevel
-from lcma.kernels.causal.strips import Strips, has_stray
-from lcma.kernels.causal.tuning import remembered, tune
-from lcma.kernels.executor import MatrixExecutor
+from lcma.kernels.cpu.executor import MatrixExecutor
+from lcma.kernels.cpu.grouped import JoinedLevel
+from lcma.kernels.cpu.halving import Halving
+from lcma.kernels.cpu.strips import Strips, has_stray
+from lcma.kernels.planning.tuning import remembered, tune
 from lcma.kernels.request import Layout
 from lcma.schemes_db.symmetry import SIDES, Triangle
 

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import Request, programs
+from lcma.kernels import Request
+from lcma.kernels.codegen import programs
 from lcma.kernels.codegen.maps import maps_of
+from lcma.kernels.codegen.programs import key_of, program_for, stored_program
 from lcma.kernels.cpu import estimate
-from lcma.kernels.decide import candidates, levels_of, table
-from lcma.kernels.decide.candidates import Choices, choices
-from lcma.kernels.profile import GemmRate, Profile
-from lcma.kernels.programs import key_of, program_for, stored_program
+from lcma.kernels.dense import pool as candidates
+from lcma.kernels.dense import pool_table as table
+from lcma.kernels.dense.arrangements import levels_of
+from lcma.kernels.dense.pool import Choices, choices
+from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.schemes_db import Z2
 from lcma.schemes_db.shipped import kept_program, shipped
 from lcma.schemes_db.straightline import program_of
@@ -133,8 +136,8 @@ def test_a_disturbed_estimate_is_made_again(monkeypatch):
 
 def test_an_estimate_that_stays_disturbed_is_cautious_said_and_not_kept(home, monkeypatch):
     from lcma.kernels.cpu import measure
-    from lcma.kernels.decide import decide
-    from lcma.kernels.machine import profiles_folder
+    from lcma.kernels.cpu.machine import profiles_folder
+    from lcma.kernels.dense.auto import decide
 
     monkeypatch.setattr(estimate, "_ESTIMATES", {})
     monkeypatch.setattr(estimate.Watch, "share", lambda self: 0.4)

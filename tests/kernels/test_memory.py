@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from lcma.errors import PlanError
-from lcma.kernels import Pool, Request, matmul, memory, plan, plan_for, workspace
-from lcma.kernels.decide import decide
-from lcma.kernels.decide.candidates import Choices
-from lcma.kernels.multiply import _executors
-from lcma.kernels.profile import GemmRate, Profile
+from lcma.kernels import Pool, Request, matmul, plan, plan_for
+from lcma.kernels.api import _executors
+from lcma.kernels.cpu import memory, workspace
+from lcma.kernels.dense.auto import decide
+from lcma.kernels.dense.pool import Choices
+from lcma.kernels.planning.profile import GemmRate, Profile
 
 FLAT = Profile("flat", "test", (), (GemmRate("float32", 64, 64, 64, 1e11),), 5e10, 5e10, add_rate=1e12)
 SIZE = 2048
@@ -103,7 +104,7 @@ def test_an_allocation_that_fails_leads_to_a_leaner_plan(strassen, monkeypatch):
 
 @pytest.mark.parametrize("share", [0, pytest.param(1 / 6, marks=pytest.mark.slow), 1 / 3, 1, 3])
 def test_bytes_of_the_allocator_keep_to_the_limit(strassen, monkeypatch, share):
-    from lcma.kernels.decide import options
+    from lcma.kernels.dense import options
 
     monkeypatch.setattr(options, "LEAST_BLOCK", 64 if share > 1 / 6 else 16)  # one level, or all that there are
     quick = Profile("quick", "test", (), (GemmRate("float64", 64, 64, 64, 1e5),), 5e10, 5e10, add_rate=1e12)
@@ -121,7 +122,7 @@ LIMITED = """
 import resource
 import numpy as np
 from lcma.kernels import matmul, plan_for, Request, executor_for
-from lcma.kernels.memory import _field
+from lcma.kernels.cpu.memory import _field
 a = np.random.default_rng(0).standard_normal((1500, 1500)).astype(np.float32)
 wanted = a @ a  # OpenBLAS takes its buffers now: without them it ends the process
 small = a[:40, :40].copy()

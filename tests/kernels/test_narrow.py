@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from lcma.errors import PlanError
 from lcma.kernels import Pool, Request, matmul, plan
+from lcma.kernels.codegen.programs import program_for
 from lcma.kernels.cpu.narrow import DEPTH, WideLeaf
 from lcma.kernels.cpu.ranges import largest_allowed, reach
-from lcma.kernels.programs import program_for
 from lcma.schemes_db import Scheme, Target
 
 

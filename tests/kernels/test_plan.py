@@ -9,9 +9,9 @@ import pytest
 
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import OperandKind, Pool, Profile, Request, Stage, executor_for, plan, register_strategy, strategies
-from lcma.kernels.decide import arrangements, levels_of
-from lcma.kernels.multiply import KEPT_PLANS, _executors
-from lcma.kernels.profile import GemmRate, unmeasured
+from lcma.kernels.api import KEPT_PLANS, _executors
+from lcma.kernels.dense.arrangements import arrangements, levels_of
+from lcma.kernels.planning.profile import GemmRate, unmeasured
 from lcma.schemes_db import Z2, Q
 
 
@@ -166,7 +166,7 @@ def test_strategies_are_named_plug_ins(strassen):
         def build(self, program, request, pool=None):
             raise NotImplementedError
 
-    from lcma.kernels import strategy
+    from lcma.kernels.planning import strategy
 
     register_strategy(Reluctant())
     try:

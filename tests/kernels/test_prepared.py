@@ -7,7 +7,7 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.kernels import matmul
-from lcma.kernels.prepared import Prepared
+from lcma.kernels.dense.prepared import Prepared
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -13,8 +13,8 @@ from torch.library import opcheck  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import lcma  # noqa: E402
-from lcma.kernels import ops  # noqa: E402
-from lcma.kernels.layers import FastLinear  # noqa: E402
+from lcma.kernels.torch import ops  # noqa: E402
+from lcma.kernels.torch.layers import FastLinear  # noqa: E402
 
 
 def drawn(*shape, dtype=torch.float64, grad=True):

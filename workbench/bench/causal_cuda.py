@@ -215,7 +215,7 @@ def _ways(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, Callabl
     import torch
 
     from ...kernels.causal.cuda import level_of, scheme_ways, strips
-    from ...kernels.causal.triton_gemm import multiply
+    from ...kernels.cuda.triangular import multiply
 
     ways: dict[str, Callable[[], object]] = {}
 
@@ -263,8 +263,8 @@ def _halving(a: Tensor, b: Tensor, out: Tensor, levels: int) -> None:
     """Halves down to 1024 rows, the full products by Strassen's scheme where they are at least 2048."""
     import torch
 
-    from ...kernels.decide import arrangements, levels_of
-    from ...kernels.gpu.three_stage import Way, three_stage
+    from ...kernels.cuda.three_stage import Way, three_stage
+    from ...kernels.dense.arrangements import arrangements, levels_of
     from ...schemes_db.library import resolve
 
     size = len(out)
@@ -286,7 +286,7 @@ def _halving(a: Tensor, b: Tensor, out: Tensor, levels: int) -> None:
 
 def _interleaved(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
     """Median seconds of each way, in turn and at the power limit's steady state."""
-    from ...kernels.gpu.clock import interleaved
+    from ...kernels.cuda.clock import interleaved
 
     return {name: times.median for name, times in interleaved(ways, rounds, SPENT).items()}
 

@@ -66,11 +66,11 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     Raises:
         PlanError: there is no GPU, or it was not measured.
     """
-    from ...kernels.gpu.choose import estimated
-    from ...kernels.gpu.dispatch import plan_of
-    from ...kernels.gpu.executor import request_of
-    from ...kernels.gpu.machine import device_profile, require_device
-    from ...kernels.gpu.recipe import AUTO, Recipe, named
+    from ...kernels.cuda.executor import request_of
+    from ...kernels.cuda.machine import device_profile, require_device
+    from ...kernels.dense.cuda import estimated
+    from ...kernels.torch.dispatch import plan_of
+    from ...kernels.torch.recipe import AUTO, Recipe, named
 
     require_device()
     if (profile := device_profile(0)) is None:
@@ -101,8 +101,8 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
     """The chosen plan against the best measured: all are checked and run once, those that come near in turn."""
     import torch
 
-    from ...kernels.gpu.clock import interleaved, seconds_of
-    from ...kernels.ops import bilinear_mm, matmul
+    from ...kernels.cuda.clock import interleaved, seconds_of
+    from ...kernels.torch.ops import bilinear_mm, matmul
 
     chosen, recipes = contenders(dtype, sizes)
     a, b = operands(dtype, sizes, seed)
@@ -142,7 +142,7 @@ def against_best(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> 
 
 def shapes(dtype: str, count: int) -> Iterator[tuple[str, Sizes]]:
     """`count` of the paper's 960 products that take torch a few milliseconds: the layers in turn, M spread evenly."""
-    from ...kernels.decide.workloads import GOLDEN, MODEL_ROWS, layers
+    from ...kernels.planning.workloads import GOLDEN, MODEL_ROWS, layers
 
     known, taken = layers(), set[Sizes]()
     for i in range(len(known) * len(MODEL_ROWS)):

@@ -22,10 +22,10 @@ class Sums:
     def __init__(self, dtype: str, rank: int, device: str = "cuda") -> None:
         import torch
 
-        from ...kernels.decide import arrangements, levels_of
-        from ...kernels.gpu.machine import require_device
-        from ...kernels.gpu.recipe import Recipe
-        from ...kernels.gpu.three_stage import Way, three_stage
+        from ...kernels.cuda.machine import require_device
+        from ...kernels.cuda.three_stage import Way, three_stage
+        from ...kernels.dense.arrangements import arrangements, levels_of
+        from ...kernels.torch.recipe import Recipe
 
         require_device()
         levels = LEVELS[rank]
@@ -55,7 +55,7 @@ class Sums:
 
 def combine(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     """Bandwidth of a split and a merge of a matrix, as shares of a copy's, in turn."""
-    from ...kernels.gpu.clock import interleaved
+    from ...kernels.cuda.clock import interleaved
 
     sums = Sums(dtype, rank)
     calls: dict[str, Any] = {"copy": lambda: sums.target.copy_(sums.stack)}
@@ -90,7 +90,7 @@ def tile_ahead(dtype: str, rank: int) -> None:
 def tile(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     """All launches worth a measurement, in turn: the best, as lines of `MEASURED` (kernels/codegen/triton_tiles.py)."""
     from ...kernels.codegen.triton_tiles import candidates
-    from ...kernels.gpu.clock import interleaved
+    from ...kernels.cuda.clock import interleaved
 
     sums = Sums(dtype, rank)
     itemsize = sums.matrix.element_size()

@@ -32,10 +32,10 @@ def contest(dtype: str, sizes: Sizes, seed: int) -> Contest:
     Raises:
         PlanError: there is no GPU, or it was not measured.
     """
-    from ...kernels.gpu.dispatch import plan_of
-    from ...kernels.gpu.executor import request_of
-    from ...kernels.gpu.machine import device_profile, require_device
-    from ...kernels.gpu.recipe import Recipe
+    from ...kernels.cuda.executor import request_of
+    from ...kernels.cuda.machine import device_profile, require_device
+    from ...kernels.torch.dispatch import plan_of
+    from ...kernels.torch.recipe import Recipe
 
     require_device()
     if device_profile(0) is None:
@@ -48,7 +48,7 @@ def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures
     """One layer: `auto` against torch's product, in turn; where torch's is chosen nothing is left to be timed."""
     import torch
 
-    from ...kernels.ops import matmul
+    from ...kernels.torch.ops import matmul
 
     found = contest(dtype, sizes, seed)
     figures: dict[str, Any] = {
@@ -70,7 +70,7 @@ LAYERS, MOST_ROWS = 12, 20480
 
 def layer_cases(options: Options) -> Iterator[Case]:
     """Some of the paper's 960 products, in each dtype."""
-    from ...kernels.decide.workloads import sample
+    from ...kernels.planning.workloads import sample
 
     for dtype in options.dtypes or ("float32", "float64", "bfloat16"):
         for m, one in sample(options.sample or LAYERS, MOST_ROWS, 24 << 30, 8):

@@ -53,8 +53,8 @@ def blank(dtype: str, sizes: Sizes, columns: bool = False) -> tuple[Tensor, Tens
 
 def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
     """A product by a recipe on operands without data, for `Case.ahead`."""
-    from ...kernels.gpu import dispatch
-    from ...kernels.gpu.recipe import Recipe
+    from ...kernels.torch import dispatch
+    from ...kernels.torch.recipe import Recipe
 
     dispatch.run(Recipe.parse(recipe), *blank(dtype, sizes, columns))
 
@@ -103,7 +103,7 @@ def paired(calls: Mapping[str, Callable[[], object]], sizes: Sizes, rounds: int,
     """Paired ratios of "vendor" to the others ("ratio" is that of "online"), and what the clock and power were."""
     import statistics
 
-    from ...kernels.gpu.clock import interleaved
+    from ...kernels.cuda.clock import interleaved
 
     state: list[tuple[float, float]] = []
 

@@ -98,7 +98,7 @@ def _compile(cases: list[Case], say: Say) -> None:
     calls = [case.ahead for case in cases if case.ahead is not None]
     if not calls:
         return
-    from ...kernels.gpu.ahead import compile_ahead
+    from ...kernels.cuda.precompile import compile_ahead
 
     say(f"planning {len(calls)} rows")
     compile_ahead(calls, lambda compiled, kernels: say(f"{compiled} of {kernels} kernels compiled"))

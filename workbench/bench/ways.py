@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from .contest import Call, Matrix
 
 if TYPE_CHECKING:
-    from ...kernels.decide.auto import Decision
-    from ...kernels.decide.options import Option
-    from ...kernels.strategy import Plan
+    from ...kernels.dense.auto import Decision
+    from ...kernels.dense.options import Option
+    from ...kernels.planning.strategy import Plan
 
 
 def decision_for(a: Matrix, b: Matrix, out: Matrix) -> Decision:
     """What `auto` decides for these matrices, with all that it considered."""
     from ...kernels.cpu.estimate import profile_for
     from ...kernels.cpu.threads import thread_count
-    from ...kernels.decide import decide
+    from ...kernels.dense.auto import decide
     from ...kernels.request import Request
 
     request = Request.of(a, b, out)
@@ -29,9 +29,9 @@ def considered_ways(
 ) -> Iterator[tuple[str, Call]]:
     """The options that are wanted and can be run, the fastest by the model first: label and call."""
     from ...kernels.cpu.estimate import profile_for
-    from ...kernels.decide.auto import program_of_chain
-    from ...kernels.decide.planner import considered
-    from ...kernels.strategy import Candidate, Plan
+    from ...kernels.dense.auto import program_of_chain
+    from ...kernels.planning.planner import considered
+    from ...kernels.planning.strategy import Candidate, Plan
 
     profile = profile_for(decision.request)
     for option in decision.options:

@@ -73,7 +73,7 @@ def _measure(device: str, as_json: bool) -> int:
     """Measure, keep, and show the profile."""
     began = time.perf_counter()
     if device == "cuda":
-        from ...kernels.gpu.measure import measure as measure_gpu  # an extra of its own
+        from ...kernels.cuda.measure import measure as measure_gpu  # an extra of its own
 
         profile = measure_gpu(say=_say)
     else:
@@ -85,7 +85,7 @@ def _measure(device: str, as_json: bool) -> int:
         if (share := watch.share()) > BUSY_SHARE:
             profile = replace(profile, notes=f"other processes used {share:.0%} of the processors meanwhile")
             _say(f"was disturbed: {profile.notes}; do it again when they are idle")
-    from ...kernels.machine import keep_profile
+    from ...kernels.cpu.machine import keep_profile
 
     try:
         path = keep_profile(profile)

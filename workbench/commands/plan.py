@@ -55,10 +55,10 @@ def command(
             as_json,
         )
     from ...kernels.cpu.estimate import profile_for
+    from ...kernels.cpu.machine import find_profile
     from ...kernels.cpu.threads import thread_count
-    from ...kernels.decide import decide
-    from ...kernels.decide.explain import terms
-    from ...kernels.machine import find_profile
+    from ...kernels.dense.auto import decide
+    from ...kernels.dense.explain import terms
 
     request = Request(*sizes, dtype, max_error=max_error, max_workspace=max_workspace)
     if machine:
@@ -136,7 +136,7 @@ def profile_of_threads(threads: int) -> Profile:
     Raises:
         PlanError: it was not measured.
     """
-    from ...kernels.machine import machine_id, profiles_folder, read_profile
+    from ...kernels.cpu.machine import machine_id, profiles_folder, read_profile
 
     path = profiles_folder() / f"{machine_id(threads)}.json"
     if not path.is_file():
@@ -147,7 +147,7 @@ def profile_of_threads(threads: int) -> Profile:
 
 def plan_for_gpu(request: Request, machine: str | None, explain: bool, as_json: bool) -> None:
     """Show what the GPU's own decision is, and why."""
-    from ...kernels.gpu.decision import gpu_decision, gpu_profile, label_of
+    from ...kernels.dense.decision import gpu_decision, gpu_profile, label_of
 
     decision = gpu_decision(request, profile := gpu_profile(machine))
     chosen, plain = decision.plan, decision.plain

@@ -20,9 +20,9 @@ def command(sizes: tuple[int, int, int], dtype: str, top: int, machine: str | No
     """
     from ...kernels import Request
     from ...kernels.cpu.estimate import profile_for
+    from ...kernels.cpu.machine import find_profile
     from ...kernels.cpu.threads import thread_count
-    from ...kernels.decide import decide
-    from ...kernels.machine import find_profile
+    from ...kernels.dense.auto import decide
 
     request = Request(*sizes, dtype)
     profile = find_profile(machine) if machine else profile_for(request)

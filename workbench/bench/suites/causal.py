@@ -102,9 +102,9 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels import Request
     from ....kernels.causal.choose import candidates, planned
     from ....kernels.causal.naive import plain
-    from ....kernels.causal.strips import Strips, cut
-    from ....kernels.causal.tuning import tune
-    from ....kernels.executor import MatrixExecutor
+    from ....kernels.cpu.executor import MatrixExecutor
+    from ....kernels.cpu.strips import Strips, cut
+    from ....kernels.planning.tuning import tune
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
     triangle = ATTENTION_PRODUCTS[row.product]
@@ -193,8 +193,8 @@ def _attention_error(length: int, width: int, say: Say) -> Figures:
     """The largest Frobenius error of the output of attention by every scheme, over ten seeds, against SDPA's."""
     import torch
 
-    from ....kernels.causal.attention import causal_attention
     from ....kernels.causal.choose import scheme_names, steady_names
+    from ....kernels.torch.attention import causal_attention
 
     attention = torch.nn.functional.scaled_dot_product_attention
     worst: dict[str, float] = {}
@@ -265,7 +265,7 @@ def _attention(length: int, width: int, backward: bool, rounds: int, seed: int, 
     """One head by materialised products and by torch's fused attention."""
     import torch
 
-    from ....kernels.causal.attention import causal_attention, pays
+    from ....kernels.torch.attention import causal_attention, pays
 
     generator = torch.Generator().manual_seed(seed)
     q, k, v = (torch.randn(1, 1, length, width, generator=generator, requires_grad=backward) for _ in range(3))

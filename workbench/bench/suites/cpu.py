@@ -232,7 +232,7 @@ def _others(size: int, rounds: int, seed: int, say: Say) -> Figures:
 FIRST = """
 import json, sys, time
 import numpy as np
-import lcma.kernels.multiply, lcma.kernels.decide, lcma.kernels.cpu, lcma.kernels.gpu, lcma.kernels.codegen.modules
+import lcma.kernels.api, lcma.kernels.dense, lcma.kernels.cpu, lcma.kernels.cuda, lcma.kernels.codegen.modules
 import lcma.schemes_db.catalog, lcma.verify
 from lcma.jit import njit
 from lcma import matmul
@@ -247,12 +247,12 @@ print(json.dumps(seconds))
 
 PLAN = """
 import json, time
-import lcma.kernels.multiply, lcma.kernels.decide, lcma.kernels.cpu, lcma.kernels.gpu, lcma.verify.program
+import lcma.kernels.api, lcma.kernels.dense, lcma.kernels.cpu, lcma.kernels.cuda, lcma.verify.program
 import lcma.schemes_db.catalog, threadpoolctl
 from lcma.kernels import Request
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.cpu.threads import thread_count
-from lcma.kernels.decide import decide
+from lcma.kernels.dense.auto import decide
 start = time.perf_counter()
 request = Request(4096, 4096, 4096)
 decide(request, profile_for(request), thread_count())
@@ -289,7 +289,7 @@ def _planning(say: Say) -> Figures:
     from ....kernels import executor_for
     from ....kernels.cpu.estimate import profile_for
     from ....kernels.cpu.threads import thread_count
-    from ....kernels.decide import decide
+    from ....kernels.dense.auto import decide
     from ....kernels.request import Request
 
     request = Request(3000, 3000, 3000)

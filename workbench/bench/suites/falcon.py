@@ -26,7 +26,7 @@ ON_GPU = {"float32": 1.25, "float64": 1.15, "bfloat16": 1.05}
 
 
 def _cases(options: Options) -> Iterator[Case]:
-    from ....kernels.decide.workloads import sample
+    from ....kernels.planning.workloads import sample
 
     if options.device == "cuda":
         from ..gpu_layers import layer_cases

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import PlanError, VerificationError
-from ....kernels.gpu.stack import DTYPES as STACKED
+from ....kernels.cuda.stack import DTYPES as STACKED
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..gpu_choice import choice_cases, write_summary
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
@@ -136,7 +136,7 @@ def _cases(options: Options) -> Iterator[Case]:
 
 
 def _ready() -> None:
-    from ....kernels.gpu.machine import require_device
+    from ....kernels.cuda.machine import require_device
 
     require_device()
 
@@ -146,7 +146,7 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
     _ready()
     import torch
 
-    from ....kernels.ops import bilinear_mm
+    from ....kernels.torch.ops import bilinear_mm
 
     worst = 0.0
     products = _gated(dtype)
@@ -181,8 +181,8 @@ def _launch(seed: int, say: Say) -> Figures:
     _ready()
     import torch
 
-    from ....kernels.gpu.clock import settled
-    from ....kernels.ops import bilinear_mm, matmul
+    from ....kernels.cuda.clock import settled
+    from ....kernels.torch.ops import bilinear_mm, matmul
 
     a, b = operands("float32", _square(64), seed)
     vendor, auto, stages = (
@@ -213,9 +213,9 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     _ready()
     import torch
 
-    from ....kernels.gpu import dispatch
-    from ....kernels.gpu.recipe import Recipe
-    from ....kernels.ops import bilinear_mm
+    from ....kernels.torch import dispatch
+    from ....kernels.torch.ops import bilinear_mm
+    from ....kernels.torch.recipe import Recipe
 
     a, b = operands(product.dtype, product.sizes, seed)
     made = dispatch.pack(Recipe.parse(product.recipe), b, product.sizes[0])
@@ -236,8 +236,8 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
 
 def _product_ahead(product: Product) -> None:
     """The product; B's sums made before are its own, but may be of another plan."""
-    from ....kernels.gpu import dispatch
-    from ....kernels.gpu.recipe import Recipe
+    from ....kernels.torch import dispatch
+    from ....kernels.torch.recipe import Recipe
 
     ahead(product.recipe, product.dtype, product.sizes)
     a, b = blank(product.dtype, product.sizes)
@@ -251,7 +251,7 @@ def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
     _ready()
     import torch
 
-    from ....kernels.ops import bilinear_mm
+    from ....kernels.torch.ops import bilinear_mm
 
     a, b = operands("float32", _square(size), seed)
     calls: dict[str, Callable[[], object]] = {}
@@ -268,10 +268,10 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
     _ready()
     import torch
 
-    from ....kernels.gpu.dispatch import plan_of
-    from ....kernels.gpu.executor import request_of
-    from ....kernels.gpu.recipe import Recipe
-    from ....kernels.ops import bilinear_mm
+    from ....kernels.cuda.executor import request_of
+    from ....kernels.torch.dispatch import plan_of
+    from ....kernels.torch.ops import bilinear_mm
+    from ....kernels.torch.recipe import Recipe
 
     a, b = operands("float32", _square(8192), seed)
     plan = plan_of(Recipe.parse(TWO), request_of(a, b, "float32"))
@@ -305,9 +305,9 @@ def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     import torch
 
     from ....kernels.codegen.maps import maps_of
-    from ....kernels.gpu import naive
-    from ....kernels.gpu.recipe import Recipe
-    from ....kernels.ops import bilinear_mm
+    from ....kernels.cuda import naive
+    from ....kernels.torch.ops import bilinear_mm
+    from ....kernels.torch.recipe import Recipe
     from ....schemes_db.straightline import program_of
     from ..rivals import jitted_on_gpu
 
@@ -341,11 +341,11 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     _ready()
     import torch
 
-    from ....kernels.gpu.dispatch import plan_of
-    from ....kernels.gpu.executor import request_of
-    from ....kernels.gpu.machine import device_profile
-    from ....kernels.gpu.recipe import Recipe
-    from ....kernels.ops import matmul
+    from ....kernels.cuda.executor import request_of
+    from ....kernels.cuda.machine import device_profile
+    from ....kernels.torch.dispatch import plan_of
+    from ....kernels.torch.ops import matmul
+    from ....kernels.torch.recipe import Recipe
 
     if device_profile(0) is None:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
@@ -383,7 +383,7 @@ SUITE = Suite(
         "power_w",
     ),
     (
-        *("kernels/gpu", "kernels/codegen", "kernels/ops.py"),
+        *("kernels/cuda", "kernels/dense", "kernels/codegen", "kernels/torch"),
         *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "layers", "products")),
     ),
     _pictures,

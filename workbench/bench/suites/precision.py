@@ -36,7 +36,7 @@ def _cases(options: Options) -> Iterator[Case]:
 def _error(name: str, levels: int, dtype: str, seed: int, say: Say) -> Figures:
     """The largest error of an element over k max|A| max|B|, its bound, and the classical product's."""
     from ....kernels import matmul, plan_for
-    from ....kernels.decide.error import error_bound
+    from ....kernels.planning.error import error_bound
     from ....kernels.request import Request
     from ....schemes_db.library import resolve
 
@@ -58,12 +58,12 @@ def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Fi
     """The same on a GPU, where sums are made in float32 or better and kept in the dtype."""
     import torch
 
-    from ....kernels.decide.error import error_bound
-    from ....kernels.gpu.dispatch import plan_of
-    from ....kernels.gpu.executor import request_of
-    from ....kernels.gpu.machine import require_device
-    from ....kernels.gpu.recipe import Recipe
-    from ....kernels.ops import bilinear_mm
+    from ....kernels.cuda.executor import request_of
+    from ....kernels.cuda.machine import require_device
+    from ....kernels.planning.error import error_bound
+    from ....kernels.torch.dispatch import plan_of
+    from ....kernels.torch.ops import bilinear_mm
+    from ....kernels.torch.recipe import Recipe
     from ..gpu_products import operands as tensors
 
     require_device()

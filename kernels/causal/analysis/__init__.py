@@ -1,0 +1,1 @@
+"""What triangular schemes save: operations, memory traffic, errors."""

@@ -1,0 +1,116 @@
+"""What a scheme does to the number of operations of the two products of attention, as ECA counts them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ....errors import PlanError
+from ....schemes_db.costs import product_kinds
+from ....schemes_db.grids import Kind
+from ....schemes_db.scheme import Scheme
+from ....schemes_db.symmetry import ATTENTION_PRODUCTS, Triangle, derive
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model's attention: the size of a head and its longest context, both in elements."""
+
+    name: str
+    width: int
+    length: int
+
+
+MODELS = (Model("gpt-oss", 64, 131072), Model("Qwen3", 128, 32768), Model("GLM-4.5", 128, 131072))
+"""Those of ECA, figure 1; sizes from their reports (arXiv 2508.10925, 2505.09388, 2508.06471)."""
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Scalar multiplications and additions."""
+
+    multiplications: int
+    additions: int
+
+    @property
+    def total(self) -> int:
+        return self.multiplications + self.additions
+
+    def __add__(self, other: Operations) -> Operations:
+        return Operations(self.multiplications + other.multiplications, self.additions + other.additions)
+
+
+def standard(product: str, length: int, width: int) -> Operations:
+    """Of QK, (length, width) times its transpose, or PV: only the triangle is worked, row by row.
+
+    Source: ECA, section 3.2.
+    """
+    return _triangle(ATTENTION_PRODUCTS[product], length, width)
+
+
+def operations(scheme: Scheme, product: str, length: int, width: int, levels: int = 1) -> Operations:
+    """The same by levels of a scheme for triangular products; its half products recurse, its full ones are classical.
+
+    Sums are counted as they stand, none of them shared; a sum of half blocks has half as many
+    elements. Sizes that are no multiple of the grid are filled up.
+
+    Raises:
+        PlanError: levels are negative, or the scheme is not for triangular products.
+    """
+    if levels < 0:
+        raise PlanError("levels must be at least 0")
+    triangle = ATTENTION_PRODUCTS[product]
+    if levels == 0:
+        return _triangle(triangle, length, width)
+    turned = of_product(scheme, product)
+    parts = turned.target.m
+    length, width = -(-length // parts), -(-width // parts)
+    half = operations(scheme, product, length, width, levels - 1)
+    full = _full(length, width, length) if triangle.side == "out" else _full(length, length, width)
+    total = Operations(0, _sums(turned, triangle, length, width))
+    for kind in product_kinds(turned):
+        total += half if kind.half else full
+    return total
+
+
+def saved(scheme: Scheme, product: str, length: int, width: int, levels: int = 1) -> float:
+    """The part of all operations of the standard algorithm that a scheme saves, additions included."""
+    return 1 - operations(scheme, product, length, width, levels).total / standard(product, length, width).total
+
+
+@lru_cache(maxsize=64)
+def of_product(scheme: Scheme, product: str) -> Scheme:
+    """The scheme turned to one of the attention products, on its own square grid."""
+    m, k, n = scheme.target.shape
+    if not m == k == n:
+        raise PlanError(f"{scheme.target} has no square grid")
+    return derive(scheme, ATTENTION_PRODUCTS[product].target(m, m, m))
+
+
+def _triangle(triangle: Triangle, length: int, width: int) -> Operations:
+    cells = length * (length + 1) // 2
+    if triangle.side == "out":
+        return Operations(cells * width, cells * (width - 1))
+    return Operations(cells * width, (cells - length) * width)
+
+
+def _full(m: int, k: int, n: int) -> Operations:
+    return Operations(m * k * n, m * n * (k - 1))
+
+
+def _sums(scheme: Scheme, triangle: Triangle, length: int, width: int) -> int:
+    """Scalar additions of the sums of blocks of A and B, and of the blocks of C."""
+    square, wide = length * length, length * width
+    sizes = (wide, wide, square) if triangle.side == "out" else (square, wide, wide)
+    total = 0
+    for factor, kinds, size, slot in zip(scheme.factors, scheme.target.kind_arrays, sizes, range(3), strict=True):
+        terms = factor.dense.reshape(scheme.rank, -1) != 0
+        halves = (kinds.ravel() == Kind.LOWER) | (kinds.ravel() == Kind.UPPER)
+        part = length * (length + 1) // 2
+        if slot < 2:  # one sum a product
+            for row in terms:
+                total += (int(row.sum()) - 1) * (part if not (row & ~halves).any() else size)
+        else:  # one a block of C
+            for count, half in zip(terms.sum(axis=0), halves, strict=True):
+                total += max(int(count) - 1, 0) * (part if half else size)
+    return total

@@ -1,0 +1,139 @@
+"""Products of a program that are added up alike, put side by side: one product with a longer inner dimension.
+
+Where W_r and W_s are multiples of each other, H_r and H_s are only ever used as one sum
+c_r L_r R_r + c_s L_s R_s = [c_r L_r, c_s L_s] [R_r; R_s]. Then BLAS adds them up in its registers:
+no buffer and no pass over memory for the second. Of the products that feed one block alone this
+makes an accumulation in place.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...schemes_db.program import Coefficient, ProductKind, Terms
+from .maps import Block, LinearMap, ProgramMaps
+
+Sums = tuple[Terms, ...]
+"""The sums that stand side by side; each over the sources and shared values of its operand's map."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Products worked as one: those of their left sums beside each other and right sums below each other."""
+
+    kind: ProductKind
+    left: Sums
+    right: Sums
+
+    @property
+    def form(self) -> tuple[ProductKind, int]:
+        """Its kind, and how many inner blocks long it is."""
+        return self.kind, len(self.left)
+
+
+@dataclass(frozen=True)
+class Bundled:
+    """A program as bundles: their sums, and how the blocks of C are made of them.
+
+    The sources of `merge` are the bundles, its results the blocks `stored`.
+    """
+
+    maps: ProgramMaps
+    bundles: tuple[Bundle, ...]
+    merge: LinearMap
+
+    @property
+    def alone(self) -> dict[int, Block]:
+        """Bundle -> the block of C that it is, all of it and as it stands."""
+        return {
+            terms[0][1]: block
+            for terms, block in zip(self.merge.results, self.maps.stored, strict=True)
+            if len(terms) == 1 and terms[0] == (1, terms[0][1]) and terms[0][1] < len(self.bundles)
+        }
+
+    @property
+    def once(self) -> dict[int, Block]:
+        """Bundle -> the only block of C that it is a term of, for those that go into no shared sum."""
+        uses: dict[int, list[Block | None]] = defaultdict(list)
+        blocks: list[Block | None] = [None] * len(self.merge.lins) + list(self.maps.stored)
+        for block, terms in zip(blocks, self.merge.lins + self.merge.results, strict=True):
+            for _, src in terms:
+                uses[src].append(block)
+        return {
+            i: users[0] for i, users in sorted(uses.items()) if i < len(self.bundles) and len(users) == 1 and users[0]
+        }
+
+
+_JOINABLE = {ProductKind.FULL, ProductKind.HALF_OUT, ProductKind.HALF_OUT_UPPER}
+# The triangular operands of other kinds would stand beside each other: no triangle any more.
+
+
+def bundled(maps: ProgramMaps) -> Bundled:
+    """The program with every set of products that are added up alike made one bundle."""
+    users = _users(maps.merge)
+    groups: dict[object, list[int]] = defaultdict(list)
+    for r, op in enumerate(maps.products):
+        lead = _lead(users[r])
+        shape = tuple((place, _ratio(coefficient, lead)) for place, coefficient in users[r])
+        groups[(op.kind, shape) if op.kind in _JOINABLE else r].append(r)
+    bundles = []
+    for members in groups.values():
+        # Sums that are blocks as they stand should stay so: the first product keeps its sign, unless it is all of
+        # a block, which then needs no merging.
+        unit = 1 if _fills_a_block(maps.merge, users[members[0]], len(members)) else _lead(users[members[0]])
+        factors = [_ratio(_lead(users[r]), unit) for r in members]
+        left = (_scaled(maps.left.results[maps.left_of[r]], f) for r, f in zip(members, factors, strict=True))
+        right = tuple(maps.right.results[maps.right_of[r]] for r in members)
+        bundles.append((Bundle(maps.products[members[0]].kind, tuple(left), right), members[0], factors[0]))
+    place = {r: (i, factor) for i, (_, r, factor) in enumerate(bundles)}
+    return Bundled(maps, tuple(bundle for bundle, _, _ in bundles), _merged(maps.merge, place))
+
+
+def _users(merge: LinearMap) -> list[list[tuple[int, Coefficient]]]:
+    """For every product the sums that use it, in order, with its coefficient there."""
+    users: list[list[tuple[int, Coefficient]]] = [[] for _ in range(merge.sources)]
+    for place, terms in enumerate(merge.lins + merge.results):
+        for coefficient, src in terms:
+            if src < merge.sources:
+                users[src].append((place, coefficient))
+    return users
+
+
+def _lead(users: list[tuple[int, Coefficient]]) -> Coefficient:
+    """What a product's coefficients have in common: all of it for one that feeds one sum, else the first one's sign."""
+    if len(users) == 1:
+        return users[0][1]
+    return -1 if users and users[0][1] < 0 else 1
+
+
+def _fills_a_block(merge: LinearMap, users: list[tuple[int, Coefficient]], members: int) -> bool:
+    """Whether so many products, used alike, are all that one block is made of."""
+    whole = (merge.lins + merge.results)[users[0][0]] if len(users) == 1 else ()
+    return len(whole) == members and users[0][0] >= len(merge.lins)
+
+
+def _ratio(coefficient: Coefficient, lead: Coefficient) -> Coefficient:
+    ratio = Fraction(coefficient) / Fraction(lead)
+    return int(ratio) if ratio.denominator == 1 else ratio
+
+
+def _scaled(terms: Terms, factor: Coefficient) -> Terms:
+    return tuple((coefficient * factor, src) for coefficient, src in terms)
+
+
+def _merged(merge: LinearMap, place: dict[int, tuple[int, Coefficient]]) -> LinearMap:
+    """The merge over bundles. `place`: a bundle's first product -> the bundle and the factor its left sum took."""
+
+    def renamed(terms: Terms) -> Terms:
+        kept: list[tuple[Coefficient, int]] = []
+        for coefficient, src in terms:
+            if src >= merge.sources:
+                kept.append((coefficient, src - merge.sources + len(place)))
+            elif src in place:
+                bundle, factor = place[src]
+                kept.append((_ratio(coefficient, factor), bundle))
+        return tuple(kept)
+
+    return LinearMap(len(place), tuple(map(renamed, merge.lins)), tuple(map(renamed, merge.results)))

@@ -1,0 +1,117 @@
+"""What all CPU executors share: checks, copies of what cannot be used as it stands, batches, `out`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ..dtypes import stored
+from ..request import Layout, Request
+from .workspace import Arena, Pool, aligned, empty_aligned, shared_pool
+
+Matrix = npt.NDArray[Any]
+
+
+class Core(Protocol):
+    """Works one product of matrices of known sizes, none of them zero, in the arena it is given."""
+
+    def workspace(self, threads: int) -> int:
+        """Bytes it takes from the arena when it is given so many threads."""
+
+    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int) -> None:
+        """out = a b by up to `threads` threads; `out` overlaps neither and is written everywhere."""
+
+
+def copy_bytes(request: Request) -> tuple[int, int, int]:
+    """Bytes of the copies of A, B and C that their layouts ask for."""
+    m, k, n = request.shape
+    sizes = (m * k, k * n, m * n)
+    items = (request.itemsize, request.itemsize, request.result.itemsize)
+    return tuple(  # type: ignore[return-value]
+        aligned(size * item) if layout is Layout.SCATTERED else 0
+        for size, item, layout in zip(sizes, items, request.layouts, strict=True)
+    )
+
+
+def is_empty(request: Request) -> bool:
+    """Whether there is nothing to work: then C is all zeros."""
+    return 0 in (*request.shape, *request.batch)
+
+
+class MatrixExecutor:
+    """Runs a core on every matrix of a request. `core` is None where the request is empty."""
+
+    def __init__(self, request: Request, core: Core | None, pool: Pool | None = None, threads: int = 1) -> None:
+        self.request = request
+        self.threads = threads
+        self._core = core
+        self._pool = shared_pool if pool is None else pool
+
+    @property
+    def workspace(self) -> int:
+        return 0 if self._core is None else self._core.workspace(self.threads) + sum(copy_bytes(self.request))
+
+    def run(self, a: Matrix, b: Matrix, out: Matrix | None = None) -> Matrix:
+        """C = A B in `out`, or in a new C-ordered array. See `Executor.run`.
+
+        Raises:
+            PlanError: the arrays are not of the request, or an entry is larger than was stated.
+        """
+        request = self.request
+        a, b = stored(a), stored(b)
+        request.check(a, b, None if out is None else stored(out))
+        if request.largest is not None:
+            _check_range("a", a, request.largest)
+            _check_range("b", b, request.largest)
+        if out is None:
+            out = empty_aligned((*request.batch, request.m, request.n), request.result)
+        given, out = out, stored(out)
+        if self._core is None:
+            out[...] = 0
+            return given
+        a = np.broadcast_to(a, (*request.batch, request.m, request.k))
+        b = np.broadcast_to(b, (*request.batch, request.k, request.n))
+        with self._pool.take(self.workspace) as arena:
+            if not request.batch:
+                self._one(self._core, a, b, out, arena)
+            elif request.layouts[2] is Layout.SCATTERED:
+                # An aliased out may be read by a later matrix of the batch: nothing is written before the end.
+                results = np.empty((math.prod(request.batch), request.m, request.n), out.dtype)
+                for result, index in zip(results, np.ndindex(request.batch), strict=True):
+                    self._one(self._core, a[index], b[index], result, arena.rest())
+                out[...] = results.reshape(out.shape)
+            else:
+                for index in np.ndindex(request.batch):
+                    self._one(self._core, a[index], b[index], out[index], arena.rest())
+        return given
+
+    def _one(self, core: Core, a: Matrix, b: Matrix, out: Matrix, arena: Arena) -> None:
+        layouts = self.request.layouts
+        a, b = (_gathered(x, layout, arena) for x, layout in ((a, layouts[0]), (b, layouts[1])))
+        if layouts[2] is Layout.SCATTERED:
+            buffer = arena.array(out.shape, out.dtype)
+            core.run(a, b, buffer, arena, self.threads)
+            out[...] = buffer
+        else:
+            core.run(a, b, out, arena, self.threads)
+
+
+def _check_range(label: str, matrix: Matrix, largest: int) -> None:
+    if not matrix.size:
+        return
+    # Not by np.abs: the magnitude of the least integer is none.
+    found = max(int(matrix.max()), -int(matrix.min()))
+    if found > largest:
+        raise PlanError(f"{label} has an entry of magnitude {found}, but largest={largest} was stated; state {found}")
+
+
+def _gathered(matrix: Matrix, layout: Layout, arena: Arena) -> Matrix:
+    if layout is not Layout.SCATTERED:
+        return matrix
+    copy = arena.array(matrix.shape, matrix.dtype)
+    copy[...] = matrix
+    return copy

@@ -1,0 +1,154 @@
+"""How the sums of one operand stand in memory: bundled side by side, or not at all where they are blocks of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...schemes_db.grids import Kind, Kinds
+from ..codegen.grouping import Sums
+from ..codegen.maps import Block, LinearMap
+from ..dtypes import dtype_of
+from .blocks import Blocks, Grid, leading_dimension
+from .mapping import BoundMap
+from .workspace import Arena, aligned
+
+Matrix = npt.NDArray[Any]
+
+
+class OperandSums:
+    """The sums that the bundles take of A (side 0) or of B (side 1), for one size, dtype and layout.
+
+    Sums that are adjacent full blocks as they stand are views; equal ones are made once. Half blocks
+    are copied first, with zeros for what they lack: rows that end at a diagonal are slow to add up,
+    and a scheme uses each of them several times.
+    """
+
+    def __init__(
+        self,
+        side: int,
+        sums: list[Sums],
+        linear: LinearMap,
+        places: tuple[Block, ...],
+        kinds: Kinds,
+        size: tuple[int, int],
+        block: tuple[int, int],
+        by_columns: bool,
+        dtype: str,
+    ) -> None:
+        self._side, self._by_columns, self._block, self._size = side, by_columns, block, size
+        self._storage = dtype_of(dtype).numpy
+        of_places = tuple(kinds[p][q] for p, q in places)
+        self._grid = Grid.of(size, block, places, of_places, by_columns)
+        self._table = self._grid.shapes()
+        self._along_width = (side == 0) != by_columns
+        height, width = self._grid.height, self._grid.width
+        self._halves = [i for i, kind in enumerate(of_places) if kind.half]
+        self._whole = [i for i in range(len(places)) if i not in self._halves]
+        # From the whole blocks and then the copies to the order of the map's sources.
+        self._order = [(self._whole + self._halves).index(i) for i in range(len(places))]
+        alike = LinearMap(len(self._halves), (), tuple(((1, i),) for i in range(len(self._halves))))
+        self._copying = BoundMap.of(alike, range(len(self._halves)), dtype, height, width)
+        self._views: dict[int, tuple[slice, slice]] = {}
+        self._copy_of: dict[int, int] = {}
+        self._slot_of: dict[int, int] = {}
+        slots: dict[Sums, int] = {}
+        for i, parts in enumerate(sums):
+            if span := self._span(parts, places, of_places):
+                self._views[i] = span
+            elif (source := _plain(parts)) in self._halves:
+                self._copy_of[i] = self._halves.index(source)
+            else:
+                self._slot_of[i] = slots.setdefault(parts, len(slots))
+        self._lengths = (*[1] * len(self._halves), *(len(parts) for parts in slots))
+        results = tuple(terms for parts in slots for terms in parts)
+        whole = LinearMap(linear.sources, linear.lins, results)
+        self._adding = BoundMap.of(whole, range(len(results)), dtype, height, width)
+
+    def _span(self, parts: Sums, places: tuple[Block, ...], kinds: tuple[Kind, ...]) -> tuple[slice, slice] | None:
+        """Where the parts stand in the operand, if they are whole full blocks, one after the other."""
+        blocks: list[Block] = []
+        for terms in parts:
+            source = _plain((terms,))
+            if source is None or source >= len(places) or kinds[source] is not Kind.FULL:
+                return None
+            blocks.append(places[source])
+        first, last = blocks[0], blocks[-1]
+        step = (0, 1) if self._side == 0 else (1, 0)
+        if any(at != (first[0] + t * step[0], first[1] + t * step[1]) for t, at in enumerate(blocks)):
+            return None
+        height, width = self._block
+        if (last[0] + 1) * height > self._size[0] or (last[1] + 1) * width > self._size[1]:
+            return None
+        rows = slice(first[0] * height, (last[0] + 1) * height)
+        return rows, slice(first[1] * width, (last[1] + 1) * width)
+
+    def _slot_shape(self, length: int) -> tuple[int, int]:
+        """As it is stored."""
+        height, width = self._grid.height, self._grid.width
+        if self._along_width:
+            return height, leading_dimension(length * width, self._storage.itemsize)
+        return length * height, leading_dimension(width, self._storage.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes taken from the arena."""
+        return sum(aligned(h * w * self._storage.itemsize) for h, w in map(self._slot_shape, self._lengths))
+
+    @property
+    def maps(self) -> tuple[BoundMap, BoundMap]:
+        """The copies of half blocks, and the sums."""
+        return self._copying, self._adding
+
+    @property
+    def width(self) -> int:
+        """Elements of a row of a block, as it is stored."""
+        return self._grid.width
+
+    def make(self, matrix: Matrix, arena: Arena, spare: npt.NDArray[np.int64], threads: int) -> list[Matrix]:
+        """Work all sums of an operand: for every bundle the matrix that it multiplies."""
+        slots = [arena.array(self._slot_shape(length), self._storage) for length in self._lengths]
+        source = self._grid.locate(matrix.T if self._by_columns else matrix, self._table)
+        if self._halves:
+            copies = self._blocks(slots[: len(self._halves)], self._lengths[: len(self._halves)])
+            self._copying.run(source.chosen(self._halves), copies, _same(len(self._halves)), spare, threads)
+            source = source.joined(self._whole, copies, list(range(len(self._halves)))).chosen(self._order)
+        made = self._blocks(slots[len(self._halves) :], self._lengths[len(self._halves) :])
+        if len(made.addresses):
+            self._adding.run(source, made, _same(len(made.addresses)), spare, threads)
+        whole = [self._matrix(slot, length) for slot, length in zip(slots, self._lengths, strict=True)]
+        copies_and_sums = self._copy_of | {i: len(self._halves) + slot for i, slot in self._slot_of.items()}
+        count = len(self._views) + len(copies_and_sums)
+        return [matrix[self._views[i]] if i in self._views else whole[copies_and_sums[i]] for i in range(count)]
+
+    def _matrix(self, slot: Matrix, length: int) -> Matrix:
+        """A slot as it is to be multiplied."""
+        width = self._grid.width
+        stored = slot[:, : length * width] if self._along_width else slot[:, :width]
+        return stored.T if self._by_columns else stored
+
+    def _blocks(self, slots: list[Matrix], lengths: tuple[int, ...]) -> Blocks:
+        """Every place of every slot, as a full block."""
+        height, width = self._grid.height, self._grid.width
+        addresses: list[int] = []
+        strides: list[int] = []
+        for slot, length in zip(slots, lengths, strict=True):
+            step = width * slot.itemsize if self._along_width else height * slot.strides[0]
+            addresses += [slot.ctypes.data + t * step for t in range(length)]
+            strides += [slot.strides[0]] * length
+        shapes = np.empty((len(addresses), 3), np.int64)
+        shapes[:] = (Kind.FULL, height, width)
+        return Blocks(np.array(addresses, np.int64), np.array(strides, np.int64), shapes)
+
+
+def _plain(parts: Sums) -> int | None:
+    """The value that a single sum of one term with coefficient 1 is."""
+    if len(parts) == 1 and len(parts[0]) == 1 and parts[0][0][0] == 1:
+        return parts[0][0][1]
+    return None
+
+
+def _same(count: int) -> dict[int, int]:
+    return {i: i for i in range(count)}

@@ -1,0 +1,27 @@
+"""The start of a kernel; on tensors without data (torch's meta device) only the kernel itself is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+Tensor = Any
+
+
+def starter(kernel: Any, grid: tuple[int, ...], like: Tensor) -> Callable[..., Any]:
+    """What starts a Triton kernel on tensors such as `like`, and returns what was compiled.
+
+    Without data nothing can be started: the kernel is specialised as for a launch and compiled (see precompile.py).
+    """
+    started: Callable[..., Any] = partial(kernel.warmup, grid=grid) if like.is_meta else kernel[grid]
+    return started
+
+
+def device_for(device: Any) -> Any:
+    """The torch device whose kernels are meant: tensors without data stand for those of the current GPU."""
+    import torch
+
+    if device.type == "meta" and torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    return device

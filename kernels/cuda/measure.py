@@ -1,0 +1,127 @@
+"""The profile of a GPU, measured: rates of the vendor's products, bandwidth of copies and of generated sums."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...schemes_db.shipped import shipped
+from ...schemes_db.straightline import program_of
+from ..codegen.flatten import flatten
+from ..planning.profile import GemmRate, Profile
+from .clock import settled
+from .cost_model import MULTIPROCESSORS, mode_of
+from .machine import device_id, require_device, versions
+from .points import DTYPES, Point, points
+from .stack import device_fits, multiply_stack
+from .three_stage import ThreeStage, Way
+
+COPIED = 1 << 30
+"""Bytes of the array whose copy gives the bandwidth."""
+
+SUMMED = 8192
+"""Size of the float32 matrix whose sums and merges give the combine rate."""
+
+
+VISITS, SPENT = 2, 0.06
+"""How often each point is measured, there and back, and seconds for it: what comes before heats the GPU differently."""
+
+
+def measure(index: int = 0, say: Callable[[str], None] = lambda _: None) -> Profile:
+    """The profile of GPU number `index`; takes a minute or more. The vendor's settings are left as they were.
+
+    Raises:
+        PlanError: there is no such GPU, or no Triton.
+    """
+    import torch
+
+    require_device(index)
+    properties = torch.cuda.get_device_properties(index)
+    with torch.cuda.device(index):
+        say("bandwidth")
+        bandwidth = _copy_rate()
+        combine, overhead = _combine_rate()
+        rates = tuple(_rates(properties.total_memory // 3, say))
+    return Profile(
+        id=device_id(index),
+        hardware=properties.name,
+        versions=(*versions(), (MULTIPROCESSORS, str(properties.multi_processor_count))),
+        gemm=rates,
+        combine_rate=combine,
+        bandwidth=bandwidth,
+        caches=(int(properties.L2_cache_size),),
+        call_overhead=overhead,
+        source="measured",
+    )
+
+
+def _copy_rate() -> float:
+    import torch
+
+    source = torch.randn(COPIED // 4, device="cuda")
+    target = torch.empty_like(source)
+    return 2 * COPIED / settled(lambda: target.copy_(source))
+
+
+def _combine_rate() -> tuple[float, float]:
+    """Bytes per second of two levels of Strassen, split and merge; seconds that a launch adds."""
+    import torch
+
+    one = program_of(shipped("strassen").scheme)
+    core = ThreeStage(flatten(one, one), Way.BATCHED)
+
+    def rate(size: int) -> tuple[float, float]:
+        matrix = torch.randn(1, size, size, device="cuda")
+        stack = torch.empty(1, core.slabs[0], size // 4, size // 4, device="cuda")
+        seconds = settled(lambda: core.left.run(matrix, stack)) + settled(lambda: core.merge.run(matrix, stack))
+        return 2 * 4 * (matrix.numel() + stack.numel()) / seconds, seconds
+
+    fast, _ = rate(SUMMED)
+    return fast, rate(64)[1] / 2
+
+
+def _rates(memory: int, say: Callable[[str], None]) -> Iterator[GemmRate]:
+    import torch
+
+    before = torch.backends.cuda.matmul.allow_tf32
+    fits = device_fits(torch.device("cuda"))
+    try:
+        for dtype in DTYPES:
+            torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+            known = [p for p in points(dtype) if p.bytes <= memory and (fits or p.way is not Way.STACK)]
+            seconds: dict[Point, list[float]] = {point: [] for point in known}
+            for visit in range(VISITS):
+                for point in known if visit % 2 == 0 else reversed(known):
+                    say(f"{dtype} {mode_of(point.way, point.count)} {'x'.join(map(str, point.sizes))}")
+                    seconds[point].append(settled(_products(point), SPENT))
+            for point, taken in seconds.items():
+                yield rate_of(point, statistics.median(taken))
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def rate_of(point: Point, seconds: float) -> GemmRate:
+    """The rate of a point, as a profile keeps it."""
+    work = 2 * point.count * math.prod(point.sizes)
+    return GemmRate(point.dtype, *point.sizes, work / seconds, mode_of(point.way, point.count), "cublas")
+
+
+def _products(point: Point) -> Callable[[], Any]:
+    import torch
+
+    dtype = torch.float32 if point.dtype == "tf32" else getattr(torch, point.dtype)
+    m, k, n = point.sizes
+    # Full-range random numbers: zeros or small integers would draw less power and run faster.
+    a = torch.randn((point.count, m, k), device="cuda", dtype=dtype)
+    if point.way is Way.LOOP:
+        b = torch.randn((point.count, n, k), device="cuda", dtype=dtype).transpose(1, 2)
+    else:
+        b = torch.randn((point.count, k, n), device="cuda", dtype=dtype)
+    out = torch.empty((point.count, m, n), device="cuda", dtype=dtype)
+    if point.way is Way.BATCHED:
+        return lambda: torch.bmm(a, b, out=out)
+    if point.way is Way.STACK:
+        return lambda: multiply_stack(a, b, out)
+    return lambda: [torch.mm(a[r], b[r], out=out[r]) for r in range(point.count)]

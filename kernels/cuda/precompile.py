@@ -1,0 +1,266 @@
+"""Kernels compiled before they are needed, side by side, into the cache where their launches look for them.
+
+What a call launches is learnt by making it on tensors without data (torch's meta device): it takes
+the very way of a real call, and at its end Triton specialises the kernel as for a launch. That is
+recorded, and compiled by processes of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from queue import Empty, PriorityQueue
+from typing import Any
+
+from ...errors import LcmaError, PlanError
+from ...schemes_db.scheme import Scheme
+from .machine import require_device
+
+Tensor = Any
+
+Progress = Callable[[int, int], None]
+"""Takes how many kernels are done, and of how many that are known so far."""
+
+EACH = 1 << 30
+"""Bytes that a process may come to: for 343 products the compiler takes a third of it."""
+
+_recording = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel as a launch asks Triton for it.
+
+    `text` is that of its module, `asked` what Triton recorded: types, constants, what is divisible by
+    16, warps and stages.
+    """
+
+    module: str
+    generated: bool
+    text: str
+    name: str
+    asked: str
+
+    @property
+    def message(self) -> list[str | None]:
+        """What `precompile_worker.compile_kernel` takes: an imported module's text is where it is imported from."""
+        return [self.module, self.text if self.generated else None, self.name, self.asked]
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What `compile_ahead` found to do: kernels that were not in the cache, and why some still are not."""
+
+    kernels: int
+    failed: tuple[str, ...]
+
+
+def kernels_of(calls: Iterable[Callable[[], object]]) -> list[Kernel]:
+    """The kernels that calls on tensors without data ask for and that Triton's cache has not, each once."""
+    found: dict[Kernel, None] = {}
+    _rehearse(calls, lambda kernel: found.setdefault(kernel, None))
+    return list(found)
+
+
+def compile_ahead(
+    calls: Iterable[Callable[[], object]],
+    progress: Progress = lambda done, kernels: None,
+    processes: int | None = None,
+) -> Ahead:
+    """Compile what calls on tensors without data ask for, by a process for every processor, or `processes`.
+
+    They begin as soon as a kernel is known, and of those known they take the one of the most work.
+    What cannot be compiled, or ends the process that tries, is said in a warning and left to its launch.
+    """
+    waiting: PriorityQueue[tuple[int, int, Kernel | None]] = PriorityQueue()
+    known: set[Kernel] = set()
+    failed: list[str] = []
+    count, done, lock = processes or _most_processes(), 0, threading.Lock()
+
+    def found(kernel: Kernel) -> None:
+        if kernel not in known:
+            known.add(kernel)
+            waiting.put((-len(kernel.text), len(known), kernel))
+
+    def finished(kernel: Kernel, reason: str) -> None:
+        nonlocal done
+        with lock:
+            done += 1
+            if reason:
+                failed.append(f"{kernel.module}.{kernel.name}: {reason}")
+            progress(done, len(known))
+
+    with ThreadPoolExecutor(count) as threads:
+        ended = [threads.submit(_work, waiting, finished) for _ in range(count)]
+        try:
+            _rehearse(calls, found)
+            _finish(waiting, count)
+            for each in ended:
+                each.result()
+        except BaseException:
+            with suppress(Empty):
+                while True:
+                    waiting.get_nowait()
+            _finish(waiting, count)
+            raise
+    if failed:
+        warnings.warn(f"{len(failed)} kernels are left to their launches; {failed[0]}", stacklevel=2)
+    return Ahead(len(known), tuple(failed))
+
+
+def compile_products(
+    pairs: Iterable[tuple[Tensor, Tensor]],
+    scheme: str | Scheme | Sequence[str | Scheme] = "auto",
+    progress: Progress = lambda done, kernels: None,
+) -> Ahead:
+    """Compile what `lcma.matmul(a, b, scheme)` launches for pairs of tensors without data, strides included.
+
+    As for a linear layer: `torch.empty(rows, k, device="meta")` and `torch.empty(n, k, device="meta").t()`.
+
+    Raises:
+        PlanError: there is no GPU, or a tensor has data.
+    """
+    from ..torch import dispatch
+    from ..torch.ops import recipe_of
+    from ..torch.recipe import Recipe
+
+    require_device()
+    recipe, calls = Recipe.parse(recipe_of(scheme, None)), []
+    for a, b in pairs:
+        if not (a.is_meta and b.is_meta):
+            raise PlanError(f"tensors are on {a.device} and {b.device}; make them on the device meta, without data")
+        calls.append(partial(dispatch.run, recipe, a, b))
+    return compile_ahead(calls, progress)
+
+
+def _finish(waiting: PriorityQueue[tuple[int, int, Kernel | None]], count: int) -> None:
+    """Let so many threads end once nothing waits before."""
+    for number in range(count):
+        waiting.put((1, number, None))
+
+
+def _rehearse(calls: Iterable[Callable[[], object]], keep: Callable[[Kernel], object]) -> None:
+    """What calls ask for up to where one cannot be planned: what runs it will say so itself."""
+    with _recorded(keep):
+        for call in calls:
+            with suppress(LcmaError):
+                call()
+
+
+@contextmanager
+def _recorded(keep: Callable[[Kernel], object]) -> Iterator[None]:
+    """What this thread asks Triton to compile without a launch is kept instead; other threads are not touched."""
+    try:
+        from triton import knobs
+    except ImportError:
+        yield  # nothing is launched without Triton
+        return
+    thread = threading.get_ident()
+
+    def hook(**asked: Any) -> bool | None:
+        if threading.get_ident() != thread or not asked["is_manual_warmup"]:
+            return before(**asked) if before else None
+        if not _is_kept(asked["fn"].jit_function, asked["compile"]):
+            function, module = asked["fn"], sys.modules[asked["fn"].module]
+            text = Path(str(module.__file__)).read_text(encoding="utf-8")
+            generated = module.__spec__ is None  # it cannot be imported by its name
+            keep(Kernel(function.module, generated, text, function.name, asked["compile"]["specialization_data"]))
+        return True  # nothing is compiled now
+
+    with _recording:
+        before = knobs.runtime.jit_cache_hook
+        knobs.runtime.jit_cache_hook = hook
+        try:
+            yield
+        finally:
+            knobs.runtime.jit_cache_hook = before
+
+
+def _is_kept(function: Any, asked: dict[str, Any]) -> bool:
+    """Whether Triton's cache has it; as `triton.compile` looks there."""
+    from triton._C.libtriton import (
+        get_cache_invalidating_env_vars,
+    )
+    from triton.compiler import ASTSource, make_backend
+    from triton.runtime.cache import get_cache_key, get_cache_manager
+
+    backend = make_backend(_target())
+    options = json.loads(asked["specialization_data"])["options"]
+    # JSON has no tuples, and the text of options is part of the key.
+    options = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    source = ASTSource(function, asked["signature"], asked["constants"], asked["configs"][0])
+    key = get_cache_key(source, backend, backend.parse_options(options), env_vars=get_cache_invalidating_env_vars())
+    kept = get_cache_manager(hashlib.sha256(key.encode()).hexdigest())
+    return bool(kept.get_group(f"{source.name[:150]}.json"))
+
+
+def _target() -> Any:
+    from triton.runtime.driver import driver
+
+    return driver.active.get_current_target()
+
+
+def _most_processes() -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(cores, memory // 2 // EACH))
+
+
+def _work(waiting: PriorityQueue[tuple[int, int, Kernel | None]], finished: Callable[[Kernel, str], None]) -> None:
+    """Have a process compile what waits, until None does; a new process where the last has died."""
+    process = None
+    while (kernel := waiting.get()[2]) is not None:
+        process = process or _started()
+        reason = _answer(process, kernel.message)
+        if reason is None:
+            process.communicate()
+            reason, process = f"the compiler ended with {process.returncode}", None
+        finished(kernel, reason)
+    if process is not None:
+        process.communicate()
+
+
+def _started() -> subprocess.Popen[str]:
+    target = _target()
+    # The child finds the modules that this process found; it must not find others in the folder it is started in.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", f"{__package__}.precompile_worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+    )
+    _send(process, [target.backend, target.arch, target.warp_size])
+    return process
+
+
+def _answer(process: subprocess.Popen[str], message: list[Any]) -> str | None:
+    """What the process answers: "" or what went wrong; None where it has ended."""
+    assert process.stdout is not None
+    if not _send(process, message):
+        return None
+    line = process.stdout.readline()
+    return str(json.loads(line)) if line else None
+
+
+def _send(process: subprocess.Popen[str], message: list[Any]) -> bool:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(json.dumps(message) + "\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""One family: products of dense matrices, by the vendor or by schemes."""

@@ -1,0 +1,116 @@
+"""How the levels of a recursion may be cut: nested programs, neighbouring levels flattened or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ...errors import PlanError
+from ...schemes_db.program import ProductKind, Program
+from ...schemes_db.scheme import Scheme
+from ..codegen.flatten import flatten
+from ..codegen.programs import program_for
+from ..identity import Same
+
+MAX_FLAT_RANK = 64
+"""Most products of a flattened program: two levels of Strassen are 49, three are past what pays."""
+
+MAX_LEVELS = 8
+"""Most levels of recursion: past it the ways to cut them are thousands, and no product gains."""
+
+Level = tuple[Program, ...]
+"""The programs for one level; each kind of product takes the first that works such products."""
+
+
+def levels_of(schemes: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int) -> tuple[Level, ...]:
+    """The programs of every level: one scheme used `levels` times, or a sequence with an entry a level.
+
+    An entry may be several schemes, say one for the half products and one for the full ones.
+
+    Raises:
+        PlanError: `levels` is negative, or is not the length of the sequence.
+    """
+    if isinstance(schemes, Scheme):
+        if levels < 0:
+            raise PlanError(f"levels must be at least 0, not {levels}")
+        return ((program_for(schemes),),) * min(levels, MAX_LEVELS + 1)
+    entries = [(entry,) if isinstance(entry, Scheme) else tuple(entry) for entry in schemes]
+    if levels not in (1, len(entries)):
+        raise PlanError(f"levels is {levels}, but {len(entries)} schemes are given; leave levels out")
+    if not all(entries):
+        raise PlanError("a level has no scheme")
+    if len(entries) and len(entries[0]) != 1:
+        raise PlanError("the first level must have one scheme")
+    return tuple(tuple(program_for(scheme) for scheme in entry) for entry in entries)
+
+
+def works(program: Program, kind: ProductKind) -> bool:
+    """Whether products of this kind can be worked by the program."""
+    target = program.target
+    if not target.block_recursive:
+        return False
+    if kind is ProductKind.FULL:
+        return target.is_general
+    m, k, n = target.shape
+    return target.name == f"{m}x{k}x{n}:tri-{kind.side}{':upper' if kind.of_upper else ''}"
+
+
+def arrangements(levels: Sequence[Level]) -> list[tuple[str, Program]]:
+    """Every way to cut the levels, with its label: "2x2x2:7 * 2x2x2:7" nested, "(2x2x2:7 2x2x2:7)" flattened.
+
+    Raises:
+        PlanError: there are no levels or too many, or no program of a level works any product of
+            the one above.
+    """
+    if not 1 <= len(levels) <= MAX_LEVELS:
+        raise PlanError(f"levels must be 1 to {MAX_LEVELS}, not {len(levels)}")
+    return _cuts(list(levels), levels[0][0], 0)
+
+
+def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Program]]:
+    """The ways to cut levels[depth:] when `head` works the first of them."""
+    label = f"{head.target}:{head.rank}"
+    if depth + 1 == len(levels):
+        return [(label, head)]
+    kinds = sorted({op.kind for op in head.products})
+    below = {kind: next((p for p in levels[depth + 1] if works(p, kind)), None) for kind in kinds}
+    found = {kind: program for kind, program in below.items() if program is not None}
+    if not found:
+        raise PlanError(f"level {depth + 2} has no scheme for the {' and '.join(kinds)} products of {head.target}")
+    ways: list[tuple[str, Program]] = []
+    inner_ways = {kind: _cuts_or_leaf(levels, program, depth + 1) for kind, program in found.items()}
+    for i in range(max(map(len, inner_ways.values()))):
+        chosen = {kind: options[min(i, len(options) - 1)] for kind, options in inner_ways.items()}
+        names = " | ".join(dict.fromkeys(name for name, _ in chosen.values()))
+        ways.append((f"{label} * {names}", head.nested({kind: program for kind, (_, program) in chosen.items()})))
+    full = found.get(ProductKind.FULL)
+    # Where blocks are absent, the outer cut must stay where the caller's sizes put it.
+    if (
+        full is not None
+        and kinds == [ProductKind.FULL]
+        and head.target.is_general
+        and not full.inner
+        and head.rank * full.rank <= MAX_FLAT_RANK
+    ):
+        flat = _flattened(Same(head), Same(full))
+        ways += [
+            (name.replace(f"{flat.target}:{flat.rank}", f"({label} {full.target}:{full.rank})", 1), program)
+            for name, program in _cuts_or_leaf(levels, flat, depth + 1)
+        ]
+    return ways
+
+
+def _cuts_or_leaf(levels: list[Level], program: Program, depth: int) -> list[tuple[str, Program]]:
+    """The ways to cut, or the program alone where the level below has nothing for its products.
+
+    One branch of a mixed level may end before another.
+    """
+    try:
+        return _cuts(levels, program, depth)
+    except PlanError:
+        return [(f"{program.target}:{program.rank}", program)]
+
+
+@lru_cache(maxsize=64)
+def _flattened(outer: Same, inner: Same) -> Program:
+    return flatten(outer.held, inner.held)

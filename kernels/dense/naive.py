@@ -1,0 +1,161 @@
+"""Strategy "naive": plain evaluation on zero-padded copies, the truth that the others are held to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...schemes_db.evaluate import evaluate
+from ...schemes_db.program import Load, Program, Store
+from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
+from ..cpu.reasons import basic_reason
+from ..cpu.workspace import Arena, Pool, aligned
+from ..planning.profile import Profile
+from ..planning.strategy import Executor, Stage
+from ..request import Request
+
+Matrix = npt.NDArray[Any]
+Sizes = tuple[int, int, int]
+
+
+def whole_grid(program: Program) -> Sizes:
+    """The smallest sizes that every nest of grids of the program divides.
+
+    Triangular blocks must be square on every level, so where there are any the three are the same.
+    """
+    grids = [whole_grid(inner) for _, inner in program.inner]
+    common = [math.lcm(1, *(grid[i] for grid in grids)) for i in range(3)]
+    target = program.target
+    whole = [parts * size for parts, size in zip(target.shape, common, strict=True)]
+    if any(kind.half for grid in (target.a, target.b, target.c) for row in grid for kind in row):
+        whole = [math.lcm(*whole)] * 3
+    m, k, n = whole
+    return m, k, n
+
+
+@dataclass(frozen=True)
+class NaiveCore:
+    """`schemes_db.evaluate` on copies whose blocks are each padded with zeros; a `Core`."""
+
+    program: Program
+    sizes: Sizes
+    dtype: np.dtype
+
+    @property
+    def block(self) -> Sizes:
+        """The sizes of the blocks that the matrices are cut into."""
+        m, k, n = (-(-size // parts) for size, parts in zip(self.sizes, self.program.target.shape, strict=True))
+        return m, k, n
+
+    @property
+    def padded(self) -> Sizes:
+        """The sizes of the copies."""
+        shape, whole = self.program.target.shape, whole_grid(self.program)
+        units = [size // parts for size, parts in zip(whole, shape, strict=True)]
+        blocks = [-(-size // unit) * unit for size, unit in zip(self.block, units, strict=True)]
+        m, k, n = (size * parts for size, parts in zip(blocks, shape, strict=True))
+        return m, k, n
+
+    def workspace(self, threads: int = 1) -> int:
+        """See `Core.workspace`."""
+        m, k, n = self.padded
+        copies = aligned(m * k * self.dtype.itemsize) + aligned(k * n * self.dtype.itemsize)
+        return copies + aligned(values_bytes(self.program, self.padded, self.dtype.itemsize))
+
+    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
+        """out = a b."""
+        grid = self.program.target.shape
+        block, padded = self.block, self.padded
+        copies = []
+        for matrix, rows, cols in ((a, 0, 1), (b, 1, 2)):
+            copy = arena.array((padded[rows], padded[cols]), self.dtype)
+            copy[...] = 0
+            for theirs, ours in _pairs((grid[rows], grid[cols]), (block[rows], block[cols]), copy.shape):
+                part = matrix[theirs]
+                copy[ours][: part.shape[0], : part.shape[1]] = part
+            copies.append(copy)
+        result = evaluate(self.program, *copies)
+        for theirs, ours in _pairs((grid[0], grid[2]), (block[0], block[2]), result.shape):
+            part = out[theirs]
+            part[...] = result[ours][: part.shape[0], : part.shape[1]]
+
+
+Place = tuple[slice, slice]
+
+
+def _pairs(grid: tuple[int, int], block: tuple[int, int], padded: tuple[int, ...]) -> Iterator[tuple[Place, Place]]:
+    """For every block its place in the matrix and its place in the padded copy."""
+    height, width = padded[0] // grid[0], padded[1] // grid[1]
+    for p in range(grid[0]):
+        for q in range(grid[1]):
+            theirs = slice(p * block[0], (p + 1) * block[0]), slice(q * block[1], (q + 1) * block[1])
+            yield theirs, (slice(p * height, (p + 1) * height), slice(q * width, (q + 1) * width))
+
+
+def values_bytes(program: Program, sizes: Sizes, itemsize: int) -> int:
+    """An upper bound of what the evaluation allocates: every value of a level, and one product's of the next."""
+    bm, bk, bn = (size // parts for size, parts in zip(sizes, program.target.shape, strict=True))
+    largest = max(bm * bk, bk * bn, bm * bn) * itemsize
+    # Two more for the partial sums of a store, and the matrix C itself.
+    own = (len(program.ops) + 2) * largest + sizes[0] * sizes[2] * itemsize
+    return own + max((values_bytes(inner, (bm, bk, bn), itemsize) for _, inner in program.inner), default=2 * largest)
+
+
+class NaiveStrategy:
+    """Slow and plain; its products are numpy's.
+
+    Its `workspace` is an upper bound: what the evaluation allocates does not come from the pool,
+    which only sets it aside.
+    """
+
+    name = "naive"
+    version = 1
+
+    def can_run(self, program: Program, request: Request, profile: Profile) -> str | None:
+        """See `Strategy.can_run`."""
+        if request.dtype == "bfloat16":
+            return "the plain evaluation is by numpy, which has no bfloat16"
+        if (reason := basic_reason(program, request)) or request.dtype != "int8":
+            return reason
+        return "the plain evaluation adds in the dtype of C: convert with .astype(np.int32)"
+
+    def predict(self, program: Program, request: Request, profile: Profile) -> list[Stage]:
+        """See `Strategy.predict`."""
+        if is_empty(request):
+            return []
+        core = NaiveCore(program, request.shape, np.dtype(request.dtype))
+        return [Stage("evaluation", *_cost(program, core.padded, request.itemsize, math.prod(request.batch)))]
+
+    def workspace(self, program: Program, request: Request) -> int:
+        """See `Strategy.workspace`; an upper bound."""
+        if is_empty(request):
+            return 0
+        return NaiveCore(program, request.shape, np.dtype(request.dtype)).workspace() + sum(copy_bytes(request))
+
+    def build(self, program: Program, request: Request, pool: Pool | None = None) -> Executor:
+        """See `Strategy.build`."""
+        if is_empty(request):
+            return MatrixExecutor(request, None, pool)
+        return MatrixExecutor(request, NaiveCore(program, request.shape, np.dtype(request.dtype)), pool)
+
+
+def _cost(program: Program, sizes: Sizes, itemsize: int, times: int) -> tuple[int, int]:
+    """Operations and bytes of `times` evaluations: each addition reads two blocks and writes one."""
+    bm, bk, bn = (size // parts for size, parts in zip(sizes, program.target.shape, strict=True))
+    block = max(bm * bk, bk * bn, bm * bn)
+    inner = dict(program.inner)
+    flops = times * program.additions * block
+    loads = sum(isinstance(op, Load | Store) for op in program.ops)
+    moved = times * (3 * program.additions + 2 * loads) * block * itemsize
+    for op in program.products:
+        if op.kind in inner:
+            more = _cost(inner[op.kind], (bm, bk, bn), itemsize, times)
+        else:
+            more = times * 2 * bm * bk * bn, times * (bm * bk + bk * bn + bm * bn) * itemsize
+        flops, moved = flops + more[0], moved + more[1]
+    return flops, moved

@@ -1,0 +1,176 @@
+"""What is known of a machine: how fast it multiplies, adds and moves data."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...errors import SchemeFormatError
+
+SOURCES = ("measured", "published", "unmeasured")
+
+
+@dataclass(frozen=True)
+class GemmRate:
+    """Flops per second of m x k x n products of the vendor's library.
+
+    `mode` is "whole" (one product by all threads) or "tasks" (a product on each thread at once, the
+    sum of their rates); `backend` names the library.
+    """
+
+    dtype: str
+    m: int
+    k: int
+    n: int
+    rate: float
+    mode: str = "whole"
+    backend: str = ""
+
+
+HELD_BACK = 0.97
+"""The least rate of a product, as a part of that of any measured product no larger in any size."""
+
+PREFERENCE = 1.05
+"""How much faster another library must be than the first one measured to be taken instead."""
+
+
+class RateTable:
+    """Measured rates, and between them the mean of their logarithms weighted by nearness in log m, log k, log n."""
+
+    def __init__(self, rows: Sequence[GemmRate]) -> None:
+        best: dict[tuple[int, int, int], float] = {}
+        for row in rows:
+            size = row.m, row.k, row.n
+            best[size] = max(best.get(size, 0.0), row.rate)
+        places = np.log(np.array(list(best), dtype=float))
+        rates = np.array(list(best.values()))
+        # A product that holds another is hardly slower a flop: where it seems to be, it was disturbed.
+        holds = (places[:, None, :] >= places[None, :, :]).all(axis=2)
+        self._places = places
+        self._rates = np.log(np.maximum(rates, HELD_BACK * np.where(holds, rates[None, :], 0).max(axis=1)))
+
+    def at(self, m: Any, k: Any, n: Any) -> Any:
+        """Flops per second for sizes, numbers or arrays of them."""
+        return self._between(self._rates, m, k, n)
+
+    def both(self, other: RateTable, m: Any, k: Any, n: Any) -> tuple[Any, Any]:
+        """The rates of this table and of another: nearness is worked out once where both know the same sizes."""
+        if not np.array_equal(self._places, other._places):
+            return self.at(m, k, n), other.at(m, k, n)
+        mine, theirs = self._between(np.stack([self._rates, other._rates]), m, k, n)
+        return mine, theirs
+
+    def _between(self, rates: Any, m: Any, k: Any, n: Any) -> Any:
+        """The rates for sizes, of logarithms (..., measured sizes)."""
+        sizes = np.broadcast_arrays(*(np.asarray(size, dtype=float) for size in (m, k, n)))
+        distances: Any = 1e-6
+        for size, places in zip(sizes, self._places.T, strict=True):
+            # The sizes asked for run through adjacent memory: they are many, the measured ones few.
+            apart = places[:, None] - np.log(np.maximum(size, 1.0)).ravel()
+            distances = distances + apart * apart
+        weights = 1.0 / (distances * np.sqrt(distances))
+        return np.exp(rates @ weights / weights.sum(axis=0)).reshape((*rates.shape[:-1], *sizes[0].shape))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One machine. Unknown figures are None, and then nothing is predicted from them.
+
+    `combine_rate` and `bandwidth` are bytes per second, of the generated sums and of a plain copy
+    (read and written bytes counted); `add_rate` is additions per second, where sums may wait for them; `caches` are
+    bytes, nearest first; `call_overhead` is seconds; `notes` says where published figures are from.
+    """
+
+    id: str
+    hardware: str
+    versions: tuple[tuple[str, str], ...] = ()
+    gemm: tuple[GemmRate, ...] = ()
+    combine_rate: float | None = None
+    bandwidth: float | None = None
+    caches: tuple[int, ...] = ()
+    call_overhead: float | None = None
+    source: str = "unmeasured"
+    add_rate: float | None = None
+    notes: str = ""
+
+    def gemm_rate(self, dtype: str, m: int, k: int, n: int, mode: str = "whole") -> float | None:
+        """Flops per second of the fastest library, between the measured sizes; None where nothing was measured."""
+        table = self.rates(dtype, mode)
+        return None if table is None else float(table.at(m, k, n))
+
+    def rates(self, dtype: str, mode: str = "whole") -> RateTable | None:
+        """The measured rates of a dtype; of whole products where the mode was not measured."""
+        if (dtype, mode) not in self._tables:
+            rows = [row for row in self.gemm if row.dtype == dtype and row.mode == mode]
+            if not rows and mode != "whole":
+                return self.rates(dtype)
+            self._tables[dtype, mode] = RateTable(rows) if rows else None
+        return self._tables[dtype, mode]
+
+    def backend(self, dtype: str, m: int, k: int, n: int) -> str:
+        """The library that was fastest at the measured size nearest to this one; "" where none was measured."""
+        known = self._fastest.get(dtype)
+        if not known or len(set(known.values())) == 1:
+            return next(iter(known.values())) if known else ""
+        sizes = [max(size, 1) for size in (m, k, n)]
+
+        def distance(place: tuple[int, int, int]) -> float:
+            return sum(math.log(max(x, 1) / y) ** 2 for x, y in zip(place, sizes, strict=True))
+
+        return known[min(known, key=distance)]
+
+    @cached_property
+    def _fastest(self) -> dict[str, dict[tuple[int, int, int], str]]:
+        """By dtype, the library to take for whole products of every measured size."""
+        found: dict[str, dict[tuple[int, int, int], list[GemmRate]]] = {}
+        for row in self.gemm:
+            if row.mode == "whole":
+                found.setdefault(row.dtype, {}).setdefault((row.m, row.k, row.n), []).append(row)
+
+        def taken(rows: list[GemmRate]) -> str:
+            first, *others = rows
+            best = max(others, key=lambda row: row.rate, default=first)
+            return best.backend if best.rate > PREFERENCE * first.rate else first.backend
+
+        return {dtype: {size: taken(rows) for size, rows in sizes.items()} for dtype, sizes in found.items()}
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, str], RateTable | None]:
+        return {}
+
+    def to_json(self) -> str:
+        """The profile as JSON text."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Profile:
+        """The inverse of `to_json`.
+
+        Raises:
+            SchemeFormatError: the text is not a profile.
+        """
+        try:
+            fields: dict[str, Any] = json.loads(text)
+            fields["gemm"] = tuple(GemmRate(**row) for row in fields["gemm"])
+            fields["versions"] = tuple((name, version) for name, version in fields["versions"])
+            fields["caches"] = tuple(fields["caches"])
+            profile = cls(**fields)
+        except (TypeError, ValueError, KeyError) as error:
+            raise SchemeFormatError(f"not a machine profile: {error}") from error
+        if profile.source not in SOURCES:
+            raise SchemeFormatError(f"profile source must be one of {', '.join(SOURCES)}, not {profile.source!r}")
+        return profile
+
+
+@lru_cache(maxsize=1)
+def unmeasured() -> Profile:
+    """The profile of this machine before anything was measured."""
+    hardware = f"{platform.system()} {platform.machine()}".strip()
+    return Profile(id=f"unmeasured {hardware}", hardware=hardware)

@@ -1,0 +1,1 @@
+"""Products of torch tensors: operators, layers, attention. Everything here may import torch."""

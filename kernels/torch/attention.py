@@ -1,0 +1,265 @@
+"""Exact causal attention on triangular products: all six products, forward and backward, by proven schemes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ...errors import PlanError
+from ..causal.products import causal_pv, causal_qk, trmm
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+LEAST_LENGTH = 2048
+LEAST_WIDTH = 1024
+"""From this length and head size on, float32 and float64 on a processor are worked by our products.
+
+An estimate from the times of the products alone: `lcma bench causal --rows "attention*"` measures it.
+Elsewhere fused attention, which never writes the scores, is taken.
+"""
+
+ROWS = 512
+"""Rows of the scores that the softmax works at a time: what lies beyond their last column is not touched."""
+
+
+def causal_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = True,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    sinks: Tensor | None = None,
+    need_weights: bool = False,
+    way: str | None = None,
+) -> Any:
+    """softmax(scale Q K^T + bias, below the diagonal) V, as scaled_dot_product_attention(is_causal=True) computes it.
+
+    query (..., H, Lq, d), key (..., Hk, Lk, d), value (..., Hk, Lk, dv), all of one floating dtype;
+    with `enable_gqa` H may be a multiple of Hk. `attn_mask` is a bias that is added to the scaled
+    scores, or boolean, False where nothing may be seen; it broadcasts to (..., H, Lq, Lk). `sinks`
+    (H,) are logits that take part in every row's softmax and have no value. A row that sees nothing
+    is zero. `need_weights`: the result is (output, weights), the weights after dropout and detached.
+
+    `way` "products" materialises the weights and works the triangular products by the fastest way
+    known, the name of a way of `planned` ("strips", a scheme) does so by that one, and "sdpa" hands
+    over to torch. None takes sdpa, except where the products should be faster
+    (float32 and float64 on a processor, long sequences, wide heads) or sdpa has no such option
+    (a bias or mask, sinks, weights).
+
+    Half precision on a processor is worked in float32. Differentiable once in query, key, value, a
+    bias and sinks.
+
+    Raises:
+        PlanError: operands that do not fit each other, or options that sdpa does not have with `way="sdpa"`.
+    """
+    import torch
+
+    _check(query, key, value, dropout_p, is_causal, enable_gqa)
+    special = attn_mask is not None or sinks is not None or need_weights
+    if way == "sdpa" and special:
+        raise PlanError("sdpa has no bias or mask beside the causal one, no sinks and no weights; leave `way` out")
+    if torch.is_autocast_enabled(query.device.type):
+        narrow = torch.get_autocast_dtype(query.device.type)
+        query, key, value = (x.to(narrow) for x in (query, key, value))
+    if not special and (way == "sdpa" or (way is None and not pays(query, key, value))):
+        attention = torch.nn.functional.scaled_dot_product_attention
+        output: Tensor = attention(
+            query, key, value, dropout_p=dropout_p, is_causal=True, scale=scale, enable_gqa=enable_gqa
+        )
+        return output
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if query.shape[-1] == 0 and scale is None:
+        factor = 1.0
+    worked = torch.float32 if query.dtype in (torch.float16, torch.bfloat16) and query.device.type == "cpu" else None
+    out, weights = _function().apply(
+        *(x.to(worked or x.dtype) for x in (query, key, value)),
+        attn_mask,
+        sinks,
+        factor,
+        dropout_p,
+        None if way == "products" else way,
+    )
+    out = out.to(query.dtype)
+    return (out, weights.detach().to(query.dtype)) if need_weights else out
+
+
+def pays(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """Whether materialised products should be faster than fused attention: long, wide, float32 or float64, no GPU."""
+    import torch
+
+    length = min(query.shape[-2], key.shape[-2])
+    width = min(query.shape[-1], value.shape[-1])
+    wide = query.dtype in (torch.float32, torch.float64)
+    return query.device.type == "cpu" and wide and length >= LEAST_LENGTH and width >= LEAST_WIDTH
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causal: bool, enable_gqa: bool) -> None:
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if tensor.ndim < 2:
+            raise PlanError(f"{name} has {tensor.ndim} dimensions; it needs at least (length, head size)")
+        if not tensor.is_floating_point() or tensor.dtype != query.dtype:
+            raise PlanError(f"{name} is {tensor.dtype} and query {query.dtype}; convert one to a common floating dtype")
+    if not is_causal:
+        raise PlanError("this is causal attention; without the mask use scaled_dot_product_attention")
+    if not 0.0 <= dropout_p < 1.0:
+        raise PlanError(f"dropout_p must be at least 0 and below 1, not {dropout_p}")
+    if query.shape[-1] != key.shape[-1]:
+        raise PlanError(f"query has head size {query.shape[-1]} and key {key.shape[-1]}; they must be the same")
+    if key.shape[-2] != value.shape[-2]:
+        raise PlanError(f"key has {key.shape[-2]} rows and value {value.shape[-2]}; they must be the same")
+    if key.shape[:-2] != value.shape[:-2]:
+        raise PlanError(f"key and value have leading sizes {tuple(key.shape[:-2])} and {tuple(value.shape[:-2])}")
+    heads, shared = (x.shape[-3] if x.ndim > 2 else 1 for x in (query, key))
+    if query.shape[:-3] != key.shape[:-3] or query.ndim != key.ndim:
+        raise PlanError(f"query and key have leading sizes {tuple(query.shape[:-2])} and {tuple(key.shape[:-2])}")
+    if heads != shared and not (enable_gqa and shared and heads % shared == 0):
+        raise PlanError(f"{heads} heads of query and {shared} of key; set enable_gqa if each of key's serves several")
+
+
+_made: list[Any] = []
+
+
+def _function() -> Any:
+    """The autograd function; made on first use, because torch is imported only then."""
+    if _made:
+        return _made[0]
+    import torch
+    from torch.autograd.function import once_differentiable
+
+    class CausalAttention(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, query, key, value, bias, sinks, factor, dropout, way):
+            weights = causal_qk(query * factor, key, way=way)
+            sunk = softmax_rows(weights, bias, sinks)
+            kept = None
+            dropped = weights
+            if dropout:
+                kept = (torch.rand_like(weights) >= dropout).to(weights.dtype) / (1 - dropout)
+                dropped = weights * kept
+            ctx.save_for_backward(query, key, value, bias, weights, kept, sunk)
+            ctx.factor, ctx.way = factor, way
+            ctx.mark_non_differentiable(dropped)
+            return causal_pv(dropped, value, way=way), dropped
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, grad, _):
+            query, key, value, bias, weights, kept, sunk = ctx.saved_tensors
+            needs = ctx.needs_input_grad
+            groups = key.shape[-3] if key.ndim > 2 else 1
+            grad_value = None
+            if needs[2]:
+                dropped = weights if kept is None else weights * kept
+                grad_value = _summed(_transposed_product(dropped, grad, ctx.way), groups)
+            scores = causal_qk(grad, value, way=ctx.way)
+            if kept is not None:
+                scores *= kept
+            means = softmax_backward(scores, weights)
+            grad_query = causal_pv(scores, key, way=ctx.way).mul_(ctx.factor) if needs[0] else None
+            grad_key = None
+            if needs[1]:
+                grad_key = _summed(_transposed_product(scores, query, ctx.way), groups).mul_(ctx.factor)
+            grad_bias = None
+            if needs[3]:
+                grad_bias = scores.sum_to_size(bias.shape).to(bias.dtype)
+            grad_sinks = None
+            if needs[4]:
+                grad_sinks = -(sunk * means).transpose(0, -2).flatten(1).sum(1)
+            return grad_query, grad_key, grad_value, grad_bias, grad_sinks, None, None, None
+
+    _made.append(CausalAttention)
+    return CausalAttention
+
+
+def _transposed_product(lower: Tensor, other: Tensor, way: str | None) -> Tensor:
+    """A^T B of a lower triangular A (..., Lq, Lk), which need not be square: its rows past Lk are full."""
+    rows, cols = lower.shape[-2:]
+    square = min(rows, cols)
+    product: Tensor = trmm(lower[..., :square, :square], other[..., :square, :], transposed=True, way=way)
+    if cols > square:
+        product = _padded(product, cols)
+    if rows > square:
+        product = product + lower[..., square:, :].mT @ other[..., square:, :]
+    return product
+
+
+def _padded(product: Tensor, rows: int) -> Tensor:
+    whole = product.new_zeros((*product.shape[:-2], rows, product.shape[-1]))
+    whole[..., : product.shape[-2], :] = product
+    return whole
+
+
+def _summed(gradient: Tensor, groups: int) -> Tensor:
+    """The gradients of heads that shared a key or value, added up."""
+    if gradient.ndim < 3 or gradient.shape[-3] == groups:
+        return gradient
+    return gradient.unflatten(-3, (groups, -1)).sum(-3)
+
+
+def softmax_rows(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> Tensor | None:
+    """Turn scores (..., H, Lq, Lk) below the diagonal into weights, in place; zero above.
+
+    Gives the part of every row's softmax that went to its sink, (..., H, Lq), where there are sinks.
+    """
+    import torch
+
+    rows, cols = scores.shape[-2:]
+    if bias is not None:
+        bias = bias.broadcast_to(scores.shape)
+    sunk = None
+    if sinks is not None:
+        heads = scores.shape[-3] if scores.ndim > 2 else 1
+        if sinks.shape != (heads,):
+            raise PlanError(f"sinks must have one logit for each of {heads} heads, not shape {tuple(sinks.shape)}")
+        sinks = sinks.to(scores.dtype)
+        sunk = scores.new_empty(scores.shape[:-1])
+    for start in range(0, rows, ROWS):
+        stop = min(start + ROWS, rows)
+        reach = min(stop, cols)
+        part = scores[..., start:stop, :reach]
+        if bias is not None:
+            some = bias[..., start:stop, :reach]
+            if some.dtype == torch.bool:
+                part.masked_fill_(~some, -math.inf)
+            else:
+                part += some
+        if reach > start:
+            future = torch.ones(stop - start, reach - start, dtype=torch.bool, device=scores.device).triu_(1)
+            part[..., start:].masked_fill_(future, -math.inf)
+        if not reach:
+            continue
+        top = part.amax(-1, keepdim=True)
+        if sinks is not None:
+            logits = (sinks if scores.ndim == 2 else sinks[:, None])[..., None]
+            top = torch.maximum(top, logits)
+        top.masked_fill_(top == -math.inf, 0.0)  # a row that sees nothing: its weights are zero
+        part.sub_(top).exp_()
+        total = part.sum(-1, keepdim=True)
+        if sinks is not None and sunk is not None:
+            extra = torch.exp(logits - top)
+            total += extra
+            sunk[..., start:stop] = (extra / total)[..., 0]
+        total.masked_fill_(total == 0, 1.0)
+        part.div_(total)
+    return sunk
+
+
+def softmax_backward(grad: Tensor, weights: Tensor) -> Tensor:
+    """Turn the gradient of the weights into that of the scores, in place; gives sum_j W_ij dW_ij, (..., Lq)."""
+    import torch
+
+    rows, cols = grad.shape[-2:]
+    means = grad.new_zeros(grad.shape[:-1])
+    for start in range(0, rows, ROWS):
+        stop = min(start + ROWS, rows)
+        reach = min(stop, cols)
+        part, some = grad[..., start:stop, :reach], weights[..., start:stop, :reach]
+        part *= some
+        means[..., start:stop] = mean = part.sum(-1)
+        torch.addcmul(part, some, mean[..., None], value=-1, out=part)
+    return means

@@ -1,0 +1,199 @@
+"""Products of torch tensors: one opaque operator that autograd, autocast, compile and flop counters know.
+
+`lcma::bilinear_mm(a, b, recipe, packed=None)` is `a @ b` by the schemes of a recipe (gpu/recipe.py).
+It plans inside, by ranges of M, so that a new M compiles nothing anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
+
+from ...errors import PlanError
+from ...schemes_db.scheme import Scheme
+from . import dispatch
+from .recipe import AUTO, Recipe, named
+
+NAME = "lcma::bilinear_mm"
+
+SchemeLike = str | Scheme
+
+
+def matmul(
+    a: Tensor,
+    b: Tensor,
+    scheme: SchemeLike | Sequence[SchemeLike] = AUTO,
+    levels: int | None = None,
+    out: Tensor | None = None,
+    *,
+    max_error: float | None = None,
+    max_workspace: int | None = None,
+) -> Tensor:
+    """The product of a (..., M, K) and b (..., K, N) by a proven scheme, recursed `levels` times.
+
+    `scheme` is a name of the catalogue, a scheme, a list of these by level, or "auto": what is
+    predicted to be fastest, which may be torch's own product. Differentiable, except with `out`.
+    `max_error` and `max_workspace` are as in `lcma.matmul`, for the backward products too.
+
+    Raises:
+        PlanError: the operands do not fit each other or the scheme.
+        CatalogError, VerificationError: there is no such scheme, or it does not compute its target.
+    """
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+        kinds = " and ".join(type(x).__name__ for x in (a, b))
+        raise PlanError(f"the operands are {kinds}; make both tensors with torch.as_tensor")
+    recipe = recipe_of(scheme, levels)
+    if max_error is not None:
+        recipe += f";max_error={max_error}"
+    if max_workspace is not None:
+        recipe += f";max_workspace={max_workspace}"
+    if out is not None:
+        if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+            raise PlanError("a product into `out` has no gradient; leave out away, or use torch.no_grad()")
+        _run(a, b, recipe, None, out)
+        return out
+    if recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(a, b):
+        return torch.matmul(a, b)  # without the operator's own microseconds
+    return bilinear_mm(a, b, recipe)
+
+
+def recipe_of(scheme: SchemeLike | Sequence[SchemeLike] = AUTO, levels: int | None = None) -> str:
+    """The text of the recipe for a scheme in so many levels (1), or for a scheme each level.
+
+    Raises:
+        PlanError: levels that no product has, or a scheme that cannot be run.
+    """
+    if isinstance(scheme, str | Scheme):
+        times = 1 if levels is None else levels
+        if times < 0:
+            raise PlanError(f"levels must be at least 0, not {times}")
+        name = named(scheme)
+        return name if name == AUTO or "/" in name else "/".join([name] * times) or _CLASSICAL
+    if levels not in (None, 1, len(scheme)):
+        raise PlanError(f"levels is {levels}, but {len(scheme)} schemes are given; leave levels out")
+    return "/".join(map(named, scheme)) or _CLASSICAL
+
+
+_CLASSICAL = "naive:1x1x1"
+
+
+@torch.library.custom_op(
+    NAME, mutates_args=(), schema="(Tensor a, Tensor b, str recipe, Tensor? packed=None) -> Tensor"
+)
+def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
+    """a @ b for a (..., M, K) and b (..., K, N), by a recipe; `packed` is B~ of b where it was made before.
+
+    Raises:
+        PlanError, CatalogError, VerificationError: as `matmul`.
+    """
+    return _run(a, b, recipe, packed, None)
+
+
+@bilinear_mm.register_fake
+def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
+    torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
+    torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return a.new_empty((*batch, a.shape[-2], b.shape[-1]))
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    a, b, ctx.recipe, _ = inputs
+    ctx.save_for_backward(a, b)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+    """dA = dC B^T and dB = A^T dC, by the schemes for these sizes that have as many products."""
+    a, b = ctx.saved_tensors
+    recipe = Recipe.parse(ctx.recipe)
+    grad_a = grad_b = None
+    if ctx.needs_input_grad[0]:
+        grad_a = _summed(bilinear_mm(grad, b.transpose(-1, -2), str(recipe.permuted("mnk"))), a)
+    if ctx.needs_input_grad[1]:
+        if b.dim() == 2 and a.dim() > 2:  # rows of all matrices are rows of one
+            a, grad = a.reshape(-1, a.shape[-1]), grad.reshape(-1, grad.shape[-1])
+        grad_b = _summed(bilinear_mm(a.transpose(-1, -2), grad, str(recipe.permuted("kmn"))), b)
+    return grad_a, grad_b, None, None
+
+
+bilinear_mm.register_autograd(_backward, setup_context=_setup_context)
+
+
+@register_flop_formula(torch.ops.lcma.bilinear_mm)
+def _flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    """2 m k n a matrix: the classical product's, so that rates compare."""
+    batch = torch.broadcast_shapes(tuple(a_shape[:-2]), tuple(b_shape[:-2]))
+    return 2 * math.prod(batch) * a_shape[-2] * a_shape[-1] * b_shape[-1]
+
+
+def _register_autocast(device: str) -> None:
+    """Under autocast the operator takes its operands in autocast's dtype of the moment, as torch.matmul does."""
+    name = "Autocast" + torch._C._dispatch_key_for_device(device)
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
+
+    def lowered(_: Any, a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
+        dtype = torch.get_autocast_dtype(device)
+
+        def cast(x: Tensor) -> Tensor:
+            eligible = x.device.type == device and x.is_floating_point() and x.dtype != torch.float64
+            return x.to(dtype) if eligible else x
+
+        with torch._C._ExcludeDispatchKeyGuard(keys):
+            a, b = cast(a), cast(b)
+            kept = packed if packed is not None and packed.dtype == b.dtype else None
+            result: Tensor = bilinear_mm(a, b, recipe, kept)
+            return result
+
+    _library.impl("bilinear_mm", lowered, name, with_keyset=True)
+
+
+_library = torch.library.Library("lcma", "FRAGMENT")
+for _device in ("cuda", "cpu"):
+    _register_autocast(_device)
+
+
+def _run(a: Tensor, b: Tensor, text: str, packed: Tensor | None, out: Tensor | None) -> Tensor:
+    recipe = Recipe.parse(text)
+    if a.device != b.device or a.dtype != b.dtype:
+        raise PlanError(f"a is {a.dtype} on {a.device} and b {b.dtype} on {b.device}; convert one with .to")
+    if a.device.type == "cuda":
+        return dispatch.run(recipe, a, b, out, packed)
+    if a.device.type == "cpu":
+        return _run_on_processor(a, b, recipe, out)
+    raise PlanError(f"products by schemes run on cpu and cuda, not on {a.device}; move the operands with .to")
+
+
+def _run_on_processor(a: Tensor, b: Tensor, recipe: Recipe, out: Tensor | None) -> Tensor:
+    """Through the numpy executors; what numpy does not hold, float16 and bfloat16, is worked in float32."""
+    from ..api import matmul as numpy_matmul
+
+    dtype = a.dtype
+    if dtype in (torch.float16, torch.bfloat16):
+        a, b = a.float(), b.float()
+    left, right = (x.detach().resolve_conj().resolve_neg().numpy() for x in (a, b))
+    scheme: Any = recipe.schemes() if recipe.levels else AUTO
+    product = numpy_matmul(left, right, scheme, max_error=recipe.max_error, max_workspace=recipe.max_workspace)
+    result = torch.from_numpy(product).to(dtype)
+    return result if out is None else out.copy_(result)
+
+
+def is_the_vendors(a: Tensor, b: Tensor) -> bool:
+    """Whether the plan for these tensors of a GPU is torch's own product."""
+    if a.device.type != "cuda" or a.dim() < 2 or b.dim() < 2 or a.dtype != b.dtype or a.device != b.device:
+        return False
+    if a.dim() > 2 and b.dim() == 2:
+        a = a.detach().reshape(-1, a.shape[-1])
+    return isinstance(dispatch.executor_of(_AUTO, a, b), dispatch.VendorExecutor)
+
+
+_AUTO = Recipe()
+
+
+def _summed(grad: Tensor, like: Tensor) -> Tensor:
+    """The gradient summed over what was broadcast."""
+    return grad if grad.shape == like.shape else grad.sum_to_size(like.shape)

@@ -1,0 +1,116 @@
+"""How a torch operator is told what to run: a short text, which a compiled graph can hold."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from ...errors import PlanError
+from ...schemes_db.algebra import permute
+from ...schemes_db.scheme import Scheme
+
+AUTO = "auto"
+_LIMITS = {"max_error": float, "max_workspace": int}
+
+_lock = threading.Lock()
+_schemes: dict[str, Scheme] = {}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The schemes by level (names of the catalogue, or digests), outermost first; () is the planner's choice.
+
+    `where_faster`: run them where they are predicted to gain, else the vendor's product.
+    As text: "auto", "strassen", "laderman/strassen?@gpu-batched;max_workspace=1000000".
+    """
+
+    levels: tuple[str, ...] = ()
+    where_faster: bool = False
+    strategy: str | None = None
+    max_error: float | None = None
+    max_workspace: int | None = None
+
+    @staticmethod
+    def parse(text: str) -> Recipe:
+        """The recipe that a text means; equal texts give the same object.
+
+        Raises:
+            PlanError: it means none.
+        """
+        return _parsed(text)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.levels, self.where_faster, self.strategy, self.max_error, self.max_workspace))
+
+    def __hash__(self) -> int:
+        """Made once: every product looks its recipe up."""
+        return self._hash
+
+    def __str__(self) -> str:
+        text = ("/".join(self.levels) or AUTO) + ("?" if self.where_faster else "")
+        text += f"@{self.strategy}" if self.strategy else ""
+        limits = ((name, getattr(self, name)) for name in _LIMITS)
+        return text + "".join(f";{name}={value}" for name, value in limits if value is not None)
+
+    def schemes(self) -> list[Scheme]:
+        """The scheme of every level, each proven once.
+
+        Raises:
+            CatalogError: a name means nothing.
+            PlanError, VerificationError: a scheme that cannot be run.
+        """
+        from ..api import certified
+
+        return [_known(name) or certified(name) for name in self.levels]
+
+    def permuted(self, order: str) -> Recipe:
+        """The recipe for the product with its three sizes in another order, such as "mnk".
+
+        A scheme of a cubic grid serves all orders as it stands.
+        """
+        return replace(self, levels=tuple(_permuted(name, order) for name in self.levels))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Recipe:
+    schemes, *limits = text.split(";")
+    names, at, strategy = schemes.partition("@")
+    where_faster = names.rstrip().endswith("?")
+    levels = tuple(name.strip() for name in names.rstrip().removesuffix("?").split("/"))
+    if not all(levels) or (at and not strategy.strip()):
+        raise PlanError(f"recipe {text!r} names no scheme; write auto, or scheme/scheme@strategy;max_error=1e-3")
+    values = {}
+    for limit in limits:
+        name, _, value = limit.partition("=")
+        try:
+            values[name.strip()] = _LIMITS[name.strip()](value)
+        except (KeyError, ValueError):
+            raise PlanError(f"recipe {text!r} has a limit {limit!r}; write max_error=X or max_workspace=N") from None
+    return Recipe(() if levels == (AUTO,) else levels, where_faster, strategy.strip() or None, **values)
+
+
+def named(scheme: str | Scheme) -> str:
+    """The name under which a recipe holds a scheme; a scheme itself is proven and held by its digest.
+
+    Raises:
+        PlanError, VerificationError: a scheme that cannot be run.
+    """
+    if isinstance(scheme, str):
+        return scheme
+    from ..api import certified
+
+    with _lock:
+        _schemes[scheme.digest] = certified(scheme)
+    return scheme.digest
+
+
+def _known(name: str) -> Scheme | None:
+    with _lock:
+        return _schemes.get(name)
+
+
+def _permuted(name: str, order: str) -> str:
+    scheme = Recipe((name,)).schemes()[0]
+    return name if len(set(scheme.target.shape)) == 1 and scheme.target.is_general else named(permute(scheme, order))

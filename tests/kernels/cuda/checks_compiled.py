@@ -1,0 +1,111 @@
+"""Run in a process of its own (test_kernels.py does): kernels compiled for sm_90, without a GPU.
+
+The compiler's own report must show that values stay in registers and that accesses are as wide as
+they can be: what makes a combination as fast as a copy.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+import lcma
+from lcma.kernels.codegen.triton_modules import combine_kernel
+from lcma.kernels.codegen.triton_text import Combine, Direction
+from lcma.kernels.codegen.triton_tiles import tile_of
+from lcma.kernels.cuda.flat_program import spread
+from lcma.kernels.dense.arrangements import arrangements, levels_of
+from lcma.schemes_db import Kind
+
+POINTERS = {"bfloat16": "*bf16", "float32": "*fp32", "float64": "*fp64"}
+SIZES = {"bfloat16": 2, "float32": 4, "float64": 8}
+
+
+def compiled(levels, side, dtype, exact, transposed=False):
+    """Registers, bytes of spills, and the PTX of a kernel as it is launched on aligned matrices."""
+    whole = spread(arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1])
+    maps = whole.maps
+    linear, direction, blocks = {
+        "A": (whole.left, Direction.SPLIT, maps.left_blocks),
+        "B": (whole.right, Direction.SPLIT, maps.right_blocks),
+        "C": (whole.merge, Direction.MERGE, maps.stored),
+    }[side]
+    tile = tile_of(linear, SIZES[dtype], transposed)
+    work = Combine(linear, direction, blocks, (Kind.FULL,) * len(blocks), dtype == "float64", exact, tile.ahead)
+    kernel = combine_kernel(work)
+    constants = {"ROWS": tile.rows, "COLS": tile.cols, "col_stride": 1, "slab_row" if transposed else "slab_col": 1}
+    types = {name: "constexpr" if name in constants else "i32" for name in kernel.arg_names}
+    types |= {"matrix": POINTERS[dtype], "stack": POINTERS[dtype]}
+    place = kernel.arg_names.index
+    loose = {"tiles", *constants}
+    aligned = {(place(name),): [["tt.divisibility", 16]] for name in kernel.arg_names if name not in loose}
+    source = ASTSource(kernel, types, {(place(name),): value for name, value in constants.items()}, aligned)
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": tile.warps})
+    return *_resources(made.asm["cubin"]), made.asm["ptx"]
+
+
+def _resources(cubin):
+    tool = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
+    path = Path(lcma.home.cache_folder()) / "kernel.cubin"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(cubin)
+    report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
+    registers, stack = (int(re.search(rf"{name}:(\d+)", report).group(1)) for name in ("REG", "STACK"))
+    return registers, stack
+
+
+@pytest.mark.parametrize("dtype", list(POINTERS))
+@pytest.mark.parametrize("side", ["A", "B", "C"])
+def test_two_levels_stay_in_registers(side, dtype):
+    registers, spilled, ptx = compiled(("strassen", "strassen"), side, dtype, True)
+    assert registers <= 160
+    assert spilled == 0
+    # 4 elements a thread in one access; 16-byte ones where an element has 4 bytes or more.
+    width = {"bfloat16": "v2.b32", "float32": "v4.b32", "float64": "v2.b64"}[dtype]
+    sources, results = (16, 49) if side != "C" else (49, 16)
+    assert len(re.findall(rf"ld\.global\.{width}", ptx)) >= sources
+    assert len(re.findall(rf"st\.global\.{width}", ptx)) >= results
+
+
+def test_every_block_is_read_once_and_every_result_written_once():
+    _, _, ptx = compiled(("strassen",), "A", "float32", True)
+    assert (len(re.findall(r"ld\.global", ptx)), len(re.findall(r"st\.global", ptx))) == (4, 7)
+    assert "atom" not in ptx
+    assert "red." not in ptx
+
+
+@pytest.mark.parametrize("side", ["A", "C"])
+def test_masked_edges_stay_in_registers(side):
+    registers, spilled, _ = compiled(("laderman",), side, "bfloat16", False)
+    assert registers <= 200
+    assert spilled == 0
+
+
+def test_a_transposed_stack_goes_through_shared_memory():
+    registers, spilled, ptx = compiled(("strassen", "strassen"), "B", "float32", True, transposed=True)
+    assert registers <= 160
+    assert spilled == 0
+    assert "ld.shared" in ptx
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", list(POINTERS))
+@pytest.mark.parametrize("side", ["A", "C"])
+def test_three_levels_hardly_spill(side, dtype):
+    registers, spilled, _ = compiled(("strassen",) * 3, side, dtype, True)
+    assert registers <= 255
+    assert spilled <= 16
+
+
+@pytest.mark.parametrize("side", ["A", "C"])
+def test_loads_are_under_way_before_the_first_store(side):
+    """No load of a split waits behind a store; a merge has half of its loads on their way before it stores."""
+    _, _, ptx = compiled(("strassen", "strassen"), side, "bfloat16", True)
+    order = re.findall(r"(ld|st)\.global", ptx)
+    assert order.index("st") >= (16 if side == "A" else 25 + 13)

@@ -1,0 +1,302 @@
+"""Run with TRITON_INTERPRET=1 (test_kernels.py does): kernels and executors on CPU tensors.
+
+New tensors hold NaN until they are written, and results lie in the middle of a canvas whose border
+must stay as it was: the interpreter itself says nothing of reads and writes out of bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import lcma
+from lcma.kernels import Profile, Request
+from lcma.kernels.codegen.maps import maps_of
+from lcma.kernels.codegen.triton_modules import combine_kernel
+from lcma.kernels.codegen.triton_text import Direction, combine_text
+from lcma.kernels.codegen.triton_tiles import tile_of
+from lcma.kernels.cuda.combine import Combination, merge_of
+from lcma.kernels.cuda.executor import request_of
+from lcma.kernels.cuda.flat_program import spread
+from lcma.kernels.cuda.three_stage import Way, three_stage
+from lcma.kernels.dense.arrangements import arrangements, levels_of
+from lcma.kernels.families import CUDA as STRATEGIES
+from lcma.kernels.cuda import naive
+from lcma.kernels.torch import dispatch
+from lcma.kernels.torch.recipe import Recipe
+from lcma.schemes_db import Kind
+
+THREE_STAGE = STRATEGIES[1:]
+CANARY = 7.5
+# Relative, in the Frobenius norm, of products of one or two levels.
+LIMITS = {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
+NAMES = {torch.float64: "float64", torch.float32: "float32", torch.bfloat16: "bfloat16"}
+
+
+@pytest.fixture(autouse=True)
+def _poisoned(monkeypatch):
+    """Fresh memory is NaN."""
+    plain = torch.Tensor.new_empty
+    monkeypatch.setattr(torch.Tensor, "new_empty", lambda *a, **k: plain(*a, **k).fill_(float("nan")))
+
+
+def program(*names):
+    return arrangements(levels_of([lcma.resolve(name)[0] for name in names], 1))[0][1]
+
+
+def drawn(shape, dtype, order="rows"):
+    """Random numbers stored by rows, by columns, or with gaps in both directions."""
+    *batch, rows, cols = shape
+    if order == "columns":
+        return torch.randn(*batch, cols, rows).to(dtype).transpose(-1, -2)
+    if order == "scattered":
+        return torch.randn(*batch, 2 * rows, 3 * cols).to(dtype)[..., ::2, ::3]
+    return torch.randn(*shape).to(dtype)
+
+
+def framed(shape, dtype, order="rows"):
+    """A tensor of NaN in the middle of a canvas of canaries, and the canvas."""
+    *batch, rows, cols = shape
+    sizes = (cols, rows) if order == "columns" else (rows, cols)
+    canvas = torch.full((*batch, sizes[0] + 5, sizes[1] + 6), CANARY, dtype=dtype)
+    inner = canvas[..., 2:-3, 3:-3]
+    inner.fill_(float("nan"))
+    return (inner.transpose(-1, -2) if order == "columns" else inner), canvas
+
+
+def untouched(inner, canvas):
+    inner.fill_(CANARY)
+    return bool((canvas == CANARY).all())
+
+
+def close(got, a, b, limit):
+    truth = a.double() @ b.double()
+    return bool((got.double() - truth).norm() <= limit * truth.norm())
+
+
+@pytest.mark.parametrize(
+    ("names", "dtype", "order"),
+    [
+        *[(("strassen",), dtype, order) for dtype in LIMITS for order in ("rows", "columns", "scattered")],
+        (("2x2x3",), torch.float32, "columns"),
+        (("laderman",), torch.float32, "rows"),
+        (("strassen", "strassen"), torch.bfloat16, "rows"),
+        (("3x4x5",), torch.float64, "columns"),
+    ],
+    ids=str,
+)
+def test_maps(names, dtype, order):
+    """Both splits and the merge against the naive map, where blocks reach over the edge."""
+    torch.manual_seed(0)
+    whole = spread(program(*names))
+    maps, (m, k, n) = whole.maps, whole.program.target.shape
+    sides = ((whole.left, maps.left_blocks, (m, k)), (whole.right, maps.right_blocks, (k, n)))
+    # Terms are added in another order than in the naive map, and the interpreter rounds bfloat16 its own way.
+    tolerance = {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 2**-6, torch.float16: 2**-9}[dtype]
+    for linear, blocks, grid in sides:
+        height, width = 5, 6
+        matrix = drawn((1, height * grid[0] - 3, width * grid[1] - 2), dtype, order)
+        stack, canvas = framed((1, len(linear.results), height, width), dtype)
+        Combination(linear, Direction.SPLIT, blocks).run(matrix, stack)
+        cut = naive._blocks(naive._padded(matrix[0], height, width, grid), grid)
+        expected = torch.stack(naive.apply_map(linear, [cut[block] for block in blocks]))
+        torch.testing.assert_close(stack[0], expected, rtol=tolerance, atol=tolerance)
+        assert untouched(stack, canvas)
+    stack = drawn((1, whole.rank, 5, 6), dtype)
+    out, canvas = framed((1, 5 * m - 4, 6 * n - 5), dtype, order if order == "columns" else "rows")
+    Combination(whole.merge, Direction.MERGE, maps.stored).run(out, stack)
+    merged = dict(zip(maps.stored, naive.apply_map(whole.merge, list(stack[0])), strict=True))
+    rows = [torch.cat([merged[i, j] for j in range(n)], 1) for i in range(m)]
+    expected = torch.cat(rows)[: 5 * m - 4, : 6 * n - 5]
+    torch.testing.assert_close(out[0], expected, rtol=8 * tolerance, atol=8 * tolerance)
+    assert untouched(out, canvas)
+
+
+def test_exact_tiles_need_no_masks():
+    """The kernel without masks, that whole tiles take."""
+    maps = maps_of(program("strassen"))
+    matrix = drawn((2, 4, 1024), torch.float32)
+    stack = torch.full((2, 7, 2, 512), float("nan"))
+    split = Combination(maps.left, Direction.SPLIT, maps.left_blocks)
+    split.run(matrix, stack)
+    (launch,) = split._launches.values()
+    ahead = tile_of(maps.left, 4).ahead
+    assert launch._kernel is combine_kernel(split.work(False, False, True, ahead))
+    assert "mask" not in combine_text(split.work(False, False, True, ahead))
+    for i in range(2):
+        cut = naive._blocks(matrix[i], (2, 2))
+        torch.testing.assert_close(
+            stack[i], torch.stack(naive.apply_map(maps.left, [cut[x] for x in maps.left_blocks]))
+        )
+
+
+def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
+    maps = maps_of(program("strassen"))
+    kinds = tuple(Kind.LOWER if i == j else Kind.FULL for i, j in maps.left_blocks)
+    matrix = drawn((1, 10, 10), torch.float64)
+    clean = matrix.clone()
+    for at in (0, 5):
+        part = slice(at, at + 5)
+        matrix[0, part, part] += torch.full((5, 5), float("nan"), dtype=torch.float64).triu(1)
+        clean[0, part, part] = clean[0, part, part].tril()
+    stacks = [torch.full((1, 7, 5, 5), float("nan"), dtype=torch.float64) for _ in range(2)]
+    Combination(maps.left, Direction.SPLIT, maps.left_blocks, kinds).run(matrix, stacks[0])
+    Combination(maps.left, Direction.SPLIT, maps.left_blocks).run(clean, stacks[1])
+    torch.testing.assert_close(*stacks)
+    out = torch.full((1, 10, 10), CANARY, dtype=torch.float64)
+    grid = ((Kind.UPPER, Kind.FULL), (Kind.ABSENT, Kind.UPPER))
+    there = [i for i, block in enumerate(maps.stored) if block != (1, 0)]
+    merge = replace(maps.merge, results=tuple(maps.merge.results[i] for i in there))
+    merge_of(merge, tuple(maps.stored[i] for i in there), grid).run(out, stacks[1])
+    for i, whole in zip(there, naive.apply_map(merge, list(stacks[1][0])), strict=True):
+        row, col = maps.stored[i]
+        wanted = whole.triu() if row == col else whole
+        torch.testing.assert_close(out[0, 5 * row : 5 * row + 5, 5 * col : 5 * col + 5], wanted)
+    assert (out[0, 5:, :5] == 0).all()
+
+
+@pytest.mark.parametrize("strategy", THREE_STAGE, ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize(
+    ("names", "dtype"),
+    [
+        *[(("strassen",), dtype) for dtype in NAMES],
+        (("2x2x3",), torch.float32),
+        (("strassen", "strassen"), torch.float64),
+    ],
+    ids=str,
+)
+def test_products(strategy, dtype, names):
+    """Any size and storage order; `out` with borders; the same bits again; with B packed; in pieces."""
+    torch.manual_seed(1)
+    nest = program(*names)
+    for (m, k, n), order in (
+        ((17, 13, 19), "rows"),
+        ((1, 1, 1), "columns"),
+        ((5, 31, 3), "columns"),
+        ((11, 7, 5), "scattered"),
+    ):
+        a, b = drawn((m, k), dtype, order), drawn((k, n), dtype, order)
+        executor = strategy.build(nest, request_of(a, b, NAMES[dtype]))
+        result = executor.run(a, b)
+        assert close(result, a, b, LIMITS[dtype])
+        out, canvas = framed((m, n), dtype, order if order == "columns" else "rows")
+        assert executor.run(a, executor.pack(b), out) is out
+        assert torch.equal(out, result)
+        assert untouched(out, canvas)
+    a, b = drawn((37, 13), dtype), drawn((13, 19), dtype)
+    smaller = strategy.build(
+        nest, request_of(a, b, NAMES[dtype], max_workspace=2 * executor_bytes(strategy, nest, a, b) // 3)
+    )
+    assert smaller.pieces > 1
+    assert close(smaller.run(a, b), a, b, LIMITS[dtype])
+
+
+def executor_bytes(strategy, nest, a, b):
+    return strategy.build(nest, request_of(a, b, NAMES[a.dtype])).workspace
+
+
+@pytest.mark.parametrize("strategy", THREE_STAGE, ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize(
+    "leading", [((3,), ()), ((), (3,)), ((2, 1), (3,)), ((2, 3), (2, 3)), ((1,), (1,)), ((0,), ())]
+)
+def test_batches(strategy, leading):
+    torch.manual_seed(2)
+    a, b = drawn((*leading[0], 5, 7), torch.float64), drawn((*leading[1], 7, 3), torch.float64)
+    request = request_of(a, b, "float64")
+    result = strategy.build(program("strassen"), request).run(a, b)
+    torch.testing.assert_close(result, a @ b)
+    pieces = strategy.build(program("strassen"), replace(request, max_workspace=40 * 7 * 64))
+    torch.testing.assert_close(pieces.run(a, b), a @ b)
+
+
+def test_out_may_be_an_operand_but_not_expanded():
+    a = drawn((8, 8), torch.float64)
+    executor = THREE_STAGE[0].build(program("strassen"), request_of(a, a, "float64"))
+    expected = a @ a
+    torch.testing.assert_close(executor.run(a, a, a), expected)
+    with pytest.raises(lcma.PlanError, match="share memory"):
+        executor.run(a, a, torch.zeros(1, 8, dtype=torch.float64).expand(8, 8))
+    with pytest.raises(lcma.PlanError, match="plan again"):
+        executor.run(a[:4], a)
+
+
+def test_blocks_that_are_not_wanted_come_out_as_zeros():
+    nest = lcma.program_of(lcma.naive(lcma.parse_target("3x3x3:band(1)")))
+    a, b = drawn((10, 8), torch.float64), drawn((8, 11), torch.float64)
+    result = THREE_STAGE[0].build(nest, Request(10, 8, 11, "float64")).run(a, b)
+    expected = a @ b
+    expected[:4, 8:] = 0
+    expected[8:, :4] = 0
+    torch.testing.assert_close(result, expected)
+
+
+def test_less_memory_than_thought(monkeypatch):
+    a, b = drawn((64, 32), torch.float64), drawn((32, 32), torch.float64)
+    executor = THREE_STAGE[0].build(program("strassen"), request_of(a, b, "float64"))
+    core = three_stage(program("strassen"), Way.BATCHED)
+    plain, calls = core._piece, []
+
+    def scarce(left, *rest):
+        calls.append(left.shape[1])
+        if left.shape[1] > 20:
+            raise torch.OutOfMemoryError("none left")
+        plain(left, *rest)
+
+    monkeypatch.setattr(core, "_piece", scarce)
+    with pytest.warns(UserWarning, match="has too little memory"):
+        result = executor.run(a, b)
+    torch.testing.assert_close(result, a @ b)
+    assert calls[:2] == [64, 32]
+    monkeypatch.setattr(core, "_piece", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("none")))
+    with pytest.warns(UserWarning, match="has too little memory"), pytest.raises(lcma.PlanError, match="does not fit"):
+        executor.run(a, b)
+
+
+@pytest.fixture
+def pretended(monkeypatch):
+    """CPU tensors are taken for those of a GPU whose profile makes every scheme look good."""
+    monkeypatch.setattr(dispatch, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
+    monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
+    monkeypatch.setattr(dispatch, "device_reason", lambda index: None)
+    monkeypatch.setattr(dispatch, "require_device", lambda index: None)
+    monkeypatch.setattr(
+        "lcma.kernels.cuda.executor.request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda")
+    )
+    profiles = [None]
+    monkeypatch.setattr(dispatch, "device_profile", lambda index: profiles[0])
+    dispatch.forget()
+    yield profiles
+    dispatch.forget()
+
+
+def test_dispatch(pretended, make_profile):
+    a, b = drawn((3, 40, 64), torch.float32), drawn((64, 48), torch.float32)
+    for text in ("auto", "strassen", "strassen/strassen@gpu-loop", "strassen?"):
+        torch.testing.assert_close(dispatch.run(Recipe.parse(text), a, b), a @ b, rtol=1e-3, atol=1e-4)
+    whole = a.flatten(0, 1)
+    assert isinstance(dispatch.executor_of(Recipe(), whole, b), dispatch.VendorExecutor)  # nothing was measured
+    assert isinstance(dispatch.executor_of(Recipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
+    dispatch.forget()
+    pretended[0] = make_profile(sums=1e15)
+    assert not isinstance(dispatch.executor_of(Recipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
+    recipe, stack = dispatch.pack(Recipe(), b, 120)
+    assert recipe.where_faster
+    assert recipe.levels
+    result = dispatch.run(recipe, a, b * float("nan"), packed=stack)  # the sums stand for b
+    torch.testing.assert_close(result, a @ b, rtol=1e-3, atol=1e-4)
+    with pytest.raises(lcma.PlanError, match="rows"):
+        dispatch.pack(Recipe(), b, 0)
+
+
+@pytest.fixture
+def make_profile():
+    from lcma.kernels.planning.profile import GemmRate
+
+    def made(sums):
+        speeds = {"whole": 1e9, "batched 7": 1e12}
+        rates = [GemmRate("float32", size, size, size, speeds[mode], mode) for size in (8, 64) for mode in speeds]
+        return Profile("pretended", "none", (("multiprocessors", "1"),), tuple(rates), sums, sums, source="measured")
+
+    return made

@@ -1,0 +1,124 @@
+"""Run in a process of its own (test_ahead.py does): kernels compiled ahead for sm_90, without a GPU."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from queue import PriorityQueue
+
+import pytest
+import torch
+from triton import knobs
+from triton.runtime.driver import driver
+
+import lcma
+from lcma.kernels.cuda.precompile import Kernel, _work, compile_ahead, kernels_of
+from lcma.kernels.cuda.precompile_worker import Target
+from lcma.kernels.cuda.three_stage import Way
+from lcma.kernels.dense.arrangements import arrangements, levels_of
+from lcma.kernels.dense.strategies_cuda import ThreeStageStrategy
+from lcma.kernels.request import Request
+
+
+@pytest.fixture(autouse=True)
+def hopper():
+    driver.set_active(Target("cuda", 90, 32))
+
+
+@pytest.fixture
+def compilations():
+    """Whether each kernel that this process asked Triton for was in the cache."""
+    found = []
+    knobs.compilation.listener = lambda *, cache_hit, **_: found.append(cache_hit)
+    yield found
+    knobs.compilation.listener = None
+
+
+def product(sizes, dtype, way=Way.BATCHED, levels=("strassen",)):
+    """A call on tensors without data, as a plan would make it."""
+    program = arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1]
+    m, k, n = sizes
+    executor = ThreeStageStrategy(way).build(program, Request(m, k, n, dtype, device="cuda"))
+    a, b = (torch.empty(shape, dtype=getattr(torch, dtype), device="meta") for shape in ((m, k), (k, n)))
+    return lambda: executor.run(a, b)
+
+
+def test_launches_find_what_was_compiled_ahead(compilations):
+    call, seen = product((256, 512, 128), "float32"), []
+    done = compile_ahead([call, call], lambda *counts: seen.append(counts), processes=2)
+    assert (done.kernels, done.failed) == (3, ())
+    assert [number for number, _ in seen] == [1, 2, 3]
+    assert seen[-1] == (3, 3)
+    assert compile_ahead([call]).kernels == 0
+    assert compilations == []
+    call()
+    assert compilations == [True] * 3
+    # Other kernels: columns that are no multiple of 16 are read more narrowly, edges are masked.
+    assert len(kernels_of([product((256, 512, 129), "float32"), product((255, 512, 128), "float32")])) == 4
+
+
+def test_products_of_many_shapes_are_compiled_together(monkeypatch, compilations):
+    from lcma.kernels.cuda import precompile as ahead
+    from lcma.kernels.torch import dispatch
+
+    with pytest.raises(lcma.PlanError, match="no GPU"):
+        ahead.compile_products([])
+    for module in (ahead, dispatch):
+        monkeypatch.setattr(module, "require_device", lambda index=None: None)
+    monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
+    blank = [torch.empty(rows, 96, device="meta", dtype=torch.float16) for rows in (512, 128, 150)]
+    pairs = [(blank[0], weight.t()) for weight in blank[1:]]
+    # Sums of A and B are shared, the second merge has masked edges.
+    assert 3 < ahead.compile_products(pairs, ["strassen"]).kernels < 6
+    for a, b in pairs:
+        dispatch.run(dispatch.Recipe(("strassen",)), a, b)
+    assert compilations
+    assert all(compilations)
+    with pytest.raises(lcma.PlanError, match="tensors are on cpu and meta"):
+        ahead.compile_products([(torch.ones(2, 2), blank[0])])
+
+
+def test_descriptors_of_the_accelerator_are_part_of_what_is_asked(compilations):
+    call = product((256, 128, 512), "bfloat16", Way.STACK)
+    names = [kernel.name for kernel in kernels_of([call])]
+    assert names == ["combine", "combine", "stack_gemm", "combine"]
+    assert compile_ahead([call]).failed == ()
+    assert kernels_of([call]) == []
+    call()
+    assert compilations == [True] * 4
+
+
+def test_what_cannot_be_planned_or_compiled_is_left_to_its_launch(tmp_path, monkeypatch):
+    (tmp_path / "deadly.py").write_text("import os\nos._exit(9)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    waiting, answers = PriorityQueue(), []
+    for number, module in enumerate(("deadly", "json", "deadly")):
+        waiting.put((0, number, Kernel(module, False, "", "nothing", "{}")))
+    waiting.put((1, 0, None))
+    _work(waiting, lambda kernel, reason: answers.append(reason))
+    assert answers[0] == answers[2] == "the compiler ended with 9"
+    assert answers[1].startswith("AttributeError")
+    assert "deadly" not in sys.modules
+
+
+def test_a_broken_rehearsal_ends_the_compilers():
+    def broken():
+        product((96, 96, 96), "float32")()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_ahead([broken], processes=2)
+    assert compile_ahead([lambda: lcma.resolve("no such scheme")]).kernels == 0
+
+
+def test_other_threads_and_launches_are_not_recorded(compilations):
+    mine, other = product((64, 64, 64), "float64"), product((32, 32, 32), "float64")
+
+    def both():
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        mine()
+
+    kernels = kernels_of([both])
+    assert len(kernels) == len(compilations) == 3

@@ -1,0 +1,129 @@
+"""The rows of `lcma bench gpu`, as far as they go without a GPU."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.workbench.bench import gpu_choice, rivals
+from lcma.workbench.bench.case import Options
+from lcma.workbench.bench.gpu_roofline import pictures, points
+from lcma.workbench.bench.suites.gpu import SUITE
+
+
+def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
+    from lcma.kernels.cuda import machine
+
+    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
+    rows = {case.key: case for case in SUITE.cases(Options("cuda", sample=3))}
+    assert len(rows) == len(list(SUITE.cases(Options("cuda", sample=3))))
+    for kind in ("tile bfloat16 R=49", "combine float64 R=343", "launch"):
+        with pytest.raises(PlanError, match="sees no GPU"):
+            rows[kind].run(lambda line: None)
+    assert sum(key.startswith("layer ") for key in rows) == 3 * 3
+    assert sum(key.startswith("choice ") for key in rows) == 4 * 3
+
+
+def test_the_roofline_takes_the_best_scheme_at_each_intensity(tmp_path):
+    pytest.importorskip("matplotlib")
+
+    def row(recipe, online, offline):
+        figures = {
+            "ratio": 1.1,
+            "flops_per_element": 4096.0,
+            "vendor_tflops": 50.0,
+            "online_tflops": online,
+            "offline_tflops": offline,
+        }
+        return {"key": f"product float32 6144 {recipe}", "figures": figures, "contended": False}
+
+    rows = [row("2x2x2", 55.0, 56.0), row("3x3x3", 52.0, 60.0), {"key": "launch", "figures": {}, "contended": False}]
+    assert points(rows) == {"float32": {1024.0: {"vendor": 50.0, "best": 60.0, "name": "3x3x3"}}}
+    pictures(rows, tmp_path / "gpu.svg")
+    assert "3x3x3" in (tmp_path / "gpu-roofline.svg").read_text()
+
+
+def test_rivals_work_the_scheme_with_operations_that_libraries_share():
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((8, 6)), rng.standard_normal((6, 9))
+    formula = rivals._formula(lcma.resolve("2x2x3")[0], a, b, np.asarray)
+    np.testing.assert_allclose(formula(a, b), a @ b, atol=1e-12)
+
+
+def planned_for_an_h200(monkeypatch):
+    from lcma.kernels.cuda import machine
+    from lcma.kernels.cuda.h200 import h200
+    from lcma.kernels.torch import dispatch
+
+    for module in (dispatch, machine):
+        monkeypatch.setattr(module, "device_reason", lambda index=None: None)
+        monkeypatch.setattr(module, "require_device", lambda index=None: None)
+        monkeypatch.setattr(module, "device_profile", lambda index: h200())
+
+
+def test_shapes_of_the_choice_take_a_few_milliseconds():
+    for dtype, rate in gpu_choice.RATES.items():
+        sizes = [sizes for _, sizes in gpu_choice.shapes(dtype, 40)]
+        assert len(set(sizes)) == 40
+        assert all(0.9e-3 < 2 * m * k * n / rate < 31e-3 for m, k, n in sizes)
+    assert len(list(gpu_choice.shapes("float32", 10**6))) <= 960
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_contenders_are_the_choice_the_models_first_and_the_fixed_ones(dtype, monkeypatch):
+    pytest.importorskip("torch")
+    planned_for_an_h200(monkeypatch)
+    chosen, recipes = gpu_choice.contenders(dtype, (8192, 8192, 8192))
+    assert recipes[chosen] == "auto"
+    assert {"laderman", "4x4x5"} <= set(recipes.values())
+    assert ("strassen/strassen/strassen" in recipes.values()) == (dtype == "float32")
+    # At most the choice, six of the model and six fixed ones, and none twice.
+    assert 7 <= len(recipes) <= 13
+    if dtype == "float32":
+        assert chosen != "vendor"
+        assert "vendor" not in recipes
+
+
+def test_only_contenders_near_the_best_go_into_rounds(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from lcma.kernels.cuda import clock
+
+    times = {"vendor": 1.0, "mine": 0.8, "close": 0.75, "far": 1.5}
+    recipes = {"mine": "auto", "close": "strassen", "far": "laderman"}
+    monkeypatch.setattr(gpu_choice, "contenders", lambda dtype, sizes: ("mine", recipes))
+    monkeypatch.setattr(
+        gpu_choice, "operands", lambda dtype, sizes, seed: tuple(torch.randn(36, 36).double() for _ in range(2))
+    )
+    calls = iter(["vendor", *(name for name in times for _ in range(2))])
+    monkeypatch.setattr(clock, "seconds_of", lambda call, repeats=1: times[next(calls)])
+    monkeypatch.setattr(
+        clock, "interleaved", lambda some, rounds, spent: {name: clock.Times((times[name],)) for name in some}
+    )
+    figures = gpu_choice.against_best("float64", (36, 36, 36), 3, 0, lambda line: None)
+    assert figures["in_rounds"] == ["vendor", "mine", "close"]
+    assert figures["best"] == "close"
+    assert figures["of_best"] == pytest.approx(0.8 / 0.75)
+    assert figures["ratio"] == pytest.approx(1 / 0.8)
+    assert figures["each_ms"]["far"] == 1500.0
+
+
+def test_the_summary_of_the_choice_is_by_dtype(tmp_path):
+    rows = [
+        {"key": f"choice {dtype} shape {number}", "figures": {"of_best": loss}}
+        for dtype, losses in (("float32", (1.0, 1.05)), ("bfloat16", (1.07, 1.0)))
+        for number, loss in enumerate(losses)
+    ]
+    rows += [{"key": "choice tf32 refused", "figures": {}}, {"key": "launch", "figures": {"overhead_ms": 1.0}}]
+    gpu_choice.write_summary(rows, tmp_path / "gpu-cuda.svg")
+    found = json.loads((tmp_path / "gpu-cuda-choice.json").read_text())
+    assert list(found) == ["all", "float32", "bfloat16"]
+    assert found["float32"]["mean_loss"] == pytest.approx(1.05**0.5 - 1)
+    assert found["float32"]["bars"] == {"mean": [0.02, False], "worst": [0.06, True]}
+    assert (found["all"]["worst"], found["all"]["shapes"]) == ("choice bfloat16 shape 0", 4)
+    assert found["all"]["bars"]["worst"][1] is True
+    gpu_choice.write_summary([], tmp_path / "other.svg")
+    assert not (tmp_path / "other-choice.json").exists()

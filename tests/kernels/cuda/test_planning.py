@@ -1,0 +1,312 @@
+"""What is planned for a GPU, from a profile alone: orders of steps, shapes, rates, reasons, choices, recipes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels import Profile, Request, plan
+from lcma.kernels.codegen.maps import maps_of
+from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Sum, Take, peak_alive, steps
+from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
+from lcma.kernels.cuda.cost_model import Rates, aligned, filled
+from lcma.kernels.cuda.flat_program import spread
+from lcma.kernels.cuda.h200 import h200 as h200_figures
+from lcma.kernels.cuda.shape import Shape
+from lcma.kernels.cuda.three_stage import Way
+from lcma.kernels.dense.arrangements import arrangements, levels_of
+from lcma.kernels.dense.cuda import TRIED, choose
+from lcma.kernels.families import CUDA as STRATEGIES
+from lcma.kernels.planning.profile import GemmRate
+from lcma.kernels.torch.recipe import Recipe
+from lcma.schemes_db import Target
+
+BATCHED = STRATEGIES[1]
+
+
+def program(*names):
+    return arrangements(levels_of([lcma.resolve(name)[0] for name in names], 1))[0][1]
+
+
+@pytest.fixture
+def h200() -> Profile:
+    """Round figures of one GPU; they need not be true here, only plausible."""
+    speeds = {
+        ("bfloat16", "whole"): {2048: 630e12, 4096: 750e12, 8192: 690e12, 16384: 700e12},
+        ("bfloat16", "batched 7"): {1024: 470e12, 2048: 700e12, 8192: 710e12},
+        ("bfloat16", "batched 49"): {1024: 590e12, 2048: 720e12, 4096: 660e12},
+        ("float32", "whole"): {1024: 35e12, 2048: 50e12, 8192: 51e12},
+        ("float32", "batched 7"): {1024: 43e12, 2048: 51e12, 4096: 52e12},
+        ("float32", "batched 49"): {512: 45e12, 1024: 51e12, 2048: 52e12},
+    }
+    rates = tuple(
+        GemmRate(dtype, size, size, size, rate, mode)
+        for (dtype, mode), row in speeds.items()
+        for size, rate in row.items()
+    )
+    return Profile("h200", "H200", (("multiprocessors", "132"),), rates, 4e12, 4.3e12, (), 5e-6, "measured")
+
+
+def worked(linear, sources, ahead):
+    """The steps of a map, done in plain Python; each source is fetched once, and `ahead` of them early."""
+    values, results, coming = {}, [None] * len(linear.results), []
+    for step in steps(linear, ahead):
+        if isinstance(step, Fetch):
+            assert step.value not in values
+            coming.append(step.value)
+            assert len(coming) <= ahead + 1
+        elif isinstance(step, Take):
+            assert len(coming) == ahead + 1 or len(values.keys() | coming) >= linear.sources
+            assert coming.pop(0) == step.value
+            values[step.value] = sources[step.value]
+        elif isinstance(step, Sum):
+            values[step.value] = sum(float(c) * values[src] for c, src in step.terms)
+        elif isinstance(step, Accumulate):
+            assert step.first == (step.value not in values)
+            values[step.value] = values.get(step.value, 0.0) + float(step.coefficient) * values[step.term]
+        else:
+            assert isinstance(step, Keep)
+            assert results[step.result] is None
+            results[step.result] = values[step.value]
+    return results
+
+
+@pytest.mark.parametrize("names", [("strassen",), ("laderman", "2x2x3"), ("strassen",) * 3], ids="/".join)
+def test_steps_work_the_map(names):
+    rng = np.random.default_rng(0)
+    whole = spread(program(*names))
+    for linear in (whole.left, whole.right, whole.merge):
+        sources = rng.integers(-9, 9, linear.sources).astype(float)
+        values = list(sources)
+        for terms in linear.lins:
+            values.append(sum(float(c) * values[src] for c, src in terms))
+        expected = [sum(float(c) * values[src] for c, src in terms) for terms in linear.results]
+        for ahead in (0, 3, linear.sources):
+            assert worked(linear, sources, ahead) == expected
+
+
+def test_few_values_are_alive_at_once():
+    """A merge keeps its results and little else, however many products there are."""
+    whole = spread(program("strassen", "strassen", "strassen"))
+    assert peak_alive(whole.merge) <= 64 + 24
+    assert peak_alive(whole.left) <= 64 + 24
+    assert (whole.rank, len(whole.left.results), len(whole.merge.results)) == (343, 343, 64)
+
+
+@pytest.mark.parametrize("itemsize", [2, 4, 8])
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_tiles_fit_the_registers_and_hide_the_latency(levels, itemsize):
+    whole = spread(program(*["strassen"] * levels))
+    for linear in (whole.left, whole.merge):
+        tiles = list(candidates(linear, itemsize))
+        assert len(set(tiles)) == len(tiles) >= 4
+        for tile in tiles:
+            values = peak_alive(linear) * (2 if itemsize == 8 else 1)
+            assert tile.elements * values + SPARE <= MOST_REGISTERS
+            assert 4 <= tile.elements * itemsize <= ACCESS
+            assert tile.elements * 32 * tile.warps == tile.rows * tile.cols
+        assert 0 < tiles[0].ahead <= linear.sources
+    assert tile_of(whole.left, itemsize, transposed=True).rows > 1
+
+
+def test_products_that_share_a_sum_have_a_slab_each():
+    whole = spread(program("5x5x5"))
+    assert len(maps_of(whole.program).left.results) < whole.rank == len(whole.left.results)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_blocks_are_whole_segments(dtype):
+    shape = Shape(1001, 30, 7, dtype)
+    m, k, n = shape.blocks(Target.general(2, 2, 3))
+    item = {"float16": 2, "float64": 8}[dtype]
+    assert all(size * item % 16 == 0 for size in (m, k, n))
+    assert 2 * m >= 1001 > 2 * (m - 16 // item)
+    assert 3 * n >= 7
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8, 64])
+@pytest.mark.parametrize("items", [1, 3])
+def test_pieces_cover_everything_once(count, items):
+    shape = Shape(300, 8, 8, "float32", items, items, 1)
+    seen = np.zeros((items, 300), int)
+    for piece in shape.pieces(Target.general(2, 2, 2), count):
+        seen[piece.items, piece.rows] += 1
+    assert (seen == 1).all()
+
+
+def test_pieces_divide_the_stacks_of_a_and_c():
+    target, slabs = Target.general(2, 2, 2), (7, 7, 7)
+    whole, quarters = (Shape(4096, 4096, 4096, "float32").stack_bytes(target, slabs, count) for count in (1, 4))
+    stack = 7 * 2048**2 * 4
+    assert (whole, quarters) == (3 * stack, stack + 2 * stack // 4)
+    assert Shape(4096, 4096, 4096, "float32").pieces_within(target, slabs, quarters) == 4
+    assert Shape(4096, 4096, 4096, "float32").pieces_within(target, slabs, stack) is None
+
+
+def test_waves():
+    assert filled("bfloat16", (128 * 132, 500, 256), 1, 132) == 1.0
+    four_times_as_many = filled("bfloat16", (128 * 133, 500, 256), 1, 132)
+    assert four_times_as_many == pytest.approx(0.85 * 532 / 660)
+    assert filled("bfloat16", (64, 500, 64), 1, 1) == 0.7
+    assert filled("bfloat16", (128, 500, 256), 7, 7) == 1.0
+    alone, parted = (filled("bfloat16", (512, k, 1536), 1, 132) for k in (500, 7168))
+    assert alone == pytest.approx(0.85 * 96 / 132)
+    assert parted == pytest.approx(0.97 * 0.95 * 384 / 396)  # 48 tiles, in eight parts each
+
+
+def test_rates_go_through_the_measured_points(h200):
+    rates = Rates(h200, "bfloat16")
+    for row in h200.gemm:
+        if (row.dtype, row.mode) == ("bfloat16", "whole"):
+            assert rates.seconds((row.m, row.k, row.n)) == pytest.approx(2 * row.m**3 / row.rate, rel=0.01)
+    between = 2 * 6000**3 / rates.seconds((6000, 6000, 6000))
+    assert 600e12 < between < 760e12
+    assert Rates(h200, "float64").seconds((64, 64, 64)) is None
+
+
+def test_doubles_are_worked_in_small_tiles():
+    half, double = (filled(dtype, (64 * 132, 500, 64), 1, 132) for dtype in ("bfloat16", "float64"))
+    assert half < double == 1.0
+
+
+def test_a_rectangle_says_what_its_like_take(h200):
+    """Rates that cubes cannot tell: a short sum over k is slower than the cube of as many flops."""
+    layer, cube = (12288, 512, 24576), (4096, 4096, 4096)
+    slow = replace(h200, gemm=(*h200.gemm, GemmRate("float32", *layer, 30e12)))
+    before, after = Rates(h200, "float32"), Rates(slow, "float32")
+    assert after.seconds(layer) == pytest.approx(2 * np.prod(layer) / 30e12, rel=0.01)
+    near = (11264, 640, 20480)
+    assert after.seconds(near) > 1.2 * before.seconds(near)
+    assert after.seconds(cube) == pytest.approx(before.seconds(cube), rel=0.02)
+    assert after.seconds(layer, 7, Way.BATCHED) == before.seconds(layer, 7, Way.BATCHED)
+
+
+def test_the_number_of_products_counts(h200):
+    rates = Rates(h200, "float32")
+    small, large = (rates.seconds((1024, 1024, 1024), count, Way.BATCHED) / count for count in (7, 49))
+    assert large < rates.seconds((1024, 1024, 1024), 20, Way.BATCHED) / 20 < small
+
+
+def test_rows_that_are_no_lines_of_memory_are_slow():
+    assert aligned("tf32", 4096, 1024) == aligned("float32", 820, 412) == 1.0
+    assert aligned("tf32", 820, 1024) < aligned("tf32", 824, 1024) < 1.0
+    assert aligned("bfloat16", 1032, 1032) < aligned("bfloat16", 1032, 1024) < 1.0
+    rates = Rates(h200_figures(), "tf32")
+    loose, whole = (rates.seconds((4096, k, 1024), 49, Way.BATCHED) / k for k in (2052, 2048))
+    assert loose > 1.2 * whole
+    loose, whole = (rates.seconds((4096, k, 1024), 49, Way.LOOP) / k for k in (2052, 2048))
+    assert loose == pytest.approx(whole, rel=0.01)
+
+
+def test_nothing_is_faster_than_a_copy(h200):
+    m, k, n = 65536, 16, 65536
+    assert Rates(h200, "bfloat16").seconds((m, k, n)) >= 2 * (m * k + k * n + m * n) / h200.bandwidth
+
+
+def test_calls_count_where_the_work_is_shorter(h200):
+    request = Request(8192, 8192, 8192, "float32", device="cuda")
+
+    def seconds(size, overhead):
+        found = BATCHED.predict(
+            program("strassen"), replace(request, m=size, k=size, n=size), replace(h200, call_overhead=overhead)
+        )
+        return [stage.seconds for stage in found]
+
+    assert seconds(8192, 5e-6) == seconds(8192, 0.0)
+    assert seconds(64, 1e-3) == [1e-3] * 4
+
+
+def test_orders_of_the_same_levels_are_planned_once(h200, monkeypatch):
+    planned = []
+
+    def recorded(request, schemes, **options):
+        found = plan(request, schemes, **options)
+        if isinstance(schemes, list):
+            grid = tuple(np.prod([scheme.target.shape for scheme in schemes], axis=0).tolist())
+            planned.append((grid, int(np.prod([scheme.rank for scheme in schemes]))))
+        return found
+
+    monkeypatch.setattr("lcma.kernels.dense.cuda.plan", recorded)
+    choose(Request(12288, 6144, 12288, "float32", device="cuda"), h200)
+    assert 1 < len(planned) == len(set(planned)) <= TRIED
+
+
+def test_layers_of_tf32_are_slower_than_cubes():
+    rates = Rates(h200_figures(), "tf32")
+    layer, cube = (2 * np.prod(sizes) / rates.seconds(sizes) for sizes in ((13312, 3072, 21504), (8192, 8192, 8192)))
+    assert layer < 0.85 * cube
+
+
+def test_the_choice_follows_the_size(h200):
+    def chosen(size, dtype, **limits):
+        found, schemes = choose(Request(size, size, size, dtype, device="cuda", **limits), h200)
+        assert bool(schemes) == (found.candidate.strategy != "gpu-gemm")
+        return found, schemes
+
+    assert chosen(1024, "bfloat16")[1] == chosen(4096, "bfloat16")[1] == ()
+    found, schemes = chosen(32768, "bfloat16")
+    grid = np.prod([scheme.target.shape for scheme in schemes], axis=0)
+    assert max(grid) <= 5  # never three levels: too coarse
+    vendor = Rates(h200, "bfloat16").seconds((32768,) * 3)
+    assert found.seconds < 0.9 * vendor
+    assert chosen(32768, "bfloat16", static="B")[0].seconds < found.seconds
+    assert chosen(8192, "float32")[1]
+    assert chosen(32768, "bfloat16", max_workspace=1 << 20)[1] == ()
+    without = replace(h200, gemm=())
+    assert choose(Request(32768, 32768, 32768, "bfloat16", device="cuda"), without)[1] == ()
+    assert choose(Request(32768, 32768, 32768, "bfloat16", device="cuda"), None)[1] == ()
+    assert choose(Request(0, 4, 4, "bfloat16", device="cuda"), h200)[1] == ()
+
+
+def test_stages_and_static_operands(h200):
+    request = Request(4096, 4096, 4096, "float32", device="cuda")
+    online = plan(request, lcma.resolve("strassen")[0], profile=h200)
+    offline = plan(replace(request, static="B"), lcma.resolve("strassen")[0], profile=h200)
+    assert [stage.name for stage in online.stages] == [
+        "sums of A",
+        "sums of B",
+        "7 products 2048x2048x2048",
+        "blocks of C",
+    ]
+    assert [stage.name for stage in offline.stages] == ["sums of A", "7 products 2048x2048x2048", "blocks of C"]
+    assert online.stages[2].flops == 7 * 2 * 2048**3
+    assert online.stages[0].bytes == 4 * (4096**2 + 7 * 2048**2)
+    assert online.workspace == 3 * 4 * 7 * 2048**2
+
+
+def test_reasons(h200):
+    request = Request(64, 64, 64, "float32", device="cuda")
+
+    def refused(nest, **changes):
+        return BATCHED.can_run(nest, replace(request, **changes), h200)
+
+    strassen = program("strassen")
+    assert refused(strassen) is None
+    assert "not on cpu" in refused(strassen, device="cpu")
+    assert "more than 512" in refused(program(*["strassen"] * 4))
+    assert "half products" in refused(program("4x4x4-tri-out-r34"))
+    assert "registers" in refused(program("4x4x5", "strassen"), dtype="float64")
+    assert "bytes of workspace" in refused(strassen, max_workspace=10)
+    assert STRATEGIES[0].can_run(strassen, request, h200) == "the vendor's product has no levels"
+    with pytest.raises(PlanError, match="not supported"):
+        replace(request, dtype="int64")
+
+
+def test_recipes():
+    for text in ("auto", "strassen", "laderman/strassen?@gpu-loop;max_error=0.001;max_workspace=5"):
+        assert str(Recipe.parse(text)) == text
+    for text in ("", "a//b", "strassen@", "strassen;max_error=big", "strassen;speed=1"):
+        with pytest.raises(PlanError, match="recipe"):
+            Recipe.parse(text)
+
+
+def test_permuted_recipes_are_schemes_for_the_other_sizes():
+    recipe = Recipe.parse("2x2x3/strassen;max_workspace=9")
+    turned = recipe.permuted("mnk")
+    assert [scheme.target.shape for scheme in turned.schemes()] == [(2, 3, 2), (2, 2, 2)]
+    assert turned.max_workspace == 9
+    assert all(lcma.check(scheme).ok for scheme in turned.schemes())
