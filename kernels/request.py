@@ -1,4 +1,4 @@
-"""What is asked for: sizes, dtype, layout and limits of one product."""
+"""Requests: sizes, dtype, layouts, structures and limits of one product."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from ..schemes_db.symmetry import SIDES, Triangle
 from .dtypes import dtype_of
+from .structure import DENSE, BlockMask, Structure, Triangular
 
 Matrix = npt.NDArray[Any]
 
@@ -32,24 +34,15 @@ class Layout(StrEnum):
     SCATTERED = "scattered"
 
 
-class OperandKind(StrEnum):
-    """What an operand is. Triangles and masks of a program's target are part of the program, not of this."""
-
-    DENSE = "dense"
-    KRONECKER = "kronecker-sparse"
-    MONARCH = "monarch"
-    BLAST = "blast"
-    LOW_RANK = "low-rank"
-
-
 @dataclass(frozen=True)
 class Request:
-    """One product C = A B, A (..., m, k) and B (..., k, n); `batch` is the broadcast leading shape.
+    """One product C = A B, A (*batch_a, m, k) and B (*batch_b, k, n); the batches broadcast.
 
-    `layouts` are those of A, B and C. `static` names the operand ("A" or "B") that stays the same
-    from call to call. `max_workspace` is in bytes. `max_error` bounds the a-priori error of an
-    element relative to k max|A| max|B|. `largest` is the largest magnitude of an entry of integer A
-    and B, as the caller states it: nothing may overflow then. int8 needs it; its C is int32.
+    `layouts` and `structures` are those of A, B and C; with `shared`, B is the transpose of A. `static`
+    names the operand ("A" or "B") that stays the same from call to call. `max_workspace` is in bytes.
+    `max_error` bounds the a-priori error of an element relative to k max|A| max|B|. `max_abs` is the
+    largest magnitude of an entry of integer A and B, as the caller states it: nothing may overflow
+    then. int8 needs it; its C is int32.
 
     Raises:
         PlanError: sizes, dtype or limits that no product has.
@@ -59,20 +52,28 @@ class Request:
     k: int
     n: int
     dtype: str = "float32"
-    batch: tuple[int, ...] = ()
+    batch_a: tuple[int, ...] = ()
+    batch_b: tuple[int, ...] = ()
     device: str = "cpu"
     layouts: tuple[Layout, Layout, Layout] = (Layout.ROWS, Layout.ROWS, Layout.ROWS)
     static: str | None = None
-    operands: tuple[OperandKind, OperandKind] = (OperandKind.DENSE, OperandKind.DENSE)
+    structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE)
+    shared: bool = False
     max_error: float | None = None
     max_workspace: int | None = None
-    largest: int | None = None
+    max_abs: int | None = None
 
     def __post_init__(self) -> None:
-        if min(self.m, self.k, self.n, 0, *self.batch) < 0:
-            raise PlanError(f"sizes must not be negative: {self.m} x {self.k} x {self.n}, batch {self.batch}")
+        if min(self.m, self.k, self.n, 0, *self.batch_a, *self.batch_b) < 0:
+            raise PlanError(f"sizes must not be negative: {self.m} x {self.k} x {self.n}, batch {self.batch_a}")
+        try:
+            object.__setattr__(self, "_batch", np.broadcast_shapes(self.batch_a, self.batch_b))
+        except ValueError:
+            raise PlanError(
+                f"leading sizes {self.batch_a} and {self.batch_b} do not broadcast; reshape one"
+            ) from None
         known = DTYPES if self.device == "cpu" else CUDA_DTYPES
-        if reason := _bytes_reason(self.dtype, self.device, self.largest):
+        if reason := _bytes_reason(self.dtype, self.device, self.max_abs):
             raise PlanError(reason)
         if self.dtype not in (*known, "int8"):
             raise PlanError(f"dtype {self.dtype} is not supported; convert to one of {', '.join(known)}")
@@ -82,12 +83,16 @@ class Request:
             raise PlanError(f"max_workspace must be at least 0 bytes, not {self.max_workspace}")
         if self.max_error is not None and not self.max_error > 0:
             raise PlanError(f"max_error must be positive, not {self.max_error}")
-        if self.largest is not None:
+        if self.max_abs is not None:
             if self.dtype not in BOUNDED:
-                raise PlanError(f"largest is for {', '.join(BOUNDED)}; leave it out for {self.dtype}")
-            if not isinstance(self.largest, int | np.integer) or self.largest < 0:
-                raise PlanError(f"largest must be a whole number of at least 0, not {self.largest!r}")
-            object.__setattr__(self, "largest", int(self.largest))
+                raise PlanError(f"max_abs is for {', '.join(BOUNDED)}; leave it out for {self.dtype}")
+            if not isinstance(self.max_abs, int | np.integer) or self.max_abs < 0:
+                raise PlanError(f"max_abs must be a whole number of at least 0, not {self.max_abs!r}")
+            object.__setattr__(self, "max_abs", int(self.max_abs))
+        sizes = ((self.m, self.k), (self.k, self.n), (self.m, self.n))
+        for label, structure, size in zip(("a", "b", "the product"), self.structures, sizes, strict=True):
+            if structure is not DENSE and (reason := structure.reason(*size)):
+                raise PlanError(f"{label} {reason}")
 
     @classmethod
     def of(
@@ -100,7 +105,9 @@ class Request:
         static: str | None = None,
         max_error: float | None = None,
         max_workspace: int | None = None,
-        largest: int | None = None,
+        max_abs: int | None = None,
+        structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE),
+        shared: bool = False,
     ) -> Request:
         """The request for `a @ b`, into `out` where one is given.
 
@@ -108,7 +115,7 @@ class Request:
 
         Raises:
             PlanError: the arrays do not multiply, have different or unsupported dtypes, or `out`
-                has not the shape and dtype of the product, or `largest` is missing or has no place.
+                has not the shape and dtype of the product, or `max_abs` is missing or has no place.
         """
         for label, matrix in (("a", a), ("b", b)):
             if matrix.ndim < 2:
@@ -140,13 +147,55 @@ class Request:
             k,
             n,
             name,
-            batch,
+            a.shape[:-2],
+            b.shape[:-2],
             layouts=(layout_of(a), layout_of(b), layout_c),
             static=static,
             max_error=max_error,
             max_workspace=max_workspace,
-            largest=largest,
+            max_abs=max_abs,
+            structures=structures,
+            shared=shared,
         )
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading shape of C."""
+        return self._batch  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def items(self) -> int:
+        """Matrices of C."""
+        return math.prod(self.batch)
+
+    @property
+    def items_a(self) -> int:
+        """Matrices of A, each counted once."""
+        return math.prod(self.batch_a)
+
+    @property
+    def items_b(self) -> int:
+        """Matrices of B, each counted once."""
+        return math.prod(self.batch_b)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether A, B and C are plain matrices."""
+        return self.structures == (DENSE, DENSE, DENSE) and not self.shared
+
+    @property
+    def triangle(self) -> Triangle | None:
+        """The triangle of a triangular product: of A (side "left"), B ("right") or C ("out"); else None."""
+        found = [i for i, structure in enumerate(self.structures) if structure is not DENSE]
+        if len(found) != 1 or not isinstance(structure := self.structures[found[0]], Triangular):
+            return None
+        return Triangle(SIDES_OF[found[0]], structure.upper, self.shared)
+
+    @property
+    def mask(self) -> BlockMask | None:
+        """The mask of C where A and B are dense; else None."""
+        a, b, c = self.structures
+        return c if isinstance(c, BlockMask) and a is b is DENSE else None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -184,7 +233,7 @@ class Request:
             PlanError: they are not.
         """
         dtype = self.dtype if self.dtype == "bfloat16" and a.dtype == np.uint16 else None
-        actual = Request.of(a, b, out, dtype=dtype, largest=self.largest)
+        actual = Request.of(a, b, out, dtype=dtype, max_abs=self.max_abs)
         if (actual.shape, actual.dtype, actual.batch) != (self.shape, self.dtype, self.batch):
             raise PlanError(f"the plan is for {self}, not for {actual}; plan again")
         for label, planned, given in zip("ABC", self.layouts, actual.layouts, strict=True):
@@ -193,18 +242,30 @@ class Request:
 
     def __str__(self) -> str:
         batch = f"{'x'.join(map(str, self.batch))} of " if self.batch else ""
-        return f"{batch}{self.m}x{self.k}x{self.n} {self.dtype}"
+        what = "" if (triangle := self.triangle) is None else f":{triangle}"
+        what = what if self.mask is None else f":{self.mask.name}"
+        return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}"
 
 
-def _bytes_reason(dtype: str, device: str, largest: int | None) -> str | None:
+def _bytes_reason(dtype: str, device: str, max_abs: int | None) -> str | None:
     """Why elements of one byte cannot be multiplied, or None."""
-    if dtype not in ("int8", "uint8") or (dtype == "int8" and device == "cpu" and largest is not None):
+    if dtype not in ("int8", "uint8") or (dtype == "int8" and device == "cpu" and max_abs is not None):
         return None
     if dtype == "int8" and device == "cpu":
-        mend = "state the largest magnitude of the entries (largest=), or convert with .astype(np.int32)"
+        mend = "state the largest magnitude of the entries (max_abs=), or convert with .astype(np.int32)"
     else:
         mend = "convert with .astype(np.int32), whose product is exact"
     return f"dtype {dtype} is not supported as it is: a sum of two {dtype} blocks needs 9 bits; {mend}"
+
+
+SIDES_OF = dict(enumerate(SIDES))
+"""The side of a triangle by the place of its matrix: A, B, C."""
+
+
+def structures_of(triangle: Triangle) -> tuple[Structure, Structure, Structure]:
+    """The structures of A, B and C of a triangular product."""
+    a, b, c = (Triangular(triangle.upper) if side == triangle.side else DENSE for side in SIDES)
+    return a, b, c
 
 
 def layout_of(matrix: Matrix) -> Layout:

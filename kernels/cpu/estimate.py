@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..planning.profile import GemmRate, Profile
+from ..planning.profiles import keep_profile
 from ..request import Request
-from .machine import keep_profile, machine_profile
+from .hardware import machine_profile
 from .others import BUSY_SHARE, Watch
 
 ATTEMPTS = 3

@@ -19,7 +19,7 @@ from ..dtypes import dtype_of
 from ..planning.profile import GemmRate, Profile
 from .blas import NUMPY, Backend, backends
 from .blocks import leading_dimension, stack_blocks
-from .machine import hardware, machine_id, versions
+from .hardware import hardware, machine_id, versions
 from .mapping import BoundMap
 from .partition import Partition, spare_rows
 from .threads import blas_is_limited, one_thread_each, over_rows, over_tasks, thread_count

@@ -22,15 +22,15 @@ class Reach:
     summed: bool = False
 
 
-def range_reason(program: Program, request: Request) -> str | None:
+def range_reason(program: Program | None, request: Request) -> str | None:
     """Why entries of the magnitude that was stated cannot be multiplied by this program, or None."""
-    if request.largest is None or request.largest <= (allowed := largest_allowed(program, request)):
+    if request.max_abs is None or request.max_abs <= (allowed := largest_allowed(program, request)):
         return None
     what = "sums of blocks in int8 and C in int32" if request.dtype == "int8" else f"C in {request.dtype}"
-    return f"entries up to {request.largest} do not keep {what}: {allowed} is the largest magnitude that does here"
+    return f"entries up to {request.max_abs} do not keep {what}: {allowed} is the largest magnitude that does here"
 
 
-def largest_allowed(program: Program, request: Request) -> int:
+def largest_allowed(program: Program | None, request: Request) -> int:
     """The largest magnitude of entries of A and B with which C cannot overflow, and no int8 sum on any level.
 
     Sums and products of int32 and int64 may: they are exact modulo two to the number of bits, and so
@@ -40,7 +40,7 @@ def largest_allowed(program: Program, request: Request) -> int:
     if request.dtype != "int8":
         return allowed
     limits = np.iinfo(np.int8)
-    for side in reach(program):
+    for side in (Reach(), Reach()) if program is None else reach(program):
         # A block itself holds what int8 holds, -128 included; a sum may have the other sign.
         allowed = min(allowed, int(limits.max) // side.factor if side.summed else -int(limits.min))
     return allowed

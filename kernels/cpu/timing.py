@@ -1,25 +1,25 @@
-"""Predicted seconds of stages, where the machine's figures are known."""
+"""Predicted seconds of stages whose operations and bytes are known exactly."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ..planning.profile import Profile
+from ..dtypes import dtype_of
+from ..planning.machine import Machine
 from ..planning.strategy import Stage
 
 
-def timed(stages: list[Stage], dtype: str, profile: Profile, mode: str = "whole", looped: bool = False) -> list[Stage]:
-    """The stages with seconds: products by the measured GEMM rate of the mode, sums by the measured combine rate.
-
-    `looped` sums go through ordinary stores into buffers of their own: they are taken at the rate of
-    a plain copy.
-    """
-    moving = profile.bandwidth if looped else profile.combine_rate
+def priced(stages: Sequence[Stage], dtype: str, machine: Machine, mode: str = "whole") -> list[Stage]:
+    """The stages with seconds by the machine's cost model; None where it has no rate."""
 
     def seconds(stage: Stage) -> float | None:
         if stage.product is None:
-            return None if moving is None else stage.bytes / moving
-        rate = profile.gemm_rate(dtype, *stage.product, mode=mode)
-        return None if rate is None else stage.flops / rate
+            found = machine.costs.combine(stage.bytes, stage.flops)
+        else:
+            full = 2.0 * dtype_of(dtype).parts ** 2 * math.prod(stage.product)
+            found = machine.costs.gemm(dtype, *stage.product, count=stage.flops / full if full else 0, mode=mode)
+        return None if math.isnan(found) else float(found)
 
     return [replace(stage, seconds=seconds(stage)) for stage in stages]

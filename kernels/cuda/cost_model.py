@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..planning.profile import GemmRate, Profile
-from ..planning.strategy import Stage
 from .dtypes import itemsize
-from .three_stage import Way
 
 _HALF = {(128, 256): 1.0, (128, 128): 0.95, (64, 128): 0.85, (64, 64): 0.7}
 
@@ -58,128 +56,152 @@ choices are hardly other ones."""
 ALIKE = 0.01
 """The squared distance of sizes, by their logarithms, below which one measurement is as good as the other."""
 
-Sizes = tuple[int, int, int]
+ALL_AT_ONCE = ("batched", "stack")
+"""Modes in which all products of a stage are one launch, so that they share waves of tiles."""
+
 Floats = npt.NDArray[np.float64]
 
 
-def mode_of(way: Way | None = None, count: int = 1) -> str:
-    """The mode under which a profile keeps rates: one product, so many in a stack, or a loop with B~ transposed."""
-    if way is None:
+def mode_of(method: str | None = None, count: int = 1) -> str:
+    """The mode under which a profile stores rates: one product, so many in a stack, or a loop with B~ transposed."""
+    if method is None:
         return "whole"
-    return str(way) if way is Way.LOOP else f"{way} {count}"
+    return method if method == "loop" else f"{method} {count}"
 
 
-@lru_cache(maxsize=4096)
-def filled(dtype: str, sizes: Sizes, count: int, units: int) -> float:
+def wave_efficiency(dtype: str, m: Any, k: Any, n: Any, count: Any, units: int) -> Floats:
     """The part of a GPU's rate that `count` products of these sizes can use: whole waves of whole tiles.
 
     The vendor takes smaller tiles where large ones leave multiprocessors without work, and splits
     the sum over k where there are too few of any; both cost some of the rate.
     """
-    m, k, n = sizes
-    best = 0.0
+    m, k, n, count = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (m, k, n, count)))
+    best: Floats = np.zeros(m.shape)
     for (rows, cols), share in TILES[dtype].items():
-        tiles = -(-m // rows) * -(-n // cols) * count
+        tiles = np.ceil(m / rows) * np.ceil(n / cols) * count
         used = share * m * n * count / (tiles * rows * cols)
-        best = max(best, used * tiles / (-(-tiles // units) * units))
-        parts = 2
-        while tiles < SPLIT_BELOW * units and k >= parts * LEAST_PART:
-            best = max(best, SPLIT_SHARE * used * tiles * parts / (-(-tiles * parts // units) * units))
+        best = np.maximum(best, used * tiles / (np.ceil(tiles / units) * units))
+        parts = 2.0
+        while True:
+            split = (tiles < SPLIT_BELOW * units) & (k >= parts * LEAST_PART)
+            if not split.any():
+                break
+            some = SPLIT_SHARE * used * tiles * parts / (np.ceil(tiles * parts / units) * units)
+            best = np.where(split, np.maximum(best, some), best)
             parts *= 2
     return best
 
 
-def aligned(dtype: str, k: int, n: int) -> float:
+def alignment_efficiency(dtype: str, k: Any, n: Any) -> Floats:
     """The part of the rate that a stack reaches whose rows are no whole lines of memory."""
-    known, item = LOOSE.get(dtype, {}), itemsize(dtype)
-    parts = (known.get(axis, {}).get(math.gcd(size * item, LINE), 1.0) for axis, size in (("k", k), ("n", n)))
-    return math.prod(parts)
+    item = itemsize(dtype)
+    k, n = np.broadcast_arrays(np.asarray(k, dtype=np.int64), np.asarray(n, dtype=np.int64))
+    found: Floats = np.ones(k.shape)
+    for axis, size in (("k", k), ("n", n)):
+        common = np.gcd(size * item, LINE)
+        for multiple, part in LOOSE.get(dtype, {}).get(axis, {}).items():
+            found = np.where(common == multiple, found * part, found)
+    return found
 
 
-def waiting(m: int, n: int, count: int, units: int) -> float:
+def tile_latency(m: Any, n: Any, count: Any, units: int) -> Any:
     """Seconds in which waves of tiles wait for their first operands, where `count` products begin together."""
     rows, cols = STARTED
-    return START * -(-(-(-m // rows) * -(-n // cols) * count) // units)
+    return START * np.ceil(np.ceil(m / rows) * np.ceil(n / cols) * count / units)
 
 
-class Rates:
-    """What a profile knows of the products of one dtype.
+@dataclass(frozen=True)
+class CudaCostModel:
+    """A `CostModel`. Modes: "whole", "batched", "stack" and "loop", as in `mode_of`.
 
     The rate of a product is that of the measured ones, cubes and rectangles, weighted by nearness in
-    log m, k, n and number, times how much better or worse it fills whole waves of whole tiles, and
-    lines of memory. On top comes what every wave of tiles waits for its first operands, and what of
-    the memory's work shows: short sizes are dear. Nothing is faster than a copy of its operands.
+    log m, k, n and number, times how much better or worse it fills whole waves of whole tiles and
+    lines of memory. Every wave of tiles waits for its first operands, and part of the memory traffic
+    is not hidden: short sizes are dear. Nothing is faster than a copy of its operands.
     """
 
-    def __init__(self, profile: Profile, dtype: str) -> None:
-        self.units = int(dict(profile.versions).get(MULTIPROCESSORS, 1))
-        self._dtype, self._each = dtype, itemsize(dtype) / (profile.bandwidth or math.inf)
-        self._rows: dict[str, list[tuple[GemmRate, int]]] = {}
-        for row in profile.gemm:
-            if row.dtype == dtype:
-                kind, _, count = row.mode.partition(" ")
-                self._rows.setdefault(kind, []).append((row, int(count or 1)))
-        self._tables: dict[str, tuple[Floats, Floats]] = {}
+    profile: Profile
 
-    @property
-    def best(self) -> float:
+    def knows(self, dtype: str) -> bool:
+        """See `CostModel`."""
+        return self.profile.combine_rate is not None and (dtype, "whole") in self._rows
+
+    @cached_property
+    def units(self) -> int:
+        """Multiprocessors."""
+        return int(dict(self.profile.versions).get(MULTIPROCESSORS, 1))
+
+    @cached_property
+    def _rows(self) -> dict[tuple[str, str], list[tuple[GemmRate, int]]]:
+        rows: dict[tuple[str, str], list[tuple[GemmRate, int]]] = {}
+        for row in self.profile.gemm:
+            kind, _, count = row.mode.partition(" ")
+            rows.setdefault((row.dtype, kind), []).append((row, int(count or 1)))
+        return rows
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, str], tuple[Floats, Floats]]:
+        return {}
+
+    def best_rate(self, dtype: str) -> float:
         """The best rate that was measured, flops per second."""
-        return max((row.rate for rows in self._rows.values() for row, _ in rows), default=math.inf)
+        return max((row.rate for (name, _), rows in self._rows.items() if name == dtype for row, _ in rows), default=math.inf)
 
-    def seconds(self, sizes: Sizes, count: int = 1, way: Way | None = None) -> float | None:
-        """Seconds of `count` products of one size; None where no such rate was measured."""
-        kind = mode_of(way).split()[0]
-        if kind not in self._rows:
-            return None
-        if kind not in self._tables:
-            self._tables[kind] = self._table(self._rows[kind], way)
-        m, k, n = sizes
-        at_once = count if way in (Way.BATCHED, Way.STACK) else 1
-        places, speeds = self._tables[kind]
-        apart: Any = places - np.log([max(size, 1) for size in (m, k, n, at_once)])
-        weights = ((apart * apart).sum(axis=1) + ALIKE) ** -1.5
-        speed = math.exp(float(speeds @ weights / weights.sum())) * self._part(sizes, at_once, way)
-        seconds = 2 * m * k * n * at_once / speed + self._beside(sizes, at_once)
-        return count // at_once * max(seconds, self._moving(sizes, at_once))
+    def gemm(self, dtype: str, m: Any, k: Any, n: Any, count: Any = 1, mode: str = "whole") -> Any:
+        """See `CostModel`; NaN where no such rate was measured. A call's overhead counts where the work is shorter."""
+        m, k, n, count = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (m, k, n, count)))
+        if (dtype, mode) not in self._rows:
+            return np.full(m.shape, np.nan)
+        if (dtype, mode) not in self._tables:
+            self._tables[dtype, mode] = self._table(dtype, mode)
+        together = count if mode in ALL_AT_ONCE else np.ones(count.shape)
+        places, speeds = self._tables[dtype, mode]
+        wanted = np.stack([np.log(np.maximum(x, 1)) for x in (m, k, n, together)], axis=-1)
+        apart = wanted[..., None, :] - places
+        weights = ((apart * apart).sum(axis=-1) + ALIKE) ** -1.5
+        speed = np.exp(weights @ speeds / weights.sum(axis=-1)) * self._part(dtype, m, k, n, together, mode)
+        seconds = 2 * m * k * n * together / speed + self._beside(dtype, m, k, n, together)
+        seconds = np.maximum(seconds, self._moving(dtype, m, k, n, together))
+        calls = np.ones(count.shape) if mode in ALL_AT_ONCE else count
+        seconds = calls * seconds
+        if mode == "whole":
+            return seconds
+        return np.maximum(seconds, self.overhead(calls))
 
-    def _moving(self, sizes: Sizes, count: int) -> float:
-        m, k, n = sizes
-        return count * (m * k + k * n + m * n) * self._each
+    def combine(self, bytes: Any, flops: Any = 0) -> Any:
+        """See `CostModel`: bound by memory."""
+        rate = self.profile.combine_rate
+        if rate is None:
+            return np.nan * bytes
+        return np.maximum(START + bytes / rate, self.overhead(1))
 
-    def _beside(self, sizes: Sizes, count: int) -> float:
+    def overlap(self, combine: Any, mode: str) -> Any:
+        """See `CostModel`: levels are executed in one pass."""
+        return 0.0 * combine
+
+    def overhead(self, calls: Any, levels: Any = 0) -> Any:
+        """See `CostModel`: the host's part of a launch, hidden behind longer work."""
+        return (self.profile.call_overhead or 0.0) * calls
+
+    def _moving(self, dtype: str, m: Any, k: Any, n: Any, count: Any) -> Any:
+        each = itemsize(dtype) / (self.profile.bandwidth or math.inf)
+        return count * (m * k + k * n + m * n) * each
+
+    def _beside(self, dtype: str, m: Any, k: Any, n: Any, count: Any) -> Any:
         """Seconds in which nothing is multiplied."""
-        return waiting(sizes[0], sizes[2], count, self.units) + EXPOSED * self._moving(sizes, count)
+        return tile_latency(m, n, count, self.units) + EXPOSED * self._moving(dtype, m, k, n, count)
 
-    def _part(self, sizes: Sizes, count: int, way: Way | None) -> float:
-        part = filled(self._dtype, sizes, count, self.units)
-        return part * aligned(self._dtype, *sizes[1:]) if way in (Way.BATCHED, Way.STACK) else part
+    def _part(self, dtype: str, m: Any, k: Any, n: Any, count: Any, mode: str) -> Any:
+        part = wave_efficiency(dtype, m, k, n, count, self.units)
+        return part * alignment_efficiency(dtype, k, n) if mode in ALL_AT_ONCE else part
 
-    def _table(self, rows: list[tuple[GemmRate, int]], way: Way | None) -> tuple[Floats, Floats]:
+    def _table(self, dtype: str, mode: str) -> tuple[Floats, Floats]:
         """Logarithms of m, k, n and number, and of flops per second at full waves while multiplying."""
-        places, speeds = [], []
-        for row, count in rows:
-            sizes = row.m, row.k, row.n
-            work = 2 * math.prod(sizes) * count
-            taken = work / row.rate
-            taken -= min(self._beside(sizes, count), taken / 2)
-            places.append((*sizes, count))
-            speeds.append(work / taken / self._part(sizes, count, way))
-        return np.log(np.array(places, dtype=float)), np.log(np.array(speeds))
-
-
-def timed(stages: list[Stage], dtype: str, way: Way | None, profile: Profile) -> list[Stage]:
-    """The stages with their seconds, where the profile knows them.
-
-    A call costs the host its overhead while the GPU is at work: it counts where the work is shorter.
-    """
-    rates, overhead = Rates(profile, dtype), profile.call_overhead or 0.0
-
-    def seconds(stage: Stage) -> float | None:
-        if stage.product is None:
-            known = None if profile.combine_rate is None else START + stage.bytes / profile.combine_rate
-            return None if known is None else max(known, overhead)
-        count = max(1, round(stage.flops / (2 * math.prod(stage.product))))
-        known = rates.seconds(stage.product, count, way)
-        return None if known is None else max(known, overhead * (count if way is Way.LOOP else 1))
-
-    return [replace(stage, seconds=seconds(stage)) for stage in stages]
+        rows = self._rows[dtype, mode]
+        m, k, n, count = np.array([(row.m, row.k, row.n, number) for row, number in rows], dtype=float).T
+        rate = np.array([row.rate for row, _ in rows])
+        work = 2 * m * k * n * count
+        taken = work / rate
+        taken = taken - np.minimum(self._beside(dtype, m, k, n, count), taken / 2)
+        places = np.log(np.stack([m, k, n, count], axis=-1))
+        return places, np.log(work / taken / self._part(dtype, m, k, n, count, mode))

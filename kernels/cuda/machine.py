@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from ...errors import LcmaError, PlanError
-from ..cpu.machine import profiles_folder, read_profile
+from ...errors import PlanError
+from ..planning.machine import Machine
 from ..planning.profile import Profile
+from ..planning.profiles import stored_profile
+from ..planning.wisdom import stored_wisdom
+from .cost_model import CudaCostModel
+from .h200 import h200
 
 FIRST_CAPABILITY = 7
 """The oldest major capability of GPUs that Triton makes code for."""
@@ -59,21 +62,37 @@ def device_id(index: int) -> str:
 
 
 def device_profile(index: int) -> Profile | None:
-    """The stored profile of a GPU; None before it was measured, or where the file is damaged."""
-    return _stored(profiles_folder(), device_id(index))
+    """The stored profile of a GPU, else the shipped one of its kind; None where there is neither."""
+    import torch
+
+    if (stored := stored_profile(device_id(index))) is not None:
+        return stored
+    shipped = h200()
+    return shipped if torch.cuda.get_device_name(index) == shipped.hardware else None
 
 
-@lru_cache(maxsize=16)
-def _stored(folder: Path, name: str) -> Profile | None:
-    try:
-        return read_profile(folder / f"{name}.json")
-    except (LcmaError, OSError):
-        return None
+def cuda_machine(index: int | None = None, profile: Profile | None = None) -> Machine:
+    """GPU number `index` as plans see it; a `profile` stands for another one.
+
+    Where no GPU is here, or it was never measured, plans rest on the shipped profile of an NVIDIA H200 or
+    on nothing: then the vendor's product is taken.
+    """
+    here = device_reason(index) is None
+    if profile is None:
+        if not here:
+            profile = h200()
+        else:
+            import torch
+
+            number = torch.cuda.current_device() if index is None else index
+            profile = device_profile(number) or _unmeasured(number)
+    return Machine("cuda", profile, CudaCostModel(profile), index=index or 0, wisdom=stored_wisdom(profile.id))
 
 
-def forget() -> None:
-    """Have profiles read anew, after one was written."""
-    _stored.cache_clear()
+def _unmeasured(index: int) -> Profile:
+    import torch
+
+    return Profile(id=f"unmeasured {device_id(index)}", hardware=torch.cuda.get_device_name(index))
 
 
 def index_of(device: Any) -> int:

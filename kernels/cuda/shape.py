@@ -39,9 +39,15 @@ class Shape:
 
     @classmethod
     def of(cls, request: Request) -> Shape:
-        """The shape of a request; both operands of a batch count as batched."""
-        items = math.prod(request.batch)
-        return cls(request.m, request.k, request.n, request.dtype, items, items, items)
+        """The shape of a request: a matrix that all items share counts once."""
+        return cls(
+            request.m, request.k, request.n, request.dtype, request.items, request.items_a, request.items_b
+        )
+
+    @property
+    def unit(self) -> int:
+        """Elements of a segment: every row of a stack is a multiple of it."""
+        return SEGMENT // itemsize(self.dtype)
 
     @property
     def empty(self) -> bool:
@@ -53,7 +59,7 @@ class Shape:
 
         Where blocks are absent they must stay where the sizes put them, so nothing is added.
         """
-        unit = SEGMENT // itemsize(self.dtype) if target.is_general else 1
+        unit = self.unit if target.is_general else 1
         m, k, n = (
             -(-size // (parts * unit)) * unit
             for size, parts in zip((self.m, self.k, self.n), target.shape, strict=True)

@@ -1,62 +1,196 @@
-"""The strategies that run levels of a program by generated sums and BLAS products."""
+"""Strategies for dense products on a processor: the library's product, and levels of a scheme."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+
+import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db.program import Program
 from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY
+from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
+from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.library import library_for
 from ..cpu.loop import Loop
-from ..cpu.narrow import Narrow
+from ..cpu.narrow import Narrow, WideLeaf
 from ..cpu.partition import Way
 from ..cpu.reasons import basic_reason
-from ..cpu.threads import blas_is_limited, thread_count
-from ..cpu.timing import timed
-from ..cpu.workspace import Pool
+from ..cpu.timing import priced
+from ..dtypes import dtype_of
 from ..identity import Same
-from ..planning.profile import Profile
-from ..planning.strategy import Executor, Stage
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request
+from .chains import (
+    DEPTH_FIRST,
+    LOOP,
+    METHODS,
+    TASKS,
+    Chain,
+    chain_stages,
+    cost_table,
+    smallest,
+)
+from .given import GivenProgram
+from .pool import SchemePool, restored_levels, scheme_pool
+from .roofline import compute_bound
+
+FAMILY = "dense"
+
+KEPT = 12
+"""Chains of a depth and method that are proposed."""
+
+LEAN = (LOOP, DEPTH_FIRST)
+"""The methods of little memory: slower than the others wherever these fit."""
+
+LEAST_BLOCK = 96
+"""Smallest side of a block: below it products are far from their best rate (measured)."""
 
 ALL_LEVELS = 8
 """More than a program has."""
 
 
 @dataclass(frozen=True)
-class LevelStrategy:
-    """One way to run levels. `tasks` and `loops` are those of `Way`.
+class CpuVendor:
+    """The library's own product: the baseline."""
 
-    - batch: all sums of a level, then its products one by one on all threads. Fastest on one
+    device: str = "cpu"
+    family: str = FAMILY
+    name: str = "vendor"
+    version: int = 2
+    baseline: bool = True
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
+        """See `Strategy.propose`."""
+        return [Proposal(0.0, Candidate(FAMILY, self.name))] if request.is_dense else []
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`."""
+        program = source.program
+        if program.target.shape == (1, 1, 1) and program.target.is_general and program.rank == 1:
+            yield Candidate(FAMILY, self.name)
+
+    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+        """See `Strategy.restore`."""
+        return Candidate(FAMILY, self.name)
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        return basic_reason(None, request) if request.is_dense else "the operands are structured"
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`."""
+        if is_empty(request):
+            return []
+        (m, k, n), count = request.shape, request.items
+        flops = request.flops * (1 if request.exact else dtype_of(request.dtype).parts ** 2)
+        moved = count * ((m * k + k * n) * request.itemsize + m * n * request.result.itemsize)
+        name = f"{count} products {m}x{k}x{n}"
+        return priced([Stage(name, flops, moved, product=request.shape)], request.dtype, machine)
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`; exact."""
+        if is_empty(request):
+            return 0
+        return sum(copy_bytes(request)) + _leaf(request, machine).workspace(1)
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`."""
+        return MatrixExecutor(request, None if is_empty(request) else _leaf(request, machine), machine.pool)
+
+
+def _leaf(request: Request, machine: Machine) -> Leaf | WideLeaf:
+    if request.dtype == "int8":
+        return WideLeaf(request.shape)
+    return Leaf(dtype=request.dtype, blas=library_for(request, machine.profile))
+
+
+@dataclass(frozen=True)
+class CpuScheme:
+    """Levels of a scheme by generated sums and the library's products. The method is a parameter.
+
+    - batched: all sums of a level, then its products one by one on all threads. Fastest on one
       thread; needs the memory of all sums and products of a level, and that of one product below.
-    - tasks: the same, but each product is worked by one thread alone; what does not go round evenly
-      is shared by all. Sums below the first level overlap with products of other threads.
+    - tasks: the same, but each product is computed by one thread alone; products beyond a multiple of
+      the threads are shared by all. Sums below the first level overlap with products of other threads.
     - loop: one product of the first level after the other, in buffers of one block each.
     - depth-first: so on every level; the least memory of all.
     """
 
-    name: str
-    tasks: bool = False
-    loops: int = 0
-    version: int = 2
+    device: str = "cpu"
+    family: str = FAMILY
+    name: str = "scheme"
+    version: int = 3
+    baseline: bool = False
 
-    def can_run(self, program: Program, request: Request, profile: Profile) -> str | None:
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`: the best chains of every depth and method within the limits."""
+        if not request.is_dense or is_empty(request):
+            return []
+        if request.dtype == "int8":
+            return "int8 is multiplied by the schemes that are named"
+        bound = compute_bound(machine.profile, request.dtype, *request.shape)
+        if bound is None:
+            return "nothing was measured for this machine: run lcma doctor --profile"
+        if not bound.holds:
+            return f"memory-bound ({bound}): no scheme can gain"
+        assert isinstance(machine.costs, CpuCostModel)
+        pool: SchemePool = scheme_pool() if machine.schemes is None else machine.schemes
+        most, found = request.max_workspace, []
+        for depth in cost_table(request, machine.costs, pool.costs):
+            chains = depth.chains
+            bm, bk, bn = chains.sizes
+            fit = np.minimum(np.minimum(bm, bk), bn) >= LEAST_BLOCK
+            if request.max_error is not None:
+                unit = dtype_of(request.dtype).unit
+                fit &= unit * chains.growth * bk**2 / max(request.k, 1) <= request.max_error
+            for method, seconds, workspace in depth.methods:
+                if most is None and method in LEAN:
+                    continue
+                allowed = fit if most is None else fit & (workspace <= most)
+                ranked = smallest(np.where(allowed, seconds, np.inf), KEPT)
+                for i in ranked[allowed[ranked]].tolist():
+                    places = chains.chain(i)
+                    source = Chain(
+                        tuple(pool.entries[place] for place in places), tuple(pool.costs[place] for place in places)
+                    )
+                    candidate = Candidate(FAMILY, self.name, source, (("method", method),))
+                    found.append(Proposal(request.items * float(seconds[i]) * BOUND, candidate))
+        return found
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`."""
+        for method in METHODS:
+            yield Candidate(FAMILY, self.name, source, (("method", method),))
+
+    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+        """See `Strategy.restore`."""
+        levels = restored_levels(key)
+        return None if levels is None else Candidate(FAMILY, self.name, Chain(levels), parameters)
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
+        program = _program(candidate)
+        if not request.is_dense:
+            return "the operands are structured"
+        if program.rank == 1 and program.target.shape == (1, 1, 1) and program.target.is_general:
+            return "a single product is the vendor's"
         if reason := basic_reason(program, request):
             return reason
-        if request.dtype == "int8" and self.loops < (ALL_LEVELS if program.inner else 1):
+        way, method = _way(candidate, request, machine), candidate.method
+        if request.dtype == "int8" and way.loops < (ALL_LEVELS if program.inner else 1):
             return "int8 products are made one at a time on every level"
-        if self.tasks and thread_count() == 1:
-            return "there is one thread: the same as batch"
-        if self.tasks and (not blas_is_limited() or library_for(request) is not NUMPY):
+        if method == TASKS and machine.threads == 1:
+            return "there is one thread: the same as batched"
+        if method == TASKS and (not machine.blas_limited or way.blas is not NUMPY):
             return "the library of the products has no thread limit that could be set for each task"
-        if self.loops > 1 and not program.inner:
+        if method == DEPTH_FIRST and not program.inner:
             return "there is one level: the same as loop"
         try:
             _check_levels(program)
@@ -64,35 +198,58 @@ class LevelStrategy:
             return str(error)
         return None
 
-    def predict(self, program: Program, request: Request, profile: Profile) -> list[Stage]:
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`."""
         if is_empty(request):
             return []
-        prepared = request.static == "B" and not self.loops
-        stages = self._core(program, request).stages(math.prod(request.batch), prepared)
-        return timed(stages, request.dtype, profile, "tasks" if self.tasks else "whole", bool(self.loops))
+        assert isinstance(machine.costs, CpuCostModel) and isinstance(candidate.source, Chain | GivenProgram)
+        levels = candidate.source.costs
+        if levels is not None and request.dtype != "int8" and machine.costs.knows(request.dtype):
+            labels = [f"{costs.m:.0f}x{costs.k:.0f}x{costs.n:.0f}:{costs.rank:.0f}" for costs in levels]
+            if isinstance(candidate.source, Chain):
+                labels = [level.label for level in candidate.source.levels]
+            return chain_stages(levels, labels, request, machine.costs, candidate.method)
+        prepared = request.static == "B" and candidate.method not in LEAN
+        stages = self._core(candidate, request, machine).stages(request.items, prepared)
+        return priced(stages, request.dtype, machine, "tasks" if candidate.method == TASKS else "whole")
 
-    def workspace(self, program: Program, request: Request) -> int:
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`; exact."""
         if is_empty(request):
             return 0
-        return self._core(program, request).workspace(thread_count()) + sum(copy_bytes(request))
+        return self._core(candidate, request, machine).workspace(machine.threads) + sum(copy_bytes(request))
 
-    def build(self, program: Program, request: Request, pool: Pool | None = None) -> Executor:
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
         if is_empty(request):
-            return MatrixExecutor(request, None, pool)
-        core = self._core(program, request)
+            return MatrixExecutor(request, None, machine.pool)
+        core = self._core(candidate, request, machine)
         core.compile()
-        return MatrixExecutor(request, core, pool, thread_count())
+        return MatrixExecutor(request, core, machine.pool, machine.threads)
 
-    def _core(self, program: Program, request: Request) -> Level | Loop | Narrow:
-        return _core(Same(program), request, Way(self.tasks, self.loops, library_for(request)))
+    def _core(self, candidate: Candidate, request: Request, machine: Machine) -> Level | Loop | Narrow:
+        unlimited = replace(request, max_error=None, max_workspace=None)
+        return _core(Same(_program(candidate)), unlimited, _way(candidate, request, machine))
+
+
+BOUND = 1 - 1e-9
+"""What the cost table says is the price itself, but for the order in which stages are added up."""
+
+
+def _program(candidate: Candidate) -> Program:
+    program = candidate.program
+    assert program is not None  # every candidate of a scheme has a source
+    return program
+
+
+def _way(candidate: Candidate, request: Request, machine: Machine) -> Way:
+    loops = {LOOP: 1, DEPTH_FIRST: ALL_LEVELS}.get(candidate.method, 0)
+    return Way(candidate.method == TASKS, loops, library_for(request, machine.profile))
 
 
 @lru_cache(maxsize=64)
 def _core(program: Same, request: Request, way: Way) -> Level | Loop | Narrow:
-    """Predicting, sizing and building take the same one."""
+    """Predicting, sizing and building share one core."""
     if request.dtype == "int8":
         return Narrow(program.held, request.shape)
     return core_of(program.held, request, way)
@@ -102,3 +259,5 @@ def _check_levels(program: Program) -> None:
     maps_of(program)
     for _, inner in program.inner:
         _check_levels(inner)
+
+

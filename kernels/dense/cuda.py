@@ -1,45 +1,48 @@
-"""`auto` on a GPU: the catalogue's schemes in one, two and three levels against the vendor's product."""
+"""Strategies for dense products on a GPU: the vendor's product, and schemes of one to three levels in one pass."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ...schemes_db.scheme import Scheme
+from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.target import Target
-from ..cuda.cost_model import Rates
+from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
-from ..cuda.flat_program import MAX_RANK
-from ..cuda.shape import Shape
-from ..cuda.three_stage import Way
+from ..cuda.executor import TensorExecutor
+from ..cuda.flat_program import MAX_RANK, reason_against
+from ..cuda.shape import MAX_PIECES, Shape
+from ..cuda.stack import DTYPES as STACKED
+from ..cuda.stack import TILE, fits_stack
+from ..cuda.three_stage import ThreeStage, Way, three_stage
+from ..cuda.vendor import VendorExecutor
 from ..dtypes import dtype_of
-from ..planning.planner import plan
-from ..planning.profile import Profile
-from ..planning.strategy import Plan
+from ..identity import Same
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request
-from .pool import Choices, choices
-from .vendor_cuda import NAME as VENDOR
+from .given import GivenProgram
+from .pool import LevelScheme, SchemePool, restored_levels, scheme_pool
+from .scheme_costs import STAGES, SchemeCosts, costs_of
 
-MARGIN = 0.98
-"""A scheme must be predicted to take at most this part of the vendor's time: the model is good to about 2%."""
+FAMILY = "dense"
 
-NARROW, NARROW_MARGIN = 320, 0.93
-"""Products of blocks with a side below NARROW are predicted less well (a spread of 4 to 9%, wider ones 3 to 5%)."""
+BATCHED, LOOP, STACK = "batched", "loop", "stack"
+METHODS = (BATCHED, LOOP, STACK)
+"""How the products of a stage are executed: one batched call, a call each with B~ transposed, or our own kernel."""
 
-HALF_MARGIN = 0.90
-"""The same for half precision, whose rates move with the power that is left: by a profile of one card, plans on
-another took 6% longer than predicted, and of those predicted to gain 2 to 10% none did in the mean."""
-
-ESTIMATED, TRIED = 40, 4
-"""How many grids and ranks of the best by the floor are estimated, and how many of the best by the estimate planned in
-full. Ladders of one grid and rank move and multiply as much in whatever order their levels are: one of them will do."""
+PRICED = 40
+"""Grids and ranks, the least bounds first, that are priced. Chains of one grid and rank cost the same in any order of
+their levels, so that they are priced together."""
 
 INSTANT = 50e-6
-"""A product that the vendor has done in so many seconds is left to it: launches alone would eat the gain."""
+"""A product that the vendor computes in so many seconds is left to it: launches alone would eat the gain."""
 
 COARSE, MAX_GRID = 2.0**-11, 5
 """Dtypes with so large a unit roundoff take grids of at most this side: three levels of Strassen lose too much
@@ -47,159 +50,351 @@ COARSE, MAX_GRID = 2.0**-11, 5
 
 
 @dataclass(frozen=True)
-class Ladder:
-    """Certified schemes by level, outermost first, and the grid and products of all of them together."""
+class FlatChain:
+    """Schemes by level, outermost first, to be executed in one pass; a `Source`.
 
-    schemes: tuple[Scheme, ...]
-    target: Target
-    rank: int
+    `costs` are those of the tensor product of all levels, None where they have to be computed.
+    """
+
+    levels: tuple[LevelScheme, ...]
+    known: SchemeCosts | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def key(self) -> str:
+        """See `Source`."""
+        return "/".join(level.name for level in self.levels)
 
     @property
-    def like(self) -> tuple[Target, int]:
-        """What the model tells ladders apart by."""
-        return self.target, self.rank
+    def label(self) -> str:
+        """See `Source`."""
+        return " * ".join(level.label for level in self.levels)
 
-    def over(self, scheme: Scheme) -> Ladder:
-        """This ladder with one more level below."""
-        return Ladder((*self.schemes, scheme), self.target.tensor(scheme.target), self.rank * scheme.rank)
+    @cached_property
+    def program(self) -> Program:
+        """The nested program of all levels."""
+        *outer, program = (level.program for level in self.levels)
+        for one in reversed(outer):
+            program = one.nested({ProductKind.FULL: program})
+        return program
 
-
-def choose(request: Request, profile: Profile | None) -> tuple[Plan, tuple[Scheme, ...]]:
-    """The best plan for a request on a GPU and its schemes by level.
-
-    It is the vendor's product, of no levels, where nothing is predicted to gain 2%.
-
-    Without a measured profile nothing can be predicted, and it is the vendor's.
-
-    Raises:
-        PlanError: nothing fits the request's limits.
-    """
-    vendor = vendor_plan(request, profile)
-    limit = vendor.seconds
-    if profile is None or limit is None or limit < INSTANT or profile.combine_rate is None:
-        return vendor, ()
-    best: tuple[Plan, tuple[Scheme, ...]] = vendor, ()
-    tried: set[tuple[Target, int]] = set()
-    for seconds, ladder in estimated(request, profile, limit):
-        if seconds > limit or len(tried) == TRIED:
-            break
-        if ladder.like in tried:
-            continue
-        try:
-            found = plan(request, list(ladder.schemes), profile=profile)
-        except PlanError:  # too many values alive, say: another order may do
-            continue
-        tried.add(ladder.like)
-        if gains(found, vendor) and (found.seconds or limit) < (best[0].seconds or limit):
-            best = found, ladder.schemes
-    return best
-
-
-def estimated(request: Request, profile: Profile, limit: float = np.inf) -> list[tuple[float, Ladder]]:
-    """Seconds of the ladders that are best by their floors, the fastest first; none whose floor is past `limit`."""
-    rates = Rates(profile, request.dtype)
-    floors = _floors(request, profile, rates)
-    known = ladders().entries
-    seconds: dict[tuple[Target, int], float | None] = {}
-    found = []
-    for i in np.argsort(floors, kind="stable").tolist():
-        ladder = known[i]
-        if floors[i] >= limit or (ladder.like not in seconds and len(seconds) == ESTIMATED):
-            break
-        if ladder.like not in seconds:
-            seconds[ladder.like] = estimate(ladder, request, profile, rates)
-        if (taken := seconds[ladder.like]) is not None:
-            found.append((taken, i))
-    return [(taken, known[i]) for taken, i in sorted(found)]
-
-
-def gains(found: Plan, vendor: Plan) -> bool:
-    """Whether a plan is predicted to take so much less than the vendor's that it is worth it; see `margin`."""
-    if found.seconds is None or vendor.seconds is None:
-        return False
-    return found.seconds < margin(found) * vendor.seconds
-
-
-def margin(found: Plan) -> float:
-    """The part of the vendor's time that a plan must be predicted to take at most."""
-    side = min((min(stage.product) for stage in found.stages if stage.product), default=NARROW)
-    half = itemsize(found.request.dtype) == 2
-    return min(MARGIN, NARROW_MARGIN if side < NARROW else 1.0, HALF_MARGIN if half else 1.0)
-
-
-def _floors(request: Request, profile: Profile, rates: Rates) -> npt.NDArray[np.float64]:
-    """Seconds that each ladder takes at least: without padding, its products at the best rate of all."""
-    table = ladders()
-    m, k, n, rank = table.figures
-    moved = request.m * request.k * (1 + rank / (m * k)) + request.m * request.n * (1 + rank / (m * n))
-    if request.static != "B":
-        moved += request.k * request.n * (1 + rank / (k * n))
-    items = Shape.of(request).items
-    seconds = items * moved * itemsize(request.dtype) / (profile.combine_rate or np.inf)
-    seconds = seconds + request.flops * rank / (m * k * n) / rates.best
-    if dtype_of(request.dtype).unit >= COARSE:
-        seconds = np.where(np.maximum(np.maximum(m, k), n) > MAX_GRID, np.inf, seconds)
-    return seconds
-
-
-def estimate(ladder: Ladder, request: Request, profile: Profile, rates: Rates) -> float | None:
-    """Seconds of three stages with this ladder, from its sizes alone; None where a rate is not known.
-
-    Source: FalconGEMM (arXiv:2605.06057), Table II, with all combinations bound by memory.
-    """
-    shape = Shape.of(request)
-    m, k, n = shape.blocks(ladder.target)
-    count = ladder.rank * shape.items
-    known = [rates.seconds((m, k, n), count, way) for way in Way]
-    products = min((seconds for seconds in known if seconds is not None), default=None)
-    if products is None:
-        return None
-    moved = request.m * request.k + ladder.rank * m * k + request.m * request.n + ladder.rank * m * n
-    if request.static != "B":
-        moved += request.k * request.n + ladder.rank * k * n
-    return products + shape.items * moved * itemsize(request.dtype) / (profile.combine_rate or np.inf)
+    @cached_property
+    def flat_costs(self) -> SchemeCosts:
+        """The costs of all levels as one."""
+        if self.known is not None:
+            return self.known
+        first, *others = (costs_of(level.scheme) for level in self.levels)
+        for one in others:
+            first = first @ one
+        return first
 
 
 @dataclass(frozen=True)
-class Ladders:
-    """All ladders, and their grids and products as rows m, k, n, rank of an array."""
+class FlatPool:
+    """All chains of a pool, and their costs as arrays."""
 
-    entries: tuple[Ladder, ...]
-    figures: npt.NDArray[np.float64]
-
-
-def ladders() -> Ladders:
-    """What `choose` considers, of the user's catalogue."""
-    return _ladders(_Same(choices()))
+    chains: tuple[tuple[LevelScheme, ...], ...]
+    costs: SchemeCosts
 
 
-class _Same:
-    """A catalogue's choices, compared as objects: they are made once."""
-
-    def __init__(self, held: Choices) -> None:
-        self.held = held
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.held is self.held
-
-    def __hash__(self) -> int:
-        return id(self.held)
+def flat_pool(pool: SchemePool) -> FlatPool:
+    """The chains of one, two and (4x4x4 over 2x2x2) three levels with at most 512 products."""
+    return _flat_pool(Same(pool))
 
 
 @lru_cache(maxsize=2)
-def _ladders(known: _Same) -> Ladders:
-    schemes = [choice.scheme for choice in known.held.entries if not choice.parts and choice.scheme.target.is_general]
-    single = [Ladder((scheme,), scheme.target, scheme.rank) for scheme in schemes]
-    double = [ladder.over(scheme) for ladder in single for scheme in schemes if ladder.rank * scheme.rank <= MAX_RANK]
-    cubes = [ladder for ladder in double if ladder.target.shape == (4, 4, 4)]
-    triple = [ladder.over(scheme) for ladder in cubes for scheme in schemes if scheme.target.shape == (2, 2, 2)]
-    entries = tuple(single + double + [ladder for ladder in triple if ladder.rank <= MAX_RANK])
-    figures = np.array([(*ladder.target.shape, ladder.rank) for ladder in entries], dtype=float).reshape(-1, 4)
-    return Ladders(entries, figures.T)
+def _flat_pool(held: Same) -> FlatPool:
+    pool: SchemePool = held.held
+    base = [i for i, level in enumerate(pool.entries) if not level.is_flattened]
+    one = [((pool.entries[i],), pool.costs[i]) for i in base]
+    two = [
+        ((*outer, *inner), costs @ other)
+        for outer, costs in one
+        for inner, other in one
+        if costs.rank * other.rank <= MAX_RANK
+    ]
+    cubes = [(chain, costs) for chain, costs in two if (costs.m, costs.k, costs.n) == (4, 4, 4)]
+    strassens = [(chain, costs) for chain, costs in one if (costs.m, costs.k, costs.n) == (2, 2, 2)]
+    three = [
+        ((*outer, *inner), costs @ other)
+        for outer, costs in cubes
+        for inner, other in strassens
+        if costs.rank * other.rank <= MAX_RANK
+    ]
+    every = one + two + three
+    return FlatPool(tuple(chain for chain, _ in every), SchemeCosts.stacked([costs for _, costs in every]))
 
 
-def vendor_plan(request: Request, profile: Profile | None) -> Plan:
-    """The plan of the vendor's product."""
-    from ...schemes_db.algebra import naive
+@dataclass(frozen=True)
+class CudaVendor:
+    """torch.matmul, which is cuBLAS's product: the baseline."""
 
-    return plan(request, naive(Target.general(1, 1, 1)), profile=profile, strategy=VENDOR)
+    device: str = "cuda"
+    family: str = FAMILY
+    name: str = "vendor"
+    version: int = 2
+    baseline: bool = True
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
+        """See `Strategy.propose`."""
+        return [Proposal(0.0, Candidate(FAMILY, self.name))] if request.is_dense else []
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`."""
+        program = source.program
+        if program.target.shape == (1, 1, 1) and program.target.is_general and program.rank == 1:
+            yield Candidate(FAMILY, self.name)
+
+    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+        """See `Strategy.restore`."""
+        return Candidate(FAMILY, self.name)
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        return None if request.is_dense else "the operands are structured"
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`."""
+        if Shape.of(request).empty:
+            return []
+        m, k, n = request.shape
+        moved = request.items * (m * k + k * n + m * n) * itemsize(request.dtype)
+        seconds = _number(machine.costs.gemm(request.dtype, m, k, n, request.items))
+        return [Stage(f"{request.items} products {m}x{k}x{n}", request.flops, moved, seconds, request.shape)]
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`."""
+        return 0
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`."""
+        return VendorExecutor()
+
+
+@dataclass(frozen=True)
+class CudaScheme:
+    """Combine A, Combine B, the products, Combine H: all levels of a scheme in one pass. The method is a parameter.
+
+    Where `max_workspace` asks for it, rows (or matrices of a batch) are executed in pieces, each with
+    its own sums and products; the sums of B are computed once. Memory is torch's.
+    """
+
+    device: str = "cuda"
+    family: str = FAMILY
+    name: str = "scheme"
+    version: int = 2
+    baseline: bool = False
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`: the best chains by a bound that every method and padding only adds to."""
+        if not request.is_dense or Shape.of(request).empty:
+            return []
+        costs = machine.costs
+        assert isinstance(costs, CudaCostModel)
+        if not costs.knows(request.dtype):
+            return f"the profile {machine.profile.id} has no rates of {request.dtype} products or of sums"
+        vendor = float(costs.gemm(request.dtype, *request.shape, request.items))
+        if vendor < INSTANT:
+            return f"the vendor's product takes less than {1e6 * INSTANT:.0f} us: launches alone would eat the gain"
+        pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
+        bounds = _bounds(pool.costs, request, costs)
+        places: dict[tuple[float, ...], list[int]] = {}
+        for i in np.argsort(bounds, kind="stable").tolist():
+            if not bounds[i] < vendor:
+                break
+            alike = tuple(float(x[i]) for x in (pool.costs.m, pool.costs.k, pool.costs.n, pool.costs.rank))
+            if alike not in places and len(places) == PRICED:
+                break
+            places.setdefault(alike, []).append(i)
+        chosen = [i for group in places.values() for i in group]
+        if not chosen:
+            return []
+        some = pool.costs[np.array(chosen)]
+        found = []
+        for method in METHODS:
+            if _method_reason(method, request):
+                continue
+            prices = sum(seconds for _, _, _, seconds, _ in _parts(some, request, costs, method))
+            for i, price in zip(chosen, np.asarray(prices).tolist(), strict=True):
+                source = FlatChain(pool.chains[i], pool.costs[i])
+                candidate = Candidate(FAMILY, self.name, source, (("method", method),))
+                found.append(Proposal(price * (1 - 1e-9), candidate))
+        return found
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`."""
+        for method in METHODS:
+            yield Candidate(FAMILY, self.name, source, (("method", method),))
+
+    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+        """See `Strategy.restore`."""
+        levels = restored_levels(key)
+        return None if levels is None else Candidate(FAMILY, self.name, FlatChain(levels), parameters)
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        program = _program(candidate)
+        if not request.is_dense:
+            return "the operands are structured"
+        if program.rank == 1:
+            return "a single product is the vendor's"
+        if program.ring.characteristic:
+            return f"the program holds over {program.ring} only; lift its scheme to Z first"
+        if program.inner and not program.target.is_general:
+            return f"the levels of {program.target} cannot be executed in one pass: blocks of it are absent"
+        if reason := reason_against(program, request.dtype) or _method_reason(candidate.method, request):
+            return reason
+        if candidate.method == STACK and (reason := _stack_reason(_core(candidate), request)):
+            return reason
+        if _pieces(candidate, request) is None:
+            least = Shape.of(request).stack_bytes(*_sizes(candidate), MAX_PIECES)
+            return f"needs {least} bytes of workspace, more than the {request.max_workspace} allowed"
+        return None
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`. With a static B its sums are not counted: they are computed once."""
+        if Shape.of(request).empty:
+            return []
+        assert isinstance(machine.costs, CudaCostModel)
+        costs = _flat_costs(candidate)
+        if costs is None:
+            costs = _costs_of_core(_core(candidate))
+        parts = _parts(costs, request, machine.costs, candidate.method)
+        return [
+            Stage(name, float(flops), float(moved), _number(seconds), product)
+            for name, flops, moved, seconds, product in parts
+        ]
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`; exact where both operands are batched alike, else an upper bound."""
+        shape = Shape.of(request)
+        return 0 if shape.empty else shape.stack_bytes(*_sizes(candidate), _pieces(candidate, request) or MAX_PIECES)
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`. Kernels are compiled when tensors come: their strides decide which.
+
+        Raises:
+            PlanError: the request cannot be run within its workspace.
+        """
+        pieces = _pieces(candidate, request)
+        if pieces is None:
+            raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
+        return TensorExecutor(request, _core(candidate), pieces)
+
+
+Part = tuple[str, Any, Any, Any, tuple[int, int, int] | None]
+
+
+def _parts(costs: SchemeCosts, request: Request, model: CudaCostModel, method: str) -> list[Part]:
+    """(name, operations, bytes, seconds, product) of every stage; numbers or arrays as the costs are.
+
+    Source: FalconGEMM (arXiv:2605.06057), Table II, with combinations bound by memory.
+    """
+    shape, item = Shape.of(request), itemsize(request.dtype)
+    unit = shape.unit
+    m, k, n = (
+        np.ceil(size / (parts * unit)) * unit
+        for size, parts in zip(request.shape, (costs.m, costs.k, costs.n), strict=True)
+    )
+    rank, items = costs.rank, shape.items
+    lefts, rights = costs.distinct if method == LOOP else (rank, rank)
+    (nu, nv, nw), dtype = costs.nnz, request.dtype
+    sums = (
+        (STAGES[0], shape.lefts, nu - lefts, m * k, lefts, request.m * request.k),
+        (STAGES[1], shape.rights, nv - rights, k * n, rights, request.k * request.n),
+        (STAGES[2], items, nw - costs.m * costs.n, m * n, rank, request.m * request.n),
+    )
+    stages: list[Part] = []
+    for name, count, additions, block, slabs, size in sums:
+        if name == STAGES[1] and request.static == "B":
+            continue
+        moved = count * (size + slabs * block) * item
+        stages.append((name, count * additions * block, moved, model.combine(moved), None))
+    count = items * rank
+    seconds = model.gemm(dtype, m, k, n, count, method)
+    moved = count * (m * k + k * n + m * n) * item
+    flops = 2.0 * count * m * k * n
+    single = np.ndim(m) == 0
+    product = (int(m), int(k), int(n)) if single else None
+    name = f"{int(count)} products {int(m)}x{int(k)}x{int(n)}" if single else "products"
+    stages.insert(-1, (name, flops, moved, seconds, product))
+    return stages
+
+
+def _bounds(costs: SchemeCosts, request: Request, model: CudaCostModel) -> npt.NDArray[np.float64]:
+    """Seconds that each chain takes at least: without padding, its products at the best rate of all."""
+    shape, item = Shape.of(request), itemsize(request.dtype)
+    m, k, n, rank = costs.m, costs.k, costs.n, costs.rank
+    size = request.m * request.k, request.k * request.n, request.m * request.n
+    moved = shape.lefts * size[0] * (1 + costs.made[0] / (m * k)) + shape.items * size[2] * (1 + rank / (m * n))
+    if request.static != "B":
+        moved = moved + shape.rights * size[1] * (1 + costs.made[1] / (k * n))
+    seconds = moved * item / (model.profile.combine_rate or np.inf)
+    seconds = seconds + request.flops * rank / (m * k * n) / model.best_rate(request.dtype)
+    if dtype_of(request.dtype).unit >= COARSE:
+        seconds = np.where(np.maximum(np.maximum(m, k), n) > MAX_GRID, np.inf, seconds)
+    return np.asarray(seconds, dtype=float)
+
+
+def _flat_costs(candidate: Candidate) -> SchemeCosts | None:
+    source = candidate.source
+    if isinstance(source, FlatChain):
+        return source.flat_costs
+    assert isinstance(source, GivenProgram)
+    levels = source.costs
+    if levels is None:
+        return None
+    first, *others = levels
+    for one in others:
+        first = first @ one
+    return first
+
+
+def _costs_of_core(core: ThreeStage) -> SchemeCosts:
+    """The costs of a program with absent blocks, from its maps."""
+    m, k, n = core.target.shape
+    left, right, merge = core.left.map, core.right.map, core.merge.map
+    rank = core.spread.rank
+    nnz = left.additions + rank, right.additions + rank, merge.additions + m * n
+    return SchemeCosts(m, k, n, rank, nnz, (rank, rank), (len(left.results), len(right.results)), 1.0)
+
+
+def _method_reason(method: str, request: Request) -> str | None:
+    """Why products of this dtype are not executed by a method, or None."""
+    if method == STACK and request.dtype not in STACKED:
+        return f"stacks are multiplied in {' and '.join(STACKED)}, not in {request.dtype}"
+    return None
+
+
+def _stack_reason(core: ThreeStage, request: Request) -> str | None:
+    shape = Shape.of(request)
+    m, k, _ = shape.blocks(core.target)
+    if not shape.empty and not fits_stack(core.spread.rank * shape.items, m, k, request.dtype):
+        return f"blocks of {m}x{k} are no whole tiles of {TILE.m}x{TILE.k}"
+    return None
+
+
+def _program(candidate: Candidate) -> Program:
+    program = candidate.program
+    assert program is not None  # every candidate of a scheme has a source
+    return program
+
+
+def _core(candidate: Candidate) -> ThreeStage:
+    return three_stage(_program(candidate), Way(candidate.method))
+
+
+def _sizes(candidate: Candidate) -> tuple[Target, tuple[int, int, int]]:
+    core = _core(candidate)
+    return core.target, core.slabs
+
+
+def _pieces(candidate: Candidate, request: Request) -> int | None:
+    shape = Shape.of(request)
+    return 1 if shape.empty else shape.pieces_within(*_sizes(candidate), request.max_workspace)
+
+
+def _number(seconds: Any) -> float | None:
+    found = float(seconds)
+    return None if np.isnan(found) else found
+
+

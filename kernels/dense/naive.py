@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,9 @@ from ...schemes_db.evaluate import evaluate
 from ...schemes_db.program import Load, Program, Store
 from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
 from ..cpu.reasons import basic_reason
-from ..cpu.workspace import Arena, Pool, aligned
-from ..planning.profile import Profile
-from ..planning.strategy import Executor, Stage
+from ..cpu.workspace import Arena, aligned
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request
 
 Matrix = npt.NDArray[Any]
@@ -106,42 +106,63 @@ def values_bytes(program: Program, sizes: Sizes, itemsize: int) -> int:
     return own + max((values_bytes(inner, (bm, bk, bn), itemsize) for _, inner in program.inner), default=2 * largest)
 
 
-class NaiveStrategy:
-    """Slow and plain; its products are numpy's.
+@dataclass(frozen=True)
+class NaiveScheme:
+    """Slow and plain evaluation of a program; its products are numpy's. Never proposed, run where it is named.
 
     Its `workspace` is an upper bound: what the evaluation allocates does not come from the pool,
     which only sets it aside.
     """
 
-    name = "naive"
-    version = 1
+    device: str = "cpu"
+    family: str = "dense"
+    name: str = "naive"
+    version: int = 2
+    baseline: bool = False
 
-    def can_run(self, program: Program, request: Request, profile: Profile) -> str | None:
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
+        """See `Strategy.propose`."""
+        return []
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`."""
+        yield Candidate(self.family, self.name, source)
+
+    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+        """See `Strategy.restore`: what is never proposed is never measured."""
+        return None
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
+        if not request.is_dense:
+            return "the operands are structured"
         if request.dtype == "bfloat16":
             return "the plain evaluation is by numpy, which has no bfloat16"
-        if (reason := basic_reason(program, request)) or request.dtype != "int8":
+        if (reason := basic_reason(candidate.program, request)) or request.dtype != "int8":
             return reason
         return "the plain evaluation adds in the dtype of C: convert with .astype(np.int32)"
 
-    def predict(self, program: Program, request: Request, profile: Profile) -> list[Stage]:
-        """See `Strategy.predict`."""
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`; its seconds are not known."""
         if is_empty(request):
             return []
-        core = NaiveCore(program, request.shape, np.dtype(request.dtype))
-        return [Stage("evaluation", *_cost(program, core.padded, request.itemsize, math.prod(request.batch)))]
+        core = _core(candidate, request)
+        return [Stage("evaluation", *_cost(core.program, core.padded, request.itemsize, request.items))]
 
-    def workspace(self, program: Program, request: Request) -> int:
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`; an upper bound."""
-        if is_empty(request):
-            return 0
-        return NaiveCore(program, request.shape, np.dtype(request.dtype)).workspace() + sum(copy_bytes(request))
+        return 0 if is_empty(request) else _core(candidate, request).workspace() + sum(copy_bytes(request))
 
-    def build(self, program: Program, request: Request, pool: Pool | None = None) -> Executor:
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
-        if is_empty(request):
-            return MatrixExecutor(request, None, pool)
-        return MatrixExecutor(request, NaiveCore(program, request.shape, np.dtype(request.dtype)), pool)
+        core = None if is_empty(request) else _core(candidate, request)
+        return MatrixExecutor(request, core, machine.pool)
+
+
+def _core(candidate: Candidate, request: Request) -> NaiveCore:
+    program = candidate.program
+    assert program is not None  # every candidate of a scheme has a source
+    return NaiveCore(program, request.shape, np.dtype(request.dtype))
 
 
 def _cost(program: Program, sizes: Sizes, itemsize: int, times: int) -> tuple[int, int]:

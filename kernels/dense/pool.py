@@ -1,4 +1,4 @@
-"""The schemes that `auto` chooses from: what the catalogue holds, less what others are better than in everything."""
+"""The schemes that `auto` considers: the catalogue's, less those that another is at least as good as in every cost."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
-from ...schemes_db import costs
+from ...errors import CatalogError
 from ...schemes_db.algebra import permute, tensor
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.factor import Factor
 from ...schemes_db.program import Program
 from ...schemes_db.scheme import Scheme
 from ..codegen.flatten import flatten
 from ..codegen.programs import key_of, program_for, stored_program
 from .arrangements import MAX_FLAT_RANK
-from .model import Figures
-from .pool_table import Table, catalogue_stamp, read_table, write_table
+from .pool_table import PoolTable, catalogue_stamp, read_table, write_table
+from .scheme_costs import SchemeCosts, costs_of
 
 MAX_RANK = 128
 """Most products of a level: past it the kernels for its sums take long to compile and gain nothing (measured)."""
 
 
 @dataclass(frozen=True)
-class Turn:
-    """A certified scheme of the catalogue, its sizes in some order.
+class OrientedScheme:
+    """A scheme of the catalogue with its three sizes in some order, such as "nkm".
 
-    `source` is the digest in the catalogue; `digest` and `key` are those of the turned scheme. The
+    `source` is the digest in the catalogue; `digest` and `key` are those of the permuted scheme. The
     scheme itself is read when it is asked for: a plan needs the program only.
     """
 
@@ -41,9 +39,25 @@ class Turn:
     held: Scheme | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, scheme: Scheme, order: str) -> Turn:
-        turned = permute(scheme, order)
-        return cls(scheme.digest, order, turned.digest, key_of(turned), turned)
+    def of(cls, scheme: Scheme, order: str) -> OrientedScheme:
+        permuted = permute(scheme, order)
+        return cls(scheme.digest, order, permuted.digest, key_of(permuted), permuted)
+
+    @classmethod
+    def restored(cls, text: str) -> OrientedScheme:
+        """The inverse of `name`.
+
+        Raises:
+            CatalogError: the catalogue has no such scheme any more.
+        """
+        source, _, order = text.partition("@")
+        with Catalog.open() as catalog:
+            return cls.of(catalog.find(source)[0], order)
+
+    @property
+    def name(self) -> str:
+        """A text that names it for good."""
+        return f"{self.source}@{self.order}"
 
     @cached_property
     def scheme(self) -> Scheme:
@@ -59,136 +73,108 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What may work one level: a scheme, or two of them written as one level. `label` is its grid and rank."""
+class LevelScheme:
+    """What may run as one level: a scheme, or the tensor product of two. `label` is its grid and rank."""
 
     label: str
-    turns: tuple[Turn, ...]
+    factors: tuple[OrientedScheme, ...]
+
+    @classmethod
+    def restored(cls, text: str) -> LevelScheme:
+        """The inverse of `name`.
+
+        Raises:
+            CatalogError: the catalogue has no such scheme any more.
+        """
+        factors = tuple(OrientedScheme.restored(part) for part in text.split("*"))
+        labels = [f"{one.scheme.target}:{one.scheme.rank}" for one in factors]
+        return cls(labels[0] if len(labels) == 1 else f"({' '.join(labels)})", factors)
 
     @property
-    def parts(self) -> tuple[Turn, ...]:
-        """The two levels that are written as this one, or none."""
-        return self.turns if len(self.turns) > 1 else ()
+    def name(self) -> str:
+        """A text that names it for good."""
+        return "*".join(one.name for one in self.factors)
+
+    @property
+    def is_flattened(self) -> bool:
+        """Whether it is two levels in one."""
+        return len(self.factors) > 1
 
     @cached_property
     def scheme(self) -> Scheme:
-        first, *others = (turn.scheme for turn in self.turns)
+        first, *others = (one.scheme for one in self.factors)
         return tensor(first, others[0]) if others else first
 
     @cached_property
     def program(self) -> Program:
-        first, *others = (turn.program for turn in self.turns)
+        first, *others = (one.program for one in self.factors)
         return flatten(first, others[0]) if others else first
 
 
 @dataclass(frozen=True)
-class Choices:
-    """All of them, and their figures as arrays; `dominated` says how many more the catalogue holds."""
+class SchemePool:
+    """All of them, and their costs as arrays; `dominated` says how many more the catalogue holds."""
 
-    entries: tuple[Choice, ...]
-    figures: Figures
+    entries: tuple[LevelScheme, ...]
+    costs: SchemeCosts
     dominated: int
 
     @classmethod
-    def of(cls, schemes: Sequence[Scheme], dominated: int = 0) -> Choices:
+    def of(cls, schemes: Sequence[Scheme], dominated: int = 0) -> SchemePool:
         """These schemes in all orientations, and the two-level ones of at most 64 products."""
-        turns: dict[str, Turn] = {}
+        oriented: dict[str, OrientedScheme] = {}
         for scheme in schemes:
             for order in permutations("mkn"):
-                turn = Turn.of(scheme, "".join(order))
+                one = OrientedScheme.of(scheme, "".join(order))
                 # Of a cube every orientation is the same size: one is enough.
-                known = {other.scheme.target.name for other in turns.values()}
-                if turn.scheme is scheme or turn.scheme.target.name not in known:
-                    turns.setdefault(turn.digest, turn)
-        base = [Choice(f"{turn.scheme.target}:{turn.scheme.rank}", (turn,)) for turn in turns.values()]
-        columns = [_figures(choice.scheme) for choice in base]
-        entries = list(base)
-        for outer, first in zip(base, columns[: len(base)], strict=True):
-            for inner, second in zip(base, columns[: len(base)], strict=True):
+                known = {other.scheme.target.name for other in oriented.values()}
+                if one.scheme is scheme or one.scheme.target.name not in known:
+                    oriented.setdefault(one.digest, one)
+        base = [LevelScheme(f"{one.scheme.target}:{one.scheme.rank}", (one,)) for one in oriented.values()]
+        columns = [costs_of(level.scheme) for level in base]
+        entries, every = list(base), list(columns)
+        for outer, first in zip(base, columns, strict=True):
+            for inner, second in zip(base, columns, strict=True):
                 if first.rank * second.rank <= MAX_FLAT_RANK:
-                    entries.append(Choice(f"({outer.label} {inner.label})", (*outer.turns, *inner.turns)))
-                    columns.append(_of_both(first, second))
-        return cls(tuple(entries), Figures.stacked([column.figures for column in columns]), dominated)
+                    entries.append(LevelScheme(f"({outer.label} {inner.label})", (*outer.factors, *inner.factors)))
+                    every.append(first @ second)
+        return cls(tuple(entries), SchemeCosts.stacked(every), dominated)
 
 
-@dataclass(frozen=True)
-class _Column:
-    """The figures of one scheme; `sums`: how many different left and right sums it has, `plain` of them one block."""
-
-    figures: Figures
-    sums: tuple[int, int]
-    plain: tuple[int, int]
-
-    @property
-    def rank(self) -> int:
-        return int(self.figures.rank)
-
-
-def _figures(scheme: Scheme) -> _Column:
-    m, k, n = scheme.target.shape
-    counts = [_sums(scheme.factors[side]) for side in range(2)]
-    sums, plain = ((counts[0][i], counts[1][i]) for i in range(2))
-    return _column((m, k, n, scheme.rank), costs.nonzeros(scheme), sums, plain, costs.growth_factor(scheme))
-
-
-def _of_both(outer: _Column, inner: _Column) -> _Column:
-    """The figures of a tensor product: all of them multiply."""
-
-    def times(x: Sequence[Any], y: Sequence[Any]) -> Any:
-        return tuple(a * b for a, b in zip(x, y, strict=True))
-
-    first, second = outer.figures, inner.figures
-    sizes = times((first.m, first.k, first.n, first.rank), (second.m, second.k, second.n, second.rank))
-    growth = first.growth * second.growth
-    sums, plain = times(outer.sums, inner.sums), times(outer.plain, inner.plain)
-    return _column(sizes, times(first.nnz, second.nnz), sums, plain, growth)
-
-
-def _column(sizes: Any, nonzeros: Any, sums: Any, plain: Any, growth: float) -> _Column:
-    made = sums[0] - plain[0], sums[1] - plain[1]
-    m, k, n, rank = sizes
-    return _Column(Figures(m, k, n, rank, nonzeros, made, growth), sums, plain)
-
-
-def _sums(factor: Factor) -> tuple[int, int]:
-    """How many different sums there are, and how many of them are one block as it stands."""
-    sums = {tuple(factor.terms(r)) for r in range(factor.rank)}
-    plain = sum(len(terms) == 1 and terms[0][1] == 1 and factor.denominator == 1 for terms in sums)
-    return len(sums), plain
-
-
-def choices() -> Choices:
-    """The choices of the user's catalogue; worked out once, and again when it has changed."""
+def scheme_pool() -> SchemePool:
+    """The pool of the user's catalogue; computed once, and again when the catalogue has changed."""
     stamp = catalogue_stamp()
     if stamp is None:
         _from_catalogue.cache_clear()
         found = _from_catalogue("")  # the first use makes the catalogue, or there is no place for one
         stamp = catalogue_stamp()
-        return found if stamp is None else _kept(stamp)
-    return _kept(stamp)
+        return found if stamp is None else _stored(stamp)
+    return _stored(stamp)
 
 
 @lru_cache(maxsize=4)
-def _kept(stamp: str) -> Choices:
-    """The choices as they were worked out before, by this or another process, or now."""
+def _stored(stamp: str) -> SchemePool:
+    """The pool as this or another process computed it before, or as it is computed now."""
     if (table := read_table(stamp)) is not None:
-        entries = tuple(Choice(label, tuple(Turn(*turn) for turn in turns)) for label, turns in table.entries)
-        return Choices(entries, Figures.unpacked(np.array(table.figures, dtype=float)), table.dominated)
+        entries = tuple(
+            LevelScheme(label, tuple(OrientedScheme(*row) for row in factors)) for label, factors in table.entries
+        )
+        return SchemePool(entries, SchemeCosts.unpacked(np.array(table.costs, dtype=float)), table.dominated)
     found = _from_catalogue(stamp)
-    turns = [
-        (choice.label, tuple((turn.source, turn.order, turn.digest, turn.key) for turn in choice.turns))
-        for choice in found.entries
+    rows = [
+        (level.label, tuple((one.source, one.order, one.digest, one.key) for one in level.factors))
+        for level in found.entries
     ]
-    write_table(stamp, Table(tuple(turns), found.figures.packed().tolist(), found.dominated))
+    write_table(stamp, PoolTable(tuple(rows), found.costs.packed().tolist(), found.dominated))
     return found
 
 
 @lru_cache(maxsize=1)
-def _from_catalogue(stamp: str) -> Choices:
+def _from_catalogue(stamp: str) -> SchemePool:
     with Catalog.open() as catalog:
         kept, dominated = _frontier(catalog)
         schemes = [catalog.find(digest)[0] for digest in kept]
-    return replace(Choices.of(schemes), dominated=dominated)
+    return replace(SchemePool.of(schemes), dominated=dominated)
 
 
 def _frontier(catalog: Catalog) -> tuple[list[str], int]:
@@ -213,3 +199,11 @@ def _frontier(catalog: Catalog) -> tuple[list[str], int]:
         )
     ]
     return kept, total - len(kept)
+
+
+def restored_levels(key: str) -> tuple[LevelScheme, ...] | None:
+    """The levels that a chain's key names; None where the catalogue lacks one of them."""
+    try:
+        return tuple(LevelScheme.restored(part) for part in key.split("/"))
+    except CatalogError:
+        return None

@@ -1,4 +1,4 @@
-"""The choices of a catalogue on disk, so that a new process need not read every scheme to make its first plan."""
+"""The scheme pool of a catalogue on disk, so that a new process need not read every scheme for its first plan."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pathlib import Path
 from ...home import cache_folder, data_folder, write_atomic
 from ...version import __version__
 
-FORMAT = 1
+FORMAT = 2
 """Of the table; a changed meaning gets a new number."""
 
-TurnRow = tuple[str, str, str, str]
+SchemeRow = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
-class Table:
-    """Labels with their turned schemes (source, order, digest, key); the figures, a row a figure; dominated schemes."""
+class PoolTable:
+    """Labels with their oriented schemes (source, order, digest, key); the costs, a row a field; dominated schemes."""
 
-    entries: tuple[tuple[str, tuple[TurnRow, ...]], ...]
-    figures: list[list[float]]
+    entries: tuple[tuple[str, tuple[SchemeRow, ...]], ...]
+    costs: list[list[float]]
     dominated: int
 
 
@@ -54,26 +54,26 @@ def _shipped() -> str:
     return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
-def read_table(stamp: str) -> Table | None:
+def read_table(stamp: str) -> PoolTable | None:
     """The table kept for a state of the catalogue; None where there is none, or it is damaged."""
     try:
         fields = json.loads(_path(stamp).read_text(encoding="utf-8"))
         entries = tuple(
-            (str(label), tuple(_turn(*turn) for turn in turns)) for label, turns in fields["entries"] if turns
+            (str(label), tuple(_row(*row) for row in factors)) for label, factors in fields["entries"] if factors
         )
-        figures, dominated = fields["figures"], int(fields["dominated"])
-        if len(figures) == 10 and all(len(row) == len(entries) > 0 for row in figures):
-            return Table(entries, figures, dominated)
+        costs, dominated = fields["costs"], int(fields["dominated"])
+        if len(costs) == 12 and all(len(line) == len(entries) > 0 for line in costs):
+            return PoolTable(entries, costs, dominated)
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         pass
     return None
 
 
-def _turn(source: str, order: str, digest: str, key: str) -> TurnRow:
+def _row(source: str, order: str, digest: str, key: str) -> SchemeRow:
     return str(source), str(order), str(digest), str(key)
 
 
-def write_table(stamp: str, table: Table) -> None:
+def write_table(stamp: str, table: PoolTable) -> None:
     """Keep a table, and drop those of earlier states; where nothing can be written, nothing is."""
     path = _path(stamp)
     with contextlib.suppress(OSError):
@@ -84,4 +84,4 @@ def write_table(stamp: str, table: Table) -> None:
 
 
 def _path(stamp: str) -> Path:
-    return cache_folder() / "choices" / f"{stamp}.json"
+    return cache_folder() / "scheme_pools" / f"{stamp}.json"

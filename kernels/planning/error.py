@@ -18,7 +18,7 @@ class _Size:
     roundings: int
 
 
-def error_bound(program: Program, request: Request) -> float:
+def error_bound(program: Program | None, request: Request) -> float:
     """Bound on |error| of an element of C relative to k max|A| max|B|; 0 for integers.
 
     The classical product's own bound is k times the unit roundoff. It is the worst case: measured

@@ -1,87 +1,294 @@
-"""Choosing how to run: candidates, what they should cost, which are refused, which is best."""
+"""From a request to a decision: enumerate, bound, price, keep to the limits, rank."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ...errors import PlanError
-from ...schemes_db.scheme import Scheme
-from ..cpu.memory import shortage
-from ..dense.arrangements import arrangements, levels_of
 from ..request import Request
-from .error import error_bound
-from .profile import Profile, unmeasured
-from .strategy import Candidate, Plan, strategies
+from .limits import exceeds_kept, margin, margins_text, memory_shortage, refusal
+from .machine import Machine
+from .strategy import Candidate, Plan, Proposal, Source, Stage, Strategy
+
+MOST_PRICED = 64
+"""Proposals that are priced and checked, the least bounds first, before the baseline is taken."""
+
+Strategies = Mapping[tuple[str, str], Strategy]
+"""The strategies of a device by family and name."""
 
 
-def plan(
+@dataclass(frozen=True)
+class Decision:
+    """The chosen plan, the baseline's plan, all proposals by their bounds, refusals, and the reason.
+
+    `measured`: the choice rests on measured times of this request class (wisdom), not on predictions.
+    """
+
+    request: Request
+    machine: Machine
+    plan: Plan
+    baseline: Plan
+    proposals: tuple[Proposal, ...]
+    refused: tuple[tuple[str, str], ...]
+    reason: str
+    measured: bool = False
+
+    @property
+    def gain(self) -> float:
+        """Predicted seconds of the baseline over those of the plan; NaN where either is not known."""
+        if self.plan.seconds is None or self.baseline.seconds is None:
+            return math.nan
+        return self.baseline.seconds / self.plan.seconds if self.plan.seconds else 1.0
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.plan.candidate == self.baseline.candidate
+
+
+def decide(request: Request, machine: Machine, strategies: Strategies, strategy: str | None = None) -> Decision:
+    """The plan with the least predicted (or measured) time; the baseline where nothing gains its margin.
+
+    `strategy` names the only one to consider beside the baseline's limits.
+
+    Raises:
+        PlanError: nothing can run the request within its limits, or there is no such strategy.
+    """
+    only = _named(strategies, strategy)
+    baseline = baseline_plan(request, machine, strategies)
+    if strategy is not None:
+        return _by_strategy(request, machine, only, baseline)
+    if machine.wisdom is not None and (known := _measured(request, machine, strategies, baseline)):
+        return known
+    search = _Search(request, machine, strategies, baseline)
+    best = search.best(request)
+    if search.short_of_memory and request.max_workspace is None:
+        # As if the caller had limited the memory: then the methods of little memory are proposed, too.
+        most = int(min(machine.free_bytes(), machine.kept_bytes))
+        best = search.best(replace(request, max_workspace=most))
+    if best is None:
+        return Decision(
+            request, machine, baseline, baseline, search.proposals, tuple(search.refused), search.reason_for_baseline()
+        )
+    return Decision(request, machine, best, baseline, search.proposals, tuple(search.refused), "fastest by prediction")
+
+
+def decide_among(
     request: Request,
-    scheme: Scheme | Sequence[Scheme | Sequence[Scheme]],
-    levels: int = 1,
-    profile: Profile | None = None,
+    machine: Machine,
+    strategies: Strategies,
+    sources: Iterable[Source],
     strategy: str | None = None,
-) -> Plan:
-    """The best plan for a request with these schemes, which the caller has certified.
+    *,
+    where_faster: bool = False,
+) -> Decision:
+    """The best plan among given programs; with `where_faster` the baseline where none gains its margin.
 
-    `strategy` names the only one to consider. Candidates are ranked by predicted seconds, those that the
-    profile knows nothing of last, then by arithmetic and by bytes moved.
+    Candidates are ranked by predicted seconds, those of unknown time last, then by arithmetic and bytes.
 
     Raises:
         PlanError: no candidate can run; the message gives every reason.
     """
-    profile = unmeasured() if profile is None else profile
-    known = strategies(request.device)
-    if strategy is not None and strategy not in known:
-        raise PlanError(f"strategy {strategy!r} is not known; choose one of {', '.join(sorted(known))}")
-    chosen = [name for name in known if strategy in (None, name)]
+    chosen = _named(strategies, strategy)
     plans: list[Plan] = []
     refused: list[tuple[str, str]] = []
-    for label, program in arrangements(levels_of(scheme, levels)):
-        for name in chosen:
-            candidate = Candidate(program, name, label)
-            found = considered(candidate, request, profile)
-            if isinstance(found, Plan):
-                plans.append(found)
-            else:
-                refused.append((str(candidate), found))
+    for source in sources:
+        for one in chosen.values():
+            for candidate in one.candidates_of(source):
+                found = _plan(one, candidate, request, machine)
+                if isinstance(found, Plan):
+                    plans.append(found)
+                else:
+                    refused.append((str(candidate), found))
     if not plans:
-        reasons = "; ".join(dict.fromkeys(reason for _, reason in refused))
+        reasons = "; ".join(dict.fromkeys(reason for _, reason in refused)) or "no strategy takes a scheme"
         raise PlanError(f"{request} cannot be run: {reasons}")
     plans.sort(key=_rank)
     best = plans[0]
-    beaten = [(str(option.candidate), _slower(option, best)) for option in plans[1:]]
-    return replace(best, refused=(*refused, *beaten))
+    beaten = [(str(plan.candidate), _slower(plan, best)) for plan in plans[1:]]
+    baseline = _baseline_or_none(request, machine, strategies) or best
+    proposals = tuple(Proposal(math.nan if plan.seconds is None else plan.seconds, plan.candidate) for plan in plans)
+    if where_faster and not gains(best, baseline):
+        reason = "the scheme is not predicted to be faster"
+        return Decision(request, machine, baseline, baseline, proposals, (*refused, *beaten), reason)
+    return Decision(request, machine, best, baseline, proposals, (*refused, *beaten), "named")
 
 
-def considered(candidate: Candidate, request: Request, profile: Profile) -> Plan | str:
+def gains(plan: Plan, baseline: Plan) -> bool:
+    """Whether a plan is predicted to stay below its margin of the baseline's seconds."""
+    if plan.seconds is None or baseline.seconds is None:
+        return False
+    return plan.seconds < margin(plan.candidate.family, plan.request, plan.stages) * baseline.seconds
+
+
+def baseline_plan(request: Request, machine: Machine, strategies: Strategies) -> Plan:
+    """The plan of the baseline of the request's family.
+
+    Raises:
+        PlanError: it cannot run the request or does not keep to the limits.
+    """
+    refused = []
+    for strategy in strategies.values():
+        if strategy.baseline:
+            proposed = strategy.propose(request, machine)
+            for proposal in () if isinstance(proposed, str) else proposed:
+                found = _plan(strategy, proposal.candidate, request, machine)
+                if isinstance(found, Plan):
+                    return found
+                refused.append(found)
+    reasons = "; ".join(dict.fromkeys(refused)) or f"no strategy takes it on {request.device}"
+    raise PlanError(f"{request} cannot be run: {reasons}")
+
+
+def _baseline_or_none(request: Request, machine: Machine, strategies: Strategies) -> Plan | None:
+    try:
+        return baseline_plan(request, machine, strategies)
+    except PlanError:
+        return None
+
+
+def _named(strategies: Strategies, name: str | None) -> Strategies:
+    if name is None:
+        return strategies
+    found = {key: strategy for key, strategy in strategies.items() if strategy.name == name}
+    if not found:
+        known = ", ".join(sorted({strategy.name for strategy in strategies.values()}))
+        raise PlanError(f"strategy {name!r} is not known; choose one of {known}")
+    return found
+
+
+def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan) -> Decision:
+    """The best candidate of one strategy, whatever it gains."""
+    search = _Search(request, machine, only, None)
+    best = search.best(request)
+    if best is None:
+        reasons = "; ".join(dict.fromkeys(reason for _, reason in search.refused)) or search.silence or "no candidate"
+        raise PlanError(f"{request} cannot be run: {reasons}")
+    return Decision(request, machine, best, baseline, search.proposals, tuple(search.refused), "named")
+
+
+class _Search:
+    """Best-first search over proposals: the next is priced only while its bound is below the best price."""
+
+    def __init__(self, request: Request, machine: Machine, strategies: Strategies, baseline: Plan | None) -> None:
+        self.request, self.machine, self.strategies, self.baseline = request, machine, strategies, baseline
+        self.proposals: tuple[Proposal, ...] = ()
+        self.refused: list[tuple[str, str]] = []
+        self.short_of_memory = False
+        self.silence = ""
+
+    def best(self, request: Request) -> Plan | None:
+        """The best plan for the search's request among what is proposed for `request`; None: the baseline."""
+        found: list[Proposal] = []
+        for strategy in self.strategies.values():
+            if self.baseline is not None and strategy.baseline:
+                continue
+            proposed = strategy.propose(request, self.machine)
+            if isinstance(proposed, str):
+                self.silence = self.silence or proposed
+            else:
+                found += proposed
+        found.sort(key=lambda one: (math.isnan(one.bound), one.bound))
+        self.proposals = tuple(found)
+        best: Plan | None = None
+        for proposal in found[:MOST_PRICED]:
+            if best is not None and best.seconds is not None and not proposal.bound < best.seconds:
+                break
+            if self.baseline is not None and not proposal.bound < (self.baseline.seconds or 0.0):
+                break
+            plan = self._priced(proposal.candidate, best)
+            if plan is not None:
+                best = plan
+                if plan.seconds is None:
+                    break
+        return best
+
+    def _priced(self, candidate: Candidate, best: Plan | None) -> Plan | None:
+        """A plan that is better than the best so far and gains its margin; else None, with the reason noted."""
+        strategy = self.strategies[candidate.family, candidate.strategy]
+        if self.baseline is not None:
+            stages = tuple(strategy.predict(candidate, self.request, self.machine))
+            plan = Plan(self.request, candidate, strategy, self.machine, stages, 0)
+            if not gains(plan, self.baseline):
+                return None
+            if best is not None and (plan.seconds or math.inf) >= (best.seconds or math.inf):
+                return None
+        reason, workspace = refusal(strategy, candidate, self.request, self.machine)
+        if reason is not None and memory_shortage(workspace, self.machine):
+            self.short_of_memory = True
+        if reason is None and self.request.max_workspace is None and self.baseline is not None:
+            reason = exceeds_kept(workspace, self.machine)
+            self.short_of_memory |= reason is not None
+        if reason is not None:
+            self.refused.append((str(candidate), reason))
+            return None
+        if self.baseline is None:
+            stages = tuple(strategy.predict(candidate, self.request, self.machine))
+        return Plan(self.request, candidate, strategy, self.machine, stages, workspace)
+
+    def reason_for_baseline(self) -> str:
+        """Why nothing but the baseline was chosen."""
+        if 0 in (*self.request.shape, *self.request.batch):
+            return "there is nothing to multiply"
+        if self.silence and not self.proposals:
+            return self.silence
+        free = self.request.max_workspace is None and self.request.max_error is None and not self.short_of_memory
+        within = "" if free else " within these limits"
+        assert self.baseline is not None
+        needed = margins_text(self.request.device, self.baseline.candidate.family)
+        return f"nothing is predicted to be faster than the baseline{within} by its margin ({needed})"
+
+
+def _plan(strategy: Strategy, candidate: Candidate, request: Request, machine: Machine) -> Plan | str:
     """A plan of one candidate, or the reason why it is refused."""
-    program, way = candidate.program, strategies(request.device)[candidate.strategy]
-    if reason := way.can_run(program, request, profile):
+    reason, workspace = refusal(strategy, candidate, request, machine)
+    if reason is not None:
         return reason
-    workspace = way.workspace(program, request)
-    if request.max_workspace is not None and workspace > request.max_workspace:
-        return f"needs {workspace} bytes of workspace, more than the {request.max_workspace} allowed"
-    if request.device == "cpu" and (reason := shortage(workspace)):
-        return reason
-    if request.max_error is not None and (bound := error_bound(program, request)) > request.max_error:
-        return f"its error can reach {bound:.2g}, more than the {request.max_error:.2g} allowed"
-    stages = tuple(way.predict(program, request, profile))
-    return Plan(request, candidate, way.version, stages, workspace, (), profile.id)
+    stages = tuple(strategy.predict(candidate, request, machine))
+    return Plan(request, candidate, strategy, machine, stages, workspace)
 
 
-def _rank(option: Plan) -> tuple[float, int, int, str]:
-    return math.inf if option.seconds is None else option.seconds, *_work(option), str(option.candidate)
+def _measured(request: Request, machine: Machine, strategies: Strategies, baseline: Plan) -> Decision | None:
+    """The decision by wisdom, where times near this request were measured."""
+    assert machine.wisdom is not None
+    plans = [baseline]
+    refused: list[tuple[str, str]] = []
+    known = machine.wisdom.near(request)
+    if known is None:
+        return None
+    for entry in known.entries:
+        strategy = strategies.get((entry.family, entry.strategy))
+        candidate = None if strategy is None else strategy.restore(entry.source, entry.parameters)
+        if strategy is None or candidate is None or candidate == baseline.candidate:
+            continue
+        found = _plan(strategy, candidate, request, machine)
+        if isinstance(found, Plan):
+            plans.append(found)
+        else:
+            refused.append((str(candidate), found))
+    times = {id(plan): known.seconds(plan) for plan in plans}
+    if any(math.isnan(times[id(plan)]) for plan in plans[:1]):
+        return None
+    best = min(plans, key=lambda plan: (math.isnan(times[id(plan)]), times[id(plan)]))
+    if not times[id(best)] < known.part * times[id(baseline)]:
+        best = baseline
+    reason = f"measured {known.when}: {times[id(best)] / times[id(baseline)]:.3f} of the baseline's time"
+    proposals = tuple(sorted((Proposal(times[id(plan)], plan.candidate) for plan in plans), key=lambda one: one.bound))
+    return Decision(request, machine, best, baseline, proposals, tuple(refused), reason, measured=True)
 
 
-def _slower(option: Plan, best: Plan) -> str:
-    if option.seconds is not None and best.seconds is not None:
-        return f"predicted {option.seconds:.3g} s, the plan {best.seconds:.3g} s"
-    (flops, moved), (best_flops, best_moved) = _work(option), _work(best)
+def _rank(plan: Plan) -> tuple[float, float, float, str]:
+    return math.inf if plan.seconds is None else plan.seconds, *_work(plan.stages), str(plan.candidate)
+
+
+def _slower(plan: Plan, best: Plan) -> str:
+    if plan.seconds is not None and best.seconds is not None:
+        return f"predicted {plan.seconds:.3g} s, the plan {best.seconds:.3g} s"
+    (flops, moved), (best_flops, best_moved) = _work(plan.stages), _work(best.stages)
     return f"{flops:.4g} flops and {moved:.4g} bytes, the plan {best_flops:.4g} and {best_moved:.4g}"
 
 
-def _work(option: Plan) -> tuple[int, int]:
+def _work(stages: Sequence[Stage]) -> tuple[float, float]:
     """Arithmetic operations, and bytes moved."""
-    return sum(stage.flops for stage in option.stages), sum(stage.bytes for stage in option.stages)
+    return sum(stage.flops for stage in stages), sum(stage.bytes for stage in stages)

@@ -145,6 +145,22 @@ class Profile:
     def _tables(self) -> dict[tuple[str, str], RateTable | None]:
         return {}
 
+    def _check(self) -> None:
+        """Raise ValueError or TypeError where a figure is no positive finite number: nothing could be predicted."""
+        rates = [("bandwidth", self.bandwidth), ("combine_rate", self.combine_rate), ("add_rate", self.add_rate)]
+        rates += [(f"rate of {row.dtype} {row.m}x{row.k}x{row.n}", row.rate) for row in self.gemm]
+        sizes = [("size", size) for row in self.gemm for size in (row.m, row.k, row.n)]
+        for name, value in (*rates, *sizes, *(("cache", size) for size in self.caches)):
+            if value is not None and not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be a positive number, not {value!r}")
+        overhead = self.call_overhead
+        if overhead is not None and not (isinstance(overhead, int | float) and math.isfinite(overhead)):
+            raise ValueError(f"call_overhead must be a number of seconds, not {overhead!r}")
+        if not all(isinstance(text, str) for text in (self.id, self.hardware, self.source, self.notes)):
+            raise TypeError("id, hardware, source and notes must be texts")
+        if not all(isinstance(row.dtype, str) and isinstance(row.mode, str) for row in self.gemm):
+            raise TypeError("dtype and mode of a rate must be texts")
+
     def to_json(self) -> str:
         """The profile as JSON text."""
         return json.dumps(asdict(self), indent=1, sort_keys=True)
@@ -162,7 +178,8 @@ class Profile:
             fields["versions"] = tuple((name, version) for name, version in fields["versions"])
             fields["caches"] = tuple(fields["caches"])
             profile = cls(**fields)
-        except (TypeError, ValueError, KeyError) as error:
+            profile._check()
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
             raise SchemeFormatError(f"not a machine profile: {error}") from error
         if profile.source not in SOURCES:
             raise SchemeFormatError(f"profile source must be one of {', '.join(SOURCES)}, not {profile.source!r}")

@@ -1,37 +1,48 @@
-"""The nouns of planning: strategies, their predicted stages, candidates, plans and executors."""
+"""The nouns of planning: stages, candidates, strategies, executors, plans, and the registry of strategies."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ...errors import PlanError
 from ...schemes_db.program import Program
-from ..cpu.workspace import Pool
-from ..request import OperandKind, Request
-from .profile import Profile
+from ..request import Request
 
-Matrix = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from .machine import Machine
+
+Operand = Any
+"""A numpy array on a processor, a torch tensor on a GPU."""
+
+
+Parameters = tuple[tuple[str, str | int], ...]
+"""Sorted pairs of a name and a value, such as (("method", "tasks"),)."""
 
 
 @dataclass(frozen=True)
 class Stage:
     """A predicted part of a run: arithmetic operations, bytes read and written, seconds where they are known.
 
-    `product` is (m, k, n) of one product of a stage of products, None for a stage of sums.
+    `product` is (m, k, n) of one product of a stage of products, None for a stage of sums. `level` is
+    the label of the level that the stage belongs to.
     """
 
     name: str
-    flops: int
-    bytes: int
+    flops: float
+    bytes: float
     seconds: float | None = None
     product: tuple[int, int, int] | None = None
+    level: str = ""
+
+    @property
+    def intensity(self) -> float:
+        """Operations per byte; 0 where no bytes move."""
+        return self.flops / self.bytes if self.bytes else 0.0
 
 
 class Executor(Protocol):
@@ -39,19 +50,95 @@ class Executor(Protocol):
 
     @property
     def workspace(self) -> int:
-        """Bytes taken from the pool during one run."""
+        """Bytes taken beside the operands and the result during one run."""
 
-    def run(self, a: Matrix, b: Matrix, out: Matrix | None = None) -> Matrix:
+    def run(self, a: Operand, b: Operand, out: Operand | None = None) -> Operand:
         """C = A B in `out`, or in a new array.
 
         Raises:
-            PlanError: the arrays are not of the plan's request.
+            PlanError: the operands are not of the plan's request.
         """
+
+
+class Source(Protocol):
+    """Where a candidate's program comes from. Compared and hashed by `key`; the program is built when asked for."""
+
+    @property
+    def key(self) -> str:
+        """A text that names the program for good: digests and orders of its schemes."""
+
+    @property
+    def label(self) -> str:
+        """Formats and ranks by level."""
+
+    @property
+    def program(self) -> Program: ...
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A strategy with all that it needs to run a request: the source of a program or None, and parameters.
+
+    `family` and `strategy` name the strategy within the registry of the request's device.
+    """
+
+    family: str
+    strategy: str
+    source: Source | None = field(default=None, compare=False)
+    parameters: Parameters = ()
+
+    @property
+    def label(self) -> str:
+        """Formats and ranks by level, or the strategy's name."""
+        return self.strategy if self.source is None else self.source.label
+
+    @property
+    def method(self) -> str:
+        """How a level is executed, or "" for a strategy without levels."""
+        return str(dict(self.parameters).get("method", ""))
+
+    @property
+    def program(self) -> Program | None:
+        """The program that the strategy runs, None for a strategy without one."""
+        return None if self.source is None else self.source.program
+
+    @cached_property
+    def key(self) -> tuple[str, str, str, Parameters]:
+        """What tells candidates apart, also in files."""
+        return self.family, self.strategy, "" if self.source is None else self.source.key, self.parameters
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Candidate) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        if self.source is None:
+            return self.strategy
+        return f"{self.strategy} {self.source.label}" + (f", {self.method}" if self.method else "")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A candidate that a strategy proposes, and a lower bound of its predicted seconds (NaN: nothing is known)."""
+
+    bound: float
+    candidate: Candidate
 
 
 @runtime_checkable
 class Strategy(Protocol):
-    """A way to run programs. Registered by name; a changed algorithm gets a new version."""
+    """A way to run requests of one family on one device. A changed algorithm gets a new version.
+
+    `baseline` marks the strategy of a family that every other is measured against.
+    """
+
+    @property
+    def device(self) -> str: ...
+
+    @property
+    def family(self) -> str: ...
 
     @property
     def name(self) -> str: ...
@@ -59,94 +146,111 @@ class Strategy(Protocol):
     @property
     def version(self) -> int: ...
 
-    def can_run(self, program: Program, request: Request, profile: Profile) -> str | None:
+    @property
+    def baseline(self) -> bool: ...
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """The candidates that may be worth running, in any order, or in words why there are none.
+
+        A bound is never above the seconds that `predict` gives. A strategy that is not for requests of this
+        kind proposes nothing.
+        """
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """The candidates that run a given program, one for every setting of the parameters; may be none."""
+
+    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+        """The candidate with this key of its source and these parameters; None where the source is gone."""
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """None, or the reason why not, as a line for the user."""
 
-    def predict(self, program: Program, request: Request, profile: Profile) -> list[Stage]:
-        """The stages of one run of a program that can be run."""
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """The stages of one run; their seconds add up to the price of the candidate."""
 
-    def workspace(self, program: Program, request: Request) -> int:
-        """Bytes that one run takes from the pool: exact, or an upper bound where the strategy says so."""
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """Bytes that one run takes: exact, or an upper bound where the strategy says so."""
 
-    def build(self, program: Program, request: Request, pool: Pool | None = None) -> Executor:
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """Compile; may take seconds the first time."""
 
 
-_registry: dict[str, Strategy] = {}
+_registered: dict[tuple[str, str, str], Strategy] = {}
+_NEEDED = ("device", "family", "name", "version", "baseline")
 
 
 def register_strategy(strategy: Strategy) -> None:
-    """Make a strategy known to `plan`; one of the same name is replaced."""
+    """Make a strategy known to the planner; one of the same device, family and name is replaced."""
     if not isinstance(strategy, Strategy):
-        raise PlanError(f"{type(strategy).__name__} is not a strategy: it needs can_run, predict, workspace and build")
-    _registry[strategy.name] = strategy
+        raise PlanError(
+            f"{type(strategy).__name__} is not a strategy: it needs {', '.join(_NEEDED)}, "
+            "propose, candidates_of, restore, can_run, predict, workspace and build"
+        )
+    _registered[strategy.device, strategy.family, strategy.name] = strategy
+    from .cache import plan_cache
+
+    plan_cache.clear()
 
 
-def strategies(device: str | None = None) -> Mapping[str, Strategy]:
-    """The strategies by name: those of this package, and the registered ones, which come first in a conflict.
+def unregister_strategy(strategy: Strategy) -> None:
+    """The inverse of `register_strategy`; a strategy of this package with the same name returns."""
+    _registered.pop((strategy.device, strategy.family, strategy.name), None)
+    from .cache import plan_cache
 
-    `device` leaves out this package's strategies for other devices.
-    """
-    from ..families import CPU as ON_CPU
-    from ..families import CUDA as ON_GPU
-
-    every: tuple[Strategy, ...] = (*ON_CPU, *ON_GPU)
-    own: tuple[Strategy, ...] = {"cpu": ON_CPU, "cuda": ON_GPU}.get(device or "", every)
-    return {**{strategy.name: strategy for strategy in own}, **_registry}
+    plan_cache.clear()
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A program and the strategy that may run it. `label` says in words how the levels are cut."""
-
-    program: Program
-    strategy: str
-    label: str
-
-    def __str__(self) -> str:
-        return f"{self.strategy}: {self.label}"
+def registered(device: str) -> Mapping[tuple[str, str], Strategy]:
+    """The registered strategies of a device by family and name."""
+    return {(family, name): strategy for (where, family, name), strategy in _registered.items() if where == device}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The chosen candidate for a request, what it should cost, and why the others were not taken."""
+    """A candidate for a request: its predicted stages and workspace. `build` makes the executor that runs it."""
 
     request: Request
     candidate: Candidate
-    version: int
+    strategy: Strategy = field(compare=False, repr=False)
+    machine: Machine = field(compare=False, repr=False)
     stages: tuple[Stage, ...]
     workspace: int
-    refused: tuple[tuple[str, str], ...]
-    profile: str
 
-    @property
+    @cached_property
     def seconds(self) -> float | None:
         """Predicted seconds of one run, or None where a stage's are not known."""
         times = [stage.seconds for stage in self.stages]
         known = [time for time in times if time is not None]
         return sum(known) if len(known) == len(times) else None
 
+    @property
+    def label(self) -> str:
+        return self.candidate.label
+
     @cached_property
     def digest(self) -> str:
-        """The sha256 (hex) over program, strategy, its version, request and profile."""
-        candidate = self.candidate
-        parts = (candidate.program.digest, candidate.strategy, self.version, asdict(self.request), self.profile)
+        """The sha256 (hex) over candidate, version of the strategy, request and profile."""
+        request = {name: repr(value) for name, value in asdict(self.request).items()}
+        parts = (self.candidate.key, self.strategy.version, request, self.machine.profile.id)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def build(self, pool: Pool | None = None) -> Executor:
+    def for_request(self, request: Request) -> Plan:
+        """The same candidate for another request of its class.
+
+        Raises:
+            PlanError: the strategy cannot run it.
+        """
+        if request == self.request:
+            return self
+        if reason := self.strategy.can_run(self.candidate, request, self.machine):
+            raise PlanError(f"{request} cannot be run by {self.candidate}: {reason}")
+        stages = tuple(self.strategy.predict(self.candidate, request, self.machine))
+        workspace = self.strategy.workspace(self.candidate, request, self.machine)
+        return replace(self, request=request, stages=stages, workspace=workspace)
+
+    def build(self) -> Executor:
         """The executor of this plan."""
-        return strategies()[self.candidate.strategy].build(self.candidate.program, self.request, pool)
+        return self.strategy.build(self.candidate, self.request, self.machine)
 
     def __repr__(self) -> str:
         return f"<plan {self.request} by {self.candidate}, workspace {self.workspace} bytes>"
-
-
-def unfit(program: Program, request: Request, device: str) -> str | None:
-    """Why no strategy of a device can run a program for a request, whatever else it asks for; or None."""
-    if request.device != device:
-        return f"runs on {device}, not on {request.device}"
-    if any(kind is not OperandKind.DENSE for kind in request.operands):
-        return f"operands must be dense, not {' and '.join(request.operands)}"
-    if program.ring.characteristic:
-        return f"the program holds over {program.ring} only; lift its scheme to Z first"
-    return None

@@ -1,0 +1,88 @@
+"""Predicted seconds on a processor, from measured rates of its libraries and of generated sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import dtype_of
+from ..planning.profile import Profile, RateTable
+
+TILE = 16
+"""Rows and columns that a library's innermost kernel computes at once."""
+
+LEVEL_SECONDS, CALL_SECONDS = 150e-6, 5e-6
+"""Python overhead of a level and of each of its products (measured)."""
+
+SHARED_COMBINE = 0.8
+"""Extra cost of sums below the first level, as a part of their predicted seconds, with several threads.
+
+Executed by all threads together they are short, and every thread waits for the last. Measured, float32, two
+threads, 4096 and 6144x3072x3072.
+"""
+
+
+@dataclass(frozen=True)
+class CpuCostModel:
+    """A `CostModel`. Modes: "whole" (a product by all threads) and "tasks" (a product on each thread at once).
+
+    `spin` is what a queue of tasks loses to idle threads of the library, in seconds.
+    """
+
+    profile: Profile
+    threads: int = 1
+    spin: float = 0.0
+
+    def knows(self, dtype: str) -> bool:
+        """See `CostModel`."""
+        return self.profile.rates(dtype) is not None and self._moving is not None
+
+    @property
+    def _moving(self) -> float | None:
+        return self.profile.combine_rate or self.profile.bandwidth
+
+    def gemm(self, dtype: str, m: Any, k: Any, n: Any, count: Any = 1, mode: str = "whole") -> Any:
+        """See `CostModel`."""
+        work = self._work(dtype, m, k, n, count)
+        rates = self.profile.rates(dtype, mode)
+        return np.nan * work if rates is None else work / rates.at(m, k, n)
+
+    def gemm_modes(self, dtype: str, m: Any, k: Any, n: Any, count: Any = 1) -> tuple[Any, Any]:
+        """`gemm` in the modes "whole" and "tasks"; the distances to the measured sizes are computed once."""
+        work = self._work(dtype, m, k, n, count)
+        whole, tasks = self.profile.rates(dtype), self.profile.rates(dtype, "tasks")
+        if whole is None or tasks is None:
+            return np.nan * work, np.nan * work
+        alone, together = _both(whole, tasks, m, k, n)
+        return work / alone, work / together
+
+    @staticmethod
+    def _work(dtype: str, m: Any, k: Any, n: Any, count: Any) -> Any:
+        """Operations, those of whole register tiles included: what reaches over the edge of C is lost."""
+        tiled = np.ceil(m / TILE) * np.ceil(n / TILE) * TILE**2 / np.maximum(m * n, 1)
+        return 2.0 * dtype_of(dtype).parts ** 2 * count * m * k * n * tiled
+
+    def combine(self, bytes: Any, flops: Any = 0) -> Any:
+        """See `CostModel`: the longer of traffic and arithmetic."""
+        moving = self._moving
+        memory = bytes / moving if moving else np.nan * bytes
+        return np.maximum(memory, flops / self.profile.add_rate) if self.profile.add_rate else memory
+
+    def copy(self, bytes: Any) -> Any:
+        """Sums through ordinary stores into small buffers: at the rate of a plain copy."""
+        return bytes / (self.profile.bandwidth or self.profile.combine_rate or np.nan)
+
+    def overlap(self, combine: Any, mode: str) -> Any:
+        """See `CostModel`: nothing where each thread combines for itself, or where there is one."""
+        return SHARED_COMBINE * combine if self.threads > 1 and mode == "whole" else 0.0 * combine
+
+    def overhead(self, calls: Any, levels: Any = 0) -> Any:
+        """See `CostModel`."""
+        return LEVEL_SECONDS * levels + CALL_SECONDS * calls
+
+
+def _both(whole: RateTable, tasks: RateTable, m: Any, k: Any, n: Any) -> tuple[Any, Any]:
+    alone, together = whole.both(tasks, m, k, n)
+    return alone, together

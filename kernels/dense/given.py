@@ -1,0 +1,46 @@
+"""Programs that a caller names, as sources of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...schemes_db.program import ProductKind, Program
+from ...schemes_db.scheme import Scheme
+from .arrangements import arrangements, levels_of
+from .scheme_costs import SchemeCosts, costs_of_program
+
+
+@dataclass(frozen=True)
+class GivenProgram:
+    """A program with its label; a `Source`."""
+
+    label: str
+    program: Program = field(compare=False, repr=False)
+
+    @property
+    def key(self) -> str:
+        """See `Source`."""
+        return f"program:{self.program.digest}"
+
+    @property
+    def costs(self) -> tuple[SchemeCosts, ...] | None:
+        """The costs of every level, outermost first; None where products are not all full, or blocks are absent."""
+        found: list[SchemeCosts] = []
+        program: Program | None = self.program
+        while program is not None:
+            inner = dict(program.inner)
+            if not program.target.is_general or not set(inner) <= {ProductKind.FULL}:
+                return None
+            found.append(costs_of_program(program))
+            program = inner.get(ProductKind.FULL)
+        return tuple(found)
+
+
+def given(scheme: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int = 1) -> list[GivenProgram]:
+    """Every way to arrange proven schemes in levels: nested, and neighbouring levels flattened.
+
+    Raises:
+        PlanError: levels that no product has, or a level without a scheme for the products above it.
+    """
+    return [GivenProgram(label, program) for label, program in arrangements(levels_of(scheme, levels))]

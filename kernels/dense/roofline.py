@@ -1,0 +1,58 @@
+"""Inequalities that tell whether a scheme can gain at all.
+
+Source: FalconGEMM (arXiv:2605.06057), Eq. 8 to 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dtypes import dtype_of
+from ..planning.profile import Profile
+from .scheme_costs import SchemeCosts
+
+
+@dataclass(frozen=True)
+class RooflineCheck:
+    """An inequality with its two sides: arithmetic intensity, and operations per element moved of the machine."""
+
+    name: str
+    left: float
+    right: float
+
+    @property
+    def holds(self) -> bool:
+        return self.left > self.right
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.left:.1f} {'>' if self.holds else '<='} {self.right:.1f} flop/element"
+
+
+def _balance(profile: Profile, dtype: str, m: int, k: int, n: int) -> float | None:
+    """FLOPS_x / beta, with beta in elements per second."""
+    rate, bandwidth = profile.gemm_rate(dtype, m, k, n), profile.bandwidth or profile.combine_rate
+    if rate is None or bandwidth is None:
+        return None
+    return rate / (bandwidth / dtype_of(dtype).numpy.itemsize)
+
+
+def compute_bound(profile: Profile, dtype: str, m: int, k: int, n: int) -> RooflineCheck | None:
+    """Eq. 8: where it does not hold the classical product is bound by memory, and no scheme can gain."""
+    balance = _balance(profile, dtype, m, k, n)
+    if balance is None:
+        return None
+    return RooflineCheck("Eq. 8", 2.0 * m * n * k / max(m * k + n * k + m * n, 1), balance)
+
+
+def worth_it(
+    profile: Profile, dtype: str, costs: SchemeCosts, m: int, k: int, n: int, fused: bool = False
+) -> RooflineCheck | None:
+    """Eq. 9: saved operations against added traffic; `fused` is Eq. 10, where the products are never written."""
+    balance = _balance(profile, dtype, m, k, n)
+    if balance is None:
+        return None
+    gm, gk, gn, rank = (int(x) for x in (costs.m, costs.k, costs.n, costs.rank))
+    saved = 2.0 * m * n * k * (1 - rank / (gm * gk * gn))
+    moved = m * k * (1 + rank / (gm * gk)) + n * k * (1 + rank / (gk * gn))
+    moved += m * n * (1 if fused else 1 + rank / (gm * gn))
+    return RooflineCheck("Eq. 10" if fused else "Eq. 9", saved / max(moved, 1), balance)

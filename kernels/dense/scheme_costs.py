@@ -1,0 +1,128 @@
+"""What one level of a scheme costs on given sizes: operations and traffic of its combinations.
+
+Source: FalconGEMM (arXiv:2605.06057), Table II. Beyond the paper: blocks are those of the padded sizes, and a
+sum that is a block as it stands is neither read nor written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...schemes_db import costs
+from ...schemes_db.factor import Factor
+from ...schemes_db.program import Program
+from ...schemes_db.scheme import Scheme
+from ..codegen.maps import MAX_TARGETS
+from ..dtypes import dtype_of
+from ..identity import kept_with_it
+
+STAGES = ("Combine A", "Combine B", "Combine H")
+
+
+@dataclass(frozen=True)
+class SchemeCosts:
+    """What a scheme <m,k,n;R> costs a level; numbers, or arrays with an entry a scheme.
+
+    `nnz` are the nonzeros of U, V and W; `made` how many distinct left and right sums are not a block as
+    it stands, `distinct` how many there are in all; `growth` is the stability factor.
+    """
+
+    m: Any
+    k: Any
+    n: Any
+    rank: Any
+    nnz: tuple[Any, Any, Any]
+    made: tuple[Any, Any]
+    distinct: tuple[Any, Any]
+    growth: Any
+
+    def packed(self) -> np.ndarray:
+        """All fields as rows of one array (12, schemes), in their order."""
+        return np.array(
+            [self.m, self.k, self.n, self.rank, *self.nnz, *self.made, *self.distinct, self.growth], dtype=float
+        )
+
+    @classmethod
+    def unpacked(cls, rows: np.ndarray) -> SchemeCosts:
+        """The inverse of `packed`."""
+        m, k, n, rank, nu, nv, nw, made_a, made_b, distinct_a, distinct_b, growth = rows
+        return cls(m, k, n, rank, (nu, nv, nw), (made_a, made_b), (distinct_a, distinct_b), growth)
+
+    @classmethod
+    def stacked(cls, several: Sequence[SchemeCosts]) -> SchemeCosts:
+        """The costs of several schemes as arrays."""
+        return cls.unpacked(np.stack([one.packed() for one in several], axis=1))
+
+    def __getitem__(self, place: Any) -> SchemeCosts:
+        return SchemeCosts.unpacked(self.packed()[:, place])
+
+    def __matmul__(self, inner: SchemeCosts) -> SchemeCosts:
+        """The costs of the tensor product: every count multiplies."""
+        outer_plain, inner_plain = (
+            [x - y for x, y in zip(one.distinct, one.made, strict=True)] for one in (self, inner)
+        )
+        distinct = [x * y for x, y in zip(self.distinct, inner.distinct, strict=True)]
+        made = [
+            whole - mine * theirs for whole, mine, theirs in zip(distinct, outer_plain, inner_plain, strict=True)
+        ]
+        nu, nv, nw = (x * y for x, y in zip(self.nnz, inner.nnz, strict=True))
+        return SchemeCosts(
+            self.m * inner.m,
+            self.k * inner.k,
+            self.n * inner.n,
+            self.rank * inner.rank,
+            (nu, nv, nw),
+            (made[0], made[1]),
+            (distinct[0], distinct[1]),
+            self.growth * inner.growth,
+        )
+
+    def block(self, m: Any, k: Any, n: Any) -> tuple[Any, Any, Any]:
+        """The sizes of the blocks of a padded product."""
+        # Exact: a quotient of integers this small never rounds to an integer. Faster than `//`.
+        return np.ceil(m / self.m), np.ceil(k / self.k), np.ceil(n / self.n)
+
+    def combines(self, dtype: str, m: Any, k: Any, n: Any) -> tuple[tuple[Any, Any], ...]:
+        """(operations, bytes) of Combine A, Combine B and Combine H of one level on m x k x n."""
+        kind = dtype_of(dtype)
+        item = float(kind.numpy.itemsize)
+        bm, bk, bn = self.block(m, k, n)
+
+        def work(additions: Any, reads: Any, writes: Any, block: Any) -> tuple[Any, Any]:
+            # A kernel has at most MAX_TARGETS results: a larger map reads its sources once a kernel.
+            moved = item * (reads * np.ceil(writes / MAX_TARGETS) + writes) * block
+            return 1.0 * kind.parts * additions * block, moved
+
+        (nu, nv, nw), (made_a, made_b) = self.nnz, self.made
+        return (
+            work(nu - self.rank, self.m * self.k, made_a, bm * bk),
+            work(nv - self.rank, self.k * self.n, made_b, bk * bn),
+            work(nw - self.m * self.n, self.rank, self.m * self.n, bm * bn),
+        )
+
+
+def costs_of(scheme: Scheme) -> SchemeCosts:
+    """The costs of one level of a scheme."""
+    (m, k, n), (left, right) = scheme.target.shape, (_sums(scheme.factors[side]) for side in range(2))
+    growth = costs.growth_factor(scheme)
+    made = left[0] - left[1], right[0] - right[1]
+    return SchemeCosts(m, k, n, scheme.rank, costs.nonzeros(scheme), made, (left[0], right[0]), growth)
+
+
+@kept_with_it
+def costs_of_program(program: Program) -> SchemeCosts:
+    """The costs of the outer level of a program: those of the scheme that it multiplies out to."""
+    from ...verify.program import scheme_of
+
+    return costs_of(scheme_of(Program(program.target, program.ring, program.ops)))
+
+
+def _sums(factor: Factor) -> tuple[int, int]:
+    """How many distinct sums there are, and how many of them are one block as it stands."""
+    sums = {tuple(factor.terms(r)) for r in range(factor.rank)}
+    plain = sum(len(terms) == 1 and terms[0][1] == 1 and factor.denominator == 1 for terms in sums)
+    return len(sums), plain

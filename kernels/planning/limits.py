@@ -1,0 +1,157 @@
+"""What a candidate must keep to, and what it must gain on the baseline to be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..dtypes import dtype_of
+from ..request import Request
+from .error import error_bound
+from .machine import Machine
+from .strategy import Candidate, Stage, Strategy
+
+CHECKED = 64 << 20
+"""Bytes of workspace from which on the free memory is asked for: asking takes longer than small plans."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The part of the baseline's predicted seconds that a candidate must stay below, where `applies` holds.
+
+    `measured` says what the figure rests on.
+    """
+
+    device: str
+    families: tuple[str, ...]
+    part: float
+    applies: Callable[[Request, Sequence[Stage]], bool]
+    text: str
+    measured: str
+
+
+def _always(request: Request, stages: Sequence[Stage]) -> bool:
+    return True
+
+
+def _least_side(stages: Sequence[Stage]) -> float:
+    return min((min(stage.product) for stage in stages if stage.product), default=float("inf"))
+
+
+def _half(request: Request) -> bool:
+    return dtype_of(request.dtype).numpy.itemsize == 2
+
+
+MARGINS: tuple[Margin, ...] = (
+    Margin(
+        "cpu",
+        ("dense",),
+        0.97,
+        _always,
+        "3%",
+        "lcma bench choice: predicted times of long products are 0.99 to 1.01 of the measured ones",
+    ),
+    Margin(
+        "cpu",
+        ("dense",),
+        0.93,
+        lambda request, stages: min(request.shape) < 1536,
+        "7% where a side is below 1536",
+        "lcma bench choice, 24 shapes and 150 candidates: measured times are 0.99 to 1.11 of the predicted ones",
+    ),
+    Margin(
+        "cpu",
+        ("dense",),
+        0.90,
+        lambda request, stages: request.k < 768,
+        "10% where K is below 768",
+        "lcma bench choice: every block of C is written after few multiplications, 1.10 of the predicted time",
+    ),
+    Margin(
+        "cpu",
+        ("causal",),
+        0.96,
+        _always,
+        "4%",
+        "lcma bench causal: candidates within 4% of the strips change places between runs",
+    ),
+    Margin(
+        "cuda",
+        ("dense",),
+        0.98,
+        _always,
+        "2%",
+        "lcma bench gpu --device cuda: the model is right to about 2%",
+    ),
+    Margin(
+        "cuda",
+        ("dense",),
+        0.93,
+        lambda request, stages: _least_side(stages) < 320,
+        "7% where blocks are narrower than 320",
+        "calibration on 1919 plans, H200: narrow blocks scatter by 4 to 9%, wider ones by 3 to 5%",
+    ),
+    Margin(
+        "cuda",
+        ("dense",),
+        0.90,
+        lambda request, stages: _half(request),
+        "10% in half precision",
+        "a profile of one H200 applied to another: plans took 6% longer than predicted, and of those predicted to "
+        "gain 2 to 10% none did in the mean",
+    ),
+    Margin(
+        "cuda",
+        ("causal",),
+        0.98,
+        _always,
+        "2%",
+        "lcma bench causal --device cuda",
+    ),
+)
+
+
+def margin(family: str, request: Request, stages: Sequence[Stage]) -> float:
+    """The part of the baseline's seconds that a candidate with these stages must stay below."""
+    parts = [
+        entry.part
+        for entry in MARGINS
+        if entry.device == request.device and family in entry.families and entry.applies(request, stages)
+    ]
+    return min(parts, default=1.0)
+
+
+@lru_cache(maxsize=8)
+def margins_text(device: str, family: str) -> str:
+    """The margins of a family in words."""
+    return ", ".join(entry.text for entry in MARGINS if entry.device == device and family in entry.families)
+
+
+def refusal(strategy: Strategy, candidate: Candidate, request: Request, machine: Machine) -> tuple[str | None, int]:
+    """Why a candidate cannot run a request within its limits (None: it can), and its workspace in bytes."""
+    if reason := strategy.can_run(candidate, request, machine):
+        return reason, 0
+    workspace = strategy.workspace(candidate, request, machine)
+    if request.max_workspace is not None and workspace > request.max_workspace:
+        return f"needs {workspace} bytes of workspace, more than the {request.max_workspace} allowed", workspace
+    if reason := memory_shortage(workspace, machine):
+        return reason, workspace
+    program = candidate.program if request.max_error is not None else None
+    if request.max_error is not None and (bound := error_bound(program, request)) > request.max_error:
+        return f"its error can reach {bound:.2g}, more than the {request.max_error:.2g} allowed", workspace
+    return None, workspace
+
+
+def memory_shortage(workspace: int, machine: Machine) -> str | None:
+    """Why so many bytes of workspace cannot be had on a machine, or None."""
+    if workspace < CHECKED or workspace <= (free := machine.free_bytes()):
+        return None
+    return f"needs {workspace} bytes of workspace, and {free:.0f} are free"
+
+
+def exceeds_kept(workspace: int, machine: Machine) -> str | None:
+    """Why `auto` should not take so much workspace, or None: fresh pages at every call were seen to halve the speed."""
+    if workspace <= machine.kept_bytes:
+        return None
+    return f"{workspace / 1e6:.1f} MB of workspace exceed the {machine.kept_bytes / 1e6:.1f} MB kept between calls"

@@ -1,0 +1,87 @@
+"""Where profiles are stored, read and found by name."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+
+from ...errors import LcmaError, PlanError, SchemeFormatError
+from ...home import home, write_atomic
+from .cache import plan_cache
+from .profile import Profile
+
+
+def profiles_folder() -> Path:
+    """Where measured profiles and wisdom are stored; deleting it costs a new measurement."""
+    return home() / "profiles"
+
+
+def stored_profile(name: str) -> Profile | None:
+    """The stored profile of this name; None where there is none, or the file is damaged: measuring writes it anew."""
+    return _stored(profiles_folder(), name)
+
+
+@lru_cache(maxsize=16)
+def _stored(folder: Path, name: str) -> Profile | None:
+    try:
+        return read_profile(folder / f"{name}.json")
+    except (LcmaError, OSError):
+        return None
+
+
+def read_profile(path: Path) -> Profile:
+    """The profile in a file.
+
+    Raises:
+        SchemeFormatError: it is none.
+        OSError: it cannot be read.
+    """
+    try:
+        return Profile.from_json(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise SchemeFormatError("not a machine profile: not a text", path) from None
+    except SchemeFormatError as error:
+        raise error.located(path) from None
+
+
+def keep_profile(profile: Profile) -> Path:
+    """Write a profile atomically, for `stored_profile` to find; plans that rested on another one are dropped.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    path = profiles_folder() / f"{profile.id}.json"
+    write_atomic(path, profile.to_json())
+    forget_profiles()
+    return path
+
+
+def forget_profiles() -> None:
+    """Read profiles anew, and plan anew."""
+    _stored.cache_clear()
+    plan_cache.clear()
+
+
+@lru_cache(maxsize=1)
+def published() -> dict[str, Profile]:
+    """The profiles that ship with the package, by name: machines of papers, and one NVIDIA H200."""
+    folder = files("lcma.kernels.planning") / "data" / "machines"
+    profiles = [Profile.from_json(entry.read_text(encoding="utf-8")) for entry in folder.iterdir()]
+    return {profile.id: profile for profile in sorted(profiles, key=lambda profile: profile.id)}
+
+
+def find_profile(name: str) -> Profile:
+    """A published machine by its name, or the profile in a file.
+
+    Raises:
+        PlanError: there is no such machine and no such file.
+        SchemeFormatError: the file is no profile.
+    """
+    if name in published():
+        return published()[name]
+    try:
+        return read_profile(Path(name))
+    except OSError as error:
+        known = ", ".join(published())
+        raise PlanError(f"profile {name}: {error.strerror or error}; name a file, or one of {known}") from None

@@ -1,0 +1,130 @@
+"""Measuring the best candidates of a request, so that plans rest on times instead of predictions."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from ...errors import PlanError, VerificationError
+from ..request import Request
+from .machine import Machine
+from .planner import Strategies, baseline_plan, decide
+from .strategy import Plan
+from .wisdom import Entry, Record, class_of, keep_record, sizes_of
+
+TOP = 6
+"""Candidates that are measured beside the baseline."""
+
+
+class Bench(Protocol):
+    """A device's way to make operands, to check products and to time calls in turns."""
+
+    def operands(self, request: Request, seed: int) -> tuple[Any, Any, Any]:
+        """Random A and B, and an array for C, with the request's layouts and structures."""
+
+    def error(self, request: Request, a: Any, b: Any, c: Any) -> float:
+        """The relative Frobenius error of C on some of its rows."""
+
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
+        """Seconds of every call, once a round in turns, after an untimed round."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """One measured candidate: its plan, median seconds and ratio to the baseline (above 1: faster)."""
+
+    plan: Plan
+    seconds: float
+    ratio: float
+    quartiles: tuple[float, float]
+    error: float
+
+
+def candidates(request: Request, machine: Machine, strategies: Strategies, top: int = TOP) -> list[Plan]:
+    """The baseline's plan, and the plans of the `top` best candidates by prediction that can run."""
+    unwise = replace(machine, wisdom=None)
+    baseline = baseline_plan(request, unwise, strategies)
+    plans = [baseline]
+    decision = decide(request, unwise, strategies)
+    for proposal in decision.proposals:
+        if len(plans) > top:
+            break
+        strategy = strategies[proposal.candidate.family, proposal.candidate.strategy]
+        candidate = proposal.candidate
+        if any(plan.candidate == candidate for plan in plans) or strategy.can_run(candidate, request, unwise):
+            continue
+        workspace = strategy.workspace(candidate, request, unwise)
+        allowed = min(unwise.free_bytes(), unwise.kept_bytes)
+        if workspace > (allowed if request.max_workspace is None else request.max_workspace):
+            continue
+        stages = tuple(strategy.predict(candidate, request, unwise))
+        plans.append(Plan(request, candidate, strategy, unwise, stages, workspace))
+    return plans
+
+
+def tune(
+    request: Request,
+    machine: Machine,
+    strategies: Strategies,
+    bench: Bench,
+    *,
+    top: int = TOP,
+    rounds: int = 7,
+    seed: int = 0,
+    keep: bool = True,
+    on_event: Callable[[str], None] = lambda line: None,
+) -> list[Tuned]:
+    """Time the baseline and the best candidates in turns, and store the medians for later plans; fastest first.
+
+    Raises:
+        PlanError: the request is empty, or nothing can run it.
+        VerificationError: a candidate's product is wrong; nothing is stored.
+        OSError: the medians cannot be stored.
+    """
+    if 0 in (*request.shape, request.items):
+        raise PlanError(f"{request} is empty: there is nothing to measure")
+    plans = candidates(request, machine, strategies, top)
+    a, b, out = bench.operands(request, seed)
+    calls: dict[str, Callable[[], object]] = {}
+    built: dict[str, Plan] = {}
+    errors: dict[str, float] = {}
+    for plan in plans:
+        name = str(plan.candidate)
+        on_event(f"compiling {name}")
+        with contextlib.suppress(PlanError, MemoryError):
+            executor = plan.build()
+            errors[name] = bench.error(request, a, b, executor.run(a, b, out))
+            calls[name] = lambda executor=executor: executor.run(a, b, out)  # type: ignore[misc]
+            built[name] = plan
+    base = str(plans[0].candidate)
+    if base not in calls:
+        raise PlanError(f"{request} cannot be run: there is too little memory for its baseline")
+    limit = 64 * max(errors[base], 1e-16)
+    for name, error in errors.items():
+        if not error <= max(limit, 1e-12):
+            raise VerificationError(f"{name} came out wrong: relative error {error:.1e}; nothing was stored")
+    on_event(f"timing {len(calls)} candidates")
+    samples = bench.interleaved(calls, rounds)
+    medians = {name: _median(seconds) for name, seconds in samples.items()}
+    found = [
+        Tuned(built[name], medians[name], medians[base] / medians[name], _quartiles(samples[name]), errors[name])
+        for name in calls
+    ]
+    if keep:
+        entries = tuple(Entry(*one.plan.candidate.key, one.seconds, one.plan.seconds) for one in found)
+        today = datetime.date.today().isoformat()
+        keep_record(machine.profile.id, Record(class_of(request), sizes_of(request), today, entries))
+    return sorted(found, key=lambda one: one.seconds)
+
+
+def _median(seconds: Sequence[float]) -> float:
+    return statistics.median(seconds)
+
+
+def _quartiles(seconds: Sequence[float]) -> tuple[float, float]:
+    lower, _, upper = statistics.quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else [*seconds] * 3
+    return lower, upper

@@ -1,0 +1,232 @@
+"""Wisdom: measured times of the best candidates by request class, stored beside the profile they belong to.
+
+The idea is FFTW's: what was measured on the machine outranks what is predicted. A request class is the
+family, dtype, layouts, structures, static operand and shared operand of a request; within a class, a
+record serves every request whose m, k, n and number of matrices are each within a factor of 1.25 of its own.
+For a request that was not measured itself, each candidate's prediction is scaled by measured over predicted
+seconds of the record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ...errors import PlanError
+from ...home import home, write_atomic
+from ..request import Request
+from .cache import plan_cache
+from .strategy import Parameters, Plan
+
+NEAR = math.log(1.25)
+"""Sizes that differ by less than this factor, each, are served by one record."""
+
+EXACT_PART, NEAR_PART = 0.995, 0.985
+"""The part of the baseline's time that a candidate must stay below: where it was measured itself, and where it was
+measured for a neighbouring size."""
+
+MOST_RECORDS = 4096
+"""A file with more is not read: nobody measured so much."""
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate of a record: measured median seconds, and what was predicted (None: nothing was)."""
+
+    family: str
+    strategy: str
+    source: str
+    parameters: Parameters
+    seconds: float
+    predicted: float | None
+
+    @property
+    def key(self) -> tuple[str, str, str, Parameters]:
+        return self.family, self.strategy, self.source, self.parameters
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was measured for one request: its class, (m, k, n, matrices), the date, and the candidates."""
+
+    group: str
+    sizes: tuple[int, int, int, int]
+    when: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A record that serves a request."""
+
+    record: Record
+    exact: bool
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return self.record.entries
+
+    @property
+    def when(self) -> str:
+        return self.record.when
+
+    @property
+    def part(self) -> float:
+        """The part of the baseline's time that a candidate must stay below."""
+        return EXACT_PART if self.exact else NEAR_PART
+
+    def seconds(self, plan: Plan) -> float:
+        """Measured seconds of a plan, or its prediction scaled by what the record measured; NaN where neither is."""
+        entry = next((one for one in self.record.entries if one.key == plan.candidate.key), None)
+        if entry is None:
+            return math.nan
+        if self.exact or not entry.predicted or plan.seconds is None:
+            return entry.seconds if self.exact else math.nan
+        return plan.seconds * entry.seconds / entry.predicted
+
+
+@dataclass(frozen=True)
+class Wisdom:
+    """All records of one machine."""
+
+    records: tuple[Record, ...] = ()
+
+    def near(self, request: Request) -> Known | None:
+        """The record of the request itself, else the nearest one within a factor of 1.25 in every size."""
+        if 0 in (*request.shape, request.items):
+            return None
+        group, sizes = class_of(request), sizes_of(request)
+        found = [
+            (distance, record)
+            for record in self.records
+            if record.group == group and (distance := _distance(record.sizes, sizes)) < NEAR
+        ]
+        if not found:
+            return None
+        distance, record = min(found, key=lambda pair: pair[0])
+        return Known(record, distance == 0)
+
+    def with_record(self, record: Record) -> Wisdom:
+        """This wisdom with a record in place of the one of the same request."""
+        others = [one for one in self.records if (one.group, one.sizes) != (record.group, record.sizes)]
+        return Wisdom((*others, record)[-MOST_RECORDS:])
+
+
+def class_of(request: Request) -> str:
+    """The text of a request's class."""
+    layouts = "".join(layout.value[0] for layout in request.layouts)
+    what = " x ".join(structure.name for structure in request.structures)
+    static, shared = request.static or "-", "gram" if request.shared else "-"
+    alone = "one b" if request.items_b == 1 < request.items else "-"
+    return f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}"
+
+
+def sizes_of(request: Request) -> tuple[int, int, int, int]:
+    """m, k, n and the number of matrices."""
+    return *request.shape, request.items
+
+
+def _distance(one: Sequence[int], other: Sequence[int]) -> float:
+    return max(abs(math.log(x / y)) for x, y in zip(one, other, strict=True))
+
+
+def _path(name: str) -> Path:
+    return home() / "profiles" / f"wisdom-{name}.json"
+
+
+def stored_wisdom(profile: str) -> Wisdom | None:
+    """The wisdom stored for a profile; None where there is none, or the file is damaged."""
+    path = _path(profile)
+    with contextlib.suppress(OSError):
+        return _read(path, path.stat().st_mtime_ns)
+    return None
+
+
+def wisdom_stamp() -> object:
+    """What changes when any wisdom file does."""
+    with contextlib.suppress(OSError):
+        folder = home() / "profiles"
+        return folder.stat().st_mtime_ns, tuple(sorted((p.name, p.stat().st_mtime_ns) for p in folder.glob("*.json")))
+    return None
+
+
+plan_cache.watch(wisdom_stamp)
+
+
+def keep_record(profile: str, record: Record) -> Path:
+    """Store a record atomically, and drop the plans that it may change.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    wisdom = (stored_wisdom(profile) or Wisdom()).with_record(record)
+    data = {
+        "format": FORMAT,
+        "profile": profile,
+        "records": [
+            {
+                "class": one.group,
+                "sizes": list(one.sizes),
+                "when": one.when,
+                "candidates": [
+                    {
+                        "family": entry.family,
+                        "strategy": entry.strategy,
+                        "source": entry.source,
+                        "parameters": dict(entry.parameters),
+                        "seconds": entry.seconds,
+                        "predicted": entry.predicted,
+                    }
+                    for entry in one.entries
+                ],
+            }
+            for one in wisdom.records
+        ],
+    }
+    path = _path(profile)
+    write_atomic(path, json.dumps(data, indent=1))
+    _read.cache_clear()
+    plan_cache.clear()
+    return path
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, stamp: int) -> Wisdom | None:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["format"] != FORMAT or len(data["records"]) > MOST_RECORDS:
+            return None
+        return Wisdom(tuple(_record(one) for one in data["records"]))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, PlanError):
+        return None
+
+
+def _record(data: Mapping[str, Any]) -> Record:
+    m, k, n, items = (int(size) for size in data["sizes"])
+    if min(m, k, n, items) < 1:
+        raise ValueError("sizes must be positive")
+    return Record(str(data["class"]), (m, k, n, items), str(data["when"]), tuple(map(_entry, data["candidates"])))
+
+
+def _entry(data: Mapping[str, Any]) -> Entry:
+    predicted = data["predicted"]
+    seconds = float(data["seconds"])
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise ValueError("seconds must be positive")
+    parameters = tuple(sorted((str(k), v if isinstance(v, int) else str(v)) for k, v in data["parameters"].items()))
+    return Entry(
+        str(data["family"]),
+        str(data["strategy"]),
+        str(data["source"]),
+        parameters,
+        seconds,
+        None if predicted is None else float(predicted),
+    )
