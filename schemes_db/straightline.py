@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 
 from ..errors import PlanError
@@ -86,14 +87,24 @@ def _materialised(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[int], li
 
 def _pair(total: Sum, i: int, j: int) -> tuple[Pair, Coefficient]:
     """Two terms of a sum as a multiple of a pair with coprime integers, so that sharing brings in no fractions."""
-    x, y = Fraction(total[i]), Fraction(total[j])
+    p, q, scale = _coprime(total[i], total[j])
+    return (i, j, p, q), scale
+
+
+@lru_cache(maxsize=1024)
+def _coprime(first: Coefficient, second: Coefficient) -> tuple[int, int, Coefficient]:
+    """Coprime integers p > 0 and q, and the scale with first = scale p and second = scale q.
+
+    Memoized: sums have few different coefficients, and these fractions took five sixths of the time of sharing.
+    """
+    x, y = Fraction(first), Fraction(second)
     content = Fraction(
         math.gcd(x.numerator * y.denominator, y.numerator * x.denominator), x.denominator * y.denominator
     )
     if x < 0:
         content = -content
     scale = int(content) if content.denominator == 1 else content
-    return (i, j, int(x / content), int(y / content)), scale
+    return int(x / content), int(y / content), scale
 
 
 def _pairs(total: Sum) -> Iterable[Pair]:

@@ -1,0 +1,112 @@
+"""What is chosen for 400 requests is what was recorded, or a listed difference: see golden/README.md."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lcma.schemes_db.algebra import tensor
+from lcma.schemes_db.catalog import Catalog
+from lcma.schemes_db.shipped import shipped
+from lcma.verify import certify
+
+GOLDEN = Path(__file__).parent / "golden"
+GROUPS = [(device, triangular) for device in ("cpu", "cuda") for triangular in (False, True)]
+
+
+def _module(name: str):
+    spec = importlib.util.spec_from_file_location(f"golden_{name}", GOLDEN / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def differences():
+    return _module("differences")
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    return _module("chosen").chosen
+
+
+@pytest.fixture(scope="module")
+def rows(differences):
+    return differences.load("requests.json")
+
+
+def test_the_requests_are_those_of_their_script(rows):
+    made = _module("make_requests")
+    assert (GOLDEN / "requests.json").read_text(encoding="utf-8") == made.text(made.requests())
+    assert len(rows) == len({row["id"] for row in rows}) == 400
+
+
+@pytest.mark.parametrize(("device", "triangular"), GROUPS)
+def test_plans_are_the_recorded_ones(differences, chosen, rows, device, triangular):
+    if device == "cuda" and triangular:
+        pytest.importorskip("torch")
+    asked = [row for row in rows if (row["device"], row["triangle"] is not None) == (device, triangular)]
+    assert len(asked) >= 40
+    present = {row["id"]: chosen(row) for row in asked}
+    found = differences.complaints(asked, differences.load("plans.json"), present, differences.load("differences.json"))
+    assert not found, "\n".join([f"{len(found)} plans are not those that were recorded", *found])
+
+
+def test_every_listed_difference_has_a_request_a_reason_and_a_command(differences, rows):
+    listed = differences.load("differences.json")
+    names = [entry["request"] for entry in listed]
+    assert len(names) == len(set(names))
+    assert set(names) <= {row["id"] for row in rows}
+    for entry in listed:
+        assert entry["now"], entry
+        assert entry["reason"].strip(), entry
+        assert entry["command"].strip(), entry
+    assert set(differences.load("plans.json")) == {row["id"] for row in rows}
+
+
+def test_a_difference_is_noticed_unless_it_is_listed_and_a_stale_one_too(differences, rows):
+    row, old = rows[0], differences.load("plans.json")[rows[0]["id"]]
+    slower = old | {"seconds": old["seconds"] * (1 + 1e-5)}
+    other = old | {"strategy": "vendor", "method": None, "levels": [], "schemes": []}
+    refused = {"refused": "max_error", "message": "its error can reach 1"}
+
+    def of(new, *listed):
+        return differences.complaints([row], {row["id"]: old}, {row["id"]: new}, list(listed))
+
+    assert of(old) == of(old | {"seconds": old["seconds"] * (1 + 1e-9)}) == []
+    for new in (slower, other, refused):
+        entry = {"request": row["id"], "now": differences.difference(old, new)}
+        assert of(new, entry) == []
+        (text,) = of(new)
+        assert row["id"] in text
+        assert str(old["ratio"]) in text
+        (text,) = of(old, entry)
+        assert "is listed as different, and is not" in text
+    (text,) = of(other, {"request": row["id"], "now": differences.difference(old, slower)})
+    assert "in another way" in text
+
+
+@pytest.mark.slow
+def test_plans_depend_on_nothing_of_the_machine(differences, rows, home, tmp_path, strassen):
+    """Another home, with a scheme of the user's own in it; another number of threads; BLAS for another processor."""
+    pytest.importorskip("torch")
+    scheme = tensor(strassen, shipped("2x3x3-r15").scheme)  # would change 38 plans, were it considered
+    with Catalog.open() as catalog:
+        catalog.add(scheme, certify(scheme))
+    machine = {"LCMA_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "3", "OPENBLAS_THREAD_TIMEOUT": "4"}
+    path = tmp_path / "plans.json"
+    subprocess.run(
+        [sys.executable, str(GOLDEN / "make_plans.py"), str(path)],
+        env={**os.environ, **machine, "OPENBLAS_CORETYPE": "Haswell"},
+        check=True,
+        timeout=280,
+    )
+    made = json.loads(path.read_text(encoding="utf-8"))
+    assert not differences.complaints(rows, differences.load("plans.json"), made, differences.load("differences.json"))
