@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from .kernels import finite as finite
     from .kernels import matmul as matmul
     from .kernels import prepare as prepare
-    from .kernels.causal import causal_attention as causal_attention
-    from .kernels.causal import causal_pv as causal_pv
-    from .kernels.causal import causal_qk as causal_qk
-    from .kernels.causal import masked_matmul as masked_matmul
-    from .kernels.causal import syrk as syrk
-    from .kernels.causal import trmm as trmm
+    from .kernels.causal.masked import masked_matmul as masked_matmul
+    from .kernels.causal.products import causal_pv as causal_pv
+    from .kernels.causal.products import causal_qk as causal_qk
+    from .kernels.causal.products import syrk as syrk
+    from .kernels.causal.products import trmm as trmm
     from .kernels.cuda.precompile import compile_products as compile_products
+    from .kernels.torch.attention import causal_attention as causal_attention
     from .kernels.torch.layers import FastLinear as FastLinear
     from .schemes_db import Certificate as Certificate
     from .schemes_db import Program as Program
@@ -62,7 +62,9 @@ if TYPE_CHECKING:
 _MODULES = {
     ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
     ".kernels": ("Prepared", "finite", "matmul", "prepare"),
-    ".kernels.causal": ("causal_attention", "causal_pv", "causal_qk", "masked_matmul", "syrk", "trmm"),
+    ".kernels.causal.masked": ("masked_matmul",),
+    ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
+    ".kernels.torch.attention": ("causal_attention",),
     ".kernels.cuda.precompile": ("compile_products",),
     ".kernels.torch.layers": ("FastLinear",),
     ".schemes_db": ("Certificate", "Program", "Provenance", "Ring", "Scheme", "Target", "parse_ring", "parse_target"),

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .api import decision_for as decision_for
     from .api import executor_for as executor_for
     from .api import finite as finite
     from .api import matmul as matmul
@@ -13,39 +14,56 @@ if TYPE_CHECKING:
     from .api import prepare as prepare
     from .cpu.workspace import Pool as Pool
     from .dense.prepared import Prepared as Prepared
-    from .planning.planner import plan as plan
+    from .families import machine_for as machine_for
+    from .families import strategies as strategies
+    from .planning.machine import Machine as Machine
+    from .planning.planner import Decision as Decision
     from .planning.profile import Profile as Profile
     from .planning.strategy import Candidate as Candidate
     from .planning.strategy import Executor as Executor
     from .planning.strategy import Plan as Plan
+    from .planning.strategy import Proposal as Proposal
     from .planning.strategy import Stage as Stage
     from .planning.strategy import Strategy as Strategy
     from .planning.strategy import register_strategy as register_strategy
-    from .planning.strategy import strategies as strategies
+    from .planning.strategy import unregister_strategy as unregister_strategy
     from .request import Layout as Layout
-    from .request import OperandKind as OperandKind
     from .request import Request as Request
+    from .structure import BlockMask as BlockMask
+    from .structure import Dense as Dense
+    from .structure import Structure as Structure
+    from .structure import Triangular as Triangular
+    from .tuning import tune as tune
 
 _MODULES = {
+    "BlockMask": "structure",
     "Candidate": "planning.strategy",
+    "Decision": "planning.planner",
+    "Dense": "structure",
     "Executor": "planning.strategy",
     "Layout": "request",
-    "OperandKind": "request",
+    "Machine": "planning.machine",
     "Plan": "planning.strategy",
     "Pool": "cpu.workspace",
     "Prepared": "dense.prepared",
     "Profile": "planning.profile",
+    "Proposal": "planning.strategy",
     "Request": "request",
     "Stage": "planning.strategy",
     "Strategy": "planning.strategy",
+    "Structure": "structure",
+    "Triangular": "structure",
+    "decision_for": "api",
     "executor_for": "api",
     "finite": "api",
+    "machine_for": "families",
     "matmul": "api",
-    "plan": "planning.planner",
     "plan_for": "api",
     "prepare": "api",
     "register_strategy": "planning.strategy",
-    "strategies": "planning.strategy",
+    "strategies": "families",
+    "tune": "tuning",
+    "unregister_strategy": "planning.strategy",
 }
 
 

@@ -1,22 +1,58 @@
-"""The strategies of this package by device."""
+"""The devices: their strategies, those that were registered included, and the machine that a request runs on."""
 
 from __future__ import annotations
 
-from .cuda.three_stage import Way
-from .dense.cpu import ALL_LEVELS, LevelStrategy
-from .dense.naive import NaiveStrategy
-from .dense.strategies_cuda import ThreeStageStrategy
-from .dense.vendor import GemmStrategy
-from .dense.vendor_cuda import VendorStrategy
-from .planning.strategy import Strategy
+from functools import lru_cache
 
-CPU: tuple[Strategy, ...] = (
-    GemmStrategy(),
-    LevelStrategy("batch"),
-    LevelStrategy("tasks", tasks=True),
-    LevelStrategy("loop", loops=1),
-    LevelStrategy("depth-first", loops=ALL_LEVELS),
-    NaiveStrategy(),
-)
+from .planning.machine import Machine
+from .planning.planner import Strategies
+from .planning.strategy import Strategy, registered
+from .request import Request
 
-CUDA: tuple[Strategy, ...] = (VendorStrategy(), *(ThreeStageStrategy(way) for way in Way))
+DEVICES = ("cpu", "cuda")
+
+
+def strategies(device: str) -> Strategies:
+    """The strategies of a device by family and name; a registered one replaces its namesake."""
+    own, more = _own(device), registered(device)
+    return {**own, **more} if more else own
+
+
+@lru_cache(maxsize=2)
+def _own(device: str) -> dict[tuple[str, str], Strategy]:
+    every = _cpu() if device == "cpu" else _cuda() if device == "cuda" else ()
+    return {(strategy.family, strategy.name): strategy for strategy in every}
+
+
+def machine_for(request: Request, measure: bool = True) -> Machine:
+    """The machine that a request runs on: this processor, or the current GPU (an H200 where none is here).
+
+    A processor that was never measured is measured now, for about a second, unless `measure` is False.
+    """
+    if request.device == "cpu":
+        from .cpu.machine import cpu_machine
+
+        return cpu_machine(request if measure else None)
+    from .cuda.machine import cuda_machine
+
+    return cuda_machine()
+
+
+def _cpu() -> tuple[Strategy, ...]:
+    from .causal.cpu import CpuTriangular
+    from .causal.masks import CpuMaskedRuns, CpuMaskedScheme
+    from .dense.cpu import CpuScheme, CpuVendor
+    from .dense.naive import NaiveScheme
+
+    names = ("vendor", "halving", "scheme")
+    triangular = (CpuTriangular("strips", baseline=True), *(CpuTriangular(name) for name in names))
+    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, CpuMaskedRuns(), CpuMaskedScheme()
+
+
+def _cuda() -> tuple[Strategy, ...]:
+    from .causal.cuda import CudaTriangular
+    from .dense.cuda import CudaScheme, CudaVendor
+
+    names = ("vendor", "halving", "kernel", "scheme")
+    triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
+    return CudaVendor(), CudaScheme(), *triangular

@@ -69,9 +69,7 @@ class Request:
         try:
             object.__setattr__(self, "_batch", np.broadcast_shapes(self.batch_a, self.batch_b))
         except ValueError:
-            raise PlanError(
-                f"leading sizes {self.batch_a} and {self.batch_b} do not broadcast; reshape one"
-            ) from None
+            raise PlanError(f"leading sizes {self.batch_a} and {self.batch_b} do not broadcast; reshape one") from None
         known = DTYPES if self.device == "cpu" else CUDA_DTYPES
         if reason := _bytes_reason(self.dtype, self.device, self.max_abs):
             raise PlanError(reason)
@@ -161,7 +159,7 @@ class Request:
     @property
     def batch(self) -> tuple[int, ...]:
         """The leading shape of C."""
-        return self._batch  # type: ignore[attr-defined,no-any-return]
+        return self._batch  # type: ignore[attr-defined]
 
     @property
     def items(self) -> int:

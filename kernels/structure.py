@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -76,41 +77,48 @@ class Triangular:
 class BlockMask:
     """A grid of blocks of equal size (the last may be smaller), each full, triangular or absent.
 
-    `kinds` are rows of `schemes_db.grids.Kind` as numbers.
+    `cells` holds a `schemes_db.grids.Kind` a block, one byte each, rows x cols of them: a mask may be of elements.
     """
 
-    kinds: tuple[tuple[int, ...], ...]
+    cells: bytes
+    rows: int
+    cols: int
+
+    @classmethod
+    def of(cls, kinds: npt.NDArray[np.int8]) -> BlockMask:
+        """The mask of an array of kinds."""
+        return cls(np.ascontiguousarray(kinds, np.int8).tobytes(), *kinds.shape)
+
+    @property
+    def kinds(self) -> npt.NDArray[np.int8]:
+        """The kinds (rows, cols), read-only."""
+        return np.frombuffer(self.cells, np.int8).reshape(self.rows, self.cols)
 
     @property
     def name(self) -> str:
-        return f"mask of {len(self.kinds)} x {len(self.kinds[0])} blocks"
+        digest = hashlib.sha256(self.cells).hexdigest()[:8]
+        return f"mask {digest} of {self.rows} x {self.cols} blocks"
 
     def fraction(self, rows: int, cols: int) -> float:
         """See `Structure`."""
-        weight = {Kind.FULL: 1.0, Kind.ABSENT: 0.0, Kind.LOWER: 0.5, Kind.UPPER: 0.5}
-        parts = [weight[Kind(kind)] for row in self.kinds for kind in row]
-        return sum(parts) / len(parts)
+        kinds = self.kinds
+        half = int(((kinds == Kind.LOWER) | (kinds == Kind.UPPER)).sum())
+        return (int((kinds == Kind.FULL).sum()) + half / 2) / max(kinds.size, 1)
 
     def reason(self, rows: int, cols: int) -> str | None:
         """See `Structure`."""
-        p, q = len(self.kinds), len(self.kinds[0])
-        if p > max(rows, 1) or q > max(cols, 1):
-            return f"has a mask of {p} x {q} blocks, which does not fit {rows} x {cols}"
+        if self.rows > max(rows, 1) or self.cols > max(cols, 1) or 0 in (self.rows, self.cols):
+            return f"has a mask of {self.rows} x {self.cols} blocks, which does not fit {rows} x {cols}"
         return None
 
     def naive(self, matrix: Matrix) -> Matrix:
         """See `Structure`."""
         rows, cols = matrix.shape[-2:]
-        height, width = -(-rows // len(self.kinds)), -(-cols // len(self.kinds[0]))
-        kept = np.zeros((rows, cols), bool)
-        for p, line in enumerate(self.kinds):
-            for q, kind in enumerate(line):
-                block = kept[p * height : (p + 1) * height, q * width : (q + 1) * width]
-                block[...] = kind != Kind.ABSENT
-                if kind == Kind.LOWER:
-                    block[...] = np.tril(block)
-                elif kind == Kind.UPPER:
-                    block[...] = np.triu(block)
+        height, width = -(-rows // self.rows), -(-cols // self.cols)
+        i, j = np.arange(rows)[:, None], np.arange(cols)[None, :]
+        kind = self.kinds[i // height, j // width]
+        row, col = i % height, j % width
+        kept = (kind == Kind.FULL) | ((kind == Kind.LOWER) & (row >= col)) | ((kind == Kind.UPPER) & (row <= col))
         return np.where(kept, matrix, np.zeros((), matrix.dtype))
 
 

@@ -1,215 +1,306 @@
-"""Triangular products of tensors on a GPU: the triangular-skipping kernel, strips of the vendor's GEMM, or a scheme."""
+"""Strategies for triangular products on a GPU: strips and halving by the vendor, our kernel, and triangular schemes."""
 
 from __future__ import annotations
 
-import warnings
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from ...errors import PlanError
+import numpy as np
+
 from ...schemes_db.program import ProductKind
-from ...schemes_db.straightline import program_of
-from ...schemes_db.symmetry import Triangle
-from ..api import certified
-from ..cpu.strips import Sizes, check_triangle, ranges
-from ..cuda.level import CudaLevel, cuda_level
+from ...schemes_db.symmetry import Triangle, triangle_of
+from ..cuda.cost_model import CudaCostModel
+from ..cuda.dtypes import itemsize
+from ..cuda.level import DIAGONAL, HALF_STRIPS, CudaLevel, cuda_level
+from ..cuda.strips import HALVING_BASE, SCHEME_ABOVE, halving, ranges, strips, strips_of, vendor
 from ..cuda.triangular import multiply
-from .choose import scheme_names, scheme_program
-
-Tensor = Any
-
-STRIP, MOST_STRIPS = 512, 16
-"""Rows of a strip, and how many there are at most. Measured on an H200."""
+from ..cuda.triangular_executor import TriangularExecutor
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..request import Request
+from .candidates import FAMILY, TriangularSource, source_of
 
 SCHEME = "4x4x4-tri-out-r34-sparse"
 """22 full and 12 half products with few coefficients. Measured on an H200, float32, L = d = 8192: with more
 coefficients they take 0.956 to 0.985 of the time of Exact Causal Attention; in bfloat16 the sparse ones less again."""
 
-SPLIT = "2x2x2-tri-left-r6"
-"""What half products are worked by where full ones are by a scheme on a grid of two."""
-
 TWO_LEVELS = f"{SCHEME}/strassen"
-"""178 full and 48 half products: what works masked products in float32. Measured on an H200, L and d from 4096 to
-16384: 4 to 8% faster than one level, and 2.0 to 2.1 times as far off as the plain product (one level 1.5 times). With a
-triangular factor they are 2.5 to 4.8 times as far off, as the vendor's sums are shorter there; float64 is slower."""
+"""178 full and 48 half products for masked products in float32. Measured on an H200, L and d from 4096 to 16384: 4 to
+8% faster than one level, with 2.0 to 2.1 times the error of the plain product (one level 1.5 times). With a triangular
+factor the error is 2.5 to 4.8 times, as the vendor's sums are shorter there, so that it is never proposed."""
 
-LEAST_FOR_SCHEME = 4096
-"""All sizes of a strict float32 or float64 product that a scheme works. Measured on an H200."""
+KERNEL_SHARE = {"bfloat16": 0.84, "float16": 0.84, "tf32": 0.78, "float32": 0.75, "float64": 0.5}
+"""By dtype, the part of the vendor's rate that our triangular kernel reaches on the tiles that it computes. Measured on
+an H200 (lcma bench causal --device cuda)."""
 
-LEAST_IN_DOUBLE = 8192
-"""The same for float64 with a triangular factor: shorter ones gain 3% at best, of which nothing is left at times."""
-
-
-def causal_qk(q: Tensor, k: Tensor, way: str | None = None) -> Tensor:
-    """See `products.causal_qk`."""
-    square = min(q.shape[-2], k.shape[-2])
-    if q.shape[-2] == k.shape[-2]:
-        return _batched(q, k.mT, Triangle("out"), way)
-    corner = _batched(q[..., :square, :], k[..., :square, :].mT, Triangle("out"), way)
-    out = corner.new_zeros((*corner.shape[:-2], q.shape[-2], k.shape[-2]))
-    out[..., :square, :square] = corner
-    if q.shape[-2] > square:
-        out[..., square:, :] = q[..., square:, :] @ _spread(k, q).mT
-    return out
+KERNEL_TILE = 192
+"""Mean side of the kernel's tiles: those on the diagonal are computed whole."""
 
 
-def causal_pv(p: Tensor, v: Tensor, way: str | None = None) -> Tensor:
-    """See `products.causal_pv`."""
-    rows, cols = p.shape[-2:]
-    square = min(rows, cols)
-    if rows == cols:
-        return _batched(p, v, Triangle("left"), way)
-    top = _batched(p[..., :square, :square], v[..., :square, :], Triangle("left"), way)
-    out = top.new_empty((*top.shape[:-2], rows, top.shape[-1]))
-    out[..., :square, :] = top
-    if rows > square:
-        out[..., square:, :] = p[..., square:, :] @ _spread(v, p)
-    return out
+@dataclass(frozen=True)
+class CudaTriangular:
+    """One way to compute a triangular product on a GPU.
 
-
-def trmm(a: Tensor, b: Tensor, triangle: Triangle, transposed: bool, unit: bool, way: str | None = None) -> Tensor:
-    """See `products.trmm`; `triangle` is that of op(A)."""
-    factor = a.mT if transposed else a
-    if unit:
-        factor = factor.clone()
-        factor.diagonal(dim1=-2, dim2=-1).fill_(1)
-    if triangle.side == "left":
-        return _batched(factor, b, triangle, way)
-    # B A = (A^T B^T)^T, which leaves the heads that share a matrix on the right.
-    return _batched(factor.mT, b.mT, Triangle("left", not triangle.upper), way).mT
-
-
-def syrk(a: Tensor, triangle: Triangle, transposed: bool, way: str | None = None) -> Tensor:
-    """See `products.syrk`."""
-    left = a.mT if transposed else a
-    return _batched(left, left.mT, Triangle("out", triangle.upper), way)
-
-
-def _spread(shared: Tensor, like: Tensor) -> Tensor:
-    """Keys or values repeated for the heads that share them."""
-    if shared.ndim < 3 or shared.shape[-3] in (1, like.shape[-3]):
-        return shared
-    return shared.repeat_interleave(like.shape[-3] // shared.shape[-3], -3)
-
-
-def _batched(a: Tensor, b: Tensor, triangle: Triangle, way: str | None) -> Tensor:
-    """The product of all matrices of a batch; `b` may have fewer heads than `a`."""
-    import torch
-
-    if a.dtype != b.dtype:
-        raise PlanError(f"operands are {a.dtype} and {b.dtype}; convert one with .to")
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
-        raise PlanError(f"operands of shapes {tuple(a.shape)} and {tuple(b.shape)} don't multiply")
-    m, k = a.shape[-2:]
-    n = b.shape[-1]
-    check_triangle(triangle, (m, k, n))
-    if a.ndim > 2 and b.ndim > 2 and b.shape[-3] and a.shape[-3] % b.shape[-3]:
-        raise PlanError(f"{a.shape[-3]} heads can't share {b.shape[-3]}: the first must be a multiple of the second")
-    batch = torch.broadcast_shapes(a.shape[:-3], b.shape[:-3])
-    heads_a, heads_b = (x.shape[-3] if x.ndim > 2 else 1 for x in (a, b))
-    heads = max(heads_a, heads_b)
-    items_a = a.expand(*batch, heads_a, m, k).expand(*batch, heads, m, k) if heads_a == 1 else a
-    items_a = items_a.expand(*batch, heads, m, k).reshape(-1, m, k)
-    items_b = b.expand(*batch, heads_b, k, n).reshape(-1, k, n)
-    out = a.new_empty((len(items_a), m, n))
-    one = _one if way is not None else _leaner
-    way = default_way(a, (m, k, n), triangle, len(items_a)) if way is None else way
-    if way == "kernel":
-        multiply(items_a, items_b, triangle, out)
-    else:
-        groups = max(heads // heads_b, 1) if heads_b else 1
-        for i in range(len(items_a)):
-            way = one(items_a[i], items_b[i // groups], out[i], triangle, way)
-    shape = (*batch, heads) if max(a.ndim, b.ndim) > 2 else ()
-    return out.reshape(*shape, m, n)
-
-
-def default_way(a: Tensor, sizes: Sizes, triangle: Triangle, items: int = 1) -> str:
-    """The kernel for half precision and for many small matrices, a scheme for large strict ones, else strips."""
-    import torch
-
-    masked, double = triangle.side == "out", a.dtype == torch.float64
-    strict = double or (a.dtype == torch.float32 and not torch.backends.cuda.matmul.allow_tf32)
-    if strict and min(sizes) >= (LEAST_IN_DOUBLE if double and not masked else LEAST_FOR_SCHEME):
-        if masked and not double and not any(size % 8 for size in sizes):
-            return TWO_LEVELS
-        if not any(size % 4 for size in sizes):
-            return SCHEME
-    if a.dtype in (torch.float16, torch.bfloat16) or (items > 1 and max(sizes) <= 2048):
-        return "kernel"
-    return "strips"
-
-
-def _leaner(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, way: str) -> str:
-    """`_one`, by strips where memory does not hold the sums of a scheme: the way that it was."""
-    import torch
-
-    try:
-        return _one(a, b, out, triangle, way)
-    except torch.OutOfMemoryError:
-        if way == "strips":
-            raise
-        warnings.warn(f"the GPU's memory does not hold the sums of {way}: strips in its place", stacklevel=5)
-    return _one(a, b, out, triangle, "strips")
-
-
-def _one(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, way: str) -> str:
-    if way == "strips":
-        strips(a, b, out, triangle, strips_of(len(out)))
-        return way
-    level = level_of(way, triangle)
-    if not level.fits(a.shape[0], a.shape[1], b.shape[1]):
-        strips(a, b, out, triangle, strips_of(len(out)))
-    else:
-        level.run(a, b, out)
-    return way
-
-
-def scheme_ways() -> tuple[str, ...]:
-    """The names of schemes for triangular products that `level_of` knows, the one of two levels last."""
-    return (*scheme_names(), TWO_LEVELS)
-
-
-@lru_cache(maxsize=64)
-def level_of(way: str, triangle: Triangle) -> CudaLevel:
-    """The level of a scheme by name; of `NAME/strassen` two: half products fall into two full and four half ones.
-
-    Raises:
-        CatalogError: there is no such scheme.
-        PlanError: it is not for triangular products.
+    - vendor: the whole product, cut afterwards.
+    - strips: row strips of one GEMM each: the baseline.
+    - halving: squares under the diagonal by halves, each by Strassen's scheme where that pays.
+    - kernel: our Triton kernel, which skips tiles outside the triangle.
+    - scheme: a triangular scheme: sums, full products in one batched call, half ones as squares or strips.
     """
-    from ...schemes_db.library import resolve
 
-    name, _, below = way.partition("/")
-    program = scheme_program(resolve(name)[0], triangle)
-    if below:
-        halves = {op.kind for op in program.products if op.kind.half}
-        inner = {kind: scheme_program(resolve(SPLIT)[0], Triangle(kind.side, kind.of_upper)) for kind in halves}
-        program = program.nested({ProductKind.FULL: program_of(certified(resolve(below)[0])), **inner})
+    name: str
+    baseline: bool = False
+    version: int = 2
+    device: str = "cuda"
+    family: str = FAMILY
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`."""
+        triangle = request.triangle
+        if triangle is None:
+            return []
+        if not machine.costs.knows(request.dtype) and not self.baseline:
+            return f"the profile {machine.profile.id} has no rates of {request.dtype} products or of sums"
+        found = []
+        for name in self._names(request, triangle, machine):
+            candidate = self._candidate(TriangularSource(name, triangle) if name else None)
+            if self.baseline or self.can_run(candidate, request, machine) is None:
+                seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
+                bound = sum(one for one in seconds if one is not None) * (1 - 1e-9)
+                found.append(Proposal(bound, candidate))
+        return found
+
+    def _names(self, request: Request, triangle: Triangle, machine: Machine) -> tuple[str, ...]:
+        if self.name == "halving":
+            return ("halving:strassen",) if request.dtype in ("float32", "float64") else ("halving",)
+        if self.name != "scheme":
+            return ("",)
+        if request.dtype not in ("float32", "float64"):
+            return ()
+        return (TWO_LEVELS, SCHEME) if triangle.side == "out" and request.dtype == "float32" else (SCHEME,)
+
+    def _candidate(self, source: Source | None) -> Candidate:
+        method: Parameters = (("method", "batched"),) if self.name == "scheme" else ()
+        return Candidate(FAMILY, self.name, source, method)
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`."""
+        if self.name == "scheme" and triangle_of(source.program.target) is not None and source.program.rank > 3:
+            yield self._candidate(source)
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """See `Strategy.restore`."""
+        if not key:
+            return self._candidate(None)
+        source = None if request.triangle is None else source_of(key, request.triangle)
+        return None if source is None else self._candidate(source)
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        triangle = request.triangle
+        if triangle is None:
+            return "the product has no triangle"
+        if self.name == "scheme":
+            program = candidate.program
+            assert program is not None  # a scheme has a source
+            if triangle_of(program.target) not in (triangle, Triangle(triangle.side, triangle.upper)):
+                return f"{program.target} is not the triangular product that is asked for"
+            if not _level(candidate, _oriented(request)[0]).fits(*_oriented(request)[1:]):
+                return f"{request.m} x {request.k} x {request.n} is not a multiple of the grid of {program.target}"
+        return None
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`."""
+        if 0 in (*request.shape, request.items):
+            return []
+        assert isinstance(machine.costs, CudaCostModel)
+        stages = _STAGES[self.name](candidate, request, machine.costs)
+        return [Stage(s.name, s.flops, s.bytes, _known(s.seconds), s.product, s.level) for s in stages]
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`; torch's allocator holds it."""
+        if 0 in (*request.shape, request.items):
+            return 0
+        item = itemsize(request.dtype)
+        if self.name == "scheme":
+            triangle, m, k, n = _oriented(request)
+            level = _level(candidate, triangle)
+            bm, bk, bn = level.blocks(m, k, n)
+            return sum(level.kinds.values()) * (bm * bk + bk * bn + bm * (bn + 1)) * item
+        if self.name == "strips" and request.triangle is not None and request.triangle.side != "out":
+            return -(-request.m // strips_of(request.m)) * request.k * item
+        return 0
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`."""
+        triangle = request.triangle
+        assert triangle is not None  # asked before, in can_run
+        workspace = self.workspace(candidate, request, machine)
+        if self.name == "kernel":
+            return TriangularExecutor(request, None, partial(multiply, triangle=_oriented(request)[0]), workspace)
+        oriented = _oriented(request)[0]
+        spare = partial(strips, triangle=oriented, count=strips_of(_oriented(request)[1]))
+        one: Callable[[Any, Any, Any], object] = spare
+        if self.name == "scheme":
+            one = _level(candidate, oriented).run
+        elif self.name == "halving":
+            program = candidate.program
+            dense = None if program is None else dict(program.inner).get(ProductKind.FULL)
+            one = partial(halving, triangle=oriented, dense=dense)
+        elif self.name == "vendor":
+            one = partial(vendor, triangle=oriented)
+        return TriangularExecutor(request, one, None, workspace, None if one is spare else spare)
+
+
+def _level(candidate: Candidate, triangle: Triangle) -> CudaLevel:
+    """The level of a candidate's scheme for a triangle on the left or of the result."""
+    source = candidate.source
+    if isinstance(source, TriangularSource):
+        return cuda_level(TriangularSource(source.name, replace(triangle, shared=False)).program)
+    program = candidate.program
+    assert program is not None  # a scheme has a source
     return cuda_level(program)
 
 
-def strips_of(rows: int) -> int:
-    """How many strips a triangle of so many rows is cut into."""
-    return max(1, min(rows // STRIP, MOST_STRIPS))
+def _known(seconds: Any) -> float | None:
+    return None if seconds is None or np.isnan(seconds) else float(seconds)
 
 
-def strips(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, count: int) -> None:
-    """One GEMM a strip of rows, written in place: the honest baseline."""
-    import torch
+def _oriented(request: Request) -> tuple[Triangle, int, int, int]:
+    """The triangle and sizes as they are executed: a right factor as the left one of the transposed product."""
+    triangle = request.triangle
+    assert triangle is not None  # asked before, in can_run
+    m, k, n = request.shape
+    return (Triangle("left", not triangle.upper), n, k, m) if triangle.side == "right" else (triangle, m, k, n)
 
-    upper = triangle.upper
-    for start, stop in ranges(len(out), count):
-        rows = slice(start, stop)
-        reach = slice(start, None) if upper else slice(None, stop)
-        diagonal = slice(None, stop - start) if upper else slice(start, stop)
-        if triangle.side == "out":
-            torch.mm(a[rows], b[:, reach], out=out[rows, reach])
-            block = out[rows, reach][:, diagonal]
-            block.copy_(block.triu() if upper else block.tril())
-            out[rows, slice(None, start) if upper else slice(stop, None)] = 0
-        else:
-            strip = a[rows, reach].clone()
-            block = strip[:, diagonal]
-            block.copy_(block.triu() if upper else block.tril())
-            torch.mm(strip, b[reach], out=out[rows])
+
+def _vendor_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
+    triangle, m, k, n = _oriented(request)
+    item, items = itemsize(request.dtype), request.items
+    cut = 2 * (m * n if triangle.side == "out" else m * k) * item * items
+    moved = items * (m * k + k * n + m * n) * item
+    product = float(model.gemm(request.dtype, m, k, n, items))
+    return [
+        Stage(f"{items} products {m}x{k}x{n}", 2 * items * m * k * n, moved, product, (m, k, n)),
+        Stage("cut", 0, cut, float(model.combine(cut))),
+    ]
+
+
+def _strip_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
+    triangle, m, k, n = _oriented(request)
+    item, items, count = itemsize(request.dtype), request.items, strips_of(m)
+    height = m / count
+    reach = height * np.arange(1, count + 1)
+    out = triangle.side == "out"
+    inner, across = (np.full(count, float(k)), reach) if out else (reach, np.full(count, float(n)))
+    seconds = model.gemm(request.dtype, height, inner, across, 1)
+    seconds = items * float(np.maximum(seconds, model.overhead(1)).sum())
+    flops = 2 * items * float((height * inner * across).sum())
+    cut = items * item * (m * n / 2 + 2 * m * height if out else m * k + m * height)
+    rate = model.profile.bandwidth or np.nan
+    calls = items * count * float(model.overhead(3))
+    return [
+        Stage(f"{items * count} strips of {height:.0f} of {m}x{k}x{n}", flops, 0, seconds, (int(height), k, n)),
+        Stage("cut", 0, cut, max(cut / rate, calls)),
+    ]
+
+
+def _kernel_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
+    _, m, k, n = _oriented(request)
+    items = request.items
+    part = min(1.0, (1 + KERNEL_TILE / max(m, 1)) / 2)
+    whole = float(model.gemm(request.dtype, m, k, n, items, "batched" if items > 1 else "whole"))
+    if np.isnan(whole):
+        whole = float(model.gemm(request.dtype, m, k, n, items))
+    seconds = max(part * whole / KERNEL_SHARE[request.dtype], float(model.overhead(1)))
+    moved = items * (m * k + k * n + m * n) * itemsize(request.dtype)
+    return [Stage(f"{items} triangles of {m}x{k}x{n}", 2 * items * part * m * k * n, moved, seconds, (m, k, n))]
+
+
+def _halving_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
+    """Squares of half the rows, of a quarter, ..., those of 2048 rows and more by two levels of Strassen's scheme."""
+    triangle, m, k, n = _oriented(request)
+    item, items, dtype = itemsize(request.dtype), request.items, request.dtype
+    out, stages = triangle.side == "out", []
+    size, count = m, 1
+    while size > HALVING_BASE:
+        size = size // 2
+        across, inner = (size, k) if out else (n, size)
+        seconds = float(model.gemm(dtype, size, inner, across))
+        if out and size >= SCHEME_ABOVE:
+            moved = (1 + 49 / 16) * (size * k + k * size + size * size) * item
+            products = float(model.gemm(dtype, size / 4, k / 4, size / 4, 49, "batched"))
+            seconds = products + 3 * float(model.combine(moved / 3))
+        flops = 2 * items * count * size * inner * across
+        moved = items * count * (size * inner + inner * across + size * across) * item
+        name = f"{items * count} products {size}x{inner}x{across}"
+        stages.append(Stage(name, flops, moved, items * count * seconds, (size, inner, across)))
+        count *= 2
+    base = (size, k, size) if out else (size, size, n)
+    seconds = items * count * max(float(model.gemm(dtype, *base)), float(model.overhead(2)))
+    stages.append(Stage(f"{items * count} triangles", 2 * items * count * size * base[1] * base[2], 0, seconds, base))
+    cut = items * item * (m * n / 2 if out else m * size)
+    return [*stages, Stage("cut", 0, cut, cut / (model.profile.bandwidth or np.nan))]
+
+
+def _scheme_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
+    """Sums by present blocks, full products in one batched call, half ones as squares or strips."""
+    triangle, m, k, n = _oriented(request)
+    item, items, dtype = itemsize(request.dtype), request.items, request.dtype
+    level = _level(candidate, triangle)
+    bm, bk, bn = level.blocks(m, k, n)
+    kinds = level.kinds
+    rank = sum(kinds.values())
+    half = 0.5 if triangle.side == "left" else 1.0
+    merged = rank * bm * bn - sum(number for kind, number in kinds.items() if kind.side == "out") * bm * bn / 2
+    sums = (
+        ("Combine A", half * m * k + rank * bm * bk),
+        ("Combine B", k * n + rank * bk * bn),
+        ("Combine H", m * n + merged),
+    )
+    stages = [Stage(name, 0, items * size * item, items * float(model.combine(size * item))) for name, size in sums]
+    products = []
+    for kind, number in kinds.items():
+        seconds, part = _product_seconds(kind, number, (bm, bk, bn), dtype, model)
+        flops = 2.0 * items * number * part * bm * bk * bn
+        moved = items * number * (bm * bk + bk * bn + bm * bn) * item
+        name = f"{items * number} {kind.value} products {bm}x{bk}x{bn}"
+        products.append(Stage(name, flops, moved, items * seconds, (bm, bk, bn)))
+    return [*stages[:2], *products, stages[2]]
+
+
+def _product_seconds(
+    kind: ProductKind, number: int, sizes: tuple[int, int, int], dtype: str, model: CudaCostModel
+) -> tuple[float, float]:
+    """Seconds of so many products of a kind, and the part of the full products' arithmetic that they take."""
+    bm, bk, bn = sizes
+    if not kind.half:
+        return float(model.gemm(dtype, bm, bk, bn, number, "batched")), 1.0
+    if kind.side == "out":
+        seconds, size, work = 0.0, bm, 0.0
+        while size > DIAGONAL and size % 2 == 0:
+            size //= 2
+            count = number * bm // (2 * size)
+            seconds += float(model.gemm(dtype, size, bk, size, count, "batched"))
+            work += count * size * size
+        count = number * bm // size
+        seconds += float(model.gemm(dtype, size, bk, size, count, "batched"))
+        return seconds, (work + count * size * size) / (number * bm * bn)
+    seconds = work = 0.0
+    edge = bn if kind.side == "right" else bm
+    for start, stop in ranges(edge, HALF_STRIPS):
+        shape = (stop - start, stop, bn) if kind.side == "left" else (bm, stop, stop - start)
+        seconds += float(model.gemm(dtype, *shape, number, "batched"))
+        work += (stop - start) * stop
+    return seconds, work / edge**2
+
+
+_STAGES: dict[str, Callable[[Candidate, Request, CudaCostModel], list[Stage]]] = {
+    "vendor": _vendor_stages,
+    "strips": _strip_stages,
+    "halving": _halving_stages,
+    "kernel": _kernel_stages,
+    "scheme": _scheme_stages,
+}

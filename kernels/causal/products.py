@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
-from ..request import Request
+from ..request import Request, structures_of
 from .arrays import Array, on_device, through_numpy
-from .choose import planned
+from .run import run_triangular
 
 Matrix = npt.NDArray[Any]
 
@@ -29,7 +29,7 @@ def causal_qk(q: Array, k: Array, *, way: str | None = None) -> Array:
         PlanError: the operands do not fit each other.
     """
     if on_device(q, k):
-        from .cuda import causal_qk as of_gpu
+        from .tensors import causal_qk as of_gpu
 
         return of_gpu(q, k, way)
     return through_numpy(lambda a, b: _qk(a, b, way), q, k)
@@ -44,7 +44,7 @@ def causal_pv(p: Array, v: Array, *, way: str | None = None) -> Array:
         PlanError: the operands do not fit each other.
     """
     if on_device(p, v):
-        from .cuda import causal_pv as of_gpu
+        from .tensors import causal_pv as of_gpu
 
         return of_gpu(p, v, way)
     return through_numpy(lambda a, b: _pv(a, b, way), p, v)
@@ -73,9 +73,9 @@ def trmm(
         raise PlanError(f'side must be "left" or "right", not {side!r}')
     triangle = Triangle(side, lower == transposed)
     if on_device(a, b):
-        from .cuda import trmm as of_gpu
+        from .tensors import trmm as of_gpu
 
-        return of_gpu(a, b, triangle, transposed, unit)
+        return of_gpu(a, b, triangle, transposed, unit, way)
 
     def work(x: Matrix, y: Matrix) -> Matrix:
         _need_matrices(a=x, b=y)
@@ -96,9 +96,9 @@ def syrk(a: Array, lower: bool = True, transposed: bool = False, *, way: str | N
     """
     triangle = Triangle("out", not lower, shared=True)
     if on_device(a):
-        from .cuda import syrk as of_gpu
+        from .tensors import syrk as of_gpu
 
-        return of_gpu(a, triangle, transposed)
+        return of_gpu(a, triangle, transposed, way)
 
     def work(x: Matrix) -> Matrix:
         _need_matrices(a=x)
@@ -123,7 +123,8 @@ def _with_unit_diagonal(a: Matrix) -> Matrix:
 
 def _triangular(a: Matrix, b: Matrix, triangle: Triangle, way: str | None, out: Matrix | None = None) -> Matrix:
     """The triangular product of (broadcast) matrices."""
-    return planned(Request.of(a, b, out), triangle, way)[1].run(a, b, out)
+    request = Request.of(a, b, out, structures=structures_of(triangle), shared=triangle.shared)
+    return run_triangular(request, a, b, out, way)
 
 
 def _grouped(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:

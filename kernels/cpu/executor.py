@@ -64,9 +64,9 @@ class MatrixExecutor:
         request = self.request
         a, b = stored(a), stored(b)
         request.check(a, b, None if out is None else stored(out))
-        if request.largest is not None:
-            _check_range("a", a, request.largest)
-            _check_range("b", b, request.largest)
+        if request.max_abs is not None:
+            _check_range("a", a, request.max_abs)
+            _check_range("b", b, request.max_abs)
         if out is None:
             out = empty_aligned((*request.batch, request.m, request.n), request.result)
         given, out = out, stored(out)
@@ -100,13 +100,13 @@ class MatrixExecutor:
             core.run(a, b, out, arena, self.threads)
 
 
-def _check_range(label: str, matrix: Matrix, largest: int) -> None:
+def _check_range(label: str, matrix: Matrix, max_abs: int) -> None:
     if not matrix.size:
         return
     # Not by np.abs: the magnitude of the least integer is none.
     found = max(int(matrix.max()), -int(matrix.min()))
-    if found > largest:
-        raise PlanError(f"{label} has an entry of magnitude {found}, but largest={largest} was stated; state {found}")
+    if found > max_abs:
+        raise PlanError(f"{label} has an entry of magnitude {found}, but max_abs={max_abs} was stated; state {found}")
 
 
 def _gathered(matrix: Matrix, layout: Layout, arena: Arena) -> Matrix:

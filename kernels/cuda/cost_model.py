@@ -145,7 +145,8 @@ class CudaCostModel:
 
     def best_rate(self, dtype: str) -> float:
         """The best rate that was measured, flops per second."""
-        return max((row.rate for (name, _), rows in self._rows.items() if name == dtype for row, _ in rows), default=math.inf)
+        rates = (row.rate for row in self.profile.gemm if row.dtype == dtype)
+        return max(rates, default=math.inf)
 
     def gemm(self, dtype: str, m: Any, k: Any, n: Any, count: Any = 1, mode: str = "whole") -> Any:
         """See `CostModel`; NaN where no such rate was measured. A call's overhead counts where the work is shorter."""

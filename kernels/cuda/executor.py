@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ..request import Layout, Request
+from ..structure import DENSE, Structure
 from .shape import MAX_PIECES, Shape
 from .three_stage import Packed, ThreeStage
 
@@ -54,7 +55,7 @@ class TensorExecutor:
         first, second, wanted = self._shapes
         # Equal shapes say it all; the rest, a batch that is broadcast say, is looked at closely.
         if out is not None or isinstance(b, Packed) or not _alike(a, b) or (a.shape, b.shape) != (first, second):
-            _check(request, a, b, out, wanted)
+            check_operands(request, a, b, out, wanted)
         result = a.new_empty(wanted) if out is None else out
         if self._empty:
             return result.zero_()
@@ -96,6 +97,8 @@ def request_of(
     static: str | None = None,
     max_error: float | None = None,
     max_workspace: int | None = None,
+    structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE),
+    shared: bool = False,
 ) -> Request:
     """The request for `a @ b` of tensors, worked in `dtype`.
 
@@ -115,7 +118,7 @@ def request_of(
     if k != inner:
         raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
     try:
-        batch = tuple(torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+        torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except RuntimeError:
         raise PlanError(
             f"leading sizes {[*a.shape[:-2]]} and {[*b.shape[:-2]]} do not broadcast; reshape one"
@@ -125,12 +128,15 @@ def request_of(
         k,
         n,
         dtype,
-        batch,
+        tuple(a.shape[:-2]),
+        tuple(b.shape[:-2]),
         "cuda" if a.is_meta else a.device.type,  # what has no data stands for tensors of the GPU
         (layout_of(a), layout_of(b), Layout.ROWS),
         static=static,
         max_error=max_error,
         max_workspace=max_workspace,
+        structures=structures,
+        shared=shared,
     )
 
 
@@ -142,7 +148,10 @@ def layout_of(tensor: Tensor) -> Layout:
     return Layout.COLUMNS if row == 1 or rows == 1 else Layout.SCATTERED
 
 
-def _check(request: Request, a: Tensor, b: Tensor | Packed, out: Tensor | None, wanted: tuple[int, ...]) -> None:
+def check_operands(
+    request: Request, a: Tensor, b: Tensor | Packed, out: Tensor | None, wanted: tuple[int, ...]
+) -> None:
+    """Raises PlanError where tensors are not of a request, or `out` cannot hold the result."""
     if isinstance(b, Packed):
         if (b.k, b.n) != (request.k, request.n) or tuple(a.shape) != (*request.batch, request.m, request.k):
             raise PlanError(f"the plan is for {request}, not for these operands; plan again")

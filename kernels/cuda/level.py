@@ -67,6 +67,17 @@ class CudaLevel:
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
         self._merge = merge_of(merge, maps.stored, target.c, tuple(map(_needed, self._products)))
 
+    @property
+    def kinds(self) -> dict[ProductKind, int]:
+        """How many products there are of each kind."""
+        found = [op.kind for op in self._products]
+        return {kind: found.count(kind) for kind in dict.fromkeys(found)}
+
+    def blocks(self, m: int, k: int, n: int) -> tuple[int, int, int]:
+        """The sizes of a block of A, B and C."""
+        bm, bk, bn = (-(-size // parts) for size, parts in zip((m, k, n), self.target.shape, strict=True))
+        return bm, bk, bn
+
     def fits(self, m: int, k: int, n: int) -> bool:
         """Whether the grid divides the sizes."""
         return not any(size % parts for size, parts in zip((m, k, n), self.target.shape, strict=True))

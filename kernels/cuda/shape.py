@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -40,9 +39,7 @@ class Shape:
     @classmethod
     def of(cls, request: Request) -> Shape:
         """The shape of a request: a matrix that all items share counts once."""
-        return cls(
-            request.m, request.k, request.n, request.dtype, request.items, request.items_a, request.items_b
-        )
+        return cls(request.m, request.k, request.n, request.dtype, request.items, request.items_a, request.items_b)
 
     @property
     def unit(self) -> int:

@@ -234,7 +234,8 @@ def chain_stages(
             stages.append(Stage("calls", 0.0, 0.0, seconds, level=label))
         sizes = tuple(int(np.ravel(size)[0]) for size in single.block(*sizes))  # type: ignore[assignment]
         count *= float(one.rank)
-    found = {name: float(seconds[0]) for name, seconds, _ in seconds_by_method(chains, request.dtype, model, len(costs))}
+    methods = seconds_by_method(chains, request.dtype, model, len(costs))
+    found = {name: float(seconds[0]) for name, seconds, _ in methods}
     products = _products(request, sizes, items * count)
     rest = items * found[method] - sum(stage.seconds or 0.0 for stage in stages)
     return [*stages, replace(products, seconds=rest)]

@@ -76,7 +76,7 @@ class CpuVendor:
         if program.target.shape == (1, 1, 1) and program.target.is_general and program.rank == 1:
             yield Candidate(FAMILY, self.name)
 
-    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
         return Candidate(FAMILY, self.name)
 
@@ -169,7 +169,7 @@ class CpuScheme:
         for method in METHODS:
             yield Candidate(FAMILY, self.name, source, (("method", method),))
 
-    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
         levels = restored_levels(key)
         return None if levels is None else Candidate(FAMILY, self.name, Chain(levels), parameters)
@@ -202,7 +202,8 @@ class CpuScheme:
         """See `Strategy.predict`."""
         if is_empty(request):
             return []
-        assert isinstance(machine.costs, CpuCostModel) and isinstance(candidate.source, Chain | GivenProgram)
+        assert isinstance(machine.costs, CpuCostModel)
+        assert isinstance(candidate.source, Chain | GivenProgram)
         levels = candidate.source.costs
         if levels is not None and request.dtype != "int8" and machine.costs.knows(request.dtype):
             labels = [f"{costs.m:.0f}x{costs.k:.0f}x{costs.n:.0f}:{costs.rank:.0f}" for costs in levels]
@@ -259,5 +260,3 @@ def _check_levels(program: Program) -> None:
     maps_of(program)
     for _, inner in program.inner:
         _check_levels(inner)
-
-

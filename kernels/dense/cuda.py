@@ -144,7 +144,7 @@ class CudaVendor:
         if program.target.shape == (1, 1, 1) and program.target.is_general and program.rank == 1:
             yield Candidate(FAMILY, self.name)
 
-    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
         return Candidate(FAMILY, self.name)
 
@@ -225,7 +225,7 @@ class CudaScheme:
         for method in METHODS:
             yield Candidate(FAMILY, self.name, source, (("method", method),))
 
-    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
         levels = restored_levels(key)
         return None if levels is None else Candidate(FAMILY, self.name, FlatChain(levels), parameters)
@@ -396,5 +396,3 @@ def _pieces(candidate: Candidate, request: Request) -> int | None:
 def _number(seconds: Any) -> float | None:
     found = float(seconds)
     return None if np.isnan(found) else found
-
-

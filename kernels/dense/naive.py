@@ -128,7 +128,7 @@ class NaiveScheme:
         """See `Strategy.candidates_of`."""
         yield Candidate(self.family, self.name, source)
 
-    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`: what is never proposed is never measured."""
         return None
 

@@ -16,6 +16,7 @@ from ...schemes_db.program import Program
 from ...schemes_db.scheme import Scheme
 from ..codegen.flatten import flatten
 from ..codegen.programs import key_of, program_for, stored_program
+from ..planning.cache import plan_cache
 from .arrangements import MAX_FLAT_RANK
 from .pool_table import PoolTable, catalogue_stamp, read_table, write_table
 from .scheme_costs import SchemeCosts, costs_of
@@ -139,6 +140,9 @@ class SchemePool:
                     entries.append(LevelScheme(f"({outer.label} {inner.label})", (*outer.factors, *inner.factors)))
                     every.append(first @ second)
         return cls(tuple(entries), SchemeCosts.stacked(every), dominated)
+
+
+plan_cache.watch(catalogue_stamp)  # a changed catalogue makes other plans
 
 
 def scheme_pool() -> SchemePool:

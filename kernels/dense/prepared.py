@@ -1,31 +1,38 @@
-"""A right operand that stays: its sums are made once, for all products with it."""
+"""A static right operand: its sums are computed once, for all products with it."""
 
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ..api import AUTO, KEPT_PLANS, SchemeLike, plan_for
+from ..api import AUTO, SchemeLike, plan_for
 from ..cpu.level import Level, Right, core_of_level
 from ..cpu.library import library_for
 from ..cpu.partition import Way
 from ..cpu.threads import thread_count
 from ..cpu.workspace import Pool, shared_pool
+from ..families import strategies
+from ..planning.planner import baseline_plan
 from ..request import Layout, Request, layout_of
+from .chains import BATCHED, TASKS
 
 Matrix = npt.NDArray[Any]
+
+KEPT_LEVELS = 64
+"""Executors by rows of A that are kept."""
 
 
 class Prepared:
     """B (K, N) with its right sums, for products A B with `rows` rows or more of A.
 
-    `a @ prepared` and `lcma.matmul(a, prepared)` multiply. Products with fewer rows than half of
-    `rows`, and all where no scheme pays, are the library's own. `nbytes` is the memory of the sums.
-    B is copied: changing the array afterwards changes nothing.
+    `a @ prepared` and `lcma.matmul(a, prepared)` multiply. Products for which the scheme is not
+    predicted to be faster are the library's own. `nbytes` is the memory of the sums. B is copied: changing
+    the array afterwards changes nothing.
 
     Raises:
         PlanError: B is no matrix of a supported dtype, or the scheme cannot run such products.
@@ -47,8 +54,9 @@ class Prepared:
         self._pool: Pool = shared_pool
         self._lock = threading.Lock()
         self._levels: dict[tuple[int, bool, int], Level] = {}
+        self._gains: dict[int, bool] = {}
         self._right: Right | None = None
-        if self.plan.candidate.strategy in ("batch", "tasks") and 0 not in request.shape:
+        if self.plan.candidate.method in (BATCHED, TASKS) and 0 not in request.shape:
             self._right = self._level(rows, False).prepare(self._b, thread_count())
 
     @property
@@ -62,15 +70,31 @@ class Prepared:
         with self._lock:
             if key not in self._levels:
                 k, n = self._b.shape
-                way = Way(self.plan.candidate.strategy == "tasks", 0, library_for(self.plan.request))
+                blas = library_for(self.plan.request, self.plan.machine.profile)
+                way = Way(self.plan.candidate.method == TASKS, 0, blas)
                 columns = (by_columns, layout_of(self._b) is Layout.COLUMNS, False)
-                level = core_of_level(self.plan.candidate.program, (rows, k, n), self.plan.request.dtype, columns, way)
+                program = self.plan.candidate.program
+                assert program is not None  # a scheme has a source
+                level = core_of_level(program, (rows, k, n), self.plan.request.dtype, columns, way)
                 assert isinstance(level, Level)  # no loops: see `way`
                 level.compile()
-                if len(self._levels) >= KEPT_PLANS:
+                if len(self._levels) >= KEPT_LEVELS:
                     self._levels.clear()
                 self._levels[key] = level
             return self._levels[key]
+
+    def _pays(self, rows: int) -> bool:
+        """Whether the scheme is predicted to beat the library's product for so many rows, or nothing is known."""
+        if rows not in self._gains:
+            request = replace(self.plan.request, m=rows)
+            machine, strategies_of = self.plan.machine, strategies("cpu")
+            stages = tuple(self.plan.strategy.predict(self.plan.candidate, request, machine))
+            plan = replace(self.plan, request=request, stages=stages)
+            baseline = baseline_plan(request, machine, strategies_of)
+            if len(self._gains) >= KEPT_LEVELS:
+                self._gains.clear()
+            self._gains[rows] = plan.seconds is None or baseline.seconds is None or plan.seconds < baseline.seconds
+        return self._gains[rows]
 
     def multiply(self, a: Matrix, out: Matrix | None = None) -> Matrix:
         """C = A B for A (..., M, K).
@@ -84,7 +108,7 @@ class Prepared:
             # One product of all rows: B is the same for every matrix of the batch.
             return self.multiply(a.reshape(-1, request.k)).reshape(*leading, rows, request.n)
         unusual = leading or Layout.SCATTERED in request.layouts or request.layouts[2] is Layout.COLUMNS
-        if self._right is None or unusual or 2 * rows < self.rows:
+        if self._right is None or unusual or not self._pays(rows):
             return np.matmul(a, self._b, out=out)
         level, threads = self._level(rows, request.layouts[0] is Layout.COLUMNS), thread_count()
         result = np.empty((rows, request.n), a.dtype) if out is None else out

@@ -66,9 +66,7 @@ class SchemeCosts:
             [x - y for x, y in zip(one.distinct, one.made, strict=True)] for one in (self, inner)
         )
         distinct = [x * y for x, y in zip(self.distinct, inner.distinct, strict=True)]
-        made = [
-            whole - mine * theirs for whole, mine, theirs in zip(distinct, outer_plain, inner_plain, strict=True)
-        ]
+        made = [whole - mine * theirs for whole, mine, theirs in zip(distinct, outer_plain, inner_plain, strict=True)]
         nu, nv, nw = (x * y for x, y in zip(self.nnz, inner.nnz, strict=True))
         return SchemeCosts(
             self.m * inner.m,

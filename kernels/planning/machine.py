@@ -22,11 +22,11 @@ def _unlimited() -> float:
 class Machine:
     """A device with its profile and cost model.
 
-    `threads` and `blas_limited` (whether the library's threads can be limited for each task) matter on
-    a processor, `index` on a GPU. `free_bytes` tells the memory that is free now; plans whose workspace
-    exceeds `kept_bytes` would allocate fresh pages at every call. `schemes` are what `auto` considers
-    (None: the user's catalogue), `wisdom` what was measured before (None: nothing), `pool` where
-    executors take their workspace from (None: the shared one).
+    `threads` and `blas_limited` (whether the library's threads can be limited for each task) matter on a
+    processor, `index` on a GPU. `free_bytes` gives the memory that is free now; plans whose workspace exceeds
+    `kept_bytes` would allocate fresh pages at every call. `schemes` and `triangular` are what is considered
+    for dense and for triangular products (None: the user's catalogue, the shipped schemes). `wisdom` is what
+    was measured before (None: nothing), `pool` where executors take workspace from (None: the shared one).
     """
 
     device: str
@@ -38,5 +38,6 @@ class Machine:
     kept_bytes: float = math.inf
     free_bytes: Callable[[], float] = field(default=_unlimited, compare=False)
     schemes: Any = field(default=None, compare=False)
+    triangular: tuple[str, ...] | None = field(default=None, compare=False)
     wisdom: Wisdom | None = field(default=None, compare=False)
     pool: Any = field(default=None, compare=False)

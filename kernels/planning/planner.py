@@ -85,17 +85,21 @@ def decide_among(
 ) -> Decision:
     """The best plan among given programs; with `where_faster` the baseline where none gains its margin.
 
-    Candidates are ranked by predicted seconds, those of unknown time last, then by arithmetic and bytes.
+    `strategy` names the only one, as "scheme" or, with its method, "scheme:tasks". Candidates are ranked by
+    predicted seconds, those of unknown time last, then by arithmetic and bytes.
 
     Raises:
         PlanError: no candidate can run; the message gives every reason.
     """
-    chosen = _named(strategies, strategy)
+    strategy, _, method = (strategy or "").partition(":")
+    chosen = _named(strategies, strategy or None)
     plans: list[Plan] = []
     refused: list[tuple[str, str]] = []
     for source in sources:
         for one in chosen.values():
             for candidate in one.candidates_of(source):
+                if method and candidate.method != method:
+                    continue
                 found = _plan(one, candidate, request, machine)
                 if isinstance(found, Plan):
                     plans.append(found)
@@ -259,7 +263,7 @@ def _measured(request: Request, machine: Machine, strategies: Strategies, baseli
         return None
     for entry in known.entries:
         strategy = strategies.get((entry.family, entry.strategy))
-        candidate = None if strategy is None else strategy.restore(entry.source, entry.parameters)
+        candidate = None if strategy is None else strategy.restore(entry.source, entry.parameters, request)
         if strategy is None or candidate is None or candidate == baseline.candidate:
             continue
         found = _plan(strategy, candidate, request, machine)

@@ -159,7 +159,7 @@ class Strategy(Protocol):
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """The candidates that run a given program, one for every setting of the parameters; may be none."""
 
-    def restore(self, key: str, parameters: Parameters) -> Candidate | None:
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """The candidate with this key of its source and these parameters; None where the source is gone."""
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:

@@ -1,38 +1,24 @@
-"""From a recipe and tensors to the executor that runs them; decided once for a range of M, kept for a shape."""
+"""From a recipe and tensors of a GPU to the executor that runs them."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import replace
 from typing import Any
 
 from ...errors import PlanError
+from ..api import AUTO, plan_for
 from ..cuda.dtypes import name_of
 from ..cuda.executor import TensorExecutor, request_of
-from ..cuda.machine import device_profile, device_reason, index_of, require_device
+from ..cuda.machine import index_of, require_device
 from ..cuda.three_stage import Packed
-from ..dense.cuda import choose, gains, vendor_plan
-from ..dense.vendor_cuda import VendorExecutor
-from ..planning.planner import plan
-from ..planning.strategy import Executor, Plan, strategies
+from ..cuda.vendor import VendorExecutor
+from ..dense.cuda import FlatChain
+from ..planning.cache import plan_cache
+from ..planning.strategy import Executor, Plan
 from ..request import CUDA_DTYPES, Request
 from .recipe import Recipe, named
 
 Tensor = Any
-
-KEPT = 1024
-"""Most plans, and most executors, that are kept."""
-
-_lock = threading.Lock()
-_plans: OrderedDict[Any, Plan] = OrderedDict()
-_executors: OrderedDict[Any, Executor] = OrderedDict()
-
-
-def bucket(m: int) -> int:
-    """The number of rows that is planned for in place of m: m rounded up to six binary digits."""
-    step = 1 << max(m.bit_length() - 6, 0)
-    return -(-m // step) * step
 
 
 def plan_of(recipe: Recipe, request: Request, index: int = 0) -> Plan:
@@ -41,24 +27,11 @@ def plan_of(recipe: Recipe, request: Request, index: int = 0) -> Plan:
     Raises:
         PlanError, CatalogError, VerificationError: nothing can run it, or a scheme is none.
     """
-    near = replace(
-        request,
-        m=bucket(request.m),
-        max_error=recipe.max_error,
-        max_workspace=recipe.max_workspace,
-    )
-    key = (recipe, near, index)
-    with _lock:
-        if key in _plans:
-            return _plans[key]
-    profile = device_profile(index) if device_reason(index) is None else None
-    if not recipe.levels:
-        return _keep(_plans, key, choose(near, profile)[0])
-    require_device(index)
-    found = plan(near, recipe.schemes(), profile=profile, strategy=recipe.strategy)
-    if recipe.where_faster and not gains(found, vendor := vendor_plan(near, profile)):
-        found = vendor
-    return _keep(_plans, key, found)
+    limited = replace(request, max_error=recipe.max_error, max_workspace=recipe.max_workspace)
+    if recipe.levels:
+        require_device(index)
+    scheme: Any = recipe.schemes() if recipe.levels else AUTO
+    return plan_for(limited, scheme, strategy=recipe.strategy, where_faster=recipe.where_faster)
 
 
 def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = None) -> Executor:
@@ -72,14 +45,12 @@ def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = No
         return VendorExecutor()  # what only the vendor multiplies is the vendor's
     dtype, index = name_of(a), index_of(a.device)
     key = (recipe, a.shape, b.shape, _order(a), _order(b), a.dtype, b.dtype, a.device, b.device, dtype, packed is None)
-    with _lock:
-        if key in _executors:
-            return _executors[key]
-    request = request_of(a, b, dtype, static=None if packed is None else "B")
-    chosen = plan_of(recipe, request, index)
-    limited = replace(request, max_error=recipe.max_error, max_workspace=recipe.max_workspace)
-    way = strategies(request.device)[chosen.candidate.strategy]
-    return _keep(_executors, key, way.build(chosen.candidate.program, limited))
+    found = plan_cache.get(key)
+    if found is None:
+        request = request_of(a, b, dtype, static=None if packed is None else "B")
+        found = plan_cache.put(key, plan_of(recipe, request, index).build())
+    executor: Executor = found
+    return executor
 
 
 def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed: Tensor | None = None) -> Tensor:
@@ -106,8 +77,8 @@ def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
         raise PlanError(f"rows must be at least 1, not {rows}")
     if not recipe.levels:
         request = request_of(b.new_empty((rows, b.shape[0])), b, name_of(b), static="B")
-        index = index_of(b.device)
-        _, schemes = choose(request, device_profile(index) if device_reason(index) is None else None)
+        source = plan_of(recipe, request, index_of(b.device)).candidate.source
+        schemes = [level.scheme for level in source.levels] if isinstance(source, FlatChain) else []
         recipe = replace(recipe, levels=tuple(map(named, schemes)), where_faster=True)
     if not recipe.levels:
         return None
@@ -115,21 +86,6 @@ def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
     return (recipe, executor.pack(b).stack) if isinstance(executor, TensorExecutor) else None
 
 
-def forget() -> None:
-    """Plan anew from now on: a profile was written, or the catalogue has better schemes."""
-    with _lock:
-        _plans.clear()
-        _executors.clear()
-
-
 def _order(x: Tensor) -> tuple[bool, bool]:
     """What of the strides a plan depends on."""
     return x.stride(-1) == 1, x.stride(-2) == 1
-
-
-def _keep(table: OrderedDict[Any, Any], key: Any, value: Any) -> Any:
-    with _lock:
-        table[key] = value
-        while len(table) > KEPT:
-            table.popitem(last=False)
-    return value

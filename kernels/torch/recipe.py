@@ -22,7 +22,7 @@ class Recipe:
     """The schemes by level (names of the catalogue, or digests), outermost first; () is the planner's choice.
 
     `where_faster`: run them where they are predicted to gain, else the vendor's product.
-    As text: "auto", "strassen", "laderman/strassen?@gpu-batched;max_workspace=1000000".
+    As text: "auto", "strassen", "laderman/strassen?@scheme:batched;max_workspace=1000000".
     """
 
     levels: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Recipe:
             CatalogError: a name means nothing.
             PlanError, VerificationError: a scheme that cannot be run.
         """
-        from ..api import certified
+        from ..codegen.certified import certified
 
         return [_known(name) or certified(name) for name in self.levels]
 
@@ -99,7 +99,7 @@ def named(scheme: str | Scheme) -> str:
     """
     if isinstance(scheme, str):
         return scheme
-    from ..api import certified
+    from ..codegen.certified import certified
 
     with _lock:
         _schemes[scheme.digest] = certified(scheme)

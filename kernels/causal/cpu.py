@@ -1,0 +1,146 @@
+"""Strategies for triangular products on a processor: strips, halving, and levels of a triangular scheme."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from ...schemes_db.program import ProductKind
+from ...schemes_db.symmetry import Triangle, triangle_of
+from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
+from ..cpu.grouped import JoinedLevel
+from ..cpu.halving import Halving
+from ..cpu.level import Level
+from ..cpu.reasons import basic_reason
+from ..cpu.strips import Strips, strip_count
+from ..cpu.timing import priced
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..request import Layout, Request
+from .candidates import FAMILY, TriangularSource, source_of, stable_scheme_names
+
+SMALL = 1 << 28
+"""m k n below which only the strips are proposed: planning would cost what there is to gain."""
+
+DENSE_ABOVE = 4096
+"""Triangles of more rows have their full product computed by the dense scheme, where there is one."""
+
+STOP_HALVING = 256
+"""Rows of a triangle that all threads together compute as one product."""
+
+GROUPED = "grouped"
+"""The method of a triangular scheme's level: products that are added up alike are one longer product, executed as tasks
+of one thread each."""
+
+
+@dataclass(frozen=True)
+class CpuTriangular:
+    """One way to compute a triangular product.
+
+    - vendor: the whole product by the library, cut afterwards.
+    - strips: row strips of one GEMM each: the baseline.
+    - halving: two triangles of half the size and a full product, which a dense scheme may compute.
+    - scheme: a level of a triangular scheme, its grouped products handed to the threads.
+    """
+
+    name: str
+    baseline: bool = False
+    version: int = 2
+    device: str = "cpu"
+    family: str = FAMILY
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`."""
+        triangle = request.triangle
+        if triangle is None:
+            return []
+        if not self.baseline and math.prod(request.shape) < SMALL:
+            return "the product is small: strips are computed at once"
+        found = []
+        for name in self._names(request, triangle, machine):
+            candidate = self._candidate(TriangularSource(name, triangle) if name else None)
+            reason = self.can_run(candidate, request, machine)
+            bound = 0.0 if reason else sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
+            found.append(Proposal(bound, candidate))
+        return found
+
+    def _names(self, request: Request, triangle: Triangle, machine: Machine) -> tuple[str, ...]:
+        if self.name in ("vendor", "strips"):
+            return ("",)
+        if self.name == "halving":
+            size = request.n if triangle.side == "right" else request.m
+            return ("halving", "halving:strassen") if size > DENSE_ABOVE else ("halving",)
+        known: tuple[str, ...] = stable_scheme_names() if machine.triangular is None else machine.triangular
+        return known
+
+    def _candidate(self, source: Source | None) -> Candidate:
+        method: Parameters = (("method", GROUPED),) if self.name == "scheme" else ()
+        return Candidate(FAMILY, self.name, source, method)
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`."""
+        if self.name == "scheme" and triangle_of(source.program.target) is not None and source.program.rank > 3:
+            yield self._candidate(source)
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """See `Strategy.restore`."""
+        if not key:
+            return self._candidate(None)
+        source = None if request.triangle is None else source_of(key, request.triangle)
+        return None if source is None else self._candidate(source)
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        triangle = request.triangle
+        if triangle is None:
+            return "the product has no triangle"
+        program = candidate.program
+        if program is not None and triangle_of(program.target) != triangle:
+            return f"{program.target} is not the triangular product that is asked for"
+        return basic_reason(program, request)
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`."""
+        if is_empty(request):
+            return []
+        stages = self._core(candidate, request).stages(request.items)
+        return priced(stages, request.dtype, machine, "tasks" if self.name == "scheme" else "whole")
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`; exact."""
+        if is_empty(request):
+            return 0
+        return int(self._core(candidate, request).workspace(machine.threads)) + sum(copy_bytes(request))
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`."""
+        if is_empty(request):
+            return MatrixExecutor(request, None, machine.pool)
+        core = self._core(candidate, request)
+        if isinstance(core, Level | Halving | JoinedLevel):
+            core.compile()
+        return MatrixExecutor(request, core, machine.pool, machine.threads)
+
+    def _core(self, candidate: Candidate, request: Request) -> Any:
+        return _core(candidate, replace(request, max_error=None, max_workspace=None))
+
+
+@lru_cache(maxsize=64)
+def _core(candidate: Candidate, request: Request) -> Any:
+    """Predicting, sizing and building share one core."""
+    triangle, sizes, dtype = request.triangle, request.shape, request.dtype
+    assert triangle is not None  # asked before, in can_run
+    size = request.n if triangle.side == "right" else request.m
+    first, second, third = (layout is Layout.COLUMNS for layout in request.layouts)
+    by_columns = first, second, third
+    if candidate.strategy in ("vendor", "strips"):
+        return Strips(triangle, sizes, dtype, 1 if candidate.strategy == "vendor" else strip_count(size))
+    program = candidate.program
+    assert program is not None  # halving and schemes have a source
+    if candidate.strategy == "scheme":
+        return JoinedLevel(program, sizes, dtype, by_columns)
+    dense = dict(program.inner).get(ProductKind.FULL)
+    return Halving(triangle, sizes, dtype, STOP_HALVING, dense, DENSE_ABOVE, by_columns)

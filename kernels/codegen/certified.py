@@ -1,0 +1,43 @@
+"""The one gate in front of every executor: schemes are proven before a program is made of them."""
+
+from __future__ import annotations
+
+import threading
+
+from ...errors import PlanError
+from ...schemes_db.certificate import Certificate
+from ...schemes_db.scheme import Scheme
+
+SchemeLike = str | Scheme | tuple[Scheme, Certificate | None]
+"""A catalogue name, a scheme, or a scheme with the certificate that came with it."""
+
+_lock = threading.Lock()
+_certified: dict[str, Certificate] = {}
+
+
+def certified(scheme: SchemeLike) -> Scheme:
+    """The scheme itself, proven: by the certificate it came with, or now (once a digest).
+
+    Raises:
+        PlanError: it holds over Z2 only, or has coefficients that are not real.
+        VerificationError: it does not compute its target.
+    """
+    from ...verify import certify
+
+    if isinstance(scheme, str):
+        from ...schemes_db.library import resolve
+
+        scheme = resolve(scheme)
+    scheme, certificate = (scheme, None) if isinstance(scheme, Scheme) else scheme
+    if not scheme.target.is_product:
+        raise PlanError(f"{scheme.target} is no product of matrices: no kernel is made of it")
+    if scheme.ring.characteristic:
+        raise PlanError(f"{scheme.name or scheme.target} holds over {scheme.ring} only; lift it to Z first")
+    # Asked of the scheme in hand: its digest forgets units, so a real scheme may share it.
+    if scheme.gaussian:
+        raise PlanError(f"{scheme.name or scheme.target} has coefficients that are not real; no kernel is made of it")
+    if certificate is None or certificate.digest != scheme.digest:
+        certificate = _certified.get(scheme.digest) or certify(scheme)
+    with _lock:
+        _certified[scheme.digest] = certificate
+    return scheme

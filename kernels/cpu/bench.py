@@ -1,0 +1,83 @@
+"""Timing of candidates on a processor: operands, checks, and calls in turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..dtypes import dtype_of
+from ..request import Layout, Request
+
+Matrix = npt.NDArray[Any]
+
+CHECKED = 96
+"""Rows of C that are compared with float64."""
+
+
+class CpuBench:
+    """A `planning.tune.Bench`."""
+
+    def operands(self, request: Request, seed: int) -> tuple[Matrix, Matrix, Matrix]:
+        """See `Bench.operands`: standard normal numbers, or small integers."""
+        rng = np.random.default_rng(seed)
+        shapes = (
+            (*request.batch_a, request.m, request.k),
+            (*request.batch_b, request.k, request.n),
+            (*request.batch, request.m, request.n),
+        )
+        a, b, c = (_drawn(rng, shape, request, place) for place, shape in enumerate(shapes))
+        return a, b, c
+
+    def error(self, request: Request, a: Matrix, b: Matrix, c: Matrix) -> float:
+        """See `Bench.error`."""
+        first = (0,) * len(request.batch)
+        left, right = (_wide(x, request)[(0,) * (x.ndim - 2)] for x in (a, b))
+        rows = np.linspace(0, request.m - 1, min(request.m, CHECKED)).astype(int)
+        structure_a, structure_b, structure_c = request.structures
+        truth = structure_a.naive(left)[rows] @ structure_b.naive(right)
+        wanted = structure_c.naive(np.ones((request.m, request.n), bool))[rows]
+        truth = np.where(wanted, truth, 0)
+        norm = float(np.linalg.norm(truth))
+        difference = float(np.linalg.norm(_wide(c, request)[first][rows] - truth))
+        return difference / norm if norm else difference
+
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Sequence[float]]:
+        """See `Bench.interleaved`; each round begins with another call."""
+        names = list(calls)
+        samples: dict[str, Sequence[float]] = {name: [] for name in names}
+        for number in range(rounds + 1):
+            turn = number % len(names)
+            for name in names[turn:] + names[:turn]:
+                began = time.perf_counter()
+                calls[name]()
+                if number:
+                    samples[name] = [*samples[name], time.perf_counter() - began]
+        return samples
+
+
+def _drawn(rng: np.random.Generator, shape: tuple[int, ...], request: Request, place: int) -> Matrix:
+    columns = request.layouts[place] is Layout.COLUMNS
+    size = (*shape[:-2], shape[-1], shape[-2]) if columns else shape
+    kind = dtype_of(request.dtype) if request.dtype != "int8" else None
+    if request.exact:
+        most = min(100, request.max_abs or 100)
+        drawn = rng.integers(-most, most + 1, size).astype(request.result if place == 2 else request.storage)
+    elif request.dtype == "bfloat16":
+        drawn = (rng.standard_normal(size, dtype=np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    else:
+        drawn = rng.standard_normal(size).astype(request.storage)
+        if kind is not None and kind.parts == 2:
+            drawn = drawn + 1j * rng.standard_normal(size).astype(request.storage)
+    matrix = drawn.swapaxes(-1, -2) if columns else drawn
+    return np.ascontiguousarray(request.structures[place].naive(matrix)) if not columns and place < 2 else matrix
+
+
+def _wide(matrix: Matrix, request: Request) -> Matrix:
+    """The matrix in float64 or complex128."""
+    if request.dtype == "bfloat16":
+        return (matrix.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64)

@@ -1,0 +1,66 @@
+"""Timing of candidates on a GPU: operands, checks, and calls in turns by the GPU's own events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..request import Layout, Request
+from ..structure import Triangular
+from .clock import interleaved
+
+Tensor = Any
+
+CHECKED = 128
+"""Rows of C that are compared with float64."""
+
+SPENT = 0.02
+"""Seconds of a call's turn: long enough for the power limit to take effect over a few rounds."""
+
+
+class CudaBench:
+    """A `planning.tune.Bench`. float32 is multiplied strictly, or rounded to tf32 where the request says so."""
+
+    def operands(self, request: Request, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+        """See `Bench.operands`: standard normal numbers."""
+        import torch
+
+        torch.backends.cuda.matmul.allow_tf32 = request.dtype == "tf32"
+        generator = torch.Generator("cuda").manual_seed(seed)
+        dtype = torch.float32 if request.dtype == "tf32" else getattr(torch, request.dtype)
+        shapes = (
+            (*request.batch_a, request.m, request.k),
+            (*request.batch_b, request.k, request.n),
+            (*request.batch, request.m, request.n),
+        )
+        found = []
+        for place, shape in enumerate(shapes):
+            columns = request.layouts[place] is Layout.COLUMNS
+            size = (*shape[:-2], shape[-1], shape[-2]) if columns else shape
+            drawn = torch.randn(size, generator=generator, device="cuda", dtype=dtype)
+            structure = request.structures[place]
+            if isinstance(structure, Triangular) and place < 2:
+                (drawn.triu_ if structure.upper != columns else drawn.tril_)()
+            found.append(drawn.mT if columns else drawn)
+        a, b, c = found
+        return a, (a.mT if request.shared else b), c
+
+    def error(self, request: Request, a: Tensor, b: Tensor, c: Tensor) -> float:
+        """See `Bench.error`."""
+        import torch
+
+        left, right, result = (x[(0,) * (x.dim() - 2)] for x in (a, b, c))
+        rows = torch.linspace(0, request.m - 1, min(request.m, CHECKED), device=a.device).long()
+        truth = left[rows].double() @ right.double()
+        structure = request.structures[2]
+        if isinstance(structure, Triangular):
+            cols = torch.arange(request.n, device=a.device)[None, :]
+            wanted = cols >= rows[:, None] if structure.upper else cols <= rows[:, None]
+            truth = torch.where(wanted, truth, 0.0)
+        norm = float(truth.norm())
+        difference = float((result[rows].double() - truth).norm())
+        return difference / norm if norm else difference
+
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Sequence[float]]:
+        """See `Bench.interleaved`."""
+        return {name: times.seconds for name, times in interleaved(calls, rounds, SPENT).items()}

@@ -1,0 +1,99 @@
+"""Triangular products by the vendor's GEMM on one pair of matrices: the whole, strips of rows, or halves."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from ...schemes_db.program import Program
+from ...schemes_db.symmetry import Triangle
+from ..codegen.flatten import flatten
+from .three_stage import Way, three_stage
+
+Tensor = Any
+
+STRIP, MOST_STRIPS = 512, 16
+"""Rows of a strip, and how many there are at most. Measured on an H200."""
+
+HALVING_BASE = 1024
+"""Rows of a triangle that is not halved any more. Measured on an H200."""
+
+SCHEME_ABOVE = 2048
+"""Rows of a square from which on a scheme computes it. Measured on an H200, float32."""
+
+
+def strips_of(rows: int) -> int:
+    """How many strips a triangle of so many rows is cut into."""
+    return max(1, min(rows // STRIP, MOST_STRIPS))
+
+
+def ranges(size: int, count: int) -> list[tuple[int, int]]:
+    """`count` ranges of nearly one length that cover 0 <= i < size; empty ones are left out."""
+    edges = [size * i // count for i in range(count + 1)]
+    return [(start, stop) for start, stop in pairwise(edges) if start < stop]
+
+
+def vendor(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle) -> None:
+    """The whole product, cut before (a triangular factor) or afterwards (a masked result)."""
+    import torch
+
+    if triangle.side == "out":
+        torch.mm(a, b, out=out)
+        zero_outside_triangle(out, triangle.upper)
+    else:
+        torch.mm(a.triu() if triangle.upper else a.tril(), b, out=out)
+
+
+def strips(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, count: int) -> None:
+    """One GEMM a strip of rows, written in place; the triangle is that of `a` (side "left") or of `out`."""
+    import torch
+
+    upper = triangle.upper
+    for start, stop in ranges(len(out), count):
+        rows = slice(start, stop)
+        reach = slice(start, None) if upper else slice(None, stop)
+        diagonal = slice(None, stop - start) if upper else slice(start, stop)
+        if triangle.side == "out":
+            torch.mm(a[rows], b[:, reach], out=out[rows, reach])
+            zero_outside_triangle(out[rows, reach][:, diagonal], upper)
+            out[rows, slice(None, start) if upper else slice(stop, None)] = 0
+        else:
+            strip = a[rows, reach].clone()
+            zero_outside_triangle(strip[:, diagonal], upper)
+            torch.mm(strip, b[reach], out=out[rows])
+
+
+def halving(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, dense: Program | None = None) -> None:
+    """Two triangles of half the rows, and the square between them by two levels of `dense` where it is large."""
+    import torch
+
+    size, upper = len(out), triangle.upper
+    if size <= HALVING_BASE:
+        vendor(a, b, out, triangle)
+        return
+    half = size // 2
+    top, bottom = slice(None, half), slice(half, None)
+    if triangle.side == "out":
+        halving(a[top], b[:, top], out[top, top], triangle, dense)
+        halving(a[bottom], b[:, bottom], out[bottom, bottom], triangle, dense)
+        rows, cols = (top, bottom) if upper else (bottom, top)
+        out[cols, rows] = 0
+        if dense is not None and half >= SCHEME_ABOVE:
+            dtype = str(a.dtype).removeprefix("torch.")
+            levels = three_stage(flatten(dense, dense), Way.BATCHED)
+            levels.run(a[None, rows], b[None, :, cols], out[None, rows, cols], dtype)
+        else:
+            torch.mm(a[rows], b[:, cols], out=out[rows, cols])
+        return
+    halving(a[top, top], b[top], out[top], triangle, dense)
+    halving(a[bottom, bottom], b[bottom], out[bottom], triangle, dense)
+    far, near = (top, bottom) if upper else (bottom, top)
+    out[far].addmm_(a[far, near], b[near])
+
+
+def zero_outside_triangle(block: Tensor, upper: bool) -> None:
+    """Zero what lies outside a triangle of a square block, in place; what is there may be NaN."""
+    if block.stride(-1) == 1 or block.stride(-2) == 1:
+        (block.triu_ if upper else block.tril_)()
+    else:
+        block.copy_(block.triu() if upper else block.tril())

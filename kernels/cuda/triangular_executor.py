@@ -1,0 +1,101 @@
+"""The executor of triangular products of tensors: batches, shared operands, `out`, and less memory where there is too
+little."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import PlanError
+from ..request import Request
+from .executor import check_operands
+
+Tensor = Any
+
+One = Callable[[Tensor, Tensor, Tensor], object]
+"""One product: a (m, k), b (k, n), out (m, n)."""
+
+All = Callable[[Tensor, Tensor, Tensor], object]
+"""All products of a batch: a (items, m, k), b (items / heads, k, n), out (items, m, n)."""
+
+
+class TriangularExecutor:
+    """Runs a triangular product on every pair of matrices, by one call for all of them or by one each. Thread-safe.
+
+    A right factor is executed as the left one of the transposed product. `spare` computes one product with
+    little memory, where the device has too little for `one`.
+    """
+
+    def __init__(
+        self, request: Request, one: One | None, every: All | None, workspace: int, spare: One | None = None
+    ) -> None:
+        self.request, self.workspace = request, workspace
+        self._one, self._every, self._spare = one, every, spare
+        triangle = request.triangle
+        assert triangle is not None  # the strategy asked before
+        self._turned = triangle.side == "right"
+
+    def run(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
+        """C = A B in `out`, or in a new tensor; zero outside a wanted triangle. See `Executor.run`.
+
+        Raises:
+            PlanError: the tensors are not of the request, or the device has too little memory.
+        """
+        request = self.request
+        wanted = (*request.batch, request.m, request.n)
+        check_operands(request, a, b, out, wanted)
+        result = a.new_empty(wanted) if out is None or not out.is_contiguous() else out
+        if out is not None and result is out and any(_share(out, x) for x in (a, b)):
+            result = a.new_empty(wanted)
+        if not result.numel() or not request.k:
+            result.zero_()
+        elif self._turned:
+            self._all(b.mT, a.mT, result.mT)
+        else:
+            self._all(a, b, result)
+        return result if out is None or result is out else out.copy_(result)
+
+    def _all(self, a: Tensor, b: Tensor, out: Tensor) -> None:
+        batch = self.request.batch
+        # `out` is contiguous or the transpose of such: its leading sizes fold without a copy.
+        items_out = out.flatten(0, -3) if batch else out[None]
+        items_a = a.expand(*batch, *a.shape[-2:]).reshape(-1, *a.shape[-2:]) if batch else a[None]
+        items_b, heads = _shared(b, batch)
+        if self._every is not None:
+            self._every(items_a, items_b, out=items_out)  # type: ignore[call-arg]
+            return
+        assert self._one is not None
+        for i in range(len(items_a)):
+            self._within_memory(items_a[i], items_b[i // heads], items_out[i])
+
+    def _within_memory(self, a: Tensor, b: Tensor, out: Tensor) -> None:
+        import torch
+
+        assert self._one is not None
+        try:
+            self._one(a, b, out)
+            return
+        except torch.OutOfMemoryError:
+            if self._spare is None:
+                raise PlanError(f"{self.request} does not fit in the memory of {a.device}") from None
+            warnings.warn(f"{a.device} has too little memory for the sums of a scheme: strips are run", stacklevel=4)
+        self._spare(a, b, out)
+
+
+def _shared(b: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, int]:
+    """b as (items / heads, k, n), each for `heads` consecutive items: where only trailing batch axes are broadcast."""
+    if not batch:
+        return b[None], 1
+    sizes = (*[1] * (len(batch) - (b.dim() - 2)), *b.shape[:-2])
+    heads, axis = 1, len(batch)
+    while axis and sizes[axis - 1] == 1:
+        axis -= 1
+        heads *= batch[axis]
+    if tuple(sizes[:axis]) == tuple(batch[:axis]):
+        return b.reshape(-1, *b.shape[-2:]), heads
+    return b.expand(*batch, *b.shape[-2:]).reshape(-1, *b.shape[-2:]), 1
+
+
+def _share(x: Tensor, y: Tensor) -> bool:
+    return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())

@@ -1,0 +1,53 @@
+"""Wisdom from measurement: time the best candidates of a request on its own machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .families import machine_for, strategies
+from .planning.machine import Machine
+from .planning.tune import TOP, Bench, Tuned
+from .planning.tune import tune as tune_on
+from .request import Request
+
+
+def tune(
+    request: Request,
+    *,
+    top: int = TOP,
+    rounds: int = 7,
+    seed: int = 0,
+    keep: bool = True,
+    machine: Machine | None = None,
+    on_event: Callable[[str], None] = lambda line: None,
+) -> list[Tuned]:
+    """Time the baseline and the `top` best candidates of a request in turns, and store the medians; fastest first.
+
+    Later plans of the same request class rest on what was measured.
+
+    Raises:
+        PlanError: the request is empty, nothing can run it, or there is no GPU.
+        VerificationError: a candidate's product is wrong; nothing is stored.
+        OSError: the medians cannot be stored.
+    """
+    bench = bench_for(request)
+    machine = machine_for(request) if machine is None else machine
+    known = strategies(request.device)
+    return tune_on(request, machine, known, bench, top=top, rounds=rounds, seed=seed, keep=keep, on_event=on_event)
+
+
+def bench_for(request: Request) -> Bench:
+    """The operands and the clock of a request's device.
+
+    Raises:
+        PlanError: there is no such device.
+    """
+    if request.device == "cpu":
+        from .cpu.bench import CpuBench
+
+        return CpuBench()
+    from .cuda.bench import CudaBench
+    from .cuda.machine import require_device
+
+    require_device()
+    return CudaBench()
