@@ -29,9 +29,10 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request
 from ..structure import BlockMask
-from .candidates import FAMILY
 
 Matrix = npt.NDArray[Any]
+
+FAMILY = "masked"
 
 TILE = 256
 """Rows and columns of the tiles that a mask of elements is computed in: tiles with nothing wanted are left out."""

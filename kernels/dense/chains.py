@@ -217,7 +217,7 @@ def chain_stages(
     for depth, (one, label) in enumerate(zip(costs, labels, strict=True)):
         single = SchemeCosts.stacked([one])
         before = chains
-        chains = extended(chains, single, request, model)
+        chains = extended(chains, single, request, model).at(np.zeros(1, np.int64))
         looped = method == DEPTH_FIRST or (method == LOOP and not depth)
         work = [(float(np.ravel(f)[0]), float(np.ravel(b)[0])) for f, b in single.combines(request.dtype, *sizes)]
         for name, (flops, moved) in zip(STAGES, work, strict=True):

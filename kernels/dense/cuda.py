@@ -205,7 +205,7 @@ class CudaScheme:
             if alike not in places and len(places) == PRICED:
                 break
             places.setdefault(alike, []).append(i)
-        chosen = [i for group in places.values() for i in group]
+        chosen = [i for group in places.values() for i in sorted(group)]
         if not chosen:
             return []
         some = pool.costs[np.array(chosen)]

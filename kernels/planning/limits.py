@@ -70,7 +70,7 @@ MARGINS: tuple[Margin, ...] = (
     ),
     Margin(
         "cpu",
-        ("causal",),
+        ("causal", "masked"),
         0.96,
         _always,
         "4%",

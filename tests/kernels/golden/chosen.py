@@ -14,24 +14,20 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
-
 from lcma.errors import PlanError
-from lcma.kernels import machine, memory
-from lcma.kernels.causal import choose as causal
-from lcma.kernels.causal import cuda as causal_cuda
-from lcma.kernels.cpu import batch, blas
-from lcma.kernels.decide import auto
-from lcma.kernels.decide.candidates import Choices, choices
-from lcma.kernels.gpu import choose as gpu
-from lcma.kernels.gpu import spread
-from lcma.kernels.profile import Profile
-from lcma.kernels.request import Layout, Request
-from lcma.kernels.workspace import shared_pool
+from lcma.kernels import Layout, Machine, Pool, Profile, Request, strategies
+from lcma.kernels.causal.candidates import SPLIT, TriangularSource, stable_scheme_names
+from lcma.kernels.causal.cuda import SCHEME
+from lcma.kernels.cpu import blas
+from lcma.kernels.cpu.cost_model import CpuCostModel
+from lcma.kernels.cuda import flat_program
+from lcma.kernels.cuda.cost_model import CudaCostModel
+from lcma.kernels.dense.pool import SchemePool, scheme_pool
+from lcma.kernels.planning.planner import Decision, decide
+from lcma.kernels.request import structures_of
 from lcma.schemes_db import Scheme
 from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.schemes_db.symmetry import Triangle
@@ -60,11 +56,9 @@ def chosen(row: Row) -> Row:
     of the vendor's whole product, `ratio` how many times as fast as that the plan is; None: not known. Where
     nothing can run, `refused` is the limit and `message` the reason.
     """
-    with _machine(row):
+    with _environment():
         try:
-            if row["triangle"] is None:
-                return _on_gpu(row) if row["device"] == "cuda" else _on_cpu(row)
-            return _triangular_on_gpu(row) if row["device"] == "cuda" else _triangular_on_cpu(row)
+            return _decided(row)
         except PlanError as error:
             refused = next((limit for words, limit in LIMITS.items() if words in str(error)), "other")
             return {"refused": refused, "message": str(error)}
@@ -74,9 +68,8 @@ def considered() -> dict[str, list[str]]:
     """The names of the schemes that planners consider of a fresh catalogue, by use, in their order."""
     names = {shipped(name).scheme.digest: name for name in shipped_names()}
     with patch.dict("os.environ", LCMA_HOME=_HOME.name):
-        general = dict.fromkeys(names[turn.source] for choice in choices().entries for turn in choice.turns)
-    named = (causal_cuda.SCHEME, causal_cuda.SPLIT)
-    return {"general": list(general), "triangular": list(dict.fromkeys([*causal.steady_names(), *named]))}
+        general = dict.fromkeys(names[one.source] for level in scheme_pool().entries for one in level.factors)
+    return {"general": list(general), "triangular": list(dict.fromkeys([*stable_scheme_names(), SCHEME, SPLIT]))}
 
 
 @lru_cache(maxsize=1)
@@ -94,29 +87,32 @@ def frozen() -> dict[str, tuple[Scheme, ...]]:
 
 
 @contextmanager
-def _machine(row: Row) -> Iterator[None]:
-    """The machine, the schemes and the user's folders of a row, for the time of a with block."""
-    profile = _profile(row["profile"])
-    names = tuple(scheme.name for scheme in frozen()["triangular"])
+def _environment() -> Iterator[None]:
+    """Folders of our own, and torch as if it were installed, for the time of a with block."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(spread, "KEPT", 1 << 16))  # else most programs are flattened several times
+        stack.enter_context(patch.object(flat_program, "KEPT", 1 << 16))  # else programs are flattened several times
         stack.enter_context(patch.dict("os.environ", LCMA_HOME=_HOME.name))
-        if row["device"] == "cpu":
-            stack.enter_context(patch.dict("os.environ", LCMA_NUM_THREADS=str(row["threads"])))
-            stack.enter_context(patch.object(shared_pool, "keep", row["pool_bytes"]))
-        for module, name, value in (
-            (auto, "free_bytes", row["free_bytes"]),
-            (memory, "free_bytes", row["free_bytes"]),
-            (auto, "spin_seconds", row["spin_seconds"]),
-            (machine, "machine_profile", profile),
-            (batch, "blas_is_limited", True),
-            (blas, "_has_torch", True),
-            (causal, "steady_names", names),
-            (causal, "remembered", {}),
-            (gpu, "choices", _choices()),
-        ):
-            stack.enter_context(patch.object(module, name, lambda *_, value=value: value))
+        stack.enter_context(patch.object(blas, "_has_torch", lambda: True))
         yield
+
+
+def _machine(row: Row) -> Machine:
+    profile = _profile(row["profile"])
+    triangular = tuple(scheme.name for scheme in frozen()["triangular"])
+    if row["device"] == "cuda":
+        return Machine("cuda", profile, CudaCostModel(profile), schemes=_pool(), triangular=triangular)
+    spin = row["spin_seconds"] if profile.source == "measured" else 0.0
+    return Machine(
+        "cpu",
+        profile,
+        CpuCostModel(profile, row["threads"], spin),
+        row["threads"],
+        kept_bytes=row["pool_bytes"],
+        free_bytes=lambda: row["free_bytes"],
+        schemes=_pool(),
+        triangular=triangular,
+        pool=Pool(),
+    )
 
 
 @lru_cache(maxsize=8)
@@ -126,92 +122,79 @@ def _profile(name: str) -> Profile:
 
 
 @lru_cache(maxsize=1)
-def _choices() -> Choices:
-    return Choices.of(frozen()["general"])
+def _pool() -> SchemePool:
+    return SchemePool.of(frozen()["general"])
 
 
 @lru_cache(maxsize=1)
 def _names() -> dict[str, str]:
     """Names by digest, of general schemes in all orders of their sizes."""
     names = {scheme.digest: scheme.name for several in frozen().values() for scheme in several}
-    return names | {turn.digest: names[turn.source] for choice in _choices().entries for turn in choice.turns}
+    return names | {one.digest: names[one.source] for level in _pool().entries for one in level.factors}
 
 
 def _request(row: Row) -> Request:
+    triangle = None if row["triangle"] is None else Triangle(**row["triangle"])
+    structured = {} if triangle is None else {"structures": structures_of(triangle), "shared": triangle.shared}
     return Request(
         row["m"],
         row["k"],
         row["n"],
         row["dtype"],
-        np.broadcast_shapes(row["batch_a"], row["batch_b"]),
+        tuple(row["batch_a"]),
+        tuple(row["batch_b"]),
         row["device"],
         tuple(map(Layout, row["layouts"])),
         row["static"],
         max_error=row["max_error"],
         max_workspace=row["max_workspace"],
-        largest=row["max_abs"],
+        max_abs=row["max_abs"],
+        **structured,
     )
 
 
-def _on_cpu(row: Row) -> Row:
-    decision = auto.decide(_request(row), _profile(row["profile"]), row["threads"], _choices())
-    levels = [_choices().entries[i].turns for i in decision.chosen.chain]
-    strategy = ("scheme", decision.plan.candidate.strategy) if levels else ("vendor", None)
-    found = _record(strategy, [[(turn.scheme,) for turn in level] for level in levels], decision.plan.workspace)
-    return found | _prices(decision.chosen.seconds, decision.plan.seconds, decision.plain.seconds)
+def _decided(row: Row) -> Row:
+    request, machine = _request(row), _machine(row)
+    decision = decide(request, machine, strategies(request.device))
+    candidate = decision.plan.candidate
+    on_cpu, method = request.device == "cpu", candidate.method or None
+    if candidate.strategy == "scheme" and on_cpu and method == "batched":
+        method = "batch"  # as it was called when the plans were recorded
+    found = {
+        "strategy": candidate.strategy,
+        "method": method,
+        "levels": [[" | ".join(f"{x.target}:{x.rank}" for x in part) for part in level] for level in _levels(decision)],
+        "schemes": [[" | ".join(_names()[x.digest] for x in part) for part in level] for level in _levels(decision)],
+        "workspace": decision.plan.workspace,
+    }
+    if row["triangle"] is not None and not on_cpu:
+        return found | {"workspace": None} | _prices(None, None, None)
+    vendor = decision.baseline.seconds
+    if row["triangle"] is not None:
+        flat = Request(request.m, request.k, request.n, request.dtype, request.batch_a, request.batch_b)
+        stages = strategies("cpu")["dense", "vendor"].predict(candidate, flat, machine)
+        vendor = sum(stage.seconds for stage in stages) if all(s.seconds is not None for s in stages) else None
+    return found | _prices(decision.plan.seconds, decision.plan.seconds, vendor)
 
 
-def _on_gpu(row: Row) -> Row:
-    request, profile = _request(row), _profile(row["profile"])
-    plan, schemes = gpu.choose(request, profile)
-    strategy = ("scheme", plan.candidate.strategy.removeprefix("gpu-")) if schemes else ("vendor", None)
-    # All levels are worked as one.
-    found = _record(strategy, [[(scheme,) for scheme in schemes]] if schemes else [], plan.workspace)
-    return found | _prices(plan.seconds, plan.seconds, gpu.vendor_plan(request, profile).seconds)
-
-
-def _triangular_on_cpu(row: Row) -> Row:
-    request, profile = _request(row), _profile(row["profile"])
-    plan = causal.choose(request, Triangle(**row["triangle"]), profile=profile)
-    if plan.candidate.strategy == "joined":
-        found = _record(("scheme", "grouped"), [[(_named(plan.candidate.label),)]], plan.workspace)
-    else:
-        way, _, dense = plan.candidate.label.partition(":")
-        found = _record((way, None), [[(_named(dense),)]] if dense else [], plan.workspace)
-    return found | _prices(causal.predicted(plan), plan.seconds, auto.plain_plan(request, profile).seconds)
-
-
-def _triangular_on_gpu(row: Row) -> Row:
-    import torch
-
-    sizes, triangle = (row["m"], row["k"], row["n"]), Triangle(row["triangle"]["side"], row["triangle"]["upper"])
-    if triangle.side == "right":  # worked as the left one of the transposed product
-        sizes, triangle = sizes[::-1], Triangle("left", not triangle.upper)
-    a = torch.empty(0, dtype=getattr(torch, {"tf32": "float32"}.get(row["dtype"], row["dtype"])))
-    items = math.prod(np.broadcast_shapes(row["batch_a"], row["batch_b"]))
-    with patch.object(torch.backends.cuda, "matmul", SimpleNamespace(allow_tf32=row["dtype"] == "tf32")):
-        way = causal_cuda.default_way(a, sizes, triangle, items)
-    unknown = _prices(None, None, None)
-    if way in ("strips", "kernel"):
-        return _record((way, None), [], None) | unknown
-    name, _, below = way.partition("/")
-    level = [(_named(name),), (_named(below), _named(causal_cuda.SPLIT))] if below else [(_named(name),)]
-    return _record(("scheme", "batched"), [level], None) | unknown
+def _levels(decision: Decision) -> list[list[tuple[Scheme, ...]]]:
+    """By level, outermost first, what is flattened into it, of each the schemes for full and half products."""
+    source = decision.plan.candidate.source
+    if source is None:
+        return []
+    if isinstance(source, TriangularSource):
+        stem, _, dense = source.name.partition(":")
+        if stem == "halving":
+            return [[(_named(dense),)]] if dense else []
+        name, _, below = source.name.partition("/")
+        return [[(_named(name),), (_named(below), _named(SPLIT))]] if below else [[(_named(name),)]]
+    levels = [[(one.scheme,) for one in level.factors] for level in source.levels]
+    # On a GPU all levels are executed as one.
+    return [[part for level in levels for part in level]] if decision.request.device == "cuda" else levels
 
 
 def _named(name: str) -> Scheme:
     return next(scheme for several in frozen().values() for scheme in several if scheme.name == name)
-
-
-def _record(strategy: tuple[str, str | None], levels: list[list[tuple[Scheme, ...]]], workspace: int | None) -> Row:
-    """The record of a plan, without its prices: of every part of a level the schemes for full and half products."""
-    return {
-        "strategy": strategy[0],
-        "method": strategy[1],
-        "levels": [[" | ".join(f"{x.target}:{x.rank}" for x in part) for part in level] for level in levels],
-        "schemes": [[" | ".join(_names()[x.digest] for x in part) for part in level] for level in levels],
-        "workspace": workspace,
-    }
 
 
 def _prices(seconds: float | None, plan_seconds: float | None, vendor_seconds: float | None) -> Row:
