@@ -36,6 +36,21 @@ class Decision:
     measured: bool = False
 
     @property
+    def seconds(self) -> float | None:
+        """Seconds of the plan: measured ones where the choice rests on them, else predicted; None: not known."""
+        return self._seconds(self.plan)
+
+    @property
+    def baseline_seconds(self) -> float | None:
+        """The same of the baseline's plan."""
+        return self._seconds(self.baseline)
+
+    def _seconds(self, plan: Plan) -> float | None:
+        if self.measured:
+            return next((one.bound for one in self.proposals if one.candidate == plan.candidate), None)
+        return plan.seconds
+
+    @property
     def gain(self) -> float:
         """Predicted seconds of the baseline over those of the plan; NaN where either is not known."""
         if self.plan.seconds is None or self.baseline.seconds is None:
@@ -50,15 +65,17 @@ class Decision:
 def decide(request: Request, machine: Machine, strategies: Strategies, strategy: str | None = None) -> Decision:
     """The plan with the least predicted (or measured) time; the baseline where nothing gains its margin.
 
-    `strategy` names the only one to consider beside the baseline's limits.
+    `strategy` names the only one to consider beside the baseline's limits, as "scheme" or, with its method,
+    "scheme:tasks".
 
     Raises:
         PlanError: nothing can run the request within its limits, or there is no such strategy.
     """
-    only = _named(strategies, strategy)
+    name, _, method = (strategy or "").partition(":")
+    only = _named(strategies, name or None)
     baseline = baseline_plan(request, machine, strategies)
     if strategy is not None:
-        return _by_strategy(request, machine, only, baseline)
+        return _by_strategy(request, machine, only, baseline, method)
     if machine.wisdom is not None and (known := _measured(request, machine, strategies, baseline)):
         return known
     search = _Search(request, machine, strategies, baseline)
@@ -100,7 +117,7 @@ def decide_among(
             for candidate in one.candidates_of(source):
                 if method and candidate.method != method:
                     continue
-                found = _plan(one, candidate, request, machine)
+                found = plan_candidate(one, candidate, request, machine)
                 if isinstance(found, Plan):
                     plans.append(found)
                 else:
@@ -137,7 +154,7 @@ def baseline_plan(request: Request, machine: Machine, strategies: Strategies) ->
         if strategy.baseline:
             proposed = strategy.propose(request, machine)
             for proposal in () if isinstance(proposed, str) else proposed:
-                found = _plan(strategy, proposal.candidate, request, machine)
+                found = plan_candidate(strategy, proposal.candidate, request, machine)
                 if isinstance(found, Plan):
                     return found
                 refused.append(found)
@@ -162,9 +179,9 @@ def _named(strategies: Strategies, name: str | None) -> Strategies:
     return found
 
 
-def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan) -> Decision:
-    """The best candidate of one strategy, whatever it gains."""
-    search = _Search(request, machine, only, None)
+def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan, method: str) -> Decision:
+    """The best candidate of one strategy (of one method, where it is named), whatever it gains."""
+    search = _Search(request, machine, only, None, method)
     best = search.best(request)
     if best is None:
         reasons = "; ".join(dict.fromkeys(reason for _, reason in search.refused)) or search.silence or "no candidate"
@@ -175,8 +192,11 @@ def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline:
 class _Search:
     """Best-first search over proposals: the next is priced only while its bound is below the best price."""
 
-    def __init__(self, request: Request, machine: Machine, strategies: Strategies, baseline: Plan | None) -> None:
+    def __init__(
+        self, request: Request, machine: Machine, strategies: Strategies, baseline: Plan | None, method: str = ""
+    ) -> None:
         self.request, self.machine, self.strategies, self.baseline = request, machine, strategies, baseline
+        self.method = method
         self.proposals: tuple[Proposal, ...] = ()
         self.refused: list[tuple[str, str]] = []
         self.short_of_memory = False
@@ -192,7 +212,7 @@ class _Search:
             if isinstance(proposed, str):
                 self.silence = self.silence or proposed
             else:
-                found += proposed
+                found += [one for one in proposed if self.method in ("", one.candidate.method)]
         found.sort(key=lambda one: (math.isnan(one.bound), one.bound))
         self.proposals = tuple(found)
         best: Plan | None = None
@@ -244,7 +264,7 @@ class _Search:
         return f"nothing is predicted to be faster than the baseline{within} by its margin ({needed})"
 
 
-def _plan(strategy: Strategy, candidate: Candidate, request: Request, machine: Machine) -> Plan | str:
+def plan_candidate(strategy: Strategy, candidate: Candidate, request: Request, machine: Machine) -> Plan | str:
     """A plan of one candidate, or the reason why it is refused."""
     reason, workspace = refusal(strategy, candidate, request, machine)
     if reason is not None:
@@ -266,7 +286,7 @@ def _measured(request: Request, machine: Machine, strategies: Strategies, baseli
         candidate = None if strategy is None else strategy.restore(entry.source, entry.parameters, request)
         if strategy is None or candidate is None or candidate == baseline.candidate:
             continue
-        found = _plan(strategy, candidate, request, machine)
+        found = plan_candidate(strategy, candidate, request, machine)
         if isinstance(found, Plan):
             plans.append(found)
         else:
