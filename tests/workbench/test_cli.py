@@ -234,7 +234,7 @@ def test_time_prints_ratios_and_records_them(run):
     )
     data = json.loads(out)
     assert code == 0
-    assert [row["what"] for row in data["rows"]] == ["numpy", "strassen, 1 level", "strassen, 2 levels"]
+    assert [row["what"] for row in data["rows"]] == ["vendor", "strassen, 1 level", "strassen, 2 levels"]
     assert data["rows"][0]["ratio"] == 1
     with lcma.Catalog.open() as catalog:
         assert len(catalog.measurements(data["digest"])) == 2
