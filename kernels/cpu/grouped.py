@@ -182,7 +182,9 @@ class JoinedLevel:
     def _flops(self, kind: ProductKind, length: int) -> int:
         """Operations of one bundle that is a leaf."""
         core, (bm, bk, bn) = self._cores[kind, length], self.block
-        return core.flops if isinstance(core, Strips | Halving) else 2 * bm * length * bk * bn
+        if isinstance(core, Strips | Halving):
+            return core.flops
+        return 2 * dtype_of(self.dtype).parts ** 2 * bm * length * bk * bn
 
     def _block_of(self, out: Matrix, p: int, q: int) -> Matrix:
         bm, _, bn = self.block

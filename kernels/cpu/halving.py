@@ -94,13 +94,14 @@ class Halving:
 
     @cached_property
     def flops(self) -> int:
-        """Operations of the GEMMs; a dense program's are counted as the classical product's."""
+        """Operations of the GEMMs, in real numbers; a dense program's are counted as the classical product's."""
         if self.triangle.side == "right":
             return self._mirror.flops
         if self._parts is None:
             return self._leaf.flops
         m, k, n = self.sizes
-        return self._parts[0].flops + self._parts[2].flops + 2 * k * n * (m // 2) * (m - m // 2) // m
+        square = 2 * dtype_of(self.dtype).parts ** 2 * k * n * (m // 2) * (m - m // 2) // m
+        return self._parts[0].flops + self._parts[2].flops + square
 
     def compile(self) -> None:
         """Have the code of all dense products at hand."""
@@ -128,7 +129,7 @@ class Halving:
             own = [
                 Stage(
                     f"{times} products {'x'.join(map(str, shape))}",
-                    times * 2 * math.prod(shape),
+                    times * 2 * dtype_of(self.dtype).parts ** 2 * math.prod(shape),
                     times * moved,
                     product=shape,
                 )

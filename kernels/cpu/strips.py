@@ -128,10 +128,10 @@ class Strips:
 
     @property
     def flops(self) -> int:
-        """Operations of the GEMMs."""
+        """Operations of the GEMMs, in real numbers."""
         m, k, n = self.sizes
         size = n if self.triangle.side == "right" else m
-        return int(2 * m * k * n * worked_fraction(size, self.count))
+        return int(2 * dtype_of(self.dtype).parts ** 2 * m * k * n * worked_fraction(size, self.count))
 
     def stages(self, times: int = 1) -> list[Stage]:
         """What `times` runs cost, without seconds."""
