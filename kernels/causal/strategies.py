@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
 
 from ...schemes_db.algebra import naive
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.straightline import program_of
 from ...schemes_db.symmetry import Triangle, triangle_of
-from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
-from ..cpu.grouped import JoinedLevel
-from ..cpu.halving import Halving
-from ..cpu.level import Level
+from ..cpu.executor import MatrixExecutor, StagedCore, copy_bytes, is_empty
+from ..cpu.half import HalfProduct
+from ..cpu.level import Level, core_of
+from ..cpu.partition import Way
 from ..cpu.reasons import basic_reason
-from ..cpu.strips import Strips, strip_count
+from ..cpu.strips import strip_count
 from ..cpu.threads import thread_count
 from ..cpu.timing import timed
 from ..cpu.workspace import Pool
@@ -51,21 +50,27 @@ def _by_columns(request: Request) -> tuple[bool, bool, bool]:
     return first, second, third
 
 
-def _strips(program: Program, request: Request) -> Strips:
+def _strips(program: Program, request: Request) -> HalfProduct:
     triangle = _triangle(program)
     size = request.n if triangle.side == "right" else request.m
-    return Strips(triangle, request.shape, request.dtype, strip_count(size))
+    return HalfProduct(triangle, request.shape, request.dtype, strip_count(size))
 
 
-def _halving(program: Program, request: Request) -> Halving:
+def _halving(program: Program, request: Request) -> HalfProduct:
     dense = dict(program.inner).get(ProductKind.FULL)
-    return Halving(
-        _triangle(program), request.shape, request.dtype, STOP_HALVING, dense, DENSE_ABOVE, _by_columns(request)
+    return HalfProduct(
+        _triangle(program),
+        request.shape,
+        request.dtype,
+        base=STOP_HALVING,
+        dense=None if dense is None else partial(Level, dense),
+        dense_above=DENSE_ABOVE,
+        by_columns=_by_columns(request),
     )
 
 
-def _joined(program: Program, request: Request) -> JoinedLevel:
-    return JoinedLevel(program, request.shape, request.dtype, _by_columns(request))
+def _joined(program: Program, request: Request) -> Level:
+    return core_of(program, request, Way(grouped=True))
 
 
 def _triangle(program: Program) -> Triangle:
@@ -97,7 +102,7 @@ class TriangularStrategy:
 
     name: str
     reason: Callable[[Program], str | None]
-    make: Callable[[Program, Request], Any]
+    make: Callable[[Program, Request], StagedCore]
     mode: str = "whole"
     version: int = 1
 
@@ -125,16 +130,15 @@ class TriangularStrategy:
         if is_empty(request):
             return MatrixExecutor(request, None, pool)
         core = self._core(program, request)
-        if isinstance(core, Level | Halving | JoinedLevel):
-            core.compile()
+        core.compile()
         return MatrixExecutor(request, core, pool, thread_count())
 
-    def _core(self, program: Program, request: Request) -> Any:
+    def _core(self, program: Program, request: Request) -> StagedCore:
         return _core(self, program, request)
 
 
 @lru_cache(maxsize=64)
-def _core(strategy: TriangularStrategy, program: Program, request: Request) -> Any:
+def _core(strategy: TriangularStrategy, program: Program, request: Request) -> StagedCore:
     """Predicting, sizing and building take the same one."""
     return strategy.make(program, request)
 

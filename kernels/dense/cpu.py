@@ -13,7 +13,6 @@ from ..cpu.blas import NUMPY
 from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
 from ..cpu.level import Level, core_of
 from ..cpu.library import library_for
-from ..cpu.loop import Loop
 from ..cpu.narrow import Narrow
 from ..cpu.partition import Way
 from ..cpu.reasons import basic_reason
@@ -86,12 +85,12 @@ class LevelStrategy:
         core.compile()
         return MatrixExecutor(request, core, pool, thread_count())
 
-    def _core(self, program: Program, request: Request) -> Level | Loop | Narrow:
+    def _core(self, program: Program, request: Request) -> Level | Narrow:
         return _core(Same(program), request, Way(self.tasks, self.loops, library_for(request)))
 
 
 @lru_cache(maxsize=64)
-def _core(program: Same, request: Request, way: Way) -> Level | Loop | Narrow:
+def _core(program: Same, request: Request, way: Way) -> Level | Narrow:
     """Predicting, sizing and building take the same one."""
     if request.dtype == "int8":
         return Narrow(program.held, request.shape)

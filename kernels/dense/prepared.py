@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ..api import AUTO, KEPT_PLANS, SchemeLike, plan_for
-from ..cpu.level import Level, Right, core_of_level
+from ..cpu.level import Level, Right
 from ..cpu.library import library_for
 from ..cpu.partition import Way
 from ..cpu.threads import thread_count
@@ -64,8 +64,7 @@ class Prepared:
                 k, n = self._b.shape
                 way = Way(self.plan.candidate.strategy == "tasks", 0, library_for(self.plan.request))
                 columns = (by_columns, layout_of(self._b) is Layout.COLUMNS, False)
-                level = core_of_level(self.plan.candidate.program, (rows, k, n), self.plan.request.dtype, columns, way)
-                assert isinstance(level, Level)  # no loops: see `way`
+                level = Level(self.plan.candidate.program, (rows, k, n), self.plan.request.dtype, columns, way)
                 level.compile()
                 if len(self._levels) >= KEPT_PLANS:
                     self._levels.clear()

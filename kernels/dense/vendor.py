@@ -61,4 +61,4 @@ class GemmStrategy:
 def _core(request: Request) -> Leaf | WideLeaf:
     if request.dtype == "int8":
         return WideLeaf(request.shape)
-    return Leaf(dtype=request.dtype, blas=library_for(request))
+    return Leaf(request.shape, request.dtype, library_for(request))

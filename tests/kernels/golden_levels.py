@@ -20,12 +20,10 @@ from typing import Any
 import numpy as np
 
 from lcma.kernels.causal.choose import candidate_of
-from lcma.kernels.cpu.grouped import JoinedLevel
-from lcma.kernels.cpu.halving import Halving
-from lcma.kernels.cpu.level import core_of_level
+from lcma.kernels.cpu.half import HalfProduct
+from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.narrow import Narrow, WideLeaf
 from lcma.kernels.cpu.partition import Way
-from lcma.kernels.cpu.strips import Strips
 from lcma.kernels.cpu.workspace import Pool
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
@@ -64,15 +62,15 @@ def level(
     program: Program, sizes: tuple[int, int, int], dtype: str, columns: tuple[bool, bool, bool], method: str
 ) -> Any:
     way = {"batch": Way(), "tasks": Way(tasks=True), "loop": Way(loops=1), "depth-first": Way(loops=8)}[method]
-    return core_of_level(program, sizes, dtype, columns, way)
+    return Level(program, sizes, dtype, columns, way)
 
 
 def grouped(program: Program, sizes: tuple[int, int, int], dtype: str, columns: tuple[bool, bool, bool]) -> Any:
-    return JoinedLevel(program, sizes, dtype, columns)
+    return Level(program, sizes, dtype, columns, Way(grouped=True))
 
 
 def half(triangle: Triangle, sizes: tuple[int, int, int], dtype: str, strips: int, clean: bool = True) -> Any:
-    return Strips(triangle, sizes, dtype, strips, clean)
+    return HalfProduct(triangle, sizes, dtype, strips, clean=clean)
 
 
 def halves(
@@ -85,7 +83,16 @@ def halves(
     columns: tuple[bool, bool, bool],
     clean: bool,
 ) -> Any:
-    return Halving(triangle, sizes, dtype, base, dense, above, columns, clean)
+    return HalfProduct(
+        triangle,
+        sizes,
+        dtype,
+        base=base,
+        dense=None if dense is None else partial(Level, dense),
+        dense_above=above,
+        by_columns=columns,
+        clean=clean,
+    )
 
 
 def int8(program: Program | None, sizes: tuple[int, int, int]) -> Any:

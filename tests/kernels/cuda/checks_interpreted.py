@@ -17,13 +17,13 @@ from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_modules import combine_kernel
 from lcma.kernels.codegen.triton_text import Direction, combine_text
 from lcma.kernels.codegen.triton_tiles import tile_of
+from lcma.kernels.cuda import naive
 from lcma.kernels.cuda.combine import Combination, merge_of
 from lcma.kernels.cuda.executor import request_of
 from lcma.kernels.cuda.flat_program import spread
 from lcma.kernels.cuda.three_stage import Way, three_stage
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.families import CUDA as STRATEGIES
-from lcma.kernels.cuda import naive
 from lcma.kernels.torch import dispatch
 from lcma.kernels.torch.recipe import Recipe
 from lcma.schemes_db import Kind
