@@ -54,6 +54,7 @@ class Level:
         self.store: Store = Buffers(cut) if way.loops else Groups(cut) if way.grouped else Slabs(cut)
         self._inner = dict(program.inner)
         self._cores = {form: self._core(*form) for form in set(self.store.forms)}
+        self._core_of = [self._cores[form] for form in self.store.forms]
 
     def _core(self, kind: ProductKind, length: int) -> Level | Leaf | HalfProduct:
         bm, bk, bn = self.cut.block
@@ -106,8 +107,8 @@ class Level:
         assert isinstance(self.store, Slabs)  # others read B anew for every product, or are triangular
         operands, nbytes = self.store.rights(b, threads)
         inner = tuple(
-            core.prepare(operand, threads) if isinstance(core := self._cores[form], Level) else None
-            for form, operand in zip(self.store.forms, operands, strict=True)
+            core.prepare(operand, threads) if isinstance(core, Level) else None
+            for core, operand in zip(self._core_of, operands, strict=True)
         )
         return Right(operands, inner, nbytes + sum(below.nbytes for below in inner if below))
 
@@ -116,7 +117,7 @@ class Level:
 
         def run(i: int, memory: Arena, threads: int) -> None:
             r = batch.products[i]
-            core = self._cores[self.store.forms[r]]
+            core = self._core_of[r]
             operands = batch.lefts[i], batch.rights[i], batch.results[i], memory, threads
             if isinstance(core, Level):
                 core.run(*operands, right.inner[r] if right is not None else None)
@@ -134,8 +135,10 @@ class Level:
                 over_tasks(lambda i, worker: run(alone[i], memories[worker].rest(), 1), len(alone), threads)
             if not shared:
                 limited.close()
-            for i in sorted(set(range(len(batch.products))) - set(alone)):
-                run(i, arena.rest(), threads)
+            done = set(alone)
+            for i in range(len(batch.products)):
+                if i not in done:
+                    run(i, arena.rest(), threads)
 
     def _alone(self, products: Sequence[int], threads: int) -> list[int]:
         """The places in a batch of the products that run as tasks, in the order of their start."""
