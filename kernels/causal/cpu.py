@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
-from ..cpu.grouped import JoinedLevel
-from ..cpu.halving import Halving
-from ..cpu.level import Level
+from ..cpu.half import HalfProduct
+from ..cpu.level import Level, core_of
+from ..cpu.partition import Way
 from ..cpu.reasons import basic_reason
-from ..cpu.strips import Strips, strip_count
+from ..cpu.strips import strip_count
 from ..cpu.timing import priced
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
@@ -120,8 +120,7 @@ class CpuTriangular:
         if is_empty(request):
             return MatrixExecutor(request, None, machine.pool)
         core = self._core(candidate, request)
-        if isinstance(core, Level | Halving | JoinedLevel):
-            core.compile()
+        core.compile()
         return MatrixExecutor(request, core, machine.pool, machine.threads)
 
     def _core(self, candidate: Candidate, request: Request) -> Any:
@@ -137,10 +136,18 @@ def _core(candidate: Candidate, request: Request) -> Any:
     first, second, third = (layout is Layout.COLUMNS for layout in request.layouts)
     by_columns = first, second, third
     if candidate.strategy in ("vendor", "strips"):
-        return Strips(triangle, sizes, dtype, 1 if candidate.strategy == "vendor" else strip_count(size))
+        return HalfProduct(triangle, sizes, dtype, 1 if candidate.strategy == "vendor" else strip_count(size))
     program = candidate.program
     assert program is not None  # halving and schemes have a source
     if candidate.strategy == "scheme":
-        return JoinedLevel(program, sizes, dtype, by_columns)
+        return core_of(program, request, Way(grouped=True))
     dense = dict(program.inner).get(ProductKind.FULL)
-    return Halving(triangle, sizes, dtype, STOP_HALVING, dense, DENSE_ABOVE, by_columns)
+    return HalfProduct(
+        triangle,
+        sizes,
+        dtype,
+        base=STOP_HALVING,
+        dense=None if dense is None else partial(Level, dense),
+        dense_above=DENSE_ABOVE,
+        by_columns=by_columns,
+    )

@@ -39,7 +39,8 @@ KERNEL_SHARE = {
     "float64": (0.66, 0.66),
 }
 """By dtype, the part of the vendor's rate that our triangular kernel reaches on the tiles that it computes, for B by
-rows and by columns; half of it in tf32 where rows are no whole lines of memory. Measured on an H200, L and d from 2048 to 16384 (lcma bench causal --device cuda)."""
+rows and by columns; half of it in tf32 where rows are no whole lines of memory. Measured on an H200, L and d from 2048
+to 16384 (lcma bench causal --device cuda)."""
 
 SQUARE_SHARE = {"float64": 0.94}
 """By dtype, the part of its predicted rate that a scheme reaches on the squares of a halving, which are parts of larger

@@ -17,7 +17,6 @@ from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.library import library_for
-from ..cpu.loop import Loop
 from ..cpu.narrow import Narrow, WideLeaf
 from ..cpu.partition import Way
 from ..cpu.reasons import basic_reason
@@ -108,7 +107,7 @@ class CpuVendor:
 def _leaf(request: Request, machine: Machine) -> Leaf | WideLeaf:
     if request.dtype == "int8":
         return WideLeaf(request.shape)
-    return Leaf(dtype=request.dtype, blas=library_for(request, machine.profile))
+    return Leaf(request.shape, request.dtype, library_for(request, machine.profile))
 
 
 @dataclass(frozen=True)
@@ -228,7 +227,7 @@ class CpuScheme:
         core.compile()
         return MatrixExecutor(request, core, machine.pool, machine.threads)
 
-    def _core(self, candidate: Candidate, request: Request, machine: Machine) -> Level | Loop | Narrow:
+    def _core(self, candidate: Candidate, request: Request, machine: Machine) -> Level | Narrow:
         unlimited = replace(request, max_error=None, max_workspace=None)
         return _core(Same(_program(candidate)), unlimited, _way(candidate, request, machine))
 
@@ -249,7 +248,7 @@ def _way(candidate: Candidate, request: Request, machine: Machine) -> Way:
 
 
 @lru_cache(maxsize=64)
-def _core(program: Same, request: Request, way: Way) -> Level | Loop | Narrow:
+def _core(program: Same, request: Request, way: Way) -> Level | Narrow:
     """Predicting, sizing and building share one core."""
     if request.dtype == "int8":
         return Narrow(program.held, request.shape)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ..api import AUTO, SchemeLike, plan_for
-from ..cpu.level import Level, Right, core_of_level
+from ..cpu.level import Level, Right
 from ..cpu.library import library_for
 from ..cpu.partition import Way
 from ..cpu.threads import thread_count
@@ -75,8 +75,7 @@ class Prepared:
                 columns = (by_columns, layout_of(self._b) is Layout.COLUMNS, False)
                 program = self.plan.candidate.program
                 assert program is not None  # a scheme has a source
-                level = core_of_level(program, (rows, k, n), self.plan.request.dtype, columns, way)
-                assert isinstance(level, Level)  # no loops: see `way`
+                level = Level(program, (rows, k, n), self.plan.request.dtype, columns, way)
                 level.compile()
                 if len(self._levels) >= KEPT_LEVELS:
                     self._levels.clear()
