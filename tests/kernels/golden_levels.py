@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from lcma.kernels.causal.choose import candidate_of
+from lcma.kernels.causal.candidates import TriangularSource
 from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.narrow import Narrow, WideLeaf
@@ -169,7 +169,7 @@ def _grouped() -> Iterator[tuple[str, Case]]:
         for sizes, layout, dtype in itertools.product(runs, layouts, dtypes):
             if dtype != "float32" and layout not in layouts[:1]:
                 continue
-            program = candidate_of(name, triangle).program
+            program = TriangularSource(name, triangle).program
             if name == "2x2x2-tri-left-r6":  # with a level below for its full products
                 program = program.nested({ProductKind.FULL: nested("strassen")})
             yield (
