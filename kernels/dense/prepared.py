@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ..api import AUTO, SchemeLike, plan_for
+from ..codegen.certified import SchemeLike
 from ..cpu.level import Level, Right
 from ..cpu.library import library_for
 from ..cpu.partition import Way
@@ -18,6 +18,7 @@ from ..cpu.threads import thread_count
 from ..cpu.workspace import Pool, shared_pool
 from ..families import strategies
 from ..planning.planner import baseline_plan
+from ..plans import AUTO, plan_for
 from ..request import Layout, Request, layout_of
 from .chains import BATCHED, TASKS
 
