@@ -26,6 +26,9 @@ class Bench(Protocol):
     def operands(self, request: Request, seed: int) -> tuple[Any, Any, Any]:
         """Random A and B, and an array for C, with the request's layouts and structures."""
 
+    def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
+        """Compile the kernels of many plans side by side, where building a plan does not."""
+
     def error(self, request: Request, a: Any, b: Any, c: Any) -> float:
         """The relative Frobenius error of C on some of its rows."""
 
