@@ -20,7 +20,7 @@ from ..cpu.timing import priced
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Layout, Request
-from .candidates import FAMILY, TriangularSource, source_of, stable_scheme_names
+from .candidates import FAMILY, GivenTriangular, TriangularSource, source_of, stable_scheme_names
 
 SMALL = 1 << 28
 """m k n below which only the strips are proposed: planning would cost what there is to gain."""
@@ -82,7 +82,7 @@ class CpuTriangular:
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        if self.name == "scheme" and triangle_of(source.program.target) is not None and source.program.rank > 3:
+        if self.name == "scheme" and isinstance(source, TriangularSource | GivenTriangular) and source.program.rank > 3:
             yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:

@@ -177,7 +177,8 @@ class CpuMaskedScheme:
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        yield self._candidate(source)
+        if isinstance(source, MaskScheme):
+            yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""

@@ -222,7 +222,7 @@ class CudaScheme:
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        for method in METHODS:
+        for method in METHODS if isinstance(source, FlatChain | GivenProgram) else ():
             yield Candidate(FAMILY, self.name, source, (("method", method),))
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
