@@ -157,7 +157,7 @@ def candidate_of(way: str, triangle: Triangle) -> Candidate:
         PlanError: the scheme is not for triangular products, or exact for scalars only.
         CatalogError: there is no such scheme.
     """
-    from ...schemes_db.library import resolve
+    from ...schemes_db.resolve import resolve
 
     if way == "strips":
         return Candidate(strips_program(triangle), STRIPS.name, way)

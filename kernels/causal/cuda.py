@@ -178,7 +178,7 @@ def level_of(way: str, triangle: Triangle) -> CudaLevel:
         CatalogError: there is no such scheme.
         PlanError: it is not for triangular products.
     """
-    from ...schemes_db.library import resolve
+    from ...schemes_db.resolve import resolve
 
     name, _, below = way.partition("/")
     program = scheme_program(resolve(name)[0], triangle)

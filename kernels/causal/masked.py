@@ -119,7 +119,7 @@ def _stretches(wanted: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
 
 def _scheme_target(scheme: SchemeLike) -> Target:
     if isinstance(scheme, str):
-        from ...schemes_db.library import resolve
+        from ...schemes_db.resolve import resolve
 
         return resolve(scheme)[0].target
     return (scheme[0] if isinstance(scheme, tuple) else scheme).target
@@ -127,7 +127,7 @@ def _scheme_target(scheme: SchemeLike) -> Target:
 
 def _kept_scheme(kinds: npt.NDArray[np.int8]) -> SchemeLike | None:
     """The catalogue's cheapest scheme for the mask on a square grid, if it saves a tenth of the products."""
-    from ...schemes_db.library import resolve
+    from ...schemes_db.resolve import resolve
 
     p, q = kinds.shape
     if max(p, q) > min(MAX_DIMENSION, 16):

@@ -10,7 +10,7 @@ from lcma.kernels.gpu.h200 import h200
 from lcma.kernels.gpu.model import Rates
 from lcma.kernels.gpu.three_stage import Way
 from lcma.kernels.request import Request
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 
 pytest.importorskip("torch")
 
