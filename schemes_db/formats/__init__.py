@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from . import (
     slp,
     sparse_npz,
 )
+from .layouts import named_target
 from .reading import Reading, UnknownFormatError
 
 MAX_FILE_BYTES = 64 << 20
@@ -184,6 +186,9 @@ def read_file(
     except OSError as error:
         raise SchemeFormatError(f"can't be read: {error.strerror}", path) from None
     try:
+        if target is None and (named := named_target(path.stem)) is not None:
+            with contextlib.suppress(SchemeFormatError):
+                return parse_bytes(raw, format, named, ring, allow_pickle)
         return parse_bytes(raw, format, target, ring, allow_pickle)
     except SchemeFormatError as error:
         raise error.located(path) from None

@@ -15,6 +15,7 @@ from ..target import Target
 from .candidates import reading_of_terms
 from .expression import LinearForm, block_name, block_of, parse_product, render_linear, times
 from .header import parse_header, render_header
+from .lines import statements
 from .reading import C_TRANSPOSED, Reading, Term
 
 NAME = "exp"
@@ -24,11 +25,8 @@ CONVENTION = C_TRANSPOSED
 
 def sniff(text: str) -> bool:
     """Whether the first line that says something is a product with a block of A and one of C in it."""
-    for line in text.splitlines():
-        statement = line.split("#", 1)[0].strip()
-        if statement:
-            return "=" not in statement and all(letter in statement.lower() for letter in "abc")
-    return False
+    _, statement = next(statements(text[:20_000]), (0, ""))
+    return "=" not in statement and all(letter in statement.lower() for letter in "abc")
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -38,10 +36,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         SchemeFormatError: with the line.
     """
     products: list[list[list[Term]]] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        statement = line.split("#", 1)[0].strip().rstrip(",;")
-        if not statement:
-            continue
+    for number, statement in statements(text):
         if len(products) >= MAX_RANK:
             raise SchemeFormatError(f"more than {MAX_RANK} products", line=number)
         try:

@@ -88,6 +88,13 @@ def block_of(name: str) -> tuple[str, int, int] | None:
     return None
 
 
+def unit_of(name: str) -> Coefficient | None:
+    """The number that a name is: the imaginary unit, or the infinitesimal; None for any other name."""
+    if name == IMAGINARY:
+        return Gaussian(Fraction(0), Fraction(1))
+    return Inexact(Fraction(1), 1) if name in _EPSILON else None
+
+
 def tokens(text: str) -> Iterator[tuple[str, str]]:
     """(kind, text) of every token; kinds are number, name and symbol.
 
@@ -106,7 +113,7 @@ def tokens(text: str) -> Iterator[tuple[str, str]]:
                 yield kind, value
 
 
-class _Parser:
+class Parser:
     """Recursive descent over the tokens of one expression."""
 
     def __init__(self, text: str) -> None:
@@ -145,10 +152,26 @@ class _Parser:
 
     def linear(self) -> LinearForm:
         """Sum of terms up to a closing parenthesis or the end; what is a number goes under the name ""."""
-        total: LinearForm = {}
         sign = -1 if self.accept("+", "-") == "-" else 1
+        return self.sum_from(self.product(), sign)
+
+    def group(self) -> ProductForm:
+        """What stands in parentheses: a sum, a number, or a whole product of sums, which may be negated."""
+        sign = -1 if self.accept("+", "-") == "-" else 1
+        term = self.product()
+        if len(term.forms) > 1 and self.peek()[1] == ")":
+            return ProductForm(times(term.scalar, sign), term.forms)
+        form = self.sum_from(term, sign)
+        if set(form) == {""}:
+            return ProductForm(form[""], ())
+        if "" in form:
+            raise SchemeFormatError("a bare number where a sum of blocks belongs")
+        return ProductForm(1, (form,))
+
+    def sum_from(self, term: ProductForm, sign: int) -> LinearForm:
+        """The sum that begins with a term."""
+        total: LinearForm = {}
         while True:
-            term = self.product()
             if len(term.forms) > 1:
                 raise SchemeFormatError("a product of sums where a sum of blocks belongs")
             for name, value in (term.forms[0] if term.forms else {"": 1}).items():
@@ -156,6 +179,7 @@ class _Parser:
             if not (symbol := self.accept("+", "-")):
                 break
             sign = -1 if symbol == "-" else 1
+            term = self.product()
         return {name: value for name, value in total.items() if value}
 
     def sum_of_blocks(self) -> LinearForm:
@@ -176,20 +200,14 @@ class _Parser:
                 scalar = times(scalar, self.number())
             elif kind == "name":
                 self.take()
-                if value == IMAGINARY:
-                    scalar = times(scalar, Gaussian(Fraction(0), Fraction(1)))
-                elif value in _EPSILON:
-                    scalar = times(scalar, Inexact(Fraction(1), 1))
+                if (unit := unit_of(value)) is not None:
+                    scalar = times(scalar, unit)
                 else:
                     forms.append({value: 1})
             elif self.accept("("):
-                form = self.linear()
-                if set(form) == {""}:
-                    scalar = times(scalar, form[""])
-                elif "" in form:
-                    raise SchemeFormatError("a bare number where a sum of blocks belongs")
-                else:
-                    forms.append(form)
+                inner = self.group()
+                scalar = times(scalar, inner.scalar)
+                forms += inner.forms
                 if not self.accept(")"):
                     raise SchemeFormatError(f"')' expected, not {self.peek()[1]!r}")
             elif expected:
@@ -238,7 +256,7 @@ def parse_linear(text: str) -> LinearForm:
     """
     if (plain := plain_sum(text)) is not None:
         return plain
-    parser = _Parser(text)
+    parser = Parser(text)
     form = parser.sum_of_blocks()
     if parser.peek()[0] != "end":
         raise SchemeFormatError(f"unexpected {parser.peek()[1]!r}")
@@ -253,7 +271,7 @@ def parse_product(text: str) -> ProductForm:
     """
     if (plain := plain_product(text)) is not None:
         return plain
-    parser = _Parser(text)
+    parser = Parser(text)
     sign = -1 if parser.accept("+", "-") == "-" else 1
     form = parser.product()
     if parser.peek()[0] != "end":

@@ -1,0 +1,143 @@
+"""Text as people write it, taken apart into plain statements: LaTeX, code fences, numbering and comments removed.
+
+What is left of a line are statements in one spelling: names as `a11`, `a[1,10]` or `m3`, products
+by `*` or side by side, `=` between a name and its value. What a statement means is not known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+Statement = tuple[int, str]
+"""The number of its line, from 1, and its text."""
+
+_MARKUP = re.compile(
+    r"[\\$&_^{}`~@\[\u2080-\u2089\u2212\u2013\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219]|[A-Za-z]\(\s*\d"
+)
+_COMMANDS = (
+    (r"\\(?:tag|label|qquad|quad|hspace|vspace|ref|eqref|text|mbox|intertext)\*?\{[^{}]*\}", " "),
+    (r"\\(?:[td]?frac)\{([-+]?\d+)\}\{(\d+)\}", r"(\1/\2)"),
+    (r"\\(?:[td]?frac)(\d)(\d)", r"(\1/\2)"),
+    (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?", " "),
+    (r"\\(?:left|right|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|displaystyle|quad|qquad|nonumber|notag|limits)\b", " "),
+    (r"\\(?:cdot|times|ast|star|cdotp|circ)\b\s*", "*"),
+    (r"\\(?:mathrm|mathbf|mathit|mathcal|mathsf|bm|boldsymbol|operatorname)\b", ""),
+    (r"\\(?:hat|tilde|bar|widehat|widetilde|overline|underline)\b", ""),
+    (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
+    (r"\\[,;:!> ]", " "),
+    (r"\\[\[\]()]", " "),
+)
+_COMMANDS_COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in _COMMANDS)
+_SIGNS = str.maketrans(
+    {
+        "\u2212": "-",
+        "\u2013": "-",
+        "\u2217": "*",
+        "\u22c5": "*",
+        "\u00b7": "*",
+        "\u00d7": "*",
+        "\u2219": "*",
+        "@": "*",
+        "\u2190": "=",
+        "\u2254": "=",
+        "$": " ",
+        "&": " ",
+        "~": " ",
+        "`": " ",
+        **{chr(0x2080 + digit): str(digit) for digit in range(10)},
+    }
+)
+_LETTERS = r"(?<![A-Za-z0-9_])([A-Za-z]+)"
+_NAMES = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"\{([A-Za-z]+)\}", r"\1"),  # \mathbf{A}
+        (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*[,;]?\s+(\d+)\s*\}}", r"\1[\2,\3]"),
+        (rf"{_LETTERS}\s*_?\s*\{{\s*(\d+)\s*[,;]\s*(\d+)\s*\}}", r"\1[\2,\3]"),
+        (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*\}}", r"\1_\2"),
+        (rf"{_LETTERS}\[\s*(\d+)\s*\]\s*\[\s*(\d+)\s*\]", r"\1[\2,\3]"),
+        (rf"{_LETTERS}\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\1[\2,\3]"),
+        (rf"{_LETTERS}\(\s*(\d+)\s*\)(?=\s*:?=)", r"\1_\2"),
+        (rf"{_LETTERS}_(\d+)\s*,\s*(\d+)", r"\1[\2,\3]"),
+        (rf"{_LETTERS}\[\s*(\d+)\s*\]", r"\1_\2"),
+        (r"(?<![A-Za-z0-9_])([A-Za-z]+)_(\d+)(?![\w,])", r"\1\2"),
+    )
+)
+_CALLS = re.compile(r"(?<![\w.])(?:(?:np|numpy|torch|tf|jnp)\.)?(?:dot|matmul|mul|multiply|mult|mm)\s*\(")
+_COUNTED = re.compile(r"^(?:\d{1,4}[.)]\s+|[\u2022>]\s*)+")
+_NUMBERING = re.compile(
+    r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.)]|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+)+"
+)
+_BREAK = re.compile(r"\\\\(?:\[[^\]]*\])?")
+_TAIL = re.compile(r"[\s.,;]+$")
+_NEW_STATEMENT = re.compile(r"[,;]\s*(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
+_COMMENT = re.compile(r"(?<!\\)(?:#|//|%|\(\*|/\*).*$")
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """Every statement of a text, in order; a line that ends with an operator goes on in the next one."""
+    number, held = 0, ""
+    for at, line in _lines(text):
+        goes_on = held and (held[-1] in "+-*=(,/" or line[0] in "*/=)" or ("=" in held and line[0] in "+-"))
+        if goes_on and held.count("=") + line.count("=") <= 1:
+            held = f"{held} {line}"
+            continue
+        if held:
+            yield from _parted(number, held)
+        number, held = at, line
+    if held:
+        yield from _parted(number, held)
+
+
+def _lines(text: str) -> Iterator[Statement]:
+    """The lines that say something, in plain spelling."""
+    latex = "\\\\" in text
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.lstrip().startswith(("```", "~~~")):
+            continue
+        plain = _COMMENT.sub("", line)
+        for part in _BREAK.split(plain) if latex else (plain,):
+            part = _TAIL.sub("", spelled(part)).strip()
+            part = (_NUMBERING if "=" in part else _COUNTED).sub("", part)
+            if part:
+                yield number, part
+
+
+def _parted(number: int, text: str) -> Iterator[Statement]:
+    for part in _NEW_STATEMENT.split(text):
+        part = _TAIL.sub("", part).strip()
+        if part:
+            yield number, part
+
+
+def spelled(text: str) -> str:
+    """A line with its names and signs in one spelling."""
+    if not _MARKUP.search(text):
+        return _uncalled(text) if _CALLS.search(text) else text
+    if "\\" in text:
+        for pattern, replacement in _COMMANDS_COMPILED:
+            text = pattern.sub(replacement, text)
+    text = text.translate(_SIGNS)
+    for pattern, replacement in _NAMES:
+        text = pattern.sub(replacement, text)
+    text = text.replace("{", "(").replace("}", ")")
+    return _uncalled(text) if _CALLS.search(text) else text
+
+
+def _uncalled(text: str) -> str:
+    """`dot(x, y)` as `((x)*(y))`."""
+    while match := _CALLS.search(text):
+        depth, comma, end = 1, -1, -1
+        for at in range(match.end(), len(text)):
+            if text[at] == "," and depth == 1 and comma < 0:
+                comma = at
+            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(text[at], 0)
+            if not depth:
+                end = at
+                break
+        if comma < 0 or end < 0:
+            return text
+        left, right = text[match.end() : comma], text[comma + 1 : end]
+        text = f"{text[: match.start()]}(({left})*({right})){text[end + 1 :]}"
+    return text
