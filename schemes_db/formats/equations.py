@@ -32,7 +32,7 @@ NAME = "equations"
 SUFFIX = ".txt"
 CONVENTION = C
 
-_EQUATION = re.compile(r"(?:=|<-|:)[^=]*(?:[abxyABXY]\W?\d|[a-h]\s*[-+*(]).*")
+_EQUATION = re.compile(r"(?:=|<-|:)[^=]*(?:[A-Za-z][\W_]?\d.*[A-Za-z][\W_]?\d|[a-h]\s*[-+*(])")
 
 Terms = list[list[Term]]
 
@@ -68,17 +68,17 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
 
 def _reading(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
     """The reading of blocks with a row and a column."""
-    base = found.base
     sides = [
         [[(i - base, j - base, value) for (_, (i, j)), value in form.items()] for form in forms]
-        for forms in zip(*found.products, strict=True)
+        for forms, base in zip(zip(*found.products, strict=True), _operand_bases(found), strict=True)
     ]
+    first = found.bases["c"]
     outputs: Terms = [[] for _ in found.products]
     extents = [_extent([(i, j) for terms in side for i, j, _ in terms]) for side in sides]
-    extents.append(_extent([(i - base, j - base) for i, j in found.outputs]))
+    extents.append(_extent([(i - first, j - first) for i, j in found.outputs]))
     for (i, j), form in found.outputs.items():
         for (_, (r,)), value in form.items():
-            outputs[r].append((i - base, j - base, value))
+            outputs[r].append((i - first, j - first, value))
     shapes = {
         convention: _shape(extents[0], extents[1], extents[2], convention == C_TRANSPOSED)
         for convention in (C, C_TRANSPOSED)
@@ -108,6 +108,10 @@ def _reading(found: Formulas, target: Target | None, ring: Ring | None, name: st
     return Reading(NAME, tuple(candidates), None, tuple(found.notes), approximations=tuple(approximations))
 
 
+def _operand_bases(found: Formulas) -> tuple[int, int]:
+    return found.bases["a"], found.bases["b"]
+
+
 def _scheme(factors: tuple[Terms, Terms, Terms], target: Target, ring: Ring | None, name: str) -> Scheme:
     m, k, n = target.shape
     u, v, w = (
@@ -131,16 +135,17 @@ def _flat_reading(found: Formulas, target: Target | None, ring: Ring | None, nam
     """The reading of blocks with one running index: by the layout of the target, or by the only one that agrees."""
     rank = len(found.products)
     rows: list[list[list[tuple[int, Coefficient]]]] = [
-        [[(index - found.base, value) for (_, (index,)), value in form.items()] for form in forms]
-        for forms in zip(*found.products, strict=True)
+        [[(index - base, value) for (_, (index,)), value in form.items()] for form in forms]
+        for forms, base in zip(zip(*found.products, strict=True), _operand_bases(found), strict=True)
     ]
+    first = found.bases["c"]
     third: list[list[tuple[int, Coefficient]]] = [[] for _ in found.products]
     for (index,), form in found.outputs.items():
         for (_, (r,)), value in form.items():
-            third[r].append((index - found.base, value))
+            third[r].append((index - first, value))
     rows.append(third)
     sizes = [max((index + 1 for row in part for index, _ in row), default=0) for part in rows]
-    sizes[2] = max((index - found.base + 1 for (index,) in found.outputs), default=0)
+    sizes[2] = max((index - first + 1 for (index,) in found.outputs), default=0)
     layout = _layout(rows, sizes, rank, target)
     _, k, n = layout.target.shape
     factors = []

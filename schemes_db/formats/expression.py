@@ -28,7 +28,7 @@ _PLAIN_SUM = rf"\s*[-+]?{_PLAIN_TERM}(?:[-+]{_PLAIN_TERM})*"
 _EPSILON = ("eps", "epsilon")
 _RESERVED = {IMAGINARY, *_EPSILON}
 _SYNONYMS = str.maketrans({"\u2212": "-", "\u2013": "-", "\u00b7": "*", "\u22c5": "*", "\u00d7": "*"})
-_BLOCK = r"([abcABC])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|(\d+),(\d+))"
+_BLOCK = r"([abcxyzABCXYZ])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|(\d+),(\d+))"
 
 
 MAX_BINARY_PLACES = 20
@@ -73,16 +73,14 @@ def decimal(text: str) -> int | Fraction | Inexact:
 
 @lru_cache(maxsize=4096)
 def block_of(name: str) -> tuple[str, int, int] | None:
-    """(letter, row, column), 0-based, of a block's name: a11, a[10,2], a_10_2 or a10,2; None if it is not one.
+    """(letter, row, column), as written, of a block's name: a11, a[10,2], a_10_2 or a10,2; None if it is not one.
 
     Raises:
-        SchemeFormatError: a name such as a112, which could be two blocks, or an index 0.
+        SchemeFormatError: a name such as a112, which could be two blocks.
     """
     if match := re.fullmatch(_BLOCK, name):
         row, col = (int(group) for group in match.groups()[1:] if group is not None)
-        if not (row and col):
-            raise SchemeFormatError(f"block {name}: indices start at 1")
-        return match.group(1).lower(), row - 1, col - 1
+        return match.group(1).lower(), row, col
     if name[0] in "abcABC" and re.fullmatch(r"\d{3,}", name[1:]):
         raise SchemeFormatError(f"block {name} is ambiguous; write {name[0]}[i,j]")
     return None
@@ -263,20 +261,23 @@ def parse_linear(text: str) -> LinearForm:
     return form
 
 
-def parse_product(text: str) -> ProductForm:
-    """The product form of `-(a11 + a22)*(b11 + b22)/2`, of any number of factors.
+def parse_products(text: str) -> Iterator[ProductForm]:
+    """The product forms that `-(a11 + a22)*(b11 + b22)/2 + ...` adds up, of any number of factors.
 
     Raises:
-        SchemeFormatError: not a product of linear forms.
+        SchemeFormatError: not products of linear forms.
     """
-    if (plain := plain_product(text)) is not None:
-        return plain
     parser = Parser(text)
     sign = -1 if parser.accept("+", "-") == "-" else 1
-    form = parser.product()
+    while True:
+        form = parser.product()
+        yield ProductForm(times(form.scalar, sign), form.forms)
+        symbol = parser.accept("+", "-")
+        if not symbol:
+            break
+        sign = -1 if symbol == "-" else 1
     if parser.peek()[0] != "end":
         raise SchemeFormatError(f"unexpected {parser.peek()[1]!r}")
-    return ProductForm(times(form.scalar, sign), form.forms)
 
 
 def block_name(letter: str, row: int, col: int, wide: bool) -> str:

@@ -28,7 +28,11 @@ _ASSIGNED = re.compile(rf"^(?:(?:[A-Za-z]+[ ,:])*?\s*)?({_NAME})\s*(:=|==|\+=|-=
 _TURNED = re.compile(rf"^(.*[)\d\]])\s*=\s*({_NAME})$")
 _INDEXED = re.compile(r"([A-Za-z]+)(?:\[(\d+),\s*(\d+)\]|_(\d+)_(\d+)|(\d+),(\d+)|(\d+))")
 _WORD = re.compile(_NAME)
+_MATRIX = re.compile(r"^(?:return\s+|[A-Za-z]\w*\s*:?=\s*)(?:[\w.]+\()*\[\s*\[(.*)\]\s*,?\s*\]\)*$")
 _NUMBERS_ONLY = re.compile(r"[-+*/().\d\s]*")
+MAX_CHAIN = 60
+"""So many names may need the next one before it is set."""
+
 _LETTERS = "abcdefgh"
 """Single letters that textbooks give to the blocks of two 2 x 2 matrices."""
 
@@ -50,7 +54,9 @@ class Formulas:
     products: list[tuple[Form, Form]] = field(default_factory=list)
     outputs: dict[Index, Form] = field(default_factory=dict)
     flat: bool = False
-    base: int = 1
+    bases: dict[str, int] = field(default_factory=lambda: dict.fromkeys("abc", 1))
+    """What the first row and column of A, B and C are called: 1, or 0."""
+
     notes: list[str] = field(default_factory=list)
 
 
@@ -72,7 +78,9 @@ def split_equation(line: int, text: str) -> Equation | None:
     parts = re.split(r"(?<![<>:=])=", right)
     if not parts[0].strip():
         return None
-    if not all(_WORD.search(part) for part in parts[1:]):  # m1 = x = y says twice what m1 is, m1 = x = 3 nothing
+    if family(name) and not all(
+        _WORD.search(part) for part in parts[1:]
+    ):  # m1 = x = y says twice what m1 is, m1 = x = 3 nothing
         raise SchemeFormatError("expected one equation a line, such as m1 = (a11 + a22)(b11 + b22)", line=line)
     return Equation(line, name, parts[0].strip(), {"+=": 1, "-=": -1}.get(operator, 0))
 
@@ -90,6 +98,7 @@ class _Reader:
     def __init__(self, statements: list[Statement]) -> None:
         self.found = Formulas()
         self.skipped: list[int] = []
+        self.matrix: tuple[int, list[list[str]]] | None = None
         self.equations = self.sorted_out(statements)
         self.operands = self.operand_letters()
         self.values: dict[str, Form] = {}
@@ -98,7 +107,15 @@ class _Reader:
 
     def sorted_out(self, statements: list[Statement]) -> list[Equation]:
         """The equations among the statements: what names other words than blocks and values is prose."""
-        taken = [(line, text, split_equation(line, text)) for line, text in statements]
+        taken = []
+        for line, text in statements:
+            if rows := _MATRIX.match(text):
+                self.matrix = (
+                    line,
+                    [re.split(r",(?![^(]*\))", row) for row in re.split(r"\]\s*,\s*\[", rows.group(1))],
+                )
+            else:
+                taken.append((line, text, split_equation(line, text)))
         names = {equation.name for _, _, equation in taken if equation}
         lower = {name.lower() for name in names}
         if len(lower) == len(names) and "I" not in names:  # a Roman one is a name, a small i the imaginary unit
@@ -166,20 +183,37 @@ class _Reader:
         families = {found[0] for name in assigned if (found := family(name))}
         for equation in self.equations:
             found = family(equation.name)
+            alias = family(equation.text.strip())
+            if alias and alias[0] == (found or ("",))[0] and equation.text.strip() not in assigned:
+                continue  # a11 = A[0][0]
             if found and found[0] in ("a", "b") and (found[0] in order or len(free) != 2):
                 raise SchemeFormatError(
                     f"{equation.name} is a block of an operand and can't be set", line=equation.line
                 )
         free = [letters for letters in order if letters not in families]
-        known = [letters for letters in free if letters in ("a", "b")]
+        known = [letters for letters in order if letters in ("a", "b")]
         if known or len(free) != 2:
             return {letters: letters for letters in ("a", "b")}
         left, right = sorted(free) if set(free) == {"x", "y"} else free
         self.found.notes.append(f"{left} is read as A, {right} as B")
         return {left: "a", right: "b"}
 
+    def add_matrix(self) -> None:
+        """The outputs of `C = [[m1 + m4, m3], [m2, m1]]` as equations, unless they have equations of their own."""
+        names = {equation.name for equation in self.equations}
+        if self.matrix is None or any((found := family(name)) and found[0] == "c" for name in names):
+            return
+        line, rows = self.matrix
+        known = names | {name.upper() for name in names}
+        if all(word in known for row in rows for entry in row for word in _WORD.findall(entry)):
+            for i, row in enumerate(rows, start=self.found.bases["c"]):
+                for j, entry in enumerate(row, start=self.found.bases["c"]):
+                    text = entry if names & set(_WORD.findall(entry)) else entry.lower()
+                    self.equations.append(Equation(line, f"c[{i},{j}]", text))
+
     def read(self) -> Formulas:
         self.set_indices()
+        self.add_matrix()
         counts: dict[str, int] = defaultdict(int)
         for equation in self.equations:
             counts[equation.name] += 1
@@ -235,14 +269,14 @@ class _Reader:
             return self.values[name]
         if (equation := self.pending.get(name)) is not None:
             self.depth += 1
-            if self.depth > 200:
+            if self.depth > MAX_CHAIN:
                 raise SchemeFormatError(f"{name} is defined by itself, or by too many names one after the other")
             self.set(equation)
             self.depth -= 1
             return self.values[name]
         if self.letters and name in _LETTERS:
             at = _LETTERS.index(name)
-            return {("ab"[at // 4], (at % 4 // 2 + self.found.base, at % 2 + self.found.base)): 1}
+            return {("ab"[at // 4], (at % 4 // 2 + 1, at % 2 + 1)): 1}
         block = self.block(name)
         if block is None:
             raise SchemeFormatError(f"{name} has no value yet")
@@ -251,26 +285,22 @@ class _Reader:
     def set_indices(self) -> None:
         """Whether blocks have one running index or two, and whether they count from 0."""
         assigned = {equation.name for equation in self.equations}
-        indices: list[Index] = []
+        indices: dict[str, list[Index]] = {"a": [], "b": [], "c": []}
         for equation in self.equations:
             for word in _WORD.findall(equation.text):
                 found = family(word)
                 if found and word not in assigned and found[0] in self.operands:
-                    indices.append(_as_written(word, found[1]))
-        self.found.flat = any(len(index) == 1 for index in indices)
-        if self.found.flat:
-            indices = [_joined(index) for index in indices]
-        lowest = min((min(index) for index in indices), default=1)
-        outputs = [
-            index
-            for name in assigned
-            if (found := family(name)) and found[0] == "c"
-            for index in [_as_written(name, found[1])]
-            if self.found.flat or len(index) == 2
-        ]
-        lowest = min([lowest, *(min(_joined(index) if self.found.flat else index) for index in outputs)])
-        if lowest == 0:
-            self.found.base = 0
+                    indices[self.operands[found[0]]].append(_as_written(word, found[1]))
+        self.found.flat = any(len(index) == 1 for part in indices.values() for index in part)
+        for name in assigned:
+            if (found := family(name)) and found[0] == "c":
+                index = _as_written(name, found[1])
+                if self.found.flat or len(index) == 2:
+                    indices["c"].append(index)
+        for letter, part in indices.items():
+            lowest = min((min(_joined(index) if self.found.flat else index) for index in part), default=1)
+            self.found.bases[letter] = min(lowest, 1)
+        if 0 in self.found.bases.values():
             self.found.notes.append("indices count from 0")
 
     def index(self, name: str, written: Index) -> Index:

@@ -13,7 +13,7 @@ Statement = tuple[int, str]
 """The number of its line, from 1, and its text."""
 
 _MARKUP = re.compile(
-    r"[\\$&_^{}`~@\[\u2080-\u2089\u2212\u2013\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219]|[A-Za-z]\(\s*\d"
+    r"[\\$&_^{}`~@<\[\u2080-\u2089\u2212\u2013\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219]|[A-Za-z]\(\s*\d"
 )
 _COMMANDS = (
     (r"\\(?:tag|label|qquad|quad|hspace|vspace|ref|eqref|text|mbox|intertext)\*?\{[^{}]*\}", " "),
@@ -70,9 +70,14 @@ _NUMBERING = re.compile(
     r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.)]|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+)+"
 )
 _BREAK = re.compile(r"\\\\(?:\[[^\]]*\])?")
-_TAIL = re.compile(r"[\s.,;]+$")
+_TAIL = re.compile(r"(?:[\s.,;:]|\s+\[[^\]=]*[A-Za-z]{3,}[^\]=]*\]|\s+\((?=[^()]*[A-Za-z]{4,})[^()=]*\))+$")
 _NEW_STATEMENT = re.compile(r"[,;]\s*(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
-_COMMENT = re.compile(r"(?<!\\)(?:#|//|%|\(\*|/\*).*$")
+_SEVERAL = re.compile(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
+_COMMENT = re.compile(r"(?<!\\)(?:#|//|%|\(\*|/\*|\s!\s).*$")
+_SUBSCRIPT = re.compile(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
+_TABLE_ROW = re.compile(r"^\s*\|\s*([A-Za-z]\w*)\s*\|([^|]*[A-Za-z]\d[^|]*)\|")
+_SIDE_BY_SIDE = re.compile(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
+_WORD_TIMES = re.compile(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
 
 
 def statements(text: str) -> Iterator[Statement]:
@@ -97,14 +102,22 @@ def _lines(text: str) -> Iterator[Statement]:
         if line.lstrip().startswith(("```", "~~~")):
             continue
         plain = _COMMENT.sub("", line)
+        if "|" in plain:
+            plain = _TABLE_ROW.sub(r"\1 = \2", plain)
         for part in _BREAK.split(plain) if latex else (plain,):
-            part = _TAIL.sub("", spelled(part)).strip()
-            part = (_NUMBERING if "=" in part else _COUNTED).sub("", part)
+            numbering = _NUMBERING if "=" in part else _COUNTED
+            part = _TAIL.sub("", spelled(numbering.sub("", part.lstrip()))).strip()
+            part = numbering.sub("", part)
             if part:
                 yield number, part
 
 
 def _parted(number: int, text: str) -> Iterator[Statement]:
+    if several := _SEVERAL.match(text):  # a11, a12 = x, y
+        names, values = (re.split(r",(?![^\[(]*[\])])", side) for side in several.groups())
+        if len(names) == len(values):
+            yield from ((number, f"{x.strip()} = {y.strip()}") for x, y in zip(names, values, strict=True))
+        return
     for part in _NEW_STATEMENT.split(text):
         part = _TAIL.sub("", part).strip()
         if part:
@@ -113,15 +126,22 @@ def _parted(number: int, text: str) -> Iterator[Statement]:
 
 def spelled(text: str) -> str:
     """A line with its names and signs in one spelling."""
+    if _WORD_TIMES.search(text):
+        text = _WORD_TIMES.sub("*", text)
     if not _MARKUP.search(text):
+        text = _SIDE_BY_SIDE.sub(" ", text)
         return _uncalled(text) if _CALLS.search(text) else text
+    latex = "\\" in text or "$" in text or "_{" in text
+    if "<" in text:
+        text = re.sub(r"</?\w+>", " ", _SUBSCRIPT.sub(r"_{\1}", text))
     if "\\" in text:
         for pattern, replacement in _COMMANDS_COMPILED:
             text = pattern.sub(replacement, text)
     text = text.translate(_SIGNS)
     for pattern, replacement in _NAMES:
         text = pattern.sub(replacement, text)
-    text = text.replace("{", "(").replace("}", ")")
+    text = text.replace("{", "(").replace("}", ")") if latex else text.replace("{", " ").replace("}", " ")
+    text = _SIDE_BY_SIDE.sub(" ", text)
     return _uncalled(text) if _CALLS.search(text) else text
 
 
