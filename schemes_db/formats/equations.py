@@ -32,7 +32,9 @@ NAME = "equations"
 SUFFIX = ".txt"
 CONVENTION = C
 
-_EQUATION = re.compile(r"(?:=|<-|:)[^=]*(?:[A-Za-z][\W_]?\d.*[A-Za-z][\W_]?\d|[a-h]\s*[-+*(])")
+_RIGHT_SIDE = re.compile(r"=|<-|:")
+_BLOCK = re.compile(r"[A-Za-z][\W_]?\d")
+_LETTER = re.compile(r"\b[a-h]\s?[-+*(]")
 
 Terms = list[list[Term]]
 
@@ -42,7 +44,15 @@ def sniff(text: str) -> bool:
     if re.search(r"[{\[]\s*\"", text[:2000]) and text.lstrip()[:1] in "{[":
         return False
     written = parse_header(text[:2000]).target is not None
-    return any(_EQUATION.search(line) or (written and "=" in line) for _, line in statements(text[:40_000]))
+    return any(_is_equation(line) or (written and "=" in line) for _, line in statements(text[:40_000]))
+
+
+def _is_equation(line: str) -> bool:
+    """Whether a name is set to what has two blocks, or letters that stand for blocks, in it."""
+    sign = _RIGHT_SIDE.search(line)
+    if sign is None:
+        return False
+    return len(_BLOCK.findall(line, sign.end())) > 1 or _LETTER.search(line, sign.end()) is not None
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:

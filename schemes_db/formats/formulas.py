@@ -30,6 +30,9 @@ _INDEXED = re.compile(r"([A-Za-z]+)(?:\[(\d+),\s*(\d+)\]|_(\d+)_(\d+)|(\d+),(\d+
 _WORD = re.compile(_NAME)
 _MATRIX = re.compile(r"^(?:return\s+|[A-Za-z]\w*\s*:?=\s*)(?:[\w.]+\()*\[\s*\[(.*)\]\s*,?\s*\]\)*$")
 _NUMBERS_ONLY = re.compile(r"[-+*/().\d\s]*")
+MAX_MATRIX = 10_000
+"""Characters up to which a line may be a matrix of outputs."""
+
 MAX_CHAIN = 60
 """So many names may need the next one before it is set."""
 
@@ -109,7 +112,7 @@ class _Reader:
         """The equations among the statements: what names other words than blocks and values is prose."""
         taken = []
         for line, text in statements:
-            if rows := _MATRIX.match(text):
+            if len(text) < MAX_MATRIX and (rows := _MATRIX.match(text)):
                 self.matrix = (
                     line,
                     [re.split(r",(?![^(]*\))", row) for row in re.split(r"\]\s*,\s*\[", rows.group(1))],

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+MAX_SPLIT = 10_000
+"""Characters up to which a line is looked at for remarks and for several names on the left of one sign."""
+
 Statement = tuple[int, str]
 """The number of its line, from 1, and its text."""
 
@@ -70,7 +73,7 @@ _NUMBERING = re.compile(
     r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.)]|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+)+"
 )
 _BREAK = re.compile(r"\\\\(?:\[[^\]]*\])?")
-_TAIL = re.compile(r"(?:[\s.,;:]|\s+\[[^\]=]*[A-Za-z]{3,}[^\]=]*\]|\s+\((?=[^()]*[A-Za-z]{4,})[^()=]*\))+$")
+_REMARK = re.compile(r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\))$")
 _NEW_STATEMENT = re.compile(r"[,;]\s*(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
 _SEVERAL = re.compile(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
 _COMMENT = re.compile(r"(?<!\\)(?:#|//|%|\(\*|/\*|\s!\s).*$")
@@ -106,22 +109,30 @@ def _lines(text: str) -> Iterator[Statement]:
             plain = _TABLE_ROW.sub(r"\1 = \2", plain)
         for part in _BREAK.split(plain) if latex else (plain,):
             numbering = _NUMBERING if "=" in part else _COUNTED
-            part = _TAIL.sub("", spelled(numbering.sub("", part.lstrip()))).strip()
+            part = _trimmed(spelled(numbering.sub("", part.lstrip())))
             part = numbering.sub("", part)
             if part:
                 yield number, part
 
 
 def _parted(number: int, text: str) -> Iterator[Statement]:
-    if several := _SEVERAL.match(text):  # a11, a12 = x, y
+    if len(text) < MAX_SPLIT and (several := _SEVERAL.match(text)):  # a11, a12 = x, y
         names, values = (re.split(r",(?![^\[(]*[\])])", side) for side in several.groups())
         if len(names) == len(values):
             yield from ((number, f"{x.strip()} = {y.strip()}") for x, y in zip(names, values, strict=True))
         return
     for part in _NEW_STATEMENT.split(text):
-        part = _TAIL.sub("", part).strip()
+        part = _trimmed(part)
         if part:
             yield number, part
+
+
+def _trimmed(text: str) -> str:
+    """A statement without blanks, punctuation and a remark in brackets at its end."""
+    text = text.strip().rstrip(".,;: \t")
+    if text[-1:] in ("]", ")") and len(text) < MAX_SPLIT and (remark := _REMARK.search(text)):
+        text = text[: remark.start()].rstrip(".,;: \t") if text[: remark.start()][-1:].isspace() else text
+    return text
 
 
 def spelled(text: str) -> str:

@@ -38,7 +38,7 @@ _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _HEADING = re.compile(
     r"[^\w\n]*(?:(?:matrix|factor|array)\s+)?([A-Za-z]+\d?)\b[^\d\n]*(?:\(?\d+\s*[x, ]\s*\d+\)?)?[^\w\n]*"
 )
-_ROW = re.compile(r"\s*(?:-\s+)?[\s\[({|]*(?:[-+]?\d[\d./]*[\s,;|&]*)+[\])}|,;\s\\]*")
+_ROW = re.compile(r"\s*(?:-\s+)?[\s\[({|]*[-+]?\d[\d./]*(?:[\s,;|&]+[-+]?\d[\d./]*)*[\])}|,;\s\\]*")
 _MATLAB = re.compile(r"(?m)^[ \t]*([A-Za-z]\w*)\s*=\s*\[([-+\d\s.,;/]*)\]")
 _NUMBER = re.compile(r"[-+]?\d[\d./]*")
 
