@@ -197,7 +197,7 @@ def _first_reading(matching: Sequence[tuple[str, Callable[[], list[Reading]]]]) 
         except SchemeFormatError as error:
             failures.append((name, error))
             continue
-        if len(matching) == 1:
+        if len(matching) == 1 or any(one.approximations for one in readings):
             return readings
         why = "the first" if not failures else f"as {', '.join(f'{other}: {error}' for other, error in failures)}"
         return [

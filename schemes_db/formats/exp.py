@@ -37,7 +37,9 @@ SUFFIX = ".exp"
 CONVENTION = C_TRANSPOSED
 
 _CYCLIC = re.compile(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
-_TRILINEAR = re.compile(r"(?i)(?:a\W?_?\d.*b\W?_?\d.*c\W?_?\d|x\W?_?\d.*y\W?_?\d.*z\W?_?\d)")
+_BLOCKS = tuple(tuple(re.compile(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
+_MARK = 40
+"""Characters at the end of a statement in which it may say that it is cyclic."""
 
 
 def sniff(text: str) -> bool:
@@ -59,7 +61,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         if _is_prose(statement):
             skipped.append(number)
             continue
-        shorter = _CYCLIC.sub("", statement)
+        shorter = _shortened(statement)
         try:
             products = _products(shorter.rpartition("=")[2])
         except SchemeFormatError as error:
@@ -93,12 +95,24 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
 
 
 def _is_trilinear(statement: str) -> bool:
-    return _TRILINEAR.search(statement) is not None and not _is_prose(statement)
+    for blocks in _BLOCKS:
+        at = 0
+        for block in blocks:
+            found = block.search(statement, at) if at >= 0 else None
+            at = found.end() if found else -1
+        if at >= 0:
+            return not _is_prose(statement)
+    return False
+
+
+def _shortened(statement: str) -> str:
+    """A statement without a mark at its end that it is cyclic."""
+    return statement[:-_MARK] + _CYCLIC.sub("", statement[-_MARK:])
 
 
 def _is_prose(statement: str) -> bool:
     """Whether a statement says something in words."""
-    return not re.search(r"\d", statement) or re.search(r"[A-Za-z]{3,}", _CYCLIC.sub("", statement)) is not None
+    return not re.search(r"\d", statement) or re.search(r"[A-Za-z]{3}", _shortened(statement)) is not None
 
 
 def _products(text: str) -> list[ProductForm]:
