@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ...errors import CatalogError, PlanError
 from ...schemes_db.grids import Kind, Kinds, full_grid
-from ...schemes_db.library import resolve
 from ...schemes_db.program import Program
+from ...schemes_db.resolve import resolve
 from ...schemes_db.target import MAX_DIMENSION, Target
 from ..codegen.certified import certified
 from ..codegen.programs import program_for

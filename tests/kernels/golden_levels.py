@@ -27,8 +27,8 @@ from lcma.kernels.cpu.partition import Way
 from lcma.kernels.cpu.workspace import Pool
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
-from lcma.schemes_db.library import resolve
 from lcma.schemes_db.program import ProductKind, Program
+from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.straightline import program_of
 from lcma.schemes_db.symmetry import SIDES, Triangle
 

@@ -23,7 +23,7 @@ from lcma.kernels.cuda.executor import request_of
 from lcma.kernels.cuda.three_stage import Way
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.strategies_cuda import ThreeStageStrategy
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 RECORD = Path(__file__).parent / "launches.json"

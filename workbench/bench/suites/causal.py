@@ -230,7 +230,7 @@ def rounding(product: str, dtype: str, seed: int, say: Say) -> Figures:
 
     from ....kernels.causal.choose import scheme_names, scheme_program
     from ....kernels.causal.naive import by_program, plain
-    from ....schemes_db.library import resolve
+    from ....schemes_db.resolve import resolve
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
     length, width = TABLE_SIZE
