@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..errors import PlanError
 from .codegen.certified import SchemeLike
 from .planning.cache import plan_cache
-from .plans import AUTO, is_one, planned, replan_with_less_memory
+from .plans import AUTO, PREDICT, is_one, planned, replan_with_less_memory
 from .request import Request
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def matmul(
     max_workspace: int | None = None,
     max_abs: int | None = None,
     strategy: str | None = None,
-    effort: str = "predict",
+    effort: str = PREDICT,
 ) -> Matrix:
     """The product of a (..., M, K) and b (..., K, N).
 
@@ -79,11 +79,10 @@ def matmul(
     if (
         type(a) is np.ndarray
         and type(b) is np.ndarray
-        and isinstance(scheme, str)
-        and scheme == AUTO
+        and scheme is AUTO  # other objects equal to it take the longer road below
         and levels is None
         and strategy is None
-        and effort == "predict"
+        and effort is PREDICT
     ):
         # What is below must not cost microseconds: it is paid by every small product.
         shape_a, shape_b = a.shape, b.shape

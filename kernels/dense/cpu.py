@@ -132,9 +132,7 @@ class CpuScheme(CpuStrategy):
                 ranked = smallest(np.where(allowed, seconds, np.inf), KEPT)
                 for i in ranked[allowed[ranked]].tolist():
                     places = chains.chain(i)
-                    source = Chain(
-                        tuple(pool.entries[place] for place in places), tuple(pool.costs[place] for place in places)
-                    )
+                    source = Chain(tuple(pool.entries[place] for place in places), pool, places)
                     candidate = Candidate(FAMILY, self.name, source, (("method", method),))
                     found.append(Proposal(request.items * float(seconds[i]) * BOUND, candidate))
         return found

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ...schemes_db.program import ProductKind, Program
+from ...schemes_db.program import Program
 from ...schemes_db.target import Target
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
@@ -27,6 +27,7 @@ from ..identity import Same
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request
+from .chains import nested_program
 from .given import GivenProgram
 from .pool import LevelScheme, SchemePool, restored_levels, scheme_pool
 from .scheme_costs import STAGES, SchemeCosts, costs_of
@@ -72,10 +73,7 @@ class FlatChain:
     @cached_property
     def program(self) -> Program:
         """The nested program of all levels."""
-        *outer, program = (level.program for level in self.levels)
-        for one in reversed(outer):
-            program = one.nested({ProductKind.FULL: program})
-        return program
+        return nested_program(self.levels)
 
     @cached_property
     def flat_costs(self) -> SchemeCosts:
