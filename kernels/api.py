@@ -349,9 +349,11 @@ def _replan_with_less_memory(
     if not failed.workspace:
         raise PlanError(f"out of memory: {request} has no room for its result") from None
     limited = replace(request, max_workspace=failed.workspace // 2)
-    plan = replace(decision_for(limited, scheme, levels, strategy=strategy).plan, request=request)
-    key = ("executor", "predict", *_key(request, scheme, levels, strategy, False))
-    return plan_cache.put(key, (plan, plan.build()))
+    found = decision_for(limited, scheme, levels, strategy=strategy)
+    plan = replace(found.plan, request=request)
+    key = _key(request, scheme, levels, strategy, False)
+    plan_cache.put(key, replace(found, request=request, plan=plan))
+    return plan_cache.put(("executor", "predict", *key), (plan, plan.build()))
 
 
 def _is_one(scheme: object) -> bool:
