@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .schemes_db.catalog import Catalog as Catalog
     from .schemes_db.evaluate import evaluate as evaluate
     from .schemes_db.formats import read_file as read_file
-    from .schemes_db.library import resolve as resolve
+    from .schemes_db.resolve import resolve as resolve
     from .schemes_db.straightline import program_of as program_of
     from .search import find as find
     from .search import lift as lift
@@ -72,7 +72,7 @@ _MODULES = {
     ".schemes_db.catalog": ("Catalog",),
     ".schemes_db.evaluate": ("evaluate",),
     ".schemes_db.formats": ("read_file",),
-    ".schemes_db.library": ("resolve",),
+    ".schemes_db.resolve": ("resolve",),
     ".schemes_db.straightline": ("program_of",),
     ".search": ("find", "lift"),
     ".verify": (

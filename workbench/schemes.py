@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..schemes_db import Certificate, Scheme
-from ..schemes_db.library import resolve
+from ..schemes_db.resolve import resolve
 from ..verify import certify, load
 
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.grids import KINDS, Kind
-from ..api import AUTO, executor_for
 from ..codegen.certified import SchemeLike
+from ..plans import AUTO, executor_for
 from ..request import Request
 from ..structure import DENSE, BlockMask
 from .arrays import Array, on_device, through_numpy

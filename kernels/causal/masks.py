@@ -12,21 +12,21 @@ import numpy.typing as npt
 
 from ...errors import CatalogError, PlanError
 from ...schemes_db.grids import Kind, Kinds, full_grid
-from ...schemes_db.library import resolve
 from ...schemes_db.program import Program
+from ...schemes_db.resolve import resolve
 from ...schemes_db.target import MAX_DIMENSION, Target
 from ..codegen.certified import certified
 from ..codegen.programs import program_for
-from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
+from ..cpu.executor import StagedCore, is_empty
 from ..cpu.level import core_of
 from ..cpu.library import library_for
 from ..cpu.partition import Way
 from ..cpu.reasons import basic_reason
+from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import cut
-from ..cpu.timing import priced
 from ..cpu.workspace import Arena
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
 from ..request import Request
 from ..structure import BlockMask
 
@@ -67,7 +67,7 @@ class MaskScheme:
 
 @dataclass(frozen=True)
 class MaskedRuns:
-    """Each run of wanted blocks of a row of blocks as one GEMM; half blocks are cut afterwards; a `Core`."""
+    """Each run of wanted blocks of a row of blocks as one GEMM; half blocks are cut afterwards; a `StagedCore`."""
 
     mask: BlockMask
     sizes: tuple[int, int, int]
@@ -88,8 +88,11 @@ class MaskedRuns:
         else:
             _runs(a, b, out, kinds, -(-m // p), -(-n // q))
 
-    def stages(self, times: int = 1) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+    def compile(self) -> None:
+        """See `StagedCore.compile`: there is no code to compile."""
+
+    def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
+        """See `StagedCore.stages`."""
         kinds = self.mask.kinds
         (p, q), (m, k, n) = kinds.shape, self.sizes
         tile = (p, q) == (m, n) and max(p, q) > TILE
@@ -108,54 +111,32 @@ class MaskedRuns:
 
 
 @dataclass(frozen=True)
-class CpuMaskedRuns:
+class CpuMaskedRuns(CpuStrategy):
     """The library's product of each run of wanted blocks: the baseline."""
 
     name: str = "vendor"
-    baseline: bool = True
-    version: int = 1
-    device: str = "cpu"
     family: str = FAMILY
+    baseline: bool = True
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
         """See `Strategy.propose`."""
         return [] if request.mask is None else [Proposal(0.0, Candidate(FAMILY, self.name))]
 
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
-        return ()
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return Candidate(FAMILY, self.name)
-
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
         return "the product has no mask" if request.mask is None else basic_reason(None, request)
 
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
-        if is_empty(request):
-            return []
-        return priced(_core(request).stages(request.items), request.dtype, machine)
-
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; exact."""
-        return 0 if is_empty(request) else sum(copy_bytes(request))
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
-        return MatrixExecutor(request, None if is_empty(request) else _core(request), machine.pool)
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+        """See `CpuStrategy.core`."""
+        assert request.mask is not None  # asked before, in can_run
+        return MaskedRuns(request.mask, request.shape, request.itemsize)
 
 
 @dataclass(frozen=True)
-class CpuMaskedScheme:
+class CpuMaskedScheme(CpuStrategy):
     """A scheme for exactly this mask on a square grid, where the catalogue or the caller has one."""
 
     name: str = "scheme"
-    baseline: bool = False
-    version: int = 1
-    device: str = "cpu"
     family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
@@ -196,36 +177,11 @@ class CpuMaskedScheme:
             return f"the scheme is for {target}, not for this mask"
         return basic_reason(program, request)
 
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
-        if is_empty(request):
-            return []
-        return priced(self._core(candidate, request, machine).stages(request.items), request.dtype, machine)
-
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; exact."""
-        if is_empty(request):
-            return 0
-        return int(self._core(candidate, request, machine).workspace(machine.threads)) + sum(copy_bytes(request))
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
-        if is_empty(request):
-            return MatrixExecutor(request, None, machine.pool)
-        core = self._core(candidate, request, machine)
-        core.compile()
-        return MatrixExecutor(request, core, machine.pool, machine.threads)
-
-    @staticmethod
-    def _core(candidate: Candidate, request: Request, machine: Machine) -> Any:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+        """See `CpuStrategy.core`."""
         program = candidate.program
         assert program is not None  # a scheme has a source
         return core_of(program, request, Way(False, 0, library_for(request, machine.profile)))
-
-
-def _core(request: Request) -> MaskedRuns:
-    assert request.mask is not None  # asked before, in can_run
-    return MaskedRuns(request.mask, request.shape, request.itemsize)
 
 
 def _kinds(mask: BlockMask) -> Kinds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..api import AUTO, executor_for
+from ..plans import AUTO, executor_for
 from ..request import Request
 
 STRATEGIES = ("vendor", "strips", "halving", "kernel")

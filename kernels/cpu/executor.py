@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ..dtypes import stored
+from ..planning.strategy import Stage
 from ..request import Layout, Request
 from .workspace import Arena, Pool, aligned, empty_aligned, shared_pool
 
@@ -24,6 +25,16 @@ class Core(Protocol):
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int) -> None:
         """out = a b by up to `threads` threads; `out` overlaps neither and is written everywhere."""
+
+
+class StagedCore(Core, Protocol):
+    """A core whose code is compiled ahead, and whose cost is known."""
+
+    def compile(self) -> None:
+        """Compile all code, that of inner levels included."""
+
+    def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
+        """What `times` runs cost, without seconds; `prepared`: the sums of B are made already."""
 
 
 def copy_bytes(request: Request) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...schemes_db.library import resolve
+from ...schemes_db.resolve import resolve
 from ...schemes_db.straightline import program_of
 from ..codegen.flatten import flatten
 from ..dtypes import dtype_of

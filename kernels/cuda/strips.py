@@ -18,7 +18,7 @@ STRIP, MOST_STRIPS = 512, 16
 HALVING_BASE = 1024
 """Rows of a triangle that is not halved any more. Measured on an H200."""
 
-SCHEME_ABOVE = 2048
+SCHEME_ABOVE = 4096
 """Rows of a square from which on a scheme computes it. Measured on an H200, float32."""
 
 

@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ..api import AUTO, SchemeLike, plan_for
-from ..cpu.level import Level, Right, core_of_level
+from ..codegen.certified import SchemeLike
+from ..cpu.level import Level, Right
 from ..cpu.library import library_for
 from ..cpu.partition import Way
 from ..cpu.threads import thread_count
 from ..cpu.workspace import Pool, shared_pool
 from ..families import strategies
 from ..planning.planner import baseline_plan
+from ..plans import AUTO, plan_for
 from ..request import Layout, Request, layout_of
 from .chains import BATCHED, TASKS
 
@@ -75,8 +76,7 @@ class Prepared:
                 columns = (by_columns, layout_of(self._b) is Layout.COLUMNS, False)
                 program = self.plan.candidate.program
                 assert program is not None  # a scheme has a source
-                level = core_of_level(program, (rows, k, n), self.plan.request.dtype, columns, way)
-                assert isinstance(level, Level)  # no loops: see `way`
+                level = Level(program, (rows, k, n), self.plan.request.dtype, columns, way)
                 level.compile()
                 if len(self._levels) >= KEPT_LEVELS:
                     self._levels.clear()

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import PlanError
-from ..api import AUTO, plan_for
 from ..cuda.dtypes import name_of
 from ..cuda.executor import TensorExecutor, request_of
 from ..cuda.machine import index_of, require_device
@@ -15,6 +14,7 @@ from ..cuda.vendor import VendorExecutor
 from ..dense.cuda import FlatChain
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
+from ..plans import AUTO, plan_for
 from ..request import CUDA_DTYPES, Request
 from .recipe import Recipe, named
 

@@ -18,6 +18,7 @@ from lcma.kernels.codegen.schedule import schedule
 from lcma.kernels.cpu import machine
 from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.cpu.hardware import machine_id, machine_profile
+from lcma.kernels.cpu.threads import thread_count
 from lcma.kernels.dense.chains import BATCHED, chain_stages, cost_table, smallest
 from lcma.kernels.dense.pool import SchemePool
 from lcma.kernels.planning import limits
@@ -133,7 +134,7 @@ def test_the_layers_of_the_models():
 
 
 def test_small_products_are_numpys_own(monkeypatch):
-    monkeypatch.setattr(api, "_planned", None)
+    monkeypatch.setattr(api, "planned", None)
     a = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
     np.testing.assert_array_equal(matmul(a, a.T), a @ a.T)
     out = np.empty((30, 30), np.float32)
@@ -153,10 +154,10 @@ def test_a_plan_that_is_numpys_product_is_remembered(profile, monkeypatch):
     a = np.random.default_rng(0).standard_normal((60, 40)).astype(np.float32)
     expected = a @ a.T
     np.testing.assert_array_equal(matmul(a, a.T), expected)
-    threads = api._thread_count()
+    threads = thread_count()
     assert threads >= 1
     assert plan_cache.get((60, 40, 60, np.dtype(np.float32), threads)) is api._VENDOR
-    monkeypatch.setattr(api, "_planned", None)
+    monkeypatch.setattr(api, "planned", None)
     np.testing.assert_array_equal(matmul(a, a.T), expected)
     square = expected.copy()
     plan_cache.put((60, 60, 60, np.dtype(np.float32), threads), api._VENDOR)

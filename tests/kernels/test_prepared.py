@@ -31,13 +31,13 @@ def test_many_products_with_one_operand(strassen, draw, order, levels):
 
 
 def test_the_sums_are_made_once(strassen, draw, monkeypatch):
-    from lcma.kernels.cpu.level import Level
+    from lcma.kernels.cpu.slabs import Slabs
 
     rng = np.random.default_rng(2)
     prepared = Prepared(draw(rng, (30, 30), "float32"), 30, strassen)
     sides = []
-    original = Level._sums
-    monkeypatch.setattr(Level, "_sums", lambda self, side, *rest: sides.append(side) or original(self, side, *rest))
+    original = Slabs._sums
+    monkeypatch.setattr(Slabs, "_sums", lambda self, side, *rest: sides.append(side) or original(self, side, *rest))
     draw(rng, (30, 30), "float32") @ prepared
     assert sides == [0]
 

@@ -9,9 +9,12 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.kernels import Pool, Request, matmul, plan_for
-from lcma.kernels.cpu import leaf
-from lcma.kernels.cpu.leaf import Leaf, strips, worked_fraction
+from lcma.kernels.cpu import strips
+from lcma.kernels.cpu.half import HalfProduct
+from lcma.kernels.cpu.strips import leaf_strips, ranges, worked_fraction
+from lcma.kernels.cpu.workspace import Arena
 from lcma.schemes_db import ProductKind, parse_target
+from lcma.schemes_db.symmetry import Triangle
 
 FORMS = [f"2x2x2:tri-{side}{upper}" for side in ("left", "right", "out") for upper in ("", ":upper")]
 
@@ -48,7 +51,7 @@ def test_triangles(run, classical, draw, poisoned, holds, name, levels, strategy
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("name", FORMS)
 def test_triangles_stored_by_columns_and_cut_in_strips(run, monkeypatch, classical, draw, poisoned, holds, name, order):
-    monkeypatch.setattr(leaf, "STRIP", 8)
+    monkeypatch.setattr(strips, "STRIP", 8)
     scheme, rng = classical(name), np.random.default_rng(3)
     a, b = poisoned(scheme.target, draw(rng, (70, 70), "float32"), draw(rng, (70, 70), "float32"))
     a, b = np.asarray(a, order=order), np.asarray(b, order=order)
@@ -90,23 +93,26 @@ def test_a_level_without_a_scheme_for_any_product(strassen, classical):
         plan_for(Request(8, 8, 8), [strassen, classical("2x2x2:tri-left")])
 
 
-@pytest.mark.parametrize("kind", list(ProductKind))
-def test_leaves(monkeypatch, draw, kind):
-    monkeypatch.setattr(leaf, "STRIP", 5)
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("kind", [kind for kind in ProductKind if kind.half])
+def test_half_products_at_the_bottom(monkeypatch, draw, kind, shared):
+    monkeypatch.setattr(strips, "STRIP", 5)
     rng, size = np.random.default_rng(6), 33
     part = np.triu if kind.of_upper else np.tril
     a, b = draw(rng, (size, size), "int64"), draw(rng, (size, size), "int64")
     a, b = (part(a) if kind.side == "left" else a), (part(b) if kind.side == "right" else b)
     out = np.zeros((size, size), np.int64)
-    Leaf(kind).run(a, b, out)
+    triangle, count = Triangle(kind.side, kind.of_upper), leaf_strips(size)
+    leaf = HalfProduct(triangle, (size, size, size), "int64", count, clean=False, shared=shared)
+    leaf.run(a, b, out, Arena(np.empty(0, np.uint8)), 2)
     kept = part if kind.side == "out" else np.asarray
     np.testing.assert_array_equal(kept(out), kept(a @ b))
-    assert worked_fraction(kind, size) == 1 or 0.5 < worked_fraction(kind, size) < 0.7
+    assert 0.5 < worked_fraction(size, count) < 0.7
 
 
 def test_strips_cover_every_size():
     for size in (1, 255, 511, 512, 1000, 10_000):
-        bounds = list(strips(size))
+        bounds = list(ranges(size, leaf_strips(size)))
         assert bounds[0][0] == 0
         assert bounds[-1][1] == size
         assert all(first[1] == second[0] for first, second in pairwise(bounds))

@@ -265,7 +265,7 @@ def _halving(a: Tensor, b: Tensor, out: Tensor, levels: int) -> None:
 
     from ...kernels.cuda.three_stage import Way, three_stage
     from ...kernels.dense.arrangements import arrangements, levels_of
-    from ...schemes_db.library import resolve
+    from ...schemes_db.resolve import resolve
 
     size = len(out)
     if size <= 1024:

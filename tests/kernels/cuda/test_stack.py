@@ -10,7 +10,7 @@ from lcma.kernels.cuda.three_stage import Way
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.families import CUDA as STRATEGIES
 from lcma.kernels.request import Request
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 
 pytest.importorskip("torch")
 

@@ -103,7 +103,8 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.causal.choose import candidates, planned
     from ....kernels.causal.naive import plain
     from ....kernels.cpu.executor import MatrixExecutor
-    from ....kernels.cpu.strips import Strips, cut
+    from ....kernels.cpu.half import HalfProduct
+    from ....kernels.cpu.strips import cut
     from ....kernels.planning.tuning import tune
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
@@ -123,7 +124,7 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
         if candidate.label != "strips":
             contenders[candidate.label] = partial(way.run, a, b, out)
     for count in (8, 16):
-        strips = MatrixExecutor(request, Strips(triangle, request.shape, row.dtype, count))
+        strips = MatrixExecutor(request, HalfProduct(triangle, request.shape, row.dtype, count))
         contenders[f"{count} strips"] = partial(strips.run, a, b, out)
 
     def whole() -> None:
@@ -229,7 +230,7 @@ def rounding(product: str, dtype: str, seed: int, say: Say) -> Figures:
 
     from ....kernels.causal.choose import scheme_names, scheme_program
     from ....kernels.causal.naive import by_program, plain
-    from ....schemes_db.library import resolve
+    from ....schemes_db.resolve import resolve
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
     length, width = TABLE_SIZE
