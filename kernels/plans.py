@@ -195,9 +195,11 @@ def replan_with_less_memory(
     if not failed.workspace:
         raise PlanError(f"out of memory: {request} has no room for its result") from None
     limited = replace(request, max_workspace=failed.workspace // 2)
-    plan = replace(decision_for(limited, scheme, levels, strategy=strategy).plan, request=request)
-    key = ("executor", PREDICT, *_key(request, scheme, levels, strategy, False))
-    return plan_cache.put(key, (plan, plan.build()))
+    found = decision_for(limited, scheme, levels, strategy=strategy)
+    plan = replace(found.plan, request=request)
+    key = _key(request, scheme, levels, strategy, False)
+    plan_cache.put(key, replace(found, request=request, plan=plan))
+    return plan_cache.put(("executor", PREDICT, *key), (plan, plan.build()))
 
 
 def is_one(scheme: object) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lcma.errors import PlanError
-from lcma.kernels import Pool, Request, matmul, plan
+from lcma.kernels import Pool, Request, matmul, plan_for
 from lcma.kernels.cpu import strips
 from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.strips import leaf_strips, ranges, worked_fraction
@@ -19,19 +19,24 @@ from lcma.schemes_db.symmetry import Triangle
 FORMS = [f"2x2x2:tri-{side}{upper}" for side in ("left", "right", "out") for upper in ("", ":upper")]
 
 
-def run(request_scheme, levels, a, b, out=None, strategy=None):
-    """The product through a pool full of NaN."""
-    pool = Pool(poison=True)
-    chosen = plan(Request.of(a, b, out), request_scheme, levels, strategy=strategy)
-    result = chosen.build(pool).run(a, b, out)
-    assert pool.high_water == chosen.workspace
-    return result
+@pytest.fixture
+def run(build_with):
+    """run(scheme, levels, a, b, out=None, strategy=None): the product through a pool full of NaN."""
+
+    def product(scheme, levels, a, b, out=None, strategy=None):
+        pool = Pool(poison=True)
+        chosen = plan_for(Request.of(a, b, out), scheme, levels, strategy=strategy)
+        result = build_with(chosen, pool).run(a, b, out)
+        assert pool.high_water == chosen.workspace
+        return result
+
+    return product
 
 
-@pytest.mark.parametrize("strategy", ["batch", "loop", "naive"])
+@pytest.mark.parametrize("strategy", ["scheme:batched", "scheme:loop", "naive"])
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("name", FORMS)
-def test_triangles(classical, draw, poisoned, holds, name, levels, strategy):
+def test_triangles(run, classical, draw, poisoned, holds, name, levels, strategy):
     scheme = classical(name)
     for size in (1, 2, 7, 37):
         rng = np.random.default_rng(size)
@@ -45,7 +50,7 @@ def test_triangles(classical, draw, poisoned, holds, name, levels, strategy):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("name", FORMS)
-def test_triangles_stored_by_columns_and_cut_in_strips(monkeypatch, classical, draw, poisoned, holds, name, order):
+def test_triangles_stored_by_columns_and_cut_in_strips(run, monkeypatch, classical, draw, poisoned, holds, name, order):
     monkeypatch.setattr(strips, "STRIP", 8)
     scheme, rng = classical(name), np.random.default_rng(3)
     a, b = poisoned(scheme.target, draw(rng, (70, 70), "float32"), draw(rng, (70, 70), "float32"))
@@ -57,20 +62,20 @@ def test_triangles_stored_by_columns_and_cut_in_strips(monkeypatch, classical, d
 MASK = "3x2x3:blocks(F./FF/.F,F.F/FFF,F../FL./.FF)"
 
 
-@pytest.mark.parametrize("strategy", ["batch", "tasks", "loop", "naive"])
+@pytest.mark.parametrize("strategy", ["scheme:batched", "scheme:tasks", "scheme:loop", "naive"])
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("sizes", [(9, 8, 9), (6, 5, 6), (1, 1, 1), (2, 7, 2), (20, 3, 20)])
-def test_a_mask_with_absent_blocks(strassen, classical, draw, poisoned, holds, sizes, levels, strategy):
+def test_a_mask_with_absent_blocks(run, strassen, classical, draw, poisoned, holds, sizes, levels, strategy):
     target, rng = parse_target(MASK), np.random.default_rng(4)
     schemes = [classical(target), strassen][:levels]
     a, b = poisoned(target, draw(rng, sizes[:2], "int64"), draw(rng, sizes[1:], "int64"))
     holds(run(schemes, levels, a, b, strategy=strategy), target, a, b)
 
 
-def test_half_products_recurse_with_their_own_scheme(strassen, classical, draw, poisoned, holds):
+def test_half_products_recurse_with_their_own_scheme(run, strassen, classical, draw, poisoned, holds):
     scheme, rng = classical("2x2x2:tri-left"), np.random.default_rng(5)
     schemes = [scheme, (scheme, strassen), (scheme, strassen)]
-    chosen = plan(Request(45, 45, 30, "float64"), schemes)
+    chosen = plan_for(Request(45, 45, 30, "float64"), schemes)
     inner = dict(chosen.candidate.program.inner)
     assert inner[ProductKind.HALF_LEFT].target == scheme.target
     assert inner[ProductKind.FULL].target.is_general
@@ -85,7 +90,7 @@ def test_a_triangle_must_be_square(classical):
 
 def test_a_level_without_a_scheme_for_any_product(strassen, classical):
     with pytest.raises(PlanError, match="level 2 has no scheme"):
-        plan(Request(8, 8, 8), [strassen, classical("2x2x2:tri-left")])
+        plan_for(Request(8, 8, 8), [strassen, classical("2x2x2:tri-left")])
 
 
 @pytest.mark.parametrize("shared", [False, True])
