@@ -85,7 +85,7 @@ def _measure(device: str, as_json: bool) -> int:
         if (share := watch.share()) > BUSY_SHARE:
             profile = replace(profile, notes=f"other processes used {share:.0%} of the processors meanwhile")
             _say(f"was disturbed: {profile.notes}; do it again when they are idle")
-    from ...kernels.cpu.machine import keep_profile
+    from ...kernels.planning.profiles import keep_profile
 
     try:
         path = keep_profile(profile)

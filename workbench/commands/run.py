@@ -28,12 +28,12 @@ DTYPES = ("float32", "float64", "int64")
 @click.option("--levels", type=click.IntRange(0, 12), default=1, show_default=True, help="Levels of recursion.")
 @click.option("--dtype", type=click.Choice(DTYPES), help="Convert the operands first. Default: as they are.")
 @click.option(
-    "--largest", type=click.IntRange(min=0), help="Largest magnitude of an entry of integer operands; int8 needs it."
+    "--max-abs", type=click.IntRange(min=0), help="Largest magnitude of an entry of integer operands; int8 needs it."
 )
 @click.option("--out", metavar="C.npy", help="Where to write the product. Default: it is not kept.")
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
 def command(
-    scheme: str, a: str, b: str, levels: int, dtype: str | None, largest: int | None, out: str | None, check: bool
+    scheme: str, a: str, b: str, levels: int, dtype: str | None, max_abs: int | None, out: str | None, check: bool
 ) -> int:
     """Multiply two .npy matrices by a certified scheme.
 
@@ -45,7 +45,7 @@ def command(
     from ...kernels import matmul
 
     start = time.perf_counter()
-    product = matmul(left, right, (found, certificate), levels, largest=largest)
+    product = matmul(left, right, (found, certificate), levels, max_abs=max_abs)
     seconds = time.perf_counter() - start
     m, k = left.shape[-2:]
     n = right.shape[-1]
