@@ -12,7 +12,7 @@ from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..request import Request
 from .arrays import Array, on_device, through_numpy
-from .choose import planned
+from .batches import batch_shape, grouped, need_matrices, triangular, ungrouped, with_unit_diagonal
 
 Matrix = npt.NDArray[Any]
 
@@ -78,10 +78,10 @@ def trmm(
         return of_gpu(a, b, triangle, transposed, unit)
 
     def work(x: Matrix, y: Matrix) -> Matrix:
-        _need_matrices(a=x, b=y)
-        factor = _with_unit_diagonal(x) if unit else x
+        need_matrices(a=x, b=y)
+        factor = with_unit_diagonal(x) if unit else x
         factor = factor.swapaxes(-1, -2) if transposed else factor
-        return _triangular(factor, y, triangle, way) if side == "left" else _triangular(y, factor, triangle, way)
+        return triangular(factor, y, triangle, way) if side == "left" else triangular(y, factor, triangle, way)
 
     return through_numpy(work, a, b)
 
@@ -101,83 +101,40 @@ def syrk(a: Array, lower: bool = True, transposed: bool = False, *, way: str | N
         return of_gpu(a, triangle, transposed)
 
     def work(x: Matrix) -> Matrix:
-        _need_matrices(a=x)
+        need_matrices(a=x)
         left = x.swapaxes(-1, -2) if transposed else x
-        return _triangular(left, left.swapaxes(-1, -2), triangle, way)
+        return triangular(left, left.swapaxes(-1, -2), triangle, way)
 
     return through_numpy(work, a)
 
 
-def _need_matrices(**arrays: Matrix) -> None:
-    for name, array in arrays.items():
-        if array.ndim < 2:
-            raise PlanError(f"{name} has {array.ndim} dimensions; reshape it to a matrix (at least 2)")
-
-
-def _with_unit_diagonal(a: Matrix) -> Matrix:
-    copy = np.array(a)
-    size = min(copy.shape[-2:])
-    copy[..., range(size), range(size)] = 1
-    return copy
-
-
-def _triangular(a: Matrix, b: Matrix, triangle: Triangle, way: str | None, out: Matrix | None = None) -> Matrix:
-    """The triangular product of (broadcast) matrices."""
-    return planned(Request.of(a, b, out), triangle, way)[1].run(a, b, out)
-
-
-def _grouped(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
-    """The operands with the heads of `a` split so that those of `b` broadcast, where b has fewer (GQA)."""
-    if a.ndim < 3 or b.ndim < 3:
-        return a, b
-    many, few = a.shape[-3], b.shape[-3]
-    if few in (many, 1) or many == 1:
-        return a, b
-    if few == 0 or many % few:
-        raise PlanError(f"{many} heads can't share {few}: the first must be a multiple of the second")
-    return a.reshape(*a.shape[:-3], few, many // few, *a.shape[-2:]), b[..., :, None, :, :]
-
-
-def _ungrouped(c: Matrix, a: Matrix, b: Matrix) -> Matrix:
-    """The product of grouped operands with its heads in one row again."""
-    grouped = c.ndim > max(a.ndim, b.ndim)
-    return c.reshape(*c.shape[:-4], c.shape[-4] * c.shape[-3], *c.shape[-2:]) if grouped else c
-
-
-def _batch(a: Matrix, b: Matrix) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except ValueError:
-        raise PlanError(f"leading sizes {a.shape[:-2]} and {b.shape[:-2]} do not broadcast; reshape one") from None
-
-
 def _qk(q: Matrix, k: Matrix, way: str | None) -> Matrix:
-    _need_matrices(q=q, k=k)
-    left, right = _grouped(q, k)
+    need_matrices(q=q, k=k)
+    left, right = grouped(q, k)
     right = right.swapaxes(-1, -2)
     rows, cols = q.shape[-2], k.shape[-2]
     square = min(rows, cols)
     if rows == cols:
-        return _ungrouped(_triangular(left, right, Triangle("out"), way), q, k)
+        return ungrouped(triangular(left, right, Triangle("out"), way), q, k)
     # Rows below the square see every column; columns beyond it are seen by no row.
     request = Request.of(left, right)  # that the operands fit each other at all
-    out = np.zeros((*_batch(left, right), rows, cols), dtype=left.dtype)
+    out = np.zeros((*batch_shape(left, right), rows, cols), dtype=left.dtype)
     corner = (..., slice(None, square), slice(None, square))
-    out[corner] = _triangular(left[..., :square, :], right[..., :square], Triangle("out"), way)
+    out[corner] = triangular(left[..., :square, :], right[..., :square], Triangle("out"), way)
     if rows > square and math.prod(request.shape):
         np.matmul(left[..., square:, :], right, out=out[..., square:, :])
-    return _ungrouped(out, q, k)
+    return ungrouped(out, q, k)
 
 
 def _pv(p: Matrix, v: Matrix, way: str | None) -> Matrix:
-    _need_matrices(p=p, v=v)
-    left, right = _grouped(p, v)
+    need_matrices(p=p, v=v)
+    left, right = grouped(p, v)
     rows, cols = p.shape[-2:]
     square = min(rows, cols)
     if rows == cols:
-        return _ungrouped(_triangular(left, right, Triangle("left"), way), p, v)
+        return ungrouped(triangular(left, right, Triangle("left"), way), p, v)
     Request.of(left, right)
-    out = np.empty((*_batch(left, right), rows, right.shape[-1]), dtype=left.dtype)
-    out[..., :square, :] = _triangular(left[..., :square, :square], right[..., :square, :], Triangle("left"), way)
+    out = np.empty((*batch_shape(left, right), rows, right.shape[-1]), dtype=left.dtype)
+    out[..., :square, :] = triangular(left[..., :square, :square], right[..., :square, :], Triangle("left"), way)
     np.matmul(left[..., square:, :], right, out=out[..., square:, :])
-    return _ungrouped(out, p, v)
+    return ungrouped(out, p, v)
