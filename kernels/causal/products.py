@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..request import Request
-from .arrays import Array, on_device, through_numpy
+from .arrays import Array, all_tensors
 from .batches import batch_shape, grouped, need_matrices, triangular, ungrouped, with_unit_diagonal
 
 Matrix = npt.NDArray[Any]
@@ -28,11 +28,11 @@ def causal_qk(q: Array, k: Array, *, way: str | None = None) -> Array:
     Raises:
         PlanError: the operands do not fit each other.
     """
-    if on_device(q, k):
-        from .cuda import causal_qk as of_gpu
+    if all_tensors(q, k):
+        from ..torch.causal import causal_qk as of_tensors
 
-        return of_gpu(q, k, way)
-    return through_numpy(lambda a, b: _qk(a, b, way), q, k)
+        return of_tensors(q, k, way)
+    return _qk(np.asarray(q), np.asarray(k), way)
 
 
 def causal_pv(p: Array, v: Array, *, way: str | None = None) -> Array:
@@ -43,11 +43,11 @@ def causal_pv(p: Array, v: Array, *, way: str | None = None) -> Array:
     Raises:
         PlanError: the operands do not fit each other.
     """
-    if on_device(p, v):
-        from .cuda import causal_pv as of_gpu
+    if all_tensors(p, v):
+        from ..torch.causal import causal_pv as of_tensors
 
-        return of_gpu(p, v, way)
-    return through_numpy(lambda a, b: _pv(a, b, way), p, v)
+        return of_tensors(p, v, way)
+    return _pv(np.asarray(p), np.asarray(v), way)
 
 
 def trmm(
@@ -72,18 +72,15 @@ def trmm(
     if side not in ("left", "right"):
         raise PlanError(f'side must be "left" or "right", not {side!r}')
     triangle = Triangle(side, lower == transposed)
-    if on_device(a, b):
-        from .cuda import trmm as of_gpu
+    if all_tensors(a, b):
+        from ..torch.causal import trmm as of_tensors
 
-        return of_gpu(a, b, triangle, transposed, unit)
-
-    def work(x: Matrix, y: Matrix) -> Matrix:
-        need_matrices(a=x, b=y)
-        factor = with_unit_diagonal(x) if unit else x
-        factor = factor.swapaxes(-1, -2) if transposed else factor
-        return triangular(factor, y, triangle, way) if side == "left" else triangular(y, factor, triangle, way)
-
-    return through_numpy(work, a, b)
+        return of_tensors(a, b, triangle, transposed, unit, way)
+    a, b = np.asarray(a), np.asarray(b)
+    need_matrices(a=a, b=b)
+    factor = with_unit_diagonal(a) if unit else a
+    factor = factor.swapaxes(-1, -2) if transposed else factor
+    return triangular(factor, b, triangle, way) if side == "left" else triangular(b, factor, triangle, way)
 
 
 def syrk(a: Array, lower: bool = True, transposed: bool = False, *, way: str | None = None) -> Array:
@@ -95,17 +92,14 @@ def syrk(a: Array, lower: bool = True, transposed: bool = False, *, way: str | N
         PlanError: a is not a matrix.
     """
     triangle = Triangle("out", not lower, shared=True)
-    if on_device(a):
-        from .cuda import syrk as of_gpu
+    if all_tensors(a):
+        from ..torch.causal import syrk as of_tensors
 
-        return of_gpu(a, triangle, transposed)
-
-    def work(x: Matrix) -> Matrix:
-        need_matrices(a=x)
-        left = x.swapaxes(-1, -2) if transposed else x
-        return triangular(left, left.swapaxes(-1, -2), triangle, way)
-
-    return through_numpy(work, a)
+        return of_tensors(a, triangle, transposed, way)
+    a = np.asarray(a)
+    need_matrices(a=a)
+    left = a.swapaxes(-1, -2) if transposed else a
+    return triangular(left, left.swapaxes(-1, -2), triangle, way)
 
 
 def _qk(q: Matrix, k: Matrix, way: str | None) -> Matrix:

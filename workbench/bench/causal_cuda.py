@@ -91,16 +91,18 @@ def _gate_ahead() -> None:
     """The products of heads that `_gate` checks."""
     import torch
 
-    from ...kernels.causal.cuda import causal_pv, causal_qk, scheme_ways
+    from ...kernels.causal.cuda import scheme_ways, triangular_heads
+    from ...schemes_db.symmetry import Triangle
 
     _device()
     for dtype in GATED:
         blank = partial(torch.empty, device="meta", dtype=getattr(torch, dtype))
         for heads, shared, rows, cols, width in SHAPES:
-            q, k, weights = blank(2, heads, rows, width), blank(2, shared, cols, width), blank(2, heads, rows, cols)
+            size = min(rows, cols)  # below the square there are plain products
+            q, k, weights = blank(2, heads, size, width), blank(2, shared, size, width), blank(2, heads, size, size)
             for way in _gate_ways(rows, scheme_ways()):
-                causal_qk(q, k, way)
-                causal_pv(weights, k, way)
+                triangular_heads(q, k.mT, Triangle("out"), way)
+                triangular_heads(weights, k, Triangle("left"), way)
 
 
 def _gate_ways(rows: int, schemes: tuple[str, ...]) -> tuple[str | None, ...]:
@@ -192,7 +194,7 @@ def _error(product: str, length: int, width: int, seed: int, say: Say) -> Figure
     """The largest errors of some rows over ten operands, of the whole product and of what a call takes by itself."""
     import torch
 
-    from ...kernels.causal.cuda import causal_qk, default_way, trmm
+    from ...kernels.causal.cuda import default_way, triangular_heads
     from ...schemes_db.symmetry import ATTENTION_PRODUCTS
 
     triangle = ATTENTION_PRODUCTS[product]
@@ -203,7 +205,7 @@ def _error(product: str, length: int, width: int, seed: int, say: Say) -> Figure
         rows = torch.linspace(0, length - 1, 128).long().to(a.device)
         truth = _truth(a, b, triangle, rows)
         whole = a @ b
-        ours = causal_qk(a, b.mT) if triangle.side == "out" else trmm(a, b, triangle, transposed=False, unit=False)
+        ours = triangular_heads(a, b, triangle, None)
         for name, result in (("standard", whole.tril_() if triangle.side == "out" else whole), ("ours", ours)):
             worst[name] = max(worst[name], float((result[rows].double() - truth).norm() / truth.norm()))
         say(f"seed {each}")
