@@ -114,7 +114,7 @@ def matmul(
         if max_abs is None:
             return np.matmul(a, b, out=out)
         scheme, levels, strategy = AUTO, None, "vendor"
-    if (joined := _joined_rows(a, b, out)) is not None:
+    if isinstance(scheme, str) and scheme == AUTO and (joined := _joined_rows(a, b, out)) is not None:
         # All matrices of a share b: their rows are one product.
         limits = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
         other = b.reshape(b.shape[-2:])

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
-from ..causal.products import causal_pv, causal_qk, trmm
+from .causal import causal_pv, causal_qk, transposed_pv
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -134,7 +134,7 @@ def _function() -> Any:
     class CausalAttention(torch.autograd.Function):
         @staticmethod
         def forward(ctx, query, key, value, bias, sinks, factor, dropout, way):
-            weights = causal_qk(query * factor, key, way=way)
+            weights = causal_qk(query * factor, key, way)
             sunk = softmax_rows(weights, bias, sinks)
             kept = None
             dropped = weights
@@ -155,7 +155,7 @@ def _function() -> Any:
             grad_value = None
             if needs[2]:
                 dropped = weights if kept is None else weights * kept
-                grad_value = _summed(_transposed_product(dropped, grad, ctx.way), groups)
+                grad_value = _summed(transposed_pv(dropped, grad, ctx.way), groups)
             scores = causal_qk(grad, value, way=ctx.way)
             if kept is not None:
                 scores *= kept
@@ -163,7 +163,7 @@ def _function() -> Any:
             grad_query = causal_pv(scores, key, way=ctx.way).mul_(ctx.factor) if needs[0] else None
             grad_key = None
             if needs[1]:
-                grad_key = _summed(_transposed_product(scores, query, ctx.way), groups).mul_(ctx.factor)
+                grad_key = _summed(transposed_pv(scores, query, ctx.way), groups).mul_(ctx.factor)
             grad_bias = None
             if needs[3]:
                 grad_bias = scores.sum_to_size(bias.shape).to(bias.dtype)
@@ -174,24 +174,6 @@ def _function() -> Any:
 
     _made.append(CausalAttention)
     return CausalAttention
-
-
-def _transposed_product(lower: Tensor, other: Tensor, way: str | None) -> Tensor:
-    """A^T B of a lower triangular A (..., Lq, Lk), which need not be square: its rows past Lk are full."""
-    rows, cols = lower.shape[-2:]
-    square = min(rows, cols)
-    product: Tensor = trmm(lower[..., :square, :square], other[..., :square, :], transposed=True, way=way)
-    if cols > square:
-        product = _padded(product, cols)
-    if rows > square:
-        product = product + lower[..., square:, :].mT @ other[..., square:, :]
-    return product
-
-
-def _padded(product: Tensor, rows: int) -> Tensor:
-    whole = product.new_zeros((*product.shape[:-2], rows, product.shape[-1]))
-    whole[..., : product.shape[-2], :] = product
-    return whole
 
 
 def _summed(gradient: Tensor, groups: int) -> Tensor:

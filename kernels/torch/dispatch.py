@@ -55,7 +55,7 @@ def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = No
 
 def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed: Tensor | None = None) -> Tensor:
     """a b on a GPU. Matrices that share b are worked as one: their rows are joined."""
-    if a.dim() > 2 and b.dim() == 2 and out is None:
+    if a.dim() > 2 and b.dim() == 2 and out is None and recipe.is_general:
         return run(recipe, a.reshape(-1, a.shape[-1]), b, packed=packed).view(*a.shape[:-1], b.shape[1])
     executor = executor_of(recipe, a, b, packed)
     if packed is not None and isinstance(executor, TensorExecutor) and executor.fits(packed):

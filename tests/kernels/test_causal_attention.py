@@ -9,7 +9,7 @@ from lcma.errors import PlanError
 
 torch = pytest.importorskip("torch")
 
-from lcma.kernels.causal import causal_attention, causal_qk, cuda, syrk, trmm  # noqa: E402
+from lcma.kernels.causal import causal_attention, causal_qk, syrk, trmm  # noqa: E402
 from lcma.kernels.causal.choose import steady_names  # noqa: E402
 from lcma.kernels.cuda.triangular import Tile, tile_places  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
@@ -122,30 +122,6 @@ def test_tensors_come_back_as_tensors():
     torch.testing.assert_close(trmm(a, a), a.tril() @ a)
     torch.testing.assert_close(syrk(a), (a @ a.mT).tril())
     np.testing.assert_allclose(causal_qk(a.numpy(), a.numpy()), (a @ a.mT).tril().numpy(), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("way", ["strips", "eca-stage1", "4x4x4-tri-out-r34"])
-def test_the_ways_of_a_gpu_on_a_processor(way):
-    """Strips and the three stages, their sums by plain torch."""
-    torch.manual_seed(5)
-    for heads, shared, rows, cols, width in (
-        (4, 2, 32, 32, 8),
-        (2, 1, 600, 600, 12),
-        (2, 2, 16, 24, 4),
-        (2, 2, 24, 16, 4),
-    ):
-        q, k = drawn(3, heads, rows, width, grad=False), drawn(3, shared, cols, width, grad=False)
-        wide = k.repeat_interleave(heads // shared, 1)
-        wanted = (q @ wide.mT).tril()
-        torch.testing.assert_close(cuda.causal_qk(q, k, way), wanted)
-        spoiled = torch.where(torch.ones(rows, cols).tril().bool(), wanted, float("nan"))
-        torch.testing.assert_close(cuda.causal_pv(spoiled, k, way), wanted @ wide)
-    a, b = drawn(32, 32, grad=False), drawn(32, 8, grad=False)
-    for turned in (False, True):
-        factor = a.tril().mT if turned else a.tril()
-        torch.testing.assert_close(cuda.trmm(a, b, Triangle("left", turned), turned, False, way), factor @ b)
-        torch.testing.assert_close(cuda.trmm(a, b.mT, Triangle("right", turned), turned, False, way), b.mT @ factor)
-    torch.testing.assert_close(cuda.syrk(b, Triangle("out", False, True), False, way), (b @ b.mT).tril())
 
 
 def test_only_tiles_that_touch_the_triangle_are_worked():

@@ -105,8 +105,8 @@ def test_what_memory_does_not_hold_is_done_by_a_leaner_way(monkeypatch):
     monkeypatch.setattr(cuda_level.CudaLevel, "run", run)
     q, k = torch.randn(2, 1, 64, 32), torch.randn(2, 1, 64, 32)
     with pytest.warns(UserWarning, match="does not hold the sums"):
-        result = cuda.causal_qk(q, k)
+        result = cuda.triangular_heads(q, k.mT, Triangle("out"), None)
     assert tried == [(8, 8, 8)]  # the second matrix goes by strips at once
     torch.testing.assert_close(result, (q @ k.mT).tril())
     with pytest.raises(torch.OutOfMemoryError):
-        cuda.causal_qk(q, k, way=cuda.SCHEME)
+        cuda.triangular_heads(q, k.mT, Triangle("out"), cuda.SCHEME)
