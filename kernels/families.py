@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cuda.three_stage import Way
+from .cuda.level import Way
 from .dense.cpu import ALL_LEVELS, LevelStrategy
 from .dense.naive import NaiveStrategy
 from .dense.strategies_cuda import ThreeStageStrategy

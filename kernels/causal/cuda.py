@@ -161,7 +161,7 @@ def _one(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, way: str) -> str
     if not level.fits(a.shape[0], a.shape[1], b.shape[1]):
         strips(a, b, out, triangle, strips_of(len(out)))
     else:
-        level.run(a, b, out)
+        level.run(a[None], b[None], out[None])
     return way
 
 

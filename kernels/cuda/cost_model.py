@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..planning.profile import GemmRate, Profile
 from ..planning.strategy import Stage
 from .dtypes import itemsize
-from .three_stage import Way
+from .level import Way
 
 _HALF = {(128, 256): 1.0, (128, 128): 0.95, (64, 128): 0.85, (64, 64): 0.7}
 

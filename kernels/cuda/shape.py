@@ -49,15 +49,17 @@ class Shape:
         return 0 in (self.m, self.k, self.n, self.items)
 
     def blocks(self, target: Target) -> tuple[int, int, int]:
-        """Sizes of a block of A, B and C: what the grid asks for, and rows of whole segments.
+        """Sizes of a block of A, B and C."""
+        return self.blocks_of((self.m, self.k, self.n), itemsize(self.dtype), target)
+
+    @staticmethod
+    def blocks_of(sizes: tuple[int, int, int], itemsize: int, target: Target) -> tuple[int, int, int]:
+        """Sizes of a block: what the grid asks for, and rows of whole segments.
 
         Where blocks are absent they must stay where the sizes put them, so nothing is added.
         """
-        unit = SEGMENT // itemsize(self.dtype) if target.is_general else 1
-        m, k, n = (
-            -(-size // (parts * unit)) * unit
-            for size, parts in zip((self.m, self.k, self.n), target.shape, strict=True)
-        )
+        unit = SEGMENT // itemsize if target.is_general else 1
+        m, k, n = (-(-size // (parts * unit)) * unit for size, parts in zip(sizes, target.shape, strict=True))
         return m, k, n
 
     def pieces(self, target: Target, count: int) -> Iterator[Piece]:

@@ -14,8 +14,8 @@ from ...schemes_db.target import Target
 from ..cuda.cost_model import Rates
 from ..cuda.dtypes import itemsize
 from ..cuda.flat_program import MAX_RANK
+from ..cuda.level import Way
 from ..cuda.shape import Shape
-from ..cuda.three_stage import Way
 from ..dtypes import dtype_of
 from ..planning.planner import plan
 from ..planning.profile import Profile

@@ -10,9 +10,9 @@ from ..cuda.cost_model import timed
 from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
 from ..cuda.flat_program import reason_against
+from ..cuda.level import Way, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..cuda.stack import DTYPES, TILE, fits_stack
-from ..cuda.three_stage import Way, three_stage
 from ..planning.profile import Profile
 from ..planning.strategy import Executor, Stage, unfit
 from ..request import Request
@@ -52,7 +52,7 @@ class ThreeStageStrategy:
         shape = Shape.of(request)
         if shape.empty:
             return []
-        core = three_stage(program, self.way)
+        core = cuda_level(program, self.way)
         m, k, n = shape.blocks(core.target)
         sizes = (shape.m * shape.k, shape.k * shape.n, shape.m * shape.n)
         slabs = [count * size for count, size in zip(core.slabs, (m * k, k * n, m * n), strict=True)]
@@ -87,10 +87,10 @@ class ThreeStageStrategy:
         pieces = self._pieces(program, request)
         if pieces is None:
             raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
-        return TensorExecutor(request, three_stage(program, self.way), pieces)
+        return TensorExecutor(request, cuda_level(program, self.way), pieces)
 
     def _reason_against_stack(self, program: Program, request: Request) -> str | None:
-        core, shape = three_stage(program, self.way), Shape.of(request)
+        core, shape = cuda_level(program, self.way), Shape.of(request)
         m, k, _ = shape.blocks(core.target)
         if request.dtype not in DTYPES:
             return f"stacks are worked in {' and '.join(DTYPES)}, not in {request.dtype}"
@@ -99,7 +99,7 @@ class ThreeStageStrategy:
         return None
 
     def _core(self, program: Program) -> tuple[Target, tuple[int, int, int]]:
-        core = three_stage(program, self.way)
+        core = cuda_level(program, self.way)
         return core.target, core.slabs
 
     def _pieces(self, program: Program, request: Request) -> int | None:

@@ -10,8 +10,8 @@ from typing import Any
 from ...errors import PlanError
 from ..cuda.dtypes import name_of
 from ..cuda.executor import TensorExecutor, request_of
+from ..cuda.level import Packed
 from ..cuda.machine import device_profile, device_reason, index_of, require_device
-from ..cuda.three_stage import Packed
 from ..dense.cuda import choose, gains, vendor_plan
 from ..dense.vendor_cuda import VendorExecutor
 from ..planning.planner import plan

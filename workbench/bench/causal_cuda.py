@@ -233,7 +233,7 @@ def _ways(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, Callabl
     for name in scheme_ways():
         level = level_of(name, triangle)
         if level.fits(len(out), a.shape[1], b.shape[1]):
-            ways[name] = partial(level.run, a, b, out)
+            ways[name] = partial(level.run, a[None], b[None], out[None])
     if a.element_size() == 2:
         ways["kernel"] = partial(multiply, a[None], b[None], triangle, out[None])
     return ways
@@ -263,7 +263,7 @@ def _halving(a: Tensor, b: Tensor, out: Tensor, levels: int) -> None:
     """Halves down to 1024 rows, the full products by Strassen's scheme where they are at least 2048."""
     import torch
 
-    from ...kernels.cuda.three_stage import Way, three_stage
+    from ...kernels.cuda.level import cuda_level
     from ...kernels.dense.arrangements import arrangements, levels_of
     from ...schemes_db.library import resolve
 
@@ -278,8 +278,7 @@ def _halving(a: Tensor, b: Tensor, out: Tensor, levels: int) -> None:
     out[:half, half:] = 0
     if half >= 2048:
         program = arrangements(levels_of([resolve("strassen")[0]] * levels, 1))[-1][1]
-        dtype = str(a.dtype).removeprefix("torch.")
-        three_stage(program, Way.BATCHED).run(a[None, half:], b[None, :, :half], out[None, half:, :half], dtype)
+        cuda_level(program).run(a[None, half:], b[None, :, :half], out[None, half:, :half])
     else:
         torch.mm(a[half:], b[:, :half], out=out[half:, :half])
 
