@@ -8,19 +8,19 @@ from typing import Any
 from ...errors import PlanError
 from ..request import Layout, Request
 from ..structure import DENSE, Structure
+from .level import CudaLevel, Packed
 from .shape import MAX_PIECES, Shape
-from .three_stage import Packed, ThreeStage
 
 Tensor = Any
 
 
 class TensorExecutor:
-    """Runs three stages on the tensors of a request, in `pieces` one after the other. Thread-safe and deterministic.
+    """Runs a level on the tensors of a request, in `pieces` one after the other. Thread-safe and deterministic.
 
     Memory comes from torch's caching allocator, so that it follows streams and graphs.
     """
 
-    def __init__(self, request: Request, core: ThreeStage, pieces: int) -> None:
+    def __init__(self, request: Request, core: CudaLevel, pieces: int) -> None:
         self.request, self._core, self.pieces = request, core, pieces
         self._shapes = tuple(
             (*request.batch, *sizes)
@@ -36,12 +36,12 @@ class TensorExecutor:
 
     def pack(self, b: Tensor) -> Packed:
         """B~ of a static operand (..., k, n), to be given to `run` in its place."""
-        return self._core.pack(_folded(b), self.request.dtype)
+        return self._core.pack(_folded(b))
 
     def fits(self, stack: Tensor) -> bool:
         """Whether this can be the B~ of this executor: by its shape, so only ask of what `pack` made of the same b."""
         request = self.request
-        return tuple(stack.shape) == self._core.packed_shape(request.k, request.n, request.dtype)
+        return tuple(stack.shape) == self._core.packed_shape(request.k, request.n, request.itemsize)
 
     def run(self, a: Tensor, b: Tensor | Packed, out: Tensor | None = None) -> Tensor:
         """C = A B in `out`, or in a new tensor. a is (..., m, k), b (..., k, n) or its `pack`.
@@ -79,7 +79,7 @@ class TensorExecutor:
         pieces = self.pieces
         while True:
             try:
-                return self._core.run(a, b, out, self.request.dtype, pieces)
+                return self._core.run(a, b, out, pieces)
             except torch.OutOfMemoryError:
                 pieces *= 2
                 if pieces > MAX_PIECES:

@@ -8,7 +8,7 @@ from typing import Any
 from ...schemes_db.program import Program
 from ...schemes_db.symmetry import Triangle
 from ..codegen.flatten import flatten
-from .three_stage import Way, three_stage
+from .level import cuda_level
 
 Tensor = Any
 
@@ -79,9 +79,7 @@ def halving(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, dense: Progra
         rows, cols = (top, bottom) if upper else (bottom, top)
         out[cols, rows] = 0
         if dense is not None and half >= SCHEME_ABOVE:
-            dtype = str(a.dtype).removeprefix("torch.")
-            levels = three_stage(flatten(dense, dense), Way.BATCHED)
-            levels.run(a[None, rows], b[None, :, cols], out[None, rows, cols], dtype)
+            cuda_level(flatten(dense, dense)).run(a[None, rows], b[None, :, cols], out[None, rows, cols])
         else:
             torch.mm(a[rows], b[:, cols], out=out[rows, cols])
         return

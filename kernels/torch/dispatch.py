@@ -8,8 +8,8 @@ from typing import Any
 from ...errors import PlanError
 from ..cuda.dtypes import name_of
 from ..cuda.executor import TensorExecutor, request_of
+from ..cuda.level import Packed
 from ..cuda.machine import index_of, require_device
-from ..cuda.three_stage import Packed
 from ..cuda.vendor import VendorExecutor
 from ..dense.cuda import FlatChain
 from ..planning.cache import plan_cache

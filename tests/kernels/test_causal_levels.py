@@ -9,8 +9,16 @@ torch = pytest.importorskip("torch")
 from lcma.errors import CatalogError, PlanError  # noqa: E402
 from lcma.kernels.causal import cuda  # noqa: E402
 from lcma.kernels.causal.cuda import level_of, scheme_ways  # noqa: E402
+from lcma.kernels.cuda import half  # noqa: E402
 from lcma.kernels.cuda import level as cuda_level  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
+
+
+def product(level, a, b):
+    """The product of two matrices, in memory full of NaN."""
+    out = torch.full((1, a.shape[0], b.shape[1]), float("nan"), dtype=a.dtype)
+    level.run(a[None], b[None], out)
+    return out[0]
 
 
 def kept(x, upper):
@@ -28,39 +36,37 @@ def test_every_way_is_the_product_whatever_stands_outside_the_triangle(side, upp
         wanted = {"out": kept(a @ b, upper), "left": kept(a, upper) @ b, "right": a @ kept(b, upper)}[side]
         for x in {"left": [a], "right": [b]}.get(side, []):
             x[kept(torch.ones_like(x), upper) == 0] = 77.0
-        out = torch.full((m, n), float("nan"), dtype=torch.float64)
-        assert torch.equal(level.run(a, b, out), wanted)
+        assert torch.equal(product(level, a, b), wanted)
 
 
 @pytest.mark.parametrize("way", [cuda.SCHEME, cuda.TWO_LEVELS])
 @pytest.mark.parametrize("upper", [False, True])
 def test_triangles_are_cut_into_squares_of_every_size(monkeypatch, way, upper):
-    monkeypatch.setattr(cuda_level, "DIAGONAL", 3)
+    monkeypatch.setattr(half, "DIAGONAL", 3)
     level = level_of(way, Triangle("out", upper))
     generator = torch.Generator().manual_seed(2)
     for block in (12, 7):  # halved twice, and not at all
         (m, k, n), size = level.target.shape, block
         a, b = (torch.randint(-9, 10, (rows * size, 2 * k), generator=generator).double() for rows in (m, n))
-        out = torch.full((m * size, n * size), float("nan"), dtype=torch.float64)
-        assert torch.equal(level.run(a, b.mT, out), kept(a @ b.mT, upper))
+        assert torch.equal(product(level, a, b.mT), kept(a @ b.mT, upper))
 
 
 def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch):
     pieces = []
-    multiply = cuda_level._multiply
+    multiply = half._in_pieces
 
     def seen(x, y, z, longest):
         pieces.append(-(-x.shape[2] // longest))
         multiply(x, y, z, longest)
 
-    monkeypatch.setattr(cuda_level, "LONGEST", 4)
-    monkeypatch.setattr(cuda_level, "_multiply", seen)
+    monkeypatch.setattr(half, "LONGEST", 4)
+    monkeypatch.setattr(half, "_in_pieces", seen)
     for side, dtype, most in (("left", torch.float32, 3), ("left", torch.float64, 1), ("out", torch.float32, 1)):
         level = level_of(cuda.SCHEME, Triangle(side))
         a = torch.randint(-9, 10, (40, 40)).to(dtype)
         wanted = a.tril() @ a if side == "left" else (a @ a).tril()
         pieces.clear()
-        assert torch.equal(level.run(a, a, torch.empty_like(a)), wanted)
+        assert torch.equal(product(level, a, a), wanted)
         assert max(pieces) == most
 
 
@@ -87,7 +93,7 @@ def test_two_levels_are_one_with_a_finer_grid():
     assert two.target.shape == tuple(2 * size for size in one.target.shape)
     assert not two.fits(8, 8, 12)
     with pytest.raises(PlanError, match="not a multiple of the grid"):
-        two.run(torch.ones(8, 8), torch.ones(8, 12), torch.empty(8, 12))
+        product(two, torch.ones(8, 8), torch.ones(8, 12))
     with pytest.raises(CatalogError, match="no scheme 'nothing'"):
         level_of("eca-stage1/nothing", Triangle("out"))
     with pytest.raises(PlanError, match="need a program on a grid 3x3x3"):

@@ -12,9 +12,9 @@ from triton import knobs
 from triton.runtime.driver import driver
 
 import lcma
+from lcma.kernels.cuda.level import Way
 from lcma.kernels.cuda.precompile import Kernel, _work, compile_ahead, kernels_of
 from lcma.kernels.cuda.precompile_worker import Target
-from lcma.kernels.cuda.three_stage import Way
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.strategies_cuda import ThreeStageStrategy
 from lcma.kernels.request import Request

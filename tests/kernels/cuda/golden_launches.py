@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from lcma.kernels.causal.cuda import SCHEME, TWO_LEVELS, level_of
 from lcma.kernels.cuda import combine, stack
 from lcma.kernels.cuda.executor import request_of
-from lcma.kernels.cuda.three_stage import Way
+from lcma.kernels.cuda.level import Way
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.strategies_cuda import ThreeStageStrategy
 from lcma.schemes_db.resolve import resolve
@@ -92,7 +92,7 @@ def structured(name: str, triangle: Triangle, dtype: str, size: int) -> None:
     level, kind = level_of(name, triangle), getattr(torch, dtype)
     m, k, n = (size * parts for parts in level.target.shape)
     a, b = empty(m, k, dtype=kind), empty(k, n, dtype=kind, order="C" if triangle.upper else "R")
-    level.run(a, b, empty(m, n, dtype=kind))
+    level.run(a[None], b[None], empty(m, n, dtype=kind)[None])
 
 
 def cases() -> Iterator[tuple[str, Callable[[], None]]]:
