@@ -15,11 +15,12 @@ from ..cuda.cost_model import LINE, CudaCostModel
 from ..cuda.dtypes import itemsize
 from ..cuda.half import DIAGONAL, HALF_STRIPS
 from ..cuda.level import CudaLevel, cuda_level
-from ..cuda.strips import HALVING_BASE, SCHEME_ABOVE, halving, ranges, strips, strips_of, vendor
+from ..cuda.strips import HALVING_BASE, SCHEME_ABOVE, halving, strips, strips_of, vendor
 from ..cuda.triangular import multiply
 from ..cuda.triangular_executor import TriangularExecutor
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..ranges import ranges
 from ..request import Layout, Request
 from .candidates import FAMILY, GivenTriangular, TriangularSource, source_of
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from ..codegen.certified import SchemeLike
-from ..plans import AUTO, executor_for
-from ..request import Request
-from ..structure import DENSE, BlockMask
 from .arrays import Array, all_tensors
 from .block_masks import Mask, kinds_of
-
-Matrix = npt.NDArray[Any]
+from .run import masked
 
 
 def masked_matmul(a: Array, b: Array, mask: Mask, *, scheme: SchemeLike | None = None) -> Array:
@@ -35,14 +28,3 @@ def masked_matmul(a: Array, b: Array, mask: Mask, *, scheme: SchemeLike | None =
 
         return of_tensors(a, b, mask, scheme)
     return masked(np.asarray(a), np.asarray(b), kinds_of(mask), scheme)
-
-
-def masked(a: Matrix, b: Matrix, kinds: npt.NDArray[np.int8], scheme: SchemeLike | None = None) -> Matrix:
-    """A B where `kinds` want it, zero elsewhere.
-
-    Raises:
-        PlanError: the operands do not fit each other or the mask, or the scheme is for another mask.
-    """
-    request = Request.of(a, b, structures=(DENSE, DENSE, BlockMask.of(kinds)))
-    product: Matrix = executor_for(request, AUTO if scheme is None else scheme).run(a, b)
-    return product

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...schemes_db.program import ProductKind
-from ..cpu.strips import ranges
+from ..ranges import ranges
 
 Tensor = Any
 

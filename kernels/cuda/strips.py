@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 from ...schemes_db.program import Program
 from ...schemes_db.symmetry import Triangle
 from ..codegen.flatten import flatten
+from ..ranges import ranges
 from .level import cuda_level
 
 Tensor = Any
@@ -25,12 +25,6 @@ SCHEME_ABOVE = 4096
 def strips_of(rows: int) -> int:
     """How many strips a triangle of so many rows is cut into."""
     return max(1, min(rows // STRIP, MOST_STRIPS))
-
-
-def ranges(size: int, count: int) -> list[tuple[int, int]]:
-    """`count` ranges of nearly one length that cover 0 <= i < size; empty ones are left out."""
-    edges = [size * i // count for i in range(count + 1)]
-    return [(start, stop) for start, stop in pairwise(edges) if start < stop]
 
 
 def vendor(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle) -> None:

@@ -24,7 +24,7 @@ from ..causal.block_masks import (
     runs_of,
     scheme_reason,
 )
-from ..causal.masked import masked
+from ..causal.run import masked
 from ..codegen.certified import SchemeLike, certified
 from .bilinear import Options, define_bilinear, sum_to
 from .ops import bilinear_mm

@@ -33,12 +33,13 @@ def matmul(
     *,
     max_error: float | None = None,
     max_workspace: int | None = None,
+    strategy: str | None = None,
 ) -> Tensor:
     """The product of a (..., M, K) and b (..., K, N) by a proven scheme, recursed `levels` times.
 
     `scheme` is a name of the catalogue, a scheme, a list of these by level, or "auto": what is
     predicted to be fastest, which may be torch's own product. Differentiable, except with `out`.
-    `max_error` and `max_workspace` are as in `lcma.matmul`, for the backward products too.
+    `max_error`, `max_workspace` and `strategy` are as in `lcma.matmul`, for the backward products too.
 
     Raises:
         PlanError: the operands do not fit each other or the scheme.
@@ -47,7 +48,7 @@ def matmul(
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
         kinds = " and ".join(type(x).__name__ for x in (a, b))
         raise PlanError(f"the operands are {kinds}; make both tensors with torch.as_tensor")
-    recipe = recipe_of(scheme, levels)
+    recipe = recipe_of(scheme, levels) + (f"@{strategy}" if strategy else "")
     if max_error is not None:
         recipe += f";max_error={max_error}"
     if max_workspace is not None:
@@ -177,11 +178,12 @@ def _run(a: Tensor, b: Tensor, text: str, packed: Tensor | None, out: Tensor | N
 
 def _run_on_processor(a: Tensor, b: Tensor, recipe: Recipe, out: Tensor | None) -> Tensor:
     """Through the executors of numpy arrays."""
-    from ..api import matmul as numpy_matmul
+    from ..array_product import multiply
 
     def product(left: Any, right: Any) -> Any:
         scheme: Any = recipe.schemes() if recipe.levels else AUTO
-        return numpy_matmul(left, right, scheme, max_error=recipe.max_error, max_workspace=recipe.max_workspace)
+        limits: Any = {"max_error": recipe.max_error, "max_workspace": recipe.max_workspace}
+        return multiply(left, right, scheme, strategy=recipe.strategy, **limits)
 
     result = through_numpy(product, a, b)
     return result if out is None else out.copy_(result)
