@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..schemes_db.certificate import Certificate
 from ..schemes_db.scheme import Scheme
-from .request import Request
+from .request import DTYPES, Request
 
 if TYPE_CHECKING:
     from .planning.strategy import Executor, Plan
@@ -70,8 +70,10 @@ def matmul(
 
     dtypes float32, float64, complex64, complex128, int32 and int64 (exact modulo 2^32 and 2^64);
     both operands the same. `largest` states the largest magnitude of their entries, for integers: it
-    is checked, and C cannot overflow then. int8 is multiplied only where it is stated, into int32, and
-    by a scheme only where no sum of blocks leaves int8; "auto" is the classical product then.
+    is checked, and C cannot overflow then. A scheme multiplies int8 only where it is stated, into
+    int32, and only where no sum of blocks leaves int8; "auto" is the classical product then. What else
+    numpy multiplies (vectors, mixed dtypes, float16, bool, other integers, other byte orders) "auto"
+    leaves to `np.matmul`, with its rules for the result.
 
     A product by a scheme adds and subtracts blocks before it multiplies: where an operand holds an
     infinity, elements of C that the classical product makes infinite may come out as NaN, and
@@ -101,7 +103,15 @@ def matmul(
             and a.dtype == b.dtype
             and a.dtype in _FLOATS
             and largest is None
-            and (out is None or (type(out) is np.ndarray and out.dtype == a.dtype))
+            and (
+                out is None
+                or (
+                    type(out) is np.ndarray
+                    and out.dtype == a.dtype
+                    and out.shape == (shape_a[0], shape_b[1])
+                    and out.flags.writeable
+                )
+            )
         ):
             return np.matmul(a, b, out) if out is not None else np.matmul(a, b)
     elif hasattr(b, "__lcma_prepared__"):
@@ -114,6 +124,9 @@ def matmul(
         of_tensors = cast(Any, ops.matmul)  # the signature here is that of arrays
         return cast(Matrix, of_tensors(a, b, scheme, levels, out, max_error=max_error, max_workspace=max_workspace))
     a, b = np.asarray(a), np.asarray(b)
+    automatic = isinstance(scheme, str) and scheme == AUTO and levels is None
+    if automatic and max_error is None and max_workspace is None and largest is None and not _has_plans(a, b):
+        return _by_numpy(a, b, out)
     request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace, largest=largest)
     if _nothing_to_do(scheme, levels):
         if largest is None:
@@ -130,6 +143,25 @@ def matmul(
             return planned[1].run(a, b, out)
         except MemoryError:  # an `out` that overlaps a or b is written last: both are still whole
             planned = _leaner(request, scheme, levels, planned[0])
+
+
+def _has_plans(a: Matrix, b: Matrix) -> bool:
+    """Whether these are matrices of one dtype that the planner knows; what else numpy multiplies, numpy does."""
+    known = a.dtype.isnative and a.dtype.name in DTYPES
+    return known and a.dtype == b.dtype and a.ndim > 1 and b.ndim > 1
+
+
+def _by_numpy(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix:
+    """numpy's own product, by its rules for vectors, mixed dtypes and small integers.
+
+    Raises:
+        PlanError: numpy refuses it.
+    """
+    try:
+        return cast(Matrix, np.matmul(a, b, out=out))
+    except (TypeError, ValueError) as error:
+        shapes = f"{a.dtype} of shape {a.shape} and {b.dtype} of shape {b.shape}"
+        raise PlanError(f"numpy can't multiply {shapes}: {str(error).splitlines()[0]}") from None
 
 
 def _thread_count() -> int:
@@ -197,7 +229,10 @@ def certified(scheme: SchemeLike) -> Scheme:
         from ..schemes_db.library import resolve
 
         scheme = resolve(scheme)
-    scheme, certificate = (scheme, None) if isinstance(scheme, Scheme) else scheme
+    scheme, certificate = scheme if isinstance(scheme, tuple) and len(scheme) == 2 else (scheme, None)
+    if not isinstance(scheme, Scheme):
+        kind = type(scheme).__name__
+        raise PlanError(f"a scheme is a name, a Scheme, (Scheme, Certificate) or a list of these by level, not {kind}")
     if not scheme.target.is_product:
         raise PlanError(f"{scheme.target} is no product of matrices: no kernel is made of it")
     if scheme.ring.characteristic:
@@ -284,10 +319,13 @@ def _chosen(request: Request, entries: Scheme | list[tuple[Scheme, ...]] | None,
 
 def _entries(scheme: SchemeLike | Sequence[Any]) -> Scheme | list[tuple[Scheme, ...]]:
     """The proven schemes: one for all levels, or those of every level."""
-    if _is_one(scheme):
+    if _is_one(scheme) or not isinstance(scheme, Sequence):
         return certified(cast(SchemeLike, scheme))
     entries = cast(Sequence[Any], scheme)
-    return [(certified(entry),) if _is_one(entry) else tuple(map(certified, entry)) for entry in entries]
+    return [
+        (certified(entry),) if _is_one(entry) or not isinstance(entry, Sequence) else tuple(map(certified, entry))
+        for entry in entries
+    ]
 
 
 def _is_one(scheme: object) -> bool:
