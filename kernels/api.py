@@ -60,8 +60,10 @@ def matmul(
 
     dtypes float32, float64, complex64, complex128, int32 and int64 (exact modulo 2^32 and 2^64);
     both operands the same. `max_abs` states the largest magnitude of their entries, for integers: it
-    is checked, and C cannot overflow then. int8 is multiplied only where it is stated, into int32, and
-    by a scheme only where no sum of blocks leaves int8; "auto" is the classical product then.
+    is checked, and C cannot overflow then. A scheme multiplies int8 only where it is stated, into
+    int32, and only where no sum of blocks leaves int8; "auto" is the classical product then. What else
+    numpy multiplies (vectors, mixed dtypes, float16, bool, other integers, other byte orders) "auto"
+    leaves to `np.matmul`, with its rules for the result.
 
     A product by a scheme adds and subtracts blocks before it multiplies: where an operand holds an
     infinity, elements of C that the classical product makes infinite may come out as NaN, and
@@ -92,7 +94,15 @@ def matmul(
             and a.dtype == b.dtype
             and a.dtype in FLOATS
             and max_abs is None
-            and (out is None or (type(out) is np.ndarray and out.dtype == a.dtype))
+            and (
+                out is None
+                or (
+                    type(out) is np.ndarray
+                    and out.dtype == a.dtype
+                    and out.shape == (shape_a[0], shape_b[1])
+                    and out.flags.writeable
+                )
+            )
         ):
             return np.matmul(a, b, out) if out is not None else np.matmul(a, b)
     elif hasattr(b, "__lcma_prepared__"):

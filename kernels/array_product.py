@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import PlanError
 from .codegen.certified import SchemeLike
 from .planning.cache import plan_cache
 from .plans import AUTO, PREDICT, is_one, planned, replan_with_less_memory
-from .request import Request
+from .request import DTYPES, Request
 
 if TYPE_CHECKING:
     from .planning.strategy import Plan
@@ -38,6 +39,9 @@ def multiply(
     effort: str = PREDICT,
 ) -> Matrix:
     """`lcma.matmul` of arrays."""
+    automatic = isinstance(scheme, str) and scheme == AUTO and levels is None and strategy is None
+    if automatic and max_error is None and max_workspace is None and max_abs is None and not _has_plans(a, b):
+        return _by_numpy(a, b, out)
     request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace, max_abs=max_abs)
     if _is_classical(scheme, levels) and strategy is None:
         if max_abs is None:
@@ -58,6 +62,25 @@ def multiply(
             return cast(Matrix, executor.run(a, b, out))
         except MemoryError:  # an `out` that overlaps a or b is written last: both are still whole
             plan, executor = replan_with_less_memory(request, scheme, levels, strategy, plan)
+
+
+def _has_plans(a: Matrix, b: Matrix) -> bool:
+    """Whether these are matrices of one dtype that the planner knows; what else numpy multiplies, numpy does."""
+    known = a.dtype.isnative and a.dtype.name in DTYPES
+    return known and a.dtype == b.dtype and a.ndim > 1 and b.ndim > 1
+
+
+def _by_numpy(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix:
+    """numpy's own product, by its rules for vectors, mixed dtypes and small integers.
+
+    Raises:
+        PlanError: numpy refuses it.
+    """
+    try:
+        return cast(Matrix, np.matmul(a, b, out=out))
+    except (TypeError, ValueError) as error:
+        shapes = f"{a.dtype} of shape {a.shape} and {b.dtype} of shape {b.shape}"
+        raise PlanError(f"numpy can't multiply {shapes}: {str(error).splitlines()[0]}") from None
 
 
 def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:

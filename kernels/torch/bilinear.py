@@ -100,6 +100,11 @@ def is_differentiated(*tensors: Tensor) -> bool:
     return recorded or forward_ad._current_level >= 0
 
 
+def is_transformed() -> bool:
+    """Whether torch.func transforms the function that runs, or forward AD is on."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
 def _leading(x: Tensor, dim: int | None, rank: int) -> Tensor:
     """The mapped dimension moved to the front of `rank` others; an operand without one broadcasts as it is."""
     if dim is None:

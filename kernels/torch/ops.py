@@ -69,7 +69,7 @@ def recipe_of(scheme: SchemeLike | Sequence[SchemeLike] = AUTO, levels: int | No
     Raises:
         PlanError: levels that no product has, or a scheme that cannot be run.
     """
-    if isinstance(scheme, str | Scheme):
+    if isinstance(scheme, str | Scheme) or not isinstance(scheme, Sequence):
         times = 1 if levels is None else levels
         if times < 0:
             raise PlanError(f"levels must be at least 0, not {times}")
