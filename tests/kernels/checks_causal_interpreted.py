@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from lcma.kernels.causal.naive import plain, triangular
-from lcma.kernels.cuda.triangular import Tile, multiply, tile_places
+from lcma.kernels.cuda.tiles import Tile, tile_places
+from lcma.kernels.cuda.triangular import multiply
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 CANARY = 7.5
