@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ...errors import PlanError
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.symmetry import Triangle
 from ..planning.strategy import Stage
@@ -103,8 +104,13 @@ class Level:
         self.cut.clear(out)
 
     def prepare(self, b: Matrix, threads: int = 1) -> Right:
-        """The right operands of B and of all inner levels, in memory of their own; of a level of slabs."""
-        assert isinstance(self.store, Slabs)  # others read B anew for every product, or are triangular
+        """The right operands of B and of all inner levels, in memory of their own.
+
+        Raises:
+            PlanError: the level is none of slabs: others keep no sums of B, or are of triangular products.
+        """
+        if not isinstance(self.store, Slabs):
+            raise PlanError("only levels that compute all sums before the products keep those of B; use batch or tasks")
         operands, nbytes = self.store.rights(b, threads)
         inner = tuple(
             core.prepare(operand, threads) if isinstance(core, Level) else None

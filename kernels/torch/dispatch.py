@@ -10,12 +10,12 @@ from typing import Any
 from ...errors import PlanError
 from ..cuda.dtypes import name_of
 from ..cuda.executor import TensorExecutor, request_of
-from ..cuda.level import Packed
 from ..cuda.machine import device_profile, device_reason, index_of, require_device
 from ..dense.cuda import choose, gains, vendor_plan
 from ..dense.vendor_cuda import VendorExecutor
 from ..planning.planner import plan
 from ..planning.strategy import Executor, Plan, strategies
+from ..prepared_operand import PreparedOperand
 from ..request import CUDA_DTYPES, Request
 from .recipe import Recipe, named
 
@@ -88,7 +88,7 @@ def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed:
         return run(recipe, a.reshape(-1, a.shape[-1]), b, packed=packed).view(*a.shape[:-1], b.shape[1])
     executor = executor_of(recipe, a, b, packed)
     if packed is not None and isinstance(executor, TensorExecutor) and executor.fits(packed):
-        return executor.run(a, Packed(packed, *b.shape), out)
+        return executor.run(a, PreparedOperand(b, packed, packed.nbytes), out)
     result: Tensor = executor.run(a, b, out)
     return result
 
@@ -112,7 +112,7 @@ def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
     if not recipe.levels:
         return None
     executor = executor_of(recipe, b.new_empty((rows, b.shape[0])), b, b)
-    return (recipe, executor.pack(b).stack) if isinstance(executor, TensorExecutor) else None
+    return (recipe, executor.prepare(b).sums) if isinstance(executor, TensorExecutor) else None
 
 
 def forget() -> None:

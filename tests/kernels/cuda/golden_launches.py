@@ -85,7 +85,7 @@ def dense(names: tuple[str, ...], way: Way, dtype: str, sizes: tuple[int, ...], 
     if batch == "pieces":
         limited = request_of(a, b, dtype, max_workspace=2 * executor.workspace // 3)
         executor = ThreeStageStrategy(way).build(program, limited)
-    executor.run(a, executor.pack(b) if batch == "packed" else b)
+    executor.run(a, executor.prepare(b) if batch == "packed" else b)
 
 
 def structured(name: str, triangle: Triangle, dtype: str, size: int) -> None:
