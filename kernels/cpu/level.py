@@ -22,7 +22,7 @@ from .partition import Partition, Sizes, Way
 from .slabs import Slabs
 from .store import Batch, Form, Store
 from .strips import leaf_strips, task_strips
-from .threads import blas_is_limited, one_thread_each, over_tasks
+from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
 from .workspace import Arena
 
 Matrix = npt.NDArray[Any]
@@ -135,10 +135,10 @@ class Level:
         shared = self.way.tasks and threads > 1
         with ExitStack() as limited:
             if alone or shared:
-                limited.enter_context(one_thread_each())
+                limited.enter_context(single_threaded_blas())
             if alone:
                 memories = arena.split(threads, self._task_bytes)
-                over_tasks(lambda i, worker: run(alone[i], memories[worker].rest(), 1), len(alone), threads)
+                parallel_tasks(lambda i, worker: run(alone[i], memories[worker].rest(), 1), len(alone), threads)
             if not shared:
                 limited.close()
             done = set(alone)
