@@ -11,9 +11,9 @@ from ...schemes_db.program import Program
 from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY
 from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
+from ..cpu.int8 import Int8Level
 from ..cpu.level import Level, core_of
 from ..cpu.library import library_for
-from ..cpu.narrow import Narrow
 from ..cpu.partition import Way
 from ..cpu.reasons import basic_reason
 from ..cpu.threads import blas_is_limited, thread_count
@@ -85,15 +85,15 @@ class LevelStrategy:
         core.compile()
         return MatrixExecutor(request, core, pool, thread_count())
 
-    def _core(self, program: Program, request: Request) -> Level | Narrow:
+    def _core(self, program: Program, request: Request) -> Level | Int8Level:
         return _core(Same(program), request, Way(self.tasks, self.loops, library_for(request)))
 
 
 @lru_cache(maxsize=64)
-def _core(program: Same, request: Request, way: Way) -> Level | Narrow:
+def _core(program: Same, request: Request, way: Way) -> Level | Int8Level:
     """Predicting, sizing and building take the same one."""
     if request.dtype == "int8":
-        return Narrow(program.held, request.shape)
+        return Int8Level(program.held, request.shape)
     return core_of(program.held, request, way)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ...schemes_db.program import Program
 from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
+from ..cpu.int8 import Int8Leaf
 from ..cpu.leaf import Leaf
 from ..cpu.library import library_for
-from ..cpu.narrow import WideLeaf
 from ..cpu.reasons import basic_reason
 from ..cpu.timing import timed
 from ..cpu.workspace import Pool
@@ -58,7 +58,7 @@ class GemmStrategy:
         return MatrixExecutor(request, _core(request), pool)
 
 
-def _core(request: Request) -> Leaf | WideLeaf:
+def _core(request: Request) -> Leaf | Int8Leaf:
     if request.dtype == "int8":
-        return WideLeaf(request.shape)
+        return Int8Leaf(request.shape)
     return Leaf(request.shape, request.dtype, library_for(request))
