@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -13,6 +12,7 @@ from ...schemes_db.program import Product, ProductKind, Program
 from ...schemes_db.symmetry import triangle_of
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_text import Direction
+from ..prepared_operand import PreparedOperand
 from . import half
 from .combine import Combination, merge_of
 from .flat_program import Spread, kept, spread
@@ -29,15 +29,6 @@ class Way(StrEnum):
     BATCHED = "batched"
     LOOP = "loop"
     STACK = "stack"
-
-
-@dataclass(frozen=True)
-class Packed:
-    """B~ of a static operand k x n: (rights, slabs, height, width), as `CudaLevel.pack` made it."""
-
-    stack: Tensor
-    k: int
-    n: int
 
 
 class CudaLevel:
@@ -96,19 +87,20 @@ class CudaLevel:
         divided = not any(size % parts for size, parts in zip((m, k, n), self.target.shape, strict=True))
         return divided or not self._halves or triangle_of(self.target) is not None
 
-    def pack(self, b: Tensor) -> Packed:
-        """B~ of matrices (rights, k, n)."""
+    def prepare(self, b: Tensor) -> PreparedOperand:
+        """Matrices B (rights, k, n) with their sums B~ (rights, slabs, height, width)."""
         _, k, n = b.shape
         _, bk, bn = self._blocks(1, k, n, b.element_size())
-        return Packed(self._rights(b, bk, bn), k, n)
+        stack = self._rights(b, bk, bn)
+        return PreparedOperand(b, stack, stack.nbytes)
 
-    def packed_shape(self, k: int, n: int, itemsize: int) -> tuple[int, int, int, int]:
+    def prepared_shape(self, k: int, n: int, itemsize: int) -> tuple[int, int, int, int]:
         """The shape of B~ of one k x n operand."""
         _, bk, bn = self._blocks(1, k, n, itemsize)
         return 1, self.slabs[1], bk, bn
 
-    def run(self, a: Tensor, b: Tensor | Packed, out: Tensor, pieces: int = 1) -> None:
-        """out = a b for a (lefts, m, k), b (rights, k, n) or its `pack`, out (items, m, n).
+    def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor, pieces: int = 1) -> None:
+        """out = a b for a (lefts, m, k), b (rights, k, n) or its `prepare`, out (items, m, n).
 
         `lefts` and `rights` are `items` or 1. `out` overlaps neither; what the target does not want comes out zero.
 
@@ -118,28 +110,25 @@ class CudaLevel:
         items, m, n = out.shape
         if not self.fits(m, a.shape[2], n):
             raise PlanError(f"{m} x {a.shape[2]} x {n} is not a multiple of the grid of {self.target}")
-        rights = b.stack.shape[0] if isinstance(b, Packed) else b.shape[0]
-        packed = self.pack(b) if rights == 1 and not isinstance(b, Packed) else b
+        prepared = isinstance(b, PreparedOperand)
+        right = b.sums if isinstance(b, PreparedOperand) else b
+        if right.shape[0] == 1 and not prepared:
+            right, prepared = self.prepare(right).sums, True
         if pieces == 1:
-            self._piece(a, packed, out)
+            self._piece(a, right, out, prepared)
             return
-        shape = Shape(m, a.shape[2], n, str(a.dtype).removeprefix("torch."), items, a.shape[0], rights)
+        shape = Shape(m, a.shape[2], n, str(a.dtype).removeprefix("torch."), items, a.shape[0], right.shape[0])
         for piece in shape.pieces(self.target, pieces):
-            some = packed
-            if rights > 1:
-                some = (
-                    Packed(packed.stack[piece.items], packed.k, packed.n)
-                    if isinstance(packed, Packed)
-                    else packed[piece.items]
-                )
-            self._piece(_items(a, piece)[:, piece.rows], some, out[piece.items, piece.rows])
+            some = out[piece.items, piece.rows]
+            self._piece(_items(a, piece)[:, piece.rows], _items(right, piece), some, prepared)
 
-    def _piece(self, a: Tensor, b: Tensor | Packed, out: Tensor) -> None:
+    def _piece(self, a: Tensor, right: Tensor, out: Tensor, prepared: bool) -> None:
+        """One piece; `right` is B, or B~ where it is prepared."""
         items, m, n = out.shape
         bm, bk, bn = self._blocks(m, a.shape[2], n, a.element_size())
         lefts = a.new_empty((a.shape[0], self.slabs[0], bm, bk))
         combine(self.left, a, lefts)
-        rights = b.stack if isinstance(b, Packed) else self._rights(b, bk, bn)
+        rights = right if prepared else self._rights(right, bk, bn)
         if self._halves:
             products = half.empty_products(a, items, self.spread.rank, bm, bn)
         else:

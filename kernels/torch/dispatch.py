@@ -8,13 +8,13 @@ from typing import Any
 from ...errors import PlanError
 from ..cuda.dtypes import name_of
 from ..cuda.executor import TensorExecutor, request_of
-from ..cuda.level import Packed
 from ..cuda.machine import index_of, require_device
 from ..cuda.vendor import VendorExecutor
 from ..dense.cuda import FlatChain
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
 from ..plans import AUTO, plan_for
+from ..prepared_operand import PreparedOperand
 from ..request import CUDA_DTYPES, Request
 from .recipe import Recipe, named
 
@@ -59,7 +59,7 @@ def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed:
         return run(recipe, a.reshape(-1, a.shape[-1]), b, packed=packed).view(*a.shape[:-1], b.shape[1])
     executor = executor_of(recipe, a, b, packed)
     if packed is not None and isinstance(executor, TensorExecutor) and executor.fits(packed):
-        return executor.run(a, Packed(packed, *b.shape), out)
+        return executor.run(a, PreparedOperand(b, packed, packed.nbytes), out)
     result: Tensor = executor.run(a, b, out)
     return result
 
@@ -83,7 +83,7 @@ def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
     if not recipe.levels:
         return None
     executor = executor_of(recipe, b.new_empty((rows, b.shape[0])), b, b)
-    return (recipe, executor.pack(b).stack) if isinstance(executor, TensorExecutor) else None
+    return (recipe, executor.prepare(b).sums) if isinstance(executor, TensorExecutor) else None
 
 
 def _order(x: Tensor) -> tuple[bool, bool]:

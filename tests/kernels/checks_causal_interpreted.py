@@ -13,7 +13,8 @@ import torch
 
 from lcma.kernels.causal import causal_pv, causal_qk, syrk, trmm
 from lcma.kernels.causal.naive import plain, triangular
-from lcma.kernels.cuda.triangular import Tile, multiply, tile_places
+from lcma.kernels.cuda.tiles import Tile, tile_places
+from lcma.kernels.cuda.triangular import multiply
 from lcma.kernels.torch import triangular as triangular_ops
 from lcma.schemes_db.symmetry import SIDES, Triangle
 

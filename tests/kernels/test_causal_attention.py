@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from lcma.kernels.causal import causal_attention, causal_qk, syrk, trmm  # noqa: E402
 from lcma.kernels.causal.choose import steady_names  # noqa: E402
-from lcma.kernels.cuda.triangular import Tile, tile_places  # noqa: E402
+from lcma.kernels.cuda.tiles import Tile, tile_places  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -98,6 +100,17 @@ def test_two_levels_are_one_with_a_finer_grid():
         level_of("eca-stage1/nothing", Triangle("out"))
     with pytest.raises(PlanError, match="need a program on a grid 3x3x3"):
         level_of("eca-stage1/laderman", Triangle("out"))
+
+
+@pytest.mark.parametrize("side", ["out", "left"])
+def test_the_sums_of_b_are_made_once_for_half_products_too(side):
+    level = level_of(cuda.SCHEME, Triangle(side))
+    generator = torch.Generator().manual_seed(3)
+    a, b = (torch.randint(-9, 10, (2, 40, 40), generator=generator).double() for _ in range(2))
+    prepared = level.prepare(b[:1])
+    out = torch.full((2, 40, 40), float("nan"), dtype=torch.float64)
+    level.run(a, replace(prepared, b=torch.full_like(b[:1], float("nan"))), out)
+    assert torch.equal(out, kept(a @ b[:1], False) if side == "out" else kept(a, False) @ b[:1])
 
 
 def test_what_memory_does_not_hold_is_done_by_a_leaner_way(monkeypatch):

@@ -182,7 +182,7 @@ def test_products(strategy, dtype, names):
         result = executor.run(a, b)
         assert close(result, a, b, LIMITS[dtype])
         out, canvas = framed((m, n), dtype, order if order == "columns" else "rows")
-        assert executor.run(a, executor.pack(b), out) is out
+        assert executor.run(a, executor.prepare(b), out) is out
         assert torch.equal(out, result)
         assert untouched(out, canvas)
     a, b = drawn((37, 13), dtype), drawn((13, 19), dtype)

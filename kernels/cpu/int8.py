@@ -25,7 +25,7 @@ DEPTH = 1 << 10
 
 
 @dataclass(frozen=True)
-class WideLeaf:
+class Int8Leaf:
     """One product by BLAS, in float32, a part of the inner size at a time; a `StagedCore`.
 
     Source: every integer up to 2^24 is a float32, so no partial sum of such a part is rounded.
@@ -70,7 +70,7 @@ class WideLeaf:
         return [Stage(f"{times} products {m}x{k}x{n}", 2 * times * m * k * n, times * moved, product=self.sizes)]
 
 
-class Narrow:
+class Int8Level:
     """A level of a general program on int8 matrices, and all below it; a `StagedCore`.
 
     Every sum is made of the blocks themselves. Sums of partial results could leave int8; that
@@ -91,7 +91,7 @@ class Narrow:
             right = [(maps.right_blocks[i], value) for i, value in expanded(maps.right, maps.right_of[r])]
             self._steps.append((left, right, feeds[r]))
         nested = inner.get(ProductKind.FULL)
-        self._below: Narrow | WideLeaf = WideLeaf(self.block) if nested is None else Narrow(nested, self.block)
+        self._below: Int8Level | Int8Leaf = Int8Leaf(self.block) if nested is None else Int8Level(nested, self.block)
         self._scaled = any(abs(value) != 1 for step in self._steps for terms in step for _, value in terms)
 
     @property
