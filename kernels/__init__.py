@@ -6,11 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import decision_for as decision_for
-    from .api import executor_for as executor_for
     from .api import finite as finite
     from .api import matmul as matmul
-    from .api import plan_for as plan_for
     from .api import prepare as prepare
     from .cpu.workspace import Pool as Pool
     from .dense.prepared import Prepared as Prepared
@@ -27,6 +24,9 @@ if TYPE_CHECKING:
     from .planning.strategy import Strategy as Strategy
     from .planning.strategy import register_strategy as register_strategy
     from .planning.strategy import unregister_strategy as unregister_strategy
+    from .plans import decision_for as decision_for
+    from .plans import executor_for as executor_for
+    from .plans import plan_for as plan_for
     from .request import Layout as Layout
     from .request import Request as Request
     from .structure import BlockMask as BlockMask
@@ -53,12 +53,12 @@ _MODULES = {
     "Strategy": "planning.strategy",
     "Structure": "structure",
     "Triangular": "structure",
-    "decision_for": "api",
-    "executor_for": "api",
+    "decision_for": "plans",
+    "executor_for": "plans",
     "finite": "api",
     "machine_for": "families",
     "matmul": "api",
-    "plan_for": "api",
+    "plan_for": "plans",
     "prepare": "api",
     "register_strategy": "planning.strategy",
     "strategies": "families",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from .families import machine_for, strategies
 from .planning.machine import Machine
-from .planning.tune import TOP, Bench, Tuned
+from .planning.tune import TOP, Bench, Tuned, candidates
 from .planning.tune import tune as tune_on
 from .request import Request
 
@@ -34,6 +34,24 @@ def tune(
     machine = machine_for(request) if machine is None else machine
     known = strategies(request.device)
     return tune_on(request, machine, known, bench, top=top, rounds=rounds, seed=seed, keep=keep, on_event=on_event)
+
+
+def precompile(
+    requests: Iterable[Request], *, top: int = TOP, on_event: Callable[[str], None] = lambda line: None
+) -> None:
+    """Compile what `tune` would time for many requests of one device, side by side where the device allows it.
+
+    Raises:
+        PlanError: nothing can run a request, or there is no GPU.
+    """
+    requests = list(requests)
+    plans = [
+        plan
+        for request in requests
+        for plan in candidates(request, machine_for(request), strategies(request.device), top)
+    ]
+    if plans:
+        bench_for(requests[0]).precompile(plans, on_event)
 
 
 def bench_for(request: Request) -> Bench:

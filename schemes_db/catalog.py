@@ -16,8 +16,8 @@ from ..version import __version__
 from .certificate import Certificate
 from .formats import lcma_json
 from .invariants import invariants
-from .keeping import POLICIES, Entry, entry_of, now
 from .migrations import STEPS, migrate
+from .pareto import POLICIES, Entry, entry_of, now
 from .scheme import Scheme
 from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
 from .target import parse_target

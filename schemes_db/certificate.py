@@ -68,6 +68,12 @@ class Certificate:
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise SchemeFormatError(f"not a certificate: {error}") from error
         texts = (certificate.target, certificate.ring, certificate.digest, certificate.version)
-        if not proofs or not all(isinstance(text, str) for text in texts) or not isinstance(certificate.rank, int):
+        if not proofs or not all(isinstance(text, str) for text in texts) or type(certificate.rank) is not int:
             raise SchemeFormatError("not a certificate: a field is missing or of the wrong type")
+        for proof in proofs:
+            numbers = (proof.equations, proof.rounds, proof.full, proof.half, *proof.primes)
+            if not isinstance(proof.method, str) or not all(type(number) is int for number in numbers):
+                raise SchemeFormatError("not a certificate: a proof has a field of the wrong type")
+            if type(proof.error_log2) not in (type(None), int, float):
+                raise SchemeFormatError("not a certificate: error_log2 must be a number")
         return certificate

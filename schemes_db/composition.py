@@ -8,8 +8,8 @@ from functools import cached_property
 
 from ..errors import TargetError
 from .algebra import naive, permute, tensor
+from .constructions import AXES, direct_sum
 from .scheme import Scheme
-from .surgery import AXES, direct_sum
 from .target import Target
 
 Shape = tuple[int, int, int]

@@ -27,6 +27,7 @@ from .grids import (
     triangular_grid,
     window_grid,
 )
+from .pairs import Pair, all_pairs, fits, grids_of, parse_pair
 from .terms import Entries, brief, checked_entries, grid_for, named, parse_terms, read_tensor
 
 IntArray = npt.NDArray[np.int64]
@@ -87,6 +88,17 @@ class Target:
         return _general(*sizes) if m * k * n <= KEPT_TERMS else _general.__wrapped__(*sizes)
 
     @classmethod
+    def of_pair(cls, pair: Pair, shape: tuple[int, int, int]) -> Target:
+        """The product of two structured matrices of the literature (see `pairs`).
+
+        Raises:
+            TargetError: the sizes do not allow it.
+        """
+        sizes = _checked_sizes(*shape)
+        made = grids_of(pair, sizes)
+        return cls(*sizes, made.a, made.b, made.c, made.entries is None, made.shared, made.entries)
+
+    @classmethod
     def of_terms(cls, entries: Iterable[tuple[int, ...]], shape: tuple[int, int, int] | None = None) -> Target:
         """The map of terms (p, q, s, value), flat places from 0, on the given grid or the smallest with room for it.
 
@@ -115,7 +127,8 @@ class Target:
         """The name that `parse_target` reads back as this target."""
         base = f"{self.m}x{self.k}x{self.n}"
         if self.entries is not None:
-            return f"{base}:{named(self.entries)}"
+            pair = pair_of(self)
+            return f"{base}:{pair.name if pair else named(self.entries)}"
         if self == Target.general(*self.shape):
             return base
         grids = (self.a, self.b, self.c)
@@ -129,12 +142,14 @@ class Target:
         joined = "+".join(form for _, form in sorted(forms.items()) if form)
         if joined and self == _formed(self.shape, joined):
             return f"{base}:{joined}"
+        if pair := pair_of(self):
+            return f"{base}:{pair.name}"
         written = ",".join("/".join("".join(LETTERS[kind] for kind in row) for row in grid) for grid in grids)
         return f"{base}:blocks({written})"
 
     def __str__(self) -> str:
         """The name for people: that of a map given term by term says how many there are, and not which."""
-        if self.entries is None:
+        if self.entries is None or "(" not in self.name:
             return self.name
         return f"{self.m}x{self.k}x{self.n}:{brief(self.entries)}"
 
@@ -276,6 +291,32 @@ class Target:
         return Target(*sizes, a, b, c, self.block_recursive, self.shared)
 
 
+def pair_of(target: Target) -> Pair | None:
+    """The structured pair that gives a target its name, or None where it has another name."""
+    corners = target.c[0][0], target.c[-1][-1]
+    if target.entries is None and Kind.ABSENT not in corners:  # its forms have names of their own
+        return None
+    return next(pairs_of(target), None)
+
+
+def pairs_of(target: Target) -> Iterator[Pair]:
+    """All structured pairs of the literature that a target is."""
+    corners = "".join(letter for letter, at in (("a", 0), ("b", -1)) if target.c[at][at] is Kind.ABSENT)
+    omitted = {"ab": "c"}.get(corners, corners)
+    for pair in all_pairs():
+        if pair.omitted != omitted or pair.scalars_only != (target.entries is not None):
+            continue
+        if fits(pair, target.shape):
+            try:
+                made = grids_of(pair, target.shape)
+            except TargetError:
+                continue
+            if (made.a, made.b, made.c, made.entries) == (target.a, target.b, target.c, target.entries) and (
+                made.shared == target.shared
+            ):
+                yield pair
+
+
 @lru_cache(maxsize=256)
 def _general(m: int, k: int, n: int) -> Target:
     """Kept with its name, kinds and terms: files by the thousand are of the same few targets."""
@@ -324,7 +365,8 @@ def _placed(shape: tuple[int, int, int], form: str) -> tuple[int, Kinds] | None:
         return (role, triangular_grid(rows, side == "upper")) if rows == cols else None
     raise TargetError(
         f"target form {form!r} is not known; choose one of {', '.join((*_TRIANGULAR, GRAM))} (:upper if wanted), "
-        "band(w), prefix(p), window(w), mask(FILE), tensor(FILE), or several of different matrices with + between"
+        "band(w), prefix(p), window(w), mask(FILE), tensor(FILE), a pair such as ul, ss or gt, or several of "
+        "different matrices with + between"
     )
 
 
@@ -357,7 +399,8 @@ def parse_target(name: str, files: bool = True) -> Target:
     B = A^T), and for the output `band(w)`, `prefix(p)`, `window(w)` and `mask(FILE)` (see `grids`);
     forms of different matrices are joined by +, as in `tri-left:upper+tri-right`, upper times lower.
     Or all three grids in `blocks(A,B,C)`: written row by row, rows parted by `/`, a block as F
-    (full), L (lower), U (upper) or `.` (absent). `mask:FILE` is the mask on its own grid, with a
+    (full), L (lower), U (upper) or `.` (absent). Or a pair of structured matrices such as `ul`, `ss`
+    or `gtc` (see `pairs`). `mask:FILE` is the mask on its own grid, with a
     square A. Any other bilinear map comes from a `tensor(FILE)` (see `terms`), on a given grid or
     the smallest that holds it; its own name is `terms(...)`, with all of it. Without `files` a mask
     or tensor file is refused: a name that stands in a scheme file must not open another file.
@@ -388,6 +431,8 @@ def parse_target(name: str, files: bool = True) -> Target:
         return Target.general(*shape)
     if (entries := parse_terms(form)) is not None:
         return Target.of_terms(entries, shape)
+    if (pair := parse_pair(form)) is not None:
+        return Target.of_pair(pair, shape)
     if blocks := re.fullmatch(r"blocks\(([FLU./]+),([FLU./]+),([FLU./]+)\)", form):
         a, b, c = (tuple(tuple(KINDS[ch] for ch in row) for row in grid.split("/")) for grid in blocks.groups())
         return Target(*shape, a, b, c)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Sequence
 
 from ..errors import LcmaError, VerificationError
-from ..schemes_db import Certificate, Scheme
+from ..schemes_db import Certificate, Proof, Scheme
 from ..version import __version__
 from .exact import check_exact
 from .outcome import Outcome
-from .randomized import check_randomized
+from .randomized import MAX_ROUNDS, check_randomized, unfit_primes
 from .symbolic import check_symbolic
 
 METHODS: dict[str, Callable[[Scheme], Outcome]] = {
@@ -51,31 +53,71 @@ def certify(scheme: Scheme, methods: Sequence[str] = ("exact",)) -> Certificate:
     return certificate_of(scheme, [check(scheme, method) for method in methods])
 
 
+NOT_RECHECKABLE = {"program": "a straight-line program", "traced": "a callable"}
+"""Methods whose proofs are of something that a certificate's file does not hold."""
+
+
 def recheck(scheme: Scheme, certificate: Certificate) -> Certificate:
     """Prove again what a certificate claims of a scheme, by the methods that it names.
 
+    Every claim but the version is compared with what is found now; a random proof is repeated modulo
+    the primes that it claims.
+
     Raises:
-        VerificationError: the certificate is of another scheme, the proof fails now, or it is not
-            what the certificate says of it.
+        VerificationError: the certificate is of another scheme, the proof fails now, it is not what
+            the certificate says of it, or nothing here can repeat it.
+    """
+    return certificate_of(scheme, recheck_outcomes(scheme, certificate))
+
+
+def recheck_outcomes(scheme: Scheme, certificate: Certificate) -> tuple[Outcome, ...]:
+    """The outcomes of the methods that a certificate names, ending with the first that fails.
+
+    Raises:
+        VerificationError: a claim is not what is found now, or can't be repeated.
     """
     if certificate.digest != scheme.digest or certificate.target != scheme.target.name:
         raise VerificationError(
             f"the certificate is of {certificate.digest[:12]}, not of {scheme!r} {scheme.digest[:12]}"
         )
-    proven = certify(scheme, certificate.methods)
-    confirm(certificate, proven)
-    return proven
+    _compare("ring", certificate.ring, scheme.ring.name)
+    _compare("rank", certificate.rank, scheme.rank)
+    outcomes: list[Outcome] = []
+    for claimed in certificate.proofs:
+        outcomes.append(_repeated(scheme, claimed))
+        proven = outcomes[-1].proof
+        if proven is None:
+            return (outcomes[-1],)
+        for field in dataclasses.fields(Proof):
+            _compare(field.name, getattr(claimed, field.name), getattr(proven, field.name))
+    return tuple(outcomes)
 
 
-def confirm(claimed: Certificate, proven: Certificate) -> None:
-    """Hold what a certificate says against a fresh one of the same scheme and methods.
+def _repeated(scheme: Scheme, claimed: Proof) -> Outcome:
+    """The outcome of the method of a claimed proof."""
+    if claimed.method in NOT_RECHECKABLE:
+        raise VerificationError(
+            f"the certificate's {claimed.method} proof is of {NOT_RECHECKABLE[claimed.method]} and can't be "
+            "rechecked from the file; prove the scheme by exact"
+        )
+    if claimed.method not in METHODS:
+        raise VerificationError(f"the certificate claims a proof by {claimed.method[:40]!r}, which is not known")
+    if claimed.method != "randomized":
+        return check(scheme, claimed.method)
+    if not 1 <= claimed.rounds <= MAX_ROUNDS:
+        raise VerificationError(f"the certificate says rounds {claimed.rounds}; a random proof has 1 to {MAX_ROUNDS}")
+    if reason := unfit_primes(scheme, claimed.primes, claimed.rounds):
+        raise VerificationError(f"the certificate's random proof {reason}")
+    return check_randomized(scheme, primes=claimed.primes, rounds=claimed.rounds)
 
-    Raises:
-        VerificationError: ring, rank, equations or product counts are not those that were proven.
-    """
-    claims = [("ring", claimed.ring, proven.ring), ("rank", claimed.rank, proven.rank)]
-    for old, new in zip(claimed.proofs, proven.proofs, strict=True):
-        claims += [(field, getattr(old, field), getattr(new, field)) for field in ("equations", "full", "half")]
-    for field, said, found in claims:
-        if said != found:
-            raise VerificationError(f"the certificate says {field} {said}, but it is {found}")
+
+def _compare(field: str, said: object, found: object) -> None:
+    if isinstance(said, float) and isinstance(found, float) and math.isclose(said, found, rel_tol=1e-12):
+        return
+    if said != found:
+        raise VerificationError(f"the certificate says {field} {_brief(said)}, but it is {_brief(found)}")
+
+
+def _brief(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from ..schemes_db.factor import Factor
 from ..schemes_db.program import ProductKind
 from .exact import magnitude_bound
 from .outcome import Outcome
-from .primes import PRIMES_31_BITS, fresh_generator, random_prime, square_root_of_minus_one
+from .primes import PRIMES_31_BITS, fresh_generator, is_prime, random_prime, square_root_of_minus_one
 
 DEFAULT_ERROR_LOG2 = -100.0
 
@@ -29,32 +30,39 @@ QUICK_PRIME = 1_048_573
 IntArray = npt.NDArray[np.int64]
 
 
-def check_randomized(scheme: Scheme, error_log2: float = DEFAULT_ERROR_LOG2, seed: int | None = None) -> Outcome:
+MAX_ROUNDS = 10_000
+"""The most rounds of a proof that is repeated: over Z2 one with error below 2^-1000 has 2,410."""
+
+
+def check_randomized(
+    scheme: Scheme,
+    error_log2: float = DEFAULT_ERROR_LOG2,
+    seed: int | None = None,
+    *,
+    primes: Sequence[int] = (),
+    rounds: int | None = None,
+) -> Outcome:
     """Decide by random instances; a wrong scheme passes with probability at most 2^error_log2.
 
     A round fails to see a wrong scheme if the prime divides the wrong coefficient's error, or if
     the instance is a zero of a nonzero bilinear form (Schwartz-Zippel: at most 2/p; over Z2 itself
-    at most 3/4). Rounds are independent and repeated until the product of the bounds is reached.
+    at most 3/4). Rounds are independent and repeated until the product of the bounds is reached, or
+    as often as `rounds` says. With `primes` the rounds are modulo these, which must be fit (see
+    `unfit_primes`): the instances are fresh, the bound holds if the primes were chosen at random.
     """
     start = time.perf_counter()
     generator = fresh_generator(seed)
     modulus = scheme.ring.characteristic
-    if modulus:
-        per_round = math.log2(1 - (1 - 1 / modulus) ** 2)
-    else:
-        # A wrong coefficient a + b i vanishes at a root modulo p only if p divides a^2 + b^2; primes
-        # with a square root of -1 are half of all (their count differs from that by far less).
-        size, choice = (2, 3) if scheme.gaussian else (1, 1)
-        divisors = math.ceil(size * (magnitude_bound(scheme).bit_length() + 1) / 30)
-        per_round = math.log2(2 / (1 << 30) + choice * divisors / PRIMES_31_BITS)
-    rounds = math.ceil(error_log2 / per_round)
+    per_round = _error_per_round(scheme)
+    rounds = rounds or math.ceil(error_log2 / per_round)
+    given = list(primes)
     kinds = product_kinds(scheme)
-    primes: list[int] = []
-    while len(primes) < rounds:
-        prime = modulus or random_prime(generator)
-        if math.gcd(prime, math.prod(scheme.denominators)) != 1 or (scheme.gaussian and prime % 4 != 1):
+    used: list[int] = []
+    while len(used) < rounds:
+        prime = modulus or (given[len(used)] if given else random_prime(generator))
+        if not _fits(scheme, prime):
             continue
-        primes.append(prime)
+        used.append(prime)
         root = 0
         if scheme.gaussian:
             root = square_root_of_minus_one(prime)
@@ -65,13 +73,43 @@ def check_randomized(scheme: Scheme, error_log2: float = DEFAULT_ERROR_LOG2, see
     half = sum(kind.half for kind in kinds)
     proof = Proof(
         "randomized",
-        primes=() if modulus else tuple(primes),
+        primes=() if modulus else tuple(used),
         rounds=rounds,
         error_log2=rounds * per_round,
         full=scheme.rank - half,
         half=half,
     )
     return Outcome("randomized", proof, scheme.target.equations, time.perf_counter() - start)
+
+
+def _error_per_round(scheme: Scheme) -> float:
+    """log2 of the probability that one round passes a wrong scheme."""
+    if modulus := scheme.ring.characteristic:
+        return math.log2(1 - (1 - 1 / modulus) ** 2)
+    # A wrong coefficient a + b i vanishes at a root modulo p only if p divides a^2 + b^2; primes
+    # with a square root of -1 are half of all (their count differs from that by far less).
+    size, choice = (2, 3) if scheme.gaussian else (1, 1)
+    divisors = math.ceil(size * (magnitude_bound(scheme).bit_length() + 1) / 30)
+    return math.log2(2 / (1 << 30) + choice * divisors / PRIMES_31_BITS)
+
+
+def _fits(scheme: Scheme, prime: int) -> bool:
+    """Whether a round may be modulo this prime: it divides no denominator, and has a root of -1 where one is needed."""
+    return math.gcd(prime, math.prod(scheme.denominators)) == 1 and (not scheme.gaussian or prime % 4 == 1)
+
+
+def unfit_primes(scheme: Scheme, primes: Sequence[int], rounds: int) -> str:
+    """What is wrong with the primes of a random proof of a scheme with so many rounds, or nothing."""
+    if scheme.ring.characteristic:
+        return "" if not primes else f"says primes, where all rounds are modulo {scheme.ring.characteristic}"
+    if len(primes) != rounds:
+        return f"says {rounds} rounds and {len(primes)} primes"
+    if len(set(primes)) != len(primes):
+        return "says one prime twice"
+    bad = next((prime for prime in primes if not (1 << 30 <= prime < 1 << 31 and is_prime(prime))), None)
+    if bad is not None:
+        return f"says prime {bad}, which is none from 2^30 to 2^31"
+    return "" if all(_fits(scheme, prime) for prime in primes) else "says a prime that divides a denominator"
 
 
 def refuted(scheme: Scheme, seed: int = 0) -> bool:

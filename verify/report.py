@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from ..schemes_db.formats import Reading, format_named, read_file
 from ..schemes_db.formats.reading import render_coefficient
 from ..schemes_db.ranks import KnownRank, best_known
 from .approximate import ApproximateReport, judge_approximations
-from .certify import certificate_of, certify, check, confirm
+from .certify import certificate_of, certify, check, recheck_outcomes
 from .outcome import Outcome
 from .randomized import refuted
 
@@ -192,19 +191,23 @@ def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[AnyReport
         VerificationError: a scheme has no certificate, or one that claims what is not so.
     """
     readings = read_file(path, allow_pickle=allow_pickle)
-    reports = []
+    reports: list[AnyReport] = []
     for reading, label in zip(readings, _labels(path, readings), strict=True):
         claimed = reading.certificate
         if claimed is None:
             raise VerificationError(f"{label}: {'; '.join(reading.notes) or 'holds no certificate'}")
-        report = judge(reading, label, claimed.methods, reading.scheme.ring)
-        if isinstance(report, Report) and report.certificate is not None:
-            try:
-                confirm(claimed, report.certificate)
-            except VerificationError as error:
-                raise VerificationError(f"{label}: {error}") from None
-            said = f"the certificate of lcma {claimed.version} ({', '.join(claimed.methods)}) was proven again"
-            report = dataclasses.replace(report, notes=(*report.notes, said))
+        convention, scheme = reading.candidates[0]
+        try:
+            outcomes = recheck_outcomes(scheme, claimed)
+        except VerificationError as error:
+            raise VerificationError(f"{label}: {error}") from None
+        said = f"the certificate of lcma {claimed.version} ({', '.join(claimed.methods)}) was proven again"
+        ok = outcomes[-1].ok
+        certificate = certificate_of(scheme, outcomes) if ok else None
+        notes = (*reading.notes, said) if ok else reading.notes
+        report = Report(
+            label, reading.format, scheme, outcomes, (convention,), certificate, ok and scheme.ring == Z2, notes
+        )
         reports.append(report)
     return reports
 

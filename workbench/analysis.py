@@ -12,7 +12,7 @@ from ..kernels.causal.analysis.traffic import CLASSICAL, PRINTED, Traffic, traff
 from ..kernels.codegen.pebbling import blocks_beyond, in_place
 from ..schemes_db import Scheme
 from ..schemes_db.costs import nonzeros
-from ..schemes_db.library import resolve
+from ..schemes_db.resolve import resolve
 from ..schemes_db.symmetry import Triangle, derive
 from .bench.picture import new_figure, save
 

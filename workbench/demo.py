@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from ..schemes_db import costs
-from ..schemes_db.library import resolve
+from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
 from .progress import Progress

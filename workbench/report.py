@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 from ..schemes_db import Z2, Ring, Target, Z, parse_ring, parse_target
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.composition import Part, Shape, best_composition
-from ..schemes_db.keeping import Entry
+from ..schemes_db.pareto import Entry
 from ..schemes_db.ranks import best_known
 
 KEPT_SIDE = 5

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..schemes_db import Certificate, Scheme
-from ..schemes_db.library import resolve
+from ..schemes_db.resolve import resolve
 from ..verify import certify, load
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ..schemes_db import Target, parse_ring, parse_target
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.costs import full_and_half
-from ..schemes_db.keeping import Entry
+from ..schemes_db.pareto import Entry
 from ..schemes_db.ranks import SAME, format_of
 from .report import markdown_table
 

@@ -8,8 +8,8 @@ from functools import cached_property, lru_cache
 from ...errors import CatalogError, PlanError
 from ...schemes_db.algebra import naive
 from ...schemes_db.costs import growth_factor
-from ...schemes_db.library import resolve
 from ...schemes_db.program import ProductKind, Program
+from ...schemes_db.resolve import resolve
 from ...schemes_db.scheme import Scheme
 from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of

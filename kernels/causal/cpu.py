@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
 
 from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
-from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
-from ..cpu.grouped import JoinedLevel
-from ..cpu.halving import Halving
-from ..cpu.level import Level
+from ..cpu.executor import StagedCore
+from ..cpu.half import HalfProduct
+from ..cpu.level import Level, core_of
+from ..cpu.partition import Way
 from ..cpu.reasons import basic_reason
-from ..cpu.strips import Strips, strip_count
-from ..cpu.timing import priced
+from ..cpu.strategy import CpuStrategy
+from ..cpu.strips import strip_count
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Parameters, Proposal, Source
 from ..request import Layout, Request
-from .candidates import FAMILY, TriangularSource, source_of, stable_scheme_names
+from .candidates import FAMILY, GivenTriangular, TriangularSource, source_of, stable_scheme_names
 
 SMALL = 1 << 28
 """m k n below which only the strips are proposed: planning would cost what there is to gain."""
@@ -37,7 +36,7 @@ of one thread each."""
 
 
 @dataclass(frozen=True)
-class CpuTriangular:
+class CpuTriangular(CpuStrategy):
     """One way to compute a triangular product.
 
     - vendor: the whole product by the library, cut afterwards.
@@ -46,10 +45,6 @@ class CpuTriangular:
     - scheme: a level of a triangular scheme, its grouped products handed to the threads.
     """
 
-    name: str
-    baseline: bool = False
-    version: int = 2
-    device: str = "cpu"
     family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
@@ -82,7 +77,7 @@ class CpuTriangular:
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        if self.name == "scheme" and triangle_of(source.program.target) is not None and source.program.rank > 3:
+        if self.name == "scheme" and isinstance(source, TriangularSource | GivenTriangular) and source.program.rank > 3:
             yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
@@ -102,34 +97,17 @@ class CpuTriangular:
             return f"{program.target} is not the triangular product that is asked for"
         return basic_reason(program, request)
 
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
-        if is_empty(request):
-            return []
-        stages = self._core(candidate, request).stages(request.items)
-        return priced(stages, request.dtype, machine, "tasks" if self.name == "scheme" else "whole")
+    def mode(self, candidate: Candidate) -> str:
+        """See `CpuStrategy.mode`."""
+        return "tasks" if self.name == "scheme" else "whole"
 
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; exact."""
-        if is_empty(request):
-            return 0
-        return int(self._core(candidate, request).workspace(machine.threads)) + sum(copy_bytes(request))
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
-        if is_empty(request):
-            return MatrixExecutor(request, None, machine.pool)
-        core = self._core(candidate, request)
-        if isinstance(core, Level | Halving | JoinedLevel):
-            core.compile()
-        return MatrixExecutor(request, core, machine.pool, machine.threads)
-
-    def _core(self, candidate: Candidate, request: Request) -> Any:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+        """See `CpuStrategy.core`."""
         return _core(candidate, replace(request, max_error=None, max_workspace=None))
 
 
 @lru_cache(maxsize=64)
-def _core(candidate: Candidate, request: Request) -> Any:
+def _core(candidate: Candidate, request: Request) -> StagedCore:
     """Predicting, sizing and building share one core."""
     triangle, sizes, dtype = request.triangle, request.shape, request.dtype
     assert triangle is not None  # asked before, in can_run
@@ -137,10 +115,18 @@ def _core(candidate: Candidate, request: Request) -> Any:
     first, second, third = (layout is Layout.COLUMNS for layout in request.layouts)
     by_columns = first, second, third
     if candidate.strategy in ("vendor", "strips"):
-        return Strips(triangle, sizes, dtype, 1 if candidate.strategy == "vendor" else strip_count(size))
+        return HalfProduct(triangle, sizes, dtype, 1 if candidate.strategy == "vendor" else strip_count(size))
     program = candidate.program
     assert program is not None  # halving and schemes have a source
     if candidate.strategy == "scheme":
-        return JoinedLevel(program, sizes, dtype, by_columns)
+        return core_of(program, request, Way(grouped=True))
     dense = dict(program.inner).get(ProductKind.FULL)
-    return Halving(triangle, sizes, dtype, STOP_HALVING, dense, DENSE_ABOVE, by_columns)
+    return HalfProduct(
+        triangle,
+        sizes,
+        dtype,
+        base=STOP_HALVING,
+        dense=None if dense is None else partial(Level, dense),
+        dense_above=DENSE_ABOVE,
+        by_columns=by_columns,
+    )

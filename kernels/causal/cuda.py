@@ -11,16 +11,18 @@ import numpy as np
 
 from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
-from ..cuda.cost_model import CudaCostModel
+from ..cuda.cost_model import LINE, CudaCostModel
 from ..cuda.dtypes import itemsize
-from ..cuda.level import DIAGONAL, HALF_STRIPS, CudaLevel, cuda_level
-from ..cuda.strips import HALVING_BASE, SCHEME_ABOVE, halving, ranges, strips, strips_of, vendor
+from ..cuda.half import DIAGONAL, HALF_STRIPS
+from ..cuda.level import CudaLevel, cuda_level
+from ..cuda.strips import HALVING_BASE, SCHEME_ABOVE, halving, strips, strips_of, vendor
 from ..cuda.triangular import multiply
 from ..cuda.triangular_executor import TriangularExecutor
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
-from ..request import Request
-from .candidates import FAMILY, TriangularSource, source_of
+from ..ranges import ranges
+from ..request import Layout, Request
+from .candidates import FAMILY, GivenTriangular, TriangularSource, source_of
 
 SCHEME = "4x4x4-tri-out-r34-sparse"
 """22 full and 12 half products with few coefficients. Measured on an H200, float32, L = d = 8192: with more
@@ -31,9 +33,27 @@ TWO_LEVELS = f"{SCHEME}/strassen"
 8% faster than one level, with 2.0 to 2.1 times the error of the plain product (one level 1.5 times). With a triangular
 factor the error is 2.5 to 4.8 times, as the vendor's sums are shorter there, so that it is never proposed."""
 
-KERNEL_SHARE = {"bfloat16": 0.84, "float16": 0.84, "tf32": 0.78, "float32": 0.75, "float64": 0.5}
-"""By dtype, the part of the vendor's rate that our triangular kernel reaches on the tiles that it computes. Measured on
-an H200 (lcma bench causal --device cuda)."""
+KERNEL_SHARE = {
+    "bfloat16": (0.97, 0.97),
+    "float16": (0.97, 0.97),
+    "tf32": (0.18, 0.82),
+    "float32": (0.85, 0.285),
+    "float64": (0.66, 0.66),
+}
+"""By dtype, the part of the vendor's rate that our triangular kernel reaches on the tiles that it computes, for B by
+rows and by columns; half of it in tf32 where rows are no whole lines of memory. Measured on an H200, L and d from 2048
+to 16384 (lcma bench causal --device cuda)."""
+
+SQUARE_SHARE = {"float64": 0.94}
+"""By dtype, the part of its predicted rate that a scheme reaches on the squares of a halving, which are parts of larger
+matrices. Measured on an H200, L of 8192 to 16384."""
+
+HOST = {"vendor": 30e-6, "strips": 45e-6, "halving": 38e-6, "kernel": 0.0, "scheme": 200e-6}
+"""Seconds of the host for a matrix, a strip, or a node of the halving: what a product takes at least. A strip of a
+triangular factor, which is copied, takes twice as long. Measured on an H200 host, L = 256 to 2048."""
+
+HOST_CALL = {"vendor": 30e-6, "strips": 40e-6, "halving": 30e-6, "kernel": 95e-6, "scheme": 15e-6}
+"""Seconds of the host for a call, beside `HOST`."""
 
 KERNEL_TILE = 192
 """Mean side of the kernel's tiles: those on the diagonal are computed whole."""
@@ -74,7 +94,8 @@ class CudaTriangular:
 
     def _names(self, request: Request, triangle: Triangle, machine: Machine) -> tuple[str, ...]:
         if self.name == "halving":
-            return ("halving:strassen",) if request.dtype in ("float32", "float64") else ("halving",)
+            large = triangle.side == "out" and request.m > HALVING_BASE
+            return ("halving:strassen",) if large and request.dtype in ("float32", "float64") else ()
         if self.name != "scheme":
             return ("",)
         if request.dtype not in ("float32", "float64"):
@@ -87,7 +108,7 @@ class CudaTriangular:
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        if self.name == "scheme" and triangle_of(source.program.target) is not None and source.program.rank > 3:
+        if self.name == "scheme" and isinstance(source, TriangularSource | GivenTriangular) and source.program.rank > 3:
             yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
@@ -117,6 +138,9 @@ class CudaTriangular:
             return []
         assert isinstance(machine.costs, CudaCostModel)
         stages = _STAGES[self.name](candidate, request, machine.costs)
+        seconds = sum(stage.seconds or 0.0 for stage in stages)
+        waiting = max(0.0, _host_seconds(self.name, request) - seconds)
+        stages = [*stages, Stage("launches", 0, 0, waiting)]
         return [Stage(s.name, s.flops, s.bytes, _known(s.seconds), s.product, s.level) for s in stages]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
@@ -127,7 +151,7 @@ class CudaTriangular:
         if self.name == "scheme":
             triangle, m, k, n = _oriented(request)
             level = _level(candidate, triangle)
-            bm, bk, bn = level.blocks(m, k, n)
+            bm, bk, bn = level.blocks(m, k, n, itemsize(request.dtype))
             return sum(level.kinds.values()) * (bm * bk + bk * bn + bm * (bn + 1)) * item
         if self.name == "strips" and request.triangle is not None and request.triangle.side != "out":
             return -(-request.m // strips_of(request.m)) * request.k * item
@@ -144,7 +168,7 @@ class CudaTriangular:
         spare = partial(strips, triangle=oriented, count=strips_of(_oriented(request)[1]))
         one: Callable[[Any, Any, Any], object] = spare
         if self.name == "scheme":
-            one = _level(candidate, oriented).run
+            one = partial(_one, _level(candidate, oriented))
         elif self.name == "halving":
             program = candidate.program
             dense = None if program is None else dict(program.inner).get(ProductKind.FULL)
@@ -152,6 +176,10 @@ class CudaTriangular:
         elif self.name == "vendor":
             one = partial(vendor, triangle=oriented)
         return TriangularExecutor(request, one, None, workspace, None if one is spare else spare)
+
+
+def _one(level: CudaLevel, a: Any, b: Any, out: Any) -> None:
+    level.run(a[None], b[None], out[None])
 
 
 def _level(candidate: Candidate, triangle: Triangle) -> CudaLevel:
@@ -174,6 +202,17 @@ def _oriented(request: Request) -> tuple[Triangle, int, int, int]:
     assert triangle is not None  # asked before, in can_run
     m, k, n = request.shape
     return (Triangle("left", not triangle.upper), n, k, m) if triangle.side == "right" else (triangle, m, k, n)
+
+
+def _host_seconds(name: str, request: Request) -> float:
+    """What the host takes to launch everything, hidden behind longer work."""
+    triangle, m, _, _ = _oriented(request)
+    each = 1.0
+    if name == "strips":
+        each = strips_of(m) * (1 if triangle.side == "out" else 2)
+    elif name == "halving":
+        each = 2.0 ** max(0, (m - 1).bit_length() - (HALVING_BASE - 1).bit_length() + 1) - 1
+    return HOST_CALL[name] + request.items * each * HOST[name]
 
 
 def _vendor_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
@@ -214,7 +253,10 @@ def _kernel_stages(candidate: Candidate, request: Request, model: CudaCostModel)
     whole = float(model.gemm(request.dtype, m, k, n, items, "batched" if items > 1 else "whole"))
     if np.isnan(whole):
         whole = float(model.gemm(request.dtype, m, k, n, items))
-    seconds = max(part * whole / KERNEL_SHARE[request.dtype], float(model.overhead(1)))
+    share = KERNEL_SHARE[request.dtype][request.layouts[1] is Layout.COLUMNS]
+    if request.dtype == "tf32" and k % 4 == 0 and k * itemsize(request.dtype) % LINE:
+        share /= 2
+    seconds = max(part * whole / share, float(model.overhead(1)))
     moved = items * (m * k + k * n + m * n) * itemsize(request.dtype)
     return [Stage(f"{items} triangles of {m}x{k}x{n}", 2 * items * part * m * k * n, moved, seconds, (m, k, n))]
 
@@ -232,7 +274,7 @@ def _halving_stages(candidate: Candidate, request: Request, model: CudaCostModel
         if out and size >= SCHEME_ABOVE:
             moved = (1 + 49 / 16) * (size * k + k * size + size * size) * item
             products = float(model.gemm(dtype, size / 4, k / 4, size / 4, 49, "batched"))
-            seconds = products + 3 * float(model.combine(moved / 3))
+            seconds = (products + 3 * float(model.combine(moved / 3))) / SQUARE_SHARE.get(dtype, 1.0)
         flops = 2 * items * count * size * inner * across
         moved = items * count * (size * inner + inner * across + size * across) * item
         name = f"{items * count} products {size}x{inner}x{across}"
@@ -250,7 +292,7 @@ def _scheme_stages(candidate: Candidate, request: Request, model: CudaCostModel)
     triangle, m, k, n = _oriented(request)
     item, items, dtype = itemsize(request.dtype), request.items, request.dtype
     level = _level(candidate, triangle)
-    bm, bk, bn = level.blocks(m, k, n)
+    bm, bk, bn = level.blocks(m, k, n, itemsize(request.dtype))
     kinds = level.kinds
     rank = sum(kinds.values())
     half = 0.5 if triangle.side == "left" else 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,32 +10,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import CatalogError, PlanError
+from ...errors import CatalogError
 from ...schemes_db.grids import Kind, Kinds, full_grid
-from ...schemes_db.library import resolve
 from ...schemes_db.program import Program
+from ...schemes_db.resolve import resolve
 from ...schemes_db.target import MAX_DIMENSION, Target
 from ..codegen.certified import certified
 from ..codegen.programs import program_for
-from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
+from ..cpu.executor import StagedCore, is_empty
 from ..cpu.level import core_of
 from ..cpu.library import library_for
 from ..cpu.partition import Way
 from ..cpu.reasons import basic_reason
+from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import cut
-from ..cpu.timing import priced
 from ..cpu.workspace import Arena
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
 from ..request import Request
 from ..structure import BlockMask
+from .block_masks import TILE, check_square, coarse_mask, runs_of, scheme_reason
 
 Matrix = npt.NDArray[Any]
 
 FAMILY = "masked"
-
-TILE = 256
-"""Rows and columns of the tiles that a mask of elements is computed in: tiles with nothing wanted are left out."""
 
 LEAST_BLOCK = 512
 """Blocks with a smaller side are not worth a scheme's sums."""
@@ -67,7 +65,7 @@ class MaskScheme:
 
 @dataclass(frozen=True)
 class MaskedRuns:
-    """Each run of wanted blocks of a row of blocks as one GEMM; half blocks are cut afterwards; a `Core`."""
+    """Each run of wanted blocks of a row of blocks as one GEMM; half blocks are cut afterwards; a `StagedCore`."""
 
     mask: BlockMask
     sizes: tuple[int, int, int]
@@ -83,22 +81,25 @@ class MaskedRuns:
         kinds = self.mask.kinds
         (p, q), (m, _, n) = kinds.shape, self.sizes
         if (p, q) == (m, n) and max(p, q) > TILE:
-            _runs(a, b, out, coarse(kinds, TILE), TILE, TILE)
+            _runs(a, b, out, coarse_mask(kinds, TILE, TILE), TILE, TILE)
             out[kinds == Kind.ABSENT] = 0
         else:
             _runs(a, b, out, kinds, -(-m // p), -(-n // q))
 
-    def stages(self, times: int = 1) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+    def compile(self) -> None:
+        """See `StagedCore.compile`: there is no code to compile."""
+
+    def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
+        """See `StagedCore.stages`."""
         kinds = self.mask.kinds
         (p, q), (m, k, n) = kinds.shape, self.sizes
         tile = (p, q) == (m, n) and max(p, q) > TILE
         if tile:
-            kinds = coarse(kinds, TILE)
+            kinds = coarse_mask(kinds, TILE, TILE)
         height, width = (TILE, TILE) if tile else (-(-m // p), -(-n // q))
         stages = []
         for row in kinds:
-            for start, stop in stretches(row != Kind.ABSENT):
+            for start, stop in runs_of(row != Kind.ABSENT):
                 size = (min(height, m), k, min((stop - start) * width, n))
                 flops = 2 * times * size[0] * size[1] * size[2]
                 moved = times * (size[0] * k + k * size[2] + size[0] * size[2]) * self.itemsize
@@ -108,54 +109,32 @@ class MaskedRuns:
 
 
 @dataclass(frozen=True)
-class CpuMaskedRuns:
+class CpuMaskedRuns(CpuStrategy):
     """The library's product of each run of wanted blocks: the baseline."""
 
     name: str = "vendor"
-    baseline: bool = True
-    version: int = 1
-    device: str = "cpu"
     family: str = FAMILY
+    baseline: bool = True
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
         """See `Strategy.propose`."""
         return [] if request.mask is None else [Proposal(0.0, Candidate(FAMILY, self.name))]
 
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
-        return ()
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return Candidate(FAMILY, self.name)
-
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
         return "the product has no mask" if request.mask is None else basic_reason(None, request)
 
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
-        if is_empty(request):
-            return []
-        return priced(_core(request).stages(request.items), request.dtype, machine)
-
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; exact."""
-        return 0 if is_empty(request) else sum(copy_bytes(request))
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
-        return MatrixExecutor(request, None if is_empty(request) else _core(request), machine.pool)
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+        """See `CpuStrategy.core`."""
+        assert request.mask is not None  # asked before, in can_run
+        return MaskedRuns(request.mask, request.shape, request.itemsize)
 
 
 @dataclass(frozen=True)
-class CpuMaskedScheme:
+class CpuMaskedScheme(CpuStrategy):
     """A scheme for exactly this mask on a square grid, where the catalogue or the caller has one."""
 
     name: str = "scheme"
-    baseline: bool = False
-    version: int = 1
-    device: str = "cpu"
     family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
@@ -177,7 +156,8 @@ class CpuMaskedScheme:
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        yield self._candidate(source)
+        if isinstance(source, MaskScheme):
+            yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
@@ -190,41 +170,13 @@ class CpuMaskedScheme:
             return "the product has no mask"
         program = candidate.program
         assert program is not None  # a scheme has a source
-        target, wanted = program.target, _kinds(request.mask)
-        if target.c != wanted or target.a != full_grid(target.m, target.k) or target.b != full_grid(target.k, target.n):
-            return f"the scheme is for {target}, not for this mask"
-        return basic_reason(program, request)
+        return scheme_reason(program.target, request.mask.kinds) or basic_reason(program, request)
 
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
-        if is_empty(request):
-            return []
-        return priced(self._core(candidate, request, machine).stages(request.items), request.dtype, machine)
-
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; exact."""
-        if is_empty(request):
-            return 0
-        return int(self._core(candidate, request, machine).workspace(machine.threads)) + sum(copy_bytes(request))
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
-        if is_empty(request):
-            return MatrixExecutor(request, None, machine.pool)
-        core = self._core(candidate, request, machine)
-        core.compile()
-        return MatrixExecutor(request, core, machine.pool, machine.threads)
-
-    @staticmethod
-    def _core(candidate: Candidate, request: Request, machine: Machine) -> Any:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+        """See `CpuStrategy.core`."""
         program = candidate.program
         assert program is not None  # a scheme has a source
         return core_of(program, request, Way(False, 0, library_for(request, machine.profile)))
-
-
-def _core(request: Request) -> MaskedRuns:
-    assert request.mask is not None  # asked before, in can_run
-    return MaskedRuns(request.mask, request.shape, request.itemsize)
 
 
 def _kinds(mask: BlockMask) -> Kinds:
@@ -246,28 +198,14 @@ def _stored(mask: BlockMask) -> MaskScheme | None:
     return MaskScheme(target.name, target, held)
 
 
-def coarse(kinds: npt.NDArray[np.int8], tile: int) -> npt.NDArray[np.int8]:
-    """Which tiles of a mask of elements have anything wanted."""
-    rows = np.add.reduceat(kinds != Kind.ABSENT, range(0, kinds.shape[0], tile), axis=0, dtype=np.int64)
-    both = np.add.reduceat(rows, range(0, kinds.shape[1], tile), axis=1)
-    return (both > 0).astype(np.int8)
-
-
 def _runs(a: Matrix, b: Matrix, out: Matrix, kinds: npt.NDArray[np.int8], height: int, width: int) -> None:
     for i, row in enumerate(kinds):
         rows = slice(i * height, (i + 1) * height)
-        for start, stop in stretches(row != Kind.ABSENT):
+        for start, stop in runs_of(row != Kind.ABSENT):
             cols = slice(start * width, stop * width)
             if out[rows, cols].size:
                 np.matmul(a[rows], b[:, cols], out=out[rows, cols])
         for j in np.flatnonzero((row == Kind.LOWER) | (row == Kind.UPPER)):
             block = out[rows, j * width : (j + 1) * width]
-            if block.shape[0] != block.shape[1]:
-                raise PlanError(f"a triangular block of the mask must be square, but it is {block.shape}")
+            check_square(block.shape)
             cut(block, row[j] == Kind.UPPER)
-
-
-def stretches(wanted: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """The ranges of places that are wanted."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], wanted, [False])).astype(np.int8)))
-    return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

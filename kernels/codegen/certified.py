@@ -25,7 +25,7 @@ def certified(scheme: SchemeLike) -> Scheme:
     from ...verify import certify
 
     if isinstance(scheme, str):
-        from ...schemes_db.library import resolve
+        from ...schemes_db.resolve import resolve
 
         scheme = resolve(scheme)
     scheme, certificate = (scheme, None) if isinstance(scheme, Scheme) else scheme

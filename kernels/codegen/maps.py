@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from ...errors import PlanError
-from ...schemes_db.program import Lin, Load, Op, Product, Program, Store, Terms
+from ...schemes_db.program import Coefficient, Lin, Load, Op, Product, Program, Store, Terms
 from ..identity import Same, kept_with_it
 
 Block = tuple[int, int]
@@ -104,6 +104,22 @@ def _maps(kept: Same) -> ProgramMaps:
         tuple(stores),
         products,
     )
+
+
+def expanded(linear: LinearMap, result: int) -> list[tuple[int, Coefficient]]:
+    """A result written out in the sources, without the sums in between: (source, coefficient), by source."""
+    values: list[dict[int, Coefficient]] = [{i: 1} for i in range(linear.sources)]
+
+    def total(terms: tuple[tuple[Coefficient, int], ...]) -> dict[int, Coefficient]:
+        sums: dict[int, Coefficient] = {}
+        for coefficient, src in terms:
+            for source, inner in values[src].items():
+                sums[source] = sums.get(source, 0) + coefficient * inner
+        return {source: value for source, value in sums.items() if value}
+
+    for terms in linear.lins:
+        values.append(total(terms))
+    return sorted(total(linear.results[result]).items())
 
 
 def pieces(whole: LinearMap, results: Iterable[int] | None = None) -> tuple[Piece, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..dtypes import dtype_of
+from ..planning.strategy import Plan
 from ..request import Layout, Request
 
 Matrix = npt.NDArray[Any]
@@ -31,6 +32,9 @@ class CpuBench:
         )
         a, b, c = (_drawn(rng, shape, request, place) for place, shape in enumerate(shapes))
         return a, b, c
+
+    def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
+        """See `Bench.precompile`: building a plan compiles it here."""
 
     def error(self, request: Request, a: Matrix, b: Matrix, c: Matrix) -> float:
         """See `Bench.error`."""

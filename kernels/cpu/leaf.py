@@ -1,4 +1,4 @@
-"""The products at the bottom: a GEMM, or the strips that hold one triangle of it."""
+"""The full products at the bottom of all levels: one GEMM each."""
 
 from __future__ import annotations
 
@@ -8,46 +8,25 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ...schemes_db.program import ProductKind
+from ..dtypes import dtype_of
+from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
-from .threads import over_tasks
+from .threads import parallel_tasks
 from .workspace import Arena
 
 Matrix = npt.NDArray[Any]
+Sizes = tuple[int, int, int]
 Piece = tuple[Matrix, Matrix, Matrix]
-
-STRIP = 128
-"""Fewest rows of a strip: thinner ones waste less of the triangle but more of BLAS."""
-
-SOME_STRIPS, MOST_STRIPS = 8, 16
-"""Past the first, strips get twice as high before they get more. Measured, float32 512 to 4096, one core."""
-
-
-def strips(size: int) -> Iterator[tuple[int, int]]:
-    """The ranges that a triangle of this size is cut into."""
-    count = max(1, min(size // STRIP, max(SOME_STRIPS, size // (2 * STRIP)), MOST_STRIPS))
-    for i in range(count):
-        yield size * i // count, size * (i + 1) // count
-
-
-def worked_fraction(kind: ProductKind, size: int) -> float:
-    """The part of a full product's arithmetic that the strips of a half product take."""
-    if not kind.half:
-        return 1.0
-    return sum((stop - start) * stop for start, stop in strips(size)) / size**2
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """One product by BLAS; a `Core`.
+    """One product by BLAS; a `StagedCore`.
 
-    A half-out leaf writes the strips that cover the wanted triangle and leaves the rest of `out` as
-    it was; a half-left or half-right leaf never reads the strips that its triangular operand lacks,
-    but takes the diagonal ones as they are: their unused triangle must hold zeros. Where it is
-    `shared`, BLAS works on the calling thread, and the threads that it is given share the pieces.
+    Where it is `shared`, BLAS runs on the calling thread, and the threads that it is given share the longer side.
     """
 
-    kind: ProductKind = ProductKind.FULL
+    sizes: Sizes
     dtype: str = "float32"
     blas: Backend = NUMPY
     shared: bool = False
@@ -56,41 +35,38 @@ class Leaf:
         """See `Core.workspace`."""
         return 0
 
+    def compile(self) -> None:
+        """See `StagedCore.compile`: there is no code to compile."""
+
+    @property
+    def flops(self) -> int:
+        """Operations, in real numbers."""
+        m, k, n = self.sizes
+        return 2 * dtype_of(self.dtype).parts ** 2 * m * k * n
+
+    def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
+        """See `StagedCore.stages`."""
+        m, k, n = self.sizes
+        moved = (m * k + k * n + m * n) * dtype_of(self.dtype).numpy.itemsize
+        return [Stage(f"{times} products {m}x{k}x{n}", times * self.flops, times * moved, product=self.sizes)]
+
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena | None = None, threads: int = 1) -> None:
-        """out = a b, or the wanted part of it."""
-        parts = threads if self.shared else 1
-        if parts == 1 and not self.kind.half:
+        """See `Core.run`."""
+        if not self.shared or threads == 1:
             self.blas.multiply(a, b, out, self.dtype)
             return
-        pieces = list(self._pieces(a, b, out, parts))
+        pieces = list(_pieces(a, b, out, threads))
+        parallel_tasks(lambda i, _: self.blas.multiply(*pieces[i], self.dtype), len(pieces), threads)
 
-        def work(i: int, worker: int) -> None:
-            self.blas.multiply(*pieces[i], self.dtype)
 
-        over_tasks(work, len(pieces), parts)
-
-    def _pieces(self, a: Matrix, b: Matrix, out: Matrix, parts: int) -> Iterator[Piece]:
-        """Products that make up this one; they write different parts of `out`."""
-        side, upper = self.kind.side, self.kind.of_upper
-        rows, cols = out.shape
-        if side == "full":
-            parts = min(parts, max(rows, cols))
-            for i in range(parts):
-                if rows > cols:
-                    some = slice(rows * i // parts, rows * (i + 1) // parts)
-                    yield a[some], b, out[some]
-                else:
-                    some = slice(cols * i // parts, cols * (i + 1) // parts)
-                    yield a, b[:, some], out[:, some]
-        elif side == "out":
-            for start, stop in strips(rows):
-                wanted = slice(start, None) if upper else slice(None, stop)
-                yield a[start:stop], b[:, wanted], out[start:stop, wanted]
-        elif side == "left":
-            for start, stop in strips(rows):
-                inner = slice(start, None) if upper else slice(None, stop)
-                yield a[start:stop, inner], b[inner], out[start:stop]
+def _pieces(a: Matrix, b: Matrix, out: Matrix, parts: int) -> Iterator[Piece]:
+    """Products that make up this one; they write different parts of `out`."""
+    rows, cols = out.shape
+    parts = min(parts, max(rows, cols))
+    for i in range(parts):
+        if rows > cols:
+            some = slice(rows * i // parts, rows * (i + 1) // parts)
+            yield a[some], b, out[some]
         else:
-            for start, stop in strips(cols):
-                inner = slice(None, stop) if upper else slice(start, None)
-                yield a[:, inner], b[inner, start:stop], out[:, start:stop]
+            some = slice(cols * i // parts, cols * (i + 1) // parts)
+            yield a, b[:, some], out[:, some]

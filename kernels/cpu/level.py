@@ -1,201 +1,190 @@
-"""One level of a program on matrices of known sizes: all sums, then all products, then all blocks of C."""
+"""One level of a program on matrices of known sizes: sums of blocks, products, blocks of C."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
 
+from ...errors import PlanError
 from ...schemes_db.program import ProductKind, Program
+from ...schemes_db.symmetry import Triangle
 from ..planning.strategy import Stage
 from ..request import Layout, Request
-from .blocks import stack_blocks
+from .buffers import Buffers
+from .grouped import Groups
+from .half import BASE, HalfProduct
 from .leaf import Leaf
-from .loop import Loop
-from .mapping import BoundMap
-from .partition import Partition, Sizes, Way, spare_rows
-from .threads import one_thread_each, over_tasks
-from .workspace import Arena, aligned, empty_aligned
+from .partition import Partition, Sizes, Way
+from .slabs import Slabs
+from .store import Batch, Form, Store
+from .strips import leaf_strips, task_strips
+from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
+from .workspace import Arena
 
 Matrix = npt.NDArray[Any]
+ByColumns = tuple[bool, bool, bool]
 
 
 @dataclass(frozen=True)
 class Right:
-    """The right sums of a level, made ahead for a B that stays: by result, and those of inner levels by product."""
+    """The right operands of a level, computed before for a B that stays: by product, and those of inner levels."""
 
-    operands: dict[int, Matrix]
+    operands: list[Matrix]
     inner: tuple[Right | None, ...]
     nbytes: int
 
 
 class Level:
-    """A program level that makes every left and right sum once and keeps it; a `Core`.
+    """A program level, and all levels below it; a `StagedCore`.
 
-    A sum that is a block as it stands is a view. `way.tasks` decides who works the products.
+    The way says how sums and products are stored (`Slabs`, `Buffers` or `Groups`), and who runs the products.
 
     Raises:
         PlanError: the sizes do not suit the target's half blocks.
     """
 
     def __init__(
-        self,
-        program: Program,
-        sizes: Sizes,
-        dtype: str,
-        by_columns: tuple[bool, bool, bool],
-        way: Way | None = None,
+        self, program: Program, sizes: Sizes, dtype: str, by_columns: ByColumns, way: Way | None = None
     ) -> None:
-        self.way = Way() if way is None else way
+        self.way = way = Way() if way is None else way
         self.cut = cut = Partition(program, sizes, dtype, by_columns)
-        maps = cut.maps
-        made = [
-            [i for i in range(len(side.results)) if i not in cut.plain[s]]
-            for s, side in enumerate((maps.left, maps.right))
-        ]
-        self._made = tuple({result: i for i, result in enumerate(results)} for results in made)
-        self._bound = tuple(
-            BoundMap.of(linear, results, dtype, grid.height, grid.width)
-            for linear, results, grid in zip(
-                (maps.left, maps.right, maps.merge), (*made, cut.wanted), cut.grids, strict=True
-            )
-        )
-        counts = (len(made[0]), len(made[1]), len(maps.products))
-        self._stacks = tuple(cut.stack_shape(role, count) for role, count in enumerate(counts))
-        inner = dict(program.inner)
-        self._cores: dict[ProductKind, Level | Loop | Leaf] = {
-            kind: core_of_level(inner[kind], cut.block, dtype, by_columns, self.way.below())
-            if kind in inner
-            else cut.leaf(kind, self.way)
-            for kind in {op.kind for op in maps.products}
-        }
+        self.store: Store = Buffers(cut) if way.loops else Groups(cut) if way.grouped else Slabs(cut)
+        self._inner = dict(program.inner)
+        self._cores = {form: self._core(*form) for form in set(self.store.forms)}
+        self._core_of = [self._cores[form] for form in self.store.forms]
 
-    @property
-    def own_workspace(self) -> int:
-        """Bytes for the sums, the products and the spare rows of this level."""
-        item = self.cut.storage.itemsize
-        stacks = sum(aligned(count * height * lead * item) for count, height, lead in self._stacks)
-        return stacks + 2 * aligned(self.cut.spare_width * item)
+    def _core(self, kind: ProductKind, length: int) -> Level | Leaf | HalfProduct:
+        bm, bk, bn = self.cut.block
+        sizes, dtype, way = (bm, length * bk, bn), self.cut.dtype, self.way
+        if kind in self._inner:
+            program = self._inner[kind]
+            return Level(program, sizes, dtype, self.cut.by_columns, way.below(program))
+        if not kind.half:
+            return Leaf(sizes, dtype, way.blas, way.tasks)
+        triangle = Triangle(kind.side, kind.of_upper)
+        size = bn if kind.side == "right" else bm
+        if not way.grouped:
+            return HalfProduct(triangle, sizes, dtype, leaf_strips(size), clean=False, blas=way.blas, shared=way.tasks)
+        if kind.side == "out":
+            return HalfProduct(triangle, sizes, dtype, base=BASE, clean=False)
+        return HalfProduct(triangle, sizes, dtype, task_strips(size), clean=False)
 
     def workspace(self, threads: int) -> int:
         """See `Core.workspace`."""
-        together = max(core.workspace(threads) for core in self._cores.values())
-        if self.way.tasks and threads > 1:
-            together = max(together, threads * max(core.workspace(1) for core in self._cores.values()))
-        return self.own_workspace + together
+        below = max(core.workspace(threads) for core in self._cores.values())
+        if threads > 1:
+            below = max(below, threads * self._task_bytes)
+        return self.store.workspace + below
+
+    @property
+    def _task_bytes(self) -> int:
+        """Bytes that a product which one thread runs alone takes from the arena, at most."""
+        if self.way.tasks:
+            return max(core.workspace(1) for core in self._cores.values())
+        return 0  # of grouped levels only leaves run so, which take nothing
 
     def compile(self) -> None:
-        """Have all code at hand, that of inner levels included."""
-        for bound in self._bound:
+        """See `StagedCore.compile`."""
+        for bound in self.store.maps:
             bound.compile()
         for core in self._cores.values():
-            if not isinstance(core, Leaf):
-                core.compile()
+            core.compile()
 
     def run(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1, right: Right | None = None
     ) -> None:
-        """See `Core.run`. `right` are sums made by `prepare`: then b is not read."""
-        cut = self.cut
-        stacks = [arena.array(shape, cut.storage) for shape in self._stacks]
-        spare = spare_rows(cut, [arena.array((cut.spare_width,), cut.storage) for _ in range(2)])
-        lefts = self._sums(0, a, stacks[0], spare, threads)
-        rights = self._sums(1, b, stacks[1], spare, threads) if right is None else right.operands
-        products = cut.matrices(2, stacks[2])
-        self._multiply(lefts, rights, products, arena, threads, right)
-        target = cut.grids[2].locate(cut.stored(2, out), cut.tables[2])
-        wanted = {i: i for i in cut.wanted}
-        self._bound[2].run(stack_blocks(stacks[2], cut.grids[2].width), target, wanted, spare, threads)
-        cut.clear(out)
+        """See `Core.run`. `right` is what `prepare` gave: then b is not read."""
+        operands = None if right is None else right.operands
+        for batch in self.store.batches(a, b, out, arena, threads, operands):
+            self._multiply(batch, arena, threads, right)
+        self.cut.clear(out)
 
     def prepare(self, b: Matrix, threads: int = 1) -> Right:
-        """The right sums of B and of all inner levels, in memory of their own."""
-        cut = self.cut
-        stack = empty_aligned(self._stacks[1], cut.storage)
-        spare = spare_rows(cut, [empty_aligned((cut.spare_width,), cut.storage) for _ in range(2)])
-        operands = self._sums(1, b, stack, spare, threads)
-        inner: list[Right | None] = []
-        for r, op in enumerate(cut.maps.products):
-            core = self._cores[op.kind]
-            below = core.prepare(operands[cut.maps.right_of[r]], threads) if isinstance(core, Level) else None
-            inner.append(below)
-        return Right(operands, tuple(inner), stack.nbytes + sum(below.nbytes for below in inner if below))
+        """The right operands of B and of all inner levels, in memory of their own.
 
-    def _multiply(
-        self,
-        lefts: dict[int, Matrix],
-        rights: dict[int, Matrix],
-        products: list[Matrix],
-        arena: Arena,
-        threads: int,
-        right: Right | None,
-    ) -> None:
-        maps = self.cut.maps
+        Raises:
+            PlanError: the level is none of slabs: others keep no sums of B, or are of triangular products.
+        """
+        if not isinstance(self.store, Slabs):
+            raise PlanError("only levels that compute all sums before the products keep those of B; use batch or tasks")
+        operands, nbytes = self.store.rights(b, threads)
+        inner = tuple(
+            core.prepare(operand, threads) if isinstance(core, Level) else None
+            for core, operand in zip(self._core_of, operands, strict=True)
+        )
+        return Right(operands, inner, nbytes + sum(below.nbytes for below in inner if below))
 
-        def work(r: int, memory: Arena, threads: int) -> None:
-            core = self._cores[maps.products[r].kind]
-            left, other = lefts[maps.left_of[r]], rights[maps.right_of[r]]
-            below = right.inner[r] if right is not None else None
+    def _multiply(self, batch: Batch, arena: Arena, threads: int, right: Right | None) -> None:
+        """Run the products of a batch: some as tasks of one thread each, the others by all threads, one by one."""
+
+        def run(i: int, memory: Arena, threads: int) -> None:
+            r = batch.products[i]
+            core = self._core_of[r]
+            operands = batch.lefts[i], batch.rights[i], batch.results[i], memory, threads
             if isinstance(core, Level):
-                core.run(left, other, products[r], memory, threads, below)
+                core.run(*operands, right.inner[r] if right is not None else None)
             else:
-                core.run(left, other, products[r], memory, threads)
+                core.run(*operands)
 
-        count = len(products)
-        if not self.way.tasks or threads == 1:
-            for r in range(count):
-                work(r, arena.rest(), threads)
-            return
-        # What does not go round evenly is worked by all threads together, or most would wait for few.
-        whole = count // threads * threads
-        memories = arena.split(threads, max(core.workspace(1) for core in self._cores.values()))
-        with one_thread_each():
-            over_tasks(lambda r, worker: work(r, memories[worker].rest(), 1), whole, threads)
-            for r in range(whole, count):
-                work(r, arena.rest(), threads)
+        alone = self._alone(batch.products, threads) if threads > 1 else []
+        # Products that all threads share run by BLAS on one thread each, too.
+        shared = self.way.tasks and threads > 1
+        with ExitStack() as limited:
+            if alone or shared:
+                limited.enter_context(single_threaded_blas())
+            if alone:
+                memories = arena.split(threads, self._task_bytes)
+                parallel_tasks(lambda i, worker: run(alone[i], memories[worker].rest(), 1), len(alone), threads)
+            if not shared:
+                limited.close()
+            done = set(alone)
+            for i in range(len(batch.products)):
+                if i not in done:
+                    run(i, arena.rest(), threads)
 
-    def _sums(
-        self, side: int, matrix: Matrix, stack: Matrix, spare: npt.NDArray[Any], threads: int
-    ) -> dict[int, Matrix]:
-        """For every sum of a side the matrix that holds it: one of the stack, or a block of the operand."""
-        cut = self.cut
-        source = cut.grids[side].locate(cut.stored(side, matrix), cut.tables[side])
-        target = stack_blocks(stack, cut.grids[side].width)
-        self._bound[side].run(source, target, self._made[side], spare, threads)
-        made = cut.matrices(side, stack)
-        operands = {result: made[i] for result, i in self._made[side].items()}
-        operands.update((result, cut.view(side, matrix, place)) for result, place in cut.plain[side].items())
-        return operands
+    def _alone(self, products: Sequence[int], threads: int) -> list[int]:
+        """The places in a batch of the products that run as tasks, in the order of their start."""
+        if self.way.tasks:
+            # What does not go round evenly is run by all threads together, or most would wait for few.
+            return list(range(len(products) // threads * threads))
+        if not self.way.grouped:
+            return []
+        forms: list[Form] = [self.store.forms[r] for r in products]
+        leaves = [i for i, (kind, _) in enumerate(forms) if kind not in self._inner]
+        # The longest first: the last to end should be short.
+        leaves.sort(key=lambda i: -self._flops(forms[i]))
+        return leaves if len(leaves) >= threads and blas_is_limited() else []
+
+    def _flops(self, form: Form) -> int:
+        core = self._cores[form]
+        assert not isinstance(core, Level)  # asked of leaves only
+        return core.flops
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """What `times` runs of this level cost, without seconds; `prepared`: B's sums are there already."""
-        names = ("sums of A", "sums of B", "blocks of C")
-        maps = [
-            Stage(name, times * bound.flops, times * bound.traffic)
-            for name, bound in zip(names, self._bound, strict=True)
-        ]
+        """See `StagedCore.stages`."""
+        first, *others, last = (
+            Stage(stage.name, times * stage.flops, times * stage.bytes) for stage in self.store.stages()
+        )
+        bm, bk, bn = self.cut.block
         products: list[Stage] = []
-        kinds = [op.kind for op in self.cut.maps.products]
-        for kind, core in sorted(self._cores.items()):
-            count = times * kinds.count(kind)
-            if isinstance(core, Leaf):
-                products.append(self.cut.leaves(kind, count))
-            else:
+        for form, core in sorted(self._cores.items(), key=lambda item: item[0]):
+            count = times * sum(found == form for found in self.store.forms)
+            if isinstance(core, Level):
                 products += core.stages(count, prepared)
-        return [maps[0], *([] if prepared else maps[1:2]), *products, maps[2]]
+                continue
+            kind, length = form
+            m, k, n = sizes = bm, length * bk, bn
+            moved = (m * k + k * n + m * n) * self.cut.storage.itemsize
+            name = f"{count} {kind.value} products {m}x{k}x{n}"
+            products.append(Stage(name, count * core.flops, count * moved, product=sizes))
+        return [first, *([] if prepared else others), *products, last]
 
 
-def core_of_level(
-    program: Program, sizes: Sizes, dtype: str, by_columns: tuple[bool, bool, bool], way: Way
-) -> Level | Loop:
-    """The core of a program level and all below it, each level in its way."""
-    if way.loops:
-        return Loop(program, sizes, dtype, by_columns, way, core_of_level)
-    return Level(program, sizes, dtype, by_columns, way)
-
-
-def core_of(program: Program, request: Request, way: Way | None = None) -> Level | Loop:
+def core_of(program: Program, request: Request, way: Way | None = None) -> Level:
     """The program on one matrix of a request; a scattered matrix has been copied by rows."""
-    by_columns = tuple(layout is Layout.COLUMNS for layout in request.layouts)
-    return core_of_level(program, request.shape, request.dtype, by_columns, way or Way())  # type: ignore[arg-type]
+    first, second, third = (layout is Layout.COLUMNS for layout in request.layouts)
+    return Level(program, request.shape, request.dtype, (first, second, third), way)

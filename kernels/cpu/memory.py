@@ -5,20 +5,10 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-NOTICED = 64 << 20
-"""Bytes of workspace from which on it is asked whether they are there: asking takes longer than small plans."""
-
 
 def free_bytes() -> float:
     """Bytes that this process can still take without swapping or meeting its limit; infinity where nobody tells."""
     return min(_available(), _below_limit())
-
-
-def shortage(workspace: int, free: float | None = None) -> str | None:
-    """Why so many bytes of workspace cannot be had, or None; `free` is what `free_bytes` told a moment ago."""
-    if workspace < NOTICED or workspace <= (free := free_bytes() if free is None else free):
-        return None
-    return f"needs {workspace} bytes of workspace, and {free:.0f} are free"
 
 
 def _available() -> float:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...schemes_db.grids import Kind, Kinds
+from ...schemes_db.grids import Kind
 from ..codegen.grouping import Sums
 from ..codegen.maps import Block, LinearMap
-from ..dtypes import dtype_of
-from .blocks import Blocks, Grid, leading_dimension
+from .blocks import Blocks, leading_dimension
 from .mapping import BoundMap
+from .partition import Partition
 from .workspace import Arena, aligned
 
 Matrix = npt.NDArray[Any]
@@ -26,23 +26,14 @@ class OperandSums:
     and a scheme uses each of them several times.
     """
 
-    def __init__(
-        self,
-        side: int,
-        sums: list[Sums],
-        linear: LinearMap,
-        places: tuple[Block, ...],
-        kinds: Kinds,
-        size: tuple[int, int],
-        block: tuple[int, int],
-        by_columns: bool,
-        dtype: str,
-    ) -> None:
-        self._side, self._by_columns, self._block, self._size = side, by_columns, block, size
-        self._storage = dtype_of(dtype).numpy
+    def __init__(self, cut: Partition, side: int, sums: list[Sums], linear: LinearMap) -> None:
+        self._side, self._by_columns = side, cut.by_columns[side]
+        self._block, self._size = cut.block[side : side + 2], cut.sizes[side : side + 2]
+        self._storage, dtype, by_columns = cut.storage, cut.dtype, self._by_columns
+        places = (cut.maps.left_blocks, cut.maps.right_blocks)[side]
+        kinds = (cut.program.target.a, cut.program.target.b)[side]
         of_places = tuple(kinds[p][q] for p, q in places)
-        self._grid = Grid.of(size, block, places, of_places, by_columns)
-        self._table = self._grid.shapes()
+        self._grid, self._table = cut.grids[side], cut.tables[side]
         self._along_width = (side == 0) != by_columns
         height, width = self._grid.height, self._grid.width
         self._halves = [i for i, kind in enumerate(of_places) if kind.half]
@@ -101,11 +92,6 @@ class OperandSums:
     def maps(self) -> tuple[BoundMap, BoundMap]:
         """The copies of half blocks, and the sums."""
         return self._copying, self._adding
-
-    @property
-    def width(self) -> int:
-        """Elements of a row of a block, as it is stored."""
-        return self._grid.width
 
     def make(self, matrix: Matrix, arena: Arena, spare: npt.NDArray[np.int64], threads: int) -> list[Matrix]:
         """Work all sums of an operand: for every bundle the matrix that it multiplies."""

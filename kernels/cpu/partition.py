@@ -10,13 +10,11 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
-from ...schemes_db.program import ProductKind, Program
+from ...schemes_db.program import Program
 from ..codegen.maps import ProgramMaps, maps_of
 from ..dtypes import dtype_of
-from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
 from .blocks import Grid, leading_dimension
-from .leaf import Leaf, worked_fraction
 
 Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
@@ -30,14 +28,19 @@ class Way:
     `tasks`: the products of a level are handed to the threads, each worked by one of them alone;
     else one after the other, each by all threads. `loops`: so many outer levels make one product at
     a time, in small buffers, instead of all sums first. `blas` works the products at the bottom.
+    `grouped`: products that feed C alike are one longer product, and those at the bottom are handed to
+    the threads; for structured schemes.
     """
 
     tasks: bool = False
     loops: int = 0
     blas: Backend = NUMPY
+    grouped: bool = False
 
-    def below(self) -> Way:
-        """The way of the next level."""
+    def below(self, program: Program) -> Way:
+        """The way of the next level, which runs `program`."""
+        if self.grouped:
+            return Way() if program.target.is_general else self
         return Way(self.tasks, max(self.loops - 1, 0), self.blas)
 
 
@@ -107,9 +110,10 @@ class Partition:
         """A matrix as its grid sees it."""
         return matrix.T if self.by_columns[role] else matrix
 
-    def view(self, side: int, matrix: Matrix, place: Place) -> Matrix:
-        """A full block of A or B as it stands."""
-        height, width = self.block[side], self.block[side + 1]
+    def view(self, role: int, matrix: Matrix, place: Place) -> Matrix:
+        """A full block of A, B or C as it stands."""
+        bm, bk, bn = self.block
+        height, width = ((bm, bk), (bk, bn), (bm, bn))[role]
         p, q = place
         return matrix[p * height : (p + 1) * height, q * width : (q + 1) * width]
 
@@ -118,19 +122,6 @@ class Partition:
         bm, _, bn = self.block
         for p, q in self._cleared:
             out[p * bm : (p + 1) * bm, q * bn : (q + 1) * bn] = 0
-
-    def leaves(self, kind: ProductKind, count: int) -> Stage:
-        """The cost of `count` products of blocks at the bottom."""
-        bm, bk, bn = self.block
-        parts = dtype_of(self.dtype).parts
-        flops = int(2 * parts * parts * bm * bk * bn * worked_fraction(kind, bn if kind.side == "right" else bm))
-        size = (bm * bk + bk * bn + bm * bn) * self.storage.itemsize
-        name = f"{count} {kind.value} products {bm}x{bk}x{bn}"
-        return Stage(name, count * flops, count * size, product=self.block)
-
-    def leaf(self, kind: ProductKind, way: Way) -> Leaf:
-        """The product of two blocks at the bottom."""
-        return Leaf(kind, self.dtype, way.blas, way.tasks)
 
 
 def size_reason(program: Program, sizes: Sizes) -> str | None:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...schemes_db.program import Program
-from ..codegen.maps import maps_of
+from ..codegen.maps import expanded, maps_of
 from ..identity import kept_with_it
 from ..request import Request
-from .loop import expanded
 
 
 @dataclass(frozen=True)

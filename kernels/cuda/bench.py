@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
+from ...errors import PlanError
+from ..planning.strategy import Plan
 from ..request import Layout, Request
 from ..structure import Triangular
 from .clock import interleaved
+from .precompile import compile_ahead
 
 Tensor = Any
 
@@ -21,12 +26,13 @@ SPENT = 0.02
 class CudaBench:
     """A `planning.tune.Bench`. float32 is multiplied strictly, or rounded to tf32 where the request says so."""
 
-    def operands(self, request: Request, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-        """See `Bench.operands`: standard normal numbers."""
+    def operands(self, request: Request, seed: int, blank: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """See `Bench.operands`: standard normal numbers, or with `blank` tensors without data."""
         import torch
 
         torch.backends.cuda.matmul.allow_tf32 = request.dtype == "tf32"
-        generator = torch.Generator("cuda").manual_seed(seed)
+        generator = None if blank else torch.Generator("cuda").manual_seed(seed)
+        device = "meta" if blank else "cuda"
         dtype = torch.float32 if request.dtype == "tf32" else getattr(torch, request.dtype)
         shapes = (
             (*request.batch_a, request.m, request.k),
@@ -37,13 +43,22 @@ class CudaBench:
         for place, shape in enumerate(shapes):
             columns = request.layouts[place] is Layout.COLUMNS
             size = (*shape[:-2], shape[-1], shape[-2]) if columns else shape
-            drawn = torch.randn(size, generator=generator, device="cuda", dtype=dtype)
+            drawn = torch.randn(size, generator=generator, device=device, dtype=dtype)
             structure = request.structures[place]
-            if isinstance(structure, Triangular) and place < 2:
+            if isinstance(structure, Triangular) and place < 2 and not blank:
                 (drawn.triu_ if structure.upper != columns else drawn.tril_)()
             found.append(drawn.mT if columns else drawn)
         a, b, c = found
         return a, (a.mT if request.shared else b), c
+
+    def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
+        """See `Bench.precompile`: all kernels by a process a core, into Triton's cache."""
+        calls = []
+        for plan in plans:
+            with suppress(PlanError):
+                a, b, out = self.operands(plan.request, 0, blank=True)
+                calls.append(partial(plan.build().run, a, b, out))
+        compile_ahead(calls, lambda done, known: on_event(f"compiled {done} of {known} kernels"))
 
     def error(self, request: Request, a: Tensor, b: Tensor, c: Tensor) -> float:
         """See `Bench.error`."""

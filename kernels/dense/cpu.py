@@ -13,19 +13,19 @@ from ...schemes_db.program import Program
 from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY
 from ..cpu.cost_model import CpuCostModel
-from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
+from ..cpu.executor import StagedCore, is_empty
+from ..cpu.int8 import Int8Leaf, Int8Level
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.library import library_for
-from ..cpu.loop import Loop
-from ..cpu.narrow import Narrow, WideLeaf
 from ..cpu.partition import Way
 from ..cpu.reasons import basic_reason
+from ..cpu.strategy import CpuStrategy
 from ..cpu.timing import priced
 from ..dtypes import dtype_of
 from ..identity import Same
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
 from ..request import Request
 from .chains import (
     DEPTH_FIRST,
@@ -57,13 +57,11 @@ ALL_LEVELS = 8
 
 
 @dataclass(frozen=True)
-class CpuVendor:
+class CpuVendor(CpuStrategy):
     """The library's own product: the baseline."""
 
-    device: str = "cpu"
-    family: str = FAMILY
     name: str = "vendor"
-    version: int = 2
+    family: str = FAMILY
     baseline: bool = True
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
@@ -72,47 +70,27 @@ class CpuVendor:
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        program = source.program
-        if program.target.shape == (1, 1, 1) and program.target.is_general and program.rank == 1:
+        if is_classical(source.program):
             yield Candidate(FAMILY, self.name)
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return Candidate(FAMILY, self.name)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
         return basic_reason(None, request) if request.is_dense else "the operands are structured"
 
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
-        if is_empty(request):
-            return []
-        (m, k, n), count = request.shape, request.items
-        flops = request.flops * (1 if request.exact else dtype_of(request.dtype).parts ** 2)
-        moved = count * ((m * k + k * n) * request.itemsize + m * n * request.result.itemsize)
-        name = f"{count} products {m}x{k}x{n}"
-        return priced([Stage(name, flops, moved, product=request.shape)], request.dtype, machine)
-
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; exact."""
-        if is_empty(request):
-            return 0
-        return sum(copy_bytes(request)) + _leaf(request, machine).workspace(1)
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
-        return MatrixExecutor(request, None if is_empty(request) else _leaf(request, machine), machine.pool)
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+        """See `CpuStrategy.core`."""
+        if request.dtype == "int8":
+            return Int8Leaf(request.shape)
+        return Leaf(request.shape, request.dtype, library_for(request, machine.profile))
 
 
-def _leaf(request: Request, machine: Machine) -> Leaf | WideLeaf:
-    if request.dtype == "int8":
-        return WideLeaf(request.shape)
-    return Leaf(dtype=request.dtype, blas=library_for(request, machine.profile))
+def is_classical(program: Program) -> bool:
+    """Whether a program is one product, the classical 1x1x1."""
+    return program.target.shape == (1, 1, 1) and program.target.is_general and program.rank == 1
 
 
 @dataclass(frozen=True)
-class CpuScheme:
+class CpuScheme(CpuStrategy):
     """Levels of a scheme by generated sums and the library's products. The method is a parameter.
 
     - batched: all sums of a level, then its products one by one on all threads. Fastest on one
@@ -123,11 +101,8 @@ class CpuScheme:
     - depth-first: so on every level; the least memory of all.
     """
 
-    device: str = "cpu"
-    family: str = FAMILY
     name: str = "scheme"
-    version: int = 3
-    baseline: bool = False
+    family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: the best chains of every depth and method within the limits."""
@@ -157,16 +132,14 @@ class CpuScheme:
                 ranked = smallest(np.where(allowed, seconds, np.inf), KEPT)
                 for i in ranked[allowed[ranked]].tolist():
                     places = chains.chain(i)
-                    source = Chain(
-                        tuple(pool.entries[place] for place in places), tuple(pool.costs[place] for place in places)
-                    )
+                    source = Chain(tuple(pool.entries[place] for place in places), pool, places)
                     candidate = Candidate(FAMILY, self.name, source, (("method", method),))
                     found.append(Proposal(request.items * float(seconds[i]) * BOUND, candidate))
         return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        for method in METHODS:
+        for method in METHODS if isinstance(source, Chain | GivenProgram) else ():
             yield Candidate(FAMILY, self.name, source, (("method", method),))
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
@@ -179,7 +152,7 @@ class CpuScheme:
         program = _program(candidate)
         if not request.is_dense:
             return "the operands are structured"
-        if program.rank == 1 and program.target.shape == (1, 1, 1) and program.target.is_general:
+        if is_classical(program):
             return "a single product is the vendor's"
         if reason := basic_reason(program, request):
             return reason
@@ -211,24 +184,11 @@ class CpuScheme:
                 labels = [level.label for level in candidate.source.levels]
             return chain_stages(levels, labels, request, machine.costs, candidate.method)
         prepared = request.static == "B" and candidate.method not in LEAN
-        stages = self._core(candidate, request, machine).stages(request.items, prepared)
+        stages = self.core(candidate, request, machine).stages(request.items, prepared)
         return priced(stages, request.dtype, machine, "tasks" if candidate.method == TASKS else "whole")
 
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; exact."""
-        if is_empty(request):
-            return 0
-        return self._core(candidate, request, machine).workspace(machine.threads) + sum(copy_bytes(request))
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`."""
-        if is_empty(request):
-            return MatrixExecutor(request, None, machine.pool)
-        core = self._core(candidate, request, machine)
-        core.compile()
-        return MatrixExecutor(request, core, machine.pool, machine.threads)
-
-    def _core(self, candidate: Candidate, request: Request, machine: Machine) -> Level | Loop | Narrow:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+        """See `CpuStrategy.core`."""
         unlimited = replace(request, max_error=None, max_workspace=None)
         return _core(Same(_program(candidate)), unlimited, _way(candidate, request, machine))
 
@@ -249,10 +209,10 @@ def _way(candidate: Candidate, request: Request, machine: Machine) -> Way:
 
 
 @lru_cache(maxsize=64)
-def _core(program: Same, request: Request, way: Way) -> Level | Loop | Narrow:
+def _core(program: Same, request: Request, way: Way) -> Level | Int8Level:
     """Predicting, sizing and building share one core."""
     if request.dtype == "int8":
-        return Narrow(program.held, request.shape)
+        return Int8Level(program.held, request.shape)
     return core_of(program.held, request, way)
 
 

@@ -18,6 +18,7 @@ from ..cpu.workspace import Arena, aligned
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request
+from .given import GivenProgram
 
 Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
@@ -126,7 +127,8 @@ class NaiveScheme:
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        yield Candidate(self.family, self.name, source)
+        if isinstance(source, GivenProgram):
+            yield Candidate(self.family, self.name, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`: what is never proposed is never measured."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from ...errors import PlanError
 from ..request import Request
-from .limits import exceeds_kept, margin, margins_text, memory_shortage, refusal
+from .limits import FreeBytes, exceeds_kept, margin, margins_text, memory_shortage, refusal
 from .machine import Machine
 from .strategy import Candidate, Plan, Proposal, Source, Stage, Strategy
 
@@ -82,7 +83,7 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
     best = search.best(request)
     if search.short_of_memory and request.max_workspace is None:
         # As if the caller had limited the memory: then the methods of little memory are proposed, too.
-        most = int(min(machine.free_bytes(), machine.kept_bytes))
+        most = int(min(search.free_bytes(), machine.kept_bytes))
         best = search.best(replace(request, max_workspace=most))
     if best is None:
         return Decision(
@@ -112,12 +113,13 @@ def decide_among(
     chosen = _named(strategies, strategy or None)
     plans: list[Plan] = []
     refused: list[tuple[str, str]] = []
+    free = cache(machine.free_bytes)
     for source in sources:
         for one in chosen.values():
             for candidate in one.candidates_of(source):
                 if method and candidate.method != method:
                     continue
-                found = plan_candidate(one, candidate, request, machine)
+                found = plan_candidate(one, candidate, request, machine, free)
                 if isinstance(found, Plan):
                     plans.append(found)
                 else:
@@ -154,7 +156,7 @@ def baseline_plan(request: Request, machine: Machine, strategies: Strategies) ->
         if strategy.baseline:
             proposed = strategy.propose(request, machine)
             for proposal in () if isinstance(proposed, str) else proposed:
-                found = plan_candidate(strategy, proposal.candidate, request, machine)
+                found = plan_candidate(strategy, proposal.candidate, request, machine, machine.free_bytes)
                 if isinstance(found, Plan):
                     return found
                 refused.append(found)
@@ -196,6 +198,7 @@ class _Search:
         self, request: Request, machine: Machine, strategies: Strategies, baseline: Plan | None, method: str = ""
     ) -> None:
         self.request, self.machine, self.strategies, self.baseline = request, machine, strategies, baseline
+        self.free_bytes = cache(machine.free_bytes)  # reading it takes longer than pricing: once a search
         self.method = method
         self.proposals: tuple[Proposal, ...] = ()
         self.refused: list[tuple[str, str]] = []
@@ -238,8 +241,8 @@ class _Search:
                 return None
             if best is not None and (plan.seconds or math.inf) >= (best.seconds or math.inf):
                 return None
-        reason, workspace = refusal(strategy, candidate, self.request, self.machine)
-        if reason is not None and memory_shortage(workspace, self.machine):
+        reason, workspace = refusal(strategy, candidate, self.request, self.machine, self.free_bytes)
+        if reason is not None and memory_shortage(workspace, self.free_bytes):
             self.short_of_memory = True
         if reason is None and self.request.max_workspace is None and self.baseline is not None:
             reason = exceeds_kept(workspace, self.machine)
@@ -264,9 +267,11 @@ class _Search:
         return f"nothing is predicted to be faster than the baseline{within} by its margin ({needed})"
 
 
-def plan_candidate(strategy: Strategy, candidate: Candidate, request: Request, machine: Machine) -> Plan | str:
+def plan_candidate(
+    strategy: Strategy, candidate: Candidate, request: Request, machine: Machine, free_bytes: FreeBytes | None = None
+) -> Plan | str:
     """A plan of one candidate, or the reason why it is refused."""
-    reason, workspace = refusal(strategy, candidate, request, machine)
+    reason, workspace = refusal(strategy, candidate, request, machine, free_bytes or machine.free_bytes)
     if reason is not None:
         return reason
     stages = tuple(strategy.predict(candidate, request, machine))
@@ -281,12 +286,13 @@ def _measured(request: Request, machine: Machine, strategies: Strategies, baseli
     known = machine.wisdom.near(request)
     if known is None:
         return None
+    free = cache(machine.free_bytes)
     for entry in known.entries:
         strategy = strategies.get((entry.family, entry.strategy))
         candidate = None if strategy is None else strategy.restore(entry.source, entry.parameters, request)
         if strategy is None or candidate is None or candidate == baseline.candidate:
             continue
-        found = plan_candidate(strategy, candidate, request, machine)
+        found = plan_candidate(strategy, candidate, request, machine, free)
         if isinstance(found, Plan):
             plans.append(found)
         else:

@@ -19,12 +19,18 @@ from .wisdom import Entry, Record, class_of, keep_record, sizes_of
 TOP = 6
 """Candidates that are measured beside the baseline."""
 
+WITHIN = 1.15
+"""Candidates are measured whose predicted seconds are at most so many times the baseline's."""
+
 
 class Bench(Protocol):
     """A device's way to make operands, to check products and to time calls in turns."""
 
     def operands(self, request: Request, seed: int) -> tuple[Any, Any, Any]:
         """Random A and B, and an array for C, with the request's layouts and structures."""
+
+    def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
+        """Compile the kernels of many plans side by side, where building a plan does not."""
 
     def error(self, request: Request, a: Any, b: Any, c: Any) -> float:
         """The relative Frobenius error of C on some of its rows."""
@@ -51,7 +57,7 @@ def candidates(request: Request, machine: Machine, strategies: Strategies, top: 
     plans = [baseline]
     decision = decide(request, unwise, strategies)
     for proposal in decision.proposals:
-        if len(plans) > top:
+        if len(plans) > top or (baseline.seconds and proposal.bound > WITHIN * baseline.seconds):
             break
         strategy = strategies[proposal.candidate.family, proposal.candidate.strategy]
         candidate = proposal.candidate

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ...errors import LcmaError, SchemeFormatError
 from ..ring import Ring
@@ -24,12 +26,15 @@ from . import (
     fmm_text,
     lcma_json,
     lcma_npz,
+    literals,
     maple,
     mathematica,
+    named_arrays,
     plinopt,
     slp,
     sparse_npz,
 )
+from .layouts import named_target
 from .reading import Reading, UnknownFormatError
 
 MAX_FILE_BYTES = 64 << 20
@@ -69,7 +74,7 @@ class Writer(Format, Protocol):
 
 
 # In the order in which they are tried on an unknown file: what is told by a mark of its own first.
-_BINARY: tuple[BinaryFormat, ...] = (lcma_npz, sparse_npz, alphatensor, flip_cpd)
+_BINARY: tuple[BinaryFormat, ...] = (lcma_npz, sparse_npz, alphatensor, flip_cpd, named_arrays)
 _TEXT: tuple[TextFormat, ...] = (
     lcma_json,
     fmm_reduced,
@@ -84,7 +89,11 @@ _TEXT: tuple[TextFormat, ...] = (
     alphaevolve,
     equations,
     exp,
+    literals,
 )
+_MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, lcma_npz, sparse_npz)
+"""Formats with a mark of their own: a file that has it is of no other."""
+
 _WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, fmm_json, equations, exp, maple, plinopt)
 
 FORMATS: dict[str, Format] = {module.NAME: module for module in (*_TEXT, *_BINARY)}
@@ -147,19 +156,88 @@ def parse_bytes(
     """
     if format is not None:
         format_named(format)
-    for binary in _BINARY:
-        if format == binary.NAME or (format is None and binary.sniff(raw)):
-            return _guarded(partial(binary.parse, raw, target, ring, allow_pickle))
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise SchemeFormatError("is not UTF-8 text, nor an array of a known format") from None
+    binary = [
+        (one.NAME, partial(one.parse, raw, target, ring, allow_pickle)) for one in _matching(_BINARY, raw, format)
+    ]
+    if binary:
+        return _first_reading(binary)
+    text = _decoded(raw)
     if not text.strip():
         raise SchemeFormatError("is empty")
-    for reader in _TEXT:
-        if format == reader.NAME or (format is None and reader.sniff(text)):
-            return _guarded(partial(reader.parse, text, target, ring))
-    raise UnknownFormatError(f"not a scheme in any known format ({', '.join(FORMATS)}); name one with --format")
+    if "\0" in text:
+        raise SchemeFormatError(_what_binary(raw))
+    texts = [(one.NAME, partial(one.parse, text, target, ring)) for one in _matching(_TEXT, text, format)]
+    if not texts:
+        raise UnknownFormatError(
+            f"{_what_text(text)}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
+        )
+    return _first_reading(texts)
+
+
+def _matching(formats: Sequence[Any], content: str | bytes, named: str | None) -> list[Any]:
+    """The formats that a content may be of, in the order in which they are tried; the named one alone."""
+    if named is not None:
+        return [one for one in formats if named == one.NAME]
+    found: list[Any] = []
+    for one in formats:
+        if one.sniff(content):
+            found.append(one)
+            if one in _MARKED:
+                break
+    return found
+
+
+def _first_reading(matching: Sequence[tuple[str, Callable[[], list[Reading]]]]) -> list[Reading]:
+    """What the first of the readers that matched makes of a file, and which those were."""
+    failures: list[tuple[str, SchemeFormatError]] = []
+    names = [name for name, _ in matching]
+    for name, parse in matching:
+        try:
+            readings = _guarded(parse)
+        except SchemeFormatError as error:
+            failures.append((name, error))
+            continue
+        if len(matching) == 1 or any(one.approximations for one in readings):
+            return readings
+        why = "the first" if not failures else f"as {', '.join(f'{other}: {error}' for other, error in failures)}"
+        return [
+            dataclasses.replace(one, notes=(*one.notes, f"matched {', '.join(names)}; read as {name}, {why}"[:300]))
+            for one in readings
+        ]
+    _, first = failures[0]
+    if len(failures) > 1:
+        others = ", ".join(name for name, _ in failures)
+        raise SchemeFormatError(f"{first.message} (tried {others})", first.file, first.line)
+    raise first
+
+
+def _decoded(raw: bytes) -> str:
+    """The text of a file: UTF-8, UTF-16 with its mark, or Latin-1 where nothing in it is a control character."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        try:
+            text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1")
+        except UnicodeDecodeError:
+            text = "\0"
+        plain = sum(character.isascii() for character in text)
+        if 2 * plain > len(text) and all(one.isprintable() or one in "\t\r\n\f" for one in text):
+            return text
+        raise SchemeFormatError(_what_binary(raw)) from None
+
+
+def _what_binary(raw: bytes) -> str:
+    """What a file that is no text is, in one line."""
+    if raw.startswith(b"PK\x03\x04"):
+        return "is a zip archive without numpy arrays; put U, V and W into it with numpy.savez"
+    return "is not UTF-8 text, nor an array of a known format"
+
+
+def _what_text(text: str) -> str:
+    """The nearest thing to a scheme that a text is, in a few words."""
+    if text.lstrip()[:1] in "{[":
+        return "JSON or a list without factors u, v and w"
+    return f"{len(text.splitlines())} lines without an equation such as m1 = (a11 + a22)(b11 + b22)"
 
 
 def read_file(
@@ -184,6 +262,9 @@ def read_file(
     except OSError as error:
         raise SchemeFormatError(f"can't be read: {error.strerror}", path) from None
     try:
+        if target is None and (named := named_target(path.stem)) is not None:
+            with contextlib.suppress(SchemeFormatError):
+                return parse_bytes(raw, format, named, ring, allow_pickle)
         return parse_bytes(raw, format, target, ring, allow_pickle)
     except SchemeFormatError as error:
         raise error.located(path) from None

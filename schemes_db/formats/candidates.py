@@ -127,7 +127,7 @@ def reading_of_arrays(
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
     m, k, n = shape_of(*(array.shape[0] for array in arrays))
     chosen = target_of((m, k, n), target)
-    if not all(_is_exact(array) for array in arrays):
+    if not all(is_exact(array) for array in arrays):
         columns = [
             [[(i, Inexact(complex(x))) for i, x in enumerate(column) if x] for column in array.T.tolist()]
             for array in arrays
@@ -248,7 +248,7 @@ def _extent(factor: Terms) -> tuple[int, int]:
     return rows, max((col + 1 for terms in factor for _, col, _ in terms), default=0)
 
 
-def _is_exact(array: npt.NDArray[np.generic]) -> bool:
+def is_exact(array: npt.NDArray[np.generic]) -> bool:
     """Whether all numbers are small binary fractions; an array of other things is left to `exact`."""
     if array.dtype.kind not in "fc" or not np.isfinite(array).all():
         return True

@@ -1,174 +1,207 @@
 """Plain equations, as papers print them: `m1 = (a11 + a22)(b11 + b22)` and `c11 = m1 + m4 - m5 + m7`.
 
-Intermediate sums may have names too (`s1 = a21 + a22`). Comment lines start with `#`; those of a
-`header` say what can't be seen from the equations.
+Sums may have names too (`s1 = a21 + a22`), and outputs may hold products themselves. How equations
+may be written is in `lines`, what their names mean in `formulas`. Comment lines of a `header` say
+what can't be seen from the equations. Blocks may have one running index instead of two (see `layouts`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
+from fractions import Fraction
+
+import numpy as np
 
 from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor
-from ..gaussian import Number
-from ..inexact import Coefficient
+from ..gaussian import Gaussian, Number
+from ..inexact import Approximation, Coefficient
 from ..ring import Ring
-from ..scheme import MAX_RANK, Scheme
+from ..scheme import Scheme
 from ..target import Target
-from .candidates import any_inexact, approximate, flat_rows
-from .expression import (
-    IMAGINARY,
-    LinearForm,
-    block_name,
-    block_of,
-    parse_linear,
-    parse_product,
-    plain_product,
-    plus,
-    render_linear,
-    times,
-)
+from .candidates import any_inexact, approximate, flat_rows, shape_of
+from .expression import block_name, render_linear
+from .formulas import Formulas, read_formulas
 from .header import parse_header, render_header
-from .reading import C, Reading, Term, factor_of, ring_of
+from .layouts import PRIME, Layout, agrees, layouts_for, layouts_of
+from .lines import statements
+from .reading import C_TRANSPOSED, C, Reading, Term, factor_of, ring_of
 
 NAME = "equations"
 SUFFIX = ".txt"
 CONVENTION = C
 
-Block = tuple[str, int, int]
-Form = dict[Block, Coefficient]
-"""A linear form over blocks ("a" or "b", row, col) or over products ("m", r, 0)."""
+_RIGHT_SIDE = re.compile(r"=|<-|:")
+_BLOCK = re.compile(r"[A-Za-z][\W_]?\d")
+_LETTER = re.compile(r"\b[a-h]\s?[-+*(]")
+
+Terms = list[list[Term]]
 
 
 def sniff(text: str) -> bool:
-    """Whether some line is an assignment."""
-    return any("=" in line and not line.lstrip().startswith("#") for line in text.splitlines()[:200])
+    """Whether some line sets a name to what has a block of a matrix in it."""
+    if re.search(r"[{\[]\s*\"", text[:2000]) and text.lstrip()[:1] in "{[":
+        return False
+    written = parse_header(text[:2000]).target is not None
+    return any(_is_equation(line) or (written and "=" in line) for _, line in statements(text[:40_000]))
+
+
+def _is_equation(line: str) -> bool:
+    """Whether a name is set to what has two blocks, or letters that stand for blocks, in it."""
+    sign = _RIGHT_SIDE.search(line)
+    if sign is None:
+        return False
+    return len(_BLOCK.findall(line, sign.end())) > 1 or _LETTER.search(line, sign.end()) is not None
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
-    """Read one scheme of equations.
+    """Read one scheme of equations; both conventions become candidates where the sizes allow both.
 
     Raises:
         SchemeFormatError: with the line, where something is not an equation or a name has no value.
     """
     header = parse_header(text)
-    reader = _Reader()
-    for number, line in enumerate(text.splitlines(), start=1):
-        statement = line.split("#", 1)[0].strip().rstrip(";,")
-        if not statement:
-            continue
-        try:
-            reader.statement(statement)
-        except SchemeFormatError as error:
-            raise SchemeFormatError(error.message, error.file, number) from None
+    found = read_formulas(statements(text))
+    wanted, ring = target or header.target, ring or header.ring
+    if not found.products or not (found.outputs or wanted):
+        raise SchemeFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
     try:
-        target = target or header.target or reader.inferred_target()
+        if found.flat:
+            return [_flat_reading(found, wanted, ring, header.name)]
+        return [_reading(found, wanted, ring, header.name)]
     except SchemeFormatError:
         raise
     except LcmaError as error:
         raise SchemeFormatError(str(error)) from None
-    return [reader.reading(target, ring or header.ring, header.name)]
 
 
-class _Reader:
-    """The values of names, line by line."""
+def _reading(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
+    """The reading of blocks with a row and a column."""
+    sides = [
+        [[(i - base, j - base, value) for (_, (i, j)), value in form.items()] for form in forms]
+        for forms, base in zip(zip(*found.products, strict=True), _operand_bases(found), strict=True)
+    ]
+    first = found.bases["c"]
+    outputs: Terms = [[] for _ in found.products]
+    extents = [_extent([(i, j) for terms in side for i, j, _ in terms]) for side in sides]
+    extents.append(_extent([(i - first, j - first) for i, j in found.outputs]))
+    for (i, j), form in found.outputs.items():
+        for (_, (r,)), value in form.items():
+            outputs[r].append((i - first, j - first, value))
+    shapes = {
+        convention: _shape(extents[0], extents[1], extents[2], convention == C_TRANSPOSED)
+        for convention in (C, C_TRANSPOSED)
+    }
+    volumes = {convention: m * k * n for convention, (m, k, n) in shapes.items()}
+    conventions = [
+        convention for convention in (C, C_TRANSPOSED) if target or volumes[convention] == min(volumes.values())
+    ]
+    candidates: list[tuple[str, Scheme]] = []
+    approximations: list[tuple[str, Approximation]] = []
+    failure: SchemeFormatError | None = None
+    for convention in conventions:
+        third = outputs if convention == C else [[(j, i, value) for i, j, value in terms] for terms in outputs]
+        factors = (sides[0], sides[1], third)
+        try:
+            chosen = target or Target.general(*shapes[convention])
+            _, k, n = chosen.shape
+            if any_inexact(value for factor in factors for terms in factor for _, _, value in terms):
+                rows = flat_rows(factors, (k, n, n))
+                approximations += approximate(NAME, rows, (C,), chosen, ring).approximations
+                break
+            candidates.append((convention, _scheme(factors, chosen, ring, name)))
+        except SchemeFormatError as error:
+            failure = failure or error
+    if failure and not (candidates or approximations):
+        raise failure
+    return Reading(NAME, tuple(candidates), None, tuple(found.notes), approximations=tuple(approximations))
 
-    def __init__(self) -> None:
-        self.values: dict[str, Form] = {}
-        self.products: list[tuple[Form, Form]] = []
-        self.outputs: dict[tuple[int, int], Form] = {}
 
-    def statement(self, text: str) -> None:
-        if text.count("=") != 1:
-            raise SchemeFormatError("expected one equation a line, such as m1 = (a11 + a22)(b11 + b22)")
-        name, _, right = (part.strip() for part in text.replace(":=", "=").partition("="))
-        if not re.fullmatch(r"[A-Za-z][\w\[\], ]*", name):
-            raise SchemeFormatError(f"{name!r} is not a name")
-        if name == IMAGINARY:
-            raise SchemeFormatError("i is the imaginary unit and can't be set")
-        block = block_of(name)
-        if block and block[0] in "ab":
-            raise SchemeFormatError(f"{name} is a block of an operand and can't be set")
-        value = self.expression(right)
-        if block and block[0] == "c":
-            if block[1:] in self.outputs:
-                raise SchemeFormatError(f"{name} is set twice")
-            if any(kind != "m" for kind, _, _ in value):
-                raise SchemeFormatError(f"{name} must be a sum of products")
-            self.outputs[block[1:]] = value
-        elif name in self.values:
-            raise SchemeFormatError(f"{name} is set twice")
-        else:
-            self.values[name] = value
+def _operand_bases(found: Formulas) -> tuple[int, int]:
+    return found.bases["a"], found.bases["b"]
 
-    def expression(self, text: str) -> Form:
-        """The form of a right side; one that multiplies an A sum by a B sum is a new product."""
-        product = plain_product(text)
-        if product is None or len(product.forms) == 1:
-            try:
-                linear = parse_linear(text)
-            except SchemeFormatError as linear_error:
-                try:
-                    product = parse_product(text)
-                except SchemeFormatError:
-                    raise linear_error from None
-            else:
-                return self.resolved(linear)
-        if len(product.forms) != 2:
-            raise SchemeFormatError(f"a product must have two factors, not {len(product.forms)}")
-        left, right = (self.resolved(form) for form in product.forms)
-        if {kind for kind, _, _ in left} - {"a"} or {kind for kind, _, _ in right} - {"b"}:
-            raise SchemeFormatError("the left factor must be a sum of blocks of A, the right one of B")
-        if len(self.products) >= MAX_RANK:
-            raise SchemeFormatError(f"more than {MAX_RANK} products")
-        self.products.append(({block: times(value, product.scalar) for block, value in left.items()}, right))
-        return {("m", len(self.products) - 1, 0): 1}
 
-    def resolved(self, form: LinearForm) -> Form:
-        """A linear form with every name replaced by its value."""
-        total: Form = {}
-        for name, coefficient in form.items():
-            if name in self.values:
-                part = self.values[name]
-            elif (block := block_of(name)) and block[0] in "ab":
-                part = {block: 1}
-            else:
-                raise SchemeFormatError(f"{name} has no value yet")
-            for key, value in part.items():
-                total[key] = plus(total.get(key, 0), times(coefficient, value))
-        return {key: value for key, value in total.items() if value}
+def _scheme(factors: tuple[Terms, Terms, Terms], target: Target, ring: Ring | None, name: str) -> Scheme:
+    m, k, n = target.shape
+    u, v, w = (
+        factor_of(factor, rows, cols, label)
+        for factor, rows, cols, label in zip(factors, (m, k, m), (k, n, n), "ABC", strict=True)
+    )
+    return Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)
 
-    def inferred_target(self) -> Target:
-        """The general target whose grids hold every block that is named."""
-        if not (self.products and self.outputs):
-            raise SchemeFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
-        sizes = {"a": [0, 0], "b": [0, 0], "c": [0, 0]}
-        named = [block for pair in self.products for form in pair for block in form]
-        for letter, row, col in [*named, *(("c", row, col) for row, col in self.outputs)]:
-            sizes[letter] = [max(sizes[letter][0], row + 1), max(sizes[letter][1], col + 1)]
-        m, k, n = (
-            max(sizes[x][i], sizes[y][j]) for x, i, y, j in (("a", 0, "c", 0), ("a", 1, "b", 0), ("b", 1, "c", 1))
+
+def _extent(places: list[tuple[int, int]]) -> tuple[int, int]:
+    return max((i + 1 for i, _ in places), default=0), max((j + 1 for _, j in places), default=0)
+
+
+def _shape(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int], turned: bool) -> tuple[int, int, int]:
+    """The smallest sizes m, k, n whose grids hold every block that is named."""
+    rows, cols = (c[1], c[0]) if turned else c
+    return max(a[0], rows), max(a[1], b[0]), max(b[1], cols)
+
+
+def _flat_reading(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
+    """The reading of blocks with one running index: by the layout of the target, or by the only one that agrees."""
+    rank = len(found.products)
+    rows: list[list[list[tuple[int, Coefficient]]]] = [
+        [[(index - base, value) for (_, (index,)), value in form.items()] for form in forms]
+        for forms, base in zip(zip(*found.products, strict=True), _operand_bases(found), strict=True)
+    ]
+    first = found.bases["c"]
+    third: list[list[tuple[int, Coefficient]]] = [[] for _ in found.products]
+    for (index,), form in found.outputs.items():
+        for (_, (r,)), value in form.items():
+            third[r].append((index - first, value))
+    rows.append(third)
+    sizes = [max((index + 1 for row in part for index, _ in row), default=0) for part in rows]
+    sizes[2] = max((index - first + 1 for (index,) in found.outputs), default=0)
+    layout = _layout(rows, sizes, rank, target)
+    _, k, n = layout.target.shape
+    factors = []
+    for part, places, width in zip(rows, layout.places, (k, n, n), strict=True):
+        if max((index for row in part for index, _ in row), default=0) >= len(places):
+            raise SchemeFormatError(f"an index beyond the {len(places)} entries that {layout.target} has there")
+        factors.append([[(*divmod(places[index], width), value) for index, value in row] for row in part])
+    scheme = _scheme((factors[0], factors[1], factors[2]), layout.target, ring, name)
+    return Reading(NAME, ((C, scheme),), None, (*found.notes, f"blocks by running index, {layout.target}"))
+
+
+def _layout(
+    rows: list[list[list[tuple[int, Coefficient]]]], sizes: list[int], rank: int, target: Target | None
+) -> Layout:
+    """The layout with these sizes, of a target where one is given, that agrees at a random point if one does."""
+    if target is not None:
+        possible = layouts_of(target)
+    else:
+        possible = layouts_for((sizes[0], sizes[1], sizes[2]))
+        with contextlib.suppress(SchemeFormatError):
+            possible = [*layouts_of(Target.general(*shape_of(sizes[0], sizes[1], sizes[2]))), *possible]
+    if not possible:
+        raise SchemeFormatError(
+            f"{sizes[0]}, {sizes[1]} and {sizes[2]} entries of A, B and C are of no known product; "
+            "name it with --target"
         )
-        return Target.general(m, k, n)
-
-    def reading(self, target: Target, ring: Ring | None, name: str) -> Reading:
-        m, k, n = target.shape
-        outputs: list[list[Term]] = [[] for _ in self.products]
-        for (row, col), form in self.outputs.items():
-            for (_, r, _), value in form.items():
-                outputs[r].append((row, col, value))
-        factors = ([_terms(left) for left, _ in self.products], [_terms(right) for _, right in self.products], outputs)
-        if any_inexact(value for factor in factors for terms in factor for _, _, value in terms):
-            return approximate(NAME, flat_rows(factors, (k, n, n)), (C,), target, ring)
-        u, v, w = (
-            factor_of(factor, rows, cols, label)
-            for factor, rows, cols, label in zip(factors, (m, k, m), (k, n, n), "ABC", strict=True)
-        )
-        return Reading(NAME, ((C, Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)),))
+    agreeing = (layout for layout in possible if _agrees(rows, layout, rank))
+    return next(agreeing, possible[0])
 
 
-def _terms(form: Form) -> list[Term]:
-    return [(row, col, value) for (_, row, col), value in form.items()]
+def _agrees(rows: list[list[list[tuple[int, Coefficient]]]], layout: Layout, rank: int) -> bool:
+    parts = []
+    for part, size in zip(rows, layout.sizes, strict=True):
+        dense = np.zeros((rank, size), dtype=np.int64)
+        for r, row in enumerate(part):
+            for index, value in row:
+                if index >= size or not isinstance(value, int | Fraction | Gaussian):
+                    return False
+                dense[r, index] = _residue(value)
+        parts.append(dense.ravel())
+    return agrees(np.concatenate(parts), layout, rank)
+
+
+def _residue(value: Number) -> int:
+    real = value.real if isinstance(value, Gaussian) else Fraction(value)
+    return real.numerator * pow(real.denominator, -1, PRIME) % PRIME if real.denominator % PRIME else 0
 
 
 def render(scheme: Scheme) -> str:

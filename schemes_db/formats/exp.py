@@ -2,10 +2,15 @@
 
 The third factor names blocks of the dual of C, so that the scheme is the trilinear form
 sum a_ij b_jk c_ki. Factors may lack parentheses, a line may start with a sign and end in `/3`.
-Comments start with `#`; those of a `header` are read, and written for targets that are not general.
+A whole product may stand in parentheses, and several may be added up. A product that ends in `cyclic`,
+or every one of a file that says `SYMMETRY: 3`, stands for its three rotations unless its factors are
+equal. Comments start with `#`; those of a `header` are read, and written for targets that are not general.
 """
 
 from __future__ import annotations
+
+import dataclasses
+import re
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
@@ -13,22 +18,33 @@ from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import Target
 from .candidates import reading_of_terms
-from .expression import LinearForm, block_name, block_of, parse_product, render_linear, times
+from .expression import (
+    LinearForm,
+    ProductForm,
+    block_name,
+    block_of,
+    parse_products,
+    plain_product,
+    render_linear,
+    times,
+)
 from .header import parse_header, render_header
+from .lines import statements
 from .reading import C_TRANSPOSED, Reading, Term
 
 NAME = "exp"
 SUFFIX = ".exp"
 CONVENTION = C_TRANSPOSED
 
+_CYCLIC = re.compile(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
+_BLOCKS = tuple(tuple(re.compile(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
+_MARK = 40
+"""Characters at the end of a statement in which it may say that it is cyclic."""
+
 
 def sniff(text: str) -> bool:
-    """Whether the first line that says something is a product with a block of A and one of C in it."""
-    for line in text.splitlines():
-        statement = line.split("#", 1)[0].strip()
-        if statement:
-            return "=" not in statement and all(letter in statement.lower() for letter in "abc")
-    return False
+    """Whether some line is a product with blocks of three matrices in it."""
+    return any(_is_trilinear(statement) for _, statement in statements(text[:40_000]))
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -37,44 +53,106 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     Raises:
         SchemeFormatError: with the line.
     """
-    products: list[list[list[Term]]] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        statement = line.split("#", 1)[0].strip().rstrip(",;")
-        if not statement:
+    listed: list[tuple[int, ProductForm]] = []
+    cyclic: set[int] = set()
+    skipped: list[int] = []
+    whole = re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
+    for number, statement in statements(text):
+        if _is_prose(statement):
+            skipped.append(number)
             continue
-        if len(products) >= MAX_RANK:
-            raise SchemeFormatError(f"more than {MAX_RANK} products", line=number)
+        shorter = _shortened(statement)
         try:
-            products.append(_product(statement))
+            products = _products(shorter.rpartition("=")[2])
         except SchemeFormatError as error:
             raise SchemeFormatError(error.message, line=number) from None
-    if not products:
+        for product in products:
+            if whole or shorter != statement:
+                cyclic.add(len(listed))
+            listed.append((number, product))
+        if len(listed) > MAX_RANK:
+            raise SchemeFormatError(f"more than {MAX_RANK} products", line=number)
+    if not listed:
         raise SchemeFormatError("no products here")
+    letters, base = _letters([product for _, product in listed])
+    factors: tuple[list[list[Term]], ...] = ([], [], [])
+    for position, (number, product) in enumerate(listed):
+        try:
+            terms = _terms(product, letters, base)
+        except SchemeFormatError as error:
+            raise SchemeFormatError(error.message, line=number) from None
+        turns = 3 if position in cyclic and not terms[0] == terms[1] == terms[2] else 1
+        for turn in range(turns):
+            for slot in range(3):
+                factors[slot].append(terms[(slot + turn) % 3])
     header = parse_header(text)
-    a, b, c = ([product[i] for product in products] for i in range(3))
-    return [reading_of_terms(NAME, a, b, c, CONVENTION, target or header.target, ring or header.ring)]
+    a, b, c = factors
+    reading = reading_of_terms(NAME, a, b, c, CONVENTION, target or header.target, ring or header.ring)
+    notes = ["indices count from 0"] if not base else []
+    notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
+    notes += [f"{len(cyclic)} products stand for their three rotations"] if cyclic else []
+    return [dataclasses.replace(reading, notes=tuple(notes))]
 
 
-def _product(text: str) -> list[list[Term]]:
-    """The terms of the three factors of one line; the scalar goes to the third."""
-    product = parse_product(text)
-    if len(product.forms) != 3:
-        raise SchemeFormatError(
-            f"expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22), not {len(product.forms)}"
-        )
+def _is_trilinear(statement: str) -> bool:
+    for blocks in _BLOCKS:
+        at = 0
+        for block in blocks:
+            found = block.search(statement, at) if at >= 0 else None
+            at = found.end() if found else -1
+        if at >= 0:
+            return not _is_prose(statement)
+    return False
+
+
+def _shortened(statement: str) -> str:
+    """A statement without a mark at its end that it is cyclic."""
+    return statement[:-_MARK] + _CYCLIC.sub("", statement[-_MARK:])
+
+
+def _is_prose(statement: str) -> bool:
+    """Whether a statement says something in words."""
+    return not re.search(r"\d", statement) or re.search(r"[A-Za-z]{3}", _shortened(statement)) is not None
+
+
+def _products(text: str) -> list[ProductForm]:
+    """The products of three sums in a statement, which may add up several."""
+    if (plain := plain_product(text)) is not None and len(plain.forms) == 3:
+        return [plain]
+    found = []
+    for product in parse_products(text):
+        if len(product.forms) != 3:
+            raise SchemeFormatError(
+                f"expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22), not {len(product.forms)}"
+            )
+        found.append(product)
+    return found
+
+
+def _letters(products: list[ProductForm]) -> tuple[str, int]:
+    """The letters of the three matrices, and whether indices count from 0 or from 1."""
+    names = {name for product in products for form in product.forms for name in form}
+    blocks = [block for name in names if (block := block_of(name)) is not None]
+    found = {letter for letter, _, _ in blocks}
+    base = 0 if any(not (row and col) for _, row, col in blocks) else 1
+    return "xyz" if found and found <= set("xyz") else "abc", base
+
+
+def _terms(product: ProductForm, letters: str, base: int) -> list[list[Term]]:
+    """The terms of the three factors of one product; the scalar goes to the third."""
     return [
-        _block_terms(form, letter, product.scalar if letter == "c" else 1)
-        for form, letter in zip(product.forms, "abc", strict=True)
+        _block_terms(form, letter, product.scalar if slot == 2 else 1, base)
+        for slot, (form, letter) in enumerate(zip(product.forms, letters, strict=True))
     ]
 
 
-def _block_terms(form: LinearForm, letter: str, scale: Coefficient) -> list[Term]:
+def _block_terms(form: LinearForm, letter: str, scale: Coefficient, base: int) -> list[Term]:
     terms: list[Term] = []
     for name, value in form.items():
         block = block_of(name)
         if block is None or block[0] != letter:
             raise SchemeFormatError(f"{name} is not a block of {letter.upper()}")
-        terms.append((block[1], block[2], value if scale == 1 else times(value, scale)))
+        terms.append((block[1] - base, block[2] - base, value if scale == 1 else times(value, scale)))
     return terms
 
 

@@ -28,7 +28,7 @@ _PLAIN_SUM = rf"\s*[-+]?{_PLAIN_TERM}(?:[-+]{_PLAIN_TERM})*"
 _EPSILON = ("eps", "epsilon")
 _RESERVED = {IMAGINARY, *_EPSILON}
 _SYNONYMS = str.maketrans({"\u2212": "-", "\u2013": "-", "\u00b7": "*", "\u22c5": "*", "\u00d7": "*"})
-_BLOCK = r"([abcABC])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|(\d+),(\d+))"
+_BLOCK = r"([abcxyzABCXYZ])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|(\d+),(\d+))"
 
 
 MAX_BINARY_PLACES = 20
@@ -73,19 +73,24 @@ def decimal(text: str) -> int | Fraction | Inexact:
 
 @lru_cache(maxsize=4096)
 def block_of(name: str) -> tuple[str, int, int] | None:
-    """(letter, row, column), 0-based, of a block's name: a11, a[10,2], a_10_2 or a10,2; None if it is not one.
+    """(letter, row, column), as written, of a block's name: a11, a[10,2], a_10_2 or a10,2; None if it is not one.
 
     Raises:
-        SchemeFormatError: a name such as a112, which could be two blocks, or an index 0.
+        SchemeFormatError: a name such as a112, which could be two blocks.
     """
     if match := re.fullmatch(_BLOCK, name):
         row, col = (int(group) for group in match.groups()[1:] if group is not None)
-        if not (row and col):
-            raise SchemeFormatError(f"block {name}: indices start at 1")
-        return match.group(1).lower(), row - 1, col - 1
+        return match.group(1).lower(), row, col
     if name[0] in "abcABC" and re.fullmatch(r"\d{3,}", name[1:]):
         raise SchemeFormatError(f"block {name} is ambiguous; write {name[0]}[i,j]")
     return None
+
+
+def unit_of(name: str) -> Coefficient | None:
+    """The number that a name is: the imaginary unit, or the infinitesimal; None for any other name."""
+    if name == IMAGINARY:
+        return Gaussian(Fraction(0), Fraction(1))
+    return Inexact(Fraction(1), 1) if name in _EPSILON else None
 
 
 def tokens(text: str) -> Iterator[tuple[str, str]]:
@@ -106,7 +111,7 @@ def tokens(text: str) -> Iterator[tuple[str, str]]:
                 yield kind, value
 
 
-class _Parser:
+class Parser:
     """Recursive descent over the tokens of one expression."""
 
     def __init__(self, text: str) -> None:
@@ -145,10 +150,26 @@ class _Parser:
 
     def linear(self) -> LinearForm:
         """Sum of terms up to a closing parenthesis or the end; what is a number goes under the name ""."""
-        total: LinearForm = {}
         sign = -1 if self.accept("+", "-") == "-" else 1
+        return self.sum_from(self.product(), sign)
+
+    def group(self) -> ProductForm:
+        """What stands in parentheses: a sum, a number, or a whole product of sums, which may be negated."""
+        sign = -1 if self.accept("+", "-") == "-" else 1
+        term = self.product()
+        if len(term.forms) > 1 and self.peek()[1] == ")":
+            return ProductForm(times(term.scalar, sign), term.forms)
+        form = self.sum_from(term, sign)
+        if set(form) == {""}:
+            return ProductForm(form[""], ())
+        if "" in form:
+            raise SchemeFormatError("a bare number where a sum of blocks belongs")
+        return ProductForm(1, (form,))
+
+    def sum_from(self, term: ProductForm, sign: int) -> LinearForm:
+        """The sum that begins with a term."""
+        total: LinearForm = {}
         while True:
-            term = self.product()
             if len(term.forms) > 1:
                 raise SchemeFormatError("a product of sums where a sum of blocks belongs")
             for name, value in (term.forms[0] if term.forms else {"": 1}).items():
@@ -156,6 +177,7 @@ class _Parser:
             if not (symbol := self.accept("+", "-")):
                 break
             sign = -1 if symbol == "-" else 1
+            term = self.product()
         return {name: value for name, value in total.items() if value}
 
     def sum_of_blocks(self) -> LinearForm:
@@ -176,20 +198,14 @@ class _Parser:
                 scalar = times(scalar, self.number())
             elif kind == "name":
                 self.take()
-                if value == IMAGINARY:
-                    scalar = times(scalar, Gaussian(Fraction(0), Fraction(1)))
-                elif value in _EPSILON:
-                    scalar = times(scalar, Inexact(Fraction(1), 1))
+                if (unit := unit_of(value)) is not None:
+                    scalar = times(scalar, unit)
                 else:
                     forms.append({value: 1})
             elif self.accept("("):
-                form = self.linear()
-                if set(form) == {""}:
-                    scalar = times(scalar, form[""])
-                elif "" in form:
-                    raise SchemeFormatError("a bare number where a sum of blocks belongs")
-                else:
-                    forms.append(form)
+                inner = self.group()
+                scalar = times(scalar, inner.scalar)
+                forms += inner.forms
                 if not self.accept(")"):
                     raise SchemeFormatError(f"')' expected, not {self.peek()[1]!r}")
             elif expected:
@@ -238,27 +254,30 @@ def parse_linear(text: str) -> LinearForm:
     """
     if (plain := plain_sum(text)) is not None:
         return plain
-    parser = _Parser(text)
+    parser = Parser(text)
     form = parser.sum_of_blocks()
     if parser.peek()[0] != "end":
         raise SchemeFormatError(f"unexpected {parser.peek()[1]!r}")
     return form
 
 
-def parse_product(text: str) -> ProductForm:
-    """The product form of `-(a11 + a22)*(b11 + b22)/2`, of any number of factors.
+def parse_products(text: str) -> Iterator[ProductForm]:
+    """The product forms that `-(a11 + a22)*(b11 + b22)/2 + ...` adds up, of any number of factors.
 
     Raises:
-        SchemeFormatError: not a product of linear forms.
+        SchemeFormatError: not products of linear forms.
     """
-    if (plain := plain_product(text)) is not None:
-        return plain
-    parser = _Parser(text)
+    parser = Parser(text)
     sign = -1 if parser.accept("+", "-") == "-" else 1
-    form = parser.product()
+    while True:
+        form = parser.product()
+        yield ProductForm(times(form.scalar, sign), form.forms)
+        symbol = parser.accept("+", "-")
+        if not symbol:
+            break
+        sign = -1 if symbol == "-" else 1
     if parser.peek()[0] != "end":
         raise SchemeFormatError(f"unexpected {parser.peek()[1]!r}")
-    return ProductForm(times(form.scalar, sign), form.forms)
 
 
 def block_name(letter: str, row: int, col: int, wide: bool) -> str:

@@ -1,15 +1,17 @@
 """flip-cpd's .npy, one scheme a row, the third factor by C: rationals (int64) or residues mod 2 or 3 (uint64).
 
-A rational row is U (R, m k), V (R, k n), W (R, m n) one after the other, every entry a numerator and
-a denominator. A modular row has three words a product mod 2 (bit j is entry j of u, v, w), six mod 3
-(u, v, w each as a low word and a high one; an entry is low + 2 high). The file does not say the
-sizes: the target must, or a rational row is tried with all sizes of its length.
+A rational row is U (R, nU), V (R, nV), W (R, nW) one after the other, every entry a numerator and a
+denominator. A modular row has three words a product mod 2 (bit j is entry j of u, v, w), six mod 3
+(u, v, w each as a low word and a high one; an entry is low + 2 high). Entries are those of A, B and
+C row by row, or the stored ones of structured matrices (see `layouts`). The file does not say the
+sizes: its name or the target must, or a rational row is tried with all sizes of its length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +19,23 @@ import numpy.typing as npt
 from ...errors import SchemeFormatError
 from ..gaussian import Number
 from ..ring import Z2, Z3, Ring
+from ..scheme import Scheme
 from ..target import Target
 from .archive import NPY_MAGIC, array_of
-from .candidates import Row, Shape, likely_shapes, reading_of_rows
-from .reading import C, Reading
+from .candidates import Row, likely_shapes, reading_of_rows
+from .layouts import PRIME, IntArray, Layout, agrees, layouts_of, structured_layouts
+from .reading import C, Reading, factor_of, ring_of
 
 NAME = "flip-cpd"
 SUFFIX = ".npy"
 CONVENTION = C
 
 MAX_SHAPES = 400
-_PRIME = (1 << 31) - 1
+"""Sizes of plain products that a row without a name is tried with."""
 
+MAX_STRUCTURED = 4000
+"""Structured targets that it is tried with then."""
+Factors = tuple[Sequence[Row], Sequence[Row], Sequence[Row]]
 Words = npt.NDArray[np.generic]
 
 
@@ -64,60 +71,69 @@ def _rational(row: list[int], target: Target | None, ring: Ring | None) -> Readi
         raise SchemeFormatError("a row of rationals must be pairs of a numerator and a denominator that is not 0")
     total = len(row) // 2
     notes: tuple[str, ...] = ()
+    residues = np.array(
+        [p * pow(q, -1, PRIME) % PRIME if q % PRIME else 0 for p, q in zip(row[::2], row[1::2], strict=True)],
+        dtype=np.int64,
+    )
     if target is not None:
-        m, k, n = target.shape
-        rank, rest = divmod(total, m * k + k * n + m * n)
-        if rest or not rank:
+        fitting = [(layout, total // sum(layout.sizes)) for layout in layouts_of(target)]
+        fitting = [(layout, rank) for layout, rank in fitting if rank and rank * sum(layout.sizes) == total]
+        if not fitting:
             raise SchemeFormatError(f"a row of {total} rationals is no scheme for {target}")
+        found = [pair for pair in fitting if agrees(residues, *pair)]
+        layout, rank = (found or fitting)[0]
     else:
-        (m, k, n), rank = _shape(row, total)
-        notes = (f"sizes {m}x{k}x{n} found by trying all that fit the length",)
-    return reading_of_rows(NAME, _split(row, (m, k, n), rank), (m, k, n), CONVENTION, target, ring, notes)
+        layout, rank = _guessed(residues, total)
+        notes = (f"sizes {layout.target} found by trying all that fit the length",)
+    return _reading(layout, _split(row, layout, rank), ring, notes)
 
 
-def _split(row: list[int], shape: Shape, rank: int) -> tuple[Sequence[Row], Sequence[Row], Sequence[Row]]:
-    """The three factors in a row of pairs."""
-    m, k, n = shape
+def _split(row: list[int], layout: Layout, rank: int) -> Factors:
+    """The three factors in a row of pairs, by places on the target's grids."""
     values: list[Number] = [p if q == 1 else Fraction(p, q) for p, q in zip(row[::2], row[1::2], strict=True)]
     parts: list[list[Row]] = []
     start = 0
-    for entries in (m * k, k * n, m * n):
+    for places in layout.places:
+        width = len(places)
         parts.append(
             [
-                [(i, value) for i, value in enumerate(values[at : at + entries]) if value]
-                for at in range(start, start + rank * entries, entries)
+                [(place, value) for place, value in zip(places, values[at : at + width], strict=True) if value]
+                for at in range(start, start + rank * width, width)
             ]
         )
-        start += rank * entries
+        start += rank * width
     return parts[0], parts[1], parts[2]
 
 
-def _shape(row: list[int], total: int) -> tuple[Shape, int]:
-    """The only sizes with which the row agrees with a matrix product at a random point modulo a prime."""
-    possible = likely_shapes(total)
-    if len(possible) > MAX_SHAPES or not possible:
+def _reading(layout: Layout, factors: Factors, ring: Ring | None, notes: tuple[str, ...] = ()) -> Reading:
+    """The reading of factors by places; of structured matrices the third factor is by C and nothing else."""
+    target = layout.target
+    if not layout.structured:
+        return reading_of_rows(NAME, factors, target.shape, CONVENTION, target, ring, notes)
+    m, k, n = target.shape
+    u, v, w = (
+        factor_of([[(*divmod(place, cols), value) for place, value in row] for row in part], rows, cols, label)
+        for part, rows, cols, label in zip(factors, (m, k, m), (k, n, n), "UVW", strict=True)
+    )
+    return Reading(NAME, ((C, Scheme(target, u, v, w, ring or ring_of((u, v, w)))),), None, notes)
+
+
+def _guessed(residues: IntArray, total: int) -> tuple[Layout, int]:
+    """The only layout of so many entries with which the row agrees with its target."""
+    plain = [(layouts_of(Target.general(*shape))[0], rank) for shape, rank in likely_shapes(total)]
+    if len(plain) > MAX_SHAPES:
         raise SchemeFormatError(f"{total} rationals: the sizes can't be told; give them with --target MxKxN")
-    residues = [p * pow(q, -1, _PRIME) % _PRIME if q % _PRIME else 0 for p, q in zip(row[::2], row[1::2], strict=True)]
-    found = [(shape, rank) for shape, rank in possible if _agrees(residues, shape, rank)]
-    if len(found) != 1:
-        sizes = ", ".join("x".join(map(str, shape)) for shape, _ in (found or possible)[:4])
-        raise SchemeFormatError(f"{total} rationals could be {sizes} or others; say which with --target MxKxN")
+    found = [pair for pair in plain if agrees(residues, *pair)]
+    if not found:
+        structured = islice(structured_layouts(total), MAX_STRUCTURED)
+        found = [(layout, rank) for layout, rank in structured if agrees(residues, layout, rank)]
+    # With and without an output that is zero anyway: the first asks for it, too.
+    if len({(layout.target.shape, layout.target.a, layout.target.b) for layout, _ in found}) != 1:
+        sizes = ", ".join(str(layout.target) for layout, _ in (found or plain)[:4])
+        raise SchemeFormatError(
+            f"{total} rationals could be {sizes or 'of many sizes'} or others; say which with --target MxKxN"
+        )
     return found[0]
-
-
-def _agrees(residues: list[int], shape: Shape, rank: int) -> bool:
-    m, k, n = shape
-    rng = np.random.default_rng(1)
-    x, y, z = ([int(value) for value in rng.integers(1, _PRIME, size)] for size in (m * k, k * n, m * n))
-    got, starts = 0, (0, rank * m * k, rank * (m * k + k * n))
-    for r in range(rank):
-        product = 1
-        for point, start in zip((x, y, z), starts, strict=True):
-            at = start + r * len(point)
-            product = product * sum(map(int.__mul__, residues[at : at + len(point)], point)) % _PRIME
-        got += product
-    wanted = sum(x[i * k + l] * y[l * n + j] * z[i * n + j] for i in range(m) for l in range(k) for j in range(n))
-    return (got - wanted) % _PRIME == 0
 
 
 def _modulus(width: int, ring: Ring | None) -> Ring:
@@ -129,15 +145,30 @@ def _modulus(width: int, ring: Ring | None) -> Ring:
 
 
 def _modular(row: Words, target: Target, ring: Ring) -> Reading:
-    words = [int(word) for word in row]
+    """The reading by the first layout that has an entry for every bit."""
+    failure: SchemeFormatError | None = None
+    for layout in reversed(layouts_of(target)):
+        try:
+            return _reading(layout, _unpacked([int(word) for word in row], layout, ring), ring)
+        except SchemeFormatError as error:
+            failure = failure or error
+    raise failure or SchemeFormatError(f"no layout of {target} is known")
+
+
+def _unpacked(words: list[int], layout: Layout, ring: Ring) -> Factors:
     lanes = ring.characteristic - 1
-    entries = (target.m * target.k, target.k * target.n, target.m * target.n)
     parts: list[list[Row]] = [[], [], []]
     for at in range(0, len(words), 3 * lanes):
-        for position, (part, size) in enumerate(zip(parts, entries, strict=True)):
+        for position, (part, places) in enumerate(zip(parts, layout.places, strict=True)):
             low = words[at + position * lanes]
             high = words[at + position * lanes + 1] if lanes == 2 else 0
-            if (low | high) >> size or low & high:
-                raise SchemeFormatError(f"a word of a product has bits that {target} has no entries for")
-            part.append([(j, (low >> j & 1) + 2 * (high >> j & 1)) for j in range(size) if (low | high) >> j & 1])
-    return reading_of_rows(NAME, (parts[0], parts[1], parts[2]), target.shape, CONVENTION, target, ring)
+            if (low | high) >> len(places) or low & high:
+                raise SchemeFormatError(f"a word of a product has bits that {layout.target} has no entries for")
+            part.append(
+                [
+                    (place, (low >> j & 1) + 2 * (high >> j & 1))
+                    for j, place in enumerate(places)
+                    if (low | high) >> j & 1
+                ]
+            )
+    return parts[0], parts[1], parts[2]

@@ -1,6 +1,7 @@
 """Maple triad sets of the FMM catalogue: `TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])`.
 
-The third matrix of a triad is indexed by C transposed.
+The third matrix of a triad is indexed by C transposed. Entries are numbers, or products, quotients and
+powers of them and of an infinitesimal x. What else the file holds (symbolic matrices, a check) is passed over.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
-from .nested import Call, Node, values
+from .nested import Call, Node, first_value
 from .reading import C_TRANSPOSED, Reading
 from .triads import matrices_of, reading_of_triads
 
 NAME = "maple"
 SUFFIX = ".mpl"
 CONVENTION = C_TRANSPOSED
+
+_COMMENT = re.compile(r"#[^\n]*")
+_START = re.compile(r"\bTriad(?:Set)?\s*\(")
 
 
 def sniff(text: str) -> bool:
@@ -26,15 +30,23 @@ def sniff(text: str) -> bool:
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
-    """Read every triad set of a file; triads outside of a set make up one scheme.
+    """Read every triad set of a file; triads outside of a set make up one scheme, other statements are passed over.
 
     Raises:
-        SchemeFormatError: not triads of three matrices.
+        SchemeFormatError: with the line; not triads of three matrices.
     """
-    plain = "\n".join(line.split("#", 1)[0] for line in text.splitlines())
-    nodes = values(plain)
-    sets = [node for node in nodes if isinstance(node, Call) and node.name == "TriadSet"]
-    loose = [node for node in nodes if isinstance(node, Call) and node.name == "Triad"]
+    plain = _COMMENT.sub("", text)
+    sets: list[Call] = []
+    loose: list[Node] = []
+    position = 0
+    while match := _START.search(plain, position):
+        node, position = first_value(plain, match.start())
+        if not isinstance(node, Call):
+            raise SchemeFormatError("expected TriadSet([...]) or Triad([...])")
+        if node.name == "TriadSet":
+            sets.append(node)
+        else:
+            loose.append(node)
     groups = [_only_list(node) for node in sets] + ([loose] if loose else [])
     if not groups:
         raise SchemeFormatError("expected TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])")

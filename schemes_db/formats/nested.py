@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from ...errors import SchemeFormatError
 from ..gaussian import Gaussian, gaussian, simplest
-from ..inexact import EPSILON, Coefficient, Inexact
+from ..inexact import EPSILON, MAX_POWER, Coefficient, Inexact
 from .expression import decimal, plus, times
 
 MAX_DEPTH = 10
@@ -21,7 +21,7 @@ MAX_DIGITS = 40
 
 _TOKEN = (
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)(?P<unit>[ijIJ]\b)?"
-    r"|(?P<name>[A-Za-z_][\w.]*)|(?P<symbol>:=|[\[\]{}(),=+\-*/:;]))"
+    r"|(?P<name>[A-Za-z_][\w.]*)|(?P<symbol>:=|\*\*|[\[\]{}(),=+\-*/:;^]))"
 )
 _CLOSERS = {"[": "]", "{": "}", "(": ")"}
 _UNITS = ("i", "j", "I", "J")
@@ -57,11 +57,22 @@ def values(text: str) -> list[Node]:
     return _Parser(text).top()
 
 
+def first_value(text: str, position: int) -> tuple[Node, int]:
+    """The value that begins at a position of a text, and the position after it.
+
+    Raises:
+        SchemeFormatError: with the line, where something is no value.
+    """
+    parser = _Parser(text, position)
+    node = parser.factor(0)
+    return node, parser.start if parser.kind != "end" else len(text)
+
+
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, position: int = 0) -> None:
         self.text = text
         self.match = re.compile(_TOKEN).match
-        self.position = 0
+        self.position = position
         self.kind = self.token = self.unit = ""
         self.start = 0
         self.take()
@@ -106,6 +117,8 @@ class _Parser:
             raise self.fault("brackets nested too deep")
         sign = self.sign()
         node = self.product(depth)
+        if depth and self.token != "=":
+            node = self.powered(node)
         if sign == 1 and (self.kind != "symbol" or self.token not in "+-"):
             return node
         total = _scaled(self.number(node), sign)
@@ -121,8 +134,10 @@ class _Parser:
         return sign
 
     def number(self, node: Node) -> Coefficient:
+        node = self.powered(node)
         if isinstance(node, list | Call):
-            raise self.fault("a number belongs here, not a list or a name")
+            what = "a list" if isinstance(node, list) else f"{node.name}{'(...)' if node.arguments else ''}"
+            raise self.fault(f"a number belongs here, not {what}")
         return node
 
     def product(self, depth: int) -> Node:
@@ -138,6 +153,30 @@ class _Parser:
         return node
 
     def factor(self, depth: int) -> Node:
+        """A value that may be raised to a whole power."""
+        node = self.base(depth)
+        if self.kind == "symbol" and self.token in ("^", "**"):
+            self.take()
+            power = self.number(self.base(depth) if self.token == "(" else self.signed_number(depth))
+            if not isinstance(power, int) or abs(power) > MAX_POWER:
+                raise self.fault(f"a power must be a whole number of at most {MAX_POWER}")
+            base = self.number(self.powered(node))
+            if not base and power < 0:
+                raise self.fault("division by 0")
+            node = _power(base, power)
+        return node
+
+    def signed_number(self, depth: int) -> Node:
+        sign = self.sign()
+        return _scaled(self.number(self.base(depth)), sign)
+
+    def powered(self, node: Node) -> Node:
+        """A name of the infinitesimal as the number it is."""
+        if isinstance(node, Call) and not node.arguments and node.name in EPSILON:
+            return Inexact(Fraction(1), EPSILON[node.name])
+        return node
+
+    def base(self, depth: int) -> Node:
         kind, token, unit = self.kind, self.token, self.unit
         if kind == "number":
             self.take()
@@ -181,6 +220,14 @@ class _Parser:
         if len(token) > MAX_DIGITS:
             raise self.fault(f"a number of more than {MAX_DIGITS} digits")
         return decimal(token)
+
+
+def _power(base: Coefficient, power: int) -> Coefficient:
+    result: Coefficient = 1
+    factor = base if power >= 0 else (base if isinstance(base, Inexact) else gaussian(base)).inverse()
+    for _ in range(abs(power)):
+        result = times(result, factor)
+    return _plain(result)
 
 
 def _scaled(value: Coefficient, sign: int) -> Coefficient:

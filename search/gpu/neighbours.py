@@ -9,7 +9,7 @@ import numpy as np
 
 from ...schemes_db import Scheme, Target
 from ...schemes_db.composition import oriented
-from ...schemes_db.surgery import AXES, direct_sum, project
+from ...schemes_db.constructions import AXES, direct_sum, project
 from .starts import starts_for
 
 Shape = tuple[int, int, int]

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from lcma.kernels import Executor, Machine, Plan, Pool, Profile
+from lcma.kernels.cpu.machine import cpu_machine
 from lcma.schemes_db import Kind, Q, Scheme, Target, Z, parse_target
 
 
@@ -75,6 +79,26 @@ def _classical(target: Target | str, scale: int = 1) -> Scheme:
 def classical():
     """classical(target, scale=1): a product for every nonzero of the target; U times `scale`, W over it."""
     return _classical
+
+
+@pytest.fixture
+def machine_of():
+    """machine_of(profile, threads=1, **facts): this machine with another profile, no wisdom, and other facts."""
+
+    def of(profile: Profile, threads: int = 1, **facts: Any) -> Machine:
+        return replace(cpu_machine(profile=profile, threads=threads), **{"wisdom": None, **facts})
+
+    return of
+
+
+@pytest.fixture
+def build_with():
+    """build_with(plan, pool): the plan's executor, which takes its workspace from this pool."""
+
+    def build(plan: Plan, pool: Pool) -> Executor:
+        return replace(plan, machine=replace(plan.machine, pool=pool)).build()
+
+    return build
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -10,16 +11,20 @@ import numpy as np
 import pytest
 
 from lcma.errors import PlanError, SchemeFormatError
-from lcma.kernels import Request, matmul
+from lcma.kernels import Request, api, decision_for, matmul
 from lcma.kernels.api import finite
 from lcma.kernels.codegen.maps import LinearMap, maps_of
 from lcma.kernels.codegen.schedule import schedule
-from lcma.kernels.cpu.machine import find_profile, keep_profile, machine_id, machine_profile, profiles_folder, published
-from lcma.kernels.dense.auto import decide
-from lcma.kernels.dense.fronts import ladder, smallest
-from lcma.kernels.dense.model import combine_rows
-from lcma.kernels.dense.pool import Choices
+from lcma.kernels.cpu import machine
+from lcma.kernels.cpu.cost_model import CpuCostModel
+from lcma.kernels.cpu.hardware import machine_id, machine_profile
+from lcma.kernels.cpu.threads import thread_count
+from lcma.kernels.dense.chains import BATCHED, chain_stages, cost_table, smallest
+from lcma.kernels.dense.pool import SchemePool
+from lcma.kernels.planning import limits
+from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, Profile
+from lcma.kernels.planning.profiles import find_profile, forget_profiles, keep_profile, profiles_folder, published
 from lcma.kernels.planning.workloads import layers, sample
 from lcma.schemes_db.straightline import program_of
 
@@ -32,51 +37,62 @@ def profile():
 
 @pytest.fixture
 def among(strassen):
-    return Choices.of([strassen])
+    return SchemePool.of([strassen])
+
+
+@pytest.fixture
+def decide(profile, among, machine_of):
+    """decide(request, profile=flat): the decision among Strassen's scheme alone, on one thread."""
+
+    def decided(request, profile=profile):
+        return decision_for(request, machine=machine_of(profile, schemes=among))
+
+    return decided
 
 
 def test_table_ii_of_strassen(profile, among):
-    """Figures worked by hand: 12 nonzeros a factor, 5 sums made on each side, blocks of 512 x 512."""
-    place = next(i for i, choice in enumerate(among.entries) if not choice.parts)
-    a, b, h = combine_rows(profile, "float32", among.figures[place], 1024, 1024, 1024)
+    """Figures computed by hand: 12 nonzeros a factor, 5 sums formed on each side, blocks of 512 x 512."""
+    place = next(i for i, level in enumerate(among.entries) if not level.is_flattened)
+    request, model = Request(1024, 1024, 1024), CpuCostModel(profile)
+    a, b, h = chain_stages([among.costs[place]], ["strassen"], request, model, BATCHED)[:3]
     block = 512 * 512
     assert (a.flops, b.flops, h.flops) == (5 * block, 5 * block, 8 * block)
     assert (a.bytes, b.bytes, h.bytes) == (4 * 9 * block, 4 * 9 * block, 4 * 11 * block)
     assert a.seconds == pytest.approx(a.bytes / 5e10)
 
 
-def test_large_products_take_a_scheme_and_small_or_thin_ones_do_not(profile, among):
-    large = decide(Request(4096, 4096, 4096), profile, 1, among)
-    assert large.plan.candidate.strategy == "batch"
-    assert large.chosen.seconds < 0.85 * large.plain.seconds
-    assert [option.seconds for option in large.options] == sorted(option.seconds for option in large.options)
+def test_large_products_take_a_scheme_and_small_or_thin_ones_do_not(decide):
+    large = decide(Request(4096, 4096, 4096))
+    assert (large.plan.candidate.strategy, large.plan.candidate.method) == ("scheme", "batched")
+    assert large.plan.seconds < 0.85 * large.baseline.seconds
+    assert [one.bound for one in large.proposals] == sorted(one.bound for one in large.proposals)
     for sizes in ((128, 128, 128), (4096, 8, 4096)):
-        assert decide(Request(*sizes), profile, 1, among).plan.candidate.strategy == "gemm"
-    thin = decide(Request(3, 4096, 4096), profile, 1, among)
+        assert decide(Request(*sizes)).plan.candidate.strategy == "vendor"
+    thin = decide(Request(3, 4096, 4096))
     assert "memory-bound (Eq. 8" in thin.reason
 
 
-def test_a_machine_without_rates_multiplies_as_the_library_does(among):
-    decision = decide(Request(4096, 4096, 4096), Profile("none", "test"), 1, among)
-    assert decision.plan.candidate.strategy == "gemm"
+def test_a_machine_without_rates_multiplies_as_the_library_does(decide):
+    decision = decide(Request(4096, 4096, 4096), Profile("none", "test"))
+    assert decision.plan.candidate.strategy == "vendor"
     assert "lcma doctor --profile" in decision.reason
 
 
 @pytest.mark.parametrize("share", [0, 1 / 6, 1 / 3, 1, 3])
-def test_workspace_is_kept_to(profile, among, share):
+def test_workspace_is_kept_to(decide, share):
     allowed = int(share * 3 * 4 * 2048**2)
-    found = decide(Request(2048, 2048, 2048, max_workspace=allowed), profile, 1, among)
+    found = decide(Request(2048, 2048, 2048, max_workspace=allowed))
     assert found.plan.workspace <= allowed
-    assert (found.plan.candidate.strategy == "gemm") == (share == 0)
+    assert (found.plan.candidate.strategy == "vendor") == (share == 0)
 
 
-def test_an_error_bound_is_kept_to(profile, among):
-    free = decide(Request(4096, 4096, 4096), profile, 1, among)
-    tight = decide(Request(4096, 4096, 4096, max_error=3e-3), profile, 1, among)
-    assert len(tight.chosen.chain) > 0
+def test_an_error_bound_is_kept_to(decide):
+    free = decide(Request(4096, 4096, 4096))
+    tight = decide(Request(4096, 4096, 4096, max_error=3e-3))
+    assert tight.plan.candidate.strategy == "scheme"
     assert tight.plan.candidate.program.rank < 49 or tight.plan.candidate != free.plan.candidate
-    none = decide(Request(4096, 4096, 4096, max_error=2.5e-4), profile, 1, among)
-    assert none.plan.candidate.strategy == "gemm"
+    none = decide(Request(4096, 4096, 4096, max_error=2.5e-4))
+    assert none.plan.candidate.strategy == "vendor"
     assert "within these limits" in none.reason
 
 
@@ -90,19 +106,19 @@ def test_profiles_are_kept_and_a_damaged_one_counts_as_none(home, profile, monke
     path.write_text("{")
     with pytest.raises(SchemeFormatError, match="not a machine profile"):
         find_profile(str(path))
-    from lcma.kernels.cpu import machine
-
-    machine._stored.cache_clear()
+    forget_profiles()
     assert machine_profile().source == "unmeasured"
     keep_profile(mine)
     assert machine_profile() == mine
 
 
-def test_published_machines_are_marked(among):
-    assert {"nvidia-h20", "nvidia-a100-40gb", "intel-8255c", "amd-epyc-9k84", "arm-neoverse-v1"} == set(published())
+def test_published_machines_are_marked(decide):
+    papers = {"nvidia-h20", "nvidia-a100-40gb", "intel-8255c", "amd-epyc-9k84", "arm-neoverse-v1"}
+    assert papers | {"nvidia-h200"} == set(published())
     assert all(one.source == "published" and one.notes for one in published().values())
     assert find_profile("nvidia-h20").bandwidth == 4.0e12
-    assert decide(Request(8192, 8192, 8192), find_profile("amd-epyc-9k84"), 1, among).chosen.chain
+    found = decide(Request(8192, 8192, 8192), find_profile("amd-epyc-9k84"))
+    assert found.plan.candidate.strategy == "scheme"
     with pytest.raises(PlanError, match="name a file, or one of"):
         find_profile("no such machine")
 
@@ -118,9 +134,7 @@ def test_the_layers_of_the_models():
 
 
 def test_small_products_are_numpys_own(monkeypatch):
-    from lcma.kernels import api as multiply
-
-    monkeypatch.setattr(multiply, "executor_for", None)
+    monkeypatch.setattr(api, "planned", None)
     a = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
     np.testing.assert_array_equal(matmul(a, a.T), a @ a.T)
     out = np.empty((30, 30), np.float32)
@@ -132,33 +146,32 @@ def test_small_products_are_numpys_own(monkeypatch):
         matmul(a, a.T, levels=2)
 
 
-def test_a_plan_that_is_numpys_product_is_remembered(monkeypatch):
-    from lcma.kernels import api as multiply
-
-    monkeypatch.setattr(multiply, "SMALL", 0)
-    monkeypatch.setattr(multiply, "_plain", set())
+def test_a_plan_that_is_numpys_product_is_remembered(profile, monkeypatch):
+    monkeypatch.setattr(machine, "profile_for", lambda request: profile)
+    monkeypatch.setattr(api, "SMALL", 0)
+    monkeypatch.setattr(plan_cache, "_checked", math.inf)  # a first plan makes the catalogue, which is a change
+    plan_cache.clear()
     a = np.random.default_rng(0).standard_normal((60, 40)).astype(np.float32)
     expected = a @ a.T
     np.testing.assert_array_equal(matmul(a, a.T), expected)
-    ((*sizes, dtype, threads),) = multiply._plain
-    assert (sizes, dtype) == ([60, 40, 60], np.float32)
+    threads = thread_count()
     assert threads >= 1
-    monkeypatch.setattr(multiply, "_planned", None)
+    assert plan_cache.get((60, 40, 60, np.dtype(np.float32), threads)) is api._VENDOR
+    monkeypatch.setattr(api, "planned", None)
     np.testing.assert_array_equal(matmul(a, a.T), expected)
     square = expected.copy()
-    multiply._plain.add((60, 60, 60, np.dtype(np.float32), threads))
+    plan_cache.put((60, 60, 60, np.dtype(np.float32), threads), api._VENDOR)
     np.testing.assert_allclose(matmul(square, square, out=square), expected @ expected, rtol=1e-5)
+    plan_cache.clear()
 
 
-def test_short_products_need_more_of_a_promise(profile, among, monkeypatch):
-    from lcma.kernels.dense import auto
-
-    found = decide(Request(640, 640, 640), profile, 1, among)
-    assert 0.9 < found.options[0].seconds / found.plain.seconds < 0.97
-    assert not found.chosen.chain
-    monkeypatch.setattr(auto, "SHORT", 640)
-    monkeypatch.setattr(auto, "THIN", 640)
-    assert decide(Request(640, 640, 640), profile, 1, among).chosen == found.options[0]
+def test_short_products_need_more_of_a_promise(decide, monkeypatch):
+    found = decide(Request(640, 640, 640))
+    assert 0.9 < found.proposals[0].bound / found.baseline.seconds < 0.97
+    assert found.is_baseline
+    always = tuple(margin for margin in limits.MARGINS if margin.applies is limits._always)
+    monkeypatch.setattr(limits, "MARGINS", always)
+    assert decide(Request(640, 640, 640)).plan.candidate == found.proposals[0].candidate
 
 
 @pytest.mark.parametrize("count", [1, 3, 40])
@@ -169,39 +182,35 @@ def test_the_smallest_are_those_of_a_stable_sort(count):
         np.testing.assert_array_equal(smallest(values, count), np.argsort(values, kind="stable")[:count])
 
 
-def test_a_ladder_costs_every_chain_as_if_it_were_alone(profile, among):
-    rungs = ladder(Request(1000, 900, 800), profile, among, 2).rungs
-    for depth, rung in enumerate(rungs, start=1):
-        front = rung.front
-        for i in range(0, len(front.spent), 7):
-            chain = front.chain(i)
-            assert len(chain) == depth
+def test_the_table_costs_every_chain_as_if_it_were_alone(profile, among):
+    table = cost_table(Request(1000, 900, 800), CpuCostModel(profile, 2), among.costs)
+    for number, depth in enumerate(table, start=1):
+        chains = depth.chains
+        for i in range(0, len(chains.spent), 7):
+            chain = chains.chain(i)
+            assert len(chain) == number
             sizes, count, growth = (1000, 900, 800), 1, 1.0
-            for choice in chain:
-                figures = among.figures[choice]
-                grid = figures.m, figures.k, figures.n
+            for place in chain:
+                costs = among.costs[place]
+                grid = costs.m, costs.k, costs.n
                 sizes = tuple(-(-size // int(parts)) for size, parts in zip(sizes, grid, strict=True))
-                count, growth = count * int(figures.rank), growth * float(figures.growth)
-            assert tuple(int(size[i]) for size in front.sizes) == sizes
-            assert (int(front.count[i]), float(front.growth[i])) == (count, growth)
-            assert int(front.outer[i]) == int(among.figures[chain[0]].rank)
+                count, growth = count * int(costs.rank), growth * float(costs.growth)
+            assert tuple(int(size[i]) for size in chains.sizes) == sizes
+            assert (int(chains.count[i]), float(chains.growth[i])) == (count, growth)
+            assert int(chains.outer[i]) == int(among.costs[chain[0]].rank)
 
 
-def test_a_plan_asks_for_the_free_memory_once_or_twice(profile, among, monkeypatch):
-    from lcma.kernels.cpu import memory
-    from lcma.kernels.dense import auto
-
+def test_a_plan_asks_for_the_free_memory_once_or_twice(profile, among, machine_of):
     asked = []
 
     def free_bytes() -> float:
         asked.append(1)
         return 1e9
 
-    monkeypatch.setattr(memory, "free_bytes", free_bytes)
-    monkeypatch.setattr(auto, "free_bytes", free_bytes)
-    found = decide(Request(8192, 8192, 8192), profile, 1, among)
+    limited = machine_of(profile, schemes=among, free_bytes=free_bytes)
+    found = decision_for(Request(8192, 8192, 8192), machine=limited)
     assert found.plan.workspace <= 1e9
-    assert any("are free" in reason for _, reason in found.plan.refused)
+    assert any("are free" in reason for _, reason in found.refused)
     assert 1 <= len(asked) <= 3
 
 

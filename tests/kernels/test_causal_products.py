@@ -19,13 +19,15 @@ from lcma.kernels.causal.choose import (
     steady_names,
 )
 from lcma.kernels.cpu.executor import MatrixExecutor
-from lcma.kernels.cpu.grouped import JoinedLevel
-from lcma.kernels.cpu.halving import Halving
-from lcma.kernels.cpu.strips import Strips, has_stray
+from lcma.kernels.cpu.half import HalfProduct
+from lcma.kernels.cpu.level import Level
+from lcma.kernels.cpu.partition import Way
+from lcma.kernels.cpu.strips import has_stray
 from lcma.kernels.planning.tuning import remembered, tune
 from lcma.kernels.request import Layout
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
+GROUPED = Way(grouped=True)
 WAYS = (None, "strips", "halving", "halving:strassen", "eca-stage1", "4x4x4-tri-out-r34")
 
 
@@ -87,7 +89,7 @@ def test_syrk(way, lower):
 def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
     triangle = Triangle("out", shared=True)
     program = scheme_program(lcma.resolve("eca-stage1")[0], triangle)
-    names = [stage.name for stage in JoinedLevel(program, (64, 64, 64), "float64", (False, True, False)).stages()]
+    names = [stage.name for stage in Level(program, (64, 64, 64), "float64", (False, True, False), GROUPED).stages()]
     assert names[0] == "sums of A"
     assert "sums of B" not in names
 
@@ -114,13 +116,13 @@ def test_levels_in_memory_full_of_nan(side, upper, layouts):
         by_columns = tuple(layout is Layout.COLUMNS for layout in request.layouts)
         for name in steady_names():
             program = scheme_program(lcma.resolve(name)[0], triangle)
-            level = JoinedLevel(program, request.shape, "float64", by_columns)
+            level = Level(program, request.shape, "float64", by_columns, GROUPED)
             executor = MatrixExecutor(request, level, pool, 2)
             for _ in range(2):
                 np.testing.assert_array_equal(executor.run(a, b, out), wanted)
         for core in (
-            Strips(triangle, request.shape, "float64", 3),
-            Halving(triangle, request.shape, "float64", base=5),
+            HalfProduct(triangle, request.shape, "float64", 3),
+            HalfProduct(triangle, request.shape, "float64", base=5),
         ):
             np.testing.assert_array_equal(MatrixExecutor(request, core, pool).run(a, b, out), wanted)
 
@@ -134,18 +136,17 @@ def test_a_nested_level_works_its_full_products():
     nested = outer.nested({ProductKind.FULL: dense, ProductKind.HALF_OUT: outer})
     a, b = drawn(rng, 96, 48), drawn(rng, 48, 96)
     request = Request.of(a, b)
-    level = JoinedLevel(nested, request.shape, "float64", (False, False, False))
+    level = Level(nested, request.shape, "float64", (False, False, False), GROUPED)
     np.testing.assert_array_equal(MatrixExecutor(request, level, Pool(poison=True), 2).run(a, b), np.tril(a @ b))
 
 
 def test_products_that_feed_one_sum_are_one_product():
     """ECA's h1..h4 are all of S1: one product with a four times longer inner dimension, in its place."""
-    level = JoinedLevel(
-        scheme_program(lcma.resolve("eca-stage1")[0], Triangle("out")), (64, 64, 64), "float64", (False,) * 3
-    )
-    assert len(level.joined.bundles) == 28
-    assert sorted(level.joined.alone.values()) == [(0, 0), (3, 3)]
-    assert len(level._buffered) == 14  # of 34: the rest stand in C or in another's registers
+    program = scheme_program(lcma.resolve("eca-stage1")[0], Triangle("out"))
+    store = Level(program, (64, 64, 64), "float64", (False,) * 3, GROUPED).store
+    assert len(store.joined.bundles) == 28
+    assert sorted(store.joined.alone.values()) == [(0, 0), (3, 3)]
+    assert len(store._buffered) == 14  # of 34: the rest stand in C or in another's registers
 
 
 @pytest.mark.parametrize("shape", [(700, 650), (4, 5), (1, 1), (300, 200)])

@@ -127,7 +127,7 @@ def test_flattened_levels_compute_the_nested_product(strassen, classical):
 
 @pytest.mark.parametrize(("side", "upper"), [(side, upper) for side in ("out", "left", "right") for upper in (0, 1)])
 def test_flattened_halves_are_proven_for_the_finer_triangle(side, upper):
-    from lcma.kernels.causal.choose import scheme_program
+    from lcma.kernels.causal.candidates import scheme_program
     from lcma.schemes_db.symmetry import Triangle
 
     outer = scheme_program(lcma.resolve("eca-stage1")[0], Triangle(side, bool(upper)))

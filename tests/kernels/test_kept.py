@@ -1,4 +1,4 @@
-"""What is kept on disk for the next process: programs, the table of choices; and estimates that were disturbed."""
+"""What is kept on disk for the next process: programs, the table of schemes; and estimates that were disturbed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import Request
+from lcma.kernels import Request, decision_for
 from lcma.kernels.codegen import programs
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.programs import key_of, program_for, stored_program
 from lcma.kernels.cpu import estimate
-from lcma.kernels.dense import pool as candidates
-from lcma.kernels.dense import pool_table as table
+from lcma.kernels.dense import pool, pool_table
 from lcma.kernels.dense.arrangements import levels_of
-from lcma.kernels.dense.pool import Choices, choices
+from lcma.kernels.dense.pool import SchemePool, scheme_pool
+from lcma.kernels.dense.scheme_costs import costs_of
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.schemes_db import Z2
 from lcma.schemes_db.shipped import kept_program, shipped
@@ -30,13 +30,13 @@ def forgetful(home, monkeypatch):
 
     def forget() -> None:
         monkeypatch.setattr(programs, "_known", {})
-        candidates._kept.cache_clear()
-        candidates._from_catalogue.cache_clear()
+        pool._stored.cache_clear()
+        pool._from_catalogue.cache_clear()
 
     forget()
     yield forget
-    candidates._kept.cache_clear()
-    candidates._from_catalogue.cache_clear()
+    pool._stored.cache_clear()
+    pool._from_catalogue.cache_clear()
 
 
 def test_a_kept_program_runs_its_scheme(forgetful):
@@ -72,49 +72,49 @@ def test_keys_tell_apart_what_digests_do_not(classical, strassen):
     assert len({key_of(scheme) for scheme in (plain, scaled, strassen, strassen.replace(ring=Z2))}) == 4
 
 
-def test_the_table_of_choices_serves_the_next_process(forgetful, monkeypatch):
-    first = choices()
+def test_the_table_of_schemes_serves_the_next_process(forgetful, monkeypatch):
+    first = scheme_pool()
     forgetful()
     with monkeypatch.context() as patch:
-        patch.setattr(candidates, "_from_catalogue", None)
-        second = choices()
-    assert second == replace(first, figures=second.figures)
-    np.testing.assert_array_equal(second.figures.packed(), first.figures.packed())
+        patch.setattr(pool, "_from_catalogue", None)
+        second = scheme_pool()
+    assert second == replace(first, costs=second.costs)
+    np.testing.assert_array_equal(second.costs.packed(), first.costs.packed())
     ours, theirs = (next(entry for entry in one.entries if entry.label == "3x2x2:11") for one in (first, second))
-    assert theirs.turns[0].held is None
+    assert theirs.factors[0].held is None
     assert theirs.scheme == ours.scheme
     assert theirs.program == program_of(ours.scheme)
-    flat = next(entry for entry in second.entries if entry.parts)
+    flat = next(entry for entry in second.entries if entry.is_flattened)
     assert flat.program.rank == flat.scheme.rank
 
 
 def test_a_changed_catalogue_or_a_damaged_table_is_worked_out_anew(forgetful, strassen):
-    before = choices()
-    stamp = table.catalogue_stamp()
+    before = scheme_pool()
+    stamp = pool_table.catalogue_stamp()
     turned = lcma.rotate(shipped("2x2x3-r11").scheme)
     with lcma.Catalog.open() as catalog:
         catalog.add(lcma.tensor(turned, turned), lcma.certify(lcma.tensor(turned, turned)))
-    assert table.catalogue_stamp() != stamp
-    assert len(choices().entries) > len(before.entries)
-    path = table._path(table.catalogue_stamp())
+    assert pool_table.catalogue_stamp() != stamp
+    assert len(scheme_pool().entries) > len(before.entries)
+    path = pool_table._path(pool_table.catalogue_stamp())
     good = json.loads(path.read_text())
     for damage in (
         "{",
         "[]",
-        json.dumps({**good, "figures": good["figures"][:-1]}),
+        json.dumps({**good, "costs": good["costs"][:-1]}),
         json.dumps({**good, "entries": 7}),
     ):
         path.write_text(damage)
-        assert table.read_table(table.catalogue_stamp()) is None
+        assert pool_table.read_table(pool_table.catalogue_stamp()) is None
     forgetful()
-    assert len(choices().entries) == len(good["entries"])
+    assert len(scheme_pool().entries) == len(good["entries"])
     assert json.loads(path.read_text()) == good
 
 
-def test_figures_of_two_levels_are_those_of_their_tensor_product(strassen):
-    both = next(entry for entry in Choices.of([strassen]).entries if entry.parts)
-    figures = Choices.of([strassen]).figures.packed()[:, -1]
-    np.testing.assert_array_equal(figures, candidates._figures(both.scheme).figures.packed())
+def test_costs_of_two_levels_are_those_of_their_tensor_product(strassen):
+    among = SchemePool.of([strassen])
+    both = next(entry for entry in among.entries if entry.is_flattened)
+    np.testing.assert_array_equal(among.costs.packed()[:, -1], costs_of(both.scheme).packed())
 
 
 def rates(whole: float, tasks: float) -> Profile:
@@ -128,31 +128,31 @@ def rates(whole: float, tasks: float) -> Profile:
 
 def test_a_disturbed_estimate_is_made_again(monkeypatch):
     shares = iter([0.3, 0.0])
-    monkeypatch.setattr(estimate.Watch, "share", lambda self: next(shares))
+    monkeypatch.setattr(estimate.CpuLoadMonitor, "share", lambda self: next(shares))
     profiles = iter([rates(1e10, 9e10), rates(1e11, 1e11)])
     found, disturbed = estimate.undisturbed(lambda: next(profiles))
     assert (found, disturbed) == (rates(1e11, 1e11), False)
 
 
-def test_an_estimate_that_stays_disturbed_is_cautious_said_and_not_kept(home, monkeypatch):
+def test_an_estimate_that_stays_disturbed_is_cautious_said_and_not_kept(home, machine_of, monkeypatch):
     from lcma.kernels.cpu import measure
-    from lcma.kernels.cpu.machine import profiles_folder
-    from lcma.kernels.dense.auto import decide
+    from lcma.kernels.planning.profiles import profiles_folder
 
     monkeypatch.setattr(estimate, "_ESTIMATES", {})
-    monkeypatch.setattr(estimate.Watch, "share", lambda self: 0.4)
+    monkeypatch.setattr(estimate.CpuLoadMonitor, "share", lambda self: 0.4)
     monkeypatch.setattr(measure, "measure", lambda dtypes, quick: rates(4e10, 2e11))
     found = estimate.profile_for(Request(4096, 4096, 4096))
     assert "cautious estimate" in found.notes
     assert "40%" in found.notes
     assert not list(profiles_folder().glob("*.json"))
     # Undoubted, these rates would promise a scheme six times the library's speed.
+    among = SchemePool.of([shipped("strassen").scheme])
     naive_reading, careful = (
-        decide(Request(4096, 4096, 4096), profile, 2, Choices.of([shipped("strassen").scheme]))
+        decision_for(Request(4096, 4096, 4096), machine=machine_of(profile, 2, schemes=among))
         for profile in (rates(4e10, 2e11), found)
     )
-    assert naive_reading.plain.seconds / naive_reading.chosen.seconds > 3
-    assert careful.plain.seconds / careful.chosen.seconds < (8 / 7) ** 3
+    assert naive_reading.gain > 3
+    assert 1 <= careful.gain < (8 / 7) ** 3
 
 
 def test_others_are_seen(monkeypatch):
@@ -162,4 +162,4 @@ def test_others_are_seen(monkeypatch):
     monkeypatch.setattr(others, "_busy_seconds", lambda: next(busy))
     clock = iter([0.0, 2.0])
     monkeypatch.setattr(others.time, "perf_counter", lambda: next(clock))
-    assert others.Watch().share() == pytest.approx(0.5, abs=0.02)
+    assert others.CpuLoadMonitor().share() == pytest.approx(0.5, abs=0.02)

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lcma.errors import PlanError
-from lcma.kernels import Pool, Request, matmul, plan
+from lcma.kernels import Pool, Request, matmul, plan_for
 from lcma.kernels.codegen.programs import program_for
-from lcma.kernels.cpu.narrow import DEPTH, WideLeaf
+from lcma.kernels.cpu.int8 import DEPTH, Int8Leaf
 from lcma.kernels.cpu.ranges import largest_allowed, reach
 from lcma.schemes_db import Scheme, Target
 
@@ -36,7 +36,7 @@ def test_products_at_the_end_of_the_range_are_exact(strassen, sizes, level_and_l
     if data.draw(st.booleans()):
         b = b[::-1, ::-1]
     out = np.empty((n, m), np.int32).T if data.draw(st.booleans()) else None
-    c = matmul(a, b, strassen, levels, out, largest=largest)
+    c = matmul(a, b, strassen, levels, out, max_abs=largest)
     assert c.dtype == np.int32
     assert out is None or c is out
     np.testing.assert_array_equal(c, exactly(a, b))
@@ -47,17 +47,17 @@ def test_a_long_inner_size_and_a_batch(strassen, levels):
     rng = np.random.default_rng(levels)
     a, b = drawn(rng, (3, 4, 2 * DEPTH + 5), 63), drawn(rng, (2 * DEPTH + 5, 6), 63)
     scheme = "auto" if levels is None else strassen
-    np.testing.assert_array_equal(matmul(a, b, scheme, levels, largest=63), exactly(a, b))
+    np.testing.assert_array_equal(matmul(a, b, scheme, levels, max_abs=63), exactly(a, b))
 
 
 def test_the_classical_product_takes_all_of_int8():
     a = np.full((3, DEPTH + 1), -128, np.int8)
-    np.testing.assert_array_equal(matmul(a, a.T, largest=128), exactly(a, a.T))
+    np.testing.assert_array_equal(matmul(a, a.T, max_abs=128), exactly(a, a.T))
 
 
 def test_products_of_blocks_that_leave_int32_come_back():
     """An element of H may be larger than any of C: it overflows, and so does what takes it away again."""
-    leaf, pool = WideLeaf((1, 1 << 18, 1)), Pool()
+    leaf, pool = Int8Leaf((1, 1 << 18, 1)), Pool()
     a = np.full((1, 1 << 18), 127, np.int8)
     out = np.zeros((1, 1), np.int32)
     with pool.take(leaf.workspace(1)) as arena:
@@ -75,9 +75,9 @@ def scaled() -> Scheme:
 def test_other_coefficients_than_one(scaled):
     rng = np.random.default_rng(3)
     a, b = drawn(rng, (5, 7), 63), drawn(rng, (7, 4), 63)
-    np.testing.assert_array_equal(matmul(a, b, scaled, largest=63), exactly(a, b))
+    np.testing.assert_array_equal(matmul(a, b, scaled, max_abs=63), exactly(a, b))
     with pytest.raises(PlanError, match=": 63 is the largest"):
-        matmul(a, b, scaled, largest=64)
+        matmul(a, b, scaled, max_abs=64)
 
 
 def test_the_rule_is_that_of_the_coefficients(strassen, scaled):
@@ -85,20 +85,20 @@ def test_the_rule_is_that_of_the_coefficients(strassen, scaled):
     assert [side.factor for side in reach(program)] == [2, 2]
     assert [side.factor for side in reach(program.nested({op.kind: program for op in program.products}))] == [4, 4]
     assert [(side.factor, side.summed) for side in reach(program_for(scaled))] == [(1, False), (2, True)]
-    assert largest_allowed(program, Request(8, 8, 8, "int8", largest=1)) == 63
+    assert largest_allowed(program, Request(8, 8, 8, "int8", max_abs=1)) == 63
     # k L^2 of an element of C: 2^20 times 45^2 is less than 2^31, 2^20 times 46^2 is more.
-    assert largest_allowed(program, Request(8, 1 << 20, 8, "int8", largest=1)) == 45
-    assert largest_allowed(program, Request(8, 1 << 20, 8, "int32", largest=1)) == 45
+    assert largest_allowed(program, Request(8, 1 << 20, 8, "int8", max_abs=1)) == 45
+    assert largest_allowed(program, Request(8, 1 << 20, 8, "int32", max_abs=1)) == 45
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_wider_integers_are_bounded_by_c_alone(strassen, dtype):
     most = {"int32": 2**15, "int64": 2**31}[dtype] - 1  # k = 2
     a = np.full((2, 2), most, dtype)
-    executor = plan(Request.of(a, -a, largest=most), strassen, strategy="naive").build()
+    executor = plan_for(Request.of(a, -a, max_abs=most), strassen, strategy="naive").build()
     np.testing.assert_array_equal(executor.run(a, -a), a @ -a)
     with pytest.raises(PlanError, match=f"{most} is the largest"):
-        matmul(a, a, strassen, largest=most + 1)
+        matmul(a, a, strassen, max_abs=most + 1)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_wider_integers_are_bounded_by_c_alone(strassen, dtype):
         (None, 1, "needs 9 bits; state the largest magnitude"),
         (64, 1, "entries up to 64 .*: 63 is the largest"),
         (63, 2, "entries up to 63 .*: 31 is the largest"),
-        (29, 1, "a has an entry of magnitude 30, but largest=29"),
+        (29, 1, "a has an entry of magnitude 30, but max_abs=29"),
         (-1, 1, "at least 0"),
         (1.5, 1, "whole number"),
     ],
@@ -115,32 +115,32 @@ def test_wider_integers_are_bounded_by_c_alone(strassen, dtype):
 def test_what_is_refused_says_why_in_one_line(strassen, largest, levels, message):
     a = np.full((4, 4), -30, np.int8)
     with pytest.raises(PlanError, match=message) as caught:
-        matmul(a, a, strassen, levels, largest=largest)
+        matmul(a, a, strassen, levels, max_abs=largest)
     assert "\n" not in str(caught.value)
-    assert "no levels" not in str(caught.value)  # of every strategy's reasons the one that matters
+    assert "mask" not in str(caught.value)  # of every strategy's reasons the one that matters
 
 
 def test_the_least_integer_has_a_magnitude():
     a = np.full((2, 2), -128, np.int8)
     with pytest.raises(PlanError, match="magnitude 128"):
-        matmul(a, a, largest=127)
+        matmul(a, a, max_abs=127)
 
 
 def test_where_a_range_has_no_place(strassen):
     with pytest.raises(PlanError, match="leave it out for float32"):
-        matmul(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32), largest=1)
+        matmul(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32), max_abs=1)
     with pytest.raises(PlanError, match="uint8"):
-        matmul(np.ones((2, 2), np.uint8), np.ones((2, 2), np.uint8), largest=1)
+        matmul(np.ones((2, 2), np.uint8), np.ones((2, 2), np.uint8), max_abs=1)
     a = np.ones((2, 2), np.int8)
     with pytest.raises(PlanError, match="and dtype int32"):
-        matmul(a, a, strassen, out=a, largest=1)
+        matmul(a, a, strassen, out=a, max_abs=1)
 
 
-def test_workspace_is_exact(strassen):
+def test_workspace_is_exact(strassen, build_with):
     rng = np.random.default_rng(2)
     a, b = drawn(rng, (37, 29), 31), drawn(rng, (29, 41), 31)
-    found = plan(Request.of(a, b, largest=31), strassen, 2)
-    assert found.candidate.strategy in ("loop", "depth-first")
+    found = plan_for(Request.of(a, b, max_abs=31), strassen, 2)
+    assert found.candidate.method in ("loop", "depth-first")
     pool = Pool(poison=True)
-    np.testing.assert_array_equal(found.build(pool).run(a, b), exactly(a, b))
+    np.testing.assert_array_equal(build_with(found, pool).run(a, b), exactly(a, b))
     assert pool.high_water == found.workspace

@@ -18,7 +18,8 @@ from lcma.errors import SchemeFormatError
 from lcma.schemes_db import formats, parse_target
 from lcma.schemes_db.ring import Z2, Z3
 
-SAMPLES = Path(__file__).parent / "samples"
+HERE = Path(__file__).parent
+FOLDERS = (HERE / "samples", HERE / "published", HERE / "published" / "structured", HERE / "handwritten")
 OPTIONS = {
     "flip_mod2.npy": {"target": parse_target("2x3x4"), "ring": Z2},
     "flip_mod3.npy": {"target": parse_target("2x3x4"), "ring": Z3},
@@ -57,7 +58,9 @@ def damaged(rng: random.Random, raw: bytes, other: bytes) -> bytes:
 def by_format() -> dict[str, list[tuple[str, bytes]]]:
     """The samples of each format."""
     found: dict[str, list[tuple[str, bytes]]] = {}
-    for path in sorted(SAMPLES.iterdir()):
+    for path in sorted(path for folder in FOLDERS for path in folder.iterdir()):
+        if path.is_dir() or path.name == "README.md":
+            continue
         readings = formats.read_file(path, allow_pickle=True, **OPTIONS.get(path.name, {}))
         raw = path.read_bytes()
         if path.name.startswith(("slp_", "sms_")):

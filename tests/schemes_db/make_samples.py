@@ -305,6 +305,20 @@ def bytes_flip_modular(scheme: Scheme, p: int) -> bytes:
     return npy(np.array([words], dtype=np.uint64))
 
 
+def text_arrays(scheme):
+    """JSON with u, v and w, a product a row, fractions as text."""
+    parts = [[[str(x) if x != int(x) else int(x) for x in row] for row in part] for part in rows(scheme, False)]
+    return json.dumps(dict(zip("uvw", parts, strict=True))) + "\n"
+
+
+def bytes_arrays(scheme):
+    """An archive of u, v and w, a product a row."""
+    parts = [np.array([[int(x) for x in row] for row in part]) for part in rows(scheme, False)]
+    stream = io.BytesIO()
+    np.savez(stream, **dict(zip("uvw", parts, strict=True)))
+    return stream.getvalue()
+
+
 def samples() -> dict[str, bytes]:
     """Every sample file by name."""
     z, q, qi = ternary(), rational(), complex_()
@@ -333,12 +347,14 @@ def samples() -> dict[str, bytes]:
         "fast_matmul.txt": text_fast_matmul(z),
         "alphaevolve.txt": text_alphaevolve(qi),
         "alphaevolve.ipynb": text_notebook([q, qi]),
+        "arrays.json": text_arrays(q),
     }
     return {name: text.encode() for name, text in texts.items()} | {
         "lcma.npz": render(qi, "lcma-npz"),
         "alphatensor.npz": bytes_alphatensor(z),
         "sparse.npz": bytes_sparse(q),
         "sparse_entries.npz": bytes_sparse(q, by_product=False),
+        "arrays.npz": bytes_arrays(z),
         "flip_rational.npy": bytes_flip_rational([z, q]),
         "flip_mod2.npy": bytes_flip_modular(z, 2),
         "flip_mod3.npy": bytes_flip_modular(z, 3),

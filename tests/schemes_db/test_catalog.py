@@ -136,7 +136,7 @@ WRITER = """
 import sys
 from pathlib import Path
 import lcma
-from lcma.schemes_db.surgery import change_of_basis
+from lcma.schemes_db.constructions import change_of_basis
 
 naive, one = lcma.naive(lcma.parse_target("2x2x2")), [[1, 0], [0, 1]]
 first, count = int(sys.argv[2]), int(sys.argv[3])
@@ -187,7 +187,7 @@ def test_a_writer_that_is_killed_loses_nothing_that_it_was_told_is_kept(tmp_path
 
 
 def test_distinct_keeps_one_of_those_that_are_not_told_apart(catalog, strassen):
-    from lcma.schemes_db.surgery import change_of_basis
+    from lcma.schemes_db.constructions import change_of_basis
 
     one, shear, steep = [[1, 0], [0, 1]], [[1, 1], [0, 1]], [[1, 5], [0, 1]]
     naive, certificate = product("naive:2x2x3")
@@ -242,7 +242,7 @@ def test_library_names():
 
 
 def test_improved_keeps_the_pareto_frontier(catalog, strassen):
-    from lcma.schemes_db.surgery import change_of_basis
+    from lcma.schemes_db.constructions import change_of_basis
 
     one, shear = [[1, 0], [0, 1]], [[1, 2], [0, 1]]
     worse = change_of_basis(strassen, shear, one, shear)

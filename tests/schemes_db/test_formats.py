@@ -1,5 +1,7 @@
 import json
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -7,9 +9,10 @@ from hypothesis import strategies as st
 
 import lcma
 from lcma.errors import LcmaError, SchemeFormatError
-from lcma.schemes_db import Q, formats
+from lcma.schemes_db import Q, Z, formats
 from lcma.schemes_db.formats import WRITERS, expression, lcma_json, parse_bytes, parse_text, read_file, render
 from lcma.schemes_db.scheme import Scheme
+from lcma.verify import judge
 
 GENERAL = ["strassen", "laderman", "naive:2x3x4", "strassen*naive:1x2x3", "naive:1x11x2"]
 STRUCTURED = ["eca-stage1", "eca-stage2", "naive:2x3x2:tri-out:upper"]
@@ -74,12 +77,12 @@ def test_equations_as_papers_print_them():
 
 
 def test_wide_and_fractional_names():
-    assert expression.block_of("a[10,2]") == ("a", 9, 1)
-    assert expression.block_of("B_3_12") == ("b", 2, 11)
+    assert expression.block_of("a[10,2]") == ("a", 10, 2)
+    assert expression.block_of("B_3_12") == ("b", 3, 12)
     assert expression.block_of("m12") is None
     assert expression.parse_linear("1/2*a11 - 3 a12/4 + a11") == {"a11": Fraction(3, 2), "a12": Fraction(-3, 4)}
     assert expression.parse_linear("a11 - a11") == {}
-    product = expression.parse_product("-(a11)(b11)*c11/3")
+    (product,) = expression.parse_products("-(a11)(b11)*c11/3")
     assert product.scalar == Fraction(-1, 3)
     assert len(product.forms) == 3
 
@@ -106,15 +109,14 @@ def test_exp_dialects():
         ("m1 = (a11)(b11)\nc11 = a11", "sum of products"),
         ("m1 = (a11)(b11", "expected"),
         ("m1 = (a11)(b11) = 3", "one equation a line"),
-        ("a11 = 3", "can't be set"),
+        ("m1 = (a11)(b11)\na11 = 3", "can't be set"),
         ("m1 = (a112)(b11)\nc11 = m1", "ambiguous"),
-        ("m1 = (a01)(b11)\nc11 = m1", "start at 1"),
         ("m1 = (a11/0)(b11)\nc11 = m1", "division by 0"),
         ("m1 = " + "9" * 100 + "*(a11)(b11)\nc11 = m1", "digits"),
         ("# target: 2x2\nm1 = (a11)(b11)\nc11 = m1", "not understood"),
         ("# ring: Z4\nm1 = (a11)(b11)\nc11 = m1", "not known"),
         ("# target: 1x1x1\nm1 = (a12)(b11)\nc11 = m1", "outside its 1 x 1 grid"),
-        ("s = a11", "no scheme here"),
+        ("m1 = (a11)(b11)", "no scheme here"),
         ("m1 = " + "(" * 5000 + "a11", "nested too deep"),
         ("m1 = (a[9999,1])(b11)\nc11 = m1", "must be 1 to"),
         ("(a11)*(b11)\n", "expected three factors|any known format"),
@@ -262,7 +264,7 @@ def test_an_unknown_format_is_refused():
 )
 def test_the_short_way_through_plain_sums_is_the_parsers(text):
     def slow():
-        parser = expression._Parser(text)
+        parser = expression.Parser(text)
         form = parser.sum_of_blocks()
         return form if parser.peek()[0] == "end" else None
 
@@ -280,7 +282,7 @@ def test_the_short_way_through_plain_sums_is_the_parsers(text):
 def test_the_short_way_through_plain_products_is_the_parsers(text, monkeypatch):
     def outcome():
         try:
-            return expression.parse_product(text)
+            return next(iter(list(expression.parse_products(text))))
         except SchemeFormatError as error:
             return str(error)
 
@@ -307,3 +309,48 @@ def test_exp_says_what_its_products_do_not(name):
     (reading,) = parse_text(text)
     assert any(found == scheme for _, found in reading.candidates)
     assert text.startswith("# target: ") == (name != "strassen")
+
+
+PUBLISHED = Path(__file__).parent / "published"
+
+
+def changed_numbers(text, count):
+    """The text with one number changed, `count` times another one of those that are coefficients."""
+    found = list(re.finditer(r"(?<=[\[,])\d(?=[\],])|[ab]\d\d(?=[+\-)])", text))
+    start, end = max(text.find("TriadSet"), 0), text.find("map(") % (len(text) + 1)
+    found = [match for match in found if start <= match.start() < end]
+    step = max(1, len(found) // count)
+    for match in found[::step][:count]:
+        old = match.group()
+        new = str((int(old) + 1) % 10) if old.isdigit() else f"{old}+{old}"
+        yield text[: match.start()] + new + text[match.end() :]
+
+
+@pytest.mark.parametrize("name", ["2x3x4_tensor.mpl", "234-trilinear.txt"])
+def test_published_dialects_are_proven_and_refused_with_a_number_changed(name):
+    text = (PUBLISHED / name).read_text()
+    (report,) = [judge(reading, name) for reading in parse_text(text)]
+    assert (report.ok, report.scheme.rank, report.conventions) == (True, 20, ("C^T",))
+    for wrong in changed_numbers(text, 12):
+        (reading,) = parse_text(wrong)
+        assert not judge(reading, name, ring=Z).ok
+
+
+def test_maple_statements_that_are_no_triads_are_passed_over():
+    one = "Matrix(1, 1, [[1]])"
+    text = (
+        f"A:=Matrix(1,1,[[A_1_1]]):\nTensor:=TriadSet([Triad([{{}}, {one}, {one}])]):\nmap(expand,A-op([1,i],Tensor));"
+    )
+    for entry, value in (("-1/2", "-1/2"), ("3*2^(-1)", "3/2"), ("(-2)^3/4", "-2"), ("2**2", "4")):
+        (reading,) = parse_text(text.format(f"Matrix(1, 1, [[{entry}]])"))
+        assert str(reading.scheme.u.coefficients(0)[0][1]) == value
+    (reading,) = parse_text(text.format("Matrix(1, 1, [[1/2*x]])"))
+    assert reading.approximations[0][1].has_powers
+    for entry, message in (
+        ("sqrt(3)", "not sqrt"),
+        ("y", "three matrices|not y"),
+        ("2^x", "whole number"),
+        ("0^(-1)", "by 0"),
+    ):
+        with pytest.raises(SchemeFormatError, match=message):
+            parse_text(text.format(f"Matrix(1, 1, [[1*{entry}]])"))

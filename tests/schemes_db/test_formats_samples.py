@@ -70,6 +70,8 @@ CONTENTS = {
     "flip_rational.npy": ("flip-cpd", ["z", "q"]),
     "flip_mod2.npy": ("flip-cpd", ["2"]),
     "flip_mod3.npy": ("flip-cpd", ["3"]),
+    "arrays.npz": ("arrays-npz", ["z"]),
+    "arrays.json": ("arrays", ["q"]),
 }
 
 RINGS = {"z": "Z", "q": "Q", "qi": "Q(i)", "2": "Z2", "3": "Z3"}
@@ -318,7 +320,7 @@ def test_our_npz_keeps_provenance_and_certificate():
         ("{" * 40 + "1", "expected|too deep|any known"),
         ("{{{1/0}}, {{1}}, {{1}}}", "division by 0"),
         ("{{{1}}, {{1}}, {{1}}", "expected"),
-        ("{{{x}}, {{1}}, {{1}}}", "any known format|three matrices"),
+        ("{{{x}}, {{1}}, {{1}}}", "no three arrays"),
         ("T:=TriadSet([Triad([Matrix(1,2,[[1]]), Matrix(1,1,[[1]]), Matrix(1,1,[[1]])])])", "claims other sizes"),
         ("T:=TriadSet([Triad([1, 2, 3])])", "three matrices"),
         ("T:=TriadSet(Triad([1]))", "must have one list"),

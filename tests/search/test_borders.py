@@ -6,7 +6,7 @@ import pytest
 from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import Scheme, Target
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 from lcma.search.borders import met, met_products
 from lcma.search.gpu import starts_for
 

@@ -9,7 +9,7 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import Target, parse_target
 from lcma.schemes_db.costs import full_and_half
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 from lcma.search import (
     PackedTerms,
     Policy,

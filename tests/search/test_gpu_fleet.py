@@ -12,7 +12,7 @@ import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2, parse_target
 from lcma.schemes_db.costs import full_and_half
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 from lcma.search import pack_start
 from lcma.search.gpu import (
     DeviceLostError,

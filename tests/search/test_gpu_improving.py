@@ -10,7 +10,7 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Target, Z
 from lcma.schemes_db.catalog import Catalog
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 from lcma.search import pack_start
 from lcma.search.gaps import Gap, gaps
 from lcma.search.gpu import Fleet, Rules, descend, ways

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 from lcma.search import make_walker, passage_names, register_passage
 from lcma.search.ladder import extend, merge, project
 from lcma.search.packed import PackedTerms

@@ -8,9 +8,9 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Q, Scheme, Z, parse_target
+from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.ring import Z3
-from lcma.schemes_db.surgery import change_of_basis
 from lcma.search import PackedTerms, find, lift, lift_pool, sparsified
 from lcma.search.arena import best_terms, make_arena
 from lcma.search.brent2 import holds

@@ -49,8 +49,8 @@ def test_cache_is_shown_and_cleared(run, home):
 
 
 def test_add_improved_skips_what_is_dominated(run, tmp_path):
+    from lcma.schemes_db.constructions import change_of_basis
     from lcma.schemes_db.formats import lcma_json
-    from lcma.schemes_db.surgery import change_of_basis
 
     worse = change_of_basis(lcma.resolve("strassen")[0], [[1, 2], [0, 1]], [[1, 0], [0, 1]], [[1, 0], [3, 1]])
     path = tmp_path / "worse.json"

@@ -130,6 +130,25 @@ def test_a_certificate_is_written_and_proven_again(run, folder, tmp_path):
     assert out.count("OK ") == 2
 
 
+def _first_prime(data, prime):
+    data["certificate"]["proofs"][1]["primes"][0] = prime
+
+
+@pytest.mark.parametrize("field", ["hope", "primes_too"])
+def test_unknown_claims_of_a_certificate_are_refused(run, folder, tmp_path, field):
+    path = tmp_path / "one.json"
+    assert run(folder / "b.exp", "--certificate", path)[0] == 0
+    for place in (lambda data: data["certificate"], lambda data: data["certificate"]["proofs"][0]):
+        data = json.loads(path.read_text())
+        place(data)[field] = 1
+        changed = tmp_path / "changed.json"
+        changed.write_text(json.dumps(data))
+        code, _, err = run("--recheck", changed)
+        assert code == 65
+        assert f"unexpected keyword argument '{field}'" in err
+        assert err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -139,11 +158,28 @@ def test_a_certificate_is_written_and_proven_again(run, folder, tmp_path):
         (lambda data: data["certificate"]["proofs"][0].update(full=6, half=1), "says full 6, but it is 7"),
         (lambda data: data["certificate"].update(digest="0" * 64), "certificate is of another scheme"),
         (lambda data: data.pop("certificate"), "holds no certificate"),
+        (lambda data: data["certificate"].update(target="2x2x3"), "the certificate is of"),
+        (lambda data: data["certificate"]["proofs"][0].update(rounds=4), "says rounds 4, but it is 0"),
+        (lambda data: data["certificate"]["proofs"][0].update(error_log2=-9.0), "says error_log2 -9.0, but it is None"),
+        (lambda data: data["certificate"]["proofs"][0].update(primes=[7]), "says primes (7,), but it is ()"),
+        (lambda data: data["certificate"]["proofs"][0].update(half=1), "says half 1, but it is 0"),
+        (lambda data: data["certificate"]["proofs"][0].update(method="traced"), "can't be rechecked from the file"),
+        (lambda data: data["certificate"]["proofs"][0].update(method="program"), "can't be rechecked from the file"),
+        (lambda data: data["certificate"]["proofs"][0].update(method="prayer"), "by 'prayer', which is not known"),
+        (lambda data: data["certificate"]["proofs"][1].update(rounds=9), "says 9 rounds and"),
+        (lambda data: data["certificate"]["proofs"][1].update(rounds=0), "says rounds 0; a random proof has 1 to"),
+        (lambda data: data["certificate"]["proofs"][1].update(error_log2=-500.5), "says error_log2 -500.5, but"),
+        (lambda data: data["certificate"]["proofs"][1].pop("error_log2"), "says error_log2 None, but"),
+        (lambda data: data["certificate"]["proofs"][1].update(equations=64), "says equations 64, but it is 0"),
+        (lambda data: data["certificate"]["proofs"][1]["primes"].append(1073741831), "says 4 rounds and 5 primes"),
+        (lambda data: _first_prime(data, 1073741829), "says prime 1073741829, which is none"),
+        (lambda data: _first_prime(data, 7), "says prime 7, which is none from"),
+        (lambda data: _first_prime(data, data["certificate"]["proofs"][1]["primes"][1]), "says one prime twice"),
     ],
 )
 def test_a_certificate_that_claims_too_much_is_refused(run, folder, tmp_path, change, words):
     path = tmp_path / "one.json"
-    assert run(folder / "b.exp", "--certificate", path)[0] == 0
+    assert run(folder / "b.exp", "--method", "exact", "--method", "randomized", "--certificate", path)[0] == 0
     data = json.loads(path.read_text())
     change(data)
     path.write_text(json.dumps(data))

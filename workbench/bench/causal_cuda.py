@@ -243,7 +243,7 @@ def _contenders(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, C
 
     from ...kernels import plan_for
     from ...kernels.cuda.strips import halving, strips
-    from ...schemes_db.library import resolve
+    from ...schemes_db.resolve import resolve
     from ...schemes_db.straightline import program_of
 
     found: dict[str, Callable[[], object]] = {}

@@ -9,7 +9,7 @@ import click
 
 from ...schemes_db import parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.keeping import Entry
+from ...schemes_db.pareto import Entry
 from ...schemes_db.ranks import best_known
 from ..output import print_csv, print_json, print_table
 

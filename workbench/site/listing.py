@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...schemes_db import Target, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.keeping import Entry
+from ...schemes_db.pareto import Entry
 from ...schemes_db.ranks import KnownRank, best_known
 
 

@@ -112,7 +112,8 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels import Plan, decision_for, machine_for, plan_for, strategies, tune
     from ....kernels.causal.naive import plain
     from ....kernels.cpu.executor import MatrixExecutor
-    from ....kernels.cpu.strips import Strips, cut
+    from ....kernels.cpu.half import HalfProduct
+    from ....kernels.cpu.strips import cut
     from ....kernels.planning.planner import plan_candidate
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
@@ -131,7 +132,7 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
         if candidate.strategy != "vendor" and isinstance(found, Plan):
             contenders[candidate.label] = partial(found.build().run, a, b, out)
     for count in (8, 16):
-        strips = MatrixExecutor(request, Strips(triangle, request.shape, row.dtype, count))
+        strips = MatrixExecutor(request, HalfProduct(triangle, request.shape, row.dtype, count))
         contenders[f"{count} strips"] = partial(strips.run, a, b, out)
 
     def whole() -> None:
@@ -237,7 +238,7 @@ def rounding(product: str, dtype: str, seed: int, say: Say) -> Figures:
 
     from ....kernels.causal.candidates import scheme_names, scheme_program
     from ....kernels.causal.naive import by_program, plain
-    from ....schemes_db.library import resolve
+    from ....schemes_db.resolve import resolve
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
     length, width = TABLE_SIZE

@@ -305,7 +305,7 @@ def _least(call: Any, turns: int = 200, times: int = 50) -> float:
 def _rivals(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Two usual ways to run a scheme beside ours: its formula under torch.compile, and a task a product."""
     from ....kernels import matmul
-    from ....schemes_db.library import resolve
+    from ....schemes_db.resolve import resolve
     from ..rivals import compiled_formula, jitted_formula, tasks_adding
 
     a, b = operands(_square(size), "float32", seed)

@@ -45,7 +45,7 @@ def _cases(options: Options) -> Iterator[Case]:
 
 def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool, say: Say) -> Figures:
     from ....kernels import Request, matmul, plan_for
-    from ....schemes_db.library import resolve
+    from ....schemes_db.resolve import resolve
     from ..rivals import compiled_formula, jitted_formula, tasks_adding
 
     a, b = operands(sizes, "float32", seed)

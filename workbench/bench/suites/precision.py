@@ -38,7 +38,7 @@ def _error(name: str, levels: int, dtype: str, seed: int, say: Say) -> Figures:
     from ....kernels import matmul, plan_for
     from ....kernels.planning.error import error_bound
     from ....kernels.request import Request
-    from ....schemes_db.library import resolve
+    from ....schemes_db.resolve import resolve
 
     a, b = operands((SIZE, SIZE, SIZE), dtype, seed)
     scheme = resolve(name)[0]
@@ -85,7 +85,7 @@ def _error_on_gpu(name: str, levels: int, dtype: str, seed: int, say: Say) -> Fi
 def _figures(name: str, ours: float, plain: float, bound: float) -> Figures:
     """The errors of a scheme and of the classical product beside the bound and the growth factor of one level."""
     from ....schemes_db.costs import growth_factor
-    from ....schemes_db.library import resolve
+    from ....schemes_db.resolve import resolve
 
     return {
         "error": ours,

@@ -17,7 +17,7 @@ import numpy as np
 from ....errors import PlanError, VerificationError
 from ....schemes_db import Scheme, parse_target
 from ....schemes_db.costs import full_and_half
-from ....schemes_db.library import resolve
+from ....schemes_db.resolve import resolve
 from ....search import lift
 from ....search.gpu import Chase, Fleet, Rules, Rung, Selection, bordered, chase, climb, cut, rolled, setting_for
 from ....verify import certify

@@ -7,9 +7,9 @@ import lcma
 from lcma.errors import TargetError
 from lcma.schemes_db import Z2, Q
 from lcma.schemes_db.composition import best_composition, build, oriented
+from lcma.schemes_db.constructions import change_of_basis, direct_sum, extend, project
 from lcma.schemes_db.invariants import invariants, relation
 from lcma.schemes_db.scheme import Scheme
-from lcma.schemes_db.surgery import change_of_basis, direct_sum, extend, project
 
 KEPT = {(2, 2, 2): (7, "strassen"), (3, 3, 3): (23, "laderman")}
 

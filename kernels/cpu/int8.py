@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db.program import Coefficient, ProductKind, Program
-from ..codegen.maps import maps_of
+from ..codegen.maps import expanded, maps_of
 from ..planning.strategy import Stage
-from .loop import expanded
 from .workspace import Arena, aligned
 
 Matrix = npt.NDArray[Any]
@@ -26,8 +25,8 @@ DEPTH = 1 << 10
 
 
 @dataclass(frozen=True)
-class WideLeaf:
-    """One product by BLAS, in float32, a part of the inner size at a time; a `Core`.
+class Int8Leaf:
+    """One product by BLAS, in float32, a part of the inner size at a time; a `StagedCore`.
 
     Source: every integer up to 2^24 is a float32, so no partial sum of such a part is rounded.
     """
@@ -44,6 +43,9 @@ class WideLeaf:
     def workspace(self, threads: int) -> int:
         """See `Core.workspace`."""
         return sum(aligned(rows * cols * dtype.itemsize) for (_, rows, cols), dtype in self._shapes)
+
+    def compile(self) -> None:
+        """See `StagedCore.compile`: there is no code to compile."""
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         """See `Core.run`."""
@@ -68,8 +70,8 @@ class WideLeaf:
         return [Stage(f"{times} products {m}x{k}x{n}", 2 * times * m * k * n, times * moved, product=self.sizes)]
 
 
-class Narrow:
-    """A level of a general program on int8 matrices, and all below it; a `Core`.
+class Int8Level:
+    """A level of a general program on int8 matrices, and all below it; a `StagedCore`.
 
     Every sum is made of the blocks themselves. Sums of partial results could leave int8; that
     would not matter, but that the sums themselves do not is the caller's to know (`range_reason`).
@@ -89,7 +91,7 @@ class Narrow:
             right = [(maps.right_blocks[i], value) for i, value in expanded(maps.right, maps.right_of[r])]
             self._steps.append((left, right, feeds[r]))
         nested = inner.get(ProductKind.FULL)
-        self._below: Narrow | WideLeaf = WideLeaf(self.block) if nested is None else Narrow(nested, self.block)
+        self._below: Int8Level | Int8Leaf = Int8Leaf(self.block) if nested is None else Int8Level(nested, self.block)
         self._scaled = any(abs(value) != 1 for step in self._steps for terms in step for _, value in terms)
 
     @property
@@ -105,7 +107,7 @@ class Narrow:
         return own + self._below.workspace(threads)
 
     def compile(self) -> None:
-        """There is no code to make."""
+        """See `StagedCore.compile`: there is no code to compile."""
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         """See `Core.run`."""

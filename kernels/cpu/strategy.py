@@ -1,0 +1,60 @@
+"""What all strategies on a processor share: one core that is priced, sized and built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Executor, Parameters, Source, Stage
+from ..request import Request
+from .executor import MatrixExecutor, StagedCore, copy_bytes, is_empty
+from .timing import priced
+
+
+@dataclass(frozen=True)
+class CpuStrategy:
+    """A strategy whose candidates run by a `StagedCore`. Subclasses add `propose`, `can_run` and `core`."""
+
+    name: str
+    family: str
+    baseline: bool = False
+    version: int = 3
+    device: str = "cpu"
+
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+        """The core of a candidate that can run a request which is not empty."""
+        raise NotImplementedError
+
+    def mode(self, candidate: Candidate) -> str:
+        """The mode in which the library's products run: "whole" (all threads each) or "tasks" (a thread each)."""
+        return "whole"
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`: none."""
+        return ()
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """See `Strategy.restore`: the candidate without a source."""
+        return None if key else Candidate(self.family, self.name, None, parameters)
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`."""
+        if is_empty(request):
+            return []
+        stages = self.core(candidate, request, machine).stages(request.items)
+        return priced(stages, request.dtype, machine, self.mode(candidate))
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`; exact."""
+        if is_empty(request):
+            return 0
+        return self.core(candidate, request, machine).workspace(machine.threads) + sum(copy_bytes(request))
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`."""
+        if is_empty(request):
+            return MatrixExecutor(request, None, machine.pool)
+        core = self.core(candidate, request, machine)
+        core.compile()
+        return MatrixExecutor(request, core, machine.pool, machine.threads)

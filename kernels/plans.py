@@ -1,0 +1,213 @@
+"""From a request to its decision, plan and executor, by the one planner and through the one cache."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import PlanError
+from ..schemes_db.certificate import Certificate
+from ..schemes_db.scheme import Scheme
+from .codegen.certified import SchemeLike, certified
+from .planning.cache import plan_cache
+from .request import Request
+
+if TYPE_CHECKING:
+    from .planning.machine import Machine
+    from .planning.planner import Decision
+    from .planning.strategy import Executor, Plan
+
+AUTO = "auto"
+
+PREDICT = "predict"
+
+
+def decision_for(
+    request: Request,
+    scheme: SchemeLike | Sequence[Any] = AUTO,
+    levels: int | None = None,
+    *,
+    strategy: str | None = None,
+    where_faster: bool = False,
+    effort: str = PREDICT,
+    machine: Machine | None = None,
+) -> Decision:
+    """How a request would be run, and why. `strategy`, `scheme` and `levels` are as in `matmul`.
+
+    With `where_faster` a scheme that is named gives way to the baseline where it is not predicted to be
+    faster. `machine` stands for the one that the request would run on.
+
+    Raises:
+        PlanError, VerificationError: as `matmul`.
+    """
+    from .families import machine_for, strategies
+    from .planning.planner import decide, decide_among
+
+    if effort not in (PREDICT, "measure"):
+        raise PlanError(f'effort must be "predict" or "measure", not {effort!r}')
+    automatic = isinstance(scheme, str) and scheme == AUTO
+    machine = machine_for(request, measure=automatic) if machine is None else machine
+    known = strategies(request.device)
+    if automatic:
+        if levels is not None:
+            raise PlanError('levels is for a scheme that is named; leave it out with scheme="auto"')
+        if effort == "measure" and strategy is None and not (machine.wisdom and machine.wisdom.near(request)):
+            from .tuning import tune
+
+            tune(request, machine=machine)
+            machine = machine_for(request)
+        return decide(request, machine, known, strategy)
+    sources = _sources(request, scheme, 1 if levels is None else levels)
+    return decide_among(request, machine, known, sources, strategy, where_faster=where_faster)
+
+
+def plan_for(
+    request: Request,
+    scheme: SchemeLike | Sequence[Any] = AUTO,
+    levels: int | None = None,
+    *,
+    strategy: str | None = None,
+    where_faster: bool = False,
+    machine: Machine | None = None,
+) -> Plan:
+    """The plan that `matmul` uses for such a request; `machine` stands for the one that it would run on.
+
+    Raises:
+        PlanError, VerificationError: as `matmul`.
+    """
+    if machine is not None:
+        return decision_for(request, scheme, levels, strategy=strategy, where_faster=where_faster, machine=machine).plan
+    near = class_request(request)
+    key = _key(near, scheme, levels, strategy, where_faster)
+    decision = plan_cache.get(key)
+    if decision is None:
+        found = decision_for(near, scheme, levels, strategy=strategy, where_faster=where_faster)
+        decision = plan_cache.put(key, found)
+    plan: Plan = decision.plan
+    try:
+        return plan.for_request(request)
+    except PlanError:  # the request is of the class and yet cannot be run like it: its own sizes decide
+        return decision_for(request, scheme, levels, strategy=strategy, where_faster=where_faster).plan
+
+
+def executor_for(
+    request: Request,
+    scheme: SchemeLike | Sequence[Any] = AUTO,
+    levels: int | None = None,
+    *,
+    strategy: str | None = None,
+) -> Executor:
+    """The executor that `matmul` uses for such a request.
+
+    Raises:
+        PlanError, VerificationError: as `matmul`.
+    """
+    return planned(request, scheme, levels, strategy)[1]
+
+
+def class_request(request: Request) -> Request:
+    """The request whose plan serves this one: on a GPU m is rounded up to six binary digits, so that a new number of
+    rows needs no new plan; on a processor the request itself."""
+    if request.device == "cpu" or not request.is_dense:
+        return request
+    step = 1 << max(request.m.bit_length() - 6, 0)
+    return replace(request, m=-(-request.m // step) * step)
+
+
+def planned(
+    request: Request,
+    scheme: SchemeLike | Sequence[Any] = AUTO,
+    levels: int | None = None,
+    strategy: str | None = None,
+    effort: str = PREDICT,
+) -> tuple[Plan, Executor]:
+    """The plan of a request and its executor, from the cache where they are there."""
+    key = ("executor", effort, *_key(request, scheme, levels, strategy, False))
+    found = plan_cache.get(key)
+    if found is None:
+        if effort == PREDICT:
+            plan = plan_for(request, scheme, levels, strategy=strategy)
+        else:
+            plan = decision_for(request, scheme, levels, strategy=strategy, effort=effort).plan
+        found = plan_cache.put(key, (plan, plan.build()))
+    return cast("tuple[Plan, Executor]", found)
+
+
+def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None, where_faster: bool) -> Any:
+    if isinstance(scheme, str) and scheme == AUTO:
+        digests: Any = AUTO
+    elif is_one(scheme):
+        digests = certified(scheme).digest
+    else:
+        digests = tuple(
+            (certified(entry).digest,) if is_one(entry) else tuple(certified(one).digest for one in entry)
+            for entry in _entries(scheme)
+        )
+    threads = _thread_count() if request.device == "cpu" else _device_index()
+    return request, digests, levels, strategy, where_faster, threads
+
+
+def _device_index() -> int:
+    torch = sys.modules.get("torch")
+    return torch.cuda.current_device() if torch is not None and torch.cuda.is_available() else -1
+
+
+def _sources(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) -> list[Any]:
+    """The programs of proven schemes: one for all levels, or those of every level."""
+    if request.triangle is not None:
+        from .causal.candidates import named_sources
+
+        return named_sources(scheme, request.triangle)
+    if request.mask is not None:
+        from .causal.masks import MaskScheme
+
+        proven = certified(cast(SchemeLike, scheme))
+        return [MaskScheme(proven.name or proven.digest, proven.target, proven)]
+    from .dense.given import given
+
+    if is_one(scheme):
+        return list(given(certified(cast(SchemeLike, scheme)), levels))
+    entries = [(certified(entry),) if is_one(entry) else tuple(map(certified, entry)) for entry in _entries(scheme)]
+    return list(given(entries, levels))
+
+
+def _entries(scheme: object) -> Sequence[Any]:
+    if not isinstance(scheme, Sequence) or isinstance(scheme, str | bytes):
+        raise PlanError(
+            f"scheme must be a name, a scheme, a pair (scheme, certificate), or a list of these, not {scheme!r}"
+        )
+    return scheme
+
+
+def replan_with_less_memory(
+    request: Request, scheme: SchemeLike | Sequence[Any], levels: int | None, strategy: str | None, failed: Plan
+) -> tuple[Plan, Executor]:
+    """What runs from now on in place of a plan that ran out of memory.
+
+    Raises:
+        PlanError: the plan needed no memory of its own, or no scheme that was named does with less.
+    """
+    from .cpu.workspace import shared_pool
+
+    shared_pool.trim()
+    if not failed.workspace:
+        raise PlanError(f"out of memory: {request} has no room for its result") from None
+    limited = replace(request, max_workspace=failed.workspace // 2)
+    found = decision_for(limited, scheme, levels, strategy=strategy)
+    plan = replace(found.plan, request=request)
+    key = _key(request, scheme, levels, strategy, False)
+    plan_cache.put(key, replace(found, request=request, plan=plan))
+    return plan_cache.put(("executor", PREDICT, *key), (plan, plan.build()))
+
+
+def is_one(scheme: object) -> bool:
+    pair = isinstance(scheme, tuple) and len(scheme) == 2 and isinstance(scheme[1], Certificate | None)
+    return isinstance(scheme, str | Scheme) or pair
+
+
+def _thread_count() -> int:
+    from .cpu.threads import thread_count
+
+    return thread_count()

@@ -1,0 +1,127 @@
+"""How files number the entries of the three factors: row by row, or the stored ones of structured matrices.
+
+A name such as `ss-333-rank14-rec-0-2-0-q` (arXiv 2511.10786) says the structures and the sizes.
+Where no name helps, the only layout that agrees with its target at a random point is chosen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import TargetError
+from ..pairs import Pair, all_pairs, fits, parse_pair, stored_places
+from ..target import Target, pairs_of
+
+IntArray = npt.NDArray[np.int64]
+Places = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+MAX_SIDE = 9
+"""The largest side of a structured matrix whose sizes are guessed: names write a side as one digit."""
+
+PRIME = (1 << 31) - 1
+
+_NAME = r"(?a)([gulskw][gulskwt])-?([1-9])([1-9])([1-9])([abc]?)(?:[-_.].*)?"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A target, and for A, B and C the flat place on its grid of every entry of a factor's row."""
+
+    target: Target
+    places: Places
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        a, b, c = self.places
+        return len(a), len(b), len(c)
+
+    @property
+    def structured(self) -> bool:
+        """Whether the entries are the stored ones of a structured matrix."""
+        m, k, n = self.target.shape
+        return self.places != _dense(m, k, n)
+
+
+def named_target(stem: str) -> Target | None:
+    """The target that a file's name says, or None where it says none."""
+    match = re.fullmatch(_NAME, stem)
+    if match is None:
+        return None
+    letters, m, k, n, suffix = match.groups()
+    pair = parse_pair(letters + suffix)
+    try:
+        return Target.of_pair(pair, (int(m), int(k), int(n))) if pair else None
+    except TargetError:
+        return None
+
+
+def layouts_of(target: Target) -> list[Layout]:
+    """The layouts that a file for a target may have: packed where it is a structured pair, and row by row."""
+    found = [Layout(target, stored_places(pair, target.shape)) for pair in pairs_of(target)]
+    if target.entries is None or not found:
+        found.append(Layout(target, _dense(*target.shape)))
+    return list({layout.places: layout for layout in found}.values())
+
+
+def structured_layouts(total: int) -> Iterator[tuple[Layout, int]]:
+    """Every structured layout, and its rank, whose rows have `total` entries together."""
+    for pair, shape, places in _numberings():
+        rank, rest = divmod(total, sum(map(len, places)))
+        if not rest and 1 <= rank <= math.prod(shape):
+            with contextlib.suppress(TargetError):
+                yield Layout(Target.of_pair(pair, shape), places), rank
+
+
+def layouts_for(sizes: tuple[int, int, int]) -> list[Layout]:
+    """The structured layouts with so many outputs and at least so many entries of A and B, the smallest first."""
+    found = []
+    for pair, shape, places in _numberings():
+        a, b, c = map(len, places)
+        if c == sizes[2] and a >= sizes[0] and b >= sizes[1]:
+            with contextlib.suppress(TargetError):
+                found.append(Layout(Target.of_pair(pair, shape), places))
+    return sorted(found, key=lambda layout: sum(layout.sizes))
+
+
+@lru_cache(maxsize=1)
+def _numberings() -> list[tuple[Pair, tuple[int, int, int], Places]]:
+    """How the entries of every pair are numbered, for all sizes that names can say."""
+    sides = range(1, MAX_SIDE + 1)
+    return [
+        (pair, shape, places)
+        for pair in all_pairs()
+        if pair.name[:2] != "gg"
+        for shape in product(sides, sides, sides)
+        if fits(pair, shape) and all(places := stored_places(pair, shape))
+    ]
+
+
+def agrees(residues: IntArray, layout: Layout, rank: int) -> bool:
+    """Whether the trilinear form of a row of residues modulo PRIME is its target's at one random point."""
+    generator = np.random.default_rng(1)
+    m, k, n = layout.target.shape
+    points = [generator.integers(1, PRIME, size) for size in (m * k, k * n, m * n)]
+    products = np.ones(rank, dtype=np.int64)
+    start = 0
+    for point, places in zip(points, layout.places, strict=True):
+        part = residues[start : start + rank * len(places)].reshape(rank, len(places))
+        start += part.size
+        form = (part * point[list(places)] % PRIME).sum(axis=1) % PRIME
+        products = products * form % PRIME
+    p, q, s = layout.target.terms.T
+    terms = points[0][p] * points[1][q] % PRIME * points[2][s] % PRIME
+    wanted = int((terms * (layout.target.term_values % PRIME) % PRIME).sum()) % PRIME
+    return int(products.sum()) % PRIME == wanted
+
+
+def _dense(m: int, k: int, n: int) -> Places:
+    return tuple(range(m * k)), tuple(range(k * n)), tuple(range(m * n))

@@ -1,0 +1,59 @@
+"""numpy files as people save them: .npz with U, V and W under any usual names, and .npy with all three in one array."""
+
+from __future__ import annotations
+
+from ...errors import SchemeFormatError
+from ..ring import Ring
+from ..target import Target
+from .archive import NPY_MAGIC, ZIP_MAGIC, Archive, Array, array_of
+from .arrays import named_factors, reading_of_unlabelled, side_by_side, unstacked
+from .reading import C, Reading
+
+NAME = "arrays-npz"
+SUFFIX = ".npz"
+CONVENTION = C
+
+
+def sniff(raw: bytes) -> bool:
+    """Whether this is a .npy array, or a zip archive of such."""
+    return raw.startswith(NPY_MAGIC) or (raw.startswith(ZIP_MAGIC) and b".npy" in raw[-(1 << 20) :])
+
+
+def parse(
+    raw: bytes, target: Target | None = None, ring: Ring | None = None, allow_pickle: bool = False
+) -> list[Reading]:
+    """Read one scheme.
+
+    Raises:
+        SchemeFormatError: no three arrays that could be factors; what there is is named.
+    """
+    if raw.startswith(NPY_MAGIC):
+        return [_of_one(array_of(raw, allow_pickle), target, ring)]
+    archive = Archive(raw, allow_pickle)
+    arrays: dict[str, Array] = {}
+    for name in archive.names:
+        array = archive.array(name)
+        if isinstance(array, list):
+            if len(array) == 3:
+                return [reading_of_unlabelled(NAME, array, target, ring, (f"array {name}",))]
+        elif array.dtype.kind in "biufc":
+            arrays[name] = array
+    found = named_factors(arrays)
+    if found is None and len(arrays) == 1:
+        return [_of_one(next(iter(arrays.values())), target, ring)]
+    if found is None:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in list(arrays.items())[:6])
+        raise SchemeFormatError(f"arrays {shapes or '(none of numbers)'}: name three of them U, V and W")
+    return [reading_of_unlabelled(NAME, found[0], target, ring, found[1])]
+
+
+def _of_one(array: Array | list[Array], target: Target | None, ring: Ring | None) -> Reading:
+    """The reading of one array that holds all three factors."""
+    if isinstance(array, list):
+        return reading_of_unlabelled(NAME, array, target, ring)
+    parts = unstacked(array) or side_by_side(array)
+    if array.dtype.kind not in "biufc" or parts is None:
+        raise SchemeFormatError(
+            f"an array of shape {array.shape}, {array.dtype}: wanted are three factors in one, such as (3, R, entries)"
+        )
+    return reading_of_unlabelled(NAME, parts, target, ring, ("one array of all three factors",))

@@ -1,0 +1,141 @@
+"""Golden record of the GPU level executors: what they launch, call and allocate, on tensors without data.
+
+`python tests/kernels/cuda/golden_launches.py` prints the record: for every case the number of steps and the sha256 of
+their text, with the shapes and strides of all tensors. Generated kernels are named by the hash of their text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from lcma.kernels.causal.cuda import SCHEME, TWO_LEVELS, level_of
+from lcma.kernels.cuda import combine, tiles
+from lcma.kernels.cuda.executor import request_of
+from lcma.kernels.cuda.level import Way
+from lcma.kernels.dense.arrangements import arrangements, levels_of
+from lcma.kernels.dense.strategies_cuda import ThreeStageStrategy
+from lcma.schemes_db.resolve import resolve
+from lcma.schemes_db.symmetry import SIDES, Triangle
+
+RECORD = Path(__file__).parent / "launches.json"
+
+
+class Log(TorchDispatchMode):
+    """The operators of torch and the kernels of this package, in order, as text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not func.is_view:
+            named = {name: value for name, value in kwargs.items() if value is not None}
+            self.lines.append(f"{func} {[_text(x) for x in args]} { {k: _text(v) for k, v in named.items()} }")
+        return func(*args, **kwargs)
+
+    def starter(self, kernel: Any, grid: Any, like: Any) -> Callable[..., None]:
+        """In place of `launch.starter`."""
+
+        def start(*args: Any, **options: Any) -> None:
+            text = [_text(getattr(x, "base", x)) for x in args]
+            name = f"{kernel.__module__.rpartition('.')[2]}.{kernel.__name__}"
+            self.lines.append(f"launch {name} {grid} {text} {sorted(options.items())}")
+
+        return start
+
+
+def _text(x: Any) -> str:
+    if isinstance(x, torch.Tensor):
+        return f"{x.dtype}{tuple(x.shape)}{x.stride()}+{x.storage_offset()}"
+    return "device" if isinstance(x, torch.device) else str(x)
+
+
+def empty(*shape: int, dtype: torch.dtype, order: str = "R") -> torch.Tensor:
+    """A tensor without data, by rows or by columns."""
+    made = torch.empty(*shape, dtype=dtype, device="meta")
+    return made if order == "R" else made.mT.contiguous().mT
+
+
+def dense(names: tuple[str, ...], way: Way, dtype: str, sizes: tuple[int, ...], batch: str, order: str) -> None:
+    m, k, n = sizes
+    kind = getattr(torch, dtype)
+    lead = {
+        "": ((), ()),
+        "AB": ((3,), (3,)),
+        "A": ((3,), ()),
+        "B": ((), (2, 2)),
+        "packed": ((), ()),
+        "pieces": ((), ()),
+    }
+    a = empty(*lead[batch][0], m, k, dtype=kind, order=order[0])
+    b = empty(*lead[batch][1], k, n, dtype=kind, order=order[1])
+    program = arrangements(levels_of([resolve(name)[0] for name in names], 1))[0][1]
+    request = request_of(a, b, dtype)
+    executor = ThreeStageStrategy(way).build(program, request)
+    if batch == "pieces":
+        limited = request_of(a, b, dtype, max_workspace=2 * executor.workspace // 3)
+        executor = ThreeStageStrategy(way).build(program, limited)
+    executor.run(a, executor.prepare(b) if batch == "packed" else b)
+
+
+def structured(name: str, triangle: Triangle, dtype: str, size: int) -> None:
+    level, kind = level_of(name, triangle), getattr(torch, dtype)
+    m, k, n = (size * parts for parts in level.target.shape)
+    a, b = empty(m, k, dtype=kind), empty(k, n, dtype=kind, order="C" if triangle.upper else "R")
+    level.run(a[None], b[None], empty(m, n, dtype=kind)[None])
+
+
+def cases() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Every case with its name."""
+    ways = tuple(Way)
+    runs = (
+        (("strassen",), "float32", (130, 70, 90), "", "RR"),
+        (("strassen",), "float32", (130, 70, 90), "", "RC"),
+        (("strassen",), "float64", (64, 70, 90), "AB", "RR"),
+        (("strassen",), "bfloat16", (512, 256, 512), "AB", "RR"),
+        (("laderman",), "bfloat16", (384, 192, 390), "packed", "RR"),
+        (("strassen",), "float32", (64, 70, 90), "A", "CR"),
+        (("strassen",), "float32", (64, 70, 90), "B", "RR"),
+        (("strassen", "strassen"), "float16", (512, 256, 512), "pieces", "RR"),
+        (("2x2x3", "laderman"), "float64", (100, 101, 102), "", "RR"),
+    )
+    for way, (names, dtype, sizes, batch, order) in itertools.product(ways, runs):
+        name = f"{way} {'*'.join(names)} {dtype} {'x'.join(map(str, sizes))} {order} {batch}".rstrip()
+        yield name, partial(dense, names, way, dtype, sizes, batch, order)
+    for name, side, upper in itertools.product((SCHEME, TWO_LEVELS, "eca-stage1"), SIDES, (False, True)):
+        for dtype, size in (("float32", 600), ("float64", 36)):
+            yield (
+                f"{name} {side}{':upper' * upper} {dtype} {size}",
+                partial(structured, name, Triangle(side, upper), dtype, size),
+            )
+
+
+def record(call: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> list[Any]:
+    """The number of steps of a call, and the sha256 of their text; `patch` as pytest's `monkeypatch.setattr`."""
+    log = Log()
+    patch(combine, "starter", log.starter)
+    patch(tiles, "starter", log.starter)
+    # Kept launches would not ask for a start again.
+    patch(combine, "KEPT", 0)
+    with log:
+        call()
+    return [len(log.lines), hashlib.sha256("\n".join(log.lines).encode()).hexdigest()[:32]]
+
+
+def main() -> None:
+    lines = [f"{json.dumps(name)}: {json.dumps(record(call, setattr))}" for name, call in cases()]
+    print("{\n" + ",\n".join(lines) + "\n}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""The CPU level executors keep their bits, their workspace and their predicted stages: see golden_levels.py."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+_SPEC = importlib.util.spec_from_file_location("golden_levels", Path(__file__).with_name("golden_levels.py"))
+golden = importlib.util.module_from_spec(_SPEC)
+sys.modules[_SPEC.name] = golden  # its dataclass asks for it
+_SPEC.loader.exec_module(golden)
+
+CASES = dict(golden.cases())
+WANTED = json.loads(golden.RECORD.read_text(encoding="utf-8"))
+
+
+QUICK = ("int8 ", "strips ", "halving ", "grouped 2x2x2-tri-left-r6 left ")
+
+
+def is_quick(name: str) -> bool:
+    """Whether the kernels of a case are few and small: compiling them is most of the time."""
+    return name.startswith(QUICK) or " strassen * strassen (35" in name
+
+
+def check(monkeypatch, names):
+    monkeypatch.setattr(np, "matmul", golden.multiply_in_order)
+    wrong = []
+    for name in names:
+        one, two = (golden.record(CASES[name], threads) for threads in (1, 2))
+        wrong += [name] * ([one["c"], one["stages"], one["workspace"], two["workspace"]] != WANTED[name])
+        wrong += [name] * (one["c"] != two["c"])
+    assert wrong == []
+
+
+def test_the_record_has_every_case():
+    assert list(CASES) == list(WANTED)
+
+
+def test_results_workspace_and_stages_are_those_of_the_record(monkeypatch):
+    check(monkeypatch, filter(is_quick, CASES))
+
+
+@pytest.mark.slow
+def test_other_dtypes_and_larger_schemes_too(monkeypatch):
+    check(monkeypatch, (name for name in CASES if not is_quick(name)))

@@ -1,0 +1,126 @@
+"""Schemes as people write them: every spelling is read and proven, and none of them is once it is wrong."""
+
+import importlib.util
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lcma.errors import SchemeFormatError
+from lcma.schemes_db.formats import parse_bytes, parse_text, read_file
+from lcma.schemes_db.ring import Z
+from lcma.verify import judge
+
+HERE = Path(__file__).parent
+FILES = sorted((HERE / "handwritten").iterdir())
+
+
+def load_script():
+    spec = importlib.util.spec_from_file_location("make_handwritten", HERE / "make_handwritten.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+make = load_script()
+
+
+def test_the_files_are_what_the_script_makes():
+    made = make.files()
+    assert sorted(made) == [path.name for path in FILES]
+    for path in FILES:
+        if path.suffix != ".npz":  # whose members carry the time
+            assert made[path.name] == path.read_bytes(), path.name
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_spelling_is_proven(path):
+    (reading,) = read_file(path)
+    report = judge(reading, path.name)
+    assert report.ok, report.headline()
+    assert not report.over_z2_only
+    assert (str(report.scheme.target), report.scheme.rank) in [("2x2x2", 7), ("2x2x2", 8), ("2x3x4", 24)]
+
+
+def wrong_texts(text):
+    """The text with one sign, block or number changed, in every formula line in turn."""
+    for match in re.finditer(r"(?m)^.*[\d\u2080-\u2089].*$", text):
+        line = match.group()
+        for old, new in (("-", "+"), ("\u2212", "+"), ("+", "-"), (" 1", " 2"), ("1, ", "0, ")):
+            if old in line:
+                at = match.start() + line.rindex(old)
+                yield text[:at] + new + text[at + len(old) :]
+
+
+def readings_of(text):
+    try:
+        return parse_text(text)
+    except SchemeFormatError:
+        return []
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.suffix not in (".npz", ".npy")], ids=lambda path: path.name
+)
+def test_no_spelling_is_accepted_with_a_fault(path):
+    text = path.read_bytes().decode()
+    right = {report.scheme.digest for reading in read_file(path) if (report := judge(reading, "right")).ok}
+    tried = 0
+    for wrong in wrong_texts(text):
+        for reading in readings_of(wrong):
+            report = judge(reading, "wrong", ring=Z)
+            # A fault in a heading or a comment changes nothing.
+            assert not report.ok or report.scheme.digest in right, wrong
+            tried += not report.ok
+    assert tried or "heading" in path.name or path.suffix in (".json",)
+
+
+def npz(**parts):
+    stream = io.BytesIO()
+    np.savez(stream, **parts)
+    return stream.getvalue()
+
+
+def test_which_way_verified_is_said():
+    (reading,) = read_file(HERE / "handwritten" / "columns.npz")
+    report = judge(reading, "columns")
+    assert report.conventions == ("C, products as columns",)
+    assert any("products as columns" in note for note in report.notes)
+    (reading,) = read_file(HERE / "handwritten" / "transposed_outputs.txt")
+    assert judge(reading, "transposed").conventions == ("C^T",)
+    (reading,) = read_file(HERE / "handwritten" / "zero_based.txt")
+    assert "indices count from 0" in judge(reading, "zero").notes
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (npz(weights=np.ones((5, 5))), "shape .5, 5., float64: wanted are three factors in one"),
+        (npz(u=np.ones((7, 4)), v=np.ones((7, 4)), w=np.ones((6, 4))), "7 x 4, 7 x 4, 6 x 4 fit together in no way"),
+        (npz(text=np.array("hello")), "none of numbers"),
+        (b"PK\x03\x04" + bytes(30), "zip archive without numpy arrays"),
+        (b'{"hello": [1, 2]}', "no three arrays of numbers here among hello"),
+        (b'{"u": [[1,0],[0,1]], "v": [[1]], "w": [[1]]}', "2 x 2, 1 x 1, 1 x 1 fit together in no way"),
+        (b"u = [[1, 2], [3]]\nv = [[1]]\nw = [[1]]", "no three arrays|expected"),
+        (b"u = [[1, nan]]", "expected|any known format"),
+        (b"To be, or not to be: that = the question", "1 lines without an equation"),
+        (b"m1 = (a11)(b11)\nc11 = m1 + m3", "m3 has no value"),
+        (b"m1 = (a11)(b11)\nm2 = m3\nm3 = m2\nc11 = m2", "defined by itself"),
+        (b"p1 = (q11)(r11)\ns11 = p1\nt11 = p1", "could all be the outputs"),
+    ],
+)
+def test_what_can_not_be_read_is_refused_by_what_was_found(raw, message):
+    with pytest.raises(SchemeFormatError, match=message) as caught:
+        parse_bytes(raw)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_reader_that_matched_is_reported():
+    text = json.dumps({"u": [[1]], "v": [[1]], "w": [[1]]})
+    (reading,) = parse_text(text)
+    assert not any("matched" in note for note in reading.notes)
+    (reading,) = parse_text("import numpy\nu = np.array([[1.0]])\nv = np.array([[1.0]])\nw = np.array([[1.0]])\n")
+    assert any(note.startswith("matched alphaevolve, arrays") for note in reading.notes)
