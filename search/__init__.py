@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from .chain import Stage, formats_below
     from .config import RunConfig
     from .explore import FlipGraph, flip_graph
-    from .fleet import Fleet, device_names, register_fleet
     from .flippicture import draw
     from .folder import RunFolderError
     from .gaps import Gap, formats_up_to
@@ -21,38 +20,42 @@ if TYPE_CHECKING:
     from .orbits import OrbitTerms
     from .packed import PackedTerms
     from .passages import passage_names, register_passage
-    from .policy import Policy
+    from .plan import ALONE, PoolPlan, Setting
+    from .policy import Policy, Selection
     from .polish import polished
     from .pool import fewest_additions
     from .poollift import PoolLift, lift_pool
-    from .pools import Pools
+    from .pools import RankPools
     from .recombining import Recombined, recombine
     from .result import Find, Progress, Result, Unlifted
     from .run import carry_out, find, footprint, resume
+    from .session import Engine, Session, device_names, register_engine
     from .sparsify import sparsified
     from .standing import Status, merge, status
-    from .strategy import ALONE, PoolPlan
     from .ternarising import ternary_lift
     from .ternary import TermsModulo3, TernaryTerms
     from .walker import Walker, make_walker, pack_start, register_walk, walk_names, walk_policy
 
 _EXPORTS = {
-    "ALONE": "strategy",
+    "ALONE": "plan",
     "Additions": "additions",
     "Find": "result",
-    "Fleet": "fleet",
     "FlipGraph": "explore",
     "Gap": "gaps",
     "Lift": "lifting",
     "OrbitTerms": "orbits",
     "PackedTerms": "packed",
     "Policy": "policy",
+    "Selection": "policy",
     "PoolLift": "poollift",
-    "PoolPlan": "strategy",
-    "Pools": "pools",
+    "PoolPlan": "plan",
+    "RankPools": "pools",
     "Progress": "result",
     "Recombined": "recombining",
     "Result": "result",
+    "Session": "session",
+    "Setting": "plan",
+    "Engine": "session",
     "RunConfig": "config",
     "RunFolderError": "folder",
     "Solved": "brentmodel",
@@ -64,7 +67,7 @@ _EXPORTS = {
     "Walker": "walker",
     "carry_out": "run",
     "common_products": "bounds",
-    "device_names": "fleet",
+    "device_names": "session",
     "draw": "flippicture",
     "fewer_additions": "additions",
     "fewest_additions": "pool",
@@ -83,7 +86,7 @@ _EXPORTS = {
     "passage_names": "passages",
     "polished": "polish",
     "recombine": "recombining",
-    "register_fleet": "fleet",
+    "register_engine": "session",
     "register_objective": "objectives",
     "register_passage": "passages",
     "register_walk": "walker",
@@ -100,8 +103,8 @@ _EXPORTS = {
 __all__ = [
     "ALONE",
     "Additions",
+    "Engine",
     "Find",
-    "Fleet",
     "FlipGraph",
     "Gap",
     "Lift",
@@ -110,12 +113,15 @@ __all__ = [
     "Policy",
     "PoolLift",
     "PoolPlan",
-    "Pools",
     "Progress",
+    "RankPools",
     "Recombined",
     "Result",
     "RunConfig",
     "RunFolderError",
+    "Selection",
+    "Session",
+    "Setting",
     "Solved",
     "Stage",
     "Status",
@@ -144,7 +150,7 @@ __all__ = [
     "passage_names",
     "polished",
     "recombine",
-    "register_fleet",
+    "register_engine",
     "register_objective",
     "register_passage",
     "register_walk",

@@ -44,7 +44,7 @@ def arena_of(kind: Kind, terms: Words, lanes: int, state: int, guard: Words, pol
         guard=guard,
         scratch=np.zeros((3, WORD_BITS), dtype=np.uint64),
     )
-    begin(arena, policy)
+    begin(arena, policy.numbers)
     return arena
 
 

@@ -18,32 +18,37 @@ EASY_TERMS = 48
 
 @dataclass(frozen=True)
 class Stage:
-    """One format of a run, and the rank that walks go for; None for as low as they get."""
+    """One format of a run, the rank that walks go for, None for as low as they get, and the full products of it."""
 
     target: Target
     rank: int | None
+    full: int | None = None
 
     def __str__(self) -> str:
-        return self.target.name if self.rank is None else f"{self.target}:{self.rank}"
+        if self.rank is None:
+            return self.target.name
+        return f"{self.target}:{self.rank if self.full is None else f'{self.full}+{self.rank - self.full}'}"
 
 
 def parse_stage(text: str, ring: Ring) -> Stage:
-    """The stage `MxKxN:RANK` or `MxKxN`, which means the best known rank over the ring.
+    """The stage `TARGET:RANK`, `TARGET:FULL+HALF` or `TARGET`, which means the best known rank over the ring.
 
     Raises:
-        TargetError: the format is not understood.
+        TargetError: the target is not understood.
         PlanError: the rank is no number, or missing where the tables have none.
     """
-    match = re.fullmatch(r"\s*(\d+x\d+x\d+)(?::(\d+))?\s*", text)
+    match = re.fullmatch(r"\s*(\d+x\d+x\d+.*?)(?::(\d+)(?:\+(\d+))?)?\s*", text)
     if match is None:
-        raise PlanError(f"{text!r} is no step of a ladder: write MxKxN or MxKxN:RANK")
+        raise PlanError(f"{text!r} is no step of a ladder: write TARGET, TARGET:RANK or TARGET:FULL+HALF")
     target = parse_target(match.group(1))
+    if match.group(3):
+        return Stage(target, int(match.group(2)) + int(match.group(3)), int(match.group(2)))
     if match.group(2):
         return Stage(target, int(match.group(2)))
     known = best_known(target, ring)
     if known is None:
         raise PlanError(f"no best known rank of {target} is in the tables: write {target}:RANK")
-    return Stage(target, known.rank)
+    return Stage(target, known.rank, known.full)
 
 
 def formats_below(target: Target) -> tuple[str, ...]:
@@ -57,3 +62,12 @@ def formats_below(target: Target) -> tuple[str, ...]:
         shape[shape.index(max(shape))] -= 1
         found.append("x".join(map(str, shape)))
     return tuple(reversed(found))
+
+
+def corners_below(target: Target, ring: Ring) -> tuple[str, ...]:
+    """The smaller targets of the same structure that lead to a square one, as far as their best ranks are known."""
+    size, (_, _, form) = target.m, target.name.partition(":")
+    if target.is_general or {*target.shape} != {size} or not form:
+        return ()
+    names = (f"{n}x{n}x{n}:{form}" for n in range(EASY_SIDE, size))
+    return tuple(name for name in names if best_known(parse_target(name), ring) is not None)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 from ..errors import PlanError
 from ..schemes_db import Ring, Scheme, Target, Z, parse_ring, parse_target
 from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
-from .chain import EASY_SIDE, Stage, formats_below, parse_stage
+from .chain import EASY_SIDE, Stage, corners_below, formats_below, parse_stage
 from .objectives import HALF_OBJECTIVES, objective_names
 from .passages import MOVES, refuse_moves
-from .policy import Policy
-from .settings import STEPS, WALKS, Settings, settings_for
-from .strategy import ALONE, PoolPlan
+from .plan import PoolPlan, Setting
+from .policy import POLICY_FIELDS, Policy, Selection
+from .session import Engine, engine_of
 from .ternary import TermsModulo3, TernaryTerms
 from .walker import Terms, pack_start, walk_policy
 
@@ -27,6 +27,9 @@ METHODS = ("walks", "lns")
 
 LNS_WALKS, LNS_STEPS = 6, 160_000
 """Walks of a round whose products join those of the incumbent, and their steps."""
+
+LADDER_WALKS = ("flip", "flip-half", "flip-zt")
+"""The walks that a GPU leads to large formats by way of smaller ones, also where they are named."""
 
 SYMMETRIC_WALK = "flip-c3"
 """The walk for square formats that are out of reach of the plain ones."""
@@ -98,10 +101,12 @@ class RunConfig:
             object.__setattr__(self, "ladder", self._natural_ladder())
         if not self.walk:
             object.__setattr__(self, "walk", self._plain_walk())
-        object.__setattr__(self, "walks", self.walks or self._settings.walks)
-        object.__setattr__(self, "steps", self.steps or self._settings.steps)
         if self.ladder:
             pack_start(self.walk, self.goal)  # a target that does not fit is refused now
+        own = self._settings[-1]
+        object.__setattr__(self, "walks", self.walks or own.walkers)
+        if not self.engine.by_format:
+            object.__setattr__(self, "steps", self.steps or own.steps)
         first = self.stages[0].target
         if self.start is not None and self.start.target != first:
             raise PlanError(f"the start computes {self.start.target}, not {first}")
@@ -120,7 +125,7 @@ class RunConfig:
         """Settle what a large neighbourhood search has no choice in."""
         if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self.device != "cpu":
             raise PlanError("a large neighbourhood search is over Z, from a ternary start of its target, on the CPU")
-        if self.policy or self.plan.large:
+        if self.policy or (self.pool is not None and self.pool.large):
             raise PlanError("a large neighbourhood search has walks of its own: leave policy, bounds and pools out")
         for name, value in (("walk", "flip-zt"), ("ladder", ())):
             object.__setattr__(self, name, value)
@@ -130,18 +135,51 @@ class RunConfig:
         """The fields of the policy that are given one by one."""
         return frozenset(self.policy) if isinstance(self.policy, Mapping) else frozenset()
 
+    @property
+    def engine(self) -> Engine:
+        """What walks.
+
+        Raises:
+            PlanError: no such device.
+        """
+        return engine_of(self.device)[0]
+
     @cached_property
-    def _settings(self) -> Settings:
-        """What suits the target and the walk; the table is of walks on a CPU."""
+    def _settings(self) -> tuple[Setting, ...]:
+        """For every format of the run what suits it and the walk, where nothing is given."""
         if self.method == "lns":
-            return Settings(LNS_WALKS, LNS_STEPS, walk_policy(self.walk))
-        if self.device != "cpu":
-            return Settings(WALKS, STEPS, walk_policy(self.walk))
-        return settings_for(self.goal, self.walk)
+            return (Setting(walkers=LNS_WALKS, steps=LNS_STEPS, policy=walk_policy(self.walk)),)
+        engine = self.engine
+        return tuple(
+            engine.setting(stage.target if engine.by_format else self.goal, self.walk) for stage in self.stages
+        )
+
+    def setting(self, stage: int) -> Setting:
+        """How the walks of a format walk, `stage` counted from 0.
+
+        Raises:
+            PlanError: a field that no policy has.
+        """
+        own, last = self._settings[stage], stage == len(self.stages) - 1
+        if isinstance(self.policy, Policy):
+            policy = self.policy
+        else:
+            if unknown := self._named - set(POLICY_FIELDS):
+                raise PlanError(f"a policy has no {', '.join(sorted(unknown))}; choose from {', '.join(POLICY_FIELDS)}")
+            given: dict[str, Any] = {
+                name: value for name, value in (self.policy or {}).items() if last or name != "full"
+            }
+            policy = replace(own.policy, **given)
+        full = self.stages[stage].full
+        if not last and full is not None and policy.cost == "full":
+            policy = replace(policy, full=full)
+        return Setting(
+            walkers=self.walks or own.walkers, steps=self.steps or own.steps, policy=policy, plan=self.pool or own.plan
+        )
 
     def _plain_walk(self) -> str:
         """The walk for the ring, in favour of half products where they are what counts."""
-        counted = self.objective in HALF_OBJECTIVES or bool(self._named & HALF_BOUNDS)
+        counted = self.objective in HALF_OBJECTIVES or bool(self._named & HALF_BOUNDS) or self.engine.by_format
         favoured = counted and RINGS[self.ring] == "flip" and has_halves(self.goal)
         return "flip-half" if favoured else RINGS[self.ring]
 
@@ -149,7 +187,11 @@ class RunConfig:
         """The formats from that of the start to the target; without start and kind of walk those below the target."""
         below = formats_below(self.goal)
         if self.start is None:
-            return () if self.walk else below
+            if not self.engine.by_format:
+                return () if self.walk else below
+            if self.walk and self.walk not in LADDER_WALKS:
+                return ()
+            return below or corners_below(self.goal, self.over)
         first = self.start.target
         if first == self.goal or not (first.is_general and self.goal.is_general):
             return ()
@@ -171,11 +213,6 @@ class RunConfig:
         steps = (parse_stage(text, self.over) for text in self.ladder or ())
         return (*steps, Stage(self.goal, self.rank))
 
-    @property
-    def plan(self) -> PoolPlan:
-        """How schemes are gathered."""
-        return self.pool or ALONE
-
     @cached_property
     def terms(self) -> Terms:
         """Where the walks start."""
@@ -185,19 +222,10 @@ class RunConfig:
     def start_rank(self) -> int:
         return self.terms.rank
 
-    @cached_property
+    @property
     def patience(self) -> Policy:
-        """The policy of the walks.
-
-        Raises:
-            PlanError: a field that no policy has.
-        """
-        if isinstance(self.policy, Policy):
-            return self.policy
-        if unknown := self._named - set(Policy._fields):
-            raise PlanError(f"a policy has no {', '.join(sorted(unknown))}; choose from {', '.join(Policy._fields)}")
-        given: dict[str, Any] = dict(self.policy or {})
-        return self._settings.policy._replace(**given)
+        """The policy of the walks for the target."""
+        return self.setting(len(self.stages) - 1).policy
 
     @property
     def call(self) -> str:
@@ -206,7 +234,8 @@ class RunConfig:
             return self.command
         names = ("rank", "ring", "seed", "walks", "steps", "walk", "ladder", "objective", "method")
         settings = [f"{name}={getattr(self, name)!r}" for name in names]
-        settings += [f"policy={self.patience!r}"] if self.method == "walks" else []
+        settings += [f"policy={self.policy!r}"] if self.policy else []
+        settings += [f"device={self.device!r}"] if self.device != "cpu" else []
         settings += [f"pool={self.pool!r}"] if self.pool else []
         settings += [f"moves={self.moves!r}"] if self.moves != MOVES else []
         if self.start is not None:
@@ -220,8 +249,8 @@ class RunConfig:
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values, without the start."""
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "start"}
-        policy = self.patience._asdict() if self.method == "walks" else {}
-        return {**values, "policy": policy, "pool": self.plan._asdict()}
+        policy = asdict(self.policy) if isinstance(self.policy, Policy) else dict(self.policy or {})
+        return {**values, "policy": policy, "pool": self.pool._asdict() if self.pool else None}
 
     @classmethod
     def from_json(cls, data: dict[str, Any], start: Scheme | None) -> RunConfig:
@@ -231,9 +260,12 @@ class RunConfig:
             PlanError: an unknown or a missing setting.
         """
         try:
+            policy = dict(data["policy"])
+            if "selection" in policy:
+                policy["selection"] = Selection(*policy["selection"])
             parts = {
-                "policy": Policy(**data["policy"]) if data["policy"] else None,
-                "pool": PoolPlan(**data["pool"]),
+                "policy": policy,
+                "pool": PoolPlan(**data["pool"]) if data["pool"] else None,
                 "ladder": tuple(data["ladder"]),
                 "moves": tuple(data["moves"]),
             }

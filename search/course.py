@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from concurrent.futures import Executor
 
 from .config import RunConfig
@@ -18,6 +19,10 @@ CHECKPOINT_SECONDS = 5.0
 
 CHECKPOINT_SHARE = 20
 """A checkpoint that took t seconds is followed by at least so many t without one."""
+
+
+RATE_SECONDS = 10.0
+"""The rate that is told is that of so many seconds."""
 
 
 class Course(ABC):
@@ -49,6 +54,7 @@ class Course(ABC):
         self._began = time.perf_counter() - (checkpoint.seconds if checkpoint else 0.0)
         self._saved = time.perf_counter()
         self._pause = CHECKPOINT_SECONDS
+        self._seen_flips: deque[tuple[float, int]] = deque()
 
     @abstractmethod
     def advance(self, executor: Executor | None) -> None:
@@ -136,16 +142,21 @@ class Course(ABC):
 
     def progress(self) -> Progress:
         """How the run stands."""
-        seconds = self.seconds
+        seconds, flips = self.seconds, self._flips
+        self._seen_flips.append((seconds, flips))
+        while len(self._seen_flips) > 2 and seconds - self._seen_flips[1][0] >= RATE_SECONDS:
+            self._seen_flips.popleft()
+        since, before = self._seen_flips[0] if len(self._seen_flips) > 1 else (0.0, 0)
         return Progress(
             self.config.stages[self._stage].target,
             self._round,
-            self._flips,
+            flips,
             seconds,
             self._lowest,
             seconds - self._gained,
             len(self._finds),
             self._sizes(),
+            (flips - before) / max(seconds - since, 1e-9),
         )
 
     def result(self) -> Result:

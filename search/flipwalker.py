@@ -25,7 +25,7 @@ class FlipWalker:
     """
 
     def __init__(self, start: Terms, seed: int, index: int, policy: Policy) -> None:
-        self._policy = policy
+        self._policy, self._numbers = policy, policy.numbers
         self._kept, free = split(start, policy.keep)
         naive = start.rank == len(start.target.terms)
         self._arena = make_arena(free, seed, index, 0 if naive else policy.margin, policy)
@@ -44,7 +44,7 @@ class FlipWalker:
         return int(self._arena.tally[STEPS])
 
     def advance(self, goal: int, steps: int) -> None:
-        advance(self._arena, self._policy, goal - self._kept.rank, steps)
+        advance(self._arena, self._numbers, goal - self._kept.rank, steps)
         self.lowest = min(self.lowest, self.rank)
 
     def terms(self) -> Terms:
@@ -52,7 +52,7 @@ class FlipWalker:
         return type(self._kept)(self._kept.target, words)
 
     def rewind(self) -> None:
-        begin(self._arena, self._policy)
+        begin(self._arena, self._numbers)
 
     def start_from(self, terms: Terms) -> None:
         """Go to other terms, which are the start from now on.
@@ -73,7 +73,7 @@ class FlipWalker:
             raise PlanError(f"{free.rank} terms do not fit a walk of {slots} slots")
         make_guard(free, self._policy)
         self._arena.start[:] = rows_of(free, slots).ravel()
-        begin(self._arena, self._policy)
+        begin(self._arena, self._numbers)
 
 
 def split(start: Terms, kept: int) -> tuple[Terms, Terms]:

@@ -31,7 +31,7 @@ from .config import RunConfig
 from .record import Record
 from .snapshot import Arrays
 
-FORMAT = 3
+FORMAT = 4
 
 
 _FACTS = ("stage", "round", "seconds", "gained", "lowest", "flips", "done")

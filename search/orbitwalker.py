@@ -64,7 +64,7 @@ class OrbitWalker:
     def __init__(self, start: OrbitTerms, seed: int, index: int, policy: Policy, reverse: bool = False) -> None:
         if policy.guarded or policy.keep:
             raise PlanError("a symmetric walk has no bounds: leave chance, full, nonzeros and keep as they are")
-        self._start, self._policy = start, policy
+        self._start, self._numbers = start, policy.numbers
         self._arena = make_orbit_arena(start, seed, index, policy.margin // 3 + 1, policy, reverse)
         self.lowest = start.rank
 
@@ -81,11 +81,11 @@ class OrbitWalker:
         return int(self._arena.tally[STEPS])
 
     def advance(self, goal: int, steps: int) -> None:
-        advance(self._arena, self._policy, goal, steps)
+        advance(self._arena, self._numbers, goal, steps)
         self.lowest = min(self.lowest, self.rank)
 
     def terms(self) -> PackedTerms:
         return orbits_in(self._arena.best, self._arena, self._start).packed()
 
     def rewind(self) -> None:
-        begin(self._arena, self._policy)
+        begin(self._arena, self._numbers)

@@ -174,7 +174,7 @@ def detour(terms: TernaryTerms, seed: int, index: int, steps: int = DETOURS * DE
     full = full_and_half(terms.to_scheme())[0]
     found = terms
     for _ in range(DETOURS):
-        advance(arena, policy, terms.rank - 1, steps // DETOURS)
+        advance(arena, policy.numbers, terms.rank - 1, steps // DETOURS)
         lower = int(arena.tally[BEST]) < terms.rank
         now = best_terms(arena, terms) if lower else current_terms(arena, terms)
         # A walk knows nothing of halves: where more products are full it goes on.

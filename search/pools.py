@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
-from .fleet import Fleet
 from .packed import Terms as PlainTerms
-from .seeds import splitmix
+from .plan import PoolPlan
+from .seeds import splitmix, splitmix_range
+from .session import Session, Vector
 from .snapshot import Arrays
-from .strategy import PoolPlan
 from .ternary import open_flips
 from .walker import Terms
 
@@ -37,7 +37,7 @@ class _Pool(NamedTuple):
         self.roots[place : place + 1] = [root]
 
 
-class Pools:
+class RankPools:
     """A strategy: all walks start from the pool of one rank, and go one rank down.
 
     All changes are made between rounds, in walk order and from draws of its own, so they do not
@@ -52,7 +52,9 @@ class Pools:
         PlanError: symmetric terms, which these pools do not hold.
     """
 
-    def __init__(self, starts: Sequence[Terms], walks: int, goal: int, seed: int, plan: PoolPlan | None = None) -> None:
+    def __init__(
+        self, starts: Sequence[Terms], walkers: int, goal: int, seed: int, plan: PoolPlan | None = None
+    ) -> None:
         if not isinstance(starts[0], PlainTerms):
             raise PlanError(f"terms of kind {type(starts[0]).__name__} are not gathered: search without pools")
         self.plan = plan or PoolPlan()
@@ -64,51 +66,51 @@ class Pools:
             self._add(start, root)
         self.level = min(self.members_of)
         self._reached = self.level <= goal  # nothing to do here but to go on
-        self._homes, self._ages, self._from = [0] * walks, [0] * walks, [0] * walks
+        self._homes, self._ages, self._from = np.zeros((3, walkers), dtype=np.int64)
 
-    def goals(self) -> list[int]:
-        return [max(self.goal, home - 1) for home in self._homes]
+    def goals(self) -> Vector:
+        return np.maximum(self.goal, self._homes - 1)
 
-    def root(self, walk: int) -> int:
-        return self._from[walk]
+    def roots(self, walks: Vector) -> Vector:
+        return self._from[walks]
 
-    def begin(self, fleet: Fleet) -> None:
+    def begin(self, session: Session) -> None:
         """Send all walks to members of the pool of this level."""
-        for walk in range(len(self._homes)):
-            self._send(fleet, walk)
+        self._send(session, np.arange(len(self._homes)))
 
-    def after_round(self, fleet: Fleet) -> None:
+    def after_round(self, session: Session) -> None:
         """Take what the walks found, go down a rank when a pool is full, and send walks anew.
 
         Raises:
             PlanError: these are not as many walks as the pools are for.
         """
-        ranks = fleet.ranks
+        ranks = session.ranks
         if len(ranks) != len(self._homes):
             raise PlanError("the walks were not sent from these pools")
         lowest = min(self.members_of)
         self._idle += 1
         self._still += 1
-        for walk, rank in enumerate(ranks):
-            self._ages[walk] += 1
-            if rank < self._homes[walk] and self._add(fleet.terms(walk), self._from[walk]) and rank < self.level:
+        self._ages += 1
+        gained = ranks < self._homes
+        taken = session.chosen(np.flatnonzero(gained))
+        found = zip(ranks[taken].tolist(), session.terms(taken), self._from[taken].tolist(), strict=True)
+        for rank, terms, root in found:
+            if self._add(terms, root) and rank < self.level:
                 self._idle = 0
         if min(self.members_of) < lowest:
             self._still = 0
         full = [rank for rank in self.members_of if self.goal < rank < self.level and self._full(rank)]
         if full:
             self.level = min(full)
-            self.begin(fleet)
+            self.begin(session)
             return
-        for walk, rank in enumerate(ranks):
-            if rank < self._homes[walk] or self._ages[walk] >= self.plan.patience:
-                self._send(fleet, walk)
+        self._send(session, np.flatnonzero(gained | (self._ages >= self.plan.patience)))
 
     def wanted(self, rank: int) -> int:
         """How many schemes of a rank are enough to start from it."""
         return self.plan.large if rank <= self.goal + self.plan.near else self.plan.small
 
-    def members(self, fleet: Fleet) -> Iterator[tuple[Terms, int]]:
+    def members(self, session: Session) -> Iterator[tuple[Terms, int]]:
         """The schemes from the lowest rank up, in the order they came."""
         for rank in sorted(self.members_of):
             pool = self.members_of[rank]
@@ -119,24 +121,28 @@ class Pools:
         reached = sum(len(pool.words) for rank, pool in self.members_of.items() if rank <= self.goal)
         return self._reached or reached >= self.plan.passed or self._still >= self.plan.leave
 
+    def fruitless(self) -> bool:
+        return False
+
     def sizes(self) -> dict[int, int]:
         return {rank: len(pool.words) for rank, pool in sorted(self.members_of.items())}
 
     def _full(self, rank: int) -> bool:
         return len(self.members_of[rank].words) >= self.wanted(rank)
 
-    def _drawn(self, below: int) -> int:
-        self._draws += 1
-        return splitmix(self._seed, self._draws) % below
-
-    def _send(self, fleet: Fleet, walk: int) -> None:
-        feeding = self._idle >= self.plan.stall and walk % 2 == 1 and self.level + 1 in self.members_of
-        home = self.level + 1 if feeding else self.level
-        pool = self.members_of[home]
-        weights = np.cumsum(pool.weights)
-        place = int(np.searchsorted(weights, self._drawn(int(weights[-1])), side="right"))
-        fleet.send(walk, self._kind(self._target, pool.words[place].copy()))
-        self._homes[walk], self._ages[walk], self._from[walk] = home, 0, pool.roots[place]
+    def _send(self, session: Session, walks: Vector) -> None:
+        """Send some walks to members drawn in walk order."""
+        draws = splitmix_range(self._seed, self._draws + 1, len(walks))
+        self._draws += len(walks)
+        feeding = (self._idle >= self.plan.stall) & (walks % 2 == 1) & (self.level + 1 in self.members_of)
+        homes = self.level + feeding
+        for home in np.unique(homes).tolist():
+            here, pool = homes == home, self.members_of[home]
+            weights = np.cumsum(pool.weights)
+            places = np.searchsorted(weights, (draws[here] % np.uint64(weights[-1])).astype(np.int64), side="right")
+            session.send(walks[here], [self._kind(self._target, words.copy()) for words in pool.words], places)
+            self._from[walks[here]] = np.array(pool.roots, dtype=np.int64)[places]
+        self._homes[walks], self._ages[walks] = homes, 0
 
     def _add(self, terms: Any, root: int) -> bool:
         """Add a scheme to its pool, in place of a drawn one where that is twice as large as wanted; not a dead end."""
@@ -145,13 +151,17 @@ class Pools:
             return False
         pool = self.members_of.setdefault(terms.rank, _Pool([], [], []))
         room = len(pool.words) < 2 * self.plan.large
-        pool.put(len(pool.words) if room else self._drawn(len(pool.words)), terms.words, 1 + chances, root)
+        pool.put(len(pool.words) if room else self._place(len(pool.words)), terms.words, 1 + chances, root)
         return True
+
+    def _place(self, below: int) -> int:
+        self._draws += 1
+        return splitmix(self._seed, self._draws) % below
 
     def to_arrays(self) -> Arrays:
         arrays: Arrays = {
             "numbers": np.array([self.level, self._draws, self._idle, self._still], dtype=np.int64),
-            "walks": np.array([self._homes, self._ages, self._from], dtype=np.int64),
+            "walks": np.stack([self._homes, self._ages, self._from]),
         }
         for rank, pool in self.members_of.items():
             arrays[f"words {rank}"] = np.stack(pool.words)
@@ -160,7 +170,7 @@ class Pools:
 
     def take_arrays(self, arrays: Arrays) -> None:
         self.level, self._draws, self._idle, self._still = arrays["numbers"].tolist()
-        self._homes, self._ages, self._from = arrays["walks"].tolist()
+        self._homes, self._ages, self._from = arrays["walks"].astype(np.int64)
         ranks = [int(name.split()[1]) for name in arrays if name.startswith("words ")]
         self.members_of = {
             rank: _Pool(list(arrays[f"words {rank}"]), *arrays[f"chances {rank}"].tolist()) for rank in ranks

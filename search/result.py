@@ -34,7 +34,7 @@ class Progress:
     """How a search stands after a round: `rank` is the lowest that any walk has seen for `target`.
 
     `target` is the format that is worked on, on a ladder a smaller one at first; `pools` says how
-    many schemes of which rank are gathered for it.
+    many schemes of which rank are gathered for it; `flips_per_second` is the rate of the last seconds.
     """
 
     target: Target
@@ -45,10 +45,7 @@ class Progress:
     seconds_since_gain: float
     finds: int
     pools: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def flips_per_second(self) -> float:
-        return self.flips / self.seconds if self.seconds else 0.0
+    flips_per_second: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from ..errors import PlanError
 from ..schemes_db import Ring, Scheme, Target, Z
 from .config import RunConfig
 from .course import Course
-from .fleet import make_fleet
 from .folder import RunFolder
 from .interrupts import Interrupts
 from .passages import MOVES
+from .plan import PoolPlan
 from .policy import Policy
 from .result import Progress, Result
 from .rounds import Rounds
-from .strategy import PoolPlan
+from .session import engine_of
 from .walker import pack_start
 
 OnProgress = Callable[[Progress], None]
@@ -164,13 +164,17 @@ def footprint(config: RunConfig) -> int:
     """The bytes that the walks of a run take at most, if each format were started from its naive scheme.
 
     Raises:
-        PlanError: the walks do not fit a target.
+        PlanError: the walks do not fit a target, or their number is known to the device only.
     """
+    if not config.walks:
+        raise PlanError(f"as many walks as {config.device} holds: give a number of walks")
+    engine, places = engine_of(config.device)
     sizes = []
-    for stage in config.stages:
+    for number, stage in enumerate(config.stages):
         start = config.terms if len(config.stages) == 1 else pack_start(config.walk, stage.target)
-        fleet = make_fleet(config.device, config.walk, [start], config.seed, 0, 1, config.patience)
-        sizes.append(sum(array.nbytes for array in fleet.to_arrays().values()))
+        policy = config.setting(number).policy
+        session = engine.start(config.walk, [start], policy, seed=config.seed, first=0, walkers=1, places=places)
+        sizes.append(sum(array.nbytes for array in session.to_arrays().values()))
     return config.walks * max(sizes)
 
 

@@ -6,39 +6,31 @@ The rows are measured on our own runs (`lcma bench search`): the time to the bes
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Any
 
 from ..schemes_db import Target
-from .policy import Policy
+from .plan import Setting
 from .walker import walk_policy
-
-
-class Settings(NamedTuple):
-    """Walks in a round, steps of each, and their patience."""
-
-    walks: int
-    steps: int
-    policy: Policy
-
 
 WALKS, STEPS = 4, 1_000_000
 """Where the table has no row: rounds of a tenth of a second."""
 
 
-def settings_for(target: Target, walk: str) -> Settings:
+def setting_for(target: Target, walk: str) -> Setting:
     """The row of the table for a format, its sides in any order, and a kind of walk; else what suits the walk.
 
     Raises:
         PlanError: no such walk.
     """
-    own = Settings(WALKS, STEPS, walk_policy(walk))
+    own = Setting(walkers=WALKS, steps=STEPS, policy=walk_policy(walk))
     row = _table().get((_family(target), walk))
     if row is None:
         return own
-    patience = {name: int(row[name]) for name in ("plus_after", "margin", "restart_after")}
-    return Settings(int(row["walks"]), int(row["steps"]), own.policy._replace(**patience))
+    patience: dict[str, Any] = {name: int(row[name]) for name in ("plus_after", "margin", "restart_after")}
+    return Setting(walkers=int(row["walks"]), steps=int(row["steps"]), policy=replace(own.policy, **patience))
 
 
 def _family(target: Target) -> str:

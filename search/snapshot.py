@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
-from .policy import Policy
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -52,7 +51,7 @@ def _parts(walker: object) -> Iterator[tuple[str, npt.NDArray[Any] | float]]:
     for name, value in vars(walker).items():
         if isinstance(value, np.ndarray | int | float):
             yield name, value
-        elif isinstance(value, str | Policy) or value is None or _frozen(value):
+        elif isinstance(value, str) or value is None or _frozen(value):
             continue
         elif isinstance(value, tuple) and hasattr(value, "_asdict"):
             for field, part in value._asdict().items():

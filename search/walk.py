@@ -9,7 +9,7 @@ from .guard import BEST_FULL, FULL
 from .kinds import load, plus, reduce_dependent, settle, try_flip
 from .moves import FLIP, GAIN, HIT, MISS, NONE, count_full
 from .packed import Words
-from .policy import MISS_LIMIT, Policy
+from .policy import MISS_LIMIT, PolicyNumbers
 from .slots import (
     BEST,
     FLIPS,
@@ -42,7 +42,7 @@ def restart(s: Arena) -> None:
 
 
 @compiled
-def standing(s: Arena, policy: Policy) -> int:
+def standing(s: Arena, policy: PolicyNumbers) -> int:
     """What the walk brings down: the rank, and full products beyond what the policy allows."""
     rank = s.tally[RANK]
     if len(s.kind.guard) > 1 and policy.full >= 0:
@@ -51,7 +51,7 @@ def standing(s: Arena, policy: Policy) -> int:
 
 
 @compiled
-def record(s: Arena, policy: Policy) -> None:
+def record(s: Arena, policy: PolicyNumbers) -> None:
     """Note a rank that is new to the walk, and keep the terms if they are the best of all."""
     if s.tally[RANK] < s.tally[WALK_BEST]:
         s.tally[WALK_BEST] = s.tally[RANK]
@@ -69,7 +69,7 @@ def record(s: Arena, policy: Policy) -> None:
 
 
 @compiled
-def keep(s: Arena, policy: Policy) -> None:
+def keep(s: Arena, policy: PolicyNumbers) -> None:
     """The terms that stand there are the best."""
     s.tally[BEST] = standing(s, policy)
     s.guard[BEST_FULL] = s.guard[FULL]
@@ -77,7 +77,7 @@ def keep(s: Arena, policy: Policy) -> None:
 
 
 @compiled
-def unblock(s: Arena, policy: Policy, trapped: bool) -> None:
+def unblock(s: Arena, policy: PolicyNumbers, trapped: bool) -> None:
     """What to do when flips lead nowhere: a linear dependence, else a plus, else the start."""
     s.tally[SINCE] = 0
     s.tally[MISSES] = 0
@@ -96,7 +96,7 @@ def unblock(s: Arena, policy: Policy, trapped: bool) -> None:
 
 
 @compiled(nogil=True)
-def advance(s: Arena, policy: Policy, goal: int, steps: int) -> None:
+def advance(s: Arena, policy: PolicyNumbers, goal: int, steps: int) -> None:
     """Walk for so many steps, or until the best rank is at most `goal`; a step is one draw."""
     scalar_code()
     rng, best = s.rng[0], s.tally[BEST]
@@ -130,7 +130,7 @@ def advance(s: Arena, policy: Policy, goal: int, steps: int) -> None:
 
 
 @compiled
-def begin(s: Arena, policy: Policy) -> None:
+def begin(s: Arena, policy: PolicyNumbers) -> None:
     """Go to the start, which is the best so far; draws go on where they were."""
     load(s.kind, s, s.start)
     count_full(s)

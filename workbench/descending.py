@@ -9,9 +9,10 @@ import numpy as np
 from ..errors import PlanError
 from ..schemes_db import Provenance, Scheme, Target
 from ..search import pack_start
+from ..search.distinct import DistinctPool
 from ..search.gaps import Gap, Shape
 from ..search.gpu import Fleet, Setting, Way, descend, setting_for, ways
-from ..search.gpu.pools import DistinctPool, widened
+from ..search.gpu.pools import widened
 from ..version import __version__
 from .keeping import Keeper, in_order
 
@@ -87,7 +88,7 @@ class Descents:
     def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, symmetric: bool = False) -> Fleet:
         return Fleet(
             starts,
-            setting.rules,
+            setting.policy,
             seed=self._seed + (tried << 32),
             walkers=self._walkers,
             ternary=self._ternary,

@@ -40,9 +40,14 @@ def progress_line(standing: Progress) -> str:
     pools = " ".join(f"{rank}:{count}" for rank, count in list(standing.pools.items())[:6])
     return (
         f"{standing.target}: best rank {standing.rank}, round {standing.round}, "
-        f"{standing.flips_per_second / 1e6:.1f} M flips/s, last gain {standing.seconds_since_gain:.0f} s ago, "
+        f"{rate_text(standing.flips_per_second)}, last gain {standing.seconds_since_gain:.0f} s ago, "
         f"{f'pools {pools}, ' if pools else ''}{standing.finds} found"
     )
+
+
+def rate_text(rate: float) -> str:
+    """Flips a second, in millions or, on a GPU, billions."""
+    return f"{rate / 1e9:.2f} G flips/s" if rate >= 1e9 else f"{rate / 1e6:.1f} M flips/s"
 
 
 def print_finds(finds: Iterable[Find], kept: Iterable[bool]) -> None:

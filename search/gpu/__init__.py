@@ -13,30 +13,25 @@ if TYPE_CHECKING:
     from .fronts import DirectedWalk, Front
     from .ladders import Rung, climb
     from .neighbours import Way, ways
-    from .rules import Rules, Selection
-    from .runs import RunFleet, gpu_fleet
+    from .runs import CudaSession
     from .settings import Setting, setting_for
-    from .starts import bordered, carried, cut, rolled, starts_for
+    from .starts import bordered, cut, rolled, starts_for
 
 _EXPORTS = {
     "Chase": "chasing",
+    "CudaSession": "runs",
     "DeviceLostError": "device",
     "DirectedWalk": "fronts",
     "Fleet": "fleet",
     "Front": "fronts",
-    "Rules": "rules",
-    "RunFleet": "runs",
     "Rung": "ladders",
-    "Selection": "rules",
     "Setting": "settings",
     "Way": "neighbours",
     "bordered": "starts",
-    "carried": "starts",
     "chase": "chasing",
     "climb": "ladders",
     "cut": "starts",
     "descend": "descents",
-    "gpu_fleet": "runs",
     "gpus": "device",
     "rolled": "starts",
     "setting_for": "settings",
@@ -46,23 +41,19 @@ _EXPORTS = {
 
 __all__ = [
     "Chase",
+    "CudaSession",
     "DeviceLostError",
     "DirectedWalk",
     "Fleet",
     "Front",
-    "Rules",
-    "RunFleet",
     "Rung",
-    "Selection",
     "Setting",
     "Way",
     "bordered",
-    "carried",
     "chase",
     "climb",
     "cut",
     "descend",
-    "gpu_fleet",
     "gpus",
     "rolled",
     "setting_for",

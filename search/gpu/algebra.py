@@ -8,11 +8,11 @@ from .layout import PRIME, Form
 from .primitives import I32, U32, U64, Primitives
 
 
-def make_algebra(prims: Primitives, form: Form, objective: str) -> SimpleNamespace:
+def make_algebra(prims: Primitives, form: Form, cost: str) -> SimpleNamespace:
     """`is_zero`, `same`, `add` (with a flag: representable), `turn` (to the canonical sign), `cost` of a term.
 
-    The cost that an objective adds to the rank is 1 for a full product ("half"), the number of nonzero
-    coefficients ("nnz"), or nothing ("rank").
+    The cost that a term has beside the rank is 1 for a full product ("full"), the number of nonzero
+    coefficients ("nonzeros"), or nothing ("").
     """
     jit, popcount = prims.jit, prims.popcount
     ternary = form.ternary
@@ -93,7 +93,7 @@ def make_algebra(prims: Primitives, form: Form, objective: str) -> SimpleNamespa
         def zero():
             return word_type(0)
 
-    if objective == "half":
+    if cost == "full":
 
         @jit
         def lies_in_half(halves, f, support):
@@ -108,7 +108,7 @@ def make_algebra(prims: Primitives, form: Form, objective: str) -> SimpleNamespa
             half = half or lies_in_half(halves, e, support_of(c))
             return I32(0) if half else I32(1)
 
-    elif objective == "nnz":
+    elif cost == "nonzeros":
 
         @jit
         def count(support):

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from ...schemes_db import Certificate, Provenance, Scheme
 from ...verify import certify
+from ..distinct import DistinctPool
 from .fleet import Fleet
-from .pools import DistinctPool, from_many_roots
+from .pools import from_many_roots
 
 Say = Callable[[str], None]
 

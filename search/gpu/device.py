@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import version
@@ -63,6 +64,27 @@ def gpus() -> tuple[int, ...]:
     if len(weak) == len(numbers):
         raise PlanError("GPU walks need compute capability 9.0 (H100) or newer: take --device cpu")
     return tuple(n for n in numbers if n not in weak)
+
+
+def chosen_gpus(device: str) -> tuple[int, ...]:
+    """The numbers of the GPUs that cuda (the current one), cuda:0,1 or cuda:all means.
+
+    Raises:
+        PlanError: it means nothing, or there is no such GPU; see `gpus`.
+    """
+    match = re.fullmatch(r"cuda(?::(all|\d+(?:,\d+)*))?", device)
+    if match is None:
+        raise PlanError(f"device {device!r} is not known; choose cpu, cuda, cuda:0,1 or cuda:all")
+    here = gpus()
+    if match.group(1) == "all":
+        return here
+    if match.group(1) is None:
+        current = int(cuda_module().current_context().device.id)
+        return (current if current in here else here[0],)
+    numbers = tuple(dict.fromkeys(int(number) for number in match.group(1).split(",")))
+    if missing := [number for number in numbers if number not in here]:
+        raise PlanError(f"there is no GPU {missing[0]} for walkers here; take {', '.join(map(str, here))} or cuda:all")
+    return numbers
 
 
 def driver_errors() -> tuple[type[Exception], ...]:

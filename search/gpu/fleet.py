@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Provenance, Scheme
-from ..seeds import splitmix
-from .device import gpus
+from ..policy import Policy
+from ..seeds import splitmix, splitmix_range
+from .device import chosen_gpus
 from .kernel import STEPS
 from .layout import Layout
 from .memory import KEPT, Array, GpuMemory, HostMemory, Memory
+from .numbers import numbers_of, thresholds_of
 from .packing import pack_all, ranks_of, unpack
-from .rules import Rules
 
 Places = npt.NDArray[np.int64]
 
@@ -32,7 +33,7 @@ class Fleet:
     """Walkers from some schemes of one target, which bring a score down: the rank, or rank and cost.
 
     Walker w starts at scheme w modulo their number; a restart takes one of them by the walker's own
-    draw. The course of a fleet depends on its starts, rules, seed, number of walkers and the steps of
+    draw. The course of a fleet depends on its starts, policy, seed, number of walkers and the steps of
     its launches only, and is the same on a GPU and on the processor.
 
     Attributes:
@@ -45,7 +46,7 @@ class Fleet:
         starts: schemes of one target, over Z2 or any ring with a meaning modulo 2, or ternary ones.
         walkers: how many; as many as the GPUs hold at once if None.
         room: terms more than the largest start has that walkers must be able to hold.
-        device: "cuda" for all GPUs, "cuda:1" for one, "cpu" for the twin.
+        device: "cuda" for the current GPU, "cuda:0,1" for some, "cuda:all" for all, "cpu" for the twin.
 
     Raises:
         PlanError: the starts do not fit, no GPU is there, or numba-cuda is absent or unfit.
@@ -54,7 +55,7 @@ class Fleet:
     def __init__(
         self,
         starts: Sequence[Scheme],
-        rules: Rules | None = None,
+        policy: Policy | None = None,
         *,
         seed: int = 0,
         walkers: int | None = None,
@@ -67,25 +68,24 @@ class Fleet:
             raise PlanError("a fleet needs a scheme to start from")
         if walkers is not None and walkers < 1:
             raise PlanError("a fleet needs at least 1 walker")
-        self.rules = (rules or Rules()).checked()
+        self.policy = (policy or Policy()).checked()
         largest = max(scheme.rank for scheme in starts)
         # A naive scheme falls before a plus is of use: it needs room for its own terms only.
         naive = not symmetric and largest >= len(starts[0].target.terms)
-        spare = room if room is not None else 0 if naive else self.rules.margin
+        spare = room if room is not None else 0 if naive else self.policy.margin
         slots = (largest + 2) // 3 + spare // 3 + 2 if symmetric else largest + spare
         self.layout = Layout.fitting(starts[0].target, slots, ternary=ternary, symmetric=symmetric)
-        if self.rules.objective == "half" and not self.layout.halves.any():
-            raise PlanError(f"{starts[0].target} has no half blocks: objective half means nothing there")
+        if self.policy.cost == "full" and not self.layout.halves.any():
+            raise PlanError(f"{starts[0].target} has no half blocks: there are no full products to count")
         self._starts = pack_all(self.layout, starts)
-        self._start_ranks = [scheme.rank for scheme in starts]
+        self._start_ranks = np.array([scheme.rank for scheme in starts], dtype=np.int64)
         self._seed, self._draws = seed, 0
         self._parts: list[Memory] = self._places(device, walkers)
         self._ends = np.cumsum([part.walkers for part in self._parts])
         self.walkers = int(self._ends[-1])
         first = 0
         for part in self._parts:
-            draws = [splitmix(seed, first + n) for n in range(part.walkers)]
-            part.settle(np.array(draws, dtype=np.uint64), self.layout.halves, self.rules.thresholds())
+            part.settle(splitmix_range(seed, first, part.walkers), self.layout.halves, thresholds_of(self.policy))
             first += part.walkers
         self.flips, self.launches, self.seconds = 0, 0, 0.0
         self._sent = np.full(self.walkers, -1, dtype=np.int32)
@@ -97,22 +97,15 @@ class Fleet:
         self.score = self._gather("score")
 
     def _places(self, device: str, walkers: int | None) -> list[Memory]:
-        form, objective = self.layout.form, self.rules.objective
+        form, cost = self.layout.form, self.policy.cost
         if device == "cpu":
-            return [HostMemory(form, objective, walkers or 4)]
-        name, _, number = device.partition(":")
-        if name != "cuda" or (number and not number.isdigit()):
-            raise PlanError(f"device {device!r} is not known; choose cpu, cuda or cuda:N")
-        numbers = gpus()
-        if number:
-            if int(number) not in numbers:
-                raise PlanError(f"there is no GPU {number} for walkers here; there are {', '.join(map(str, numbers))}")
-            numbers = (int(number),)
+            return [HostMemory(form, cost, walkers or 4)]
+        numbers = chosen_gpus(device)
         shares: list[int | None] = [None] * len(numbers)
         if walkers is not None:
             numbers = numbers[:walkers]
             shares = [len(range(n, walkers, len(numbers))) for n in range(len(numbers))]
-        return [GpuMemory(form, objective, share, gpu) for gpu, share in zip(numbers, shares, strict=False)]
+        return [GpuMemory(form, cost, share, gpu) for gpu, share in zip(numbers, shares, strict=False)]
 
     @property
     def resources(self) -> list[dict[str, int]]:
@@ -122,7 +115,7 @@ class Fleet:
     def launch(self, steps: int, goal: int | npt.NDArray[np.int32] = 0) -> float:
         """Carry every walker on for so many steps, or to a score of `goal` (one for all, or one each); in seconds.
 
-        Selection follows where the rules ask for it after this launch.
+        Selection follows where the policy asks for it after this launch.
 
         Raises:
             DeviceLostError: a GPU stopped answering.
@@ -132,7 +125,7 @@ class Fleet:
         self.score = self._gather("score")
         self.flips += int(self._gather("flips").sum(dtype=np.int64))
         self.launches += 1
-        selection = self.rules.selection
+        selection = self.policy.selection
         if selection.every and self.launches % selection.every == 0:
             self.select()
         seconds = time.perf_counter() - begin
@@ -140,7 +133,7 @@ class Fleet:
         return seconds
 
     def _launch(self, steps: int, goal: int | npt.NDArray[np.int32]) -> None:
-        numbers = self.rules.numbers(len(self._starts))
+        numbers = numbers_of(self.policy, len(self._starts))
         goals = np.broadcast_to(np.asarray(goal, dtype=np.int32), self.walkers)
         if (goals != self._goals).any():
             self._goals = goals
@@ -161,7 +154,7 @@ class Fleet:
     def _fill_pool(self, elite: npt.NDArray[np.uint32]) -> None:
         """Set what a walker can be sent to: the starts, and behind them `elite`."""
         self._elite = elite
-        room = max(ELITE if self.rules.selection.every else 0, len(elite))
+        room = max(ELITE if self.policy.selection.every else 0, len(elite))
         pool = np.zeros((len(self._starts) + room, elite.shape[1]), dtype=np.uint32)
         pool[: len(self._starts)] = self._starts
         pool[len(self._starts) :][: len(elite)] = elite
@@ -172,18 +165,23 @@ class Fleet:
         """At the next launch these walkers start anew, from entries of the pool: the starts, then the elite."""
         self._sent[walkers] = entries
 
-    def send_to(self, walkers: npt.NDArray[np.int64], schemes: Sequence[Scheme]) -> None:
-        """At the next launch each of these walkers starts anew from a scheme of its own.
-
-        Raises:
-            PlanError: one does not fit.
-        """
-        waiting = np.flatnonzero(self._sent >= len(self._starts))
-        kept = self._elite[self._sent[waiting] - len(self._starts)]
-        self.send(waiting, len(self._starts) + np.arange(len(waiting)))
-        self._fill_pool(np.concatenate([kept, pack_all(self.layout, schemes)]))
-        self.send(walkers, len(self._starts) + len(waiting) + np.arange(len(schemes)))
+    def send_to(
+        self, walkers: npt.NDArray[np.int64], states: npt.NDArray[np.uint32], entries: npt.NDArray[np.int64]
+    ) -> None:
+        """At the next launch walker `walkers[i]` starts anew from `states[entries[i]]`, a packed scheme."""
+        others = np.setdiff1d(np.flatnonzero(self._sent >= len(self._starts)), walkers)
+        kept, places = np.unique(self._sent[others] - len(self._starts), return_inverse=True)
+        self._fill_pool(np.concatenate([self._elite[kept], states]))
+        self.send(others, len(self._starts) + places)
+        self.send(walkers, len(self._starts) + len(kept) + entries)
         self.roots[walkers] = walkers
+
+    def waiting(self, walker: int) -> npt.NDArray[np.uint32] | None:
+        """The packed scheme that a walker is to start from at the next launch, or None where it walks on."""
+        entry = int(self._sent[walker])
+        if entry < 0:
+            return None
+        return self._starts[entry] if entry < len(self._starts) else self._elite[entry - len(self._starts)]
 
     def enter(self, schemes: Sequence[Scheme]) -> npt.NDArray[np.int64]:
         """The entries under which walkers can be sent to these schemes; those of earlier ones hold no longer.
@@ -201,7 +199,7 @@ class Fleet:
 
     def select(self) -> None:
         """The worst walkers become copies of random members of the best; ties are broken by chance."""
-        selection, rng = self.rules.selection, self._host_draws()
+        selection, rng = self.policy.selection, self._host_draws()
         order = np.lexsort((rng.random(self.walkers), self.score))
         elite, losers, entries = list[Places](), list[Places](), list[Places]()
         for island in range(selection.islands):
@@ -247,9 +245,13 @@ class Fleet:
         """(walkers,): the steps of each in all."""
         return self._gather("tally")[:, STEPS]
 
-    def start_rank(self, walker: int) -> int:
-        """The rank of the scheme that a walker started from first."""
-        return self._start_ranks[walker % len(self._start_ranks)]
+    def start_ranks(self, walkers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The ranks of the schemes that some walkers started from first."""
+        return self._start_ranks[walkers % len(self._start_ranks)]
+
+    def start_of(self, walkers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The places of those schemes."""
+        return walkers % len(self._start_ranks)
 
     @property
     def flips_per_second(self) -> float:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.algebra import naive
 from ...schemes_db.costs import full_and_half
+from ..policy import Policy, Selection
 from .fleet import Fleet
+from .numbers import LONGEST
 from .pools import from_many_roots
-from .rules import Rules, Selection
 
 Point = tuple[int, int]
 """The rank and the full products of a scheme."""
@@ -40,13 +42,13 @@ that walkers stand at, of a rank of the front."""
 STEPS, TWIN_STEPS = 200_000, 2_000
 """Steps of a launch: half a second of a GPU's time at most; and of the twin's on a processor."""
 
-PLUS_AFTER, MARGINS, UPHILL, EVERY = (
+PLUS_AFTER, MARGINS, CHANCES, EVERY = (
     (10_000, 20_000, 50_000, 100_000),
     (2, 3, 4, 6),
     (0.1, 0.15, 0.3, 0.5),
     (0, 6, 12, 25),
 )
-"""What the rules of a turn are drawn from: none was best for all targets."""
+"""What the policy of a turn are drawn from: none was best for all targets."""
 
 
 class Front:
@@ -127,7 +129,7 @@ class DirectedWalk:
     def turn(
         self, number: int, seconds: float, steps: int | None = None, say: Callable[[str], None] = lambda _: None
     ) -> None:
-        """Walk for so long, a launch at least, by the aim and the rules that this turn draws.
+        """Walk for so long, a launch at least, by the aim and the policy that this turn draws.
 
         Raises:
             PlanError: the target does not fit, or no GPU is there.
@@ -137,24 +139,25 @@ class DirectedWalk:
         steps = steps or (TWIN_STEPS if self._device == "cpu" else STEPS)
         rng = np.random.default_rng([self._seed, number])
         aim = AIMS[number % len(AIMS)] if self._halves else (1, 0)
-        rules = Rules(
+        policy = Policy(
             plus_after=int(rng.choice(PLUS_AFTER)),
             margin=int(rng.choice(MARGINS)),
-            objective="half" if self._halves else "rank",
+            restart_after=LONGEST,
+            cost="full" if self._halves else "",
             rank_weight=aim[0],
             cost_weight=aim[1],
-            uphill=float(rng.choice(UPHILL)),
+            chance=float(rng.choice(CHANCES)),
         )
         best = self.front.best(aim)
         if len(self.front.pools[best]) < POOL // 2:
             goal = score_of(best, aim)
             above = [scheme for scheme in self._others(best) if score_of(point_of(scheme), aim) > goal]
             share = time.perf_counter() + GATHERING * seconds
-            self._walk(above, rules, aim, rng, share, max(1, steps // 5), say, gather=True)
+            self._walk(above, policy, aim, rng, share, max(1, steps // 5), say, gather=True)
         every = int(rng.choice(EVERY))
         best = self.front.best(aim)
         starts = _drawn(self.front.pools[best].values(), STARTS, rng) + self._others(best, few=True)
-        selected = rules._replace(selection=Selection(every, 0.2, 0.2) if every else Selection())
+        selected = replace(policy, selection=Selection(every, 0.2, 0.2) if every else Selection())
         self._walk(starts, selected, aim, rng, end, steps, say, gather=False)
 
     def _others(self, best: Point, few: bool = False) -> list[Scheme]:
@@ -170,7 +173,7 @@ class DirectedWalk:
     def _walk(
         self,
         starts: Sequence[Scheme],
-        rules: Rules,
+        policy: Policy,
         aim: Aim,
         rng: np.random.Generator,
         end: float,
@@ -183,9 +186,9 @@ class DirectedWalk:
         if not starts:
             return
         # Room for the naive scheme in every fleet of a target, so that they share their kernels.
-        room = max(rules.margin, len(self.target.terms) - max(scheme.rank for scheme in starts))
+        room = max(policy.margin, len(self.target.terms) - max(scheme.rank for scheme in starts))
         seed = int(rng.integers(1 << 31))
-        fleet = Fleet(starts, rules, seed=seed, walkers=self._walkers, room=room, device=self._device)
+        fleet = Fleet(starts, policy, seed=seed, walkers=self._walkers, room=room, device=self._device)
         seen: set[int] = set()
         while not fleet.launches or time.perf_counter() < end:
             best = self.front.best(aim)

@@ -10,8 +10,7 @@ from .algebra import make_algebra
 from .cells import make_cells
 from .layout import MAX_CUBES, Form
 from .moves import FLIP, NONE, make_moves
-from .primitives import I32, U32, U64, Primitives, gpu, processor
-from .rules import (
+from .numbers import (
     COST_WEIGHT,
     FAILS,
     MARGIN,
@@ -21,6 +20,7 @@ from .rules import (
     STARTS,
     TRAP_RANK,
 )
+from .primitives import I32, U32, U64, Primitives, gpu, processor
 
 WALK_BEST, SINCE, MISSES, WALK_STEPS, STEPS, PLUSES, RESTARTS, GAIN_STEP = range(8)
 """Places of a walker's tally: the lowest rank since the start, steps since an event, draws without an
@@ -30,11 +30,11 @@ the last gain of its score."""
 TALLIES = 8
 
 
-def make_launch(prims: Primitives, form: Form, objective: str) -> Callable[..., Any]:
+def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
     """The function that carries one walker on for a number of steps; its arguments are those of a kernel."""
-    biased = objective != "rank"
+    biased = cost != ""
     cells = make_cells(prims, form)
-    algebra = make_algebra(prims, form, objective)
+    algebra = make_algebra(prims, form, cost)
     moves = make_moves(prims, form, cells, algebra, biased)
     jit = prims.jit
     next_draw, step, plus, total_cost, is_live = (
@@ -90,7 +90,7 @@ def make_launch(prims: Primitives, form: Form, objective: str) -> Callable[..., 
 
     @jit
     def launch(
-        fast, lane, walker, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, rules, steps
+        fast, lane, walker, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps
     ):
         """Carry a walker on, from its own state or, where `origin` names one, from an entry of the pool."""
         own = U64(walker) * U64(words)
@@ -102,10 +102,10 @@ def make_launch(prims: Primitives, form: Form, objective: str) -> Callable[..., 
             rank = load(fast, state, lane, own, state, own)
             walk_best, since = I32(tally[walker, WALK_BEST]), I32(tally[walker, SINCE])
             misses, walk_steps = I32(tally[walker, MISSES]), I32(tally[walker, WALK_STEPS])
-        goal, starts = I32(goals[walker]), U32(rules[STARTS])
-        plus_after, margin = I32(rules[PLUS_AFTER]), I32(rules[MARGIN])
-        restart_after, trap_rank = I32(rules[RESTART_AFTER]), I32(rules[TRAP_RANK])
-        rank_weight, cost_weight = I32(rules[RANK_WEIGHT]), I32(rules[COST_WEIGHT])
+        goal, starts = I32(goals[walker]), U32(numbers[STARTS])
+        plus_after, margin = I32(numbers[PLUS_AFTER]), I32(numbers[MARGIN])
+        restart_after, trap_rank = I32(numbers[RESTART_AFTER]), I32(numbers[TRAP_RANK])
+        rank_weight, cost_weight = I32(numbers[RANK_WEIGHT]), I32(numbers[COST_WEIGHT])
         cost = I32(0)
         if biased:
             cost = total_cost(fast, state, lane, own, halves)
@@ -163,17 +163,19 @@ def make_launch(prims: Primitives, form: Form, objective: str) -> Callable[..., 
 
 
 @lru_cache(maxsize=32)
-def twin(form: Form, objective: str) -> Callable[..., Any]:
+def twin(form: Form, cost: str) -> Callable[..., Any]:
     """The kernel for the processor: blocks and threads one after the other.
 
     Arguments: `fast` (words of a block,) uint32 scratch, the number of walkers, then those of a launch.
     """
     prims = processor()
-    launch = make_launch(prims, form, objective)
+    launch = make_launch(prims, form, cost)
     threads = form.threads
 
     @prims.jit
-    def run(fast, walkers, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, rules, steps):
+    def run(
+        fast, walkers, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps
+    ):
         for walker in range(walkers):
             lane = U64(walker % threads)
             launch(
@@ -191,22 +193,22 @@ def twin(form: Form, objective: str) -> Callable[..., Any]:
                 goals,
                 halves,
                 accept,
-                rules,
+                numbers,
                 I32(steps),
             )
 
     return run
 
 
-def make_kernel(form: Form, objective: str) -> Callable[..., Any]:
+def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
     """The kernel for the GPU, not yet compiled: a thread a walker."""
     from .device import cuda_module
 
     cuda = cuda_module()
-    launch = make_launch(gpu(), form, objective)
+    launch = make_launch(gpu(), form, cost)
     threads = form.threads
 
-    def walk(walkers, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, rules, steps):
+    def walk(walkers, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps):
         fast = cuda.shared.array(0, dtype=U32)
         lane = U64(cuda.threadIdx.x)
         walker = U32(U32(cuda.blockIdx.x) * U32(threads) + U32(cuda.threadIdx.x))
@@ -226,7 +228,7 @@ def make_kernel(form: Form, objective: str) -> Callable[..., Any]:
                 goals,
                 halves,
                 accept,
-                rules,
+                numbers,
                 I32(steps),
             )
 

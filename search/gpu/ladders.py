@@ -10,9 +10,10 @@ from functools import partial
 import numpy as np
 
 from ...schemes_db import Certificate, Provenance, Scheme, parse_target
+from ..distinct import DistinctPool
 from .chasing import Chase, Say, chase
 from .fleet import Fleet
-from .pools import DistinctPool, widened
+from .pools import widened
 from .settings import Setting, setting_for
 from .starts import starts_for
 
@@ -33,7 +34,7 @@ class Rung:
     seconds: float
     count: int = 1
     linger: float = 0.0
-    objective: str = "rank"
+    cost: str = ""
     setting: Setting | None = None
 
 
@@ -95,11 +96,11 @@ def climb(
     while level < len(rungs):
         rung = rungs[level]
         target = parse_target(rung.target)
-        setting = rung.setting or setting_for(target, ternary=ternary, objective=rung.objective)
+        setting = rung.setting or setting_for(target, ternary=ternary, cost=rung.cost)
         began = time.perf_counter()
         fleet = Fleet(
             starts_for(pools[level], target, rng),
-            setting.rules,
+            setting.policy,
             seed=seed + attempt * _NEXT_SEED,
             walkers=walkers,
             ternary=ternary,
@@ -120,7 +121,7 @@ def climb(
             on_find=partial(on_find, rung),
             say=say,
         )
-        if rung.objective == "rank":
+        if not rung.cost:
             _widen(fleet, result, rung, source, partial(on_find, rung))
         result.setup = took
         results[level:] = [result]

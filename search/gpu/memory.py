@@ -69,9 +69,9 @@ class Memory(Protocol):
 class HostMemory:
     """The twin: walkers one after the other on the processor."""
 
-    def __init__(self, form: Form, objective: str, walkers: int) -> None:
+    def __init__(self, form: Form, cost: str, walkers: int) -> None:
         self.walkers, self._form = walkers, form
-        self._run = twin(form, objective)
+        self._run = twin(form, cost)
         self._arrays: dict[str, Array] = {}
         self._fast = np.zeros(form.fast * form.threads, dtype=np.uint32)
 
@@ -102,9 +102,9 @@ class HostMemory:
 
 
 @lru_cache(maxsize=32)
-def compiled_kernel(form: Form, objective: str) -> Any:
+def compiled_kernel(form: Form, cost: str) -> Any:
     """The kernel of a form; numba.cuda compiles it at its first launch on each GPU."""
-    return cuda_module().jit(make_kernel(form, objective))
+    return cuda_module().jit(make_kernel(form, cost))
 
 
 class GpuMemory:
@@ -115,9 +115,9 @@ class GpuMemory:
         DeviceLostError: the GPU does not answer.
     """
 
-    def __init__(self, form: Form, objective: str, walkers: int | None = None, gpu: int = 0) -> None:
+    def __init__(self, form: Form, cost: str, walkers: int | None = None, gpu: int = 0) -> None:
         self._cuda, self._form, self._gpu = cuda_module(), form, gpu
-        self._kernel = compiled_kernel(form, objective)
+        self._kernel = compiled_kernel(form, cost)
         self._arrays: dict[str, Any] = {}
         self._shared = 4 * form.fast * form.threads
         self.resources = self._measured()
@@ -178,14 +178,14 @@ class GpuMemory:
         return self._on_gpu(lambda: self._arrays[name][walker * words : (walker + 1) * words].copy_to_host())
 
     def start(self, numbers: npt.NDArray[np.int64], steps: int) -> None:
-        self.put("rules", numbers)
+        self.put("policy", numbers)
         a, threads = self._arrays, self._form.threads
 
         def launch() -> None:
             self._kernel[-(-self.walkers // threads), threads, 0, self._shared](
                 self.walkers,
                 *(a[name] for name in PASSED),
-                a["rules"],
+                a["policy"],
                 steps,
             )
 

@@ -1,17 +1,19 @@
-"""Pools of a ladder: schemes of one score that are truly different, so that the next rung starts from many places."""
+"""Walkers that bring a pool of one score more schemes, and which of many finds to take first."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db import Provenance, Scheme
-from ...schemes_db.invariants import invariants
+from ..distinct import DistinctPool
+from ..policy import Selection
 from .fleet import Fleet
-from .rules import Selection
 
 LOOKED_AT = 256
 """Walkers at the rank wanted whose place is looked at after a launch: unpacking one takes about a millisecond."""
@@ -21,35 +23,6 @@ PLUS_AFTER = 600
 
 STEPS = 10 * PLUS_AFTER + PLUS_AFTER // 2
 """Steps of a launch that widens a pool: it ends between two pluses, for right after one no walker is where it was."""
-
-
-class DistinctPool:
-    """Schemes with invariants of their own: no change of basis or of roles makes one another.
-
-    Copies of one scheme that a selection has spread are one member.
-    """
-
-    def __init__(self, schemes: Iterable[Scheme] = ()) -> None:
-        self.schemes: list[Scheme] = []
-        self._known: set[str] = set()
-        self._seen: set[str] = set()
-        for scheme in schemes:
-            self.add(scheme)
-
-    def __len__(self) -> int:
-        return len(self.schemes)
-
-    def add(self, scheme: Scheme) -> bool:
-        """Take a scheme in; False where one like it is there."""
-        if scheme.digest in self._seen:
-            return False
-        self._seen.add(scheme.digest)
-        kind = invariants(scheme).digest
-        if kind in self._known:
-            return False
-        self._known.add(kind)
-        self.schemes.append(scheme)
-        return True
 
 
 def from_many_roots(walkers: npt.NDArray[np.int64], roots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -68,25 +41,29 @@ def widened(
     goal: int,
     count: int,
     *,
-    seconds: float,
+    seconds: float = math.inf,
+    launches: int | None = None,
     provenance: Provenance | None = None,
     on_find: Callable[[Scheme], None] = lambda scheme: None,
 ) -> None:
     """Fill a pool up to `count` by walks from its members that come back to their rank by another way.
 
-    The members are of rank `goal`, over the fleet's target. `on_find` is told of every new one, unchecked.
-    The fleet's rules are as before afterwards; its walkers are where the walks left them.
+    It ends after so many seconds or launches. The members are of rank `goal`, over the fleet's target.
+    `on_find` is told of every new one, unchecked.
+    The fleet's policy are as before afterwards; its walkers are where the walks left them.
     """
     if not len(pool) or len(pool) >= count:
         return
-    rules, begin = fleet.rules, time.perf_counter()
-    fleet.rules = rules._replace(selection=Selection(), plus_after=PLUS_AFTER, restart_after=1 << 30)
+    policy, begin = fleet.policy, time.perf_counter()
+    fleet.policy = replace(policy, selection=Selection(), plus_after=PLUS_AFTER, restart_after=1 << 30)
     walkers = np.arange(fleet.walkers)
     members = fleet.enter(pool.schemes)
     fleet.send(walkers, members[walkers % len(members)])
     try:
-        while len(pool) < count and time.perf_counter() - begin < seconds:
+        launched = 0
+        while len(pool) < count and time.perf_counter() - begin < seconds and launched != launches:
             fleet.launch(STEPS)
+            launched += 1
             back = np.flatnonzero(fleet.ranks() <= goal)
             for walker in back[np.linspace(0, len(back) - 1, min(LOOKED_AT, len(back))).astype(np.int64)].tolist():
                 if len(pool) >= count or time.perf_counter() - begin >= seconds:
@@ -95,4 +72,4 @@ def widened(
                 if pool.add(scheme):
                     on_find(scheme)
     finally:
-        fleet.rules = rules
+        fleet.policy = policy

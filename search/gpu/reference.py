@@ -10,10 +10,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...schemes_db import Scheme
+from ..policy import Policy
 from .layout import MAX_CUBES, Layout, Words
 from .moves import PLUS_TRIES
+from .numbers import FAILS, thresholds_of
 from .packing import bits_of, decode, encode, pack
-from .rules import FAILS, Rules
 
 _LOW = (1 << 32) - 1
 
@@ -26,10 +27,10 @@ ZERO: Value = (0, 0)
 class ReferenceWalk:
     """Walker `index` of a fleet from one start, with the generator's state `rng`."""
 
-    def __init__(self, layout: Layout, start: Scheme, rules: Rules, rng: int, index: int = 0, goal: int = 0) -> None:
-        self.layout, self.form, self.rules = layout, layout.form, rules
+    def __init__(self, layout: Layout, start: Scheme, policy: Policy, rng: int, index: int = 0, goal: int = 0) -> None:
+        self.layout, self.form, self.policy = layout, layout.form, policy
         self.rng, self.index, self.goal = rng, index, goal
-        self.thresholds = rules.thresholds().tolist()
+        self.thresholds = thresholds_of(policy).tolist()
         self.slots = set(self.form.slot_ids.tolist())
         self.numbers = range(32 * self.form.masks)
         self.start = pack(layout, start)
@@ -90,14 +91,14 @@ class ReferenceWalk:
 
     @property
     def score(self) -> int:
-        return self.rules.score(self.rank, self.cost)
+        return self.policy.score(self.rank, self.cost)
 
     def cost_of(self, slot: int) -> int:
-        """What the objective adds for a term."""
+        """What a term costs beside the rank."""
         supports = [self.values[f][slot][0] | self.values[f][slot][1] for f in range(3)]
-        if self.rules.objective == "nnz":
+        if self.policy.cost == "nonzeros":
             return sum(support.bit_count() for support in supports)
-        if self.rules.objective == "half":
+        if self.policy.cost == "full":
             masks = self.layout.halves.tolist()
             return int(not any(support & ~masks[2 * f + s] == 0 for f, support in enumerate(supports) for s in (0, 1)))
         return 0
@@ -136,10 +137,10 @@ class ReferenceWalk:
         idle = self.try_flip(self.draw())
         self.misses = self.misses + 1 if idle else 0
         stuck = self.misses > FAILS
-        if stuck or self.since >= self.rules.plus_after:
+        if stuck or self.since >= self.policy.plus_after:
             self.since = self.misses = 0
-            high = self.rank >= self.walk_best + self.rules.margin
-            if (stuck and (self.rank <= self.rules.trap_rank or high)) or self.walk_steps >= self.rules.restart_after:
+            high = self.rank >= self.walk_best + self.policy.margin
+            if (stuck and (self.rank <= self.policy.trap_rank or high)) or self.walk_steps >= self.policy.restart_after:
                 self.draw()
                 self.load(self.start)
                 self.restarts += 1

@@ -11,15 +11,15 @@ from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Target, Z
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.library import resolve
-from lcma.search import pack_start
+from lcma.search import Policy, pack_start
 from lcma.search.gaps import Gap, gaps
-from lcma.search.gpu import Fleet, Rules, descend, ways
+from lcma.search.gpu import Fleet, descend, ways
 from lcma.verify import certify
 from lcma.workbench import descending
 from lcma.workbench.descending import Descents
 from lcma.workbench.keeping import Keeper
 
-RULES = Rules(plus_after=300)
+POLICY = Policy(plus_after=300)
 
 
 def naive(shape, walk="flip"):
@@ -69,7 +69,7 @@ def test_the_ways_to_a_format_are_exact_and_near_the_least():
 
 
 def test_a_descent_goes_on_below_its_finds():
-    fleet = Fleet([naive((3, 3, 3))], RULES, seed=3, walkers=8, device="cpu")
+    fleet = Fleet([naive((3, 3, 3))], POLICY, seed=3, walkers=8, device="cpu")
     np.testing.assert_array_equal(fleet.ranks(), 27)
     finds = []
     found = descend(

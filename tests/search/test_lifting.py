@@ -26,7 +26,7 @@ from lcma.verify import certify
 def found(name, rank, seed):
     start = PackedTerms.naive(parse_target(name))
     arena = make_arena(start, seed)
-    advance(arena, Policy(), rank, 5_000_000)
+    advance(arena, Policy().numbers, rank, 5_000_000)
     return best_terms(arena, start)
 
 

@@ -66,7 +66,7 @@ def test_plus_adds_one_term_and_keeps_the_tensor(ring, name):
     terms = ring.naive(parse_target(name))
     for seed in range(20):
         arena = make_arena(terms, seed, 0, 2)
-        advance(arena, Policy(plus_after=1 << 40), 0, 30)
+        advance(arena, Policy(plus_after=1 << 40).numbers, 0, 30)
         rank = arena.tally[RANK]
         assert plus(arena)
         assert arena.tally[RANK] == rank + 1

@@ -47,7 +47,7 @@ def test_step_for_step_as_the_reference(n, seed, room, steps, chunk, reverse):
     arena = make_orbit_arena(start, seed, 5, room, HASTY, reverse)
     twin = OrbitReferenceWalk(start, seed, 5, room, HASTY, reverse)
     for _ in range(0, steps, chunk):
-        advance(arena, HASTY, 0, chunk)
+        advance(arena, HASTY.numbers, 0, chunk)
         twin.advance(0, chunk)
         nodes, cubes = arena.x[:-MAX_CUBES].reshape(3, -1), arena.x[-MAX_CUBES:]
         assert nodes[:, nodes[0] != 0].T.tolist() == [twin.term(slot) for slot in twin.live]
@@ -76,7 +76,7 @@ def test_every_step_keeps_the_tensor(n, seed, room, reverse):
     start = square(n, reverse)
     arena = make_orbit_arena(start, seed, 0, room, HASTY, reverse)
     for _ in range(40):
-        advance(arena, HASTY, 0, 25)
+        advance(arena, HASTY.numbers, 0, 25)
         now = orbits_in(arena.x, arena, start)
         assert now.rank == arena.tally[RANK]
         assert holds(now.packed())
@@ -118,7 +118,9 @@ def test_reversing_the_bits_reverses_the_matrix():
 
 def test_a_reversible_walk_finds_strassen():
     for seed in range(1, 6):
-        walker = make_walker("flip-c3z2", pack_start("flip-c3z2", parse_target("2x2x2")), seed, 0, Policy(2_000, 7))
+        walker = make_walker(
+            "flip-c3z2", pack_start("flip-c3z2", parse_target("2x2x2")), seed, 0, Policy(plus_after=2_000, margin=7)
+        )
         walker.advance(7, 100_000)
         assert walker.rank == 7
         scheme = walker.terms().to_scheme()
@@ -131,7 +133,7 @@ def test_any_symmetric_scheme_is_a_start():
     terms = OrbitTerms.from_scheme(scheme)
     assert (terms.rank, len(terms.cubes)) == (27, 3)
     arena = make_orbit_arena(terms, 1)
-    advance(arena, HASTY, 0, 500)
+    advance(arena, HASTY.numbers, 0, 500)
     assert holds(orbits_in(arena.x, arena, terms).packed())
 
 
@@ -154,7 +156,7 @@ def test_what_has_no_symmetry_is_refused():
 def test_ten_seeds_succeed(n, rank, limit):
     for seed in range(1, 11):
         arena = make_orbit_arena(square(n), seed, 0, 3)
-        advance(arena, walk_policy("flip-c3"), rank, limit)
+        advance(arena, walk_policy("flip-c3").numbers, rank, limit)
         assert arena.tally[BEST] <= rank, seed
         assert holds(orbits_in(arena.best, arena, square(n)).packed())
 

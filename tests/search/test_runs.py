@@ -199,7 +199,7 @@ def test_a_folder_of_another_version_is_refused_but_can_be_merged(tmp_path):
     ("name", "content"),
     [
         ("run.json", "{"),
-        ("run.json", '{"lcma_run": 3, "version": "0", "config": {"target": "3x3x3"}}'),
+        ("run.json", '{"lcma_run": 4, "version": "0", "config": {"target": "3x3x3"}}'),
         ("found.jsonl", "{}\n"),
         ("found.jsonl", '{"round": 1, "walk": 0, "stage": 0, "scheme": {"lcma_scheme": 1}}\n'),
         ("state.npz", "no archive"),

@@ -16,7 +16,7 @@ from lcma.search import (
     find,
     make_walker,
     objective_names,
-    register_fleet,
+    register_engine,
     register_objective,
     register_walk,
     walk_names,
@@ -189,7 +189,7 @@ def test_pools_and_devices_are_settings_of_a_run():
     with pytest.raises(PlanError, match="device 'abacus' is not known"):
         find("2x2x2", rank=7, device="abacus")
     with pytest.raises(PlanError, match="registered already"):
-        register_fleet("cpu", None)
+        register_engine("cpu", None)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_a_walker_finds_a_certified_scheme_over_its_ring(walk, ring):
 def test_packing_is_undone_by_unpacking(kind):
     terms = kind.naive(parse_target("2x3x2"))
     arena = make_arena(terms, 4, 0, 64)
-    advance(arena, HASTY, 0, 500)
+    advance(arena, HASTY.numbers, 0, 500)
     now = current_terms(arena, terms)
     again = kind.from_scheme(now.to_scheme())
     assert np.array_equal(again.words, now.words)

@@ -103,9 +103,7 @@ from ..starts import keep_argument, start_argument
 @click.option(
     "--pool",
     type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Schemes of a rank to gather before walks start from it; 0: every walk goes down by itself.",
+    help="Schemes of a rank to gather before walks start from it. Default: every walk goes down by itself.",
 )
 @click.option(
     "--method",
@@ -150,7 +148,7 @@ def command(
     start: str | None,
     ladder: str,
     moves: str,
-    pool: int,
+    pool: int | None,
     method: str,
     improve: bool,
     only: bool,
@@ -207,7 +205,7 @@ def command(
         command=call,
         start=first,
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
-        pool=ALONE._replace(large=pool),
+        pool=None if pool is None else ALONE._replace(large=pool),
         device=device,
         objective=objective,
         method=method,
@@ -224,13 +222,15 @@ def command(
 def _say(config: RunConfig) -> None:
     """What a run would do."""
     way = " -> ".join(map(str, config.stages))
+    last = config.setting(len(config.stages) - 1)
     click.echo(
         f"{way} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} "
         f"to {config.rank or 'less'}, "
-        f"{config.walks} walks ({config.walk}) of {config.steps} steps a round, "
+        f"{config.walks or 'as many'} walks ({config.walk}) of {last.steps} steps a round, "
         f"for {'-' if config.seconds is None else format(config.seconds, 'g')} s, seed {config.seed}"
     )
-    click.echo(f"the walks take {footprint(config) / (1 << 20):.1f} MiB", err=True)
+    if config.walks:
+        click.echo(f"the walks take {footprint(config) / (1 << 20):.1f} MiB", err=True)
 
 
 def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
