@@ -38,7 +38,7 @@ class Ancestry:
 
     def walked(self) -> str:
         """The relation of a find to its parents."""
-        if not self.parents:
+        if not self.parents and not self.relation:
             return "flip walk from naive"
         return f"{self.relation}, flip walk" if self.relation else "flip walk"
 

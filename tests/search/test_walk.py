@@ -24,7 +24,7 @@ from lcma.search.walker import pack_start
 
 HASTY = Policy(plus_after=40, margin=2, restart_after=700, trap=3)
 BIASED = replace(HASTY, chance=0.3, full=9)
-SPARSE = HASTY._replace(nonzeros=2)
+SPARSE = replace(HASTY, nonzeros=2)
 RINGS = (PackedTerms, TernaryTerms, TermsModulo3)
 
 
@@ -204,13 +204,13 @@ def test_a_biased_walk_needs_half_blocks():
 
 def test_no_factor_has_more_nonzeros_than_allowed():
     start = naive(PackedTerms, "3x3x3")
-    policy = HASTY._replace(nonzeros=3, plus_after=500)
+    policy = replace(HASTY, nonzeros=3, plus_after=500)
     walker = make_walker("flip", start, 1, 0, policy)
     for _ in range(20):
         walker.advance(0, 5_000)
         assert max(int(word).bit_count() for word in walker._arena.x) == 3
     with pytest.raises(PlanError, match="3 nonzeros"):
-        make_walker("flip", walker.terms(), 1, 0, policy._replace(nonzeros=2))
+        make_walker("flip", walker.terms(), 1, 0, replace(policy, nonzeros=2))
 
 
 @pytest.mark.parametrize("ring", RINGS)
