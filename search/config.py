@@ -250,7 +250,16 @@ class RunConfig:
         """The settings as JSON values, without the start."""
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "start"}
         policy = asdict(self.policy) if isinstance(self.policy, Policy) else dict(self.policy or {})
-        return {**values, "policy": policy, "pool": self.pool._asdict() if self.pool else None}
+        return {**values, "policy": policy, "pool": self.pool._asdict() if self.pool else None, "resolved": self._resolved}
+
+    @property
+    def _resolved(self) -> list[dict[str, Any]]:
+        """For every format how its walks walk, for people to read: it follows from the settings."""
+        found = []
+        for number, stage in enumerate(self.stages):
+            own = self.setting(number)
+            found.append({"stage": str(stage), **asdict(own), "plan": own.plan._asdict()})
+        return found
 
     @classmethod
     def from_json(cls, data: dict[str, Any], start: Scheme | None) -> RunConfig:
@@ -269,7 +278,8 @@ class RunConfig:
                 "ladder": tuple(data["ladder"]),
                 "moves": tuple(data["moves"]),
             }
-            return cls(**{**data, **parts}, start=start)
+            given = {name: value for name, value in data.items() if name != "resolved"}
+            return cls(**{**given, **parts}, start=start)
         except (TypeError, KeyError, AttributeError) as error:
             raise PlanError(f"these are no settings of a run: {error}") from None
 

@@ -217,7 +217,7 @@ def test_bounds_are_options_that_the_run_remembers(run, tmp_path):
         tmp_path / "a",
     )
     assert (code, "found <3x3x3:tri-out:17 over Z2>" in out) == (0, True)
-    policy = json.loads(run("status", tmp_path / "a", "--json")[1])[0]["config"]["policy"]
+    policy = json.loads(run("status", tmp_path / "a", "--json")[1])[0]["config"]["resolved"][-1]["policy"]
     assert (policy["full"], policy["chance"], policy["nonzeros"], policy["keep"]) == (9, 0.2, 6, 0)
     code, out, _ = run("search", "2x2x4", "--rank", 15, "--ring", "ZT", "--keep", "m3,m5")
     assert (code, "found <2x2x4:15 over Z>" in out) == (0, True)
