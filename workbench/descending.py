@@ -9,10 +9,13 @@ import numpy as np
 from ..errors import PlanError
 from ..schemes_db import Provenance, Scheme, Target
 from ..search import pack_start
-from ..search.distinct import DistinctPool
-from ..search.gaps import Gap, Shape
-from ..search.gpu import Fleet, Setting, Way, descend, setting_for, ways
-from ..search.gpu.pools import widened
+from ..search.flipgraph.gpu.fleet import Fleet
+from ..search.flipgraph.gpu.settings import Setting, setting_for
+from ..search.flipgraph.gpu.widen import widened
+from ..search.improve.collect import descend
+from ..search.improve.gaps import Gap, Shape
+from ..search.improve.neighbours import Way, ways
+from ..search.runs.distinct import DistinctPool
 from ..version import __version__
 from .keeping import Keeper, in_order
 

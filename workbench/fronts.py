@@ -24,7 +24,7 @@ from .keeping import Beside
 from .progress import Progress
 
 if TYPE_CHECKING:
-    from ..search.gpu import DirectedWalk
+    from ..search.improve.directed import DirectedWalk
 
 LIFTS = 40
 """Finds of a point that are certified and lifted at most; over Z the sparsest of them is kept."""
@@ -61,7 +61,7 @@ class FrontKeeper(Beside):
 
     def carried(self, target: Target) -> list[Scheme]:
         """Schemes of targets smaller by a row of blocks with a naive border, modulo 2."""
-        from ..search.gpu import bordered
+        from ..search.format_moves.corners import bordered
 
         found = []
         for corner in _corners(target):
@@ -150,7 +150,7 @@ def improve_fronts(
 
 
 def _walks(keeper: FrontKeeper, targets: Sequence[Target], seed: int, device: str, command: str) -> list[DirectedWalk]:
-    from ..search.gpu import DirectedWalk, Front  # imports a compiler
+    from ..search.improve.directed import DirectedWalk, Front  # imports a compiler
 
     source = Provenance(kind="search", command=command, seed=seed, version=__version__, relation="directed flip walk")
     return [

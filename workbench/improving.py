@@ -13,7 +13,7 @@ from ..errors import TargetError
 from ..schemes_db import Ring, Scheme, Target, Z, parse_ring
 from ..schemes_db.catalog import Catalog
 from ..search import RunConfig, carry_out
-from ..search.gaps import Gap, formats_up_to, gaps
+from ..search.improve.gaps import Gap, formats_up_to, gaps
 from ..verify import certify
 from .finds import keep_finds, progress_line
 from .keeping import Keeper, in_order

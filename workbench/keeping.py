@@ -15,7 +15,7 @@ from ..schemes_db import Z2, Certificate, Ring, Scheme, Z
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.composition import best_composition, build, oriented
 from ..search import lift
-from ..search.gaps import Shape
+from ..search.improve.gaps import Shape
 
 POOL = 64
 """Schemes of the lowest rank of a format that are remembered to start from."""

@@ -23,8 +23,8 @@ from lcma.search import (
     walk_names,
     walk_policy,
 )
-from lcma.search.bounds import broken
-from lcma.search.settings import setting_for
+from lcma.search.runs.bounds import broken
+from lcma.search.runs.settings import setting_for
 
 
 def scheme(name):

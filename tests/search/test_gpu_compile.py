@@ -12,9 +12,9 @@ CODE = """
 import sys
 from types import SimpleNamespace
 from lcma.schemes_db import parse_target
-from lcma.search.gpu.device import cuda_module
-from lcma.search.gpu.kernel import make_kernel
-from lcma.search.gpu.layout import Layout
+from lcma.search.flipgraph.gpu.device import cuda_module
+from lcma.search.flipgraph.gpu.kernel import make_kernel
+from lcma.search.flipgraph.gpu.layout import Layout
 cuda = cuda_module()
 from numba.cuda import dispatcher
 from numba import types

@@ -15,26 +15,21 @@ from lcma.schemes_db import Z2, parse_target
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.library import resolve
 from lcma.search import find, pack_start
-from lcma.search.distinct import DistinctPool
-from lcma.search.gpu import (
-    DeviceLostError,
-    Fleet,
-    Rung,
-    bordered,
-    chase,
-    climb,
-    cut,
-    memory,
-    rolled,
-    setting_for,
-)
-from lcma.search.gpu import device as gpu_device
-from lcma.search.gpu.kernel import twin
-from lcma.search.gpu.layout import Layout
-from lcma.search.gpu.packing import pack, ranks_of, unpack
-from lcma.search.gpu.pools import from_many_roots, widened
-from lcma.search.gpu.runs import CudaSession
-from lcma.search.policy import Policy, Selection
+from lcma.search.flipgraph.gpu import device as gpu_device
+from lcma.search.flipgraph.gpu import memory
+from lcma.search.flipgraph.gpu.device import DeviceLostError
+from lcma.search.flipgraph.gpu.fleet import Fleet
+from lcma.search.flipgraph.gpu.kernel import twin
+from lcma.search.flipgraph.gpu.ladders import Rung, climb
+from lcma.search.flipgraph.gpu.layout import Layout
+from lcma.search.flipgraph.gpu.packing import pack, ranks_of, unpack
+from lcma.search.flipgraph.gpu.search_until import chase
+from lcma.search.flipgraph.gpu.session import CudaSession
+from lcma.search.flipgraph.gpu.settings import setting_for
+from lcma.search.flipgraph.gpu.widen import from_many_roots, widened
+from lcma.search.flipgraph.policy import Policy, Selection
+from lcma.search.format_moves.corners import bordered, cut, rolled
+from lcma.search.runs.distinct import DistinctPool
 from lcma.verify import certify
 
 POLICY = Policy(plus_after=300, selection=Selection(2, 0.25, 0.5))

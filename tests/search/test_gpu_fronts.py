@@ -10,8 +10,7 @@ from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.shipped import shipped
-from lcma.search.gpu import DirectedWalk, Front
-from lcma.search.gpu.fronts import AIMS, score_of
+from lcma.search.improve.directed import AIMS, DirectedWalk, Front, score_of
 from lcma.verify import certify
 from lcma.workbench.fronts import FrontKeeper, improve_fronts
 
@@ -44,7 +43,7 @@ def test_a_front_has_the_points_that_no_other_is_as_good_as_in_both():
 def test_a_point_remembers_so_many_schemes(monkeypatch):
     first = flat(naive(parse_target("2x2x2:tri-left")))
     assert not Front([first]).add(first.replace(name="other"))  # the same scheme by another name
-    monkeypatch.setattr("lcma.search.gpu.fronts.POOL", 1)
+    monkeypatch.setattr("lcma.search.improve.directed.POOL", 1)
     walk = DirectedWalk(TRIANGLE, Front([flat(naive(TRIANGLE))]), device="cpu", walkers=4)
     walk.turn(0, 0.0, steps=3_000)
     assert all(len(pool) == 1 for pool in walk.front.pools.values())

@@ -12,8 +12,10 @@ from lcma.schemes_db import Z2, Target, Z
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.library import resolve
 from lcma.search import Policy, pack_start
-from lcma.search.gaps import Gap, gaps
-from lcma.search.gpu import Fleet, descend, ways
+from lcma.search.flipgraph.gpu.fleet import Fleet
+from lcma.search.improve.collect import descend
+from lcma.search.improve.gaps import Gap, gaps
+from lcma.search.improve.neighbours import ways
 from lcma.verify import certify
 from lcma.workbench import descending
 from lcma.workbench.descending import Descents

@@ -7,11 +7,11 @@ import pytest
 import lcma
 from lcma.schemes_db import parse_target
 from lcma.search import Policy
-from lcma.search.gpu import Fleet
-from lcma.search.gpu.packing import bits_of
-from lcma.search.gpu.reference import ReferenceWalk
+from lcma.search.flipgraph.gpu.fleet import Fleet
+from lcma.search.flipgraph.gpu.packing import bits_of
+from lcma.search.flipgraph.gpu.reference import ReferenceWalk
+from lcma.search.flipgraph.walkers import pack_start
 from lcma.search.seeds import splitmix
-from lcma.search.walker import pack_start
 from lcma.verify import certify
 
 HALF = Policy(plus_after=400, margin=3, cost="full", chance=0.15, rank_weight=23, cost_weight=31)

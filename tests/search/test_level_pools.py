@@ -8,13 +8,13 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.search import make_walker
-from lcma.search.brent2 import holds
-from lcma.search.packed import PackedTerms
-from lcma.search.plan import PoolPlan
-from lcma.search.policy import Policy
-from lcma.search.pools import RankPools, open_flips
-from lcma.search.session import Threads
-from lcma.search.walker import pack_start
+from lcma.search.flipgraph.policy import Policy
+from lcma.search.flipgraph.walkers import pack_start
+from lcma.search.runs.engine import Threads
+from lcma.search.runs.plan import PoolPlan
+from lcma.search.runs.pools import RankPools, open_flips
+from lcma.search.terms.brent_modulo_2 import holds
+from lcma.search.terms.packed import PackedTerms
 
 
 def threads(walk, start, seed, walkers):

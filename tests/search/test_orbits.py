@@ -10,17 +10,17 @@ from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.search import make_walker
-from lcma.search.bits import reverse_bits
-from lcma.search.brent2 import holds
-from lcma.search.orbit_moves import MAX_CUBES, plus
-from lcma.search.orbit_reference import OrbitReferenceWalk
-from lcma.search.orbits import OrbitTerms, mirrored_layout, reversible, transposed, unfolded
-from lcma.search.orbitwalker import make_orbit_arena, orbits_in
-from lcma.search.packed import PackedTerms
-from lcma.search.policy import Policy
-from lcma.search.slots import BEST, RANK
-from lcma.search.walk import advance
-from lcma.search.walker import pack_start, walk_policy
+from lcma.search.flipgraph.orbit_moves import MAX_CUBES, plus
+from lcma.search.flipgraph.orbit_reference import OrbitReferenceWalk
+from lcma.search.flipgraph.orbit_walker import make_orbit_arena, orbits_in
+from lcma.search.flipgraph.policy import Policy
+from lcma.search.flipgraph.slots import BEST, RANK
+from lcma.search.flipgraph.walk import advance
+from lcma.search.flipgraph.walkers import pack_start, walk_policy
+from lcma.search.terms.bits import reverse_bits
+from lcma.search.terms.brent_modulo_2 import holds
+from lcma.search.terms.orbits import OrbitTerms, mirrored_layout, reversible, transposed, unfolded
+from lcma.search.terms.packed import PackedTerms
 
 HASTY = Policy(plus_after=40, margin=7, restart_after=700, trap=3)
 

@@ -14,9 +14,9 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
 from lcma.search import ALONE, Policy, PoolPlan, RunFolderError, find, merge, resume, status
-from lcma.search.folder import RunFolder
-from lcma.search.record import Record
-from lcma.search.snapshot import restore, snapshot
+from lcma.search.runs.folder import RunFolder
+from lcma.search.runs.record import Record
+from lcma.search.runs.snapshot import restore, snapshot
 from lcma.verify import certify
 
 # Many short rounds that find much, so that a kill falls between two checkpoints.
@@ -78,7 +78,7 @@ def test_a_folder_holds_every_find(unbroken):
 def test_killed_runs_go_on_as_if_nothing_had_been(unbroken, tmp_path, jobs, changes):
     folder = tmp_path / "run"
     code = (
-        "import sys, lcma.search.rounds as r\n"
+        "import sys, lcma.search.runs.search_run as r\n"
         "from lcma.search import PoolPlan\n"
         "r.CHECKPOINT_SECONDS, r.CHECKPOINT_SHARE = 0.02, 1\n"
         f"r_find = __import__('lcma.search', fromlist=['find']).find\n"
@@ -255,7 +255,7 @@ def test_a_checkpoint_that_can_not_be_written_leaves_the_last_one(tmp_path, monk
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("lcma.search.folder.write_atomic", full)
+        patch.setattr("lcma.search.runs.folder.write_atomic", full)
         with pytest.raises(RunFolderError, match="No space left"):
             resume(folder, rounds=4)
     assert status(folder).round == 2

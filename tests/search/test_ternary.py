@@ -8,13 +8,13 @@ from lcma.errors import PlanError
 from lcma.schemes_db import Q, Scheme, Z, parse_target
 from lcma.schemes_db.ring import Z3
 from lcma.search import make_walker
-from lcma.search.arena import current_terms, make_arena
-from lcma.search.moves import settle
-from lcma.search.policy import Policy
-from lcma.search.slots import RANK
-from lcma.search.ternary import TermsModulo3, TernaryTerms, canonical, open_flips, with_signs
-from lcma.search.walk import advance
-from lcma.search.walker import pack_start
+from lcma.search.flipgraph.arena import current_terms, make_arena
+from lcma.search.flipgraph.moves import settle
+from lcma.search.flipgraph.policy import Policy
+from lcma.search.flipgraph.slots import RANK
+from lcma.search.flipgraph.walk import advance
+from lcma.search.flipgraph.walkers import pack_start
+from lcma.search.terms.ternary import TermsModulo3, TernaryTerms, canonical, open_flips, with_signs
 
 HASTY = Policy(plus_after=40, margin=2, restart_after=700, trap=3)
 BOTH = [TernaryTerms, TermsModulo3]

@@ -12,7 +12,8 @@ from ...home import data_folder
 from ...schemes_db import Certificate, Provenance, Scheme, parse_target
 from ...schemes_db.formats import lcma_json
 from ...search import Policy, pack_start
-from ...search.gpu import Chase, Fleet
+from ...search.flipgraph.gpu.fleet import Fleet
+from ...search.flipgraph.gpu.search_until import Chase
 from .case import Options
 
 KEPT = 40

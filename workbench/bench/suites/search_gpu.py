@@ -20,7 +20,11 @@ from ....schemes_db import Scheme, parse_target
 from ....schemes_db.costs import full_and_half
 from ....schemes_db.library import resolve
 from ....search import Policy, Selection, lift
-from ....search.gpu import Chase, Fleet, Rung, bordered, chase, climb, cut, rolled, setting_for
+from ....search.flipgraph.gpu.fleet import Fleet
+from ....search.flipgraph.gpu.ladders import Rung, climb
+from ....search.flipgraph.gpu.search_until import Chase, chase
+from ....search.flipgraph.gpu.settings import setting_for
+from ....search.format_moves.corners import bordered, cut, rolled
 from ....verify import certify
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..walk_session import Bench, naive
@@ -369,5 +373,5 @@ SUITE = Suite(
     "flips a second and seconds to a rank of the walkers on a GPU; --sample is their number",
     cases,
     ("gflips", "walkers", "hits", "tries", "median", "worst", "exact"),
-    ("search/gpu", "workbench/bench/walk_session.py"),
+    ("search/flipgraph/gpu", "search/improve", "search/format_moves", "workbench/bench/walk_session.py"),
 )

@@ -1,0 +1,207 @@
+"""A search: rounds of many walks, each find certified and lifted before it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from ...errors import PlanError
+from ...schemes_db import Ring, Scheme, Target, Z
+from ..flipgraph.policy import Policy
+from ..flipgraph.walkers import pack_start
+from ..format_moves.registry import MOVES
+from .config import RunConfig
+from .engine import engine_of
+from .folder import RunFolder
+from .interrupts import Interrupts
+from .plan import PoolPlan
+from .result import Progress, Result
+from .search_run import Course
+from .walk_run import Rounds
+
+OnProgress = Callable[[Progress], None]
+
+
+def find(
+    target: Target | str,
+    *,
+    rank: int | None = None,
+    ring: Ring | str = Z,
+    seed: int = 0,
+    walks: int = 0,
+    steps: int = 0,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    count: int = 1,
+    start: Scheme | None = None,
+    walk: str = "",
+    policy: Policy | Mapping[str, float] | None = None,
+    ladder: Sequence[str] | None = None,
+    pool: PoolPlan | None = None,
+    device: str = "cpu",
+    objective: str = "rank",
+    method: str = "walks",
+    moves: Sequence[str] = MOVES,
+    jobs: int = 1,
+    command: str = "",
+    out: str | Path | None = None,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """Schemes of rank at most `rank` for a target, from walks over GF(2) that are lifted, or over {-1, 0, 1}.
+
+    A run is a sequence of rounds; in each, every walk goes `steps` steps or to the rank asked for.
+    Finds are taken between rounds, in walk order, in a sparse basis where the target allows it, and
+    a walk that found goes back to its start. Without `rank`, every improvement on the lowest rank so
+    far is a find. The finds depend on seed, walks, steps and rounds only: `jobs` threads share the
+    walks, and `seconds` ends the run after a round.
+
+    Args:
+        target: what to compute, or its name.
+        rank: the rank wanted.
+        ring: Z2 (nothing is lifted), Z, Q (which allows fractions), or "ZT": walks over {-1, 0, 1}.
+        walks, steps: walks in a round, and steps of each; 0 for what suits the target.
+        rounds, seconds: limits; without them the search goes on until it has `count` finds.
+        count: finds to stop at, after the round; unused without `rank`.
+        start: where walks start, any scheme with a meaning in the ring walked over; the naive scheme if None.
+        walk: the kind of walk, one of `walk_names()`; if empty, the plain one of the ring, but the
+            symmetric one for square formats beyond 4x4x4 without start and ladder.
+        policy: the patience of the walks and their bounds, or some fields of it: {"full": 22}; what is
+            left out is what suits the target and the walk.
+        ladder: formats to go through before the target, each started from the schemes of the one
+            before, the first from the start, as `MxKxN` or `MxKxN:RANK`. If None, and walks have
+            neither a kind nor a start of their own, a target with a side beyond 4 is climbed to
+            from 4 (5x5x5 after 4x4x4, 4x4x5 and 4x5x5); a start of another format is climbed from.
+        pool: how schemes are gathered by rank, for walks to start from; every walk goes alone if None.
+        device: what walks, one of `device_names()`.
+        objective: one of `objective_names()`; with another than the rank, a scheme of the rank wanted
+            is a find only if it is better than all before, and the search goes on to its limit.
+        method: "walks", or "lns": a large neighbourhood search over {-1, 0, 1}, whose rounds put the
+            products of walks around the best scheme together by CP-SAT.
+        moves: what leads from one format of the ladder to the next, of `passage_names()`; on each axis
+            the first that is of use is taken.
+        command: how a user would run this again, for the provenance; this call if empty.
+        out: a new folder for the run: every find is in it at once, and `resume` goes on from there.
+        on_progress: called after every round.
+
+    On the first Ctrl-C or SIGTERM the round is finished; the result holds what was found until then,
+    with `interrupted` set. On the second the round is given up.
+
+    Raises:
+        PlanError: the target does not fit a walk, the start is as good as the rank asked for, the
+            bounds mean nothing for the target, or nothing limits the search.
+        TargetError: the target or the ring is not known.
+        RunFolderError: `out` holds a run already, or can't be written.
+    """
+    config = RunConfig(
+        target.name if isinstance(target, Target) else target.strip(),
+        rank,
+        ring.name if isinstance(ring, Ring) else ring.strip().upper(),
+        seed,
+        walks,
+        steps,
+        rounds,
+        seconds,
+        count,
+        walk,
+        policy,
+        command,
+        start,
+        tuple(ladder) if ladder is not None else None,
+        pool,
+        device,
+        objective,
+        method,
+        tuple(moves),
+    )
+    return carry_out(config, jobs=jobs, out=out, on_progress=on_progress)
+
+
+def carry_out(
+    config: RunConfig, *, jobs: int = 1, out: str | Path | None = None, on_progress: OnProgress | None = None
+) -> Result:
+    """The search that a configuration describes; see `find`."""
+    state = _course(config)  # first, so that a target that fits no walk leaves no folder behind
+    if out is None:
+        return _go(state, jobs, on_progress)
+    folder = RunFolder.create(out, config)
+    try:
+        state.folder = folder
+        return _go(state, jobs, on_progress)
+    finally:
+        folder.close()
+
+
+def resume(
+    path: str | Path,
+    *,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    count: int | None = None,
+    jobs: int = 1,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """Go on with the run in a folder, from its last checkpoint; a broken round is repeated.
+
+    Without limits its own hold; what they say counts from the run's beginning. The result holds all
+    finds of the run, and they are those of a run that was never broken.
+
+    Raises:
+        RunFolderError: no run is there, it is of another version, locked or damaged.
+    """
+    folder = RunFolder.open(path)
+    try:
+        config = folder.config
+        if rounds is not None or seconds is not None or count is not None:
+            config = config.limited(rounds or config.rounds, seconds or config.seconds, count or config.count)
+        return _go(_course(config, folder), jobs, on_progress)
+    finally:
+        folder.close()
+
+
+def footprint(config: RunConfig) -> int:
+    """The bytes that the walks of a run take at most, if each format were started from its naive scheme.
+
+    Raises:
+        PlanError: the walks do not fit a target, or their number is known to the device only.
+    """
+    if not config.walks:
+        raise PlanError(f"as many walks as {config.device} holds: give a number of walks")
+    engine, places = engine_of(config.device)
+    sizes = []
+    for number, stage in enumerate(config.stages):
+        start = config.terms if len(config.stages) == 1 else pack_start(config.walk, stage.target)
+        policy = config.setting(number).policy
+        session = engine.start(config.walk, [start], policy, seed=config.seed, first=0, walkers=1, places=places)
+        sizes.append(sum(array.nbytes for array in session.to_arrays().values()))
+    return config.walks * max(sizes)
+
+
+def _course(config: RunConfig, folder: RunFolder | None = None) -> Course:
+    """The run by its method."""
+    if config.method == "lns":
+        from .neighbourhoods import Neighbourhoods
+
+        return Neighbourhoods(config, folder)
+    return Rounds(config, folder)
+
+
+def _go(state: Course, jobs: int, on_progress: OnProgress | None) -> Result:
+    """Rounds until a limit or an interruption.
+
+    Raises:
+        PlanError: no job is to do it.
+    """
+    if jobs < 1:
+        raise PlanError("jobs must be at least 1")
+    with Interrupts() as interrupts, ThreadPoolExecutor(jobs) as pool:
+        try:
+            while not state.done and not interrupts.wanted:
+                state.advance(pool if jobs > 1 else None)
+                if on_progress:
+                    on_progress(state.progress())
+            state.save()
+        except KeyboardInterrupt:
+            return replace(state.result(), interrupted=True)
+    return replace(state.result(), interrupted=interrupts.wanted and not state.done)
