@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .device import DeviceLostError, cuda_module, driver_errors, first_line
 from .kernel import TALLIES, make_kernel, twin
+from .kernel_cache import KernelCache
 from .layout import Form, Words
 
 Array = npt.NDArray[Any]
@@ -103,8 +104,10 @@ class HostMemory:
 
 @lru_cache(maxsize=32)
 def compiled_kernel(form: Form, cost: str) -> Any:
-    """The kernel of a form; numba.cuda compiles it at its first launch on each GPU."""
-    return cuda_module().jit(make_kernel(form, cost))
+    """The kernel of a form; numba.cuda compiles it at its first launch, or takes it from the disk."""
+    kernel = cuda_module().jit(make_kernel(form, cost))
+    kernel._cache = KernelCache(form, cost)
+    return kernel
 
 
 class GpuMemory:
