@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 from functools import lru_cache
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -60,15 +61,14 @@ class KernelCache:
             self._save(signature, _capability(), kernel)
 
     def _load(self, signature: Any, capability: tuple[int, int]) -> Any:
-        from numba.cuda.codegen import CUDACodeLibrary
-        from numba.cuda.core import sigutils
-        from numba.cuda.dispatcher import _Kernel
-        from numba.cuda.typing import signature as signature_of
-
+        # Those of numba-cuda, which stand in numba's name only where it is installed.
+        code, core, dispatcher, typing, types = (
+            import_module(f"numba.cuda.{name}") for name in ("codegen", "core.sigutils", "dispatcher", "typing", "types")
+        )
         with np.load(self._path(signature, capability), allow_pickle=False) as archive:
             facts, cubin = json.loads(str(archive["facts"])), archive["cubin"].tobytes()
-        arguments, _ = sigutils.normalize_signature(signature)
-        library = CUDACodeLibrary._rebuild(
+        arguments, _ = core.normalize_signature(signature)
+        library = code.CUDACodeLibrary._rebuild(
             codegen=None,
             llvm_strs=[],
             ptx_cache={},
@@ -78,10 +78,8 @@ class KernelCache:
             nrt=False,
             **facts["library"],
         )
-        from numba.cuda import types
-
-        return _Kernel._rebuild(
-            signature=signature_of(types.void, *arguments),
+        return dispatcher._Kernel._rebuild(
+            signature=typing.signature(types.void, *arguments),
             codelibrary=library,
             debug=False,
             lineinfo=False,
@@ -109,7 +107,7 @@ class KernelCache:
 def _capability() -> tuple[int, int]:
     from numba import cuda
 
-    return tuple(cuda.get_current_device().compute_capability)  # type: ignore[return-value]
+    return tuple(cuda.get_current_device().compute_capability)
 
 
 def _bytes_of(cubin: Any) -> bytes:
@@ -119,6 +117,4 @@ def _bytes_of(cubin: Any) -> bytes:
 
 def _loadable(cubin: bytes, name: str) -> Any:
     """A cubin as this numba-cuda loads it."""
-    from cuda.core import ObjectCode
-
-    return ObjectCode.from_cubin(cubin, name=name)
+    return import_module("cuda.core").ObjectCode.from_cubin(cubin, name=name)
