@@ -10,6 +10,7 @@ from lcma.search import Policy
 from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.flipgraph.gpu.packing import bits_of
 from lcma.search.flipgraph.gpu.reference import ReferenceWalk
+from lcma.search.flipgraph.gpu.reversible_reference import ReversibleReferenceWalk
 from lcma.search.flipgraph.walkers import pack_start
 from lcma.search.seeds import splitmix
 from lcma.verify import certify
@@ -35,6 +36,9 @@ SLOW = {
         Policy(plus_after=200, cost="nonzeros", chance=0.15, rank_weight=9, cost_weight=1),
         1000,
     ),
+    "reversible": ("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=7), 1200),
+    "reversible, an odd side": ("5x5x5", "flip-c3z2", Policy(plus_after=100, margin=7), 1200),
+    "wide reversible": ("6x6x6", "flip-c3z2", Policy(plus_after=100, margin=12), 1000),
     "wide symmetric": ("5x5x5", "flip-c3", Policy(plus_after=100, margin=7), 1200),
 }
 
@@ -44,14 +48,15 @@ def naive(name: str, walk: str) -> lcma.Scheme:
 
 
 def fleet_of(name: str, walk: str, policy: Policy, walkers: int = 2, seed: int = 5) -> Fleet:
-    kind = {"ternary": walk == "flip-zt", "symmetric": walk == "flip-c3"}
+    kind = {"ternary": walk == "flip-zt", "symmetric": walk == "flip-c3", "reversible": walk == "flip-c3z2"}
     return Fleet([naive(name, walk)], policy, seed=seed, walkers=walkers, device="cpu", **kind)
 
 
 def follow(name: str, walk: str, policy: Policy, steps: int) -> ReferenceWalk:
     """Walker 1 of a fleet beside the reference, compared after every launch of a few steps, then of many."""
     fleet = fleet_of(name, walk, policy)
-    walker = ReferenceWalk(fleet.layout, naive(name, walk), policy, splitmix(5, 1), index=1)
+    reference = ReversibleReferenceWalk if walk == "flip-c3z2" else ReferenceWalk
+    walker = reference(fleet.layout, naive(name, walk), policy, splitmix(5, 1), index=1)
     words = fleet.layout.form.words
     for launch in [1] * 5 + [20] * 5 + [steps // 4] * 4:
         fleet.launch(launch)

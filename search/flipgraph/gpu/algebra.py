@@ -9,15 +9,16 @@ from .primitives import I32, U32, U64, Primitives
 
 
 def make_algebra(prims: Primitives, form: Form, cost: str) -> SimpleNamespace:
-    """`is_zero`, `same`, `add` (with a flag: representable), `turn` (to the canonical sign), `cost` of a term.
+    """`is_zero`, `same`, `add` (with a flag: representable), `turn` (to the canonical sign), `reversed_of`, `cost`.
 
     The cost that a term has beside the rank is 1 for a full product ("full"), the number of nonzero
     coefficients ("nonzeros"), or nothing ("").
     """
     jit, popcount = prims.jit, prims.popcount
     ternary = form.ternary
-    wide = (form.parts > 2) if ternary else (form.planes > 2)
-    word_type = U64 if wide else U32
+    word_type = U64 if form.wide else U32
+    half = form.half
+    low_half = word_type((1 << half) - 1)
     bits = 16 * form.parts
     prime = U64(PRIME)
 
@@ -93,6 +94,15 @@ def make_algebra(prims: Primitives, form: Form, cost: str) -> SimpleNamespace:
         def zero():
             return word_type(0)
 
+    @jit
+    def reversed_of(value):
+        """A matrix with rows and columns in the opposite order, where that is a symmetry of the walk."""
+        if half == 0:
+            return value
+        return word_type(
+            word_type(value >> word_type(half)) | word_type(word_type(value & low_half) << word_type(half))
+        )
+
     if cost == "full":
 
         @jit
@@ -126,4 +136,6 @@ def make_algebra(prims: Primitives, form: Form, cost: str) -> SimpleNamespace:
         def cost(halves, f, a, g, b, e, c):
             return I32(0)
 
-    return SimpleNamespace(is_zero=is_zero, same=same, add=add, turn=turn, zero=zero, cost=cost)
+    return SimpleNamespace(
+        is_zero=is_zero, same=same, add=add, turn=turn, zero=zero, cost=cost, reversed_of=reversed_of
+    )

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from .layout import PRIME, Form
+from .layout import HASH, PRIME, Form
 from .primitives import I32, U32, U64, Primitives
 
 
-def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
+def make_cells(prims: Primitives, form: Form, algebra: SimpleNamespace) -> SimpleNamespace:
     """The memory operations of a layout, as functions for the kernel to call."""
     jit, popcount, differs = prims.jit, prims.popcount, prims.differs
     threads, width, masks, plane = U64(form.threads), U32(form.width), form.masks, form.plane
@@ -28,8 +28,8 @@ def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
     sign_base = near * plane + 3 * masks
     family = 3 if form.symmetric else 1
     ternary = form.ternary
-    wide = (form.parts > 2) if ternary else (form.planes > 2)
-    word_type = U64 if wide else U32
+    word_type = U64 if form.wide else U32
+    reversed_of = algebra.reversed_of
     prime = U32(PRIME)
 
     @jit
@@ -109,6 +109,40 @@ def make_cells(prims: Primitives, form: Form) -> SimpleNamespace:
         def turn_sign(fast, lane, slot, by):
             at = (U64(sign_base) + U64(slot >> U32(5))) * threads + lane
             fast[at] = U32(fast[at] ^ U32(by << (slot & U32(31))))
+
+    elif form.half:
+
+        @jit
+        def get(fast, far, lane, own, f, slot):
+            """The bits, which stand behind the fingerprint."""
+            row, shift = row_of(slot), U32(slot & U32(16))
+            value = word_type(0)
+            for p in range(1, planes):
+                piece = part(fast, far, lane, own, f, row, shift, p)
+                value = word_type(value | word_type(word_type(piece) << word_type(16 * (p - 1))))
+            return value
+
+        @jit
+        def put(fast, far, lane, own, f, slot, value):
+            """Set a value; returns its fingerprint, which its reversal has too, and only 0 has 0."""
+            row, shift = row_of(slot), U32(slot & U32(16))
+            for p in range(1, planes):
+                piece = U32(U32(value >> word_type(16 * (p - 1))) & U32(0xFFFF))
+                set_part(fast, far, lane, own, f, row, shift, p, piece)
+            low = U32(0)
+            if value != word_type(0):
+                first = U64(min(value, reversed_of(value)))
+                low = max(U32(U64(first * U64(HASH)) >> U64(48)), U32(1))
+            set_part(fast, far, lane, own, f, row, shift, 0, low)
+            return low
+
+        @jit
+        def sign_of(fast, lane, slot):
+            return U32(0)
+
+        @jit
+        def turn_sign(fast, lane, slot, by):
+            pass
 
     else:
 

@@ -18,7 +18,7 @@ from .kernel import STEPS
 from .layout import Layout
 from .memory import KEPT, Array, GpuMemory, HostMemory, Memory
 from .numbers import numbers_of, thresholds_of
-from .packing import pack_all, ranks_of, unpack
+from .packing import orbits_in_pairs, pack_all, ranks_of, unpack
 
 Places = npt.NDArray[np.int64]
 
@@ -43,6 +43,8 @@ class Fleet:
         flips, launches, seconds: in all; seconds are those of launches, compilation left out.
 
     Args:
+        symmetric, reversible: walks on schemes that a cyclic shift of the matrices keeps, and a reversal of rows and
+            columns too.
         starts: schemes of one target, over Z2 or any ring with a meaning modulo 2, or ternary ones.
         walkers: how many; as many as the GPUs hold at once if None.
         room: terms more than the largest start has that walkers must be able to hold.
@@ -61,6 +63,7 @@ class Fleet:
         walkers: int | None = None,
         ternary: bool = False,
         symmetric: bool = False,
+        reversible: bool = False,
         room: int | None = None,
         device: str = "cuda",
     ) -> None:
@@ -71,10 +74,15 @@ class Fleet:
         self.policy = (policy or Policy()).checked()
         largest = max(scheme.rank for scheme in starts)
         # A naive scheme falls before a plus is of use: it needs room for its own terms only.
-        naive = not symmetric and largest >= len(starts[0].target.terms)
+        naive = not (symmetric or reversible) and largest >= len(starts[0].target.terms)
         spare = room if room is not None else 0 if naive else self.policy.margin
         slots = (largest + 2) // 3 + spare // 3 + 2 if symmetric else largest + spare
-        self.layout = Layout.fitting(starts[0].target, slots, ternary=ternary, symmetric=symmetric)
+        if reversible:
+            # Mostly a slot for six terms; a plus that finds no slot is not taken.
+            slots = max(orbits_in_pairs(scheme) for scheme in starts) + spare // 3 + 8
+        self.layout = Layout.fitting(
+            starts[0].target, slots, ternary=ternary, symmetric=symmetric or reversible, reversible=reversible
+        )
         if self.policy.cost == "full" and not self.layout.halves.any():
             raise PlanError(f"{starts[0].target} has no half blocks: there are no full products to count")
         self._starts = pack_all(self.layout, starts)

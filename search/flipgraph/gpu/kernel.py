@@ -33,8 +33,8 @@ TALLIES = 8
 def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
     """The function that carries one walker on for a number of steps; its arguments are those of a kernel."""
     biased = cost != ""
-    cells = make_cells(prims, form)
     algebra = make_algebra(prims, form, cost)
+    cells = make_cells(prims, form, algebra)
     moves = make_moves(prims, form, cells, algebra, biased)
     jit = prims.jit
     next_draw, step, plus, total_cost, is_live = (
@@ -44,13 +44,13 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
         moves.total_cost,
         moves.is_live,
     )
+    weight = moves.weight
     taken, active_at = cells.taken, cells.active_at
     threads, words, masks, room = U64(form.threads), form.words, form.masks, 32 * form.masks
     near, plane = form.near, form.plane
     signs, near_signs = form.signs, near * plane + 3 * masks
     sign_words = masks if form.ternary else 0
     cubes, cube_words = form.cubes, 2 * MAX_CUBES if form.symmetric else 0
-    unit = 3 if form.symmetric else 1
 
     @jit
     def load(fast, far, lane, own, source, base):
@@ -69,7 +69,7 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
         rank = I32(0)
         for n in range(room):
             if is_live(fast, far, lane, own, U32(n)):
-                rank = I32(rank + I32(unit))
+                rank = I32(rank + weight(fast, far, lane, own, U32(n)))
         for n in range(cube_words // 2):
             at = own + U64(cubes + 2 * n)
             if far[at] != U32(0) or far[at + U64(1)] != U32(0):

@@ -62,9 +62,8 @@ class KernelCache:
 
     def _load(self, signature: Any, capability: tuple[int, int]) -> Any:
         # Those of numba-cuda, which stand in numba's name only where it is installed.
-        code, core, dispatcher, typing, types = (
-            import_module(f"numba.cuda.{name}") for name in ("codegen", "core.sigutils", "dispatcher", "typing", "types")
-        )
+        names = ("codegen", "core.sigutils", "dispatcher", "typing", "types")
+        code, core, dispatcher, typing, types = (import_module(f"numba.cuda.{name}") for name in names)
         with np.load(self._path(signature, capability), allow_pickle=False) as archive:
             facts, cubin = json.loads(str(archive["facts"])), archive["cubin"].tobytes()
         arguments, _ = core.normalize_signature(signature)

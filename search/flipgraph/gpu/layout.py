@@ -34,6 +34,10 @@ PRIME = 0x9E3779B1
 """2^32 over the golden ratio, made odd: what values and bits are hashed with."""
 
 
+HASH = 0x9E3779B97F4A7C15
+"""2^64 over the golden ratio: the fingerprint of a matrix and its reversal is 16 bits of the lesser one's product."""
+
+
 def bit_print(bit: int) -> int:
     """What a set bit above the 15th adds, modulo 2, to the fingerprint."""
     return (bit * PRIME >> 11) & 0xFFFF
@@ -44,18 +48,26 @@ class Form:
     """The memory of a walker whatever its target: all that the kernels depend on.
 
     `width` is the number of words of a factor in one plane, a multiple of 8, and `parts` that of the
-    16-bit parts of the bits of a factor.
+    16-bit parts of the bits of a factor. `half` is 0 but for orbits under a cyclic shift and a reversal:
+    there bit i and bit half + i of a factor are entries that the reversal exchanges, and plane 0 is a
+    hash that a matrix and its reversal share.
     """
 
     width: int
     parts: int
     ternary: bool = False
     symmetric: bool = False
+    half: int = 0
 
     @property
     def planes(self) -> int:
-        """16-bit parts of a value: over {-1, 0, 1} it has bits for 1 and bits for -1."""
-        return (2 if self.ternary else 1) * self.parts
+        """16-bit parts of a value: over {-1, 0, 1} it has bits for 1 and bits for -1, and see `half`."""
+        return (2 if self.ternary else 1) * self.parts + (self.half > 0)
+
+    @property
+    def wide(self) -> bool:
+        """Whether the bits of a value need more than a word of 32."""
+        return self.parts > 2
 
     @property
     def masks(self) -> int:
@@ -141,8 +153,10 @@ class Layout:
     form: Form
 
     @classmethod
-    def fitting(cls, target: Target, slots: int, *, ternary: bool = False, symmetric: bool = False) -> Layout:
-        """A layout with room for `slots` terms, or orbits where `symmetric`.
+    def fitting(
+        cls, target: Target, slots: int, *, ternary: bool = False, symmetric: bool = False, reversible: bool = False
+    ) -> Layout:
+        """A layout with room for `slots` terms, or orbits where `symmetric`, which are `reversible` ones too.
 
         `ternary` is for coefficients -1, 0, 1 in place of 0, 1 modulo 2.
 
@@ -158,7 +172,8 @@ class Layout:
             side(target)
         if symmetric and ternary:
             raise PlanError("symmetric GPU walks are over Z2 only: take ring Z2, or Z and lift")
-        return cls(target, Form(-(-slots // 16) * 8, -(-bits // 16), ternary, symmetric))
+        half = (bits + 1) // 2 if reversible else 0
+        return cls(target, Form(-(-slots // 16) * 8, -(-max(bits, 2 * half) // 16), ternary, symmetric, half))
 
     @cached_property
     def places(self) -> tuple[npt.NDArray[np.int64], ...]:

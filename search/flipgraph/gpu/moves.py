@@ -9,7 +9,9 @@ the cyclic shift, where a flip is of two orbits turned so that the equal factors
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
+from . import reversible_moves
 from .layout import MAX_CUBES, Form
 from .primitives import I32, U32, U64, Primitives
 
@@ -22,31 +24,17 @@ PLUS_TRIES = 32
 _MULTIPLIER = U64(6364136223846793005)
 
 
-def make_moves(
-    prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, biased: bool
-) -> SimpleNamespace:
-    """The moves of a layout, as functions for the kernel to call."""
-    jit = prims.jit
+def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace) -> SimpleNamespace:
+    """What all moves share: draws, slots and their values, cubes."""
+    jit, room, width, cubes_at = prims.jit, 32 * form.masks, U32(form.width), U64(form.cubes)
     get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
-    sign_of, turn_sign, partner, active, print_at = (
+    sign_of, turn_sign, is_zero, turn, zero = (
         cells.sign_of,
         cells.turn_sign,
-        cells.partner,
-        cells.active,
-        cells.print_at,
-    )
-    is_zero, same, add, turn, zero, cost = (
         algebra.is_zero,
-        algebra.same,
-        algebra.add,
         algebra.turn,
         algebra.zero,
-        algebra.cost,
     )
-    symmetric, hashed, room = form.symmetric, form.planes > 1, 32 * form.masks
-    width = U32(form.width)
-    cubes_at = U64(form.cubes)
-    unit = I32(3) if symmetric else I32(1)
 
     @jit
     def next_draw(rng, walker):
@@ -84,6 +72,65 @@ def make_moves(
         far[at] = low
         far[at + U64(1)] = high
         return I32(1)
+
+    @jit
+    def is_slot(slot):
+        return U32(U32(slot >> U32(5)) << U32(4)) + (slot & U32(15)) < width
+
+    @jit
+    def is_live(fast, far, lane, own, slot):
+        return is_slot(slot) and not is_zero(get(fast, far, lane, own, U32(0), slot))
+
+    @jit
+    def set_value(fast, far, lane, own, f, slot, value):
+        """Put a value that need not be canonical, and enter it; returns whether its sign was turned."""
+        value, turned = turn(value)
+        note(fast, lane, f, slot, meets(fast, lane, f, slot, put(fast, far, lane, own, f, slot, value)))
+        return turned
+
+    @jit
+    def free_slot(fast, far, lane, own):
+        """The lowest free slot, or the number of slots where there is none."""
+        slot = U32(room)
+        for n in range(room):
+            if slot == U32(room) and is_slot(U32(n)) and is_zero(get(fast, far, lane, own, U32(0), U32(n))):
+                slot = U32(n)
+        return slot
+
+    return SimpleNamespace(
+        next_draw=next_draw,
+        after=after,
+        drop=drop,
+        toggle_cube=toggle_cube,
+        is_live=is_live,
+        set_value=set_value,
+        free_slot=free_slot,
+        tries=PLUS_TRIES,
+        events=(NONE, IDLE, FLIP),
+    )
+
+
+def make_step(
+    prims: Primitives,
+    form: Form,
+    cells: SimpleNamespace,
+    algebra: SimpleNamespace,
+    terms: SimpleNamespace,
+    biased: bool,
+) -> Any:
+    """One try of a flip, of two terms or of two orbits."""
+    jit, symmetric, hashed = prims.jit, form.symmetric, form.planes > 1
+    get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
+    sign_of, turn_sign, partner, active, print_at = (
+        cells.sign_of,
+        cells.turn_sign,
+        cells.partner,
+        cells.active,
+        cells.print_at,
+    )
+    is_zero, same, add, turn, cost = algebra.is_zero, algebra.same, algebra.add, algebra.turn, algebra.cost
+    after, drop, toggle_cube = terms.after, terms.drop, terms.toggle_cube
+    unit = I32(3) if symmetric else I32(1)
 
     @jit
     def into_cube(fast, far, lane, own, slot, value):
@@ -166,20 +213,24 @@ def make_moves(
                 gone = I32(gone + into_cube(fast, far, lane, own, j, a))
         return I32(FLIP), gone, rise
 
-    @jit
-    def is_slot(slot):
-        return U32(U32(slot >> U32(5)) << U32(4)) + (slot & U32(15)) < width
+    return step
 
-    @jit
-    def is_live(fast, far, lane, own, slot):
-        return is_slot(slot) and not is_zero(get(fast, far, lane, own, U32(0), slot))
 
-    @jit
-    def set_value(fast, far, lane, own, f, slot, value):
-        """Put a value that need not be canonical, and enter it; returns whether its sign was turned."""
-        value, turned = turn(value)
-        note(fast, lane, f, slot, meets(fast, lane, f, slot, put(fast, far, lane, own, f, slot, value)))
-        return turned
+def make_plus(
+    prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, terms: SimpleNamespace
+) -> Any:
+    """Two terms or orbits become three."""
+    jit, symmetric, room = prims.jit, form.symmetric, 32 * form.masks
+    get, sign_of, turn_sign = cells.get, cells.sign_of, cells.turn_sign
+    same, add = algebra.same, algebra.add
+    next_draw, after, is_live, set_value, free_slot = (
+        terms.next_draw,
+        terms.after,
+        terms.is_live,
+        terms.set_value,
+        terms.free_slot,
+    )
+    unit = I32(3) if symmetric else I32(1)
 
     @jit
     def plus(fast, far, lane, own, rng, walker):
@@ -188,10 +239,7 @@ def make_moves(
         a b c + a' b' c' = a (b + p b') c + a b' (q c' - p c) + (a' - q a) b' c' with signs p and q; the
         roles of the factors, and the turn of an orbit, by the draw. The terms must differ in all factors.
         """
-        slot = U32(room)
-        for n in range(room):
-            if slot == U32(room) and is_slot(U32(n)) and is_zero(get(fast, far, lane, own, U32(0), U32(n))):
-                slot = U32(n)
+        slot = free_slot(fast, far, lane, own)
         if slot == U32(room):
             return I32(0), rng
         for _ in range(PLUS_TRIES):
@@ -253,6 +301,27 @@ def make_moves(
                     return unit, rng
         return I32(0), rng
 
+    return plus
+
+
+def make_moves(
+    prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, biased: bool
+) -> SimpleNamespace:
+    """The moves of a layout, as functions for the kernel to call."""
+    jit, room, get, cost = prims.jit, 32 * form.masks, cells.get, algebra.cost
+    terms = make_terms(prims, form, cells, algebra)
+    is_live = terms.is_live
+    if form.half:
+        orbits = reversible_moves.make_orbits(prims, cells, algebra, terms)
+        step = reversible_moves.make_step(prims, cells, algebra, terms, orbits)
+        plus = reversible_moves.make_plus(prims, form, cells, algebra, terms, orbits)
+        weight = orbits.weight
+    else:
+        step = make_step(prims, form, cells, algebra, terms, biased)
+        plus = make_plus(prims, form, cells, algebra, terms)
+        unit = I32(3) if form.symmetric else I32(1)
+        weight = jit(lambda fast, far, lane, own, slot: unit)
+
     @jit
     def total_cost(fast, far, lane, own, halves):
         total = I32(0)
@@ -265,4 +334,6 @@ def make_moves(
                 total = I32(total + cost(halves, U32(0), a, U32(1), b, U32(2), c))
         return total
 
-    return SimpleNamespace(next_draw=next_draw, step=step, plus=plus, total_cost=total_cost, is_live=is_live)
+    return SimpleNamespace(
+        next_draw=terms.next_draw, step=step, plus=plus, total_cost=total_cost, is_live=is_live, weight=weight
+    )

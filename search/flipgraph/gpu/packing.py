@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from ....errors import PlanError
 from ....schemes_db import Z2, Provenance, Scheme, Target, Z
-from ...terms.orbits import OrbitTerms
+from ...terms.orbits import OrbitTerms, reversible, unfolded
 from ...terms.packed import PackedTerms
-from .layout import MAX_CUBES, PRIME, Layout, Words, bit_print
+from .layout import HASH, MAX_CUBES, PRIME, Layout, Words, bit_print
 
 Values = npt.NDArray[np.uint64]
 
@@ -23,6 +23,10 @@ def encode(layout: Layout, plus: Values, minus: Values) -> Values:
     shifts = np.arange(layout.form.parts, dtype=np.uint64) * np.uint64(16)
     sources = (plus, minus) if layout.form.ternary else (plus,)
     parts = np.stack([(source >> shift) & _PART for source in sources for shift in shifts])
+    if layout.form.half:
+        lesser = np.minimum(plus, reversed_bits(plus, layout.form.half))
+        prints = np.maximum(lesser * np.uint64(HASH) >> np.uint64(48), np.uint64(1)) * (plus != 0)
+        return np.concatenate([prints[None], parts])
     parts[0] = (parts[0] + _mix(parts) if layout.form.ternary else parts[0] ^ _linear(layout, plus)) & _PART
     return parts
 
@@ -30,6 +34,9 @@ def encode(layout: Layout, plus: Values, minus: Values) -> Values:
 def decode(layout: Layout, parts: Values) -> tuple[Values, Values]:
     """The inverse of `encode`."""
     shifts = (np.arange(layout.form.parts, dtype=np.uint64) * np.uint64(16)).reshape(-1, *[1] * (parts.ndim - 1))
+    if layout.form.half:
+        plus = np.bitwise_or.reduce(parts[1:] << shifts, axis=0)
+        return plus, np.zeros_like(plus)
     whole = parts.copy()
     if layout.form.ternary:
         whole[0] = (parts[0] - _mix(parts)) & _PART
@@ -37,6 +44,30 @@ def decode(layout: Layout, parts: Values) -> tuple[Values, Values]:
     if layout.form.ternary:
         return plus, np.bitwise_or.reduce(whole[layout.form.parts :] << shifts, axis=0)
     return plus ^ _linear(layout, plus), np.zeros_like(plus)
+
+
+def reversed_bits(values: Values, half: int) -> Values:
+    """The matrices with rows and columns in the opposite order, of layouts with `Form.half`."""
+    low = np.uint64((1 << half) - 1)
+    return (values >> np.uint64(half)) | ((values & low) << np.uint64(half))
+
+
+def folded(words: Values, half: int) -> Values:
+    """Matrices laid out as `orbits.mirrored_layout` does, in the bits of layouts with `Form.half`."""
+    low = np.uint64((1 << half) - 1)
+    return (words & low) | ((_backward(words) & low) << np.uint64(half))
+
+
+def unfolded_words(values: Values, half: int) -> Values:
+    """The inverse of `folded`."""
+    low = np.uint64((1 << half) - 1)
+    return (values & low) | _backward((values >> np.uint64(half)) & low)
+
+
+def _backward(words: Values) -> Values:
+    """All 64 bits in the opposite order."""
+    bits = np.unpackbits(np.ascontiguousarray(words)[..., None].view(np.uint8), axis=-1, bitorder="little")
+    return np.packbits(bits[..., ::-1], axis=-1, bitorder="little").view(np.uint64)[..., 0]
 
 
 def _mix(parts: Values) -> Values:
@@ -66,7 +97,10 @@ def pack(layout: Layout, scheme: Scheme) -> Words:
     if layout.form.ternary and (scheme.ring.characteristic or not scheme.ternary):
         raise PlanError(f"{scheme!r} has coefficients other than -1, 0 and 1: a ternary walk can't start there")
     signs = np.zeros(scheme.rank, dtype=np.uint64)
-    if layout.form.symmetric:
+    if layout.form.half:
+        plus, cubes = (folded(words, layout.form.half) for words in reversible(OrbitTerms.from_scheme(scheme)))
+        minus = np.zeros_like(plus)
+    elif layout.form.symmetric:
         orbits = OrbitTerms.from_scheme(scheme)
         plus, minus, cubes = orbits.orbits.copy(), np.zeros_like(orbits.orbits), orbits.cubes
     else:
@@ -88,13 +122,24 @@ def pack(layout: Layout, scheme: Scheme) -> Words:
         np.bitwise_or.at(
             state, layout.form.signs + (slots >> 5), signs.astype(np.uint32) << (slots & 31).astype(np.uint32)
         )
-    if len(cubes):
+    if len(cubes) and layout.form.half:
+        state[layout.form.cubes :][: 2 * len(cubes)] = cubes.view(np.uint32)
+    elif len(cubes):
         coded = encode(layout, cubes, np.zeros_like(cubes))
         whole = np.bitwise_or.reduce(
             [part << np.uint64(16 * p) for p, part in enumerate(coded)], axis=0, dtype=np.uint64
         )
         state[layout.form.cubes :][: 2 * len(cubes)] = whole.view(np.uint32)
     return state
+
+
+def orbits_in_pairs(scheme: Scheme) -> int:
+    """The slots that a scheme takes whose orbits stand for their reversals too.
+
+    Raises:
+        PlanError: it has not the symmetry.
+    """
+    return int(reversible(OrbitTerms.from_scheme(scheme))[0].shape[1])
 
 
 def _bits(layout: Layout, scheme: Scheme) -> tuple[Values, Values, Values]:
@@ -120,6 +165,10 @@ def _bits(layout: Layout, scheme: Scheme) -> tuple[Values, Values, Values]:
 def unpack(layout: Layout, state: Words, provenance: Provenance | None = None) -> Scheme:
     """The scheme in a state, over Z2 or, ternary, over Z."""
     plus, minus, signs = bits_of(layout, state)
+    if layout.form.half:
+        cubes = state[layout.form.cubes :][: 2 * MAX_CUBES].view(np.uint64)
+        words = (unfolded_words(values, layout.form.half) for values in (plus, cubes[cubes != 0]))
+        return unfolded(layout.target, *words).to_scheme(provenance)
     if layout.form.symmetric:
         cubes = state[layout.form.cubes :].view(np.uint64)
         whole = np.stack([(cubes >> np.uint64(16 * p)) & _PART for p in range(layout.form.planes)])
@@ -165,9 +214,23 @@ def ranks_of(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
     used = np.bitwise_or.reduce(states[:, form.places[:, 0]], axis=1)
     ranks = np.count_nonzero(used & np.uint32(0xFFFF), axis=1) + np.count_nonzero(used >> np.uint32(16), axis=1)
     if form.symmetric:
-        cubes = np.ascontiguousarray(states[:, form.cubes :]).view(np.uint64)
-        ranks = 3 * ranks + np.count_nonzero(cubes, axis=1)
+        cubes = np.ascontiguousarray(states[:, form.cubes :][:, : 2 * MAX_CUBES]).view(np.uint64)
+        triples = 2 * ranks - _alike(layout, states) if form.half else ranks
+        ranks = 3 * triples + np.count_nonzero(cubes, axis=1)
     return ranks.astype(np.int64)
+
+
+def _alike(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
+    """(N,): how many orbits of states (N, words) are their own reversal, matrix by matrix."""
+    form, counts = layout.form, []
+    rows = (form.slot_ids >> 5) * 16 + (form.slot_ids & 15)
+    shifts = (form.slot_ids & 16).astype(np.uint32)
+    for some in np.array_split(states, -(-len(states) // 1024)):
+        parts = (some[:, form.places[:, :, rows]] >> shifts) & np.uint32(0xFFFF)
+        values, _ = decode(layout, np.moveaxis(parts, 1, 0).astype(np.uint64))
+        own = (values == reversed_bits(values, form.half)).all(axis=1) & values.all(axis=1)
+        counts.append(np.count_nonzero(own, axis=1))
+    return np.concatenate(counts)
 
 
 def pack_all(layout: Layout, schemes: Sequence[Scheme]) -> Words:

@@ -29,6 +29,7 @@ WALKS: dict[str, dict[str, Any]] = {
     "flip-half": {"cost": "full"},
     "flip-zt": {"ternary": True},
     "flip-c3": {"symmetric": True},
+    "flip-c3z2": {"symmetric": True},
 }
 """The kinds of walk that a GPU knows, and what `setting_for` calls them."""
 
@@ -96,6 +97,7 @@ class CudaSession:
             walkers=walkers or None,
             ternary=self._ternary,
             symmetric=walk == "flip-c3",
+            reversible=walk == "flip-c3z2",
             device=device,
         )
         self.walkers = self._fleet.walkers
