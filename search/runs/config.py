@@ -12,6 +12,7 @@ from ...schemes_db import Ring, Scheme, Target, Z, parse_ring, parse_target
 from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
 from ..flipgraph.walkers import Terms, pack_start, walk_policy
 from ..format_moves.registry import MOVES, refuse_moves
+from ..terms.orbits import OrbitTerms, parse_cubes
 from ..terms.ternary import TermsModulo3, TernaryTerms
 from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
 from .engine import Engine, engine_of
@@ -49,7 +50,8 @@ class RunConfig:
     `MxKxN:RANK` or `MxKxN`; None is the way from the format of the start, or `formats_below` the
     target where walks have neither a start nor a kind of their own. `objective` says which schemes
     of the rank wanted are finds: all, or each that is better than those before. Without a `pool` plan
-    walks go alone. `method` is one of `METHODS`; `moves` lead from one format to the next.
+    walks go alone. `method` is one of `METHODS`; `moves` lead from one format to the next. `cubes` are those of a naive
+    symmetric start, such as 12,34,56.
 
     Raises:
         PlanError: the settings do not fit together, or nothing limits the run.
@@ -75,6 +77,7 @@ class RunConfig:
     objective: str = "rank"
     method: str = "walks"
     moves: tuple[str, ...] = MOVES
+    cubes: str = ""
 
     def __post_init__(self) -> None:
         if self.ring not in RINGS:
@@ -216,7 +219,22 @@ class RunConfig:
     @cached_property
     def terms(self) -> Terms:
         """Where the walks start."""
+        if self.cubes:
+            return self._with_cubes()
         return pack_start(self.walk, self.stages[0].target, self.start)
+
+    def _with_cubes(self) -> Terms:
+        """The naive symmetric start with the cubes asked for.
+
+        Raises:
+            PlanError: walks have no cubes, or another start.
+        """
+        if self.walk not in ("flip-c3", "flip-c3z2") or self.start is not None:
+            raise PlanError(
+                "cubes are of the naive start of walk flip-c3 or flip-c3z2: leave them out, or name such a walk"
+            )
+        make = OrbitTerms.naive if self.walk == "flip-c3" else OrbitTerms.naive_reversible
+        return make(self.goal, parse_cubes(self.cubes))
 
     @property
     def start_rank(self) -> int:
@@ -237,6 +255,7 @@ class RunConfig:
         settings += [f"policy={self.policy!r}"] if self.policy else []
         settings += [f"device={self.device!r}"] if self.device != "cpu" else []
         settings += [f"pool={self.pool!r}"] if self.pool else []
+        settings += [f"cubes={self.cubes!r}"] if self.cubes else []
         settings += [f"moves={self.moves!r}"] if self.moves != MOVES else []
         if self.start is not None:
             settings.append(f"start=resolve({self.start.digest[:16]!r})[0]")

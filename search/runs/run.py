@@ -44,6 +44,7 @@ def find(
     objective: str = "rank",
     method: str = "walks",
     moves: Sequence[str] = MOVES,
+    cubes: str = "",
     jobs: int = 1,
     command: str = "",
     out: str | Path | None = None,
@@ -81,6 +82,7 @@ def find(
             products of walks around the best scheme together by CP-SAT.
         moves: what leads from one format of the ladder to the next, of `passage_names()`; on each axis
             the first that is of use is taken.
+        cubes: of the naive start of a symmetric walk, by groups of indices of the diagonal: 12,34,56.
         command: how a user would run this again, for the provenance; this call if empty.
         out: a new folder for the run: every find is in it at once, and `resume` goes on from there.
         on_progress: called after every round.
@@ -114,6 +116,7 @@ def find(
         objective,
         method,
         tuple(moves),
+        cubes,
     )
     return carry_out(config, jobs=jobs, out=out, on_progress=on_progress)
 

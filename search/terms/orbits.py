@@ -19,6 +19,9 @@ _ONE = np.uint64(1)
 
 Term = tuple[int, int, int]
 
+Groups = tuple[tuple[int, ...], ...]
+"""Indices of the diagonal, from 0, in groups of one or two: the entries of a group are joined into one cube."""
+
 
 @dataclass(frozen=True, eq=False)
 class OrbitTerms:
@@ -45,36 +48,44 @@ class OrbitTerms:
         return int(3 * self.orbits.shape[1] + len(self.cubes))
 
     @classmethod
-    def naive(cls, target: Target) -> OrbitTerms:
-        """The naive scheme with the cubes of entries (i, i) and (n-1-i, n-1-i) joined into one.
+    def naive(cls, target: Target, cubes: Groups | None = None) -> OrbitTerms:
+        """The naive scheme with the cubes of entries (i, i) and (j, j) joined into one for each group (i, j).
 
         (a + a')^3 is a^3 + a'^3 and the orbit of a a' (a + a'), so joining costs an orbit and saves
-        a cube. The number of cubes fixes the rank modulo 3, and these ceil(n / 2) cubes
-        have led to the lowest ranks known.
+        a cube. The number of cubes fixes the rank modulo 3, and the ceil(n / 2) cubes of the groups
+        (i, n-1-i), which are those by default, have led to the lowest ranks known.
+
+        Raises:
+            PlanError: the target is no full square product, or the groups are not its indices, each once.
         """
         n = side(target)
-        found = _naive_orbits(n)
-        cubes = []
-        for i in range((n + 1) // 2):
-            a, b = 1 << (i * n + i), 1 << ((n - 1 - i) * (n + 1))
-            cubes.append(a | b)
+        found, joined = _naive_orbits(n), []
+        for group in _checked(cubes or _outer(n), n):
+            a, b = 1 << (group[0] * (n + 1)), 1 << (group[-1] * (n + 1))
+            joined.append(a | b)
             if a != b:
                 found.append((a, b, a | b))
-        return cls(target, _columns(found), np.array(cubes, dtype=np.uint64))
+        return cls(target, _columns(found), np.array(joined, dtype=np.uint64))
 
     @classmethod
-    def naive_reversible(cls, target: Target) -> OrbitTerms:
+    def naive_reversible(cls, target: Target, cubes: Groups | None = None) -> OrbitTerms:
         """The same joined cubes and the orbits of a a a' and a' a' a: a set that reversal keeps too.
 
-        Reversal takes entry (i, j) to (n-1-i, n-1-j) in all three matrices.
+        Reversal takes entry (i, j) to (n-1-i, n-1-j) in all three matrices, and must keep the groups.
+
+        Raises:
+            PlanError: see `naive`, or reversal does not keep the groups.
         """
         n = side(target)
-        cubes = cls.naive(target).cubes
+        groups = _checked(cubes or _outer(n), n)
+        sets = {frozenset(group) for group in groups}
+        if {frozenset(n - 1 - i for i in group) for group in sets} != sets:
+            raise PlanError("reversal takes these cubes to others: with 12 there must be 56 of a 6x6x6, for example")
         found = _naive_orbits(n)
-        for i in range(n // 2):
-            a, b = 1 << (i * n + i), 1 << ((n - 1 - i) * (n + 1))
+        for i, j in (group for group in groups if len(group) == 2):
+            a, b = 1 << (i * (n + 1)), 1 << (j * (n + 1))
             found += [(a, a, b), (b, b, a)]
-        return cls(target, _columns(found), cubes)
+        return cls(target, _columns(found), cls.naive(target, groups).cubes)
 
     @classmethod
     def from_scheme(cls, scheme: Scheme) -> OrbitTerms:
@@ -120,6 +131,29 @@ class OrbitTerms:
     def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
         """The scheme over Z2 with these terms."""
         return self.packed().to_scheme(provenance)
+
+
+def parse_cubes(text: str) -> Groups:
+    """The groups that a text such as 12,34,56 or 15,24,3 names, from 0.
+
+    Raises:
+        PlanError: it names none.
+    """
+    parts = text.split(",")
+    if not all(part.isdigit() and len(part) in (1, 2) for part in parts):
+        raise PlanError(f"cubes {text!r} are not understood: write groups of one or two indices, such as 12,34,56")
+    return tuple(tuple(int(digit) - 1 for digit in part) for part in parts)
+
+
+def _outer(n: int) -> Groups:
+    """First and last index, second and last but one, and so on."""
+    return tuple(tuple(sorted({i, n - 1 - i})) for i in range((n + 1) // 2))
+
+
+def _checked(groups: Groups, n: int) -> Groups:
+    if sorted(i for group in groups for i in group) != list(range(n)):
+        raise PlanError(f"cubes must have the indices 1 to {n} in their groups, each once")
+    return groups
 
 
 def side(target: Target) -> int:

@@ -11,7 +11,7 @@ from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.flipgraph.gpu.packing import bits_of
 from lcma.search.flipgraph.gpu.reference import ReferenceWalk
 from lcma.search.flipgraph.gpu.reversible_reference import ReversibleReferenceWalk
-from lcma.search.flipgraph.walkers import pack_start
+from lcma.search.flipgraph.walkers import make_walker, pack_start
 from lcma.search.seeds import splitmix
 from lcma.verify import certify
 
@@ -47,16 +47,17 @@ def naive(name: str, walk: str) -> lcma.Scheme:
     return pack_start(walk, parse_target(name)).to_scheme()
 
 
-def fleet_of(name: str, walk: str, policy: Policy, walkers: int = 2, seed: int = 5) -> Fleet:
+def fleet_of(start: lcma.Scheme, walk: str, policy: Policy, walkers: int = 2, seed: int = 5) -> Fleet:
     kind = {"ternary": walk == "flip-zt", "symmetric": walk == "flip-c3", "reversible": walk == "flip-c3z2"}
-    return Fleet([naive(name, walk)], policy, seed=seed, walkers=walkers, device="cpu", **kind)
+    return Fleet([start], policy, seed=seed, walkers=walkers, device="cpu", **kind)
 
 
-def follow(name: str, walk: str, policy: Policy, steps: int) -> ReferenceWalk:
+def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme | None = None) -> ReferenceWalk:
     """Walker 1 of a fleet beside the reference, compared after every launch of a few steps, then of many."""
-    fleet = fleet_of(name, walk, policy)
+    start = start or naive(name, walk)
+    fleet = fleet_of(start, walk, policy)
     reference = ReversibleReferenceWalk if walk == "flip-c3z2" else ReferenceWalk
-    walker = reference(fleet.layout, naive(name, walk), policy, splitmix(5, 1), index=1)
+    walker = reference(fleet.layout, start, policy, splitmix(5, 1), index=1)
     words = fleet.layout.form.words
     for launch in [1] * 5 + [20] * 5 + [steps // 4] * 4:
         fleet.launch(launch)
@@ -90,3 +91,15 @@ def test_twin_follows_the_reference(case):
 @pytest.mark.parametrize("case", SLOW)
 def test_twin_follows_the_reference_on_other_forms(case):
     follow(*SLOW[case])
+
+
+@pytest.mark.slow
+def test_orbits_that_are_their_own_reversal_walk_as_the_reference_does():
+    target = parse_target("4x4x4")
+    walker = make_walker("flip-c3z2", pack_start("flip-c3z2", target), 0, 0, Policy(plus_after=300, margin=7))
+    walker.advance(0, 5000)
+    start = walker.terms().to_scheme()
+    fleet = fleet_of(start, "flip-c3z2", Policy())
+    reference = ReversibleReferenceWalk(fleet.layout, start, Policy(), 1)
+    assert {reference.weight(slot) for slot in reference.live} == {3, 6}
+    follow("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=12), 1200, start)

@@ -9,7 +9,7 @@ from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
-from lcma.search import make_walker
+from lcma.search import RunConfig, make_walker
 from lcma.search.flipgraph.orbit_moves import MAX_CUBES, plus
 from lcma.search.flipgraph.orbit_reference import OrbitReferenceWalk
 from lcma.search.flipgraph.orbit_walker import make_orbit_arena, orbits_in
@@ -19,7 +19,7 @@ from lcma.search.flipgraph.walk import advance
 from lcma.search.flipgraph.walkers import pack_start, walk_policy
 from lcma.search.terms.bits import reverse_bits
 from lcma.search.terms.brent_modulo_2 import holds
-from lcma.search.terms.orbits import OrbitTerms, mirrored_layout, reversible, transposed, unfolded
+from lcma.search.terms.orbits import OrbitTerms, mirrored_layout, parse_cubes, reversible, transposed, unfolded
 from lcma.search.terms.packed import PackedTerms
 
 HASTY = Policy(plus_after=40, margin=7, restart_after=700, trap=3)
@@ -194,3 +194,24 @@ def test_transposing_twice_changes_nothing():
     words = np.array([1, 2, 4, 8, 0b101, 511], dtype=np.uint64)
     assert transposed(words, 3).tolist() == [1, 8, 64, 2, 0b1000001, 511]
     assert np.array_equal(transposed(transposed(words, 3), 3), words)
+
+
+def test_cubes_of_the_naive_start_are_a_choice():
+    target = parse_target("6x6x6")
+    for make, reverse in ((OrbitTerms.naive, False), (OrbitTerms.naive_reversible, True)):
+        start = make(target, parse_cubes("12,34,56"))
+        assert sorted(start.cubes.tolist()) == sorted((1 << 7 * i) | (1 << 7 * (i + 1)) for i in (0, 2, 4))
+        assert holds(start.packed())
+        if reverse:
+            reversible(start)
+    assert make(target, parse_cubes("16,25,34")).rank == make(target).rank
+    config = RunConfig("6x6x6", 153, "Z2", walk="flip-c3z2", cubes="12,34,56")
+    assert config.start_rank == start.rank
+    for cubes, walk, message in (
+        ("12,34", "flip-c3z2", "indices 1 to 6"),
+        ("13,24,56", "flip-c3z2", "takes these cubes to others"),
+        ("1x", "flip-c3", "not understood"),
+        ("12,34,56", "flip", "name such a walk"),
+    ):
+        with pytest.raises(PlanError, match=message):
+            RunConfig("6x6x6", 153, "Z2", walk=walk, cubes=cubes)

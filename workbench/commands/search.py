@@ -58,6 +58,9 @@ from ..starts import keep_argument, start_argument
     default="",
     help="The kind: flip, flip-zt (over -1, 0, 1), flip-c3 (symmetric), ... Default: by the target.",
 )
+@click.option(
+    "--cubes", default="", metavar="12,34,56", help="Cubes of the start of a symmetric walk, by the diagonal."
+)
 @click.option("--plus", type=click.IntRange(1), help="Steps without a gain before a plus. Default: by the target.")
 @click.option("--margin", type=click.IntRange(1), help="How far a plus may go above the best rank.")
 @click.option("--restart", type=click.IntRange(1), help="Steps without a gain before a walk goes back to its start.")
@@ -135,6 +138,7 @@ def command(
     steps: int | None,
     count: int,
     walk: str,
+    cubes: str,
     plus: int | None,
     margin: int | None,
     restart: int | None,
@@ -210,6 +214,7 @@ def command(
         objective=objective,
         method=method,
         moves=tuple(moves.split(",")),
+        cubes=cubes,
     )
     if dry_run:
         _say(config)
