@@ -36,10 +36,10 @@ WALKS: dict[str, dict[str, Any]] = {
 TAKEN = 256
 """Walkers whose terms are looked at after a round: taking them off the GPU and certifying them takes milliseconds."""
 
-LADDER = PoolPlan(large=0, passed=64, linger=60, leave=400, tries=6)
+LADDER = PoolPlan(large=0, passed=64, linger=60, leave=200, tries=24)
 """How schemes of a full product are gathered for the next format: by distinct schemes, for some seconds."""
 
-TRIANGLES = LADDER._replace(passed=200, linger=200)
+TRIANGLES = LADDER._replace(passed=200, linger=200, leave=400)
 """The same for structured targets, whose walks from few schemes of the format before find little."""
 
 FIRST = 1 << 10

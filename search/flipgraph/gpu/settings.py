@@ -30,7 +30,7 @@ _RANK = Setting(_policy(plus_after=50_000, selection=_WIDE), 40_000)
 _TABLE = {
     # 47 in 2 s; selection ends at 49. After 7 s 20 walkers stood at 47; with margin 2 it was 13, with margin 3 15,
     # and with margin 2 and plus 2.5k 18, plus 10k 10
-    ("Z2", "4x4x4"): Setting(_policy(plus_after=5_000, margin=1, trap_rank=49), 30_000),
+    ("Z2", "4x4x4"): Setting(_policy(plus_after=5_000, margin=1, trap_rank=49), 60_000),
     # 47 with 4 of 4 seeds in 2.4 to 4.8 s; without islands in 2.8 to 3.6 s with 3 of 4, the fourth not in 14 s.
     # With plus 30k and margin 2: 3.6 to 8.6 s; plus 100k, (20, .2, .05): 2 of 3.
     ("Z2", "3x4x5"): Setting(_policy(plus_after=50_000, margin=4, selection=Selection(10, 0.3, 0.1, 8)), 40_000),
