@@ -16,5 +16,7 @@ def solved(model: Any, *, seconds: float, seed: int) -> tuple[Any, str]:
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = seed
     solver.parameters.max_deterministic_time = seconds
+    # An interruption belongs to whoever asked for the solution: the solver would take it for a limit.
+    solver.parameters.catch_sigint_signal = False
     words = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "found", cp_model.INFEASIBLE: "infeasible"}
     return solver, words.get(solver.solve(model), "unknown")

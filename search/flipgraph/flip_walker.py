@@ -9,7 +9,7 @@ from ..terms.packed import WORD_BITS, Terms
 from .arena import best_terms, make_arena, rows_of
 from .constraints import make_guard
 from .policy import Policy
-from .slots import BEST, FLIPS, STEPS
+from .slots import BEST, FLIPS, STATE, STEPS
 from .walk import advance, begin
 
 
@@ -23,6 +23,9 @@ class FlipWalker:
     Raises:
         PlanError: there is nothing to walk on, or the start does not fit the policy.
     """
+
+    STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
+    """What changes, for `snapshot`."""
 
     def __init__(self, start: Terms, seed: int, index: int, policy: Policy) -> None:
         self._policy, self._numbers = policy, policy.numbers

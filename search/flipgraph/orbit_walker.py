@@ -12,7 +12,7 @@ from ..terms.rings import GF2
 from .arena import arena_of
 from .orbit_moves import MAX_CUBES
 from .policy import Policy
-from .slots import BEST, FLIPS, STEPS, Arena, Kind
+from .slots import BEST, FLIPS, STATE, STEPS, Arena, Kind
 from .walk import advance, begin
 
 
@@ -60,6 +60,9 @@ class OrbitWalker:
     Raises:
         PlanError: the start has not the symmetry of the walk, or the policy asks for what it can't do.
     """
+
+    STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
+    """What changes, for `snapshot`."""
 
     def __init__(self, start: OrbitTerms, seed: int, index: int, policy: Policy, reverse: bool = False) -> None:
         if policy.guarded or policy.keep:

@@ -78,6 +78,10 @@ class Arena(NamedTuple):
     scratch: Words
 
 
+STATE = ("x", "buckets", "active", "live", "start", "best", "rng", "tally", "guard", "scratch")
+"""The arrays of an arena that change."""
+
+
 @compiled(forceinline=True)
 def bucket_at(kind: Kind, f: np.uint64, value: Value) -> np.uint64:
     """Where the bucket of a factor value starts: the top bits of a multiplicative hash, by factor."""

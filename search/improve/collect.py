@@ -16,7 +16,7 @@ TAKEN = 32
 """Finds of a launch at most: taking one off the GPU and certifying it takes some milliseconds."""
 
 
-def descend(
+def collect_below(
     fleet: Fleet,
     highest: int,
     *,

@@ -118,7 +118,9 @@ class DirectedWalk:
         walkers: int | None = None,
         provenance: Provenance | None = None,
         on_find: Callable[[Scheme], None] = lambda scheme: None,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._stop = stop
         self.target, self.front, self.flips = target, front, 0
         self._carried = list(carried)
         self._device, self._walkers, self._seed = device, walkers, seed
@@ -190,7 +192,7 @@ class DirectedWalk:
         seed = int(rng.integers(1 << 31))
         fleet = Fleet(starts, policy, seed=seed, walkers=self._walkers, room=room, device=self._device)
         seen: set[int] = set()
-        while not fleet.launches or time.perf_counter() < end:
+        while not fleet.launches or (time.perf_counter() < end and not self._stop()):
             best = self.front.best(aim)
             goal = score_of(best, aim) - (0 if gather else 1)
             if gather and len(self.front.pools[best]) >= POOL // 2:

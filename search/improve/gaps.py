@@ -21,7 +21,7 @@ class Gap:
     rank: int
     known: int
 
-    def promise(self, tries: int) -> float:
+    def priority(self, tries: int) -> float:
         """What a turn is worth after so many: ranks to gain, by the work of a format of this size.
 
         Turns that each go where this is greatest share the time out in proportion to the promise at first.

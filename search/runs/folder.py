@@ -27,6 +27,7 @@ from ...home import write_atomic
 from ...schemes_db.formats import lcma_json
 from ...schemes_db.formats.strict_json import loads
 from ...version import __version__
+from .code import code_hash
 from .config import RunConfig
 from .record import Record
 from .snapshot import Arrays
@@ -38,7 +39,7 @@ _FACTS = ("stage", "round", "seconds", "gained", "lowest", "flips", "done")
 
 
 class RunFolderError(LcmaError):
-    """A run folder that is locked, of another version, damaged or full."""
+    """A run folder that is locked, of other code, damaged or full."""
 
     exit_code = 3
 
@@ -73,11 +74,17 @@ class RunFolder:
         path = Path(path)
         if (path / "run.json").exists():
             raise RunFolderError(f"{path} holds a run already: go on with `lcma resume {path}`, or name another folder")
-        with _reported(path):
+        with reported(path):
             path.mkdir(parents=True, exist_ok=True)
-        folder = cls(path, config, _signed(_locked(path)))
-        about = {"lcma_run": FORMAT, "version": __version__, "versions": _versions(), "config": config.to_json()}
-        with _reported(path):
+        folder = cls(path, config, signed(locked(path)))
+        about = {
+            "lcma_run": FORMAT,
+            "version": __version__,
+            "code": code_hash(),
+            "versions": _versions(),
+            "config": config.to_json(),
+        }
+        with reported(path):
             if config.start is not None:
                 write_atomic(path / "start.json", lcma_json.render(config.start))
             (path / "found.jsonl").touch()
@@ -89,16 +96,16 @@ class RunFolder:
         """The folder of a run that is to go on.
 
         Raises:
-            RunFolderError: no run is there, it is of another version, or another process holds it.
+            RunFolderError: no run is there, it is of other code, or another process holds it.
         """
         folder = cls.read(path)
-        version = _about(folder.path)["version"]
-        if version != __version__:
+        about = _about(folder.path)
+        if about["code"] != code_hash():
             raise RunFolderError(
-                f"{path} was made by lcma {version}, this is {__version__}: go on with that version, "
-                f"or take its finds with `lcma merge {path}`"
+                f"{path} was made by other code (lcma {about['version']}, {about['code']}; this is {__version__}, "
+                f"{code_hash()}): go on with that, or take its finds with `lcma merge {path}`"
             )
-        folder._lock = _signed(_locked(folder.path))
+        folder._lock = signed(locked(folder.path))
         folder._drop_torn_line()
         return folder
 
@@ -128,7 +135,7 @@ class RunFolder:
     def running(self) -> bool:
         """Whether some process holds the lock now."""
         try:
-            _locked(self.path).close()
+            locked(self.path).close()
         except RunFolderError:
             return True
         return False
@@ -142,7 +149,7 @@ class RunFolder:
         if not records:
             return
         payload = "".join(record.to_line() for record in records).encode()
-        with _reported(self.path), (self.path / "found.jsonl").open("r+b") as stream:
+        with reported(self.path), (self.path / "found.jsonl").open("r+b") as stream:
             end = stream.seek(0, os.SEEK_END)
             try:
                 stream.write(payload)
@@ -160,7 +167,7 @@ class RunFolder:
             RunFolderError: a line can't be read, or its scheme does not pass.
         """
         records = []
-        with _reported(self.path):
+        with reported(self.path):
             text = (self.path / "found.jsonl").read_text()
         for number, line in enumerate(text.splitlines(keepends=True), 1):
             if not line.endswith("\n"):
@@ -180,7 +187,7 @@ class RunFolder:
         facts = {name: getattr(checkpoint, name) for name in _FACTS}
         stream = io.BytesIO()
         np.savez_compressed(stream, facts=np.array(json.dumps(facts)), **checkpoint.arrays)  # type: ignore[arg-type]
-        with _reported(self.path):
+        with reported(self.path):
             write_atomic(self.path / "state.npz", stream.getvalue())
 
     def checkpoint(self) -> Checkpoint | None:
@@ -200,7 +207,7 @@ class RunFolder:
 
     def _drop_torn_line(self) -> None:
         """Cut what a crash left of a line: its round is repeated, so the find comes again."""
-        with _reported(self.path), (self.path / "found.jsonl").open("r+b") as stream:
+        with reported(self.path), (self.path / "found.jsonl").open("r+b") as stream:
             content = stream.read()
             stream.truncate(content.rfind(b"\n") + 1)
 
@@ -210,7 +217,7 @@ def _about(path: Path) -> dict[str, Any]:
         data = loads((path / "run.json").read_text())
         if data["lcma_run"] != FORMAT:
             raise RunFolderError(f"{path} is a run folder of format {data['lcma_run']}; this lcma knows {FORMAT}")
-        return {"version": str(data["version"]), "config": data["config"]}
+        return {"version": str(data["version"]), "code": str(data["code"]), "config": data["config"]}
     except FileNotFoundError:
         raise RunFolderError(f"{path} holds no run: `lcma search TARGET --out {path}` starts one") from None
     except (OSError, UnicodeDecodeError, SchemeFormatError, KeyError, TypeError) as error:
@@ -224,11 +231,11 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), "numpy": np.__version__, "numba": version("numba")}
 
 
-def _locked(path: Path) -> BinaryIO:
+def locked(path: Path) -> BinaryIO:
     """The lock file, held; the system lets go of it when the process ends, however it ends."""
     import fcntl
 
-    with _reported(path):
+    with reported(path):
         stream = (path / "lock").open("a+b")
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -240,7 +247,7 @@ def _locked(path: Path) -> BinaryIO:
     return stream
 
 
-def _signed(lock: BinaryIO) -> BinaryIO:
+def signed(lock: BinaryIO) -> BinaryIO:
     """The lock with our process number in it, for the message to whoever comes second."""
     with contextlib.suppress(OSError):
         lock.truncate(0)
@@ -250,7 +257,7 @@ def _signed(lock: BinaryIO) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def _reported(path: Path) -> Iterator[None]:
+def reported(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -34,7 +34,8 @@ class Progress:
     """How a search stands after a round: `rank` is the lowest that any walk has seen for `target`.
 
     `target` is the format that is worked on, on a ladder a smaller one at first; `pools` says how
-    many schemes of which rank are gathered for it; `flips_per_second` is the rate of the last seconds.
+    many schemes of which rank are gathered for it; `flips_per_second` is the rate of the last
+    seconds; `wanted` is the rank asked for there, `left` the seconds left.
     """
 
     target: Target
@@ -46,6 +47,29 @@ class Progress:
     finds: int
     pools: dict[int, int] = field(default_factory=dict)
     flips_per_second: float = 0.0
+    wanted: int | None = None
+    left: float | None = None
+
+    @property
+    def rate(self) -> str:
+        """Flips a second, in millions or, on a GPU, billions."""
+        rate = self.flips_per_second
+        return f"{rate / 1e9:.2f} G flips/s" if rate >= 1e9 else f"{rate / 1e6:.1f} M flips/s"
+
+    @property
+    def line(self) -> str:
+        """How things stand, in one line."""
+        pools = " ".join(f"{rank}:{count}" for rank, count in list(self.pools.items())[:6])
+        parts = [
+            f"{self.target}: best rank {self.rank}{f', {self.wanted} wanted' if self.wanted else ''}",
+            f"round {self.round}",
+            self.rate,
+            f"last gain {self.seconds_since_gain:.0f} s ago",
+            *([f"pools {pools}"] if pools else []),
+            f"{self.finds} found",
+            *([f"{max(self.left, 0):.0f} s left"] if self.left is not None else []),
+        ]
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -54,7 +78,8 @@ class Result:
 
     `finds` are in the order of rounds and walks; `steps` are the schemes of smaller formats that a
     ladder went on from. `ranks` says of each rank how many walks have it as their lowest. The same
-    seed, walks, steps and rounds give the same finds.
+    seed, walks, steps and rounds give the same finds. Where there are none, `nearest` is the lowest
+    scheme that the walks for the target came to, if it is below their start.
     """
 
     target: Target
@@ -68,11 +93,13 @@ class Result:
     seconds: float
     interrupted: bool
     steps: tuple[Find, ...] = ()
+    nearest: Find | Unlifted | None = None
 
     @property
     def lineage(self) -> tuple[Find, ...]:
         """The steps that finds come from, smallest formats first."""
-        needed = {parent for found in self.finds for parent in found.origin.provenance.parents}
+        near = (self.nearest,) if isinstance(self.nearest, Find) else ()
+        needed = {parent for found in (*self.finds, *near) for parent in found.origin.provenance.parents}
         kept = []
         for step in reversed(self.steps):
             if step.origin.digest in needed:

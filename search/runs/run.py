@@ -15,13 +15,21 @@ from ..format_moves.registry import MOVES
 from .config import RunConfig
 from .engine import engine_of
 from .folder import RunFolder
-from .interrupts import Interrupts
 from .plan import PoolPlan
 from .result import Progress, Result
 from .search_run import Course
 from .walk_run import Rounds
 
-OnProgress = Callable[[Progress], None]
+OnEvent = Callable[[Progress], None]
+"""Told after every round how the run stands."""
+
+Stop = Callable[[], bool]
+"""Asked after every round whether to end the run there."""
+
+
+def never() -> bool:
+    """Nobody wants a run to stop."""
+    return False
 
 
 def find(
@@ -48,7 +56,8 @@ def find(
     jobs: int = 1,
     command: str = "",
     out: str | Path | None = None,
-    on_progress: OnProgress | None = None,
+    on_event: OnEvent | None = None,
+    stop: Stop = never,
 ) -> Result:
     """Schemes of rank at most `rank` for a target, from walks over GF(2) that are lifted, or over {-1, 0, 1}.
 
@@ -85,10 +94,10 @@ def find(
         cubes: of the naive start of a symmetric walk, by groups of indices of the diagonal: 12,34,56.
         command: how a user would run this again, for the provenance; this call if empty.
         out: a new folder for the run: every find is in it at once, and `resume` goes on from there.
-        on_progress: called after every round.
+        on_event: called after every round.
+        stop: asked after every round; where it says so the run is saved, and the result has `interrupted` set.
 
-    On the first Ctrl-C or SIGTERM the round is finished; the result holds what was found until then,
-    with `interrupted` set. On the second the round is given up.
+    A KeyboardInterrupt gives the round up; the result holds what was found until then.
 
     Raises:
         PlanError: the target does not fit a walk, the start is as good as the rank asked for, the
@@ -118,20 +127,25 @@ def find(
         tuple(moves),
         cubes,
     )
-    return carry_out(config, jobs=jobs, out=out, on_progress=on_progress)
+    return carry_out(config, jobs=jobs, out=out, on_event=on_event, stop=stop)
 
 
 def carry_out(
-    config: RunConfig, *, jobs: int = 1, out: str | Path | None = None, on_progress: OnProgress | None = None
+    config: RunConfig,
+    *,
+    jobs: int = 1,
+    out: str | Path | None = None,
+    on_event: OnEvent | None = None,
+    stop: Stop = never,
 ) -> Result:
     """The search that a configuration describes; see `find`."""
     state = _course(config)  # first, so that a target that fits no walk leaves no folder behind
     if out is None:
-        return _go(state, jobs, on_progress)
+        return _go(state, jobs, on_event, stop)
     folder = RunFolder.create(out, config)
     try:
         state.folder = folder
-        return _go(state, jobs, on_progress)
+        return _go(state, jobs, on_event, stop)
     finally:
         folder.close()
 
@@ -143,7 +157,8 @@ def resume(
     seconds: float | None = None,
     count: int | None = None,
     jobs: int = 1,
-    on_progress: OnProgress | None = None,
+    on_event: OnEvent | None = None,
+    stop: Stop = never,
 ) -> Result:
     """Go on with the run in a folder, from its last checkpoint; a broken round is repeated.
 
@@ -158,7 +173,7 @@ def resume(
         config = folder.config
         if rounds is not None or seconds is not None or count is not None:
             config = config.limited(rounds or config.rounds, seconds or config.seconds, count or config.count)
-        return _go(_course(config, folder), jobs, on_progress)
+        return _go(_course(config, folder), jobs, on_event, stop)
     finally:
         folder.close()
 
@@ -190,7 +205,7 @@ def _course(config: RunConfig, folder: RunFolder | None = None) -> Course:
     return Rounds(config, folder)
 
 
-def _go(state: Course, jobs: int, on_progress: OnProgress | None) -> Result:
+def _go(state: Course, jobs: int, on_event: OnEvent | None, stop: Stop) -> Result:
     """Rounds until a limit or an interruption.
 
     Raises:
@@ -198,13 +213,13 @@ def _go(state: Course, jobs: int, on_progress: OnProgress | None) -> Result:
     """
     if jobs < 1:
         raise PlanError("jobs must be at least 1")
-    with Interrupts() as interrupts, ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         try:
-            while not state.done and not interrupts.wanted:
+            while not state.done and not stop():
                 state.advance(pool if jobs > 1 else None)
-                if on_progress:
-                    on_progress(state.progress())
+                if on_event:
+                    on_event(state.progress())
             state.save()
         except KeyboardInterrupt:
             return replace(state.result(), interrupted=True)
-    return replace(state.result(), interrupted=interrupts.wanted and not state.done)
+    return replace(state.result(), interrupted=not state.done)

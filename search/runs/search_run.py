@@ -77,6 +77,10 @@ class Course(ABC):
     def _flips(self) -> int:
         """Flips so far."""
 
+    def _nearest(self) -> Find | Unlifted | None:
+        """The lowest scheme that was come to, where nothing was found."""
+        return None
+
     def _ranks(self) -> dict[int, int]:
         """Of each rank how many walks have it as their lowest."""
         return {self._lowest: 1}
@@ -157,6 +161,8 @@ class Course(ABC):
             len(self._finds),
             self._sizes(),
             (flips - before) / max(seconds - since, 1e-9),
+            self.config.stages[self._stage].rank,
+            None if self.config.seconds is None else self.config.seconds - seconds,
         )
 
     def result(self) -> Result:
@@ -173,6 +179,7 @@ class Course(ABC):
             self.seconds,
             interrupted=False,
             steps=tuple(step for _, step in self._steps),
+            nearest=None if self._finds else self._nearest(),
         )
 
 

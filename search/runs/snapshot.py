@@ -1,12 +1,12 @@
-"""The state of walkers as plain arrays, to be saved and put back.
+"""The state of walkers as plain arrays, to be saved and put back, by the schema that their class declares.
 
-A walker keeps all that changes in numpy arrays (in a NamedTuple, if it likes) and in numbers among
-its attributes, so that one function can save any kind. Whatever else it keeps must never change.
+A walker's class names all that changes in `STATE`: numbers among its attributes, and arrays there or in a
+NamedTuple ("_arena.best").
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,12 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 def snapshot(walkers: Sequence[object]) -> Arrays:
-    """The state of walkers of one kind: for every part its values, the walkers along the first axis.
+    """The state of walkers of one kind: for every name of the schema its values, the walkers along the first axis.
 
     Raises:
-        PlanError: a walker keeps something that is neither an array, a number nor known never to change.
+        PlanError: their class declares no schema.
     """
-    parts: dict[str, list[npt.NDArray[Any]]] = {}
-    for walker in walkers:
-        for path, value in _parts(walker):
-            parts.setdefault(path, []).append(np.asarray(value))
-    return {path: np.stack(values) for path, values in parts.items()}
+    return {name: np.stack([np.asarray(_value(walker, name)) for walker in walkers]) for name in _schema(walkers[0])}
 
 
 def restore(walkers: Sequence[object], arrays: Arrays) -> None:
@@ -36,34 +32,29 @@ def restore(walkers: Sequence[object], arrays: Arrays) -> None:
     Raises:
         PlanError: the snapshot is of walkers of another kind or number.
     """
-    for index, walker in enumerate(walkers):
-        for path, value in list(_parts(walker)):
-            saved = arrays.get(path)
-            if saved is None or saved.shape != (len(walkers), *np.shape(value)):
-                raise PlanError(f"the checkpoint does not fit these walks: {path} differs")
+    schema = _schema(walkers[0])
+    if set(arrays) != set(schema):
+        raise PlanError(f"the checkpoint does not fit these walks: it has {', '.join(sorted(arrays)) or 'nothing'}")
+    for name in schema:
+        saved, values = arrays[name], [_value(walker, name) for walker in walkers]
+        if saved.shape != (len(walkers), *np.shape(values[0])):
+            raise PlanError(f"the checkpoint does not fit these walks: {name} differs")
+        for walker, value, state in zip(walkers, values, saved, strict=True):
             if isinstance(value, np.ndarray):
-                value[...] = saved[index]
+                value[...] = state
             else:
-                setattr(walker, path, type(value)(saved[index]))
+                setattr(walker, name, type(value)(state))
 
 
-def _parts(walker: object) -> Iterator[tuple[str, npt.NDArray[Any] | float]]:
-    for name, value in vars(walker).items():
-        if isinstance(value, np.ndarray | int | float):
-            yield name, value
-        elif isinstance(value, str) or value is None or _frozen(value):
-            continue
-        elif isinstance(value, tuple) and hasattr(value, "_asdict"):
-            for field, part in value._asdict().items():
-                if isinstance(part, np.ndarray):
-                    yield f"{name}.{field}", part
-        else:
-            raise PlanError(
-                f"walks of kind {type(walker).__name__} can't be checkpointed: {name} is a {type(value).__name__}"
-            )
+def _schema(walker: object) -> tuple[str, ...]:
+    schema: tuple[str, ...] | None = getattr(type(walker), "STATE", None)
+    if not schema:
+        raise PlanError(f"walks of kind {type(walker).__name__} can't be checkpointed: they declare no STATE")
+    return schema
 
 
-def _frozen(value: object) -> bool:
-    """Whether it is of a frozen dataclass: terms, a target."""
-    parameters = getattr(type(value), "__dataclass_params__", None)
-    return parameters is not None and bool(parameters.frozen)
+def _value(walker: object, name: str) -> Any:
+    value: Any = walker
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value

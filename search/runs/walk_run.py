@@ -21,13 +21,16 @@ from .plan import Setting
 from .pools import RankPools
 from .population import PopulationWalks
 from .record import Record
-from .result import Find
+from .result import Find, Unlifted
 from .search_run import Course
 from .snapshot import Arrays
 from .strategy import IndependentWalks, Strategy
 
 LIFTS_PER_STEP = 6
 """Schemes that are tried for each one that a ladder passes on, where they must lift."""
+
+NEAREST = 8
+"""Walks that are looked at for the lowest scheme, where nothing was found."""
 
 NEXT_SEED = 1_000_003
 """What going back for other schemes of a format adds to the seed."""
@@ -145,6 +148,23 @@ class Rounds(Course):
                 records.append(record)
                 self._keep(record)
         return records
+
+    def _nearest(self) -> Find | Unlifted | None:
+        """Of the walks for the target the lowest below their start, and one that lifts if there is one."""
+        ranks = self._session.ranks
+        order = np.argsort(ranks, kind="stable")[:NEAREST]
+        if not self._last or not len(order) or ranks[order[0]] >= self._started:
+            return None
+        lost: Unlifted | None = None
+        for walk in order[ranks[order] == ranks[order[0]]].tolist():
+            origin = self._told(self._session.terms(np.array([walk]))[0], walk)
+            if broken(origin, self.config.patience):
+                continue
+            found = self._taken(origin, walk).found
+            if isinstance(found, Find):
+                return found
+            lost = lost or found
+        return lost
 
     @property
     def _held(self) -> int:

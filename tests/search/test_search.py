@@ -54,7 +54,7 @@ def test_the_number_of_jobs_changes_nothing():
 
 def test_without_a_rank_improvements_are_the_finds():
     seen = []
-    result = find("3x3x3", ring="Z2", rounds=4, walks=2, steps=20_000, on_progress=seen.append)
+    result = find("3x3x3", ring="Z2", rounds=4, walks=2, steps=20_000, on_event=seen.append)
     ranks = [scheme.rank for scheme in result.schemes]
     assert ranks == sorted(ranks, reverse=True)
     assert len(set(ranks)) == len(ranks) > 0
@@ -77,7 +77,7 @@ def test_ctrl_c_leaves_what_was_found():
         if progress.finds >= 2:
             raise KeyboardInterrupt
 
-    result = find("2x2x2", rank=7, count=1000, on_progress=stop)
+    result = find("2x2x2", rank=7, count=1000, on_event=stop)
     assert result.interrupted
     assert len(result.finds) >= 2
 

@@ -165,7 +165,7 @@ def _time(climb: Climb, seed: int, say: Say) -> Figures:
         walk=climb.walk,
         policy=climb.policy,
         jobs=2,
-        on_progress=lambda progress: say(f"rank {progress.rank} after {progress.seconds:.0f} s"),
+        on_event=lambda progress: say(f"rank {progress.rank} after {progress.seconds:.0f} s"),
     )
     for found in result.finds:
         if found.scheme.rank > climb.rank:

@@ -1,4 +1,4 @@
-"""Turns of `lcma search --improve` on GPUs: walkers start from all that is kept around a format and go down."""
+"""Turns of an improvement on GPUs: walkers start from all that is kept around a format and go down."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import PlanError
-from ..schemes_db import Provenance, Scheme, Target
-from ..search import pack_start
-from ..search.flipgraph.gpu.fleet import Fleet
-from ..search.flipgraph.gpu.settings import Setting, setting_for
-from ..search.flipgraph.gpu.widen import widened
-from ..search.improve.collect import descend
-from ..search.improve.gaps import Gap, Shape
-from ..search.improve.neighbours import Way, ways
-from ..search.runs.distinct import DistinctPool
-from ..version import __version__
-from .keeping import Keeper, in_order
+from ...errors import PlanError
+from ...schemes_db import Provenance, Scheme, Target
+from ...schemes_db.algebra import naive
+from ...version import __version__
+from ..flipgraph.gpu.fleet import Fleet
+from ..flipgraph.gpu.settings import Setting, setting_for
+from ..flipgraph.gpu.widen import widened
+from ..flipgraph.walkers import pack_start
+from ..runs.distinct import DistinctPool
+from .catalogue import CatalogueUpdater, in_order
+from .collect import collect_below
+from .gaps import Gap, Shape
+from .neighbours import Way, ways
 
 WANTED = 16
 """Schemes of a format that walkers are to start from, if they can be had in a moment."""
@@ -45,15 +46,22 @@ class Descents:
     """
 
     def __init__(
-        self, keeper: Keeper, ring: str, seed: int, device: str, command: str, walkers: int | None = None
+        self, updater: CatalogueUpdater, ring: str, seed: int, device: str, command: str, walkers: int | None = None
     ) -> None:
         if ring not in ("Z2", "Z", "Q", "ZT"):
             raise PlanError(f"GPU walks are over Z2 and -1, 0, 1, not for {ring}: take --device cpu")
-        self._keeper, self._seed, self._device, self._command = keeper, seed, device, command
+        self._updater, self._seed, self._device, self._command = updater, seed, device, command
         self._ternary, self._walkers = ring == "ZT", walkers
         self._near: dict[tuple[Shape, int], list[Scheme]] = {}
 
-    def turn(self, gap: Gap, tried: int, seconds: float, say: Callable[[str], None]) -> str:
+    def turn(
+        self,
+        gap: Gap,
+        tried: int,
+        seconds: float,
+        say: Callable[[str], None],
+        stop: Callable[[], bool] = lambda: False,
+    ) -> str:
         """Work on a format for so long, the way that its turn has come to; returns the way.
 
         Raises:
@@ -69,21 +77,23 @@ class Descents:
         symmetric = m == k == n > EASY_SIDE and not self._ternary
         if symmetric:
             found.append(Way("symmetry", [pack_start("flip-c3", gap.target).to_scheme()]))
+        if not found:
+            found.append(Way("naive", [naive(gap.target)]))
         way = found[tried % len(found)]
         cyclic = symmetric and way is found[-1]
         setting = setting_for(gap.target, ternary=self._ternary, symmetric=cyclic)
         fleet = self._fleet(way.starts, setting, tried, symmetric=cyclic)
         lowest = min(start.rank for start in way.starts)
         say(f"{gap.target}: by {way.name} from rank {lowest}, {len(way.starts)} starts, {fleet.walkers} walkers")
-        descend(
+        collect_below(
             fleet,
             gap.rank - 1,
             steps=setting.steps,
             seconds=seconds,
             count=FOUND,
             provenance=self._provenance(way.name),
-            on_find=self._keeper.take,
-            enough=lambda: self._keeper.rank(self._keeper.over.name, shape) <= gap.known,
+            on_find=self._updater.take,
+            enough=lambda: stop() or self._updater.rank(self._updater.over.name, shape) <= gap.known,
             say=say,
         )
         return way.name
@@ -102,12 +112,12 @@ class Descents:
     def _known(self, shape: Shape, goal: Shape) -> list[Scheme]:
         """What is known of a format; compositions only of what is no larger than the goal."""
         composed = int(np.prod(shape)) <= int(np.prod(goal))
-        known = self._keeper.pool(shape, composed=composed)
+        known = self._updater.pool(shape, composed=composed)
         return known + [one for scheme in known[:1] for one in self._near.get((shape, scheme.rank), ())]
 
     def _widen(self, shape: Shape, seconds: float) -> None:
         """More schemes of a format, of the lowest rank at hand, by walks that leave it and come back."""
-        known = self._keeper.pool(shape)
+        known = self._updater.pool(shape)
         rank = known[0].rank
         if len(known) >= WANTED or (shape, rank) in self._near:
             return

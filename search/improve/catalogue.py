@@ -9,13 +9,12 @@ from threading import RLock
 from types import TracebackType
 from typing import Self
 
-import click
-
-from ..schemes_db import Z2, Certificate, Ring, Scheme, Z
-from ..schemes_db.catalog import Catalog
-from ..schemes_db.composition import best_composition, build, oriented
-from ..search import lift
-from ..search.improve.gaps import Shape
+from ...schemes_db import Z2, Certificate, Ring, Scheme, Z
+from ...schemes_db.catalog import Catalog
+from ...schemes_db.composition import best_composition, build, oriented
+from ..lifting.lift import lift
+from .events import Kept, OnEvent, ignore
+from .gaps import Shape
 
 POOL = 64
 """Schemes of the lowest rank of a format that are remembered to start from."""
@@ -42,7 +41,7 @@ def in_order(shape: Sequence[int]) -> Shape:
     return m, k, n
 
 
-class Beside:
+class BackgroundTasks:
     """Work on `jobs` threads beside a search. When that is over it goes on for a little while, see `in_time`."""
 
     def __init__(self, jobs: int) -> None:
@@ -71,11 +70,14 @@ class Beside:
         self._waiting.append(self._threads.submit(work, *of))
 
 
-class Keeper(Beside):
+class CatalogueUpdater(BackgroundTasks):
     """The catalogue as a search for full products over one ring sees it.
 
     Over Z what is found modulo 2 is kept where it improves the catalogue there, and lifted on `jobs`
     threads. Several threads may hand finds over at once.
+
+    Args:
+        on_start: told of every scheme that is remembered to start from.
 
     Attributes:
         over: the ring that the search is for.
@@ -83,8 +85,15 @@ class Keeper(Beside):
         gained: ranks gained over the ring of the search.
     """
 
-    def __init__(self, over: Ring, jobs: int) -> None:
+    def __init__(
+        self,
+        over: Ring,
+        jobs: int,
+        on_event: OnEvent = ignore,
+        on_start: Callable[[Scheme], None] = lambda scheme: None,
+    ) -> None:
         super().__init__(jobs)
+        self._on_event, self._on_start = on_event, on_start
         self.over, self.gained = over, 0
         self.ranks: dict[str, dict[Shape, int]] = {}
         self._pools: dict[tuple[str, Shape], dict[str, Scheme]] = {}
@@ -125,12 +134,19 @@ class Keeper(Beside):
                 self.gained += aim - self.rank(self.over.name, shape)
                 with Catalog.open() as catalog:
                     catalog.add(scheme, certificate)
-                ternary = ", ternary" if scheme.ternary and not scheme.ring.characteristic else ""
-                click.echo(f"found {scheme!r} {scheme.digest[:12]}{ternary}, certified, kept; rank {before} before")
-            pool = self._pools.setdefault((ring, shape), {})
-            if len(pool) < POOL:
-                pool[scheme.digest] = scheme
+                self._on_event(Kept(scheme, before))
+            if self.remember(scheme):
+                self._on_start(scheme)
             return scheme.rank < before
+
+    def remember(self, scheme: Scheme) -> bool:
+        """Start from a scheme of the lowest rank, too; False where enough are known, or this one is."""
+        with self._lock:
+            pool = self._pools.setdefault((scheme.ring.name, in_order(scheme.target.shape)), {})
+            if len(pool) >= POOL or scheme.digest in pool:
+                return False
+            pool[scheme.digest] = scheme
+            return True
 
     def _wanted(self, scheme: Scheme) -> bool:
         """Whether its lift is of use: to the catalogue, or as one more start."""

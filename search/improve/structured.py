@@ -1,44 +1,41 @@
-"""`lcma search --improve` on structured targets: directed walks, and finds kept where they better a front."""
+"""Directed walks on structured targets: finds are kept where they better a front of the catalogue."""
 
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING
 
-import click
-
-from ..errors import PlanError, TargetError
-from ..schemes_db import Z2, Provenance, Scheme, Target, Z
-from ..schemes_db.algebra import naive
-from ..schemes_db.catalog import Catalog
-from ..schemes_db.costs import additions, full_and_half
-from ..schemes_db.symmetry import derive
-from ..search import lift
-from ..verify import certify
-from ..version import __version__
-from .improving import LONGEST, SHARE
-from .keeping import Beside
-from .progress import Progress
-
-if TYPE_CHECKING:
-    from ..search.improve.directed import DirectedWalk
+from ...errors import PlanError, TargetError
+from ...schemes_db import Z2, Provenance, Scheme, Target, Z
+from ...schemes_db.algebra import naive
+from ...schemes_db.catalog import Catalog
+from ...schemes_db.costs import additions, full_and_half
+from ...schemes_db.symmetry import derive
+from ...verify import certify
+from ...version import __version__
+from ..format_moves.corners import bordered
+from ..lifting.lift import lift
+from .catalogue import BackgroundTasks
+from .events import Kept, OnEvent, Walking, ignore
 
 LIFTS = 40
 """Finds of a point that are certified and lifted at most; over Z the sparsest of them is kept."""
 
 
-class FrontKeeper(Beside):
+class FrontUpdater(BackgroundTasks):
     """What a directed walk finds, certified at once and kept where no scheme of the catalogue is as good.
 
     Over Z finds are lifted on `jobs` threads. Of each point (R, F) the first scheme is kept, and every
     one over Z with fewer additions than those before.
     """
 
-    def __init__(self, targets: Sequence[Target], ring: str, jobs: int) -> None:
+    def __init__(self, targets: Sequence[Target], ring: str, jobs: int, on_event: OnEvent = ignore) -> None:
+        if ring not in (Z.name, Z2.name):
+            raise PlanError(f"directed walks find schemes over Z2 and Z, not over {ring}")
         super().__init__(jobs)
+        self._on_event = on_event
         self.gained = 0
         self._over_z = ring != Z2.name
         self._best: dict[tuple[str, str], dict[tuple[int, int], int]] = {}
@@ -61,8 +58,6 @@ class FrontKeeper(Beside):
 
     def carried(self, target: Target) -> list[Scheme]:
         """Schemes of targets smaller by a row of blocks with a naive border, modulo 2."""
-        from ..search.format_moves.corners import bordered
-
         found = []
         for corner in _corners(target):
             for scheme in _derived(self._kept, corner):
@@ -94,9 +89,7 @@ class FrontKeeper(Beside):
             self.gained += 1
             with Catalog.open() as catalog:
                 catalog.add(scheme, certificate)
-        full, half = full_and_half(scheme)
-        cost = f", {additions(scheme)} additions" if self._counts(scheme) else ""
-        click.echo(f"found {scheme!r} {scheme.digest[:12]}, {full} + {half}{cost}, certified, kept")
+        self._on_event(Kept(scheme, full=full_and_half(scheme)[0]))
 
     def _betters(self, scheme: Scheme) -> bool:
         """Whether none over its ring is as good in rank, full products and, over Z, additions; then it is noted."""
@@ -116,55 +109,56 @@ class FrontKeeper(Beside):
         return not scheme.ring.characteristic
 
 
-def improve_fronts(
-    targets: Sequence[Target], ring: str, seconds: float, seed: int, jobs: int, dry_run: bool, device: str, command: str
-) -> int:
-    """Directed walks on structured targets, in turns; the exit code: 1 where nothing was kept.
+class StructuredImprovement:
+    """Directed walks on structured targets, in turns.
 
     Raises:
         PlanError: the device is not here, or the ring is neither Z nor Z2.
         TargetError: a target is given term by term.
-        KeyboardInterrupt: the run was interrupted, after everything is kept.
     """
-    if ring not in (Z.name, Z2.name):
-        raise PlanError(f"directed walks find schemes over Z2 and Z, not over {ring}")
-    for target in targets:
-        if not target.is_product:
-            raise TargetError(f"--improve works on products of matrices, not {target}")
-    with FrontKeeper(targets, ring, jobs) as keeper:
-        walks = _walks(keeper, targets, seed, device, command)
-        if dry_run:
-            for walk in walks:
-                click.echo(f"{walk.target}: {walk.front}")
-            return 0
-        begin, turns = time.perf_counter(), 0
-        with Progress("compiling the walk") as progress:
-            while (left := seconds - (time.perf_counter() - begin)) > 1 or not turns:
-                walk = walks[turns % len(walks)]
-                walk.turn(turns // len(walks), min(LONGEST, max(1.0, SHARE * seconds), left), say=progress.update)
-                turns += 1
-    for walk in walks:
-        click.echo(f"{walk.target}: {walk.flips:.2e} flips; {walk.front}")
-    click.echo(f"{keeper.gained} schemes kept")
-    return 0 if keeper.gained else 1
 
+    def __init__(
+        self,
+        updater: FrontUpdater,
+        targets: Sequence[Target],
+        *,
+        seed: int,
+        device: str,
+        command: str,
+        on_event: OnEvent,
+        stop: Callable[[], bool],
+    ) -> None:
+        from .directed import DirectedWalk, Front  # imports a compiler
 
-def _walks(keeper: FrontKeeper, targets: Sequence[Target], seed: int, device: str, command: str) -> list[DirectedWalk]:
-    from ..search.improve.directed import DirectedWalk, Front  # imports a compiler
-
-    source = Provenance(kind="search", command=command, seed=seed, version=__version__, relation="directed flip walk")
-    return [
-        DirectedWalk(
-            target,
-            Front(keeper.starts(target)),
-            carried=keeper.carried(target),
-            seed=seed,
-            device=device,
-            provenance=source,
-            on_find=keeper.take,
+        for target in targets:
+            if not target.is_product:
+                raise TargetError(f"directed walks are on products of matrices, not on {target}")
+        source = Provenance(
+            kind="search", command=command, seed=seed, version=__version__, relation="directed flip walk"
         )
-        for target in targets
-    ]
+        self.walks = [
+            DirectedWalk(
+                target,
+                Front(updater.starts(target)),
+                carried=updater.carried(target),
+                seed=seed,
+                device="cpu" if device == "twin" else device,
+                provenance=source,
+                on_find=updater.take,
+                stop=stop,
+            )
+            for target in targets
+        ]
+        self.turns: Counter[str] = Counter()
+        self._on_event = on_event
+
+    def turn(self, seconds: float) -> bool:
+        """Work on the target whose turn it is for so long; always True."""
+        walk = min(self.walks, key=lambda one: self.turns[one.target.name])
+        name = walk.target.name
+        walk.turn(self.turns[name], seconds, say=lambda text: self._on_event(Walking(name, text)))
+        self.turns[name] += 1
+        return True
 
 
 def _derived(schemes: Sequence[Scheme], target: Target) -> Iterator[Scheme]:
