@@ -40,6 +40,10 @@ SYMMETRIC_WALK = "flip-c3"
 class RunConfig:
     """The settings of a run; `seconds`, `rounds` and `count` limit it, the others fix its course.
 
+    `rank` is the rank wanted, and the run ends after the round in which it has `count` finds. `policy` is the
+    patience of the walks and their bounds, or some fields of it: {"full": 22}. `device` is one of
+    `device_names()`, for GPUs with their numbers: cuda:0,1.
+
     `ring` is one of `RINGS`. `start` is None for the naive scheme. Without a `walk` it is the plain
     one over the ring, but the symmetric one for a square format beyond 4x4x4 where neither start nor
     ladder nor bounds are given. What is 0 of `walks` and `steps`, and what `policy` leaves out, is

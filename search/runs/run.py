@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ...errors import PlanError
-from ...schemes_db import Ring, Scheme, Target, Z
-from ..flipgraph.policy import Policy
+from ...schemes_db import Ring, Target, Z
 from ..flipgraph.walkers import pack_start
-from ..format_moves.registry import MOVES
 from .config import RunConfig
 from .engine import engine_of
 from .folder import RunFolder
-from .plan import PoolPlan
 from .result import Progress, Result
 from .search_run import Course
 from .walk_run import Rounds
@@ -35,29 +33,12 @@ def never() -> bool:
 def find(
     target: Target | str,
     *,
-    rank: int | None = None,
     ring: Ring | str = Z,
-    seed: int = 0,
-    walks: int = 0,
-    steps: int = 0,
-    rounds: int | None = None,
-    seconds: float | None = None,
-    count: int = 1,
-    start: Scheme | None = None,
-    walk: str = "",
-    policy: Policy | Mapping[str, float] | None = None,
-    ladder: Sequence[str] | None = None,
-    pool: PoolPlan | None = None,
-    device: str = "cpu",
-    objective: str = "rank",
-    method: str = "walks",
-    moves: Sequence[str] = MOVES,
-    cubes: str = "",
     jobs: int = 1,
-    command: str = "",
     out: str | Path | None = None,
     on_event: OnEvent | None = None,
     stop: Stop = never,
+    **settings: Any,
 ) -> Result:
     """Schemes of rank at most `rank` for a target, from walks over GF(2) that are lifted, or over {-1, 0, 1}.
 
@@ -69,33 +50,12 @@ def find(
 
     Args:
         target: what to compute, or its name.
-        rank: the rank wanted.
         ring: Z2 (nothing is lifted), Z, Q (which allows fractions), or "ZT": walks over {-1, 0, 1}.
-        walks, steps: walks in a round, and steps of each; 0 for what suits the target.
-        rounds, seconds: limits; without them the search goes on until it has `count` finds.
-        count: finds to stop at, after the round; unused without `rank`.
-        start: where walks start, any scheme with a meaning in the ring walked over; the naive scheme if None.
-        walk: the kind of walk, one of `walk_names()`; if empty, the plain one of the ring, but the
-            symmetric one for square formats beyond 4x4x4 without start and ladder.
-        policy: the patience of the walks and their bounds, or some fields of it: {"full": 22}; what is
-            left out is what suits the target and the walk.
-        ladder: formats to go through before the target, each started from the schemes of the one
-            before, the first from the start, as `MxKxN` or `MxKxN:RANK`. If None, and walks have
-            neither a kind nor a start of their own, a target with a side beyond 4 is climbed to
-            from 4 (5x5x5 after 4x4x4, 4x4x5 and 4x5x5); a start of another format is climbed from.
-        pool: how schemes are gathered by rank, for walks to start from; every walk goes alone if None.
-        device: what walks, one of `device_names()`.
-        objective: one of `objective_names()`; with another than the rank, a scheme of the rank wanted
-            is a find only if it is better than all before, and the search goes on to its limit.
-        method: "walks", or "lns": a large neighbourhood search over {-1, 0, 1}, whose rounds put the
-            products of walks around the best scheme together by CP-SAT.
-        moves: what leads from one format of the ladder to the next, of `passage_names()`; on each axis
-            the first that is of use is taken.
-        cubes: of the naive start of a symmetric walk, by groups of indices of the diagonal: 12,34,56.
-        command: how a user would run this again, for the provenance; this call if empty.
         out: a new folder for the run: every find is in it at once, and `resume` goes on from there.
         on_event: called after every round.
         stop: asked after every round; where it says so the run is saved, and the result has `interrupted` set.
+        settings: rank, seed, walks, steps, rounds, seconds, count, start, walk, policy, ladder, pool, device,
+            objective, method, moves, cubes and command, as `RunConfig` has them.
 
     A KeyboardInterrupt gives the round up; the result holds what was found until then.
 
@@ -105,27 +65,13 @@ def find(
         TargetError: the target or the ring is not known.
         RunFolderError: `out` holds a run already, or can't be written.
     """
+    for name in ("ladder", "moves"):
+        if settings.get(name) is not None:
+            settings[name] = tuple(settings[name])
     config = RunConfig(
         target.name if isinstance(target, Target) else target.strip(),
-        rank,
-        ring.name if isinstance(ring, Ring) else ring.strip().upper(),
-        seed,
-        walks,
-        steps,
-        rounds,
-        seconds,
-        count,
-        walk,
-        policy,
-        command,
-        start,
-        tuple(ladder) if ladder is not None else None,
-        pool,
-        device,
-        objective,
-        method,
-        tuple(moves),
-        cubes,
+        ring=ring.name if isinstance(ring, Ring) else ring.strip().upper(),
+        **settings,
     )
     return carry_out(config, jobs=jobs, out=out, on_event=on_event, stop=stop)
 

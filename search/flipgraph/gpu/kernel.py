@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 from .algebra import make_algebra
@@ -30,23 +31,13 @@ the last gain of its score."""
 TALLIES = 8
 
 
-def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
-    """The function that carries one walker on for a number of steps; its arguments are those of a kernel."""
-    biased = cost != ""
-    algebra = make_algebra(prims, form, cost)
-    cells = make_cells(prims, form, algebra)
-    moves = make_moves(prims, form, cells, algebra, biased)
-    jit = prims.jit
-    next_draw, step, plus, total_cost, is_live = (
-        moves.next_draw,
-        moves.step,
-        moves.plus,
-        moves.total_cost,
-        moves.is_live,
-    )
-    weight = moves.weight
+def make_transfer(
+    prims: Primitives, form: Form, cells: SimpleNamespace, moves: SimpleNamespace
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Taking a state up from global memory, and writing it out."""
+    jit, is_live, weight = prims.jit, moves.is_live, moves.weight
     taken, active_at = cells.taken, cells.active_at
-    threads, words, masks, room = U64(form.threads), form.words, form.masks, 32 * form.masks
+    threads, masks, room = U64(form.threads), form.masks, 32 * form.masks
     near, plane = form.near, form.plane
     signs, near_signs = form.signs, near * plane + 3 * masks
     sign_words = masks if form.ternary else 0
@@ -87,6 +78,17 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
             goal[base + U64(signs + w)] = fast[U64(near_signs + w) * threads + lane]
         for w in range(cube_words):
             goal[base + U64(cubes + w)] = far[own + U64(cubes + w)]
+
+    return load, store
+
+
+def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
+    """The function that carries one walker on for a number of steps; its arguments are those of a kernel."""
+    algebra, biased, words, jit = make_algebra(prims, form, cost), cost != "", form.words, prims.jit
+    cells = make_cells(prims, form, algebra)
+    moves = make_moves(prims, form, cells, algebra, biased)
+    next_draw, step, plus, total_cost = moves.next_draw, moves.step, moves.plus, moves.total_cost
+    load, store = make_transfer(prims, form, cells, moves)
 
     @jit
     def launch(

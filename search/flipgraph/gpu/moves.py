@@ -26,7 +26,7 @@ _MULTIPLIER = U64(6364136223846793005)
 
 def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace) -> SimpleNamespace:
     """What all moves share: draws, slots and their values, cubes."""
-    jit, room, width, cubes_at = prims.jit, 32 * form.masks, U32(form.width), U64(form.cubes)
+    jit, room, width = prims.jit, 32 * form.masks, U32(form.width)
     get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
     sign_of, turn_sign, is_zero, turn, zero = (
         cells.sign_of,
@@ -52,26 +52,6 @@ def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: S
             put(fast, far, lane, own, U32(n), slot, zero())
             leave(fast, lane, U32(n), slot)
         turn_sign(fast, lane, slot, sign_of(fast, lane, slot))
-
-    @jit
-    def toggle_cube(far, own, value):
-        """Add a cube modulo 2: the change of the rank, or 0 where there is no room."""
-        low, high = U32(U64(value) & U64(0xFFFFFFFF)), U32(U64(value) >> U64(32))
-        free = I32(-1)
-        for n in range(MAX_CUBES):
-            at = own + cubes_at + U64(2 * n)
-            if far[at] == low and far[at + U64(1)] == high:
-                far[at] = U32(0)
-                far[at + U64(1)] = U32(0)
-                return I32(-1)
-            if free < I32(0) and far[at] == U32(0) and far[at + U64(1)] == U32(0):
-                free = I32(n)
-        if free < I32(0):
-            return I32(0)
-        at = own + cubes_at + U64(2) * U64(free)
-        far[at] = low
-        far[at + U64(1)] = high
-        return I32(1)
 
     @jit
     def is_slot(slot):
@@ -101,13 +81,65 @@ def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: S
         next_draw=next_draw,
         after=after,
         drop=drop,
-        toggle_cube=toggle_cube,
+        **vars(make_cubes(prims, form, drop)),
         is_live=is_live,
         set_value=set_value,
         free_slot=free_slot,
         tries=PLUS_TRIES,
         events=(NONE, IDLE, FLIP),
     )
+
+
+def make_cubes(prims: Primitives, form: Form, drop: Any) -> SimpleNamespace:
+    """The cubes of a symmetric walker, which stand in global memory."""
+    jit, cubes_at = prims.jit, U64(form.cubes)
+
+    @jit
+    def toggle_cube(far, own, value):
+        """Add a cube modulo 2: the change of the rank, or 0 where there is no room."""
+        low, high = U32(U64(value) & U64(0xFFFFFFFF)), U32(U64(value) >> U64(32))
+        free = I32(-1)
+        for n in range(MAX_CUBES):
+            at = own + cubes_at + U64(2 * n)
+            if far[at] == low and far[at + U64(1)] == high:
+                far[at] = U32(0)
+                far[at + U64(1)] = U32(0)
+                return I32(-1)
+            if free < I32(0) and far[at] == U32(0) and far[at + U64(1)] == U32(0):
+                free = I32(n)
+        if free < I32(0):
+            return I32(0)
+        at = own + cubes_at + U64(2) * U64(free)
+        far[at] = low
+        far[at + U64(1)] = high
+        return I32(1)
+
+    @jit
+    def into_cube(fast, far, lane, own, slot, value):
+        """An orbit of three equal factors is one cube modulo 2: the change of the rank."""
+        change = toggle_cube(far, own, value)
+        if change != I32(0):
+            drop(fast, far, lane, own, slot)
+            change = I32(change - I32(3))
+        return change
+
+    return SimpleNamespace(toggle_cube=toggle_cube, into_cube=into_cube)
+
+
+def make_rise(prims: Primitives, algebra: SimpleNamespace) -> Any:
+    """By how much a flip raises the cost of its two terms."""
+    cost, is_zero = algebra.cost, algebra.is_zero
+
+    @prims.jit
+    def rise_of(halves, f, a, g, b, bj, left, e, c, cj, right):
+        rise = I32(-cost(halves, f, a, g, b, e, c) - cost(halves, f, a, g, bj, e, cj))
+        if not is_zero(left):
+            rise = I32(rise + cost(halves, f, a, g, left, e, c))
+        if not is_zero(right):
+            rise = I32(rise + cost(halves, f, a, g, bj, e, right))
+        return rise
+
+    return rise_of
 
 
 def make_step(
@@ -119,27 +151,12 @@ def make_step(
     biased: bool,
 ) -> Any:
     """One try of a flip, of two terms or of two orbits."""
-    jit, symmetric, hashed = prims.jit, form.symmetric, form.planes > 1
+    jit, symmetric, hashed, unit = prims.jit, form.symmetric, form.planes > 1, I32(3 if form.symmetric else 1)
     get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
-    sign_of, turn_sign, partner, active, print_at = (
-        cells.sign_of,
-        cells.turn_sign,
-        cells.partner,
-        cells.active,
-        cells.print_at,
-    )
-    is_zero, same, add, turn, cost = algebra.is_zero, algebra.same, algebra.add, algebra.turn, algebra.cost
-    after, drop, toggle_cube = terms.after, terms.drop, terms.toggle_cube
-    unit = I32(3) if symmetric else I32(1)
-
-    @jit
-    def into_cube(fast, far, lane, own, slot, value):
-        """An orbit of three equal factors is one cube modulo 2: the change of the rank."""
-        change = toggle_cube(far, own, value)
-        if change != I32(0):
-            drop(fast, far, lane, own, slot)
-            change = I32(change - I32(3))
-        return change
+    sign_of, turn_sign, print_at = cells.sign_of, cells.turn_sign, cells.print_at
+    partner, active, rise_of = cells.partner, cells.active, make_rise(prims, algebra)
+    is_zero, same, add, turn = algebra.is_zero, algebra.same, algebra.add, algebra.turn
+    after, drop, into_cube = terms.after, terms.drop, terms.into_cube
 
     @jit
     def step(fast, far, lane, own, halves, accept, draw):
@@ -156,11 +173,7 @@ def make_step(
         # Read before the scan, so that what is far comes while it runs.
         g = after(f)
         e = after(g)
-        a, b, c = (
-            get(fast, far, lane, own, f, i),
-            get(fast, far, lane, own, g, i),
-            get(fast, far, lane, own, e, i),
-        )
+        a, b, c = get(fast, far, lane, own, f, i), get(fast, far, lane, own, g, i), get(fast, far, lane, own, e, i)
         found, q, j, draw = partner(fast, lane, f, i, low, draw)
         if found == I32(0):
             leave(fast, lane, f, i)
@@ -182,19 +195,14 @@ def make_step(
                 return I32(IDLE), I32(0), I32(0)
         rise = I32(0)
         if biased:
-            rise = I32(-cost(halves, f, a, g, b, e, c) - cost(halves, f, a, g, bj, e, cj))
-            if not is_zero(left):
-                rise = I32(rise + cost(halves, f, a, g, left, e, c))
-            if not is_zero(right):
-                rise = I32(rise + cost(halves, f, a, g, bj, e, right))
+            rise = rise_of(halves, f, a, g, b, bj, left, e, c, cj, right)
             if rise > I32(0) and U32(U32(draw >> U32(15)) & U32(0xFFFF)) >= accept[min(rise, I32(15))]:
                 return I32(IDLE), I32(0), I32(0)
         left, turned = turn(left)
         turn_sign(fast, lane, i, turned)
         right, turned = turn(right)
         turn_sign(fast, lane, j, turned)
-        new = put(fast, far, lane, own, g, i, left)
-        other = put(fast, far, lane, own, eq, j, right)
+        new, other = put(fast, far, lane, own, g, i, left), put(fast, far, lane, own, eq, j, right)
         gone = I32(0)
         if is_zero(left):
             drop(fast, far, lane, own, i)
@@ -222,14 +230,8 @@ def make_plus(
     """Two terms or orbits become three."""
     jit, symmetric, room = prims.jit, form.symmetric, 32 * form.masks
     get, sign_of, turn_sign = cells.get, cells.sign_of, cells.turn_sign
-    same, add = algebra.same, algebra.add
-    next_draw, after, is_live, set_value, free_slot = (
-        terms.next_draw,
-        terms.after,
-        terms.is_live,
-        terms.set_value,
-        terms.free_slot,
-    )
+    same, add, next_draw, after = algebra.same, algebra.add, terms.next_draw, terms.after
+    is_live, set_value, free_slot = terms.is_live, terms.set_value, terms.free_slot
     unit = I32(3) if symmetric else I32(1)
 
     @jit
