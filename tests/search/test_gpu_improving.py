@@ -1,4 +1,4 @@
-"""What `lcma search --improve` does on a GPU, played by the twin: ways to a format, descents, keeping."""
+"""What `lcma improve` does on a GPU, played by the twin: ways to a format, descents, keeping."""
 
 from __future__ import annotations
 
