@@ -15,14 +15,32 @@ from .choose import planned
 Matrix = npt.NDArray[Any]
 
 
-def triangular(a: Matrix, b: Matrix, triangle: Triangle, way: str | None, out: Matrix | None = None) -> Matrix:
+STRATEGIES = ("strips", "halving", "kernel")
+
+
+def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
+    """What `planned` is told for a strategy and a scheme, of which either may be None.
+
+    Raises:
+        PlanError: there is no such strategy, or it takes no scheme.
+    """
+    if strategy is not None and strategy not in STRATEGIES:
+        raise PlanError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}; a scheme goes to scheme=")
+    if strategy is None or scheme is None:
+        return strategy or scheme
+    if strategy != "halving":
+        raise PlanError(f"{strategy} takes no scheme; leave strategy or scheme out")
+    return f"{strategy}:{scheme}"
+
+
+def triangular(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None, out: Matrix | None = None) -> Matrix:
     """The triangular product of (broadcast) matrices."""
-    return planned(Request.of(a, b, out), triangle, way)[1].run(a, b, out)
+    return planned(Request.of(a, b, out), triangle, strategy)[1].run(a, b, out)
 
 
-def triangular_heads(a: Matrix, b: Matrix, triangle: Triangle, way: str | None) -> Matrix:
+def triangular_heads(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None) -> Matrix:
     """The triangular product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
-    return ungrouped(triangular(*grouped(a, b), triangle, way), a, b)
+    return ungrouped(triangular(*grouped(a, b), triangle, strategy), a, b)
 
 
 def need_matrices(**arrays: Any) -> None:

@@ -129,9 +129,10 @@ def _gate(seed: int, say: Say) -> Figures:
             weights = torch.where(seen, torch.randn(2, heads, rows, cols, device=device), float("nan")).to(kind)
             clean = torch.where(seen, weights, 0).double()
             for way in _gate_ways(rows, scheme_ways()):
+                asked = {"strategy" if way in ("kernel", "strips") else "scheme": way}
                 pairs = (
-                    (causal_qk(q, k, way=way), (q.double() @ wide.mT).tril()),
-                    (causal_pv(weights, k, way=way), clean @ wide),
+                    (causal_qk(q, k, **asked), (q.double() @ wide.mT).tril()),
+                    (causal_pv(weights, k, **asked), clean @ wide),
                 )
                 for got, wanted in pairs:
                     error = float((got.double() - wanted).norm() / wanted.norm())
@@ -302,8 +303,8 @@ def _attention(length: int, width: int, rounds: int, say: Say) -> Figures:
     heads = 8 if width <= 256 else 1
     q, k, v = (torch.randn(1, heads, length, width, device=_device(), dtype=torch.bfloat16) for _ in range(3))
     ways: dict[str, Callable[[], object]] = {
-        "products": partial(causal_attention, q, k, v, way="products"),
-        "sdpa": partial(causal_attention, q, k, v, way="sdpa"),
+        "products": partial(causal_attention, q, k, v, strategy="products"),
+        "sdpa": partial(causal_attention, q, k, v, strategy="sdpa"),
     }
     times = _interleaved(ways, rounds)
     return {
