@@ -19,16 +19,21 @@ from lcma.kernels.causal.choose import (
     steady_names,
 )
 from lcma.kernels.cpu.executor import MatrixExecutor
-from lcma.kernels.cpu.half import HalfProduct
-from lcma.kernels.cpu.level import Level
-from lcma.kernels.cpu.partition import Way
-from lcma.kernels.cpu.strips import has_stray
+from lcma.kernels.cpu.grouped import JoinedLevel
+from lcma.kernels.cpu.halving import Halving
+from lcma.kernels.cpu.strips import Strips, has_stray
 from lcma.kernels.planning.tuning import remembered, tune
 from lcma.kernels.request import Layout
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
-GROUPED = Way(grouped=True)
-WAYS = (None, "strips", "halving", "halving:strassen", "eca-stage1", "4x4x4-tri-out-r34")
+WAYS = (
+    {},
+    {"strategy": "strips"},
+    {"strategy": "halving"},
+    {"strategy": "halving", "scheme": "strassen"},
+    {"scheme": "eca-stage1"},
+    {"scheme": "4x4x4-tri-out-r34"},
+)
 
 
 def drawn(rng, *shape):
@@ -39,7 +44,7 @@ def kept(matrix, upper):
     return np.triu(matrix) if upper else np.tril(matrix)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize(
     "sizes", [(7, 7, 3), (300, 300, 33), (3, 3, 5), (20, 12, 4), (12, 20, 1), (0, 0, 3), (5, 5, 0)]
 )
@@ -47,15 +52,15 @@ def test_qk_and_pv_with_shared_heads_and_garbage(way, sizes):
     rng, (rows, cols, width) = np.random.default_rng(0), sizes
     q, k = drawn(rng, 2, 6, rows, width), drawn(rng, 2, 3, cols, width)
     wide = np.repeat(k, 2, axis=1)
-    scores = causal_qk(q, k, way=way)
+    scores = causal_qk(q, k, **way)
     wanted = np.tril(q @ wide.swapaxes(-1, -2))
     np.testing.assert_array_equal(scores, wanted)
     spoiled = np.where(np.tri(rows, cols) > 0, wanted, np.nan)
     for _ in range(2):  # a second run must not meet what the first one left behind
-        np.testing.assert_array_equal(causal_pv(spoiled, k, way=way), wanted @ wide)
+        np.testing.assert_array_equal(causal_pv(spoiled, k, **way), wanted @ wide)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])
@@ -73,23 +78,23 @@ def test_trmm(way, side, lower, transposed):
             factor = factor.T if transposed else factor
             b = drawn(rng, size, other) if side == "left" else drawn(rng, other, size)
             wanted = factor @ b if side == "left" else b @ factor
-            np.testing.assert_array_equal(trmm(garbage, b, side, lower, transposed, unit, way=way), wanted)
+            np.testing.assert_array_equal(trmm(garbage, b, side, lower, transposed, unit, **way), wanted)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("lower", [False, True])
 def test_syrk(way, lower):
     rng = np.random.default_rng(2)
     for rows, cols in ((1, 4), (37, 20), (64, 64)):
         a = drawn(rng, rows, cols)
-        np.testing.assert_array_equal(syrk(a, lower, way=way), kept(a @ a.T, not lower))
-        np.testing.assert_array_equal(syrk(a, lower, True, way=way), kept(a.T @ a, not lower))
+        np.testing.assert_array_equal(syrk(a, lower, **way), kept(a @ a.T, not lower))
+        np.testing.assert_array_equal(syrk(a, lower, True, **way), kept(a.T @ a, not lower))
 
 
 def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
     triangle = Triangle("out", shared=True)
     program = scheme_program(lcma.resolve("eca-stage1")[0], triangle)
-    names = [stage.name for stage in Level(program, (64, 64, 64), "float64", (False, True, False), GROUPED).stages()]
+    names = [stage.name for stage in JoinedLevel(program, (64, 64, 64), "float64", (False, True, False)).stages()]
     assert names[0] == "sums of A"
     assert "sums of B" not in names
 
@@ -116,13 +121,13 @@ def test_levels_in_memory_full_of_nan(side, upper, layouts):
         by_columns = tuple(layout is Layout.COLUMNS for layout in request.layouts)
         for name in steady_names():
             program = scheme_program(lcma.resolve(name)[0], triangle)
-            level = Level(program, request.shape, "float64", by_columns, GROUPED)
+            level = JoinedLevel(program, request.shape, "float64", by_columns)
             executor = MatrixExecutor(request, level, pool, 2)
             for _ in range(2):
                 np.testing.assert_array_equal(executor.run(a, b, out), wanted)
         for core in (
-            HalfProduct(triangle, request.shape, "float64", 3),
-            HalfProduct(triangle, request.shape, "float64", base=5),
+            Strips(triangle, request.shape, "float64", 3),
+            Halving(triangle, request.shape, "float64", base=5),
         ):
             np.testing.assert_array_equal(MatrixExecutor(request, core, pool).run(a, b, out), wanted)
 
@@ -136,17 +141,18 @@ def test_a_nested_level_works_its_full_products():
     nested = outer.nested({ProductKind.FULL: dense, ProductKind.HALF_OUT: outer})
     a, b = drawn(rng, 96, 48), drawn(rng, 48, 96)
     request = Request.of(a, b)
-    level = Level(nested, request.shape, "float64", (False, False, False), GROUPED)
+    level = JoinedLevel(nested, request.shape, "float64", (False, False, False))
     np.testing.assert_array_equal(MatrixExecutor(request, level, Pool(poison=True), 2).run(a, b), np.tril(a @ b))
 
 
 def test_products_that_feed_one_sum_are_one_product():
     """ECA's h1..h4 are all of S1: one product with a four times longer inner dimension, in its place."""
-    program = scheme_program(lcma.resolve("eca-stage1")[0], Triangle("out"))
-    store = Level(program, (64, 64, 64), "float64", (False,) * 3, GROUPED).store
-    assert len(store.joined.bundles) == 28
-    assert sorted(store.joined.alone.values()) == [(0, 0), (3, 3)]
-    assert len(store._buffered) == 14  # of 34: the rest stand in C or in another's registers
+    level = JoinedLevel(
+        scheme_program(lcma.resolve("eca-stage1")[0], Triangle("out")), (64, 64, 64), "float64", (False,) * 3
+    )
+    assert len(level.joined.bundles) == 28
+    assert sorted(level.joined.alone.values()) == [(0, 0), (3, 3)]
+    assert len(level._buffered) == 14  # of 34: the rest stand in C or in another's registers
 
 
 @pytest.mark.parametrize("shape", [(700, 650), (4, 5), (1, 1), (300, 200)])
@@ -179,7 +185,11 @@ def test_user_mistakes_are_named():
     with pytest.raises(PlanError, match="inner sizes"):
         causal_qk(np.ones((4, 2)), np.ones((4, 3)))
     with pytest.raises(PlanError, match="not for triangular"):
-        causal_qk(a, a, way="strassen")
+        causal_qk(a, a, scheme="strassen")
+    with pytest.raises(PlanError, match=r"strategy must be one of .*; a scheme goes to scheme="):
+        causal_pv(a, a, strategy="eca-stage1")
+    with pytest.raises(PlanError, match="strips takes no scheme"):
+        syrk(a, strategy="strips", scheme="eca-stage1")
     with pytest.raises(PlanError, match="2-d boolean"):
         masked_matmul(a, a.T, np.ones((2, 2)))
 
@@ -200,7 +210,7 @@ def test_errors_stay_within_three_times_the_standard_algorithms():
         rng = np.random.default_rng(seed)
         q, k = (rng.standard_normal((256, 128)).astype(np.float32) for _ in range(2))
         truth = np.tril(q.astype(float) @ k.T.astype(float))
-        for way, got in [("standard", np.tril(q @ k.T))] + [(x, causal_qk(q, k, way=x)) for x in scheme_names()]:
+        for way, got in [("standard", np.tril(q @ k.T))] + [(x, causal_qk(q, k, scheme=x)) for x in scheme_names()]:
             error = np.linalg.norm(got - truth) / np.linalg.norm(truth)
             worst[way] = max(worst.get(way, 0), error)
     assert max(worst.values()) <= 3 * worst["standard"]
