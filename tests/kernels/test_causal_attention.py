@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,9 +11,12 @@ from lcma.errors import PlanError
 
 torch = pytest.importorskip("torch")
 
-from lcma.kernels.causal import causal_attention, causal_qk, cuda, syrk, trmm  # noqa: E402
-from lcma.kernels.causal.choose import steady_names  # noqa: E402
+from lcma.kernels.causal import tensors  # noqa: E402
+from lcma.kernels.causal.candidates import stable_scheme_names  # noqa: E402
+from lcma.kernels.causal.products import causal_qk, syrk, trmm  # noqa: E402
+from lcma.kernels.cuda.executor import request_of  # noqa: E402
 from lcma.kernels.cuda.triangular import Tile, tile_places  # noqa: E402
+from lcma.kernels.torch.attention import causal_attention  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
@@ -95,10 +100,10 @@ def test_errors_stay_within_twice_the_standard_algorithms():
         truth = sdpa(q.double(), k.double(), v.double(), is_causal=True)
         future = torch.ones(256, 256).triu(1).bool()
         plain = (q / 128**0.5 @ k.mT).masked_fill(future, -torch.inf).softmax(-1) @ v
-        for way, got in [("standard", plain)] + [(x, causal_attention(q, k, v, way=x)) for x in steady_names()]:
+        for way, got in [("standard", plain)] + [(x, causal_attention(q, k, v, way=x)) for x in stable_scheme_names()]:
             worst[way] = max(worst.get(way, 0.0), float((got - truth).norm() / truth.norm()))
-    assert max(worst[way] for way in ("standard", *steady_names())) <= 2 * worst["standard"]
-    assert steady_names()
+    assert max(worst[way] for way in ("standard", *stable_scheme_names())) <= 2 * worst["standard"]
+    assert stable_scheme_names()
 
 
 def test_refusals_name_the_mend():
@@ -125,8 +130,13 @@ def test_tensors_come_back_as_tensors():
 
 
 @pytest.mark.parametrize("way", ["strips", "eca-stage1", "4x4x4-tri-out-r34"])
-def test_the_ways_of_a_gpu_on_a_processor(way):
+def test_the_ways_of_a_gpu_on_a_processor(way, monkeypatch):
     """Strips and the three stages, their sums by plain torch."""
+
+    def on_a_gpu(*operands, **facts):
+        return replace(request_of(*operands, **facts), device="cuda")
+
+    monkeypatch.setattr(tensors, "request_of", on_a_gpu)
     torch.manual_seed(5)
     for heads, shared, rows, cols, width in (
         (4, 2, 32, 32, 8),
@@ -137,15 +147,15 @@ def test_the_ways_of_a_gpu_on_a_processor(way):
         q, k = drawn(3, heads, rows, width, grad=False), drawn(3, shared, cols, width, grad=False)
         wide = k.repeat_interleave(heads // shared, 1)
         wanted = (q @ wide.mT).tril()
-        torch.testing.assert_close(cuda.causal_qk(q, k, way), wanted)
+        torch.testing.assert_close(tensors.causal_qk(q, k, way), wanted)
         spoiled = torch.where(torch.ones(rows, cols).tril().bool(), wanted, float("nan"))
-        torch.testing.assert_close(cuda.causal_pv(spoiled, k, way), wanted @ wide)
+        torch.testing.assert_close(tensors.causal_pv(spoiled, k, way), wanted @ wide)
     a, b = drawn(32, 32, grad=False), drawn(32, 8, grad=False)
     for turned in (False, True):
         factor = a.tril().mT if turned else a.tril()
-        torch.testing.assert_close(cuda.trmm(a, b, Triangle("left", turned), turned, False, way), factor @ b)
-        torch.testing.assert_close(cuda.trmm(a, b.mT, Triangle("right", turned), turned, False, way), b.mT @ factor)
-    torch.testing.assert_close(cuda.syrk(b, Triangle("out", False, True), False, way), (b @ b.mT).tril())
+        torch.testing.assert_close(tensors.trmm(a, b, Triangle("left", turned), turned, False, way), factor @ b)
+        torch.testing.assert_close(tensors.trmm(a, b.mT, Triangle("right", turned), turned, False, way), b.mT @ factor)
+    torch.testing.assert_close(tensors.syrk(b, Triangle("out", False, True), False, way), (b @ b.mT).tril())
 
 
 def test_only_tiles_that_touch_the_triangle_are_worked():
