@@ -19,7 +19,7 @@ from ..cpu.strips import strip_count
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Source
 from ..request import Layout, Request
-from .candidates import FAMILY, GivenTriangular, TriangularSource, source_of, stable_scheme_names
+from .candidates import FAMILY, HALVING_RANK, GivenTriangular, TriangularSource, source_of, stable_scheme_names
 
 SMALL = 1 << 28
 """m k n below which only the strips are proposed: planning would cost what there is to gain."""
@@ -77,7 +77,8 @@ class CpuTriangular(CpuStrategy):
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        if self.name == "scheme" and isinstance(source, TriangularSource | GivenTriangular) and source.program.rank > 3:
+        ours = isinstance(source, TriangularSource | GivenTriangular)
+        if ours and self.name == ("halving" if source.program.rank == HALVING_RANK else "scheme"):
             yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:

@@ -20,7 +20,7 @@ from ..cuda.triangular_executor import TriangularExecutor
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Layout, Request
-from .candidates import FAMILY, GivenTriangular, TriangularSource, source_of
+from .candidates import FAMILY, HALVING_RANK, GivenTriangular, TriangularSource, source_of
 
 SCHEME = "4x4x4-tri-out-r34-sparse"
 """22 full and 12 half products with few coefficients. Measured on an H200, float32, L = d = 8192: with more
@@ -106,7 +106,8 @@ class CudaTriangular:
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        if self.name == "scheme" and isinstance(source, TriangularSource | GivenTriangular) and source.program.rank > 3:
+        ours = isinstance(source, TriangularSource | GivenTriangular)
+        if ours and self.name == ("halving" if source.program.rank == HALVING_RANK else "scheme"):
             yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:

@@ -7,7 +7,8 @@ from typing import Any
 from ..plans import AUTO, executor_for
 from ..request import Request
 
-STRATEGIES = ("vendor", "strips", "halving", "kernel")
+STRATEGIES = ("vendor", "strips", "kernel")
+"""Those without a program; "halving" and "halving:DENSE" are programs, as schemes are."""
 
 
 def run_triangular(request: Request, a: Any, b: Any, out: Any = None, way: str | None = None) -> Any:

@@ -20,7 +20,7 @@ from lcma.schemes_db import Kind, Q, Scheme, Target, Z, parse_target
 
 @pytest.fixture(autouse=True)
 def _nothing_is_measured(monkeypatch):
-    """Plans of `auto` rest on figures that are the same everywhere: measuring takes seconds, and depends on the load."""
+    """Plans of `auto` rest on the same figures everywhere: measuring takes seconds, and depends on the load."""
 
     def flat(request: Request) -> Profile:
         return Profile("flat", "test", (), (GemmRate(request.dtype, 64, 64, 64, 1e11),), 5e10, 5e10)
