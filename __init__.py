@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from .kernels.causal.products import causal_qk as causal_qk
     from .kernels.causal.products import syrk as syrk
     from .kernels.causal.products import trmm as trmm
-    from .kernels.cuda.precompile import compile_products as compile_products
     from .kernels.torch.attention import causal_attention as causal_attention
     from .kernels.torch.layers import FastLinear as FastLinear
+    from .kernels.torch.precompile import compile_products as compile_products
     from .schemes_db import Certificate as Certificate
     from .schemes_db import Program as Program
     from .schemes_db import Provenance as Provenance
@@ -65,7 +65,7 @@ _MODULES = {
     ".kernels.causal.masked": ("masked_matmul",),
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.torch.attention": ("causal_attention",),
-    ".kernels.cuda.precompile": ("compile_products",),
+    ".kernels.torch.precompile": ("compile_products",),
     ".kernels.torch.layers": ("FastLinear",),
     ".schemes_db": ("Certificate", "Program", "Provenance", "Ring", "Scheme", "Target", "parse_ring", "parse_target"),
     ".schemes_db.algebra": ("naive", "permute", "reverse", "rotate", "tensor", "transpose"),

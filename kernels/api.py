@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
+from .array_product import FLOATS, IS_VENDORS, multiply, thread_count
 from .codegen.certified import SchemeLike
 from .planning.cache import plan_cache
-from .plans import AUTO, is_one, planned, replan_with_less_memory
+from .plans import AUTO, PREDICT, planned
 from .request import Request
 
 if TYPE_CHECKING:
@@ -26,11 +27,6 @@ SMALL = 1 << 28
 At 200 Gflop/s such a product takes less than 2.7 ms.
 """
 
-_FLOATS = frozenset(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
-
-_VENDOR = object()
-"""The cache's entry of sizes, dtype and threads for which the plan of `auto` is numpy's own product."""
-
 
 def matmul(
     a: npt.ArrayLike,
@@ -43,7 +39,7 @@ def matmul(
     max_workspace: int | None = None,
     max_abs: int | None = None,
     strategy: str | None = None,
-    effort: str = "predict",
+    effort: str = PREDICT,
 ) -> Matrix:
     """The product of a (..., M, K) and b (..., K, N).
 
@@ -64,8 +60,10 @@ def matmul(
 
     dtypes float32, float64, complex64, complex128, int32 and int64 (exact modulo 2^32 and 2^64);
     both operands the same. `max_abs` states the largest magnitude of their entries, for integers: it
-    is checked, and C cannot overflow then. int8 is multiplied only where it is stated, into int32, and
-    by a scheme only where no sum of blocks leaves int8; "auto" is the classical product then.
+    is checked, and C cannot overflow then. A scheme multiplies int8 only where it is stated, into
+    int32, and only where no sum of blocks leaves int8; "auto" is the classical product then. What else
+    numpy multiplies (vectors, mixed dtypes, float16, bool, other integers, other byte orders) "auto"
+    leaves to `np.matmul`, with its rules for the result.
 
     A product by a scheme adds and subtracts blocks before it multiplies: where an operand holds an
     infinity, elements of C that the classical product makes infinite may come out as NaN, and
@@ -79,11 +77,10 @@ def matmul(
     if (
         type(a) is np.ndarray
         and type(b) is np.ndarray
-        and isinstance(scheme, str)
-        and scheme == AUTO
+        and scheme is AUTO  # other objects equal to it take the longer road below
         and levels is None
         and strategy is None
-        and effort == "predict"
+        and effort is PREDICT
     ):
         # What is below must not cost microseconds: it is paid by every small product.
         shape_a, shape_b = a.shape, b.shape
@@ -92,12 +89,20 @@ def matmul(
             and shape_a[1] == shape_b[0]
             and (
                 shape_a[0] * shape_a[1] * shape_b[1] < SMALL
-                or plan_cache.get((*shape_a, shape_b[1], a.dtype, _thread_count())) is _VENDOR
+                or plan_cache.get((*shape_a, shape_b[1], a.dtype, thread_count())) is IS_VENDORS
             )
             and a.dtype == b.dtype
-            and a.dtype in _FLOATS
+            and a.dtype in FLOATS
             and max_abs is None
-            and (out is None or (type(out) is np.ndarray and out.dtype == a.dtype))
+            and (
+                out is None
+                or (
+                    type(out) is np.ndarray
+                    and out.dtype == a.dtype
+                    and out.shape == (shape_a[0], shape_b[1])
+                    and out.flags.writeable
+                )
+            )
         ):
             return np.matmul(a, b, out) if out is not None else np.matmul(a, b)
     elif hasattr(b, "__lcma_prepared__"):
@@ -108,49 +113,12 @@ def matmul(
         if max_abs is not None:
             raise PlanError("max_abs is for arrays; multiply tensor.numpy()")
         of_tensors = cast(Any, ops.matmul)  # the signature here is that of arrays
-        return cast(Matrix, of_tensors(a, b, scheme, levels, out, max_error=max_error, max_workspace=max_workspace))
-    a, b = np.asarray(a), np.asarray(b)
-    request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace, max_abs=max_abs)
-    if _is_classical(scheme, levels) and strategy is None:
-        if max_abs is None:
-            return np.matmul(a, b, out=out)
-        scheme, levels, strategy = AUTO, None, "vendor"
-    if (joined := _joined_rows(a, b, out)) is not None:
-        # All matrices of a share b: their rows are one product.
-        limits = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
-        other = b.reshape(b.shape[-2:])
-        product = matmul(joined, other, scheme, levels, strategy=strategy, effort=effort, **cast(Any, limits))
-        return product.reshape(*a.shape[:-1], b.shape[-1])
-    plan, executor = planned(request, scheme, levels, strategy, effort)
-    free = isinstance(scheme, str) and scheme == AUTO and max_error is None and max_workspace is None
-    if free and strategy is None and _is_numpys(plan, a, b):
-        plan_cache.put((*request.shape, a.dtype, _thread_count()), _VENDOR)
-    while True:
-        try:
-            return cast(Matrix, executor.run(a, b, out))
-        except MemoryError:  # an `out` that overlaps a or b is written last: both are still whole
-            plan, executor = replan_with_less_memory(request, scheme, levels, strategy, plan)
-
-
-def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:
-    """The rows of all matrices of a as one matrix, where they share one b; None where they do not, or it would copy."""
-    shared = a.ndim > 2 and out is None and b.size and all(size == 1 for size in b.shape[:-2]) and b.ndim <= a.ndim
-    return a.reshape(-1, a.shape[-1]) if shared and a.flags.c_contiguous and a.size else None
-
-
-def _thread_count() -> int:
-    from .cpu.threads import thread_count
-
-    return thread_count()
-
-
-def _is_numpys(plan: Plan, a: Matrix, b: Matrix) -> bool:
-    """Whether a plan is numpy's product of two matrices as they are: then later ones need no executor around it."""
-    from .cpu.blas import NUMPY
-    from .cpu.library import library_for
-
-    plain = plan.candidate.strategy == "vendor" and not plan.workspace and a.dtype in _FLOATS
-    return plain and a.ndim == b.ndim == 2 and library_for(plan.request, plan.machine.profile) is NUMPY
+        limits = {"max_error": max_error, "max_workspace": max_workspace}
+        return cast(Matrix, of_tensors(a, b, scheme, levels, out, strategy=strategy, **limits))
+    limits = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
+    return multiply(
+        np.asarray(a), np.asarray(b), scheme, levels, out, strategy=strategy, effort=effort, **cast(Any, limits)
+    )
 
 
 def finite(*matrices: npt.ArrayLike) -> bool:
@@ -170,7 +138,3 @@ def prepare(
         PlanError, VerificationError: as `matmul`.
     """
     return [planned(Request(m, k, n, dtype), scheme)[0] for m, k, n in shapes]
-
-
-def _is_classical(scheme: object, levels: int | None) -> bool:
-    return levels == 0 or (not is_one(scheme) and isinstance(scheme, Sequence) and not scheme)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 
+PREDICT = "predict"
+
 
 def decision_for(
     request: Request,
@@ -29,7 +31,7 @@ def decision_for(
     *,
     strategy: str | None = None,
     where_faster: bool = False,
-    effort: str = "predict",
+    effort: str = PREDICT,
     machine: Machine | None = None,
 ) -> Decision:
     """How a request would be run, and why. `strategy`, `scheme` and `levels` are as in `matmul`.
@@ -43,7 +45,7 @@ def decision_for(
     from .families import machine_for, strategies
     from .planning.planner import decide, decide_among
 
-    if effort not in ("predict", "measure"):
+    if effort not in (PREDICT, "measure"):
         raise PlanError(f'effort must be "predict" or "measure", not {effort!r}')
     automatic = isinstance(scheme, str) and scheme == AUTO
     machine = machine_for(request, measure=automatic) if machine is None else machine
@@ -119,13 +121,13 @@ def planned(
     scheme: SchemeLike | Sequence[Any] = AUTO,
     levels: int | None = None,
     strategy: str | None = None,
-    effort: str = "predict",
+    effort: str = PREDICT,
 ) -> tuple[Plan, Executor]:
     """The plan of a request and its executor, from the cache where they are there."""
     key = ("executor", effort, *_key(request, scheme, levels, strategy, False))
     found = plan_cache.get(key)
     if found is None:
-        if effort == "predict":
+        if effort == PREDICT:
             plan = plan_for(request, scheme, levels, strategy=strategy)
         else:
             plan = decision_for(request, scheme, levels, strategy=strategy, effort=effort).plan
@@ -197,7 +199,7 @@ def replan_with_less_memory(
     plan = replace(found.plan, request=request)
     key = _key(request, scheme, levels, strategy, False)
     plan_cache.put(key, replace(found, request=request, plan=plan))
-    return plan_cache.put(("executor", "predict", *key), (plan, plan.build()))
+    return plan_cache.put(("executor", PREDICT, *key), (plan, plan.build()))
 
 
 def is_one(scheme: object) -> bool:

@@ -26,6 +26,7 @@ COMMANDS = {
     "doctor": "Show what lcma finds on this machine, and prove the shipped schemes again.",
     "explore": "Show the flip graph around schemes, modulo 2.",
     "export": "Write schemes of the catalogue as text.",
+    "improve": "Better the catalogue: full products behind the best known ranks, fronts of structured targets.",
     "lift": "Lift schemes from Z2 or Z3 to the integers or the rationals.",
     "list": "List the schemes of the catalogue.",
     "merge": "Put the finds of several searches together.",
@@ -33,7 +34,7 @@ COMMANDS = {
     "recombine": "Put the cheapest scheme together from the products of several.",
     "report": "Write the shipped schemes as a page of Markdown.",
     "resume": "Go on with a search from its folder.",
-    "run": "Multiply two .npy matrices by a certified scheme.",
+    "run": "Multiply the matrices of two files by a certified scheme, or by what should be fastest.",
     "same": "Compare two schemes up to change of basis and permutation of roles.",
     "search": "Search for schemes of low rank; what is found is certified and kept.",
     "show": "Show a scheme: equations, costs, certificate, provenance.",
@@ -41,11 +42,12 @@ COMMANDS = {
     "solve": "Solve the Brent equations of a tiny target, or prove that they have no solution.",
     "status": "Show how searches stand.",
     "suggest": "List the schemes that should be fastest for a size.",
-    "time": "Time a scheme against numpy, interleaved, after a correctness check.",
+    "time": "Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.",
+    "tune": "Measure the best candidates for a product, and let later plans rest on the times.",
     "verify": "Prove or refute the schemes in files.",
 }
 
-COMPUTING = {"bench", "demo", "doctor", "plan", "run", "suggest", "time"}
+COMPUTING = {"bench", "demo", "doctor", "plan", "run", "suggest", "time", "tune"}
 """The commands that multiply matrices, or tell what would."""
 
 EXIT_INTERNAL = 70

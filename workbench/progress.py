@@ -40,3 +40,45 @@ class Progress:
         elif time.monotonic() - self._last >= QUIET_SECONDS:
             self._last = time.monotonic()
             print(text, file=sys.stderr, flush=True)
+
+
+class CountedProgress:
+    """As `Progress`, of a number of steps that is known: on a terminal a bar with the time that is left."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+        self._bar: Any = None
+        self._task: Any = None
+        self._lines: Progress | None = None if sys.stderr.isatty() else Progress()
+        if self._lines is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as RichProgress
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task("", total=total)
+
+    def __enter__(self) -> CountedProgress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, text: str) -> None:
+        """Say what the present step does."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=text)
+        elif self._lines is not None:
+            self._lines.update(f"{self._done + 1}/{self._total} {text}")
+
+    def step(self) -> None:
+        """Count a step as done."""
+        self._done += 1
+        if self._bar is not None:
+            self._bar.advance(self._task)

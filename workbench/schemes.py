@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
 
 from ..schemes_db import Certificate, Scheme
 from ..schemes_db.resolve import resolve
 from ..verify import certify, load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+AUTO = "auto"
 
 
 def scheme_argument(text: str) -> tuple[Scheme, Certificate]:
@@ -19,3 +28,29 @@ def scheme_argument(text: str) -> tuple[Scheme, Certificate]:
         return load(text)
     scheme, certificate = resolve(text)
     return scheme, certificate or certify(scheme)
+
+
+def chosen_scheme(argument: str, option: str | None) -> str:
+    """The text of a scheme that is given as SCHEME or as --scheme.
+
+    Raises:
+        UsageError: both are given, and differ.
+    """
+    if option is None or option == argument:
+        return argument
+    if argument != AUTO:
+        raise click.UsageError(f"SCHEME is {argument} and --scheme is {option}; give one of them")
+    return option
+
+
+def planned_scheme(text: str, causal: bool = False) -> str | tuple[Scheme, Certificate] | Sequence[Any]:
+    """What `lcma.kernels` takes as `scheme` for a text: "auto", a certified scheme, or SCHEME/SCHEME, one a level.
+
+    Raises:
+        LcmaError: as `scheme_argument`.
+    """
+    if text == AUTO or (causal and not Path(text).is_file()):
+        return text  # two levels of a triangular product have names of their own
+    if "/" in text and not Path(text).is_file():
+        return [scheme_argument(part) for part in text.split("/")]
+    return scheme_argument(text)

@@ -13,12 +13,14 @@ from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cuda.cost_model import LINE, CudaCostModel
 from ..cuda.dtypes import itemsize
-from ..cuda.level import DIAGONAL, HALF_STRIPS, CudaLevel, cuda_level
-from ..cuda.strips import HALVING_BASE, SCHEME_ABOVE, halving, ranges, strips, strips_of, vendor
+from ..cuda.half import DIAGONAL, HALF_STRIPS
+from ..cuda.level import CudaLevel, cuda_level
+from ..cuda.strips import HALVING_BASE, SCHEME_ABOVE, halving, strips, strips_of, vendor
 from ..cuda.triangular import multiply
 from ..cuda.triangular_executor import TriangularExecutor
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..ranges import ranges
 from ..request import Layout, Request
 from .candidates import FAMILY, HALVING_RANK, GivenTriangular, TriangularSource, source_of
 
@@ -150,7 +152,7 @@ class CudaTriangular:
         if self.name == "scheme":
             triangle, m, k, n = _oriented(request)
             level = _level(candidate, triangle)
-            bm, bk, bn = level.blocks(m, k, n)
+            bm, bk, bn = level.blocks(m, k, n, itemsize(request.dtype))
             return sum(level.kinds.values()) * (bm * bk + bk * bn + bm * (bn + 1)) * item
         if self.name == "strips" and request.triangle is not None and request.triangle.side != "out":
             return -(-request.m // strips_of(request.m)) * request.k * item
@@ -167,7 +169,7 @@ class CudaTriangular:
         spare = partial(strips, triangle=oriented, count=strips_of(_oriented(request)[1]))
         one: Callable[[Any, Any, Any], object] = spare
         if self.name == "scheme":
-            one = _level(candidate, oriented).run
+            one = partial(_one, _level(candidate, oriented))
         elif self.name == "halving":
             program = candidate.program
             dense = None if program is None else dict(program.inner).get(ProductKind.FULL)
@@ -175,6 +177,10 @@ class CudaTriangular:
         elif self.name == "vendor":
             one = partial(vendor, triangle=oriented)
         return TriangularExecutor(request, one, None, workspace, None if one is spare else spare)
+
+
+def _one(level: CudaLevel, a: Any, b: Any, out: Any) -> None:
+    level.run(a[None], b[None], out[None])
 
 
 def _level(candidate: Candidate, triangle: Triangle) -> CudaLevel:
@@ -287,7 +293,7 @@ def _scheme_stages(candidate: Candidate, request: Request, model: CudaCostModel)
     triangle, m, k, n = _oriented(request)
     item, items, dtype = itemsize(request.dtype), request.items, request.dtype
     level = _level(candidate, triangle)
-    bm, bk, bn = level.blocks(m, k, n)
+    bm, bk, bn = level.blocks(m, k, n, itemsize(request.dtype))
     kinds = level.kinds
     rank = sum(kinds.values())
     half = 0.5 if triangle.side == "left" else 1.0

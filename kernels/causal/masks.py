@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import CatalogError, PlanError
+from ...errors import CatalogError
 from ...schemes_db.grids import Kind, Kinds, full_grid
 from ...schemes_db.program import Program
 from ...schemes_db.resolve import resolve
@@ -29,13 +29,11 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
 from ..request import Request
 from ..structure import BlockMask
+from .block_masks import TILE, check_square, coarse_mask, runs_of, scheme_reason
 
 Matrix = npt.NDArray[Any]
 
 FAMILY = "masked"
-
-TILE = 256
-"""Rows and columns of the tiles that a mask of elements is computed in: tiles with nothing wanted are left out."""
 
 LEAST_BLOCK = 512
 """Blocks with a smaller side are not worth a scheme's sums."""
@@ -83,7 +81,7 @@ class MaskedRuns:
         kinds = self.mask.kinds
         (p, q), (m, _, n) = kinds.shape, self.sizes
         if (p, q) == (m, n) and max(p, q) > TILE:
-            _runs(a, b, out, coarse(kinds, TILE), TILE, TILE)
+            _runs(a, b, out, coarse_mask(kinds, TILE, TILE), TILE, TILE)
             out[kinds == Kind.ABSENT] = 0
         else:
             _runs(a, b, out, kinds, -(-m // p), -(-n // q))
@@ -97,11 +95,11 @@ class MaskedRuns:
         (p, q), (m, k, n) = kinds.shape, self.sizes
         tile = (p, q) == (m, n) and max(p, q) > TILE
         if tile:
-            kinds = coarse(kinds, TILE)
+            kinds = coarse_mask(kinds, TILE, TILE)
         height, width = (TILE, TILE) if tile else (-(-m // p), -(-n // q))
         stages = []
         for row in kinds:
-            for start, stop in stretches(row != Kind.ABSENT):
+            for start, stop in runs_of(row != Kind.ABSENT):
                 size = (min(height, m), k, min((stop - start) * width, n))
                 flops = 2 * times * size[0] * size[1] * size[2]
                 moved = times * (size[0] * k + k * size[2] + size[0] * size[2]) * self.itemsize
@@ -172,10 +170,7 @@ class CpuMaskedScheme(CpuStrategy):
             return "the product has no mask"
         program = candidate.program
         assert program is not None  # a scheme has a source
-        target, wanted = program.target, _kinds(request.mask)
-        if target.c != wanted or target.a != full_grid(target.m, target.k) or target.b != full_grid(target.k, target.n):
-            return f"the scheme is for {target}, not for this mask"
-        return basic_reason(program, request)
+        return scheme_reason(program.target, request.mask.kinds) or basic_reason(program, request)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         """See `CpuStrategy.core`."""
@@ -203,28 +198,14 @@ def _stored(mask: BlockMask) -> MaskScheme | None:
     return MaskScheme(target.name, target, held)
 
 
-def coarse(kinds: npt.NDArray[np.int8], tile: int) -> npt.NDArray[np.int8]:
-    """Which tiles of a mask of elements have anything wanted."""
-    rows = np.add.reduceat(kinds != Kind.ABSENT, range(0, kinds.shape[0], tile), axis=0, dtype=np.int64)
-    both = np.add.reduceat(rows, range(0, kinds.shape[1], tile), axis=1)
-    return (both > 0).astype(np.int8)
-
-
 def _runs(a: Matrix, b: Matrix, out: Matrix, kinds: npt.NDArray[np.int8], height: int, width: int) -> None:
     for i, row in enumerate(kinds):
         rows = slice(i * height, (i + 1) * height)
-        for start, stop in stretches(row != Kind.ABSENT):
+        for start, stop in runs_of(row != Kind.ABSENT):
             cols = slice(start * width, stop * width)
             if out[rows, cols].size:
                 np.matmul(a[rows], b[:, cols], out=out[rows, cols])
         for j in np.flatnonzero((row == Kind.LOWER) | (row == Kind.UPPER)):
             block = out[rows, j * width : (j + 1) * width]
-            if block.shape[0] != block.shape[1]:
-                raise PlanError(f"a triangular block of the mask must be square, but it is {block.shape}")
+            check_square(block.shape)
             cut(block, row[j] == Kind.UPPER)
-
-
-def stretches(wanted: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """The ranges of places that are wanted."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], wanted, [False])).astype(np.int8)))
-    return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
-from ..request import Request, structures_of
-from .arrays import Array, on_device, through_numpy
-from .run import run_triangular
+from ..request import Request
+from .arrays import Array, all_tensors
+from .batches import batch_shape, grouped, need_matrices, triangular, ungrouped, with_unit_diagonal
 
 Matrix = npt.NDArray[Any]
 
@@ -28,11 +28,11 @@ def causal_qk(q: Array, k: Array, *, way: str | None = None) -> Array:
     Raises:
         PlanError: the operands do not fit each other.
     """
-    if on_device(q, k):
-        from .tensors import causal_qk as of_gpu
+    if all_tensors(q, k):
+        from ..torch.causal import causal_qk as of_tensors
 
-        return of_gpu(q, k, way)
-    return through_numpy(lambda a, b: _qk(a, b, way), q, k)
+        return of_tensors(q, k, way)
+    return _qk(np.asarray(q), np.asarray(k), way)
 
 
 def causal_pv(p: Array, v: Array, *, way: str | None = None) -> Array:
@@ -43,11 +43,11 @@ def causal_pv(p: Array, v: Array, *, way: str | None = None) -> Array:
     Raises:
         PlanError: the operands do not fit each other.
     """
-    if on_device(p, v):
-        from .tensors import causal_pv as of_gpu
+    if all_tensors(p, v):
+        from ..torch.causal import causal_pv as of_tensors
 
-        return of_gpu(p, v, way)
-    return through_numpy(lambda a, b: _pv(a, b, way), p, v)
+        return of_tensors(p, v, way)
+    return _pv(np.asarray(p), np.asarray(v), way)
 
 
 def trmm(
@@ -72,18 +72,15 @@ def trmm(
     if side not in ("left", "right"):
         raise PlanError(f'side must be "left" or "right", not {side!r}')
     triangle = Triangle(side, lower == transposed)
-    if on_device(a, b):
-        from .tensors import trmm as of_gpu
+    if all_tensors(a, b):
+        from ..torch.causal import trmm as of_tensors
 
-        return of_gpu(a, b, triangle, transposed, unit, way)
-
-    def work(x: Matrix, y: Matrix) -> Matrix:
-        _need_matrices(a=x, b=y)
-        factor = _with_unit_diagonal(x) if unit else x
-        factor = factor.swapaxes(-1, -2) if transposed else factor
-        return _triangular(factor, y, triangle, way) if side == "left" else _triangular(y, factor, triangle, way)
-
-    return through_numpy(work, a, b)
+        return of_tensors(a, b, triangle, transposed, unit, way)
+    a, b = np.asarray(a), np.asarray(b)
+    need_matrices(a=a, b=b)
+    factor = with_unit_diagonal(a) if unit else a
+    factor = factor.swapaxes(-1, -2) if transposed else factor
+    return triangular(factor, b, triangle, way) if side == "left" else triangular(b, factor, triangle, way)
 
 
 def syrk(a: Array, lower: bool = True, transposed: bool = False, *, way: str | None = None) -> Array:
@@ -95,90 +92,43 @@ def syrk(a: Array, lower: bool = True, transposed: bool = False, *, way: str | N
         PlanError: a is not a matrix.
     """
     triangle = Triangle("out", not lower, shared=True)
-    if on_device(a):
-        from .tensors import syrk as of_gpu
+    if all_tensors(a):
+        from ..torch.causal import syrk as of_tensors
 
-        return of_gpu(a, triangle, transposed, way)
-
-    def work(x: Matrix) -> Matrix:
-        _need_matrices(a=x)
-        left = x.swapaxes(-1, -2) if transposed else x
-        return _triangular(left, left.swapaxes(-1, -2), triangle, way)
-
-    return through_numpy(work, a)
-
-
-def _need_matrices(**arrays: Matrix) -> None:
-    for name, array in arrays.items():
-        if array.ndim < 2:
-            raise PlanError(f"{name} has {array.ndim} dimensions; reshape it to a matrix (at least 2)")
-
-
-def _with_unit_diagonal(a: Matrix) -> Matrix:
-    copy = np.array(a)
-    size = min(copy.shape[-2:])
-    copy[..., range(size), range(size)] = 1
-    return copy
-
-
-def _triangular(a: Matrix, b: Matrix, triangle: Triangle, way: str | None, out: Matrix | None = None) -> Matrix:
-    """The triangular product of (broadcast) matrices."""
-    request = Request.of(a, b, out, structures=structures_of(triangle), shared=triangle.shared)
-    return run_triangular(request, a, b, out, way)
-
-
-def _grouped(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
-    """The operands with the heads of `a` split so that those of `b` broadcast, where b has fewer (GQA)."""
-    if a.ndim < 3 or b.ndim < 3:
-        return a, b
-    many, few = a.shape[-3], b.shape[-3]
-    if few in (many, 1) or many == 1:
-        return a, b
-    if few == 0 or many % few:
-        raise PlanError(f"{many} heads can't share {few}: the first must be a multiple of the second")
-    return a.reshape(*a.shape[:-3], few, many // few, *a.shape[-2:]), b[..., :, None, :, :]
-
-
-def _ungrouped(c: Matrix, a: Matrix, b: Matrix) -> Matrix:
-    """The product of grouped operands with its heads in one row again."""
-    grouped = c.ndim > max(a.ndim, b.ndim)
-    return c.reshape(*c.shape[:-4], c.shape[-4] * c.shape[-3], *c.shape[-2:]) if grouped else c
-
-
-def _batch(a: Matrix, b: Matrix) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except ValueError:
-        raise PlanError(f"leading sizes {a.shape[:-2]} and {b.shape[:-2]} do not broadcast; reshape one") from None
+        return of_tensors(a, triangle, transposed, way)
+    a = np.asarray(a)
+    need_matrices(a=a)
+    left = a.swapaxes(-1, -2) if transposed else a
+    return triangular(left, left.swapaxes(-1, -2), triangle, way)
 
 
 def _qk(q: Matrix, k: Matrix, way: str | None) -> Matrix:
-    _need_matrices(q=q, k=k)
-    left, right = _grouped(q, k)
+    need_matrices(q=q, k=k)
+    left, right = grouped(q, k)
     right = right.swapaxes(-1, -2)
     rows, cols = q.shape[-2], k.shape[-2]
     square = min(rows, cols)
     if rows == cols:
-        return _ungrouped(_triangular(left, right, Triangle("out"), way), q, k)
+        return ungrouped(triangular(left, right, Triangle("out"), way), q, k)
     # Rows below the square see every column; columns beyond it are seen by no row.
     request = Request.of(left, right)  # that the operands fit each other at all
-    out = np.zeros((*_batch(left, right), rows, cols), dtype=left.dtype)
+    out = np.zeros((*batch_shape(left, right), rows, cols), dtype=left.dtype)
     corner = (..., slice(None, square), slice(None, square))
-    out[corner] = _triangular(left[..., :square, :], right[..., :square], Triangle("out"), way)
+    out[corner] = triangular(left[..., :square, :], right[..., :square], Triangle("out"), way)
     if rows > square and math.prod(request.shape):
         np.matmul(left[..., square:, :], right, out=out[..., square:, :])
-    return _ungrouped(out, q, k)
+    return ungrouped(out, q, k)
 
 
 def _pv(p: Matrix, v: Matrix, way: str | None) -> Matrix:
-    _need_matrices(p=p, v=v)
-    left, right = _grouped(p, v)
+    need_matrices(p=p, v=v)
+    left, right = grouped(p, v)
     rows, cols = p.shape[-2:]
     square = min(rows, cols)
     if rows == cols:
-        return _ungrouped(_triangular(left, right, Triangle("left"), way), p, v)
+        return ungrouped(triangular(left, right, Triangle("left"), way), p, v)
     Request.of(left, right)
-    out = np.empty((*_batch(left, right), rows, right.shape[-1]), dtype=left.dtype)
-    out[..., :square, :] = _triangular(left[..., :square, :square], right[..., :square, :], Triangle("left"), way)
+    out = np.empty((*batch_shape(left, right), rows, right.shape[-1]), dtype=left.dtype)
+    out[..., :square, :] = triangular(left[..., :square, :square], right[..., :square, :], Triangle("left"), way)
     np.matmul(left[..., square:, :], right, out=out[..., square:, :])
-    return _ungrouped(out, p, v)
+    return ungrouped(out, p, v)

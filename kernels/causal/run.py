@@ -1,11 +1,18 @@
-"""One call for all triangular products, on every device."""
+"""One call for all triangular products on every device, and one for all masked products of arrays."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from ..codegen.certified import SchemeLike
 from ..plans import AUTO, executor_for
 from ..request import Request
+from ..structure import DENSE, BlockMask
+
+Matrix = npt.NDArray[Any]
 
 STRATEGIES = ("vendor", "strips", "kernel")
 """Those without a program; "halving" and "halving:DENSE" are programs, as schemes are."""
@@ -16,3 +23,14 @@ def run_triangular(request: Request, a: Any, b: Any, out: Any = None, way: str |
     if way is None or way in STRATEGIES:
         return executor_for(request, AUTO, strategy=way).run(a, b, out)
     return executor_for(request, way).run(a, b, out)
+
+
+def masked(a: Matrix, b: Matrix, kinds: npt.NDArray[np.int8], scheme: SchemeLike | None = None) -> Matrix:
+    """A B where `kinds` want it, zero elsewhere.
+
+    Raises:
+        PlanError: the operands do not fit each other or the mask, or the scheme is for another mask.
+    """
+    request = Request.of(a, b, structures=(DENSE, DENSE, BlockMask.of(kinds)))
+    product: Matrix = executor_for(request, AUTO if scheme is None else scheme).run(a, b)
+    return product

@@ -10,7 +10,7 @@ from ..planning.profile import GemmRate, Profile
 from ..planning.profiles import keep_profile
 from ..request import Request
 from .hardware import machine_profile
-from .others import BUSY_SHARE, Watch
+from .others import BUSY_SHARE, CpuLoadMonitor
 
 ATTEMPTS = 3
 """Times that a disturbed estimate is made before it is taken for what it is."""
@@ -47,9 +47,9 @@ def undisturbed(measured: Callable[[], Profile]) -> tuple[Profile, bool]:
     found: list[Profile] = []
     shares: list[float] = []
     for _ in range(ATTEMPTS):
-        watch = Watch()
+        monitor = CpuLoadMonitor()
         found.append(measured())
-        shares.append(watch.share())
+        shares.append(monitor.share())
         if shares[-1] <= BUSY_SHARE:
             return found[-1], False
     return cautious(found, min(shares)), True

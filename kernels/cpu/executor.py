@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ..dtypes import stored
 from ..planning.strategy import Stage
+from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
 from .workspace import Arena, Pool, aligned, empty_aligned, shared_pool
 
@@ -35,6 +36,21 @@ class StagedCore(Core, Protocol):
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         """What `times` runs cost, without seconds; `prepared`: the sums of B are made already."""
+
+
+@runtime_checkable
+class PreparingCore(Core, Protocol):
+    """A core that computes the sums of B apart from the product."""
+
+    def prepare(self, b: Matrix, threads: int) -> Any:
+        """The sums of B, in memory of their own; they have `nbytes`.
+
+        Raises:
+            PlanError: this core keeps no sums.
+        """
+
+    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, right: Any | None = None) -> None:
+        """See `Core.run`. `right` is what `prepare` gave: then b is not read."""
 
 
 def copy_bytes(request: Request) -> tuple[int, int, int]:
@@ -66,14 +82,28 @@ class MatrixExecutor:
     def workspace(self) -> int:
         return 0 if self._core is None else self._core.workspace(self.threads) + sum(copy_bytes(self.request))
 
-    def run(self, a: Matrix, b: Matrix, out: Matrix | None = None) -> Matrix:
-        """C = A B in `out`, or in a new C-ordered array. See `Executor.run`.
+    def prepare(self, b: Matrix) -> PreparedOperand:
+        """One matrix B of this request with its sums, to be given to `run` in its place; b must stay as it is.
+
+        Raises:
+            PlanError: B is scattered in memory, or this plan keeps no sums of B.
+        """
+        if self.request.layouts[1] is Layout.SCATTERED or stored(b).shape != (self.request.k, self.request.n):
+            raise PlanError(f"a prepared operand of {self.request} is one contiguous matrix, not {b.shape}")
+        if not isinstance(self._core, PreparingCore):
+            raise PlanError(f"the plan for {self.request} keeps no sums of B")
+        sums = self._core.prepare(stored(b), self.threads)
+        return PreparedOperand(b, sums, sums.nbytes)
+
+    def run(self, a: Matrix, b: Matrix | PreparedOperand, out: Matrix | None = None) -> Matrix:
+        """C = A B in `out`, or in a new C-ordered array. See `Executor.run`; b may be its `prepare`.
 
         Raises:
             PlanError: the arrays are not of the request, or an entry is larger than was stated.
         """
         request = self.request
-        a, b = stored(a), stored(b)
+        sums = b.sums if isinstance(b, PreparedOperand) else None
+        a, b = stored(a), stored(b.b if isinstance(b, PreparedOperand) else b)
         request.check(a, b, None if out is None else stored(out))
         if request.max_abs is not None:
             _check_range("a", a, request.max_abs)
@@ -88,27 +118,28 @@ class MatrixExecutor:
         b = np.broadcast_to(b, (*request.batch, request.k, request.n))
         with self._pool.take(self.workspace) as arena:
             if not request.batch:
-                self._one(self._core, a, b, out, arena)
+                self._one(self._core, a, b, out, arena, sums)
             elif request.layouts[2] is Layout.SCATTERED:
                 # An aliased out may be read by a later matrix of the batch: nothing is written before the end.
                 results = np.empty((math.prod(request.batch), request.m, request.n), out.dtype)
                 for result, index in zip(results, np.ndindex(request.batch), strict=True):
-                    self._one(self._core, a[index], b[index], result, arena.rest())
+                    self._one(self._core, a[index], b[index], result, arena.rest(), sums)
                 out[...] = results.reshape(out.shape)
             else:
                 for index in np.ndindex(request.batch):
-                    self._one(self._core, a[index], b[index], out[index], arena.rest())
+                    self._one(self._core, a[index], b[index], out[index], arena.rest(), sums)
         return given
 
-    def _one(self, core: Core, a: Matrix, b: Matrix, out: Matrix, arena: Arena) -> None:
+    def _one(self, core: Core, a: Matrix, b: Matrix, out: Matrix, arena: Arena, sums: Any | None) -> None:
         layouts = self.request.layouts
         a, b = (_gathered(x, layout, arena) for x, layout in ((a, layouts[0]), (b, layouts[1])))
-        if layouts[2] is Layout.SCATTERED:
-            buffer = arena.array(out.shape, out.dtype)
-            core.run(a, b, buffer, arena, self.threads)
-            out[...] = buffer
+        given, out = out, arena.array(out.shape, out.dtype) if layouts[2] is Layout.SCATTERED else out
+        if sums is not None and isinstance(core, PreparingCore):
+            core.run(a, b, out, arena, self.threads, sums)
         else:
             core.run(a, b, out, arena, self.threads)
+        if given is not out:
+            given[...] = out
 
 
 def _check_range(label: str, matrix: Matrix, max_abs: int) -> None:

@@ -25,7 +25,7 @@ from .strips import (
     ranges,
     worked_fraction,
 )
-from .threads import over_tasks
+from .threads import parallel_tasks
 from .workspace import Arena, aligned
 
 Matrix = npt.NDArray[Any]
@@ -176,7 +176,7 @@ class HalfProduct:
             self._halves(self._parts, a, b, out, arena, threads)
         elif self.shared and threads > 1:
             pieces = list(self._pieces(a, b, out, arena))
-            over_tasks(lambda i, _: self.blas.multiply(*pieces[i], self.dtype), len(pieces), threads)
+            parallel_tasks(lambda i, _: self.blas.multiply(*pieces[i], self.dtype), len(pieces), threads)
         else:
             cleared = self.clean and self.triangle.side == "out"
             strips = ranges(len(out), self.strips)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..dtypes import dtype_of
 from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
-from .threads import over_tasks
+from .threads import parallel_tasks
 from .workspace import Arena
 
 Matrix = npt.NDArray[Any]
@@ -56,7 +56,7 @@ class Leaf:
             self.blas.multiply(a, b, out, self.dtype)
             return
         pieces = list(_pieces(a, b, out, threads))
-        over_tasks(lambda i, _: self.blas.multiply(*pieces[i], self.dtype), len(pieces), threads)
+        parallel_tasks(lambda i, _: self.blas.multiply(*pieces[i], self.dtype), len(pieces), threads)
 
 
 def _pieces(a: Matrix, b: Matrix, out: Matrix, parts: int) -> Iterator[Piece]:

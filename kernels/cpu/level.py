@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ...errors import PlanError
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.symmetry import Triangle
 from ..planning.strategy import Stage
@@ -21,7 +22,7 @@ from .partition import Partition, Sizes, Way
 from .slabs import Slabs
 from .store import Batch, Form, Store
 from .strips import leaf_strips, task_strips
-from .threads import blas_is_limited, one_thread_each, over_tasks
+from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
 from .workspace import Arena
 
 Matrix = npt.NDArray[Any]
@@ -103,8 +104,13 @@ class Level:
         self.cut.clear(out)
 
     def prepare(self, b: Matrix, threads: int = 1) -> Right:
-        """The right operands of B and of all inner levels, in memory of their own; of a level of slabs."""
-        assert isinstance(self.store, Slabs)  # others read B anew for every product, or are triangular
+        """The right operands of B and of all inner levels, in memory of their own.
+
+        Raises:
+            PlanError: the level is none of slabs: others keep no sums of B, or are of triangular products.
+        """
+        if not isinstance(self.store, Slabs):
+            raise PlanError("only levels that compute all sums before the products keep those of B; use batch or tasks")
         operands, nbytes = self.store.rights(b, threads)
         inner = tuple(
             core.prepare(operand, threads) if isinstance(core, Level) else None
@@ -129,10 +135,10 @@ class Level:
         shared = self.way.tasks and threads > 1
         with ExitStack() as limited:
             if alone or shared:
-                limited.enter_context(one_thread_each())
+                limited.enter_context(single_threaded_blas())
             if alone:
                 memories = arena.split(threads, self._task_bytes)
-                over_tasks(lambda i, worker: run(alone[i], memories[worker].rest(), 1), len(alone), threads)
+                parallel_tasks(lambda i, worker: run(alone[i], memories[worker].rest(), 1), len(alone), threads)
             if not shared:
                 limited.close()
             done = set(alone)

@@ -14,7 +14,7 @@ from ..codegen.maps import LinearMap, Piece, pieces
 from ..dtypes import dtype_of
 from ..identity import kept_with_it
 from .blocks import Blocks
-from .threads import over_rows
+from .threads import parallel_rows
 
 STREAMING_BYTES = 1 << 20
 """From this many bytes of results on they bypass the caches (measured: faster from 1.3 MB on, float32 512)."""
@@ -82,7 +82,7 @@ class BoundMap:
                 ends,
                 int(results >= STREAMING_BYTES),
             )
-            over_rows(partial(kernel, *fixed), self.height, threads if results >= PARALLEL_BYTES else 1)
+            parallel_rows(partial(kernel, *fixed), self.height, threads if results >= PARALLEL_BYTES else 1)
 
 
 @kept_with_it

@@ -22,7 +22,7 @@ from .blocks import leading_dimension, stack_blocks
 from .hardware import hardware, machine_id, versions
 from .mapping import BoundMap
 from .partition import Partition, spare_rows
-from .threads import blas_is_limited, one_thread_each, over_rows, over_tasks, thread_count
+from .threads import blas_is_limited, parallel_rows, parallel_tasks, single_threaded_blas, thread_count
 from .workspace import empty_aligned
 
 CUBES = (96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072)
@@ -127,12 +127,12 @@ def _rates(
             backend.multiply(a[i % count], b[i % count], out[i % count], dtype)
 
         with _allowed(backend, threads):
-            seconds = _best(partial(over_tasks, one, count, 1))
+            seconds = _best(partial(parallel_tasks, one, count, 1))
             yield GemmRate(dtype, m, k, n, flops * count / seconds, "whole", backend.name)
         if tasks and threads > 1 and blas_is_limited():
             many = max(count, threads)
-            with one_thread_each():
-                seconds = _best(partial(over_tasks, one, many, threads))
+            with single_threaded_blas():
+                seconds = _best(partial(parallel_tasks, one, many, threads))
             yield GemmRate(dtype, m, k, n, flops * many / seconds, "tasks", backend.name)
 
 
@@ -189,7 +189,7 @@ def _copy_rate(threads: int, nbytes: int) -> float:
     def part(first: int, last: int) -> None:
         target[first:last] = source[first:last]
 
-    return 2 * nbytes / _best(lambda: over_rows(part, len(source), threads))
+    return 2 * nbytes / _best(lambda: parallel_rows(part, len(source), threads))
 
 
 def _caches() -> tuple[int, ...]:

@@ -10,7 +10,7 @@ BUSY_SHARE = 0.05
 """A measurement counts as disturbed when others used more than this share of the processors."""
 
 
-class Watch:
+class CpuLoadMonitor:
     """How busy other processes have kept the processors since this was made."""
 
     def __init__(self) -> None:

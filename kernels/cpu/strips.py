@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
+from ..ranges import ranges
 
 Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
@@ -41,14 +41,6 @@ def task_strips(size: int) -> int:
 def leaf_strips(size: int) -> int:
     """How many strips a triangle of this size is cut into at the bottom of a level, for one thread or for all."""
     return max(1, min(size // STRIP, max(LEAF_STRIPS, size // (2 * STRIP)), MOST_STRIPS))
-
-
-def ranges(size: int, count: int) -> Iterator[tuple[int, int]]:
-    """`count` ranges of nearly one length that cover 0 <= i < size; empty ones are left out."""
-    for i in range(count):
-        start, stop = size * i // count, size * (i + 1) // count
-        if start < stop:
-            yield start, stop
 
 
 def worked_fraction(size: int, count: int) -> float:

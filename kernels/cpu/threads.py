@@ -57,7 +57,7 @@ def _blas_libraries() -> tuple[Any, ...]:
 
 
 def blas_is_limited() -> bool:
-    """Whether `one_thread_each` has anything to hold back: a BLAS that it knows."""
+    """Whether `single_threaded_blas` has anything to hold back: a BLAS that it knows."""
     return bool(_blas_libraries())
 
 
@@ -83,7 +83,7 @@ def spin_seconds() -> float:
 
 
 class _Single:
-    """How many are inside `one_thread_each`, and the limits that return when the last has left."""
+    """How many are inside `single_threaded_blas`, and the limits that return when the last has left."""
 
     inside = 0
     limits: tuple[int, ...] = ()
@@ -93,7 +93,7 @@ _single = _Single()
 
 
 @contextmanager
-def one_thread_each() -> Iterator[None]:
+def single_threaded_blas() -> Iterator[None]:
     """For the time of a with block, BLAS works every call on the thread that made it.
 
     The limit is the process's: products of other threads go on, on one thread each, meanwhile.
@@ -116,7 +116,7 @@ def one_thread_each() -> Iterator[None]:
                     library.set_num_threads(limit)
 
 
-def over_rows(work: Callable[[int, int], None], rows: int, threads: int) -> None:
+def parallel_rows(work: Callable[[int, int], None], rows: int, threads: int) -> None:
     """Call work(first, last) on ranges that cover 0 <= row < rows, from up to `threads` threads.
 
     The caller is one of them. `work` must release the GIL to gain anything.
@@ -125,10 +125,10 @@ def over_rows(work: Callable[[int, int], None], rows: int, threads: int) -> None
     if threads <= 1 or parts <= 1:
         work(0, rows)
         return
-    over_tasks(lambda part, _: work(rows * part // parts, rows * (part + 1) // parts), parts, threads)
+    parallel_tasks(lambda part, _: work(rows * part // parts, rows * (part + 1) // parts), parts, threads)
 
 
-def over_tasks(work: Callable[[int, int], None], tasks: int, threads: int) -> None:
+def parallel_tasks(work: Callable[[int, int], None], tasks: int, threads: int) -> None:
     """Call work(task, worker) for 0 <= task < tasks, each worker a thread; the caller is worker 0.
 
     Tasks are handed out in order to whoever is free. The first error is raised once all have stopped.

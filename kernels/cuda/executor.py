@@ -1,4 +1,4 @@
-"""Executors on tensors: checks, batches, `out`, packed operands, and less memory where there is too little."""
+"""Executors on tensors: checks, batches, `out`, prepared operands, and less memory where there is too little."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import warnings
 from typing import Any
 
 from ...errors import PlanError
+from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
 from ..structure import DENSE, Structure
+from .level import CudaLevel
 from .shape import MAX_PIECES, Shape
-from .three_stage import Packed, ThreeStage
 
 Tensor = Any
 
 
 class TensorExecutor:
-    """Runs three stages on the tensors of a request, in `pieces` one after the other. Thread-safe and deterministic.
+    """Runs a level on the tensors of a request, in `pieces` one after the other. Thread-safe and deterministic.
 
     Memory comes from torch's caching allocator, so that it follows streams and graphs.
     """
 
-    def __init__(self, request: Request, core: ThreeStage, pieces: int) -> None:
+    def __init__(self, request: Request, core: CudaLevel, pieces: int) -> None:
         self.request, self._core, self.pieces = request, core, pieces
         self._shapes = tuple(
             (*request.batch, *sizes)
@@ -30,21 +31,22 @@ class TensorExecutor:
 
     @property
     def workspace(self) -> int:
-        """Bytes of the stacks of one run, where both operands are batched and B is not packed."""
+        """Bytes of the stacks of one run, where both operands are batched and B is not prepared."""
         shape = Shape.of(self.request)
         return 0 if shape.empty else shape.stack_bytes(self._core.target, self._core.slabs, self.pieces)
 
-    def pack(self, b: Tensor) -> Packed:
-        """B~ of a static operand (..., k, n), to be given to `run` in its place."""
-        return self._core.pack(_folded(b), self.request.dtype)
+    def prepare(self, b: Tensor) -> PreparedOperand:
+        """B (..., k, n) with its sums, to be given to `run` in its place."""
+        made = self._core.prepare(_folded(b))
+        return PreparedOperand(b, made.sums, made.nbytes)
 
     def fits(self, stack: Tensor) -> bool:
-        """Whether this can be the B~ of this executor: by its shape, so only ask of what `pack` made of the same b."""
+        """Whether this can be B~ of this executor: by its shape, so only ask of what `prepare` made of the same b."""
         request = self.request
-        return tuple(stack.shape) == self._core.packed_shape(request.k, request.n, request.dtype)
+        return tuple(stack.shape) == self._core.prepared_shape(request.k, request.n, request.itemsize)
 
-    def run(self, a: Tensor, b: Tensor | Packed, out: Tensor | None = None) -> Tensor:
-        """C = A B in `out`, or in a new tensor. a is (..., m, k), b (..., k, n) or its `pack`.
+    def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor | None = None) -> Tensor:
+        """C = A B in `out`, or in a new tensor. a is (..., m, k), b (..., k, n) or its `prepare`.
 
         Raises:
             PlanError: the tensors are not of the request, or the device has too little memory.
@@ -54,15 +56,16 @@ class TensorExecutor:
         request = self.request
         first, second, wanted = self._shapes
         # Equal shapes say it all; the rest, a batch that is broadcast say, is looked at closely.
-        if out is not None or isinstance(b, Packed) or not _alike(a, b) or (a.shape, b.shape) != (first, second):
+        known = out is None and not isinstance(b, PreparedOperand) and (a.shape, b.shape) == (first, second)
+        if not known or not _alike(a, b):
             check_operands(request, a, b, out, wanted)
         result = a.new_empty(wanted) if out is None else out
         if self._empty:
             return result.zero_()
-        if out is not None and any(_share(out, x) for x in (a, b) if not isinstance(x, Packed)):
+        if out is not None and any(_share(out, x) for x in (a, b) if not isinstance(x, PreparedOperand)):
             result = torch.empty_like(out, memory_format=torch.contiguous_format)
         left = _folded(a, request.batch)
-        right = b if isinstance(b, Packed) else _folded(b, request.batch)
+        right = b if isinstance(b, PreparedOperand) else _folded(b, request.batch)
         if result.dim() == 2:
             folded = result.unsqueeze(0)
         else:
@@ -72,14 +75,14 @@ class TensorExecutor:
             result.copy_(folded.view(wanted))
         return result if out is None or out is result else out.copy_(result)
 
-    def _within_memory(self, a: Tensor, b: Tensor | Packed, out: Tensor) -> None:
+    def _within_memory(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor) -> None:
         """Run in as many pieces as planned; in more, with a warning, where the device has too little memory."""
         import torch
 
         pieces = self.pieces
         while True:
             try:
-                return self._core.run(a, b, out, self.request.dtype, pieces)
+                return self._core.run(a, b, out, pieces)
             except torch.OutOfMemoryError:
                 pieces *= 2
                 if pieces > MAX_PIECES:
@@ -149,11 +152,11 @@ def layout_of(tensor: Tensor) -> Layout:
 
 
 def check_operands(
-    request: Request, a: Tensor, b: Tensor | Packed, out: Tensor | None, wanted: tuple[int, ...]
+    request: Request, a: Tensor, b: Tensor | PreparedOperand, out: Tensor | None, wanted: tuple[int, ...]
 ) -> None:
-    """Raises PlanError where tensors are not of a request, or `out` cannot hold the result."""
-    if isinstance(b, Packed):
-        if (b.k, b.n) != (request.k, request.n) or tuple(a.shape) != (*request.batch, request.m, request.k):
+    """Raise PlanError where tensors are not of a request, or `out` cannot hold the result."""
+    if isinstance(b, PreparedOperand):
+        if tuple(b.b.shape[-2:]) != (request.k, request.n) or tuple(a.shape) != (*request.batch, request.m, request.k):
             raise PlanError(f"the plan is for {request}, not for these operands; plan again")
     else:
         actual = request_of(a, b, request.dtype)

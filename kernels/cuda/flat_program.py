@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeVar
 
 from ...errors import PlanError
-from ...schemes_db.program import ProductKind, Program
+from ...schemes_db.program import Product, ProductKind, Program, Terms
 from ..codegen.flatten import flatten
 from ..codegen.maps import LinearMap, ProgramMaps, maps_of
 from ..codegen.triton_modules import MAX_ALIVE
@@ -23,20 +24,29 @@ MAX_RANK = 512
 class Spread:
     """A program with its levels flattened: then a level's sums are values of one kernel, not passes over memory.
 
-    `left` and `right` have a result for every product, in the order of the products.
+    `products` are ordered by kind, full ones first; `left` and `right` have a result for each, in that order, and
+    they are the sources of `merge`. `maps` are those of the program, in its own order: the same one where all
+    products are full.
 
     Raises:
-        PlanError: the program has half products, mixed inner programs, or too many products.
+        PlanError: inner levels do not fit each other: see `flatten`.
     """
 
     def __init__(self, program: Program) -> None:
         self.program = _flat(program)
         self.maps: ProgramMaps = maps_of(self.program)
-        self.left = _repeated(self.maps.left, self.maps.left_of)
-        self.right = _repeated(self.maps.right, self.maps.right_of)
-        self.merge = self.maps.merge
+        maps = self.maps
+        order = sorted(range(len(maps.products)), key=lambda r: (maps.products[r].kind.half, maps.products[r].kind))
+        self.products: tuple[Product, ...] = tuple(maps.products[r] for r in order)
+        self.left = _repeated(maps.left, tuple(maps.left_of[r] for r in order))
+        self.right = _repeated(maps.right, tuple(maps.right_of[r] for r in order))
+        self.merge = _renumbered(maps.merge, {r: i for i, r in enumerate(order)})
         self.rank = self.program.rank
-        self.alive = max(peak_alive(side) for side in (self.left, self.right, self.merge))
+
+    @cached_property
+    def alive(self) -> int:
+        """Most values of a kernel that are needed at once."""
+        return max(peak_alive(side) for side in (self.left, self.right, self.merge))
 
 
 _kept: OrderedDict[tuple[object, ...], Any] = OrderedDict()
@@ -71,6 +81,8 @@ def reason_against(program: Program, dtype: str) -> str | None:
     """Why this program is not worked on a GPU in this dtype, or None."""
     if rank_of(program) > MAX_RANK:
         return f"the program has {rank_of(program)} products on all levels together, more than {MAX_RANK}"
+    if any(op.kind is not ProductKind.FULL for op in program.products):
+        return "the program has half products, which the causal strategies work"
     try:
         values = spread(program).alive * (2 if dtype == "float64" else 1)
     except PlanError as error:
@@ -87,13 +99,23 @@ def rank_of(program: Program) -> int:
 
 
 def _flat(program: Program) -> Program:
-    if any(op.kind is not ProductKind.FULL for op in program.products):
-        raise PlanError("the program has half products, which the causal strategies work")
-    inner = dict(program.inner).get(ProductKind.FULL)
-    if inner is None:
+    inner = {kind: _flat(below) for kind, below in program.inner}
+    if not inner:
         return program
-    return flatten(Program(program.target, program.ring, program.ops), _flat(inner))
+    if ProductKind.FULL not in inner:
+        raise PlanError(f"the full products of {program.target} have no program on the level below")
+    outer = Program(program.target, program.ring, program.ops)
+    return flatten(outer, inner.pop(ProductKind.FULL), inner)
 
 
 def _repeated(linear: LinearMap, order: tuple[int, ...]) -> LinearMap:
     return LinearMap(linear.sources, linear.lins, tuple(linear.results[i] for i in order))
+
+
+def _renumbered(linear: LinearMap, place: dict[int, int]) -> LinearMap:
+    """The map with its sources in another order."""
+
+    def renamed(several: tuple[Terms, ...]) -> tuple[Terms, ...]:
+        return tuple(tuple((c, place.get(src, src)) for c, src in terms) for terms in several)
+
+    return LinearMap(linear.sources, renamed(linear.lins), renamed(linear.results))

@@ -1,134 +1,178 @@
-"""A structured scheme on a GPU: generated sums, full products in one batched call, half ones in strips."""
+"""A program on tensors, its levels worked as one: generated sums, products by kind, a generated merge."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Product, ProductKind, Program
-from ..codegen.flatten import flatten
-from ..codegen.maps import LinearMap, maps_of
+from ...schemes_db.symmetry import triangle_of
+from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_text import Direction
-from ..cpu.strips import ranges
+from ..prepared_operand import PreparedOperand
+from . import half
 from .combine import Combination, merge_of
-from .naive import apply_map
+from .flat_program import Spread, kept, spread
+from .naive import combine
+from .shape import Piece, Shape
+from .stack import multiply_stack
 
 Tensor = Any
 
-HALF_STRIPS = 8
-"""Strips of a product with a triangular factor: measured on an H200, float32 and float64, blocks of 2048."""
 
-LONGEST = 1024
-"""Terms of a float32 sum, where a factor is triangular. The vendor works some of these products in such pieces when
-they are whole: at 8192 x 8192 x 4096 a scheme with longer sums is 3.4 times as far off, with these 2.4 times."""
+class Way(StrEnum):
+    """How the full products of a level are run: one batched call, a call each with B~ transposed, or our own kernel."""
 
-DIAGONAL = 128
-"""Rows of the squares on the diagonal of a wanted triangle that are worked whole: measured like HALF_STRIPS."""
+    BATCHED = "batched"
+    LOOP = "loop"
+    STACK = "stack"
 
 
 class CudaLevel:
-    """A program, its levels worked as one, for tensors whose sizes its grid divides.
+    """A program and the way its products are run, for tensors of any floating dtype.
 
-    Products are ordered by kind, so that those of one kind are a range of the stacks. On tensors of
-    a processor the sums are made by plain torch: the twin that tests run.
+    LOOP takes the products one by one, reads every distinct sum once, and stores B~ by columns:
+    measured faster for tf32, whose tensor cores take operands with the inner index adjacent.
+    STACK takes `multiply_stack` where it fits, which is faster in half precision, else the batched call.
+    Half products are of BATCHED levels: products are ordered by kind, so that those of one kind are a range of
+    the stacks. Sizes that the grid does not divide are padded with zeros in the stacks. On tensors of a
+    processor that Triton does not interpret the sums are computed by plain torch: the twin that tests run.
 
     Raises:
-        PlanError: of a program with inner levels one kind of product has none, or their grids differ.
+        PlanError: as `Spread`, or half products are to be run in another way.
     """
 
-    def __init__(self, program: Program) -> None:
-        if inner := dict(program.inner):
-            outer = Program(program.target, program.ring, program.ops)
-            program = flatten(outer, inner.pop(ProductKind.FULL), inner)
-        maps, target = maps_of(program), program.target
-        self.target = target
-        order = sorted(range(len(maps.products)), key=lambda r: (maps.products[r].kind.half, maps.products[r].kind))
-        self._products: list[Product] = [maps.products[r] for r in order]
-        place = {r: i for i, r in enumerate(order)}
-        left = LinearMap(maps.left.sources, maps.left.lins, tuple(maps.left.results[maps.left_of[r]] for r in order))
-        right = LinearMap(
-            maps.right.sources, maps.right.lins, tuple(maps.right.results[maps.right_of[r]] for r in order)
-        )
-        count = maps.merge.sources
-        merge = LinearMap(
-            count,
-            *(
-                tuple(tuple((c, place[src] if src < count else src) for c, src in terms) for terms in several)
-                for several in (maps.merge.lins, maps.merge.results)
-            ),
-        )
-        sides = (left, maps.left_blocks, target.a), (right, maps.right_blocks, target.b)
-        self._left, self._right = (
-            Combination(linear, Direction.SPLIT, blocks, tuple(kinds[i][j] for i, j in blocks))
-            for linear, blocks, kinds in sides
-        )
+    def __init__(self, program: Program, way: Way = Way.BATCHED) -> None:
+        self.way = way
+        self.spread: Spread = spread(program)
+        self.target = target = self.spread.program.target
+        self._kinds = [op.kind for op in self.spread.products]
+        self._halves = any(kind.half for kind in self._kinds)
+        if self._halves and way is not Way.BATCHED:
+            raise PlanError(f"half products are run in batches, not by {way}")
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
-        self._merge = merge_of(merge, maps.stored, target.c, tuple(map(_needed, self._products)))
+        maps = self.spread.maps
+        looped = way is Way.LOOP
+        self._left_of = maps.left_of if looped else tuple(range(self.spread.rank))
+        self._right_of = maps.right_of if looped else tuple(range(self.spread.rank))
+        left, right = (maps.left, maps.right) if looped else (self.spread.left, self.spread.right)
+
+        def split(linear: LinearMap, blocks: tuple[Block, ...], grid: tuple[tuple[Kind, ...], ...]) -> Combination:
+            return Combination(linear, Direction.SPLIT, blocks, tuple(grid[i][j] for i, j in blocks))
+
+        self.left, self.right = split(left, maps.left_blocks, target.a), split(right, maps.right_blocks, target.b)
+        needed = tuple(map(_needed, self.spread.products)) if self._halves else ()
+        self.merge = merge_of(self.spread.merge, maps.stored, target.c, needed)
+        self.slabs = (len(left.results), len(right.results), self.spread.rank)
+        self._blocks = lru_cache(maxsize=64)(self._blocks_of)
+
+    def _blocks_of(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
+        """Sizes of a block of A, B and C."""
+        return Shape.blocks_of((m, k, n), itemsize, self.target)
 
     @property
     def kinds(self) -> dict[ProductKind, int]:
         """How many products there are of each kind."""
-        found = [op.kind for op in self._products]
-        return {kind: found.count(kind) for kind in dict.fromkeys(found)}
+        return {kind: self._kinds.count(kind) for kind in dict.fromkeys(self._kinds)}
 
-    def blocks(self, m: int, k: int, n: int) -> tuple[int, int, int]:
-        """The sizes of a block of A, B and C."""
-        bm, bk, bn = (-(-size // parts) for size, parts in zip((m, k, n), self.target.shape, strict=True))
-        return bm, bk, bn
+    def blocks(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
+        """Sizes of a block of A, B and C, padding included."""
+        return self._blocks(m, k, n, itemsize)
 
     def fits(self, m: int, k: int, n: int) -> bool:
-        """Whether the grid divides the sizes."""
-        return not any(size % parts for size, parts in zip((m, k, n), self.target.shape, strict=True))
+        """Whether products of these sizes can be run: of a mask with half blocks the grid must divide them."""
+        divided = not any(size % parts for size, parts in zip((m, k, n), self.target.shape, strict=True))
+        return divided or not self._halves or triangle_of(self.target) is not None
 
-    def run(self, a: Tensor, b: Tensor, out: Tensor) -> Tensor:
-        """out = a b for a (m, k), b (k, n); what the target does not want comes out zero."""
-        (m, k), n = a.shape, b.shape[1]
-        if not self.fits(m, k, n):
-            raise PlanError(f"{m} x {k} x {n} is not a multiple of the grid of {self.target}")
-        bm, bk, bn = (size // parts for size, parts in zip((m, k, n), self.target.shape, strict=True))
-        rank = len(self._products)
-        lefts, rights, products = stacks(a, rank, bm, bk, bn)
-        _split(self._left, a, lefts[None])
-        _split(self._right, b, rights[None])
+    def prepare(self, b: Tensor) -> PreparedOperand:
+        """Matrices B (rights, k, n) with their sums B~ (rights, slabs, height, width)."""
+        _, k, n = b.shape
+        _, bk, bn = self._blocks(1, k, n, b.element_size())
+        stack = self._rights(b, bk, bn)
+        return PreparedOperand(b, stack, stack.nbytes)
+
+    def prepared_shape(self, k: int, n: int, itemsize: int) -> tuple[int, int, int, int]:
+        """The shape of B~ of one k x n operand."""
+        _, bk, bn = self._blocks(1, k, n, itemsize)
+        return 1, self.slabs[1], bk, bn
+
+    def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor, pieces: int = 1) -> None:
+        """out = a b for a (lefts, m, k), b (rights, k, n) or its `prepare`, out (items, m, n).
+
+        `lefts` and `rights` are `items` or 1. `out` overlaps neither; what the target does not want comes out zero.
+
+        Raises:
+            PlanError: the sizes do not suit half products: see `fits`.
+        """
+        items, m, n = out.shape
+        if not self.fits(m, a.shape[2], n):
+            raise PlanError(f"{m} x {a.shape[2]} x {n} is not a multiple of the grid of {self.target}")
+        prepared = isinstance(b, PreparedOperand)
+        right = b.sums if isinstance(b, PreparedOperand) else b
+        if right.shape[0] == 1 and not prepared:
+            right, prepared = self.prepare(right).sums, True
+        if pieces == 1:
+            self._piece(a, right, out, prepared)
+            return
+        shape = Shape(m, a.shape[2], n, str(a.dtype).removeprefix("torch."), items, a.shape[0], right.shape[0])
+        for piece in shape.pieces(self.target, pieces):
+            some = out[piece.items, piece.rows]
+            self._piece(_items(a, piece)[:, piece.rows], _items(right, piece), some, prepared)
+
+    def _piece(self, a: Tensor, right: Tensor, out: Tensor, prepared: bool) -> None:
+        """One piece; `right` is B, or B~ where it is prepared."""
+        items, m, n = out.shape
+        bm, bk, bn = self._blocks(m, a.shape[2], n, a.element_size())
+        lefts = a.new_empty((a.shape[0], self.slabs[0], bm, bk))
+        combine(self.left, a, lefts)
+        rights = right if prepared else self._rights(right, bk, bn)
+        if self._halves:
+            products = half.empty_products(a, items, self.spread.rank, bm, bn)
+        else:
+            products = a.new_empty((items, self.spread.rank, bm, bn))
         self._multiply(lefts, rights, products)
-        _joined(self._merge, products[None], out)
-        return out
+        combine(self.merge, out, products)
+
+    def _rights(self, b: Tensor, bk: int, bn: int) -> Tensor:
+        if self._halves:
+            stack = half.empty_stacks(b, b.shape[0], self.slabs[1], bk, bn)
+        elif self.way is Way.LOOP:
+            stack = b.new_empty((b.shape[0], self.slabs[1], bn, bk)).transpose(2, 3)
+        else:
+            stack = b.new_empty((b.shape[0], self.slabs[1], bk, bn))
+        combine(self.right, b, stack)
+        return stack
 
     def _multiply(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
-        kinds = [op.kind for op in self._products]
-        longest = LONGEST if lefts.element_size() == 4 and self._summed else lefts.shape[2]
-        for kind in dict.fromkeys(kinds):
-            start, stop = kinds.index(kind), kinds.index(kind) + kinds.count(kind)
-            x, y, z = lefts[start:stop], rights[start:stop], products[start:stop]
-            if not kind.half:
-                _multiply(x, y, z, longest)
-            elif kind.side == "out":
-                _triangles(x, y, z, kind.of_upper)
-            else:
-                _strips(x, y, z, kind, longest)
+        items = products.shape[0]
+        if self.way is not Way.LOOP and not self._halves and lefts.shape[0] == rights.shape[0] == items:
+            self._batch(lefts.flatten(0, 1), rights.flatten(0, 1), products.flatten(0, 1))
+            return
+        one = self._by_kind if self._halves else self._one_by_one if self.way is Way.LOOP else self._batch
+        for i in range(items):
+            one(lefts[i % lefts.shape[0]], rights[i % rights.shape[0]], products[i])
 
+    def _batch(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
+        import torch
 
-def _multiply(x: Tensor, y: Tensor, z: Tensor, longest: int) -> None:
-    """z = x y, the inner dimension in pieces of at most `longest`."""
-    import torch
+        if self.way is Way.BATCHED or not multiply_stack(lefts, rights, products):
+            torch.bmm(lefts, rights, out=products)
 
-    count = -(-x.shape[2] // longest)
-    for i, (start, stop) in enumerate(ranges(x.shape[2], count)):
-        some = slice(start, stop)
-        torch.baddbmm(z, x[:, :, some], y[:, some], beta=int(i > 0), out=z)
+    def _one_by_one(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
+        import torch
 
+        for left, right, product in zip(self._left_of, self._right_of, products, strict=True):
+            torch.mm(lefts[left], rights[right], out=product)
 
-def stacks(like: Tensor, rank: int, bm: int, bk: int, bn: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Left factors (rank, bm, bk), right factors (rank, bk, bn) and products (rank, bm, bn), by rows.
-
-    By rows, as the vendor's float64 product is 9 to 16% slower on an H200 where one factor lies by columns.
-    Right factors lie side by side, and a product has a column more than it needs: see `_triangles`.
-    """
-    lefts, rights = like.new_empty((rank, bm, bk)), like.new_empty((bk, rank, bn)).transpose(0, 1)
-    products = like.new_empty(rank * bm * (bn + 1)).as_strided((rank, bm, bn), (bm * (bn + 1), bn, 1))
-    return lefts, rights, products
+    def _by_kind(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
+        longest = half.LONGEST if lefts.element_size() == 4 and self._summed else lefts.shape[2]
+        for kind in dict.fromkeys(self._kinds):
+            start = self._kinds.index(kind)
+            some = slice(start, start + self._kinds.count(kind))
+            half.multiply(lefts[some], rights[some], products[some], kind, longest)
 
 
 def _needed(product: Product) -> Kind:
@@ -138,80 +182,14 @@ def _needed(product: Product) -> Kind:
     return Kind.UPPER if product.kind.of_upper else Kind.LOWER
 
 
-def _strips(x: Tensor, y: Tensor, z: Tensor, kind: ProductKind, longest: int) -> None:
-    """Products with a triangular factor: each strip reaches as far as the triangle does."""
-    size = z.shape[2] if kind.side == "right" else z.shape[1]
-    for first, last in ranges(size, HALF_STRIPS):
-        some = slice(first, last)
-        before, after = slice(None, last), slice(first, None)
-        if kind.side == "left":
-            inner = after if kind.of_upper else before
-            _multiply(x[:, some, inner], y[:, inner], z[:, some], longest)
-        else:
-            inner = before if kind.of_upper else after
-            _multiply(x[:, :, inner], y[:, inner, some], z[:, :, some], longest)
+def _items(x: Tensor, piece: Piece) -> Tensor:
+    return x if x.shape[0] == 1 else x[piece.items]
 
 
-def _triangles(x: Tensor, y: Tensor, z: Tensor, upper: bool) -> None:
-    """One triangle of each x[i] y[i]: the squares beside the diagonal of every size, one batched call a size.
+def cuda_level(program: Program, way: Way = Way.BATCHED) -> CudaLevel:
+    """The level of a program, kept with its kernels.
 
-    Blocks along the diagonal of a slab, and on along that of the next, are evenly spaced in the stacks of `stacks`.
+    Raises:
+        PlanError: as `CudaLevel`.
     """
-    size = z.shape[1]
-    while size > DIAGONAL and size % 2 == 0:
-        size //= 2
-        _along(x, y, z, size, 2 * size, int(not upper), int(upper))
-    _along(x, y, z, size, size, 0, 0)
-
-
-def _along(x: Tensor, y: Tensor, z: Tensor, size: int, step: int, row: int, col: int) -> None:
-    """All square blocks of this size at block (row, col) of every `step` rows and columns."""
-    import torch
-
-    count, inner = len(x) * z.shape[1] // step, x.shape[2]
-
-    def blocks(stack: Tensor, shape: tuple[int, int], apart: int, skipped: int) -> Tensor:
-        strides = (step * apart, stack.stride(1), stack.stride(2))
-        return stack.as_strided((count, *shape), strides, stack.storage_offset() + size * skipped)
-
-    down, across = z.stride(1), z.stride(2)
-    torch.bmm(
-        blocks(x, (size, inner), x.stride(1), row * x.stride(1)),
-        blocks(y, (inner, size), y.stride(2), col * y.stride(2)),
-        out=blocks(z, (size, size), down + across, row * down + col * across),
-    )
-
-
-def _split(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
-    if matrix.is_cuda or matrix.is_meta:
-        combination.run(matrix[None], stack)
-        return
-    height, width = stack.shape[2:]
-    blocks = [
-        _part(matrix[i * height : (i + 1) * height, j * width : (j + 1) * width], kind)
-        for (i, j), kind in zip(combination.blocks, combination.kinds, strict=True)
-    ]
-    for slab, result in zip(stack[0], apply_map(combination.map, blocks), strict=True):
-        slab.copy_(result)
-
-
-def _joined(combination: Combination, stack: Tensor, matrix: Tensor) -> None:
-    if matrix.is_cuda or matrix.is_meta:
-        combination.run(matrix[None], stack)
-        return
-    height, width = stack.shape[2:]
-    results = apply_map(combination.map, list(stack[0]))
-    for (i, j), kind, result in zip(combination.blocks, combination.kinds, results, strict=True):
-        matrix[i * height : (i + 1) * height, j * width : (j + 1) * width] = _part(result, kind)
-
-
-def _part(block: Tensor, kind: Kind) -> Tensor:
-    if kind is Kind.LOWER:
-        return block.tril()
-    return block.triu() if kind is Kind.UPPER else block
-
-
-@lru_cache(maxsize=32)
-def cuda_level(program: Program) -> CudaLevel:
-    """The level of a program, kept with its kernels."""
-    return CudaLevel(program)
+    return kept((way, program.digest), lambda: CudaLevel(program, way))

@@ -13,10 +13,10 @@ from ..codegen.flatten import flatten
 from ..planning.profile import GemmRate, Profile
 from .clock import settled
 from .cost_model import MULTIPROCESSORS, mode_of
+from .level import CudaLevel, Way
 from .machine import device_id, require_device, versions
 from .points import DTYPES, Point, points
 from .stack import device_fits, multiply_stack
-from .three_stage import ThreeStage, Way
 
 COPIED = 1 << 30
 """Bytes of the array whose copy gives the bandwidth."""
@@ -70,7 +70,7 @@ def _combine_rate() -> tuple[float, float]:
     import torch
 
     one = program_of(shipped("strassen").scheme)
-    core = ThreeStage(flatten(one, one), Way.BATCHED)
+    core = CudaLevel(flatten(one, one), Way.BATCHED)
 
     def rate(size: int) -> tuple[float, float]:
         matrix = torch.randn(1, size, size, device="cuda")

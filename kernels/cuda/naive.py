@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
+from ...schemes_db.grids import Kind
 from ...schemes_db.program import Program, Terms
 from ..codegen.maps import LinearMap, ProgramMaps, maps_of
+from ..codegen.triton_text import Direction
+from .combine import Combination
 
 Tensor = Any
 
@@ -23,6 +27,42 @@ def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
     for terms in linear.lins:
         values.append(_sum(terms, values))
     return [_sum(terms, values).to(blocks[0].dtype) for terms in linear.results]
+
+
+def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
+    """`combination.run`; by plain torch on tensors of a processor, where Triton does not interpret its kernels."""
+    if matrix.is_cuda or matrix.is_meta or _interpreted():
+        combination.run(matrix, stack)
+        return
+    height, width = stack.shape[2:]
+    grid = max(i for i, _ in combination.blocks) + 1, max(j for _, j in combination.blocks) + 1
+    places = list(zip(combination.blocks, combination.kinds, strict=True))
+    for item, slabs in zip(matrix, stack, strict=True):
+        if combination.direction is Direction.SPLIT:
+            cut = _blocks(_padded(item, height, width, grid), grid)
+            results = apply_map(combination.map, [_part(cut[block], kind) for block, kind in places])
+            for slab, result in zip(slabs, results, strict=True):
+                slab.copy_(result)
+        else:
+            for ((i, j), kind), result in zip(places, apply_map(combination.map, list(slabs)), strict=True):
+                target = item[i * height : (i + 1) * height, j * width : (j + 1) * width]
+                target.copy_(_part(result, kind)[: target.shape[0], : target.shape[1]])
+
+
+@lru_cache(maxsize=1)
+def _interpreted() -> bool:
+    """Whether Triton runs its kernels on tensors of a processor."""
+    try:
+        from triton import knobs
+    except ImportError:
+        return False
+    return bool(knobs.runtime.interpret)
+
+
+def _part(block: Tensor, kind: Kind) -> Tensor:
+    if kind is Kind.LOWER:
+        return block.tril()
+    return block.triu() if kind is Kind.UPPER else block
 
 
 def product(program: Program, a: Tensor, b: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .dtypes import itemsize
+from .level import Way
 from .stack import DTYPES as STACKED
-from .three_stage import Way
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 """Those that are measured, in this order."""

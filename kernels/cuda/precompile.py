@@ -14,18 +14,15 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from queue import Empty, PriorityQueue
 from typing import Any
 
-from ...errors import LcmaError, PlanError
-from ...schemes_db.scheme import Scheme
-from .machine import require_device
+from ...errors import LcmaError
 
 Tensor = Any
 
@@ -117,31 +114,6 @@ def compile_ahead(
     if failed:
         warnings.warn(f"{len(failed)} kernels are left to their launches; {failed[0]}", stacklevel=2)
     return Ahead(len(known), tuple(failed))
-
-
-def compile_products(
-    pairs: Iterable[tuple[Tensor, Tensor]],
-    scheme: str | Scheme | Sequence[str | Scheme] = "auto",
-    progress: Progress = lambda done, kernels: None,
-) -> Ahead:
-    """Compile what `lcma.matmul(a, b, scheme)` launches for pairs of tensors without data, strides included.
-
-    As for a linear layer: `torch.empty(rows, k, device="meta")` and `torch.empty(n, k, device="meta").t()`.
-
-    Raises:
-        PlanError: there is no GPU, or a tensor has data.
-    """
-    from ..torch import dispatch
-    from ..torch.ops import recipe_of
-    from ..torch.recipe import Recipe
-
-    require_device()
-    recipe, calls = Recipe.parse(recipe_of(scheme, None)), []
-    for a, b in pairs:
-        if not (a.is_meta and b.is_meta):
-            raise PlanError(f"tensors are on {a.device} and {b.device}; make them on the device meta, without data")
-        calls.append(partial(dispatch.run, recipe, a, b))
-    return compile_ahead(calls, progress)
 
 
 def _finish(waiting: PriorityQueue[tuple[int, int, Kernel | None]], count: int) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...schemes_db.symmetry import triangle_of
 from ...schemes_db.target import Target
 from ..request import Request
 from .dtypes import itemsize
 
 SEGMENT = 16
 """Bytes that every row of a stack is a multiple of: what cuBLAS's tensor core kernels ask for."""
+
+TRIANGULAR = 32
+"""Elements that the sides of blocks of a triangular product are multiples of."""
 
 MAX_PIECES = 64
 """Most pieces that a product is cut into to save memory."""
@@ -52,15 +56,18 @@ class Shape:
         return 0 in (self.m, self.k, self.n, self.items)
 
     def blocks(self, target: Target) -> tuple[int, int, int]:
-        """Sizes of a block of A, B and C: what the grid asks for, and rows of whole segments.
+        """Sizes of a block of A, B and C."""
+        return self.blocks_of((self.m, self.k, self.n), itemsize(self.dtype), target)
 
-        Where blocks are absent they must stay where the sizes put them, so nothing is added.
+    @staticmethod
+    def blocks_of(sizes: tuple[int, int, int], itemsize: int, target: Target) -> tuple[int, int, int]:
+        """Sizes of a block: what the grid asks for, rounded up to rows of whole segments.
+
+        Of a triangular product blocks are halved down to the diagonal, so that they are multiples of TRIANGULAR
+        elements. Where a mask has absent blocks they must stay where the sizes put them: nothing is added.
         """
-        unit = self.unit if target.is_general else 1
-        m, k, n = (
-            -(-size // (parts * unit)) * unit
-            for size, parts in zip((self.m, self.k, self.n), target.shape, strict=True)
-        )
+        unit = SEGMENT // itemsize if target.is_general else TRIANGULAR if triangle_of(target) else 1
+        m, k, n = (-(-size // (parts * unit)) * unit for size, parts in zip(sizes, target.shape, strict=True))
         return m, k, n
 
     def pieces(self, target: Target, count: int) -> Iterator[Piece]:

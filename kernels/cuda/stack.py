@@ -7,12 +7,11 @@ of 4096 in bfloat16 take 0.94 of the vendor's batched time.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .launch import device_for, starter
+from .launch import device_for
+from .tiles import Tile, launch
 
 Tensor = Any
 
@@ -28,26 +27,11 @@ ALIGNED = 16
 GROUP = 16
 """Rows of tiles that are worked together, so that they find each other's operands in the cache."""
 
-SIDES = ("", "out", "left", "right")
-"""Where a triangle is, in the order of the kernel's numbers; "": nowhere."""
-
-
-@dataclass(frozen=True)
-class StackTile:
-    """The tile of one program, and how the compiler is to work it."""
-
-    m: int = 128
-    n: int = 256
-    k: int = 64
-    warps: int = 8
-    stages: int = 3
-
-
-TILE = StackTile()
+TILE = Tile(128, 256, 64, 8, 3)
 """The fastest of eight in bfloat16 on an H200, at 49 x 4096, 7 x 8192 and 49 x 2048."""
 
 
-def fits_stack(count: int, m: int, k: int, dtype: str, tile: StackTile = TILE) -> bool:
+def fits_stack(count: int, m: int, k: int, dtype: str, tile: Tile = TILE) -> bool:
     """Whether products of these sizes can be worked: matrices one below the other must begin where a tile does."""
     return dtype in DTYPES and min(m, k) > 0 and (count == 1 or not (m % tile.m or k % tile.k))
 
@@ -106,15 +90,13 @@ def multiply_stack(
     side: str = "",
     upper: bool = False,
     unit: bool = False,
-    tile: StackTile = TILE,
+    tile: Tile = TILE,
 ) -> bool:
     """out_r = lefts_r rights_(r // heads): (count, m, k), (count / heads, k, n) into (count, m, n).
 
     With a triangle on `side` the `tiles`, int32 pairs (row, column), are worked in their order. False, and
     nothing done, where the tensors do not lie in memory as the accelerator wants them, or there is none.
     """
-    import torch
-
     count, m, k = lefts.shape
     n = rights.shape[2]
     dtype = str(lefts.dtype).removeprefix("torch.")
@@ -135,28 +117,18 @@ def multiply_stack(
     ]
     places = -(-m // tile.m) * -(-n // tile.n) if tiles is None else len(tiles)
     programs = min(programs_of(lefts.device), count * places)
-    with torch.cuda.device(lefts.device) if lefts.is_cuda else nullcontext():
-        starter(kernel, (programs,), lefts)(
-            *described,
-            out if tiles is None else tiles,
-            count,
-            places,
-            m,
-            k,
-            n,
-            count // len(rights),
-            programs,
-            SIDE=SIDES.index(side),
-            UPPER=upper,
-            UNIT=unit,
-            A_T=a[1],
-            B_T=b[1],
-            GROUP=GROUP,
-            FLAT=side in ("", "out"),
-            M=tile.m,
-            N=tile.n,
-            K=tile.k,
-            num_warps=tile.warps,
-            num_stages=tile.stages,
-        )
+    launch(
+        kernel,
+        (programs,),
+        lefts,
+        (*described, out if tiles is None else tiles, count, places, m, k, n, count // len(rights), programs),
+        tile,
+        side=side,
+        upper=upper,
+        unit=unit,
+        A_T=a[1],
+        B_T=b[1],
+        GROUP=GROUP,
+        FLAT=side in ("", "out"),
+    )
     return True

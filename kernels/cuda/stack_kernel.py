@@ -8,9 +8,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-WHOLE, OUT, LEFT, RIGHT = 0, 1, 2, 3
-"""Where a triangle is; WHOLE: nowhere."""
-
 
 @triton.jit
 def _tile_of_a(a, row, inner, A_T: tl.constexpr):
@@ -57,9 +54,9 @@ def stack_gemm(
     """C_r = A_r B_(r // heads) for `count` products; program p works the tiles p, p + programs, ...
 
     `a`, `b` and `c` are descriptors of all matrices one below the other, of A and B their
-    transposes with A_T and B_T. Of a product there are `places` tiles: all of them in groups of
-    GROUP rows (WHOLE), or the (row, column) pairs of `tiles`, all of them too. What lies outside a triangle is
-    replaced and not multiplied, so that it may be anything; UNIT: its diagonal counts as ones.
+    transposes with A_T and B_T. SIDE is a place in `tiles.SIDES`. Of a product there are `places` tiles: all of them
+    in groups of GROUP rows (SIDE 0), or the (row, column) pairs of `tiles`, all of them too. What lies outside a
+    triangle is replaced and not multiplied, so that it may be anything; UNIT: its diagonal counts as ones.
     """
     down, across = tl.cdiv(m, M), tl.cdiv(n, N)
     for t in tl.range(tl.program_id(0), count * places, programs, flatten=FLAT):

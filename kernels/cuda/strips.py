@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 from ...schemes_db.program import Program
 from ...schemes_db.symmetry import Triangle
 from ..codegen.flatten import flatten
-from .three_stage import Way, three_stage
+from ..ranges import ranges
+from .level import cuda_level
 
 Tensor = Any
 
@@ -25,12 +25,6 @@ SCHEME_ABOVE = 4096
 def strips_of(rows: int) -> int:
     """How many strips a triangle of so many rows is cut into."""
     return max(1, min(rows // STRIP, MOST_STRIPS))
-
-
-def ranges(size: int, count: int) -> list[tuple[int, int]]:
-    """`count` ranges of nearly one length that cover 0 <= i < size; empty ones are left out."""
-    edges = [size * i // count for i in range(count + 1)]
-    return [(start, stop) for start, stop in pairwise(edges) if start < stop]
 
 
 def vendor(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle) -> None:
@@ -79,9 +73,7 @@ def halving(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, dense: Progra
         rows, cols = (top, bottom) if upper else (bottom, top)
         out[cols, rows] = 0
         if dense is not None and half >= SCHEME_ABOVE:
-            dtype = str(a.dtype).removeprefix("torch.")
-            levels = three_stage(flatten(dense, dense), Way.BATCHED)
-            levels.run(a[None, rows], b[None, :, cols], out[None, rows, cols], dtype)
+            cuda_level(flatten(dense, dense)).run(a[None, rows], b[None, :, cols], out[None, rows, cols])
         else:
             torch.mm(a[rows], b[:, cols], out=out[rows, cols])
         return

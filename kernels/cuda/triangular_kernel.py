@@ -8,9 +8,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-NOTHING, OUT, LEFT, RIGHT = 0, 1, 2, 3
-"""Where the triangle is; NOTHING is the full product."""
-
 
 @triton.jit
 def triangular_gemm(
@@ -44,7 +41,8 @@ def triangular_gemm(
     """One tile of M x N of C = A B. Program (t, item): `tiles` holds (row, column) of every tile that is worked.
 
     `heads` matrices of C share one of B (GQA); the item strides of A and C count in matrices of C.
-    EXACT: the sizes are multiples of the tile's. UNIT: the triangle's diagonal counts as ones.
+    SIDE is a place in `tiles.SIDES`. EXACT: the sizes are multiples of the tile's. UNIT: the triangle's diagonal
+    counts as ones.
     """
     place = tl.program_id(0)
     item = tl.program_id(1).to(tl.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..cpu.cost_model import CpuCostModel
 from ..dtypes import dtype_of
 from ..planning.strategy import Stage
 from ..request import Request
-from .pool import LevelScheme
+from .pool import LevelScheme, SchemePool
 from .scheme_costs import STAGES, SchemeCosts, costs_of
 
 BEAM = 12
@@ -36,11 +36,12 @@ Array = npt.NDArray[Any]
 class Chain:
     """Schemes by level, outermost first; a `Source`. An entry may be two levels flattened into one.
 
-    `known` are the costs of the levels where they are at hand: computing them reads the schemes.
+    `pool` and `places` say where the costs of the levels are, if they are at hand: computing them reads the schemes.
     """
 
     levels: tuple[LevelScheme, ...]
-    known: tuple[SchemeCosts, ...] | None = field(default=None, compare=False, repr=False)
+    pool: SchemePool | None = field(default=None, compare=False, repr=False)
+    places: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def key(self) -> str:
@@ -55,15 +56,23 @@ class Chain:
     @cached_property
     def program(self) -> Program:
         """The nested program of all levels."""
-        *outer, program = (level.program for level in self.levels)
-        for one in reversed(outer):
-            program = one.nested({ProductKind.FULL: program})
-        return program
+        return nested_program(self.levels)
 
     @cached_property
     def costs(self) -> tuple[SchemeCosts, ...]:
         """The costs of every level."""
-        return tuple(costs_of(level.scheme) for level in self.levels) if self.known is None else self.known
+        if self.pool is None:
+            return tuple(costs_of(level.scheme) for level in self.levels)
+        return tuple(self.pool.costs[place] for place in self.places)
+
+
+@lru_cache(maxsize=128)
+def nested_program(levels: tuple[LevelScheme, ...]) -> Program:
+    """The nested program of schemes by level: one object for equal levels, as results are memoized by identity."""
+    *outer, program = (level.program for level in levels)
+    for one in reversed(outer):
+        program = one.nested({ProductKind.FULL: program})
+    return program
 
 
 @dataclass(frozen=True)

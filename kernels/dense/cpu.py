@@ -14,10 +14,10 @@ from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore, is_empty
+from ..cpu.int8 import Int8Leaf, Int8Level
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.library import library_for
-from ..cpu.narrow import Narrow, WideLeaf
 from ..cpu.partition import Way
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
@@ -80,7 +80,7 @@ class CpuVendor(CpuStrategy):
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         """See `CpuStrategy.core`."""
         if request.dtype == "int8":
-            return WideLeaf(request.shape)
+            return Int8Leaf(request.shape)
         return Leaf(request.shape, request.dtype, library_for(request, machine.profile))
 
 
@@ -132,9 +132,7 @@ class CpuScheme(CpuStrategy):
                 ranked = smallest(np.where(allowed, seconds, np.inf), KEPT)
                 for i in ranked[allowed[ranked]].tolist():
                     places = chains.chain(i)
-                    source = Chain(
-                        tuple(pool.entries[place] for place in places), tuple(pool.costs[place] for place in places)
-                    )
+                    source = Chain(tuple(pool.entries[place] for place in places), pool, places)
                     candidate = Candidate(FAMILY, self.name, source, (("method", method),))
                     found.append(Proposal(request.items * float(seconds[i]) * BOUND, candidate))
         return found
@@ -211,10 +209,10 @@ def _way(candidate: Candidate, request: Request, machine: Machine) -> Way:
 
 
 @lru_cache(maxsize=64)
-def _core(program: Same, request: Request, way: Way) -> Level | Narrow:
+def _core(program: Same, request: Request, way: Way) -> Level | Int8Level:
     """Predicting, sizing and building share one core."""
     if request.dtype == "int8":
-        return Narrow(program.held, request.shape)
+        return Int8Level(program.held, request.shape)
     return core_of(program.held, request, way)
 
 

@@ -11,22 +11,23 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ...schemes_db.program import ProductKind, Program
+from ...schemes_db.program import Program
 from ...schemes_db.target import Target
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
 from ..cuda.flat_program import MAX_RANK, reason_against
+from ..cuda.level import CudaLevel, Way, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack
-from ..cuda.three_stage import ThreeStage, Way, three_stage
 from ..cuda.vendor import VendorExecutor
 from ..dtypes import dtype_of
 from ..identity import Same
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request
+from .chains import nested_program
 from .given import GivenProgram
 from .pool import LevelScheme, SchemePool, restored_levels, scheme_pool
 from .scheme_costs import STAGES, SchemeCosts, costs_of
@@ -72,10 +73,7 @@ class FlatChain:
     @cached_property
     def program(self) -> Program:
         """The nested program of all levels."""
-        *outer, program = (level.program for level in self.levels)
-        for one in reversed(outer):
-            program = one.nested({ProductKind.FULL: program})
-        return program
+        return nested_program(self.levels)
 
     @cached_property
     def flat_costs(self) -> SchemeCosts:
@@ -349,7 +347,7 @@ def _flat_costs(candidate: Candidate) -> SchemeCosts | None:
     return first
 
 
-def _costs_of_core(core: ThreeStage) -> SchemeCosts:
+def _costs_of_core(core: CudaLevel) -> SchemeCosts:
     """The costs of a program with absent blocks, from its maps."""
     m, k, n = core.target.shape
     left, right, merge = core.left.map, core.right.map, core.merge.map
@@ -365,7 +363,7 @@ def _method_reason(method: str, request: Request) -> str | None:
     return None
 
 
-def _stack_reason(core: ThreeStage, request: Request) -> str | None:
+def _stack_reason(core: CudaLevel, request: Request) -> str | None:
     shape = Shape.of(request)
     m, k, _ = shape.blocks(core.target)
     if not shape.empty and not fits_stack(core.spread.rank * shape.items, m, k, request.dtype):
@@ -379,8 +377,8 @@ def _program(candidate: Candidate) -> Program:
     return program
 
 
-def _core(candidate: Candidate) -> ThreeStage:
-    return three_stage(_program(candidate), Way(candidate.method))
+def _core(candidate: Candidate) -> CudaLevel:
+    return cuda_level(_program(candidate), Way(candidate.method))
 
 
 def _sizes(candidate: Candidate) -> tuple[Target, tuple[int, int, int]]:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ..codegen.certified import SchemeLike
-from ..cpu.level import Level, Right
+from ..cpu.executor import MatrixExecutor
+from ..cpu.level import core_of
 from ..cpu.library import library_for
 from ..cpu.partition import Way
 from ..cpu.threads import thread_count
@@ -19,6 +20,7 @@ from ..cpu.workspace import Pool, shared_pool
 from ..families import strategies
 from ..planning.planner import baseline_plan
 from ..plans import AUTO, plan_for
+from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
 from .chains import BATCHED, TASKS
 
@@ -54,34 +56,34 @@ class Prepared:
         self.plan = plan_for(request, scheme, levels)
         self._pool: Pool = shared_pool
         self._lock = threading.Lock()
-        self._levels: dict[tuple[int, bool, int], Level] = {}
+        self._executors: dict[tuple[int, bool, int], MatrixExecutor] = {}
         self._gains: dict[int, bool] = {}
-        self._right: Right | None = None
+        self._operand: PreparedOperand | None = None
         if self.plan.candidate.method in (BATCHED, TASKS) and 0 not in request.shape:
-            self._right = self._level(rows, False).prepare(self._b, thread_count())
+            self._operand = self._executor(rows, False).prepare(self._b)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the sums that are kept."""
-        return 0 if self._right is None else self._right.nbytes
+        return 0 if self._operand is None else self._operand.nbytes
 
-    def _level(self, rows: int, by_columns: bool) -> Level:
-        """The core for so many rows of A; the last few are kept."""
+    def _executor(self, rows: int, by_columns: bool) -> MatrixExecutor:
+        """The executor for so many rows of A; the last few are kept."""
         key = rows, by_columns, thread_count()
         with self._lock:
-            if key not in self._levels:
-                k, n = self._b.shape
+            if key not in self._executors:
+                first = Layout.COLUMNS if by_columns else Layout.ROWS
+                layouts = (first, self.plan.request.layouts[1], Layout.ROWS)
+                request = replace(self.plan.request, m=rows, layouts=layouts)
                 blas = library_for(self.plan.request, self.plan.machine.profile)
-                way = Way(self.plan.candidate.method == TASKS, 0, blas)
-                columns = (by_columns, layout_of(self._b) is Layout.COLUMNS, False)
                 program = self.plan.candidate.program
                 assert program is not None  # a scheme has a source
-                level = Level(program, (rows, k, n), self.plan.request.dtype, columns, way)
+                level = core_of(program, request, Way(self.plan.candidate.method == TASKS, 0, blas))
                 level.compile()
-                if len(self._levels) >= KEPT_LEVELS:
-                    self._levels.clear()
-                self._levels[key] = level
-            return self._levels[key]
+                if len(self._executors) >= KEPT_LEVELS:
+                    self._executors.clear()
+                self._executors[key] = MatrixExecutor(request, level, self._pool, thread_count())
+            return self._executors[key]
 
     def _pays(self, rows: int) -> bool:
         """Whether the scheme is predicted to beat the library's product for so many rows, or nothing is known."""
@@ -108,13 +110,9 @@ class Prepared:
             # One product of all rows: B is the same for every matrix of the batch.
             return self.multiply(a.reshape(-1, request.k)).reshape(*leading, rows, request.n)
         unusual = leading or Layout.SCATTERED in request.layouts or request.layouts[2] is Layout.COLUMNS
-        if self._right is None or unusual or not self._pays(rows):
+        if self._operand is None or unusual or not self._pays(rows):
             return np.matmul(a, self._b, out=out)
-        level, threads = self._level(rows, request.layouts[0] is Layout.COLUMNS), thread_count()
-        result = np.empty((rows, request.n), a.dtype) if out is None else out
-        with self._pool.take(level.workspace(threads)) as arena:
-            level.run(a, self._b, result, arena, threads, self._right)
-        return result
+        return self._executor(rows, request.layouts[0] is Layout.COLUMNS).run(a, self._operand, out)
 
     def __rmatmul__(self, a: npt.ArrayLike) -> Matrix:
         return self.multiply(np.asarray(a))

@@ -116,14 +116,18 @@ MARGINS: tuple[Margin, ...] = (
 )
 
 
-def margin(family: str, request: Request, stages: Sequence[Stage]) -> float:
-    """The part of the baseline's seconds that a candidate with these stages must stay below."""
-    parts = [
-        entry.part
+def applying_margins(family: str, request: Request, stages: Sequence[Stage]) -> list[Margin]:
+    """The margins of a candidate with these stages; it must stay below the least part."""
+    return [
+        entry
         for entry in MARGINS
         if entry.device == request.device and family in entry.families and entry.applies(request, stages)
     ]
-    return min(parts, default=1.0)
+
+
+def margin(family: str, request: Request, stages: Sequence[Stage]) -> float:
+    """The part of the baseline's seconds that a candidate with these stages must stay below."""
+    return min((entry.part for entry in applying_margins(family, request, stages)), default=1.0)
 
 
 @lru_cache(maxsize=8)

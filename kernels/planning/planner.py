@@ -37,6 +37,21 @@ class Decision:
     measured: bool = False
 
     @property
+    def seconds(self) -> float | None:
+        """Seconds of the plan: measured ones where the choice rests on them, else predicted; None: not known."""
+        return self._seconds(self.plan)
+
+    @property
+    def baseline_seconds(self) -> float | None:
+        """The same of the baseline's plan."""
+        return self._seconds(self.baseline)
+
+    def _seconds(self, plan: Plan) -> float | None:
+        if self.measured:
+            return next((one.bound for one in self.proposals if one.candidate == plan.candidate), None)
+        return plan.seconds
+
+    @property
     def gain(self) -> float:
         """Predicted seconds of the baseline over those of the plan; NaN where either is not known."""
         if self.plan.seconds is None or self.baseline.seconds is None:
@@ -51,15 +66,17 @@ class Decision:
 def decide(request: Request, machine: Machine, strategies: Strategies, strategy: str | None = None) -> Decision:
     """The plan with the least predicted (or measured) time; the baseline where nothing gains its margin.
 
-    `strategy` names the only one to consider beside the baseline's limits.
+    `strategy` names the only one to consider beside the baseline's limits, as "scheme" or, with its method,
+    "scheme:tasks".
 
     Raises:
         PlanError: nothing can run the request within its limits, or there is no such strategy.
     """
-    only = _named(strategies, strategy)
+    name, _, method = (strategy or "").partition(":")
+    only = _named(strategies, name or None)
     baseline = baseline_plan(request, machine, strategies)
     if strategy is not None:
-        return _by_strategy(request, machine, only, baseline)
+        return _by_strategy(request, machine, only, baseline, method)
     if machine.wisdom is not None and (known := _measured(request, machine, strategies, baseline)):
         return known
     search = _Search(request, machine, strategies, baseline)
@@ -102,7 +119,7 @@ def decide_among(
             for candidate in one.candidates_of(source):
                 if method and candidate.method != method:
                     continue
-                found = _plan(one, candidate, request, machine, free)
+                found = plan_candidate(one, candidate, request, machine, free)
                 if isinstance(found, Plan):
                     plans.append(found)
                 else:
@@ -139,7 +156,7 @@ def baseline_plan(request: Request, machine: Machine, strategies: Strategies) ->
         if strategy.baseline:
             proposed = strategy.propose(request, machine)
             for proposal in () if isinstance(proposed, str) else proposed:
-                found = _plan(strategy, proposal.candidate, request, machine, machine.free_bytes)
+                found = plan_candidate(strategy, proposal.candidate, request, machine, machine.free_bytes)
                 if isinstance(found, Plan):
                     return found
                 refused.append(found)
@@ -164,9 +181,9 @@ def _named(strategies: Strategies, name: str | None) -> Strategies:
     return found
 
 
-def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan) -> Decision:
-    """The best candidate of one strategy, whatever it gains."""
-    search = _Search(request, machine, only, None)
+def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan, method: str) -> Decision:
+    """The best candidate of one strategy (of one method, where it is named), whatever it gains."""
+    search = _Search(request, machine, only, None, method)
     best = search.best(request)
     if best is None:
         reasons = "; ".join(dict.fromkeys(reason for _, reason in search.refused)) or search.silence or "no candidate"
@@ -177,9 +194,12 @@ def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline:
 class _Search:
     """Best-first search over proposals: the next is priced only while its bound is below the best price."""
 
-    def __init__(self, request: Request, machine: Machine, strategies: Strategies, baseline: Plan | None) -> None:
+    def __init__(
+        self, request: Request, machine: Machine, strategies: Strategies, baseline: Plan | None, method: str = ""
+    ) -> None:
         self.request, self.machine, self.strategies, self.baseline = request, machine, strategies, baseline
         self.free_bytes = cache(machine.free_bytes)  # reading it takes longer than pricing: once a search
+        self.method = method
         self.proposals: tuple[Proposal, ...] = ()
         self.refused: list[tuple[str, str]] = []
         self.short_of_memory = False
@@ -195,7 +215,7 @@ class _Search:
             if isinstance(proposed, str):
                 self.silence = self.silence or proposed
             else:
-                found += proposed
+                found += [one for one in proposed if self.method in ("", one.candidate.method)]
         found.sort(key=lambda one: (math.isnan(one.bound), one.bound))
         self.proposals = tuple(found)
         best: Plan | None = None
@@ -247,11 +267,11 @@ class _Search:
         return f"nothing is predicted to be faster than the baseline{within} by its margin ({needed})"
 
 
-def _plan(
-    strategy: Strategy, candidate: Candidate, request: Request, machine: Machine, free_bytes: FreeBytes
+def plan_candidate(
+    strategy: Strategy, candidate: Candidate, request: Request, machine: Machine, free_bytes: FreeBytes | None = None
 ) -> Plan | str:
     """A plan of one candidate, or the reason why it is refused."""
-    reason, workspace = refusal(strategy, candidate, request, machine, free_bytes)
+    reason, workspace = refusal(strategy, candidate, request, machine, free_bytes or machine.free_bytes)
     if reason is not None:
         return reason
     stages = tuple(strategy.predict(candidate, request, machine))
@@ -272,7 +292,7 @@ def _measured(request: Request, machine: Machine, strategies: Strategies, baseli
         candidate = None if strategy is None else strategy.restore(entry.source, entry.parameters, request)
         if strategy is None or candidate is None or candidate == baseline.candidate:
             continue
-        found = _plan(strategy, candidate, request, machine, free)
+        found = plan_candidate(strategy, candidate, request, machine, free)
         if isinstance(found, Plan):
             plans.append(found)
         else:

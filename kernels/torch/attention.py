@@ -6,7 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
-from ..causal.products import causal_pv, causal_qk, trmm
+from .attention_graph import attention_graph
+from .bilinear import is_transformed
+from .causal import causal_pv, causal_qk, transposed_pv
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,8 +53,8 @@ def causal_attention(
     (float32 and float64 on a processor, long sequences, wide heads) or sdpa has no such option
     (a bias or mask, sinks, weights).
 
-    Half precision on a processor is worked in float32. Differentiable once in query, key, value, a
-    bias and sinks.
+    Half precision on a processor is worked in float32. Differentiable to any order in query, key,
+    value, a bias and sinks; derivatives after the first take more memory.
 
     Raises:
         PlanError: operands that do not fit each other, or options that sdpa does not have with `way="sdpa"`.
@@ -76,14 +78,15 @@ def causal_attention(
     if query.shape[-1] == 0 and scale is None:
         factor = 1.0
     worked = torch.float32 if query.dtype in (torch.float16, torch.bfloat16) and query.device.type == "cpu" else None
-    out, weights = _function().apply(
-        *(x.to(worked or x.dtype) for x in (query, key, value)),
-        attn_mask,
-        sinks,
-        factor,
-        dropout_p,
-        None if way == "products" else way,
-    )
+    if sinks is not None and sinks.shape != (heads := query.shape[-3] if query.ndim > 2 else 1,):
+        raise PlanError(f"sinks must have one logit for each of {heads} heads, not shape {tuple(sinks.shape)}")
+    q, k, v = (x.to(worked or x.dtype) for x in (query, key, value))
+    kept = _dropout(q, k, dropout_p) if dropout_p else None
+    named = None if way == "products" else way
+    if torch.compiler.is_compiling() or is_transformed():
+        out, weights = attention_graph(q, k, v, attn_mask, sinks, kept, factor, named)
+    else:
+        out, weights = _function().apply(q, k, v, attn_mask, sinks, kept, factor, named)
     out = out.to(query.dtype)
     return (out, weights.detach().to(query.dtype)) if need_weights else out
 
@@ -121,6 +124,14 @@ def _check(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causa
         raise PlanError(f"{heads} heads of query and {shared} of key; set enable_gqa if each of key's serves several")
 
 
+def _dropout(query: Tensor, key: Tensor, dropout_p: float) -> Tensor:
+    """What multiplies the weights: 0 with the given probability, else its complement's inverse."""
+    import torch
+
+    shape = (*torch.broadcast_shapes(query.shape[:-3], key.shape[:-3]), *query.shape[-3:-1], key.shape[-2])
+    return (torch.rand(shape, dtype=query.dtype, device=query.device) >= dropout_p).to(query.dtype) / (1 - dropout_p)
+
+
 _made: list[Any] = []
 
 
@@ -129,33 +140,34 @@ def _function() -> Any:
     if _made:
         return _made[0]
     import torch
-    from torch.autograd.function import once_differentiable
 
     class CausalAttention(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, query, key, value, bias, sinks, factor, dropout, way):
-            weights = causal_qk(query * factor, key, way=way)
+        def forward(ctx, query, key, value, bias, sinks, kept, factor, way):
+            weights = causal_qk(query * factor, key, way)
             sunk = softmax_rows(weights, bias, sinks)
-            kept = None
-            dropped = weights
-            if dropout:
-                kept = (torch.rand_like(weights) >= dropout).to(weights.dtype) / (1 - dropout)
-                dropped = weights * kept
-            ctx.save_for_backward(query, key, value, bias, weights, kept, sunk)
+            dropped = weights if kept is None else weights * kept
+            ctx.save_for_backward(query, key, value, bias, sinks, weights, kept, sunk)
             ctx.factor, ctx.way = factor, way
             ctx.mark_non_differentiable(dropped)
             return causal_pv(dropped, value, way=way), dropped
 
         @staticmethod
-        @once_differentiable
         def backward(ctx, grad, _):
-            query, key, value, bias, weights, kept, sunk = ctx.saved_tensors
+            query, key, value, bias, sinks, weights, kept, sunk = ctx.saved_tensors
             needs = ctx.needs_input_grad
+            if torch.is_grad_enabled():  # create_graph: this backward pass is to be differentiated itself
+                # Views: an operand may have been computed from another one, or be the same tensor.
+                query, key, value, bias, sinks = operands = [_view(x) for x in (query, key, value, bias, sinks)]
+                out, _ = attention_graph(query, key, value, bias, sinks, kept, ctx.factor, ctx.way)
+                asked = [x for x, needed in zip(operands, needs, strict=False) if needed]
+                found = iter(torch.autograd.grad(out, asked, grad, create_graph=True))
+                return *(next(found) if needed else None for needed in needs[:5]), None, None, None
             groups = key.shape[-3] if key.ndim > 2 else 1
             grad_value = None
             if needs[2]:
                 dropped = weights if kept is None else weights * kept
-                grad_value = _summed(_transposed_product(dropped, grad, ctx.way), groups)
+                grad_value = _summed(transposed_pv(dropped, grad, ctx.way), groups)
             scores = causal_qk(grad, value, way=ctx.way)
             if kept is not None:
                 scores *= kept
@@ -163,7 +175,7 @@ def _function() -> Any:
             grad_query = causal_pv(scores, key, way=ctx.way).mul_(ctx.factor) if needs[0] else None
             grad_key = None
             if needs[1]:
-                grad_key = _summed(_transposed_product(scores, query, ctx.way), groups).mul_(ctx.factor)
+                grad_key = _summed(transposed_pv(scores, query, ctx.way), groups).mul_(ctx.factor)
             grad_bias = None
             if needs[3]:
                 grad_bias = scores.sum_to_size(bias.shape).to(bias.dtype)
@@ -176,22 +188,8 @@ def _function() -> Any:
     return CausalAttention
 
 
-def _transposed_product(lower: Tensor, other: Tensor, way: str | None) -> Tensor:
-    """A^T B of a lower triangular A (..., Lq, Lk), which need not be square: its rows past Lk are full."""
-    rows, cols = lower.shape[-2:]
-    square = min(rows, cols)
-    product: Tensor = trmm(lower[..., :square, :square], other[..., :square, :], transposed=True, way=way)
-    if cols > square:
-        product = _padded(product, cols)
-    if rows > square:
-        product = product + lower[..., square:, :].mT @ other[..., square:, :]
-    return product
-
-
-def _padded(product: Tensor, rows: int) -> Tensor:
-    whole = product.new_zeros((*product.shape[:-2], rows, product.shape[-1]))
-    whole[..., : product.shape[-2], :] = product
-    return whole
+def _view(tensor: Any) -> Any:
+    return None if tensor is None else tensor.view_as(tensor)
 
 
 def _summed(gradient: Tensor, groups: int) -> Tensor:
@@ -213,9 +211,6 @@ def softmax_rows(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> T
         bias = bias.broadcast_to(scores.shape)
     sunk = None
     if sinks is not None:
-        heads = scores.shape[-3] if scores.ndim > 2 else 1
-        if sinks.shape != (heads,):
-            raise PlanError(f"sinks must have one logit for each of {heads} heads, not shape {tuple(sinks.shape)}")
         sinks = sinks.to(scores.dtype)
         sunk = scores.new_empty(scores.shape[:-1])
     for start in range(0, rows, ROWS):

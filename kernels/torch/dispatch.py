@@ -9,12 +9,12 @@ from ...errors import PlanError
 from ..cuda.dtypes import name_of
 from ..cuda.executor import TensorExecutor, request_of
 from ..cuda.machine import index_of, require_device
-from ..cuda.three_stage import Packed
 from ..cuda.vendor import VendorExecutor
 from ..dense.cuda import FlatChain
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
 from ..plans import AUTO, plan_for
+from ..prepared_operand import PreparedOperand
 from ..request import CUDA_DTYPES, Request
 from .recipe import Recipe, named
 
@@ -55,11 +55,11 @@ def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = No
 
 def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed: Tensor | None = None) -> Tensor:
     """a b on a GPU. Matrices that share b are worked as one: their rows are joined."""
-    if a.dim() > 2 and b.dim() == 2 and out is None:
+    if a.dim() > 2 and b.dim() == 2 and out is None and recipe.is_general:
         return run(recipe, a.reshape(-1, a.shape[-1]), b, packed=packed).view(*a.shape[:-1], b.shape[1])
     executor = executor_of(recipe, a, b, packed)
     if packed is not None and isinstance(executor, TensorExecutor) and executor.fits(packed):
-        return executor.run(a, Packed(packed, *b.shape), out)
+        return executor.run(a, PreparedOperand(b, packed, packed.nbytes), out)
     result: Tensor = executor.run(a, b, out)
     return result
 
@@ -83,7 +83,7 @@ def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
     if not recipe.levels:
         return None
     executor = executor_of(recipe, b.new_empty((rows, b.shape[0])), b, b)
-    return (recipe, executor.pack(b).stack) if isinstance(executor, TensorExecutor) else None
+    return (recipe, executor.prepare(b).sums) if isinstance(executor, TensorExecutor) else None
 
 
 def _order(x: Tensor) -> tuple[bool, bool]:

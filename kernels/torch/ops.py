@@ -17,9 +17,9 @@ from torch.utils.flop_counter import register_flop_formula
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from . import dispatch
+from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, sum_to
+from .processor import through_numpy
 from .recipe import AUTO, Recipe, named
-
-NAME = "lcma::bilinear_mm"
 
 SchemeLike = str | Scheme
 
@@ -33,12 +33,13 @@ def matmul(
     *,
     max_error: float | None = None,
     max_workspace: int | None = None,
+    strategy: str | None = None,
 ) -> Tensor:
     """The product of a (..., M, K) and b (..., K, N) by a proven scheme, recursed `levels` times.
 
     `scheme` is a name of the catalogue, a scheme, a list of these by level, or "auto": what is
     predicted to be fastest, which may be torch's own product. Differentiable, except with `out`.
-    `max_error` and `max_workspace` are as in `lcma.matmul`, for the backward products too.
+    `max_error`, `max_workspace` and `strategy` are as in `lcma.matmul`, for the backward products too.
 
     Raises:
         PlanError: the operands do not fit each other or the scheme.
@@ -47,14 +48,14 @@ def matmul(
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
         kinds = " and ".join(type(x).__name__ for x in (a, b))
         raise PlanError(f"the operands are {kinds}; make both tensors with torch.as_tensor")
-    recipe = recipe_of(scheme, levels)
+    recipe = recipe_of(scheme, levels) + (f"@{strategy}" if strategy else "")
     if max_error is not None:
         recipe += f";max_error={max_error}"
     if max_workspace is not None:
         recipe += f";max_workspace={max_workspace}"
     if out is not None:
-        if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
-            raise PlanError("a product into `out` has no gradient; leave out away, or use torch.no_grad()")
+        if is_differentiated(a, b):
+            raise PlanError("a product into `out` has no gradient and no tangent; leave out away, or use no_grad()")
         _run(a, b, recipe, None, out)
         return out
     if recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(a, b):
@@ -68,7 +69,7 @@ def recipe_of(scheme: SchemeLike | Sequence[SchemeLike] = AUTO, levels: int | No
     Raises:
         PlanError: levels that no product has, or a scheme that cannot be run.
     """
-    if isinstance(scheme, str | Scheme):
+    if isinstance(scheme, str | Scheme) or not isinstance(scheme, Sequence):
         times = 1 if levels is None else levels
         if times < 0:
             raise PlanError(f"levels must be at least 0, not {times}")
@@ -82,19 +83,16 @@ def recipe_of(scheme: SchemeLike | Sequence[SchemeLike] = AUTO, levels: int | No
 _CLASSICAL = "naive:1x1x1"
 
 
-@torch.library.custom_op(
-    NAME, mutates_args=(), schema="(Tensor a, Tensor b, str recipe, Tensor? packed=None) -> Tensor"
-)
 def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
     """a @ b for a (..., M, K) and b (..., K, N), by a recipe; `packed` is B~ of b where it was made before.
 
     Raises:
         PlanError, CatalogError, VerificationError: as `matmul`.
     """
-    return _run(a, b, recipe, packed, None)
+    product: Tensor = _operator(a, b, recipe, packed)
+    return product
 
 
-@bilinear_mm.register_fake
 def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
     torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
     torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
@@ -102,26 +100,37 @@ def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Te
     return a.new_empty((*batch, a.shape[-2], b.shape[-1]))
 
 
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    a, b, ctx.recipe, _ = inputs
-    ctx.save_for_backward(a, b)
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-    """dA = dC B^T and dB = A^T dC, by the schemes for these sizes that have as many products."""
-    a, b = ctx.saved_tensors
-    recipe = Recipe.parse(ctx.recipe)
+def _gradients(
+    a: Tensor, b: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """dA = dC B^H and dB = A^H dC, by the schemes for these sizes that have as many products."""
+    recipe = Recipe.parse(options[0])
     grad_a = grad_b = None
-    if ctx.needs_input_grad[0]:
-        grad_a = _summed(bilinear_mm(grad, b.transpose(-1, -2), str(recipe.permuted("mnk"))), a)
-    if ctx.needs_input_grad[1]:
-        if b.dim() == 2 and a.dim() > 2:  # rows of all matrices are rows of one
+    if needs[0]:
+        grad_a = sum_to(bilinear_mm(grad, b.mH, str(recipe.permuted("mnk"))), a)
+    if needs[1]:
+        if b.dim() == 2 and a.dim() > 2 and recipe.is_general:  # rows of all matrices are rows of one
             a, grad = a.reshape(-1, a.shape[-1]), grad.reshape(-1, grad.shape[-1])
-        grad_b = _summed(bilinear_mm(a.transpose(-1, -2), grad, str(recipe.permuted("kmn"))), b)
-    return grad_a, grad_b, None, None
+        grad_b = sum_to(bilinear_mm(a.mH, grad, str(recipe.permuted("kmn"))), b)
+    return grad_a, grad_b
 
 
-bilinear_mm.register_autograd(_backward, setup_context=_setup_context)
+def _tangent_options(options: Options, operand: int) -> Options:
+    """B~ is that of b, not of its tangent."""
+    return options if operand == 0 else (options[0], None)
+
+
+def _run_opaque(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
+    return _run(a, b, recipe, packed, None)
+
+
+_operator = define_bilinear(
+    "bilinear_mm(Tensor a, Tensor b, str recipe, Tensor? packed=None) -> Tensor",
+    _run_opaque,
+    _fake,
+    _gradients,
+    _tangent_options,
+)
 
 
 @register_flop_formula(torch.ops.lcma.bilinear_mm)
@@ -149,10 +158,9 @@ def _register_autocast(device: str) -> None:
             result: Tensor = bilinear_mm(a, b, recipe, kept)
             return result
 
-    _library.impl("bilinear_mm", lowered, name, with_keyset=True)
+    LIBRARY.impl("bilinear_mm", lowered, name, with_keyset=True)
 
 
-_library = torch.library.Library("lcma", "FRAGMENT")
 for _device in ("cuda", "cpu"):
     _register_autocast(_device)
 
@@ -169,16 +177,15 @@ def _run(a: Tensor, b: Tensor, text: str, packed: Tensor | None, out: Tensor | N
 
 
 def _run_on_processor(a: Tensor, b: Tensor, recipe: Recipe, out: Tensor | None) -> Tensor:
-    """Through the numpy executors; what numpy does not hold, float16 and bfloat16, is worked in float32."""
-    from ..api import matmul as numpy_matmul
+    """Through the executors of numpy arrays."""
+    from ..array_product import multiply
 
-    dtype = a.dtype
-    if dtype in (torch.float16, torch.bfloat16):
-        a, b = a.float(), b.float()
-    left, right = (x.detach().resolve_conj().resolve_neg().numpy() for x in (a, b))
-    scheme: Any = recipe.schemes() if recipe.levels else AUTO
-    product = numpy_matmul(left, right, scheme, max_error=recipe.max_error, max_workspace=recipe.max_workspace)
-    result = torch.from_numpy(product).to(dtype)
+    def product(left: Any, right: Any) -> Any:
+        scheme: Any = recipe.schemes() if recipe.levels else AUTO
+        limits: Any = {"max_error": recipe.max_error, "max_workspace": recipe.max_workspace}
+        return multiply(left, right, scheme, strategy=recipe.strategy, **limits)
+
+    result = through_numpy(product, a, b)
     return result if out is None else out.copy_(result)
 
 
@@ -192,8 +199,3 @@ def is_the_vendors(a: Tensor, b: Tensor) -> bool:
 
 
 _AUTO = Recipe()
-
-
-def _summed(grad: Tensor, like: Tensor) -> Tensor:
-    """The gradient summed over what was broadcast."""
-    return grad if grad.shape == like.shape else grad.sum_to_size(like.shape)

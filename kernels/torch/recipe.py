@@ -65,6 +65,11 @@ class Recipe:
 
         return [_known(name) or certified(name) for name in self.levels]
 
+    @cached_property
+    def is_general(self) -> bool:
+        """Whether the schemes are for full matrices, so that matrices which share an operand may be joined to one."""
+        return all(scheme.target.is_general for scheme in self.schemes())
+
     def permuted(self, order: str) -> Recipe:
         """The recipe for the product with its three sizes in another order, such as "mnk".
 

@@ -11,8 +11,9 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from lcma.kernels.cuda.tiles import SIDES
 from lcma.kernels.cuda.triangular import TILES
-from lcma.kernels.cuda.triangular_kernel import LEFT, OUT, triangular_gemm
+from lcma.kernels.cuda.triangular_kernel import triangular_gemm
 
 POINTERS = {"bfloat16": "*bf16", "float16": "*fp16", "tf32": "*fp32", "float32": "*fp32", "float64": "*fp64"}
 FEW_SPILLS = 64
@@ -24,7 +25,7 @@ def compiled(dtype, side, upper):
     tile, kernel = TILES[dtype], triangular_gemm
     constants = {
         "heads": 1,
-        "SIDE": {"out": OUT, "left": LEFT}[side],
+        "SIDE": SIDES.index(side),
         "UPPER": upper,
         "UNIT": False,
         "EXACT": True,

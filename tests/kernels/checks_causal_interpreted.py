@@ -6,11 +6,16 @@ lie in the middle of a canvas whose border must stay as it was.
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
+from lcma.kernels.causal import causal_pv, causal_qk, syrk, trmm
 from lcma.kernels.causal.naive import plain, triangular
-from lcma.kernels.cuda.triangular import Tile, multiply, tile_places
+from lcma.kernels.cuda.tiles import Tile, tile_places
+from lcma.kernels.cuda.triangular import multiply
+from lcma.kernels.torch import triangular as triangular_ops
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 CANARY = 7.5
@@ -78,3 +83,21 @@ def test_tiles_beyond_the_triangle_are_left_out():
     count = {upper: len(tile_places(256, 256, Triangle("out", upper), TILE)) for upper in (False, True)}
     assert count == {False: 36, True: 36}  # of 64
     assert len(tile_places(256, 256, Triangle("left"), TILE)) == 64
+
+
+def test_gradients_by_the_kernel_are_products_by_the_kernel(monkeypatch):
+    monkeypatch.setitem(triangular_ops.PRODUCTS, "cpu", triangular_ops._on_gpu)
+    shapes = ((4, 9, 3), (2, 7, 3), (4, 9, 7))
+    q, k, p = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
+    for product, operands in ((causal_qk, (q, k)), (causal_pv, (p, k)), (syrk, (p,)), (trmm, (p[:, :7], k))):
+        by_kernel, by_strips = (product(*operands, way=way) for way in ("kernel", "strips"))
+        torch.testing.assert_close(by_kernel, by_strips)
+        weights = torch.randn_like(by_kernel)
+        leaves = [x for x in (q, k, p) if any(x is y or x is y._base for y in operands)]
+        gradients = (torch.autograd.grad(x, leaves, weights) for x in (by_kernel, by_strips))
+        for mine, other in zip(*gradients, strict=True):
+            torch.testing.assert_close(mine, other)
+    x, y = q.detach()[0, :4].requires_grad_(), k.detach()[0, :4].requires_grad_()
+    by_kernel = partial(causal_qk, way="kernel")
+    assert torch.autograd.gradcheck(by_kernel, (x, y), fast_mode=True)
+    assert torch.autograd.gradgradcheck(by_kernel, (x, y), fast_mode=True)

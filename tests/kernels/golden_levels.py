@@ -21,8 +21,8 @@ import numpy as np
 
 from lcma.kernels.causal.candidates import TriangularSource
 from lcma.kernels.cpu.half import HalfProduct
+from lcma.kernels.cpu.int8 import Int8Leaf, Int8Level
 from lcma.kernels.cpu.level import Level
-from lcma.kernels.cpu.narrow import Narrow, WideLeaf
 from lcma.kernels.cpu.partition import Way
 from lcma.kernels.cpu.workspace import Pool
 from lcma.schemes_db import parse_target
@@ -96,7 +96,7 @@ def halves(
 
 
 def int8(program: Program | None, sizes: tuple[int, int, int]) -> Any:
-    return WideLeaf(sizes) if program is None else Narrow(program, sizes)
+    return Int8Leaf(sizes) if program is None else Int8Level(program, sizes)
 
 
 def nested(*names: str) -> Program:

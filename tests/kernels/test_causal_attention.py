@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -11,13 +9,13 @@ from lcma.errors import PlanError
 
 torch = pytest.importorskip("torch")
 
-from lcma.kernels.causal import tensors  # noqa: E402
 from lcma.kernels.causal.candidates import stable_scheme_names  # noqa: E402
 from lcma.kernels.causal.products import causal_qk, syrk, trmm  # noqa: E402
-from lcma.kernels.cuda.executor import request_of  # noqa: E402
-from lcma.kernels.cuda.triangular import Tile, tile_places  # noqa: E402
+from lcma.kernels.cuda.tiles import Tile, tile_places  # noqa: E402
 from lcma.kernels.torch.attention import causal_attention  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
 
@@ -58,6 +56,59 @@ def test_gradients_with_bias_sinks_and_dropout():
 
     assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks))
     assert torch.autograd.gradcheck(dropped, (q, k, v))
+
+
+def test_second_derivatives_and_transforms():
+    q, k, v = drawn(1, 2, 4, 3), drawn(1, 1, 5, 3), drawn(1, 1, 5, 2)
+    bias, sinks = drawn(4, 5), drawn(2)
+
+    def biased(q, k, v, bias, sinks):
+        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, way="strips")
+
+    def masked(q, k, v):
+        return causal_attention(q, k, v, torch.ones(4, 5, dtype=torch.bool).tril(1), enable_gqa=True, way="strips")
+
+    def theirs(q, k, v):
+        scores = (q @ k.mT / 3**0.5).masked_fill(torch.ones(4, 5).triu(1).bool(), -torch.inf)
+        return scores.softmax(-1) @ v
+
+    def own(x):
+        return causal_attention(x, x.sin(), x, way="strips")
+
+    def ours(q, k, v):
+        return causal_attention(q, k, v, enable_gqa=True, way="strips")
+
+    assert torch.autograd.gradgradcheck(biased, (q, k, v, bias, sinks), fast_mode=True)
+    assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks), fast_mode=True, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(masked, (q, k, v), fast_mode=True)
+    assert torch.autograd.gradgradcheck(own, (drawn(5, 3),), fast_mode=True)
+    plain = tuple(x.detach() for x in (q, k, v))
+    torch.testing.assert_close(torch.func.jvp(ours, plain, plain), torch.func.jvp(theirs, plain, plain))
+    jacobians = (torch.func.jacrev(product, (0, 1, 2))(*plain) for product in (ours, theirs))
+    for mine, other in zip(*jacobians, strict=True):
+        torch.testing.assert_close(mine, other)
+    torch.testing.assert_close(torch.vmap(ours)(*plain), theirs(*plain))
+
+
+@pytest.mark.parametrize("way", ["products", "strips"])
+def test_compiled_whole(way):
+    torch.manual_seed(6)
+    q, k, v = drawn(1, 2, 9, 4), drawn(1, 1, 7, 4), drawn(1, 1, 7, 3)
+    sinks, bias = drawn(2), drawn(9, 7)
+
+    def ours(q, k, v, bias, sinks):
+        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, way=way)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
+    operands = q, k, v, bias, sinks
+    first, second = compiled(*operands), ours(*operands)
+    torch.testing.assert_close(first, second)
+    ask = torch.randn_like(first)
+    for mine, other in zip(
+        torch.autograd.grad(first, operands, ask), torch.autograd.grad(second, operands, ask), strict=True
+    ):
+        torch.testing.assert_close(mine, other)
 
 
 def test_sinks_are_a_key_without_a_value():
@@ -127,35 +178,6 @@ def test_tensors_come_back_as_tensors():
     torch.testing.assert_close(trmm(a, a), a.tril() @ a)
     torch.testing.assert_close(syrk(a), (a @ a.mT).tril())
     np.testing.assert_allclose(causal_qk(a.numpy(), a.numpy()), (a @ a.mT).tril().numpy(), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("way", ["strips", "eca-stage1", "4x4x4-tri-out-r34"])
-def test_the_ways_of_a_gpu_on_a_processor(way, monkeypatch):
-    """Strips and the three stages, their sums by plain torch."""
-
-    def on_a_gpu(*operands, **facts):
-        return replace(request_of(*operands, **facts), device="cuda")
-
-    monkeypatch.setattr(tensors, "request_of", on_a_gpu)
-    torch.manual_seed(5)
-    for heads, shared, rows, cols, width in (
-        (4, 2, 32, 32, 8),
-        (2, 1, 600, 600, 12),
-        (2, 2, 16, 24, 4),
-        (2, 2, 24, 16, 4),
-    ):
-        q, k = drawn(3, heads, rows, width, grad=False), drawn(3, shared, cols, width, grad=False)
-        wide = k.repeat_interleave(heads // shared, 1)
-        wanted = (q @ wide.mT).tril()
-        torch.testing.assert_close(tensors.causal_qk(q, k, way), wanted)
-        spoiled = torch.where(torch.ones(rows, cols).tril().bool(), wanted, float("nan"))
-        torch.testing.assert_close(tensors.causal_pv(spoiled, k, way), wanted @ wide)
-    a, b = drawn(32, 32, grad=False), drawn(32, 8, grad=False)
-    for turned in (False, True):
-        factor = a.tril().mT if turned else a.tril()
-        torch.testing.assert_close(tensors.trmm(a, b, Triangle("left", turned), turned, False, way), factor @ b)
-        torch.testing.assert_close(tensors.trmm(a, b.mT, Triangle("right", turned), turned, False, way), b.mT @ factor)
-    torch.testing.assert_close(tensors.syrk(b, Triangle("out", False, True), False, way), (b @ b.mT).tril())
 
 
 def test_only_tiles_that_touch_the_triangle_are_worked():

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from lcma.errors import CatalogError, PlanError  # noqa: E402
+from lcma.kernels import Machine, Request, decision_for, executor_for  # noqa: E402
 from lcma.kernels.causal import cuda  # noqa: E402
-from lcma.kernels.causal.cuda import level_of, scheme_ways  # noqa: E402
+from lcma.kernels.causal.candidates import TriangularSource, scheme_names  # noqa: E402
+from lcma.kernels.cuda import half  # noqa: E402
 from lcma.kernels.cuda import level as cuda_level  # noqa: E402
+from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
+from lcma.kernels.cuda.h200 import h200  # noqa: E402
+from lcma.kernels.request import structures_of  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
+
+
+def level_of(name, triangle):
+    return cuda_level.cuda_level(TriangularSource(name, triangle).program)
+
+
+def product(level, a, b):
+    """The product of two matrices, in memory full of NaN."""
+    out = torch.full((1, a.shape[0], b.shape[1]), float("nan"), dtype=a.dtype)
+    level.run(a[None], b[None], out)
+    return out[0]
 
 
 def kept(x, upper):
@@ -21,65 +39,69 @@ def kept(x, upper):
 @pytest.mark.parametrize("upper", [False, True])
 def test_every_way_is_the_product_whatever_stands_outside_the_triangle(side, upper):
     generator = torch.Generator().manual_seed(1)
-    for way in scheme_ways():
+    for way in (*scheme_names(), cuda.TWO_LEVELS):
         level = level_of(way, Triangle(side, upper))
         m, k, n = (8 * parts for parts in level.target.shape)
         a, b = (torch.randint(-9, 10, size, generator=generator).double() for size in ((m, k), (k, n)))
         wanted = {"out": kept(a @ b, upper), "left": kept(a, upper) @ b, "right": a @ kept(b, upper)}[side]
         for x in {"left": [a], "right": [b]}.get(side, []):
             x[kept(torch.ones_like(x), upper) == 0] = 77.0
-        out = torch.full((m, n), float("nan"), dtype=torch.float64)
-        assert torch.equal(level.run(a, b, out), wanted)
+        assert torch.equal(product(level, a, b), wanted)
 
 
 @pytest.mark.parametrize("way", [cuda.SCHEME, cuda.TWO_LEVELS])
 @pytest.mark.parametrize("upper", [False, True])
 def test_triangles_are_cut_into_squares_of_every_size(monkeypatch, way, upper):
-    monkeypatch.setattr(cuda_level, "DIAGONAL", 3)
+    monkeypatch.setattr(half, "DIAGONAL", 3)
     level = level_of(way, Triangle("out", upper))
     generator = torch.Generator().manual_seed(2)
     for block in (12, 7):  # halved twice, and not at all
         (m, k, n), size = level.target.shape, block
         a, b = (torch.randint(-9, 10, (rows * size, 2 * k), generator=generator).double() for rows in (m, n))
-        out = torch.full((m * size, n * size), float("nan"), dtype=torch.float64)
-        assert torch.equal(level.run(a, b.mT, out), kept(a @ b.mT, upper))
+        assert torch.equal(product(level, a, b.mT), kept(a @ b.mT, upper))
 
 
 def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch):
     pieces = []
-    multiply = cuda_level._multiply
+    multiply = half._in_pieces
 
     def seen(x, y, z, longest):
         pieces.append(-(-x.shape[2] // longest))
         multiply(x, y, z, longest)
 
-    monkeypatch.setattr(cuda_level, "LONGEST", 4)
-    monkeypatch.setattr(cuda_level, "_multiply", seen)
+    monkeypatch.setattr(half, "LONGEST", 4)
+    monkeypatch.setattr(half, "_in_pieces", seen)
     for side, dtype, most in (("left", torch.float32, 3), ("left", torch.float64, 1), ("out", torch.float32, 1)):
         level = level_of(cuda.SCHEME, Triangle(side))
         a = torch.randint(-9, 10, (40, 40)).to(dtype)
         wanted = a.tril() @ a if side == "left" else (a @ a).tril()
         pieces.clear()
-        assert torch.equal(level.run(a, a, torch.empty_like(a)), wanted)
+        assert torch.equal(product(level, a, a), wanted)
         assert max(pieces) == most
 
 
 @pytest.mark.parametrize(
-    ("dtype", "sizes", "side", "way"),
+    ("dtype", "sizes", "side", "names"),
     [
-        (torch.float32, (4096, 4096, 4096), "out", cuda.TWO_LEVELS),
-        (torch.float32, (4100, 4096, 4100), "out", cuda.SCHEME),
-        (torch.float32, (4096, 4096, 4096), "left", cuda.SCHEME),
-        (torch.float64, (4096, 4096, 4096), "out", cuda.SCHEME),
-        (torch.float64, (4096, 4095, 4096), "out", "strips"),
-        (torch.float64, (8192, 8192, 8192), "left", cuda.SCHEME),
-        (torch.float64, (8192, 8192, 4096), "left", "strips"),
-        (torch.float32, (4096, 4088, 4096), "out", "strips"),
-        (torch.bfloat16, (4096, 4096, 4096), "out", "kernel"),
+        ("float32", (4096, 4096, 4096), "out", {cuda.TWO_LEVELS, cuda.SCHEME}),
+        ("float32", (4100, 4096, 4100), "out", {cuda.SCHEME}),  # no multiple of two levels' grid
+        ("float32", (4096, 4096, 4096), "left", {cuda.SCHEME}),
+        ("float64", (4096, 4096, 4096), "out", {cuda.SCHEME}),
+        ("float64", (4098, 4095, 4098), "out", set()),
+        ("bfloat16", (4096, 4096, 4096), "out", set()),
+        ("tf32", (4096, 4096, 4096), "out", set()),
     ],
 )
-def test_what_a_call_takes_by_itself(dtype, sizes, side, way):
-    assert cuda.default_way(torch.empty(1, dtype=dtype), sizes, Triangle(side)) == way
+def test_the_schemes_that_a_call_considers_by_itself(dtype, sizes, side, names):
+    request = Request(*sizes, dtype, device="cuda", structures=structures_of(Triangle(side)))
+    found = decision_for(request, machine=Machine("cuda", h200(), CudaCostModel(h200())))
+    proposed = [one.candidate for one in found.proposals]
+    assert {one.label for one in proposed if one.strategy == "scheme"} == names
+    assert {"vendor", "kernel"} <= {one.strategy for one in proposed}
+    assert found.baseline.label == "strips"
+    best = min(proposal.bound for proposal in found.proposals)
+    if not found.is_baseline:
+        assert found.plan.seconds == pytest.approx(best)
 
 
 def test_two_levels_are_one_with_a_finer_grid():
@@ -87,15 +109,25 @@ def test_two_levels_are_one_with_a_finer_grid():
     assert two.target.shape == tuple(2 * size for size in one.target.shape)
     assert not two.fits(8, 8, 12)
     with pytest.raises(PlanError, match="not a multiple of the grid"):
-        two.run(torch.ones(8, 8), torch.ones(8, 12), torch.empty(8, 12))
+        product(two, torch.ones(8, 8), torch.ones(8, 12))
     with pytest.raises(CatalogError, match="no scheme 'nothing'"):
         level_of("eca-stage1/nothing", Triangle("out"))
     with pytest.raises(PlanError, match="need a program on a grid 3x3x3"):
         level_of("eca-stage1/laderman", Triangle("out"))
 
 
-def test_what_memory_does_not_hold_is_done_by_a_leaner_way(monkeypatch):
-    monkeypatch.setattr(cuda, "LEAST_FOR_SCHEME", 8)
+@pytest.mark.parametrize("side", ["out", "left"])
+def test_the_sums_of_b_are_made_once_for_half_products_too(side):
+    level = level_of(cuda.SCHEME, Triangle(side))
+    generator = torch.Generator().manual_seed(3)
+    a, b = (torch.randint(-9, 10, (2, 40, 40), generator=generator).double() for _ in range(2))
+    prepared = level.prepare(b[:1])
+    out = torch.full((2, 40, 40), float("nan"), dtype=torch.float64)
+    level.run(a, replace(prepared, b=torch.full_like(b[:1], float("nan"))), out)
+    assert torch.equal(out, kept(a @ b[:1], False) if side == "out" else kept(a, False) @ b[:1])
+
+
+def test_what_memory_does_not_hold_is_computed_by_strips(monkeypatch):
     tried = []
 
     def run(level, a, b, out):
@@ -103,10 +135,9 @@ def test_what_memory_does_not_hold_is_done_by_a_leaner_way(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(cuda_level.CudaLevel, "run", run)
-    q, k = torch.randn(2, 1, 64, 32), torch.randn(2, 1, 64, 32)
-    with pytest.warns(UserWarning, match="does not hold the sums"):
-        result = cuda.causal_qk(q, k)
-    assert tried == [(8, 8, 8)]  # the second matrix goes by strips at once
+    q, k = torch.randn(2, 64, 32), torch.randn(2, 64, 32)
+    request = Request(64, 32, 64, "float32", (2,), (2,), "cuda", structures=structures_of(Triangle("out")))
+    with pytest.warns(UserWarning, match="too little memory for the sums of a scheme"):
+        result = executor_for(request, cuda.TWO_LEVELS).run(q, k.mT)
+    assert set(tried) == {(8, 8, 8)}
     torch.testing.assert_close(result, (q @ k.mT).tril())
-    with pytest.raises(torch.OutOfMemoryError):
-        cuda.causal_qk(q, k, way=cuda.SCHEME)

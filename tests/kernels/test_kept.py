@@ -128,7 +128,7 @@ def rates(whole: float, tasks: float) -> Profile:
 
 def test_a_disturbed_estimate_is_made_again(monkeypatch):
     shares = iter([0.3, 0.0])
-    monkeypatch.setattr(estimate.Watch, "share", lambda self: next(shares))
+    monkeypatch.setattr(estimate.CpuLoadMonitor, "share", lambda self: next(shares))
     profiles = iter([rates(1e10, 9e10), rates(1e11, 1e11)])
     found, disturbed = estimate.undisturbed(lambda: next(profiles))
     assert (found, disturbed) == (rates(1e11, 1e11), False)
@@ -139,7 +139,7 @@ def test_an_estimate_that_stays_disturbed_is_cautious_said_and_not_kept(home, ma
     from lcma.kernels.planning.profiles import profiles_folder
 
     monkeypatch.setattr(estimate, "_ESTIMATES", {})
-    monkeypatch.setattr(estimate.Watch, "share", lambda self: 0.4)
+    monkeypatch.setattr(estimate.CpuLoadMonitor, "share", lambda self: 0.4)
     monkeypatch.setattr(measure, "measure", lambda dtypes, quick: rates(4e10, 2e11))
     found = estimate.profile_for(Request(4096, 4096, 4096))
     assert "cautious estimate" in found.notes
@@ -162,4 +162,4 @@ def test_others_are_seen(monkeypatch):
     monkeypatch.setattr(others, "_busy_seconds", lambda: next(busy))
     clock = iter([0.0, 2.0])
     monkeypatch.setattr(others.time, "perf_counter", lambda: next(clock))
-    assert others.Watch().share() == pytest.approx(0.5, abs=0.02)
+    assert others.CpuLoadMonitor().share() == pytest.approx(0.5, abs=0.02)

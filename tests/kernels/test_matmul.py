@@ -183,6 +183,56 @@ def test_operands_that_do_not_fit(strassen, a, b, out, message):
         matmul(a, b, strassen, out=out)
 
 
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (np.arange(6, dtype=np.float16).reshape(2, 3), np.ones((3, 4), np.float16)),
+        (np.eye(3, dtype=bool), np.ones((3, 3), bool)),
+        (np.full((3, 3), 300, np.int16), np.full((3, 3), 300, np.int16)),  # wraps, as numpy's does
+        (np.full((3, 3), 100, np.int8), np.full((3, 3), 2, np.int8)),
+        (np.ones((3, 3), np.uint8), np.ones((3, 3), np.int16)),
+        (np.arange(9.0).reshape(3, 3), np.ones((3, 3), np.float32)),
+        (np.arange(9.0).reshape(3, 3), np.arange(3)),
+        (np.arange(9, dtype=">f8").reshape(3, 3), np.ones((3, 3))),
+        (np.arange(9, dtype=">i4").reshape(3, 3), np.ones((3, 3), ">i4")),
+        (np.arange(3.0), np.ones((2, 3, 3))),
+        (np.arange(3.0), np.arange(3.0)),
+        ([[1, 2], [3, 4]], [[0.5, 0], [0, 1]]),
+    ],
+)
+def test_what_has_no_plans_is_numpys_product(a, b):
+    wanted = np.matmul(a, b)
+    result = matmul(a, b)
+    assert np.asarray(result).dtype == wanted.dtype
+    np.testing.assert_array_equal(result, wanted)
+    if wanted.ndim:
+        out = np.empty_like(wanted)
+        assert matmul(a, b, out=out) is out
+        np.testing.assert_array_equal(out, wanted)
+
+
+def test_mistakes_are_plan_errors_of_one_line(strassen):
+    a = np.ones((3, 3))
+    short, frozen = np.empty((2, 3)), np.broadcast_to(np.ones(3), (3, 3))
+    for wrong, pattern in (
+        (lambda: matmul(a, a, out=short), "out must be an array of shape"),
+        (lambda: matmul(a, a, out=frozen), "read-only"),
+        (lambda: matmul(a.astype(np.float16), a.astype(np.float16), out=short.astype(np.float16)), "can't multiply"),
+        (lambda: matmul(a, np.ones(4)), "can't multiply"),
+        (lambda: matmul(np.array(["x"]), np.array(["y"])), "can't multiply"),
+        (lambda: matmul(np.float64(3.0), a), "can't multiply"),
+        (lambda: matmul(a, a, 5), "not int"),
+        (lambda: matmul(a, a, [5]), "not int"),
+        (lambda: matmul(a, a, [[strassen, 5]]), "not int"),
+        (lambda: matmul(a, a, (5, None)), "not int"),
+        (lambda: matmul(a, a, None), "not NoneType"),
+        (lambda: matmul(a.astype(np.float16), a.astype(np.float16), max_workspace=0), "float16 is not supported"),
+    ):
+        with pytest.raises(PlanError, match=pattern) as raised:
+            wrong()
+        assert "\n" not in str(raised.value)
+
+
 def test_levels_out_of_range(strassen):
     with pytest.raises(PlanError, match="at least 0"):
         matmul(np.eye(2), np.eye(2), strassen, levels=-1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from lcma.errors import PlanError
-from lcma.kernels import matmul
+from lcma.kernels import Request, matmul, plan
 from lcma.kernels.dense.prepared import Prepared
 
 
@@ -48,3 +50,29 @@ def test_what_does_not_fit(strassen):
         np.ones((4, 5)) @ prepared
     with pytest.raises(PlanError, match="one matrix"):
         Prepared(np.ones((2, 4, 4)), 4, strassen)
+
+
+def test_an_executor_takes_its_prepared_operand_in_place_of_b(strassen, draw):
+    rng = np.random.default_rng(3)
+    a, b = draw(rng, (3, 30, 37), "float64"), draw(rng, (37, 53), "float64")
+    executor = plan(Request.of(a, b), strassen, 2, strategy="batch").build()
+    expected, prepared = executor.run(a, b), executor.prepare(b)
+    assert prepared.nbytes > b.nbytes
+    np.testing.assert_array_equal(executor.run(a, prepared), expected)
+    # B itself is not read any more: its blocks overhang the grid, so that every sum is memory of its own.
+    np.testing.assert_array_equal(executor.run(a, replace(prepared, b=np.full_like(b, np.nan))), expected)
+
+
+def test_what_cannot_be_prepared(strassen):
+    b = np.ones((8, 8))
+    looped = plan(Request(8, 8, 8, "float64"), strassen, strategy="loop").build()
+    with pytest.raises(PlanError, match="use batch or tasks"):
+        looped.prepare(b)
+    vendor = plan(Request(8, 8, 8, "float64"), strassen, strategy="naive").build()
+    with pytest.raises(PlanError, match="keeps no sums of B"):
+        vendor.prepare(b)
+    executor = plan(Request(8, 8, 8, "float64"), strassen, strategy="batch").build()
+    with pytest.raises(PlanError, match="one contiguous matrix"):
+        executor.prepare(np.ones((2, 8, 8)))
+    with pytest.raises(PlanError, match="plan again"):
+        executor.run(np.ones((9, 8)), executor.prepare(b))

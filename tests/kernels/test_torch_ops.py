@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+from functools import partial
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.autograd import forward_ad  # noqa: E402
 from torch.library import opcheck  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
@@ -48,6 +50,70 @@ def test_gradcheck_and_opcheck():
     opcheck(torch.ops.lcma.bilinear_mm.default, (drawn(2, 4, 5), b, "2x2x3"))
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
+def test_forward_ad_and_the_transforms_of_torch_func():
+    a, b, func = drawn(4, 5, grad=False), drawn(5, 3, grad=False), torch.func
+
+    def ours(x, y):
+        return lcma.matmul(x, y, "strassen")
+
+    for product in (ours, lambda x, y: ops.bilinear_mm(x, y, "strassen"), lambda x, y: lcma.matmul(x, y)):
+        torch.testing.assert_close(func.jvp(product, (a, b), (a, b)), (a @ b, 2 * a @ b))
+    torch.testing.assert_close(func.jvp(partial(ours, a), (b,), (b,)), (a @ b, a @ b))
+    with forward_ad.dual_level():
+        product = ours(forward_ad.make_dual(a, a), b)
+        torch.testing.assert_close(forward_ad.unpack_dual(product).tangent, a @ b)
+        with pytest.raises(lcma.PlanError, match="no tangent"):
+            lcma.matmul(a, b, "strassen", out=torch.empty(4, 3, dtype=torch.float64))
+    x, y = drawn(4, 5), drawn(5, 3)
+    options = {"fast_mode": True, "check_batched_grad": True}
+    assert torch.autograd.gradcheck(ours, (x, y), check_forward_ad=True, check_batched_forward_grad=True, **options)
+    assert torch.autograd.gradgradcheck(ours, (x, y), fast_mode=True, check_fwd_over_rev=True)
+
+    def curved(product):
+        return lambda x: product(x, b).sin().sum()
+
+    for outer in (func.jacfwd, func.jacrev):
+        for inner in (func.jacfwd, func.jacrev):
+            torch.testing.assert_close(outer(inner(curved(ours)))(a), outer(inner(curved(torch.matmul)))(a))
+    for shapes, dims in (
+        (((2, 4, 5), (5, 3)), (0, None)),
+        (((4, 5), (5, 2, 3)), (None, 1)),
+        (((2, 4, 5), (7, 5, 3, 2)), (0, 3)),
+    ):
+        x, y = (drawn(*shape, grad=False) for shape in shapes)
+        torch.testing.assert_close(torch.vmap(ours, dims)(x, y), torch.vmap(torch.matmul, dims)(x, y))
+
+
+def test_gradients_by_a_structured_scheme_of_matrices_that_share_an_operand():
+    a, b = drawn(2, 8, 8), drawn(8, 3)
+    ours, theirs = lcma.matmul(a, b, "2x2x2-tri-left-r6"), a.tril() @ b
+    torch.testing.assert_close(ours, theirs)
+    weights = torch.randn_like(theirs)
+    for mine, other in zip(
+        torch.autograd.grad(ours, (a, b), weights), torch.autograd.grad(theirs, (a, b), weights), strict=True
+    ):
+        torch.testing.assert_close(mine, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_gradients_are_torchs(dtype):
+    a, b = drawn(4, 5, dtype=dtype), drawn(5, 3, dtype=dtype)
+    layer = FastLinear(5, 3, dtype=dtype, scheme="strassen")
+    plain = torch.nn.functional.linear
+    weights = torch.randn(4, 3, dtype=dtype)
+    for ours, theirs, operands in (
+        (lcma.matmul(a, b, "strassen"), a @ b, (a, b)),
+        (lcma.matmul(a, b), a @ b, (a, b)),
+        (layer(a), plain(a, layer.weight, layer.bias), (a, layer.weight, layer.bias)),
+    ):
+        torch.testing.assert_close(ours, theirs)
+        for mine, other in zip(
+            torch.autograd.grad(ours, operands, weights), torch.autograd.grad(theirs, operands, weights), strict=True
+        ):
+            torch.testing.assert_close(mine, other)
+
+
 @pytest.mark.parametrize("scheme", ["strassen", lambda: lcma.resolve("laderman")[0], lambda: ["strassen", "2x2x3"]])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 def test_matmul(scheme, dtype):
@@ -80,6 +146,8 @@ def test_what_does_not_multiply_is_refused():
         ops.matmul(a, a, "strassen")
     with pytest.raises(lcma.PlanError, match="no gradient"):
         ops.matmul(a, b, "strassen", out=torch.empty(4, 3, dtype=torch.float64))
+    with pytest.raises(lcma.PlanError, match="not int"):
+        lcma.matmul(a, b, 5)
     with pytest.raises(lcma.CatalogError):
         ops.matmul(a, b, "nobodys-scheme")
     with pytest.raises(lcma.PlanError, match="int8"):

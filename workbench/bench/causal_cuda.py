@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError, VerificationError
 from .case import Bar, Case, Figures, Options, Say
+
+if TYPE_CHECKING:
+    from ...kernels import Request
 
 Tensor = Any
 
@@ -22,7 +25,7 @@ BARS = {
     ("QK", "float64"): (Bar("ratio", 1.10),),
 }
 SPENT = 0.05
-"""Seconds that a way runs in a round."""
+"""Seconds that a contender runs in a round."""
 
 KERNEL_BAR = Bar("kernel_over_full", 1.68)
 """Of the triangular-skipping kernel, bfloat16, L = d = 8192."""
@@ -34,7 +37,7 @@ LIMITS = {"float64": 1e-12, "float32": 2e-5, "tf32": 5e-3, "float16": 2e-2, "bfl
 
 
 def cases(options: Options) -> Iterator[Case]:
-    """The gate, then masked Q K^T and P V by every way."""
+    """The gate, then masked Q K^T and P V by every strategy."""
     rounds = options.rounds or 7
     yield Case("gate", partial(_gate, options.seed), 20, ahead=_gate_ahead)
     for length, width in SIZES:
@@ -87,32 +90,51 @@ SHAPES = ((4, 2, 333, 333, 65), (2, 1, 257, 129, 1), (1, 1, 1024, 1024, 512), (2
 """Heads, heads that share, rows, columns and width of what is checked; the last fills the programs that stay."""
 
 
+def _schemes() -> tuple[str, ...]:
+    """The schemes for triangular products that are shipped, and two levels of one."""
+    from ...kernels.causal.candidates import scheme_names
+    from ...kernels.causal.cuda import TWO_LEVELS
+
+    return (*scheme_names(), TWO_LEVELS)
+
+
+def _request(a: Tensor, b: Tensor, triangle: Any) -> Request:
+    from ...kernels.cuda.dtypes import name_of
+    from ...kernels.cuda.executor import request_of
+    from ...kernels.request import structures_of
+
+    return request_of(a, b, name_of(a), structures=structures_of(triangle))
+
+
 def _gate_ahead() -> None:
     """The products of heads that `_gate` checks."""
     import torch
 
-    from ...kernels.causal.cuda import causal_pv, causal_qk, scheme_ways
+    from ...kernels.causal.run import run_triangular
+    from ...schemes_db.symmetry import Triangle
 
     _device()
     for dtype in GATED:
         blank = partial(torch.empty, device="meta", dtype=getattr(torch, dtype))
         for heads, shared, rows, cols, width in SHAPES:
-            q, k, weights = blank(2, heads, rows, width), blank(2, shared, cols, width), blank(2, heads, rows, cols)
-            for way in _gate_ways(rows, scheme_ways()):
-                causal_qk(q, k, way)
-                causal_pv(weights, k, way)
+            size, each = min(rows, cols), heads // shared  # below the square there are plain products
+            q, k = blank(2, shared, each, size, width), blank(2, shared, 1, size, width)
+            weights = blank(2, shared, each, size, size)
+            for by in _gated_by(rows):
+                for a, b, triangle in ((q, k.mT, Triangle("out")), (weights, k, Triangle("left"))):
+                    run_triangular(_request(a, b, triangle), a, b, None, by)
 
 
-def _gate_ways(rows: int, schemes: tuple[str, ...]) -> tuple[str | None, ...]:
-    return (None, "kernel", "strips", *(schemes if rows % 4 == 0 else ()))
+def _gated_by(rows: int) -> tuple[str | None, ...]:
+    """The planner's choice, and strategies and schemes by name."""
+    return (None, "kernel", "strips", *(_schemes() if rows % 4 == 0 else ()))
 
 
 def _gate(seed: int, say: Say) -> Figures:
     """Every product of the public functions, odd sizes and GQA, against float64."""
     import torch
 
-    from ...kernels.causal import causal_pv, causal_qk, syrk, trmm
-    from ...kernels.causal.cuda import scheme_ways
+    from ...kernels.causal.products import causal_pv, causal_qk, syrk, trmm
 
     device = _device()
     torch.manual_seed(seed)
@@ -126,15 +148,15 @@ def _gate(seed: int, say: Say) -> Figures:
             seen = torch.ones(rows, cols, device=device).tril().bool()
             weights = torch.where(seen, torch.randn(2, heads, rows, cols, device=device), float("nan")).to(kind)
             clean = torch.where(seen, weights, 0).double()
-            for way in _gate_ways(rows, scheme_ways()):
+            for by in _gated_by(rows):
                 pairs = (
-                    (causal_qk(q, k, way=way), (q.double() @ wide.mT).tril()),
-                    (causal_pv(weights, k, way=way), clean @ wide),
+                    (causal_qk(q, k, way=by), (q.double() @ wide.mT).tril()),
+                    (causal_pv(weights, k, way=by), clean @ wide),
                 )
                 for got, wanted in pairs:
                     error = float((got.double() - wanted).norm() / wanted.norm())
                     if not error <= LIMITS[dtype]:
-                        raise VerificationError(f"{way} {dtype} {rows}x{cols}x{width}: error {error:.1e}")
+                        raise VerificationError(f"{by} {dtype} {rows}x{cols}x{width}: error {error:.1e}")
                     worst[dtype] = max(worst.get(dtype, 0.0), error)
         square = torch.randn(300, 300, device=device).to(kind)
         other = torch.randn(300, 70, device=device).to(kind)
@@ -151,37 +173,37 @@ def _gate(seed: int, say: Say) -> Figures:
 
 
 def _timed(product: str, length: int, width: int, dtype: str, rounds: int, seed: int, say: Say) -> Figures:
-    """All ways in turn; `ratio` is what a call takes by itself over the best strips."""
+    """All contenders in turn; `ratio` is the choice over the better strips, `over_plain` over all baselines."""
     import torch
 
-    from ...kernels.causal.cuda import default_way, strips_of
+    from ...kernels import decision_for
     from ...schemes_db.symmetry import ATTENTION_PRODUCTS
 
     triangle = ATTENTION_PRODUCTS[product]
     a, b = _operands(product, length, width, dtype, seed)
     out = a.new_empty((length, b.shape[1]))
-    ways = _ways(a, b, out, triangle)
+    plan = decision_for(_request(a, b, triangle)).plan
+    contenders = _contenders(a, b, out, triangle)
+    contenders["chosen"] = partial(plan.build().run, a, b, out)
     rows = torch.linspace(0, length - 1, 128).long().to(a.device)
     truth = _truth(a, b, triangle, rows)
     errors: dict[str, float] = {}
-    for name, run in ways.items():
+    for name, run in contenders.items():
         out.fill_(float("nan"))
         run()
         errors[name] = error = float((out[rows].double() - truth).norm() / truth.norm())
         if not error <= LIMITS[dtype]:
             raise VerificationError(f"{name} is wrong: error {error:.1e}")
         say(name)
-    times = _interleaved(ways, rounds)
-    least = min(times["8 strips"], times["16 strips"])
-    halvings = [seconds for name, seconds in times.items() if name.startswith("halving")]
-    way = default_way(a, (length, a.shape[1], b.shape[1]), triangle)
-    ours = times[f"{strips_of(length)} strips" if way == "strips" else way]
+    times = _interleaved(contenders, rounds)
+    ours = times.pop("chosen")
     return {
-        "ms": {name: 1e3 * seconds for name, seconds in times.items()},
-        "ratio": least / ours,
-        "over_halving": min(halvings) / ours if halvings else None,
+        "ms": {name: 1e3 * seconds for name, seconds in {**times, "chosen": ours}.items()},
+        "ratio": min(times["8 strips"], times["16 strips"]) / ours,
+        "over_plain": min(times[name] for name in PLAIN) / ours,
+        "over_halving": times["halving:strassen"] / ours,
         "kernel_over_full": times["full + tril"] / times["kernel"] if "kernel" in times else None,
-        "chosen": way,
+        "chosen": str(plan.candidate),
         "fastest": min(times, key=lambda name: times[name]),
         "baseline": "strips",
         "ratio_of_errors": {name: error / errors["full + tril"] for name, error in errors.items()},
@@ -192,61 +214,69 @@ def _error(product: str, length: int, width: int, seed: int, say: Say) -> Figure
     """The largest errors of some rows over ten operands, of the whole product and of what a call takes by itself."""
     import torch
 
-    from ...kernels.causal.cuda import causal_qk, default_way, trmm
+    from ...kernels import plan_for
     from ...schemes_db.symmetry import ATTENTION_PRODUCTS
 
     triangle = ATTENTION_PRODUCTS[product]
-    worst = {"standard": 0.0, "ours": 0.0}
+    worst, chosen = {"standard": 0.0, "ours": 0.0}, ""
     for each in range(seed, seed + SEEDS):
         a, b = _operands(product, length, width, "float32", each)
-        way = default_way(a, (length, a.shape[1], b.shape[1]), triangle)
         rows = torch.linspace(0, length - 1, 128).long().to(a.device)
         truth = _truth(a, b, triangle, rows)
         whole = a @ b
-        ours = causal_qk(a, b.mT) if triangle.side == "out" else trmm(a, b, triangle, transposed=False, unit=False)
+        plan = plan_for(_request(a, b, triangle))
+        chosen = str(plan.candidate)
+        ours = plan.build().run(a, b)
         for name, result in (("standard", whole.tril_() if triangle.side == "out" else whole), ("ours", ours)):
             worst[name] = max(worst[name], float((result[rows].double() - truth).norm() / truth.norm()))
         say(f"seed {each}")
-    return {"errors": worst, "ratio_of_errors": worst["ours"] / worst["standard"], "seeds": SEEDS, "chosen": way}
+    return {"errors": worst, "ratio_of_errors": worst["ours"] / worst["standard"], "seeds": SEEDS, "chosen": chosen}
 
 
-def _ways(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, Callable[[], object]]:
-    """All that is timed, by name."""
+PLAIN = ("full + tril", "8 strips", "16 strips", "halving")
+"""The baselines: the vendor's product of the whole, of strips, and of halves."""
+
+
+def _contenders(a: Tensor, b: Tensor, out: Tensor, triangle: Any) -> dict[str, Callable[[], object]]:
+    """All that is timed beside the choice: the baselines, halving by Strassen's scheme, schemes, the kernel."""
     import torch
 
-    from ...kernels.causal.cuda import level_of, scheme_ways, strips
-    from ...kernels.cuda.triangular import multiply
+    from ...kernels import plan_for
+    from ...kernels.cuda.strips import halving, strips
+    from ...schemes_db.resolve import resolve
+    from ...schemes_db.straightline import program_of
 
-    ways: dict[str, Callable[[], object]] = {}
+    found: dict[str, Callable[[], object]] = {}
 
     def whole() -> None:
         torch.mm(a, b, out=out)
         if triangle.side == "out":
             out.tril_()
 
-    ways["full + tril"] = whole
+    found["full + tril"] = whole
     for count in (8, 16):
-        ways[f"{count} strips"] = partial(strips, a, b, out, triangle, count)
-    if triangle.side == "out":
-        for levels in (1, 2):
-            ways[f"halving, {levels} of strassen"] = partial(_halving, a, b, out, levels)
-    for name in scheme_ways():
-        level = level_of(name, triangle)
-        if level.fits(len(out), a.shape[1], b.shape[1]):
-            ways[name] = partial(level.run, a, b, out)
+        found[f"{count} strips"] = partial(strips, a, b, out, triangle, count)
+    found["halving"] = partial(halving, a, b, out, triangle)
+    found["halving:strassen"] = partial(halving, a, b, out, triangle, program_of(resolve("strassen")[0]))
+    request = _request(a, b, triangle)
+    for name in _schemes():
+        try:
+            found[name] = partial(plan_for(request, name, strategy="scheme").build().run, a, b, out)
+        except PlanError:  # its grid does not divide the sizes
+            continue
     if a.element_size() == 2:
-        ways["kernel"] = partial(multiply, a[None], b[None], triangle, out[None])
-    return ways
+        found["kernel"] = partial(plan_for(request, strategy="kernel").build().run, a, b, out)
+    return found
 
 
 def _timed_ahead(product: str, length: int, width: int, dtype: str) -> None:
-    """All ways on operands without data."""
+    """All contenders on operands without data."""
     from ...schemes_db.symmetry import ATTENTION_PRODUCTS
 
     _device()
     a, b = _operands(product, length, width, dtype, None)
-    for way in _ways(a, b, a.new_empty((length, b.shape[1])), ATTENTION_PRODUCTS[product]).values():
-        way()
+    for run in _contenders(a, b, a.new_empty((length, b.shape[1])), ATTENTION_PRODUCTS[product]).values():
+        run()
 
 
 def _truth(a: Tensor, b: Tensor, triangle: Any, rows: Tensor) -> Tensor:
@@ -259,51 +289,26 @@ def _truth(a: Tensor, b: Tensor, triangle: Any, rows: Tensor) -> Tensor:
     return (left * seen) @ b.double() if triangle.side == "left" else (left @ b.double()) * seen
 
 
-def _halving(a: Tensor, b: Tensor, out: Tensor, levels: int) -> None:
-    """Halves down to 1024 rows, the full products by Strassen's scheme where they are at least 2048."""
-    import torch
-
-    from ...kernels.cuda.three_stage import Way, three_stage
-    from ...kernels.dense.arrangements import arrangements, levels_of
-    from ...schemes_db.resolve import resolve
-
-    size = len(out)
-    if size <= 1024:
-        torch.mm(a, b, out=out)
-        out.tril_()
-        return
-    half = size // 2
-    _halving(a[:half], b[:, :half], out[:half, :half], levels)
-    _halving(a[half:], b[:, half:], out[half:, half:], levels)
-    out[:half, half:] = 0
-    if half >= 2048:
-        program = arrangements(levels_of([resolve("strassen")[0]] * levels, 1))[-1][1]
-        dtype = str(a.dtype).removeprefix("torch.")
-        three_stage(program, Way.BATCHED).run(a[None, half:], b[None, :, :half], out[None, half:, :half], dtype)
-    else:
-        torch.mm(a[half:], b[:, :half], out=out[half:, :half])
-
-
-def _interleaved(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each way, in turn and at the power limit's steady state."""
+def _interleaved(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each contender, in turn and at the power limit's steady state."""
     from ...kernels.cuda.clock import interleaved
 
-    return {name: times.median for name, times in interleaved(ways, rounds, SPENT).items()}
+    return {name: times.median for name, times in interleaved(contenders, rounds, SPENT).items()}
 
 
 def _attention(length: int, width: int, rounds: int, say: Say) -> Figures:
     """One batch of heads by materialised products and by torch's fused attention."""
     import torch
 
-    from ...kernels.causal import causal_attention
+    from ...kernels.torch.attention import causal_attention
 
     heads = 8 if width <= 256 else 1
     q, k, v = (torch.randn(1, heads, length, width, device=_device(), dtype=torch.bfloat16) for _ in range(3))
-    ways: dict[str, Callable[[], object]] = {
+    contenders: dict[str, Callable[[], object]] = {
         "products": partial(causal_attention, q, k, v, way="products"),
         "sdpa": partial(causal_attention, q, k, v, way="sdpa"),
     }
-    times = _interleaved(ways, rounds)
+    times = _interleaved(contenders, rounds)
     return {
         "ms": {name: 1e3 * seconds for name, seconds in times.items()},
         "ratio": times["sdpa"] / times["products"],

@@ -1,4 +1,4 @@
-"""Products that compete on a processor: the libraries, and ways of ours, checked and then timed in turns."""
+"""Products that compete on a processor: the libraries, and plans of ours, checked and then timed in turns."""
 
 from __future__ import annotations
 

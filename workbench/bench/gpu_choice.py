@@ -60,28 +60,32 @@ def worst_of(dtype: str) -> float:
 def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     """The name of the plan that `auto` chooses, and the recipes of all plans that are measured, by name.
 
-    Plans of the same levels and way are one contender. The model's first are of different grids and
+    Plans of the same levels and method are one contender. The model's first are of different grids and
     products: it does not tell the orders of two levels apart.
 
     Raises:
         PlanError: there is no GPU, or it was not measured.
     """
+    from ...kernels import decision_for
     from ...kernels.cuda.executor import request_of
     from ...kernels.cuda.machine import device_profile, require_device
-    from ...kernels.dense.cuda import estimated
+    from ...kernels.dense.cuda import FlatChain
     from ...kernels.torch.dispatch import plan_of
     from ...kernels.torch.recipe import AUTO, Recipe, named
 
     require_device()
-    if (profile := device_profile(0)) is None:
+    if device_profile(0) is None:
         raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
     request = request_of(*blank(dtype, sizes), dtype)
     chosen = plan_of(Recipe(), request).candidate
-    found = {VENDOR: AUTO} if chosen.program.rank == 1 else {str(chosen): AUTO}
-    first: dict[tuple[Any, int], Any] = {}
-    for _, ladder in estimated(request, profile):
-        first.setdefault((ladder.target, ladder.rank), ladder)
-    levels = [tuple(map(named, ladder.schemes)) for ladder in list(first.values())[:TOP]]
+    found = {VENDOR: AUTO} if chosen.strategy == VENDOR else {str(chosen): AUTO}
+    first: dict[tuple[float, ...], FlatChain] = {}
+    for proposal in decision_for(request).proposals:
+        source = proposal.candidate.source
+        if isinstance(source, FlatChain):
+            costs = source.flat_costs
+            first.setdefault((float(costs.m), float(costs.k), float(costs.n), float(costs.rank)), source)
+    levels = [tuple(named(level.scheme) for level in chain.levels) for chain in list(first.values())[:TOP]]
     levels += [fixed for fixed in FIXED if dtype not in COARSE or len(fixed) < 3]
     for recipe in map("/".join, levels):
         try:

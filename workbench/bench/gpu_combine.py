@@ -22,15 +22,15 @@ class Sums:
     def __init__(self, dtype: str, rank: int, device: str = "cuda") -> None:
         import torch
 
+        from ...kernels.cuda.level import cuda_level
         from ...kernels.cuda.machine import require_device
-        from ...kernels.cuda.three_stage import Way, three_stage
         from ...kernels.dense.arrangements import arrangements, levels_of
         from ...kernels.torch.recipe import Recipe
 
         require_device()
         levels = LEVELS[rank]
         schemes = Recipe(("strassen",) * levels).schemes()
-        self.core = three_stage(arrangements(levels_of(schemes, levels))[0][1], Way.BATCHED)
+        self.core = cuda_level(arrangements(levels_of(schemes, levels))[0][1])
         size = 8192 if dtype == "float64" else 16384
         self.matrix = torch.randn(1, size, size, device=device).to(getattr(torch, dtype))
         block = size >> levels

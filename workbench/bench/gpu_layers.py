@@ -23,7 +23,7 @@ class Contest:
 
     @property
     def by_scheme(self) -> bool:
-        return bool(self.plan.candidate.program.rank > 1)
+        return bool(self.plan.candidate.strategy != "vendor")
 
 
 def contest(dtype: str, sizes: Sizes, seed: int) -> Contest:

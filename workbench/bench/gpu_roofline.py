@@ -50,13 +50,18 @@ def points(rows: Rows) -> dict[str, dict[float, dict[str, Any]]]:
 
 
 def winners(places: dict[float, dict[str, Any]]) -> dict[float, str]:
-    """The scheme of the highest point of every octave of intensity, where a scheme has it, without its way."""
+    """The scheme of the highest point of every octave of intensity, where a scheme has it, without its method."""
     octaves: dict[int, tuple[float, float, str]] = {}
     for place, point in places.items():
         octave, mine = int(math.log2(place)), (point["best"], place, point["name"])
         octaves[octave] = max(octaves.get(octave, mine), mine)
-    named = {place: name.split(": ", 1)[-1].split("@")[0].replace("/", " * ") for _, place, name in octaves.values()}
+    named = {place: _levels(name) for _, place, name in octaves.values()}
     return {place: name for place, name in named.items() if name != "vendor" and not name.startswith("1x1x1")}
+
+
+def _levels(name: str) -> str:
+    """The levels that a candidate ("scheme A * B, batched") or a recipe ("A/B@scheme:batched") names."""
+    return name.removeprefix("scheme ").split(", ")[0].split("@")[0].replace("/", " * ")
 
 
 def roofline(rows: Rows, path: Path) -> None:

@@ -19,7 +19,7 @@ def tasks_adding(scheme: Scheme, a: Matrix, b: Matrix) -> Call:
 
     Source: the H_r-parallel form that FalconGEMM (arXiv:2605.06057, section II-B) names as usual.
     """
-    from ...kernels.cpu.threads import one_thread_each, over_tasks, thread_count
+    from ...kernels.cpu.threads import parallel_tasks, single_threaded_blas, thread_count
 
     gm, gk, gn = scheme.target.shape
     bm, bk, bn = len(a) // gm, len(b) // gk, b.shape[1] // gn
@@ -45,8 +45,8 @@ def tasks_adding(scheme: Scheme, a: Matrix, b: Matrix) -> Call:
 
     def call() -> Matrix:
         out[...] = 0
-        with one_thread_each():
-            over_tasks(task, scheme.rank, thread_count())
+        with single_threaded_blas():
+            parallel_tasks(task, scheme.rank, thread_count())
         return out
 
     return call

@@ -78,14 +78,14 @@ def _measure(device: str, as_json: bool) -> int:
         profile = measure_gpu(say=_say)
     else:
         from ...kernels.cpu.measure import measure
-        from ...kernels.cpu.others import BUSY_SHARE, Watch
+        from ...kernels.cpu.others import BUSY_SHARE, CpuLoadMonitor
 
-        watch = Watch()
+        monitor = CpuLoadMonitor()
         profile = measure(say=_say)
-        if (share := watch.share()) > BUSY_SHARE:
+        if (share := monitor.share()) > BUSY_SHARE:
             profile = replace(profile, notes=f"other processes used {share:.0%} of the processors meanwhile")
             _say(f"was disturbed: {profile.notes}; do it again when they are idle")
-    from ...kernels.cpu.machine import keep_profile
+    from ...kernels.planning.profiles import keep_profile
 
     try:
         path = keep_profile(profile)

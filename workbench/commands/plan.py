@@ -8,20 +8,24 @@ import click
 
 from ...errors import PlanError
 from ..output import print_json, print_table
+from ..products import CAUSAL, DEVICE, Device, causal_name, machine_of, request_of
 
 if TYPE_CHECKING:
-    from ...kernels import Profile, Request
-
-SHOWN = 8
-"""Ways of a plan that are listed beside the chosen one."""
+    from ...kernels import Plan
+    from ...kernels.planning.explain import Considered, Explanation
 
 
 @click.command("plan")
 @click.argument("sizes", metavar="M K N", nargs=3, type=click.IntRange(0, 1 << 24))
 @click.option("--dtype", default="float32", show_default=True)
+@click.option("--device", default="cpu", show_default=True, type=DEVICE)
+@click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
+@click.option("--batch", type=click.IntRange(1, 1 << 24), help="Matrices of A, B and C. Default: one, without a batch.")
+@click.option("--scheme", default="auto", show_default=True, help="Plan by this scheme only.")
+@click.option("--levels", type=click.IntRange(0, 8), help="Levels of recursion of the named scheme. Default: 1.")
+@click.option("--strategy", metavar="NAME[:METHOD]", help="Plan by this strategy only: vendor, scheme, scheme:tasks.")
 @click.option("--explain", is_flag=True, help="Print every term of the choice.")
-@click.option("--profile", "machine", metavar="NAME|FILE", help="Plan for another machine. Default: this one.")
-@click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]))
+@click.option("--profile", metavar="NAME|FILE", help="Plan for another machine. Default: this one.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="Default: those that BLAS may use.")
 @click.option("--max-error", type=float, help="Bound on the error of an element, relative to K max|A| max|B|.")
 @click.option("--max-workspace", type=int, metavar="BYTES", help="Bound on memory beside A, B and C.")
@@ -29,9 +33,14 @@ SHOWN = 8
 def command(
     sizes: tuple[int, int, int],
     dtype: str,
+    device: Device,
+    causal: str | None,
+    batch: int | None,
+    scheme: str,
+    levels: int | None,
+    strategy: str | None,
     explain: bool,
-    machine: str | None,
-    device: str,
+    profile: str | None,
     threads: int | None,
     max_error: float | None,
     max_workspace: int | None,
@@ -39,177 +48,89 @@ def command(
 ) -> None:
     """Show how a product would be run, and why.
 
-    The product is M x K by K x N.
+    The product is M x K by K x N. With --causal one matrix is triangular: C of qk and dp (M = N), A of
+    pv, dq, dv and dk (M = K).
 
     --profile takes a file that `lcma doctor --profile` wrote, or a published machine: nvidia-h20,
-    nvidia-a100-40gb, intel-8255c, amd-epyc-9k84, arm-neoverse-v1. With --device cuda the plan is that of
-    the GPU's own decision; where no GPU is, it is for one like nvidia-h200.
+    nvidia-a100-40gb, nvidia-h200, intel-8255c, amd-epyc-9k84, arm-neoverse-v1. With --device cuda and no
+    GPU here the plan is for one like nvidia-h200.
     """
-    from ...kernels import Request
+    from ...kernels import decision_for, strategies
+    from ...kernels.planning.explain import explanation
 
-    if device == "cuda":
-        return plan_for_gpu(
-            Request(*sizes, dtype, device="cuda", max_error=max_error, max_workspace=max_workspace),
-            machine,
-            explain,
-            as_json,
-        )
-    from ...kernels.cpu.estimate import profile_for
-    from ...kernels.cpu.machine import find_profile
-    from ...kernels.cpu.threads import thread_count
-    from ...kernels.dense.auto import decide
-    from ...kernels.dense.explain import terms
-
-    request = Request(*sizes, dtype, max_error=max_error, max_workspace=max_workspace)
-    if machine:
-        profile = find_profile(machine)
-    else:
-        profile = profile_for(request) if threads in (None, thread_count()) else profile_of_threads(threads)
-    if profile.rates(dtype) is None:
-        raise PlanError(f"profile {profile.id} has no rates of {dtype} products; choose another --dtype")
-    decision = decide(request, profile, threads or thread_count())
-    chosen, plain = decision.chosen, decision.plain
-    gain = _ratio(plain.seconds, chosen.seconds)
+    request = request_of(
+        sizes,
+        dtype,
+        device,
+        causal_name(causal),
+        () if batch is None else (batch,),
+        max_error=max_error,
+        max_workspace=max_workspace,
+    )
+    with device.current():
+        machine = machine_of(request, profile, threads)
+        decision = decision_for(request, scheme, levels, strategy=strategy, machine=machine)
+    found = explanation(decision, strategies(device.kind))
+    if scheme == "auto" and strategy is None and found.baseline_seconds is None:
+        raise PlanError(f"profile {machine.profile.id} has no rates of {dtype} products; choose another --dtype")
     if as_json:
-        print_json(
-            {
-                "sizes": sizes,
-                "dtype": dtype,
-                "profile": profile.id,
-                "source": profile.source,
-                "chosen": chosen.label(decision.choices),
-                "strategy": chosen.strategy,
-                "reason": decision.reason,
-                "predicted_seconds": chosen.seconds,
-                "gemm_seconds": plain.seconds,
-                "workspace": decision.plan.workspace,
-                "refused": [list(pair) for pair in decision.plan.refused],
-                "terms": terms(decision, profile),
-            }
-        )
+        print_json(found.as_json())
         return
-    click.echo(f"{request} on {profile.hardware} ({profile.source}, {profile.id})")
-    click.echo(f"plan:      {chosen.label(decision.choices)} by {chosen.strategy}: {decision.reason}")
-    click.echo(
-        f"predicted: {1e3 * chosen.seconds:.4g} ms, GEMM {1e3 * plain.seconds:.4g} ms, {gain:.3f} times as fast; "
-        f"workspace {decision.plan.workspace / 1e6:.1f} MB"
-    )
-    if not explain:
-        return
-    if profile.notes:
-        click.echo(f"profile:   {profile.notes}")
-    for line in decision.verdicts(profile):
-        click.echo(f"           {line}")
-    click.echo(
-        f"schemes:   {len(decision.choices.entries)} choices a level, {decision.choices.dominated} more dominated"
-    )
-    rows = [
-        (
-            term["level"],
-            term["stage"],
-            f"{term['flops']:.3e}",
-            f"{term['bytes']:.3e}",
-            f"{term['intensity']:.2f}",
-            _ms(term),
-        )
-        for term in terms(decision, profile)
-    ]
-    print_table(("level", "stage", "flop", "bytes", "flop/byte", "ms"), rows)
-    others = [
-        (
-            option.label(decision.choices),
-            option.strategy,
-            f"{1e3 * option.seconds:.4g}",
-            f"{_ratio(plain.seconds, option.seconds):.3f}",
-            f"{option.workspace / 1e6:.0f}",
-        )
-        for option in decision.options[:SHOWN]
-    ]
-    print_table(("considered", "strategy", "ms", "ratio to GEMM", "workspace MB"), others)
-    for name, reason in decision.plan.refused:
-        click.echo(f"refused:   {name}: {reason}")
+    click.echo(f"{request} on {found.profile.hardware} ({found.profile.source}, {found.profile.id})")
+    click.echo(f"plan:      {found.plan.candidate}: {found.reason}")
+    base = f"{found.baseline.candidate} {_ms(found.baseline_seconds)}"
+    gain = "" if found.ratio is None else f", {found.ratio:.3f} times as fast"
+    memory = f"workspace {found.plan.workspace / 1e6:.1f} MB"
+    click.echo(f"{found.basis + ':':<10} {_ms(found.seconds)}, {base}{gain}; {memory}")
+    if explain:
+        _explain(found, decision.plan)
 
 
-def profile_of_threads(threads: int) -> Profile:
-    """This machine's profile with another number of threads than the present one.
+def _explain(found: Explanation, plan: Plan) -> None:
+    """Print all that an explanation holds beside the plan."""
+    from ...kernels.dense.checks import roofline_checks
 
-    Raises:
-        PlanError: it was not measured.
-    """
-    from ...kernels.cpu.machine import machine_id, profiles_folder, read_profile
-
-    path = profiles_folder() / f"{machine_id(threads)}.json"
-    if not path.is_file():
-        mend = f"run LCMA_NUM_THREADS={threads} lcma doctor --profile"
-        raise PlanError(f"this machine was not measured with {threads} threads: {mend}, or name a --profile")
-    return read_profile(path)
-
-
-def plan_for_gpu(request: Request, machine: str | None, explain: bool, as_json: bool) -> None:
-    """Show what the GPU's own decision is, and why."""
-    from ...kernels.dense.decision import gpu_decision, gpu_profile, label_of
-
-    decision = gpu_decision(request, profile := gpu_profile(machine))
-    chosen, plain = decision.plan, decision.plain
-    if chosen.seconds is None or plain.seconds is None:
-        raise PlanError(f"profile {profile.id} has no rates of {request.dtype} products; choose another --dtype")
-    if as_json:
-        print_json(
-            {
-                "sizes": request.shape,
-                "dtype": request.dtype,
-                "profile": profile.id,
-                "source": profile.source,
-                "chosen": decision.label,
-                "strategy": chosen.candidate.strategy,
-                "reason": decision.reason,
-                "predicted_seconds": chosen.seconds,
-                "gemm_seconds": plain.seconds,
-                "workspace": chosen.workspace,
-                "refused": [list(pair) for pair in chosen.refused],
-                "terms": decision.terms(),
-            }
-        )
-        return
-    click.echo(f"{request} on {profile.hardware} ({profile.source}, {profile.id})")
-    click.echo(f"plan:      {decision.label} by {chosen.candidate.strategy}: {decision.reason}")
-    click.echo(
-        f"predicted: {1e3 * chosen.seconds:.4g} ms, GEMM {1e3 * plain.seconds:.4g} ms, {decision.gain:.3f} times as "
-        f"fast; workspace {chosen.workspace / 1e6:.1f} MB"
-    )
-    if not explain:
-        return
-    if profile.notes:
-        click.echo(f"profile:   {profile.notes}")
+    if found.profile.notes:
+        click.echo(f"profile:   {found.profile.notes}")
+    for check in roofline_checks(plan):
+        click.echo(f"roofline:  {check}")
+    for margin in found.margins:
+        click.echo(f"margin:    {margin.text} less than the baseline's time ({margin.measured})")
     print_table(
-        ("way", "stage", "flop", "bytes", "flop/byte", "ms"),
+        ("candidate", "level", "stage", "flop", "bytes", "flop/byte", "ms"),
         [
             (
-                term["way"],
-                term["stage"],
-                f"{term['flops']:.3e}",
-                f"{term['bytes']:.3e}",
-                f"{term['intensity']:.2f}",
-                _ms(term),
+                str(candidate),
+                stage.level,
+                stage.name,
+                f"{stage.flops:.3e}",
+                f"{stage.bytes:.3e}",
+                f"{stage.intensity:.2f}",
+                "" if stage.seconds is None else f"{1e3 * stage.seconds:.3f}",
             )
-            for term in decision.terms()
+            for candidate, stage in found.stages
         ],
     )
-    print_table(
-        ("considered", "products", "ms", "ratio to GEMM"),
-        [
-            (label_of(ladder.schemes), ladder.rank, f"{1e3 * seconds:.4g}", f"{plain.seconds / seconds:.3f}")
-            for seconds, ladder in decision.considered
-        ],
-    )
-    for name, reason in chosen.refused:
+    if found.considered:
+        print_table(
+            ("considered", "strategy", "method", f"{found.basis} ms", "ratio to baseline", "workspace MB", "refused"),
+            [_row(one) for one in found.considered],
+        )
+    for name, reason in found.refused:
         click.echo(f"refused:   {name}: {reason}")
 
 
-def _ratio(seconds: float, other: float) -> float:
-    """1 where neither takes any time."""
-    return seconds / other if other else 1.0
+def _row(one: Considered) -> tuple[str, ...]:
+    return (
+        one.candidate.label,
+        one.candidate.strategy,
+        one.candidate.method,
+        "" if one.seconds is None else f"{1e3 * one.seconds:.4g}",
+        "" if one.ratio is None else f"{one.ratio:.3f}",
+        f"{one.workspace / 1e6:.0f}",
+        one.refused or "",
+    )
 
 
-def _ms(term: dict[str, float]) -> str:
-    return f"{1e3 * term['seconds']:.3f}"
+def _ms(seconds: float | None) -> str:
+    return "of unknown time" if seconds is None else f"{1e3 * seconds:.4g} ms"

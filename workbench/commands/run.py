@@ -2,128 +2,169 @@
 
 from __future__ import annotations
 
-import io
 import time
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-import numpy.typing as npt
 
-from ...errors import LcmaError, PlanError, SchemeFormatError
-from ...home import write_atomic
-from ...schemes_db import Kind, Scheme
-from ..schemes import scheme_argument
+from ...errors import PlanError
+from ..matrix_files import DTYPES, Operand, read_operand, write_product
+from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name
+from ..schemes import AUTO, chosen_scheme, planned_scheme
 from ..timing import gflops
+from ..truth import relative_error, true_product
 
-_NPY_MAGIC = b"\x93NUMPY"
-DTYPES = ("float32", "float64", "int64")
+if TYPE_CHECKING:
+    from ...kernels import Request
+
+MAX_ERROR = {
+    "float64": 1e-8,
+    "complex128": 1e-8,
+    "float32": 1e-2,
+    "complex64": 1e-2,
+    "tf32": 2e-2,
+    "float16": 5e-2,
+    "bfloat16": 2e-1,
+}
+"""A larger relative error, in the Frobenius norm, is a fault of the program, not of the arithmetic."""
 
 
 @click.command("run")
-@click.argument("scheme", metavar="SCHEME")
-@click.argument("a", metavar="A.npy")
-@click.argument("b", metavar="B.npy")
-@click.option("--levels", type=click.IntRange(0, 12), default=1, show_default=True, help="Levels of recursion.")
+@click.argument("scheme", metavar="SCHEME|auto")
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@click.option("--scheme", "named", metavar="SCHEME", help="The same as the first argument, where that is auto.")
+@click.option("--levels", type=click.IntRange(0, 12), help="Levels of recursion of the named scheme. Default: 1.")
+@click.option("--strategy", metavar="NAME[:METHOD]", help="The only strategy to take: vendor, scheme, scheme:tasks.")
+@click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--dtype", type=click.Choice(DTYPES), help="Convert the operands first. Default: as they are.")
+@click.option("--causal", type=CAUSAL, help="The product of causal attention whose factors A and B hold.")
 @click.option(
-    "--largest", type=click.IntRange(min=0), help="Largest magnitude of an entry of integer operands; int8 needs it."
+    "--max-abs", type=click.IntRange(min=0), help="Largest magnitude of an entry of integer operands; int8 needs it."
 )
-@click.option("--out", metavar="C.npy", help="Where to write the product. Default: it is not kept.")
+@click.option("--out", metavar="C", help="Where to write the product. Default: it is not kept.")
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
 def command(
-    scheme: str, a: str, b: str, levels: int, dtype: str | None, largest: int | None, out: str | None, check: bool
+    scheme: str,
+    a: str,
+    b: str,
+    named: str | None,
+    levels: int | None,
+    strategy: str | None,
+    device: Device,
+    dtype: str | None,
+    causal: str | None,
+    max_abs: int | None,
+    out: str | None,
+    check: bool,
 ) -> int:
-    """Multiply two .npy matrices by a certified scheme.
+    """Multiply the matrices of two files by a certified scheme, or by what should be fastest.
 
-    The files are memory-mapped; leading dimensions are a batch. A scheme for a triangular or
+    A, B and C are .npy files, or tensors of .safetensors files as FILE:TENSOR; they are memory-mapped, and
+    leading dimensions are a batch. SCHEME may be SCHEME/SCHEME, one a level. A scheme for a triangular or
     masked target reads or writes the triangle that its target names.
+
+    With --causal the files hold what the formula names, and what stands above a triangle is not used:
+    qk: S = Q K^T, pv: O = P V, dv: dV = P^T dO, dp: dP = dO V^T, dq: dQ = dS K, dk: dK = dS^T Q.
     """
-    found, certificate = scheme_argument(scheme)
-    left, right = _operand(a, dtype), _operand(b, dtype)
-    from ...kernels import matmul
+    product = causal_name(causal)
+    text = chosen_scheme(scheme, named)
+    if levels == 0:  # no level of any scheme
+        text, levels, strategy = AUTO, None, strategy or "vendor"
+    chosen = planned_scheme(text, product is not None)
+    device.require()
+    left, right = (read_operand(file).converted(dtype) for file in (a, b))
+    if left.dtype != right.dtype:
+        raise PlanError(f"{a} is {left.dtype} and {b} is {right.dtype}; convert both with --dtype")
+    with device.current():
+        x, y = _placed(left, device, product, 0), _placed(right, device, product, 1)
+        request = _request(x, y, left.dtype, device, product, max_abs)
+        from ...kernels import plan_for
 
-    start = time.perf_counter()
-    product = matmul(left, right, (found, certificate), levels, largest=largest)
-    seconds = time.perf_counter() - start
-    m, k = left.shape[-2:]
-    n = right.shape[-1]
-    batch = int(np.prod(product.shape[:-2], dtype=np.int64))
-    click.echo(
-        f"{found!r} {m} x {k} x {n}{f' x {batch}' if batch != 1 else ''} {product.dtype}, {levels} levels: "
-        f"{seconds:.3f} s, {gflops(m, k, n * batch, seconds):.1f} effective GFLOP/s (first call, compiling included)"
-    )
-    if out is not None:
-        _save(Path(out), product)
-        click.echo(f"written: {out}")
-    return _check(found, left, right, product) if check else 0
+        plan = plan_for(request, chosen, levels, strategy=strategy)
+        began = time.perf_counter()
+        try:
+            result = plan.build().run(x, y)
+            _wait(device)
+        except MemoryError:
+            raise PlanError(f"out of memory: {request} by {plan.candidate}; try --strategy vendor") from None
+        seconds = time.perf_counter() - began
+        click.echo(
+            f"{plan.candidate}: {request} on {device}: {seconds:.3f} s, "
+            f"{request.items * gflops(*request.shape, seconds):.1f} effective GFLOP/s (first call, compiling included)"
+        )
+        if out is not None:
+            # int8 is multiplied into int32.
+            click.echo(write_product(out, _as_numpy(result), left.dtype if left.dtype != "int8" else "int32"))
+        return _check(request, chosen, x, y, result) if check else 0
 
 
-def _operand(file: str, dtype: str | None) -> npt.NDArray[Any]:
-    """A memory-mapped matrix of a dtype that the kernels know."""
+def _placed(operand: Operand, device: Device, product: str | None, side: int) -> Any:
+    """The operand on its device, transposed where the formula of a causal product says so."""
+    matrix: Any = operand.matrix
+    if device.kind == "cuda":
+        matrix = _tensor(operand)
+    return matrix.swapaxes(-1, -2) if product is not None and "^T" in FACTORS[product][side] else matrix
+
+
+def _tensor(operand: Operand) -> Any:
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = operand.dtype == "tf32"
+    matrix = np.array(operand.matrix)  # in memory of its own: a mapped file is read-only
+    if operand.dtype == "bfloat16":
+        return torch.from_numpy(matrix.view(np.int16)).view(torch.bfloat16).cuda()
     try:
-        with open(file, "rb") as stream:
-            magic = stream.read(len(_NPY_MAGIC))
-        if magic != _NPY_MAGIC:
-            raise SchemeFormatError("is not a .npy matrix: it does not start as one", file)
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
-    except OSError as error:
-        raise SchemeFormatError(f"can't be read: {error.strerror or error}", file) from None
-    except SchemeFormatError:
-        raise
-    except (ValueError, EOFError, SyntaxError) as error:
-        raise SchemeFormatError(f"is not a .npy matrix: {str(error).splitlines()[0]}", file) from None
-    matrix: npt.NDArray[Any] = array
-    if array.ndim < 2:
-        raise SchemeFormatError(f"has {array.ndim} dimension(s); a matrix has two or more", file)
-    if dtype is None or array.dtype == dtype:
-        return matrix
-    if not np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.complexfloating):
-        raise PlanError(f"{file} is {array.dtype}, which can't become {dtype}")
-    if np.issubdtype(np.dtype(dtype), np.integer) and not np.issubdtype(array.dtype, np.integer):
-        raise PlanError(f"{file} is {array.dtype}; converting it to {dtype} would lose its fractions")
-    return array.astype(dtype)
+        return torch.from_numpy(matrix).cuda()
+    except TypeError:
+        raise PlanError(f"{operand.file} is {operand.dtype}, which torch does not hold; convert with --dtype") from None
 
 
-def _save(path: Path, product: npt.NDArray[Any]) -> None:
-    buffer = io.BytesIO()
-    np.save(buffer, product)
-    try:
-        write_atomic(path, buffer.getvalue())
-    except OSError as error:
-        raise LcmaError(f"{path} can't be written: {error.strerror}") from None
+def _request(x: Any, y: Any, dtype: str, device: Device, product: str | None, max_abs: int | None) -> Request:
+    from ...kernels import Request
+    from ...kernels.request import structures_of
+    from ...kernels.structure import DENSE
+    from ...schemes_db.symmetry import ATTENTION_PRODUCTS
+
+    structures = (DENSE, DENSE, DENSE) if product is None else structures_of(ATTENTION_PRODUCTS[product])
+    if device.kind == "cpu":
+        held = "bfloat16" if dtype == "bfloat16" else None
+        if dtype == "tf32":
+            raise PlanError("dtype tf32 is of GPUs; leave --dtype out, or give --device cuda")
+        return Request.of(x, y, dtype=held, max_abs=max_abs, structures=structures)
+    if max_abs is not None:
+        raise PlanError("--max-abs is for integers on a processor; leave it out with --device cuda")
+    from ...kernels.cuda.executor import request_of
+
+    return request_of(x, y, dtype, structures=structures)
 
 
-def structured_product(scheme: Scheme, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The classical product with the parts that the target calls absent cut away, sizes in any relation to the grid."""
-    target = scheme.target
-    left, right = (_cut(matrix, kinds) for matrix, kinds in ((a, target.a), (b, target.b)))
-    return _cut(left @ right, target.c)
+def _wait(device: Device) -> None:
+    if device.kind == "cuda":
+        import torch
+
+        torch.cuda.synchronize()
 
 
-def _cut(matrix: npt.NDArray[Any], kinds: tuple[tuple[Kind, ...], ...]) -> npt.NDArray[Any]:
-    """Zero what is absent; block borders stand at multiples of the rounded-up block size."""
-    if all(kind is Kind.FULL for row in kinds for kind in row):
-        return matrix
-    rows, cols = (-(-size // parts) for size, parts in zip(matrix.shape[-2:], (len(kinds), len(kinds[0])), strict=True))
-    i, j = np.arange(matrix.shape[-2]), np.arange(matrix.shape[-1])
-    kind = np.array(kinds, dtype=np.int64)[(i // rows)[:, None], (j // cols)[None, :]]
-    row, col = (i % rows)[:, None], (j % cols)[None, :]
-    keep = (kind == Kind.FULL) | ((kind == Kind.LOWER) & (row >= col)) | ((kind == Kind.UPPER) & (row <= col))
-    return np.where(keep, matrix, np.zeros((), matrix.dtype))
+def _as_numpy(result: Any) -> Any:
+    """The product as a numpy array; bfloat16 as its bits."""
+    if isinstance(result, np.ndarray):
+        return result
+    import torch
+
+    result = result.cpu()
+    return result.view(torch.int16).numpy().view(np.uint16) if result.dtype == torch.bfloat16 else result.numpy()
 
 
-def _check(scheme: Scheme, a: npt.NDArray[Any], b: npt.NDArray[Any], product: npt.NDArray[Any]) -> int:
-    if np.issubdtype(product.dtype, np.integer):
-        wide = [matrix.astype(product.dtype) for matrix in (a, b)]
-        wrong = int((product != structured_product(scheme, *wide)).sum())
-        click.echo(f"check: {'exact' if not wrong else f'{wrong} of {product.size} entries are wrong'}")
+def _check(request: Request, scheme: Any, a: Any, b: Any, product: Any) -> int:
+    """Print how far the product is from the truth; 1 where that is too far."""
+    truth = true_product(request, scheme, a, b)
+    if request.exact:
+        wrong = int((product != truth).sum())
+        click.echo(f"check: {'exact' if not wrong else f'{wrong} of {truth.size} entries are wrong'}")
         return int(wrong > 0)
-    wide = [matrix.astype(np.float64) for matrix in (a, b)]
-    truth, baseline = structured_product(scheme, *wide), structured_product(scheme, a, b)
-    norm = float(np.linalg.norm(truth)) or 1.0
-    ours, theirs = (float(np.linalg.norm(result - truth)) / norm for result in (product, baseline))
-    click.echo(f"check: relative error {ours:.2e} against float64 (classical {product.dtype}: {theirs:.2e})")
-    bound = 1e-2 if product.dtype == np.float32 else 1e-8
-    return int(not ours <= bound)
+    ours = relative_error(request, product, truth)
+    theirs = relative_error(request, true_product(request, scheme, a, b, wide=False), truth)
+    click.echo(f"check: relative error {ours:.2e} against float64 (classical {request.dtype}: {theirs:.2e})")
+    return int(not ours <= MAX_ERROR[request.dtype])

@@ -3,124 +3,114 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict
+from typing import Any
 
 import click
-import numpy as np
 
-from ...errors import TargetError, VerificationError
 from ...schemes_db.catalog import Catalog
+from ..contenders import Result, Row, contest_of
 from ..output import print_json, print_table
-from ..schemes import scheme_argument
-from ..timing import Matrix, gflops, interleaved, ratio_to
-from .run import structured_product
-
-MAX_ERROR = {"float32": 1e-3, "float64": 1e-10}
+from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, sizes_of
+from ..progress import Progress
+from ..schemes import AUTO, chosen_scheme, scheme_argument
 
 
 @click.command("time")
-@click.argument("scheme", metavar="SCHEME")
-@click.option("--size", default="2048", show_default=True, metavar="N|MxKxN", help="The matrices.")
+@click.argument("scheme", metavar="SCHEME|auto")
+@click.option("--scheme", "named", metavar="SCHEME", help="The same as the argument, where that is auto.")
+@click.option("--size", default="2048", show_default=True, metavar="N|MxKxN|LxD", help="LxD is for --causal.")
 @click.option(
     "--levels",
     type=click.IntRange(1, 6),
     multiple=True,
-    default=(1,),
-    show_default=True,
-    help="Levels of recursion; may be given more than once.",
+    help="Levels of recursion of the named scheme; may be given more than once. Default: 1.",
 )
-@click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
+@click.option("--strategy", metavar="NAME[:METHOD]", help="The only strategy to take: scheme, scheme:tasks, kernel.")
+@click.option("--device", default="cpu", show_default=True, type=DEVICE)
+@click.option("--dtype", default="float32", show_default=True)
+@click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
+@click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C. Default: one, without a batch.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
-@click.option("--record", is_flag=True, help="Keep the figures in the catalogue.")
+@click.option("--record", is_flag=True, help="Keep the figures in the catalogue, beside the named scheme.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
-    scheme: str, size: str, levels: tuple[int, ...], dtype: str, rounds: int, seed: int, record: bool, as_json: bool
+    scheme: str,
+    named: str | None,
+    size: str,
+    levels: tuple[int, ...],
+    strategy: str | None,
+    device: Device,
+    dtype: str,
+    causal: str | None,
+    batch: int | None,
+    rounds: int,
+    seed: int,
+    record: bool,
+    as_json: bool,
 ) -> None:
-    """Time a scheme against numpy, interleaved, after a correctness check.
+    """Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.
 
-    Ratios are of medians over the rounds; more than 1 means faster than numpy. For a triangular or
-    masked target the baseline is numpy's full product.
+    Ratios are of medians over the rounds, with the 95% interval of the paired rounds; more than 1 means
+    faster than the vendor's GEMM on the same device. For --causal the baselines are the whole product cut
+    afterwards (vendor), strips and halving, and ratios are to the fastest of them. For a scheme with a
+    triangular or masked target of its own the baseline is the whole product.
     """
-    found, certificate = scheme_argument(scheme)
-    m, k, n = _sizes(size)
-    rng = np.random.default_rng(seed)
-    a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n)))
-    from ...kernels import matmul
-
-    calls: dict[str, Callable[[], Matrix]] = {"numpy": partial(np.matmul, a, b, out=np.empty((m, n), dtype=dtype))}
-    for level in levels:
-        label = f"{found.name or found.target.name}, {level} level{'s' if level > 1 else ''}"
-        calls[label] = partial(matmul, a, b, (found, certificate), level, out=np.empty((m, n), dtype=dtype))
-    truth = structured_product(found, a.astype(np.float64), b.astype(np.float64))
-    norm = float(np.linalg.norm(truth)) or 1.0
-    errors = {}
-    for name, call in calls.items():
-        result = structured_product(found, a, b) if name == "numpy" else call()
-        errors[name] = float(np.linalg.norm(result - truth)) / norm
-        if not errors[name] <= MAX_ERROR[dtype]:
-            raise VerificationError(f"{name} came out wrong: relative error {errors[name]:.1e}; nothing was timed")
-    timings = interleaved(calls, rounds)
-    rows = [
-        _Row(
-            name,
-            timing.median,
-            timing.quartiles,
-            gflops(m, k, n, timing.median),
-            ratio_to(timings["numpy"], timing),
-            errors[name],
-        )
-        for name, timing in timings.items()
-    ]
-    if record:
-        with Catalog.open() as catalog:
-            for row in rows[1:]:
-                detail = {"dtype": dtype, "size": [m, k, n], **asdict(row)}
-                catalog.measure(found.digest, f"ratio to numpy, {row.what}", row.ratio, "x", platform.node(), detail)
+    text = chosen_scheme(scheme, named)
+    if text == AUTO and (levels or record):
+        raise click.UsageError(f"{'--levels' if levels else '--record'} is for a scheme that is named, not for auto")
+    product = causal_name(causal)
+    sizes = sizes_of(size, product)
+    request = request_of(sizes, dtype, device, product, () if batch is None else (batch,))
+    digest = None if text == AUTO or (product and not record) else scheme_argument(text.split("/")[0])[0].digest
+    device.require()
+    with device.current(), Progress() as progress:
+        contest = contest_of(request, text, levels or (1,), strategy, seed)
+        found = contest.run(rounds, progress.update)
+    if record and digest is not None:
+        _record(digest, found, dtype, sizes)
     if as_json:
         print_json(
             {
-                "size": [m, k, n],
+                "size": sizes,
                 "dtype": dtype,
+                "device": str(device),
+                "causal": causal,
+                "batch": batch,
                 "rounds": rounds,
-                "digest": found.digest,
-                "rows": [asdict(row) for row in rows],
+                "digest": digest,
+                **found.as_json(),
             }
         )
-    else:
-        print_table(
-            ("what", "median", "quartiles", "effective GFLOP/s", "ratio", "error"), [row.cells() for row in rows]
-        )
+        return
+    columns = ("what", "plan", "median", "quartiles", "effective GFLOP/s", "ratio", "interval", "error")
+    print_table(columns, [_cells(row) for row in found.rows])
+    click.echo(f"ratios are to {found.baseline}; basis of the plan: {found.basis}")
+    if found.gpu is not None:
+        click.echo(f"{device}: {found.gpu}")
+    if found.disturbed:
+        click.echo(f"other processes used {found.busy_share:.0%} of the processors meanwhile", err=True)
 
 
-@dataclass(frozen=True)
-class _Row:
-    """The figures of one contender."""
-
-    what: str
-    median_s: float
-    quartiles_s: tuple[float, float]
-    effective_gflops: float
-    ratio: float
-    relative_error: float
-
-    def cells(self) -> tuple[str, ...]:
-        lower, upper = (1e3 * seconds for seconds in self.quartiles_s)
-        return (
-            self.what,
-            f"{1e3 * self.median_s:.1f} ms",
-            f"{lower:.1f} - {upper:.1f} ms",
-            f"{self.effective_gflops:.1f}",
-            f"{self.ratio:.3f}",
-            f"{self.relative_error:.1e}",
-        )
+def _record(digest: str, found: Result, dtype: str, sizes: tuple[int, int, int]) -> None:
+    with Catalog.open() as catalog:
+        for row in found.rows:
+            if not row.is_baseline:
+                detail: dict[str, Any] = {"dtype": dtype, "size": list(sizes), **asdict(row)}
+                label = f"ratio to {found.baseline}, {row.what}"
+                catalog.measure(digest, label, row.ratio, "x", platform.node(), detail)
 
 
-def _sizes(text: str) -> tuple[int, int, int]:
-    parts = text.lower().split("x")
-    if len(parts) not in (1, 3) or not all(part.isdigit() and 1 <= int(part) <= 1 << 17 for part in parts):
-        raise TargetError(f"size {text!r} must be N or MxKxN, each from 1 to {1 << 17}")
-    m, k, n = (int(part) for part in (parts * 3 if len(parts) == 1 else parts))
-    return m, k, n
+def _cells(row: Row) -> tuple[str, ...]:
+    lower, upper = (1e3 * seconds for seconds in row.quartiles_s)
+    return (
+        row.what,
+        row.plan,
+        f"{1e3 * row.median_s:.3f} ms",
+        f"{lower:.3f} - {upper:.3f} ms",
+        f"{row.effective_gflops:.1f}",
+        f"{row.ratio:.3f}",
+        "" if row.interval is None else f"{row.interval[0]:.3f} - {row.interval[1]:.3f}",
+        f"{row.relative_error:.1e}",
+    )

@@ -21,7 +21,7 @@ from lcma.kernels.cuda import naive
 from lcma.kernels.cuda.combine import Combination, merge_of
 from lcma.kernels.cuda.executor import request_of
 from lcma.kernels.cuda.flat_program import spread
-from lcma.kernels.cuda.three_stage import Way, three_stage
+from lcma.kernels.cuda.level import cuda_level
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.families import CUDA as STRATEGIES
 from lcma.kernels.torch import dispatch
@@ -182,7 +182,7 @@ def test_products(strategy, dtype, names):
         result = executor.run(a, b)
         assert close(result, a, b, LIMITS[dtype])
         out, canvas = framed((m, n), dtype, order if order == "columns" else "rows")
-        assert executor.run(a, executor.pack(b), out) is out
+        assert executor.run(a, executor.prepare(b), out) is out
         assert torch.equal(out, result)
         assert untouched(out, canvas)
     a, b = drawn((37, 13), dtype), drawn((13, 19), dtype)
@@ -235,7 +235,7 @@ def test_blocks_that_are_not_wanted_come_out_as_zeros():
 def test_less_memory_than_thought(monkeypatch):
     a, b = drawn((64, 32), torch.float64), drawn((32, 32), torch.float64)
     executor = THREE_STAGE[0].build(program("strassen"), request_of(a, b, "float64"))
-    core = three_stage(program("strassen"), Way.BATCHED)
+    core = cuda_level(program("strassen"))
     plain, calls = core._piece, []
 
     def scarce(left, *rest):

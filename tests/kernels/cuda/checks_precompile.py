@@ -12,9 +12,9 @@ from triton import knobs
 from triton.runtime.driver import driver
 
 import lcma
+from lcma.kernels.cuda.level import Way
 from lcma.kernels.cuda.precompile import Kernel, _work, compile_ahead, kernels_of
 from lcma.kernels.cuda.precompile_worker import Target
-from lcma.kernels.cuda.three_stage import Way
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.strategies_cuda import ThreeStageStrategy
 from lcma.kernels.request import Request
@@ -60,22 +60,23 @@ def test_launches_find_what_was_compiled_ahead(compilations):
 def test_products_of_many_shapes_are_compiled_together(monkeypatch, compilations):
     from lcma.kernels.cuda import precompile as ahead
     from lcma.kernels.torch import dispatch
+    from lcma.kernels.torch import precompile as products
 
     with pytest.raises(lcma.PlanError, match="no GPU"):
-        ahead.compile_products([])
+        products.compile_products([])
     for module in (ahead, dispatch):
         monkeypatch.setattr(module, "require_device", lambda index=None: None)
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
     blank = [torch.empty(rows, 96, device="meta", dtype=torch.float16) for rows in (512, 128, 150)]
     pairs = [(blank[0], weight.t()) for weight in blank[1:]]
     # Sums of A and B are shared, the second merge has masked edges.
-    assert 3 < ahead.compile_products(pairs, ["strassen"]).kernels < 6
+    assert 3 < products.compile_products(pairs, ["strassen"]).kernels < 6
     for a, b in pairs:
         dispatch.run(dispatch.Recipe(("strassen",)), a, b)
     assert compilations
     assert all(compilations)
     with pytest.raises(lcma.PlanError, match="tensors are on cpu and meta"):
-        ahead.compile_products([(torch.ones(2, 2), blank[0])])
+        products.compile_products([(torch.ones(2, 2), blank[0])])
 
 
 def test_descriptors_of_the_accelerator_are_part_of_what_is_asked(compilations):

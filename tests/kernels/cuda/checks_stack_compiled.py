@@ -11,8 +11,9 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from lcma.kernels.cuda.stack import GROUP, SIDES, TILE
+from lcma.kernels.cuda.stack import GROUP, TILE
 from lcma.kernels.cuda.stack_kernel import stack_gemm
+from lcma.kernels.cuda.tiles import SIDES
 
 SHARED = 232448
 """Bytes of shared memory that a block of an H200 may have."""

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from lcma.kernels.causal.naive import plain, triangular
-from lcma.kernels.cuda.stack import StackTile, multiply_stack
+from lcma.kernels.cuda.stack import multiply_stack
+from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.cuda.triangular import on_tiles
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 CANARY = 7.5
-TILE = StackTile(32, 64, 16, 4, 2)
+TILE = Tile(32, 64, 16, 4, 2)
 
 
 def stored(x, transposed):

@@ -18,9 +18,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lcma.kernels.causal.cuda import SCHEME, TWO_LEVELS, level_of
-from lcma.kernels.cuda import combine, stack
+from lcma.kernels.cuda import combine, tiles
 from lcma.kernels.cuda.executor import request_of
-from lcma.kernels.cuda.three_stage import Way
+from lcma.kernels.cuda.level import Way
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.strategies_cuda import ThreeStageStrategy
 from lcma.schemes_db.resolve import resolve
@@ -85,14 +85,14 @@ def dense(names: tuple[str, ...], way: Way, dtype: str, sizes: tuple[int, ...], 
     if batch == "pieces":
         limited = request_of(a, b, dtype, max_workspace=2 * executor.workspace // 3)
         executor = ThreeStageStrategy(way).build(program, limited)
-    executor.run(a, executor.pack(b) if batch == "packed" else b)
+    executor.run(a, executor.prepare(b) if batch == "packed" else b)
 
 
 def structured(name: str, triangle: Triangle, dtype: str, size: int) -> None:
     level, kind = level_of(name, triangle), getattr(torch, dtype)
     m, k, n = (size * parts for parts in level.target.shape)
     a, b = empty(m, k, dtype=kind), empty(k, n, dtype=kind, order="C" if triangle.upper else "R")
-    level.run(a, b, empty(m, n, dtype=kind))
+    level.run(a[None], b[None], empty(m, n, dtype=kind)[None])
 
 
 def cases() -> Iterator[tuple[str, Callable[[], None]]]:
@@ -124,7 +124,7 @@ def record(call: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> 
     """The number of steps of a call, and the sha256 of their text; `patch` as pytest's `monkeypatch.setattr`."""
     log = Log()
     patch(combine, "starter", log.starter)
-    patch(stack, "starter", log.starter)
+    patch(tiles, "starter", log.starter)
     # Kept launches would not ask for a start again.
     patch(combine, "KEPT", 0)
     with log:

@@ -11,8 +11,10 @@ import lcma
 from lcma.errors import PlanError
 from lcma.workbench.bench import gpu_choice, rivals
 from lcma.workbench.bench.case import Options
-from lcma.workbench.bench.gpu_roofline import pictures, points
+from lcma.workbench.bench.gpu_roofline import pictures, points, winners
 from lcma.workbench.bench.suites.gpu import SUITE
+
+PLAN = "scheme 2x2x2:7 * 4x4x4:49, batched"
 
 
 def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
@@ -43,6 +45,7 @@ def test_the_roofline_takes_the_best_scheme_at_each_intensity(tmp_path):
 
     rows = [row("2x2x2", 55.0, 56.0), row("3x3x3", 52.0, 60.0), {"key": "launch", "figures": {}, "contended": False}]
     assert points(rows) == {"float32": {1024.0: {"vendor": 50.0, "best": 60.0, "name": "3x3x3"}}}
+    assert winners({1024.0: {"vendor": 50.0, "best": 57.0, "name": PLAN}}) == {1024.0: "2x2x2:7 * 4x4x4:49"}
     pictures(rows, tmp_path / "gpu.svg")
     assert "3x3x3" in (tmp_path / "gpu-roofline.svg").read_text()
 
@@ -59,10 +62,10 @@ def planned_for_an_h200(monkeypatch):
     from lcma.kernels.cuda.h200 import h200
     from lcma.kernels.torch import dispatch
 
+    # Without a GPU plans rest on the shipped profile; only what asks for one by itself is told otherwise.
     for module in (dispatch, machine):
-        monkeypatch.setattr(module, "device_reason", lambda index=None: None)
         monkeypatch.setattr(module, "require_device", lambda index=None: None)
-        monkeypatch.setattr(module, "device_profile", lambda index: h200())
+    monkeypatch.setattr(machine, "device_profile", lambda index: h200())
 
 
 def test_shapes_of_the_choice_take_a_few_milliseconds():

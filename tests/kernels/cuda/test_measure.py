@@ -7,10 +7,10 @@ import pytest
 from lcma.kernels import Profile
 from lcma.kernels.cuda import measure
 from lcma.kernels.cuda.cost_model import Rates, aligned
+from lcma.kernels.cuda.level import Way
 from lcma.kernels.cuda.measure import rate_of
 from lcma.kernels.cuda.points import DTYPES, Point, points
 from lcma.kernels.cuda.stack import fits_stack
-from lcma.kernels.cuda.three_stage import Way
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

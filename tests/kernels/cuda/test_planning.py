@@ -16,8 +16,8 @@ from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, can
 from lcma.kernels.cuda.cost_model import Rates, aligned, filled
 from lcma.kernels.cuda.flat_program import spread
 from lcma.kernels.cuda.h200 import h200 as h200_figures
+from lcma.kernels.cuda.level import Way
 from lcma.kernels.cuda.shape import Shape
-from lcma.kernels.cuda.three_stage import Way
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.cuda import TRIED, choose
 from lcma.kernels.families import CUDA as STRATEGIES

@@ -6,7 +6,7 @@ import pytest
 
 from lcma.kernels.cuda.cost_model import Rates
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.three_stage import Way
+from lcma.kernels.cuda.level import Way
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.families import CUDA as STRATEGIES
 from lcma.kernels.request import Request

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....errors import PlanError, VerificationError
+from ....errors import VerificationError
 from ...timing import interleaved, paired_interval, ratio_to
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..picture import ratios
+
+if TYPE_CHECKING:
+    from ....kernels import Request
 
 BASELINES = ("full + tril", "8 strips", "16 strips")
 """What a ratio is taken to: the fastest of these in the same rounds."""
@@ -77,9 +80,9 @@ def _cases(options: Options) -> Iterator[Case]:
             yield Case(f"rounding {product} {dtype}", partial(rounding, product, dtype, options.seed), 8)
     for length, width in ((2048, 128), (2048, 1024), (4096, 2048)):
         for backward in (False, True):
-            way = "forward + backward" if backward else "forward"
+            passes = "forward + backward" if backward else "forward"
             yield Case(
-                f"attention {way} float32 L={length} d={width}",
+                f"attention {passes} float32 L={length} d={width}",
                 partial(_attention, length, width, backward, options.rounds or 5, options.seed),
                 20,
             )
@@ -97,32 +100,37 @@ def _operands(row: Row, seed: int) -> tuple[Any, Any]:
     return (weights.T if row.product == "dV" else weights), draw(row.length, row.width)
 
 
-def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
-    """Every way in turn, after tuning: what the library would run is the one that was measured fastest before."""
+def _request(a: Any, b: Any, triangle: Any, out: Any = None) -> Request:
     from ....kernels import Request
-    from ....kernels.causal.choose import candidates, planned
+    from ....kernels.request import structures_of
+
+    return Request.of(a, b, out, structures=structures_of(triangle), shared=triangle.shared)
+
+
+def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
+    """Every candidate in turn, after tuning: what the library would run is the one that was measured fastest before."""
+    from ....kernels import Plan, decision_for, machine_for, plan_for, strategies, tune
     from ....kernels.causal.naive import plain
     from ....kernels.cpu.executor import MatrixExecutor
     from ....kernels.cpu.half import HalfProduct
     from ....kernels.cpu.strips import cut
-    from ....kernels.planning.tuning import tune
+    from ....kernels.planning.planner import plan_candidate
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
     triangle = ATTENTION_PRODUCTS[row.product]
     a, b = _operands(row, seed)
     out = np.zeros((row.length, b.shape[1]), row.dtype)
-    request = Request.of(a, b, out)
-    say("measuring the ways")
-    tune(request, triangle, rounds=3, seed=seed)
-    chosen, executor = planned(request, triangle)
+    request = _request(a, b, triangle, out)
+    say("tuning")
+    tune(request, rounds=3, seed=seed, on_event=say)
+    plan = plan_for(request)
     contenders: dict[str, Any] = {}
-    for candidate in candidates(request, triangle):
-        try:
-            way = planned(request, triangle, candidate.label)[1]
-        except PlanError:
-            continue
-        if candidate.label != "strips":
-            contenders[candidate.label] = partial(way.run, a, b, out)
+    unwise = replace(machine_for(request), wisdom=None)
+    for proposal in decision_for(request, machine=unwise).proposals:
+        candidate = proposal.candidate
+        found = plan_candidate(strategies("cpu")[candidate.family, candidate.strategy], candidate, request, unwise)
+        if candidate.strategy != "vendor" and isinstance(found, Plan):
+            contenders[candidate.label] = partial(found.build().run, a, b, out)
     for count in (8, 16):
         strips = MatrixExecutor(request, HalfProduct(triangle, request.shape, row.dtype, count))
         contenders[f"{count} strips"] = partial(strips.run, a, b, out)
@@ -133,12 +141,12 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
             cut(out, triangle.upper)
 
     contenders["full + tril"] = whole
-    contenders["chosen"] = partial(executor.run, a, b, out)
+    contenders["chosen"] = partial(plan.build().run, a, b, out)
     _gate(contenders, plain(a.astype(np.float64), b.astype(np.float64), triangle), out, row.dtype)
     timings = interleaved(contenders, rounds, lambda number: say(f"round {number} of {rounds}"))
     best = min((timings[name] for name in BASELINES), key=lambda timing: timing.median)
     return {
-        "chosen": str(chosen.candidate.label),
+        "chosen": str(plan.candidate),
         "ratio": ratio_to(best, timings["chosen"]),
         "interval": _rounded(paired_interval(best, timings["chosen"])),
         "baseline": best.name,
@@ -169,8 +177,8 @@ def _rounded(interval: tuple[float, float]) -> tuple[float, float]:
 
 def _product_error(product: str, length: int, width: int, say: Say) -> Figures:
     """The largest Frobenius error of every scheme over ten seeds, relative to float64 and to one GEMM's."""
-    from ....kernels import Request
-    from ....kernels.causal.choose import planned, scheme_names
+    from ....kernels import executor_for
+    from ....kernels.causal.candidates import scheme_names
     from ....kernels.causal.naive import plain
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
@@ -181,7 +189,7 @@ def _product_error(product: str, length: int, width: int, say: Say) -> Figures:
         truth = plain(a.astype(np.float64), b.astype(np.float64), triangle)
         results = {"standard": plain(a, b, triangle)}
         for name in scheme_names():
-            results[name] = planned(Request.of(a, b), triangle, name)[1].run(a, b)
+            results[name] = executor_for(_request(a, b, triangle), name, strategy="scheme").run(a, b)
         for name, result in results.items():
             error = float(np.linalg.norm(result - truth) / np.linalg.norm(truth))
             worst[name] = max(worst.get(name, 0.0), error)
@@ -194,7 +202,7 @@ def _attention_error(length: int, width: int, say: Say) -> Figures:
     """The largest Frobenius error of the output of attention by every scheme, over ten seeds, against SDPA's."""
     import torch
 
-    from ....kernels.causal.choose import scheme_names, steady_names
+    from ....kernels.causal.candidates import scheme_names, stable_scheme_names
     from ....kernels.torch.attention import causal_attention
 
     attention = torch.nn.functional.scaled_dot_product_attention
@@ -210,7 +218,7 @@ def _attention_error(length: int, width: int, say: Say) -> Figures:
             worst[name] = max(worst.get(name, 0.0), float((result - truth).norm() / truth.norm()))
         say(f"seed {seed}")
     # The bar is for what is chosen without being named; the others' figures stand beside it.
-    ours = max(worst[name] for name in steady_names())
+    ours = max(worst[name] for name in stable_scheme_names())
     return {"errors": worst, "ratio_of_errors": ours / worst["standard"], "seeds": ERROR_SEEDS}
 
 
@@ -228,7 +236,7 @@ def rounding(product: str, dtype: str, seed: int, say: Say) -> Figures:
     """ECA's tables 3 and 4: errors of elements at L=4096, d=128, sums and products rounded to the dtype."""
     import torch
 
-    from ....kernels.causal.choose import scheme_names, scheme_program
+    from ....kernels.causal.candidates import scheme_names, scheme_program
     from ....kernels.causal.naive import by_program, plain
     from ....schemes_db.resolve import resolve
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
@@ -272,13 +280,13 @@ def _attention(length: int, width: int, backward: bool, rounds: int, seed: int, 
     q, k, v = (torch.randn(1, 1, length, width, generator=generator, requires_grad=backward) for _ in range(3))
     ask = torch.randn(1, 1, length, width, generator=generator)
 
-    def run(way: str) -> Any:
-        out = causal_attention(q, k, v, way=way)
+    def run(by: str) -> Any:
+        out = causal_attention(q, k, v, way=by)
         return torch.autograd.grad(out, (q, k, v), ask) if backward else out
 
     with torch.enable_grad():
         timings = interleaved(
-            {way: partial(run, way) for way in ("products", "sdpa")},
+            {by: partial(run, by) for by in ("products", "sdpa")},
             rounds,
             lambda number: say(f"round {number} of {rounds}"),
         )

@@ -1,4 +1,4 @@
-"""Suite "choice": the planner's choice against the best of many ways that were measured, over 36 shapes."""
+"""Suite "choice": the planner's choice against the best of many candidates that were measured, over 36 shapes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError
+from ..candidates import decided, named_call, proposed_calls
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import Sizes, compete, libraries, operands
 from ..means import Rows, geometric, summarised
-from ..ways import considered_ways, decision_for, named_way
 
 GRID = (1024, 2048, 4096)
 
@@ -29,10 +29,13 @@ NAMED = {
 }
 
 BEST = 6
-"""Ways that the model thinks best which are measured."""
+"""Candidates that the model thinks best which are measured."""
+
+VENDOR = "vendor"
+"""The planner's name of the library's own product."""
 
 MEAN, WORST = 0.02, 0.06
-"""How much slower than the best measured way the choice may be: the geometric mean, and every shape."""
+"""How much slower than the best measured candidate the choice may be: the geometric mean, and every shape."""
 
 
 def _cases(options: Options) -> Iterator[Case]:
@@ -49,22 +52,22 @@ def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     """How much slower the choice is than the best of all, by medians of interleaved rounds."""
     a, b = operands(sizes, "float32", seed)
     out = np.empty((sizes[0], sizes[2]), np.float32)
-    decision = decision_for(a, b, out)
+    decision = decided(a, b, out)
     base = libraries(a, b, 0)
-    ways = dict(islice(considered_ways(decision, a, b, out, lambda option: True), BEST))
+    calls = dict(islice(proposed_calls(decision, a, b, out, lambda candidate: True), BEST))
     for scheme in NAMED.values():
         try:
-            label, call = named_way(scheme, a, b, out)
+            label, call = named_call(scheme, a, b, out)
         except PlanError as error:
             say(str(error))
         else:
-            ways.setdefault(label, call)
-    chosen = str(decision.plan.candidate) if decision.chosen.chain else "GEMM"
+            calls.setdefault(label, call)
+    chosen = str(decision.plan.candidate)
     say(chosen)
-    figures = compete(a, b, base, ways, rounds)
+    figures = compete(a, b, base, calls, rounds)
     best = max(1.0, *figures["ratios"].values())
     mine = figures["ratios"].get(chosen, 1.0)
-    fastest = max(figures["ratios"], key=figures["ratios"].__getitem__) if best > 1 else "GEMM"
+    fastest = max(figures["ratios"], key=figures["ratios"].__getitem__) if best > 1 else VENDOR
     kept = {key: figures[key] for key in ("gflops", "quartiles_s", "ratios", "best_library")}
     return {**kept, "plan": chosen, "fastest": fastest, "ratio": mine, "best_ratio": best, "loss": best / mine - 1}
 
@@ -97,7 +100,7 @@ def _not_of_strassen(label: str) -> bool:
 
 SUITE = Suite(
     "choice",
-    "the planner's choice on a processor against the best of a dozen measured ways, 36 shapes",
+    "the planner's choice on a processor against the best of a dozen measured candidates, 36 shapes",
     _cases,
     ("plan", "fastest", "ratio", "best_ratio", "loss"),
     ("kernels",),

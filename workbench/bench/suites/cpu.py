@@ -10,7 +10,7 @@ import tempfile
 import time
 import timeit
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -18,10 +18,10 @@ from unittest.mock import patch
 
 import numpy as np
 
+from ..candidates import decided, proposed_calls
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import Call, Sizes, compete, libraries, limited, operands
 from ..picture import ratios
-from ..ways import considered_ways, decision_for
 
 PAIRS = 15
 """Interleaved rounds where a bar is on the interval; and of products that take less than a second."""
@@ -138,7 +138,7 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     a, b = operands(product.sizes, product.dtype, seed)
     out = np.empty((product.sizes[0], product.sizes[2]), product.dtype)
     with limited(product.threads):
-        decision = decision_for(a, b, out)
+        decision = decided(a, b, out)
         say(f"{decision.plan.candidate}")
         every = {backend.name: _into(backend, a, b, out) for backend in backends() if backend.works(product.dtype)}
         speeds = {
@@ -152,7 +152,7 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
         **figures,
         "libraries_gflops": speeds,
         "plan": str(decision.plan.candidate),
-        "predicted": decision.plain.seconds / decision.chosen.seconds,
+        "predicted": decision.gain,
         # The same call cannot lose: what its pairs differ by is what the machine did meanwhile.
         "least": 1.0 if same else figures["interval"][0],
         "same_call": same,
@@ -168,7 +168,7 @@ def _into(backend: Any, a: Any, b: Any, out: Any) -> Call:
 
 
 def _library_called(a: Any, b: Any, out: Any) -> str | None:
-    """The library whose own product `auto` is for these operands, whole and once; None where it is another way."""
+    """The library whose own product `auto` is for these operands, whole and once; None where it is anything else."""
     from ....kernels import matmul
     from ....kernels.cpu.blas import TORCH, backends
 
@@ -188,45 +188,46 @@ def _library_called(a: Any, b: Any, out: Any) -> str | None:
 
 def _workspace(share: float, rounds: int, seed: int, say: Say) -> Figures:
     """The fastest plan within a share of the operands' memory, and what it really took."""
-    from ....kernels import Pool, plan_for
-    from ....kernels.request import Request
+    from ....kernels import Pool, Request, plan_for
 
     a, b = operands(_square(4096), "float32", seed)
     allowed = int(share * 3 * a.nbytes)
     plan = plan_for(Request.of(a, b, max_workspace=allowed))
     say(str(plan.candidate))
     pool, out = Pool(), np.empty_like(a)
-    executor = plan.build(pool)
+    executor = replace(plan, machine=replace(plan.machine, pool=pool)).build()
     figures = compete(a, b, libraries(a, b, 2), {"ours": lambda: executor.run(a, b, out)}, rounds)
     taken = {"allowed_bytes": allowed, "taken_bytes": pool.high_water, "taken_share": pool.high_water / max(allowed, 1)}
     return {**figures, "plan": str(plan.candidate), **taken}
 
 
 def _others(size: int, rounds: int, seed: int, say: Say) -> Figures:
-    """The best two ways of Strassen's powers alone, and the best two with another grid, by the model."""
+    """The best two candidates of Strassen's powers alone, and the best two with another grid, by the model."""
     a, b = operands(_square(size), "float32", seed)
     out = np.empty_like(a)
-    decision = decision_for(a, b, out)
-    powers = [
-        not set(choice.label) & set("35") or "2x2x2:7 2x2x2:7" in choice.label for choice in decision.choices.entries
-    ]
+    decision = decided(a, b, out)
 
-    def of_strassen(option: Any) -> bool:
-        return all(powers[i] for i in option.chain)
+    def of_strassen(candidate: Any) -> bool:
+        return all(_is_power_of_strassen(level.label) for level in candidate.source.levels)
 
-    ways: dict[str, Any] = {}
-    for wanted in (of_strassen, lambda option: not of_strassen(option)):
-        ways |= dict(islice(considered_ways(decision, a, b, out, wanted), 2))
-    first = set(islice(ways, 2))
-    say(", ".join(ways))
-    figures = compete(a, b, libraries(a, b, 2), ways, rounds)
+    calls: dict[str, Any] = {}
+    for wanted in (of_strassen, lambda candidate: not of_strassen(candidate)):
+        calls |= dict(islice(proposed_calls(decision, a, b, out, wanted), 2))
+    first = set(islice(calls, 2))
+    say(", ".join(calls))
+    figures = compete(a, b, libraries(a, b, 2), calls, rounds)
     found: Mapping[str, float] = figures["ratios"]
     powers_best, others_best = (
-        max(found[label] for label in ways if (label in first) is kind) for kind in (True, False)
+        max(found[label] for label in calls if (label in first) is kind) for kind in (True, False)
     )
     best = max(found, key=found.__getitem__)
     gain = {"powers_of_strassen": powers_best, "other_grids": others_best, "others_win": others_best > powers_best}
     return {**figures, "plan": best, "ratio": found[best], **gain}
+
+
+def _is_power_of_strassen(label: str) -> bool:
+    """Whether a level's grid is a power of two in every size."""
+    return not set(label) & set("35") or "2x2x2:7 2x2x2:7" in label
 
 
 FIRST = """
@@ -249,13 +250,9 @@ PLAN = """
 import json, time
 import lcma.kernels.api, lcma.kernels.dense, lcma.kernels.cpu, lcma.kernels.cuda, lcma.verify.program
 import lcma.schemes_db.catalog, threadpoolctl
-from lcma.kernels import Request
-from lcma.kernels.cpu.estimate import profile_for
-from lcma.kernels.cpu.threads import thread_count
-from lcma.kernels.dense.auto import decide
+from lcma.kernels import Request, decision_for
 start = time.perf_counter()
-request = Request(4096, 4096, 4096)
-decide(request, profile_for(request), thread_count())
+decision_for(Request(4096, 4096, 4096))
 print(json.dumps(time.perf_counter() - start))
 """
 
@@ -286,19 +283,15 @@ def _overhead(say: Say) -> Figures:
 
 def _planning(say: Say) -> Figures:
     """Seconds of a plan: of a size that was met, of a new size, and of the first one in a process."""
-    from ....kernels import executor_for
-    from ....kernels.cpu.estimate import profile_for
-    from ....kernels.cpu.threads import thread_count
-    from ....kernels.dense.auto import decide
-    from ....kernels.request import Request
+    from ....kernels import Request, decision_for, executor_for, machine_for
 
     request = Request(3000, 3000, 3000)
     executor_for(request)
     warm = _least(partial(executor_for, request))
-    profile, threads, cold = profile_for(request), thread_count(), []
+    machine, cold = machine_for(request), []
     for size in [*range(2500, 3500, 50), *range(4000, 9000, 250)]:
         start = time.perf_counter()
-        decide(Request(size, size, size), profile, threads)
+        decision_for(Request(size, size, size), machine=machine)
         cold.append(time.perf_counter() - start)
     first = min(_in_new_process(PLAN) for _ in range(3))
     figures = {"warm_us": 1e6 * warm, "cold_ms": 1e3 * float(np.median(cold)), "worst_ms": 1e3 * max(cold)}

@@ -44,8 +44,7 @@ def _cases(options: Options) -> Iterator[Case]:
 
 
 def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool, say: Say) -> Figures:
-    from ....kernels import matmul, plan_for
-    from ....kernels.request import Request
+    from ....kernels import Request, matmul, plan_for
     from ....schemes_db.resolve import resolve
     from ..rivals import compiled_formula, jitted_formula, tasks_adding
 
@@ -62,7 +61,7 @@ def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool
         if compiled and (jitted := jitted_formula(scheme, a, b, say)):
             ours["formula under jax.jit"] = jitted
     figures = compete(a, b, libraries(a, b, 0), ours, rounds)
-    chosen = plan.candidate.strategy != "gemm"
+    chosen = plan.candidate.strategy != "vendor"
     return {**figures, "plan": str(plan.candidate), "by_scheme": chosen, "predicted_s": plan.seconds}
 
 

@@ -33,9 +33,9 @@ GATE = (
     ("laderman", (1000, 999, 1001), "rows"),
     (TWO, (4096, 4096, 4096), "rows"),
     (TWO, (1001, 333, 2000), "rows"),
-    (f"{TWO}@gpu-loop", (2048, 2048, 2048), "rows"),
-    (f"{TWO}@gpu-stack", (2048, 2048, 2048), "rows"),
-    (f"{TWO}@gpu-stack", (1000, 999, 1001), "rows"),
+    (f"{TWO}@scheme:loop", (2048, 2048, 2048), "rows"),
+    (f"{TWO}@scheme:stack", (2048, 2048, 2048), "rows"),
+    (f"{TWO}@scheme:stack", (1000, 999, 1001), "rows"),
 )
 """What is checked before anything is believed: recipe, sizes, and how the operands are stored."""
 
@@ -71,16 +71,16 @@ PRODUCTS = (
     Product("float32", _square(4096), "strassen/4x4x4", 1.20),
     Product("float32", _square(8192), THREE, 1.40, 1.445),
     Product("float64", _square(16384), THREE, 1.27, 1.305, 20),
-    Product("bfloat16", _square(16384), f"{TWO}@gpu-stack", 1.10, 1.16),
-    Product("bfloat16", _square(32768), f"{TWO}@gpu-stack", 1.16, 1.23, 25),
-    Product("tf32", _square(16384), f"{TWO}@gpu-loop", 1.05),
-    Product("bfloat16", _square(16384), f"{TWO}@gpu-batched"),
+    Product("bfloat16", _square(16384), f"{TWO}@scheme:stack", 1.10, 1.16),
+    Product("bfloat16", _square(32768), f"{TWO}@scheme:stack", 1.16, 1.23, 25),
+    Product("tf32", _square(16384), f"{TWO}@scheme:loop", 1.05),
+    Product("bfloat16", _square(16384), f"{TWO}@scheme:batched"),
     Product("float32", _square(4096), TWO),
     Product("float32", _square(2048), TWO),
     Product("float32", _square(8192), TWO),
     Product("float64", _square(8192), TWO),
-    Product("float16", _square(16384), f"{TWO}@gpu-stack"),
-    Product("tf32", _square(16384), f"{TWO}@gpu-batched"),
+    Product("float16", _square(16384), f"{TWO}@scheme:stack"),
+    Product("tf32", _square(16384), f"{TWO}@scheme:batched"),
     Product("float32", _square(8192), "laderman"),
     Product("float32", _square(8192), "laderman/strassen"),
     Product("float32", _square(8192), "4x4x5"),
@@ -142,7 +142,7 @@ def _ready() -> None:
 
 
 def _gate(dtype: str, seed: int, say: Say) -> Figures:
-    """Schemes, ways, sizes and storage orders against float64, and twice the same bits."""
+    """Schemes, methods, sizes and storage orders against float64, and twice the same bits."""
     _ready()
     import torch
 
@@ -165,7 +165,7 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
 
 def _gated(dtype: str) -> list[tuple[str, Sizes, str]]:
     """Of the gate what is worked in a dtype: stacks are in half precision."""
-    return [one for one in GATE if dtype in STACKED or not one[0].endswith("@gpu-stack")]
+    return [one for one in GATE if dtype in STACKED or not one[0].endswith("@scheme:stack")]
 
 
 def _gate_ahead(dtype: str) -> None:

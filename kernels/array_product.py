@@ -1,0 +1,109 @@
+"""Products of numpy arrays, from operands to result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PlanError
+from .codegen.certified import SchemeLike
+from .planning.cache import plan_cache
+from .plans import AUTO, PREDICT, is_one, planned, replan_with_less_memory
+from .request import DTYPES, Request
+
+if TYPE_CHECKING:
+    from .planning.strategy import Plan
+
+Matrix = npt.NDArray[Any]
+
+FLOATS = frozenset(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
+
+IS_VENDORS = object()
+"""The cache's entry of sizes, dtype and threads for which the plan of `auto` is numpy's own product."""
+
+
+def multiply(
+    a: Matrix,
+    b: Matrix,
+    scheme: SchemeLike | Sequence[Any] = AUTO,
+    levels: int | None = None,
+    out: Matrix | None = None,
+    *,
+    max_error: float | None = None,
+    max_workspace: int | None = None,
+    max_abs: int | None = None,
+    strategy: str | None = None,
+    effort: str = PREDICT,
+) -> Matrix:
+    """`lcma.matmul` of arrays."""
+    automatic = isinstance(scheme, str) and scheme == AUTO and levels is None and strategy is None
+    if automatic and max_error is None and max_workspace is None and max_abs is None and not _has_plans(a, b):
+        return _by_numpy(a, b, out)
+    request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace, max_abs=max_abs)
+    if _is_classical(scheme, levels) and strategy is None:
+        if max_abs is None:
+            return np.matmul(a, b, out=out)
+        scheme, levels, strategy = AUTO, None, "vendor"
+    if isinstance(scheme, str) and scheme == AUTO and (joined := _joined_rows(a, b, out)) is not None:
+        # All matrices of a share b: their rows are one product.
+        limits = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
+        other = b.reshape(b.shape[-2:])
+        product = multiply(joined, other, scheme, levels, strategy=strategy, effort=effort, **cast(Any, limits))
+        return product.reshape(*a.shape[:-1], b.shape[-1])
+    plan, executor = planned(request, scheme, levels, strategy, effort)
+    free = isinstance(scheme, str) and scheme == AUTO and max_error is None and max_workspace is None
+    if free and strategy is None and _is_numpys(plan, a, b):
+        plan_cache.put((*request.shape, a.dtype, thread_count()), IS_VENDORS)
+    while True:
+        try:
+            return cast(Matrix, executor.run(a, b, out))
+        except MemoryError:  # an `out` that overlaps a or b is written last: both are still whole
+            plan, executor = replan_with_less_memory(request, scheme, levels, strategy, plan)
+
+
+def _has_plans(a: Matrix, b: Matrix) -> bool:
+    """Whether these are matrices of one dtype that the planner knows; what else numpy multiplies, numpy does."""
+    known = a.dtype.isnative and a.dtype.name in DTYPES
+    return known and a.dtype == b.dtype and a.ndim > 1 and b.ndim > 1
+
+
+def _by_numpy(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix:
+    """numpy's own product, by its rules for vectors, mixed dtypes and small integers.
+
+    Raises:
+        PlanError: numpy refuses it.
+    """
+    try:
+        return cast(Matrix, np.matmul(a, b, out=out))
+    except (TypeError, ValueError) as error:
+        shapes = f"{a.dtype} of shape {a.shape} and {b.dtype} of shape {b.shape}"
+        raise PlanError(f"numpy can't multiply {shapes}: {str(error).splitlines()[0]}") from None
+
+
+def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:
+    """The rows of all matrices of a as one matrix, where they share one b; None where they do not, or it would copy."""
+    shared = a.ndim > 2 and out is None and b.size and all(size == 1 for size in b.shape[:-2]) and b.ndim <= a.ndim
+    return a.reshape(-1, a.shape[-1]) if shared and a.flags.c_contiguous and a.size else None
+
+
+def thread_count() -> int:
+    """Threads of sums and tasks; see `cpu.threads.thread_count`."""
+    from .cpu import threads
+
+    return threads.thread_count()
+
+
+def _is_numpys(plan: Plan, a: Matrix, b: Matrix) -> bool:
+    """Whether a plan is numpy's product of two matrices as they are: then later ones need no executor around it."""
+    from .cpu.blas import NUMPY
+    from .cpu.library import library_for
+
+    plain = plan.candidate.strategy == "vendor" and not plan.workspace and a.dtype in FLOATS
+    return plain and a.ndim == b.ndim == 2 and library_for(plan.request, plan.machine.profile) is NUMPY
+
+
+def _is_classical(scheme: object, levels: int | None) -> bool:
+    return levels == 0 or (not is_one(scheme) and isinstance(scheme, Sequence) and not scheme)

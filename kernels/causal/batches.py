@@ -1,0 +1,72 @@
+"""Triangular products of batches of numpy arrays, in which several heads of the first operand may share one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db.symmetry import Triangle
+from ..request import Request, structures_of
+from .run import run_triangular
+
+Matrix = npt.NDArray[Any]
+
+
+def triangular(a: Matrix, b: Matrix, triangle: Triangle, way: str | None, out: Matrix | None = None) -> Matrix:
+    """The triangular product of (broadcast) matrices."""
+    request = Request.of(a, b, out, structures=structures_of(triangle), shared=triangle.shared)
+    product: Matrix = run_triangular(request, a, b, out, way)
+    return product
+
+
+def triangular_heads(a: Matrix, b: Matrix, triangle: Triangle, way: str | None) -> Matrix:
+    """The triangular product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
+    return ungrouped(triangular(*grouped(a, b), triangle, way), a, b)
+
+
+def need_matrices(**arrays: Any) -> None:
+    """Raise PlanError unless all have at least two dimensions."""
+    for name, array in arrays.items():
+        if array.ndim < 2:
+            raise PlanError(f"{name} has {array.ndim} dimensions; reshape it to a matrix (at least 2)")
+
+
+def with_unit_diagonal(a: Matrix) -> Matrix:
+    """A copy with ones on the diagonal."""
+    copy = np.array(a)
+    size = min(copy.shape[-2:])
+    copy[..., range(size), range(size)] = 1
+    return copy
+
+
+def grouped(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
+    """The operands with the heads of `a` split so that those of `b` broadcast, where b has fewer (GQA)."""
+    if a.ndim < 3 or b.ndim < 3:
+        return a, b
+    many, few = a.shape[-3], b.shape[-3]
+    if few in (many, 1) or many == 1:
+        return a, b
+    if few == 0 or many % few:
+        raise PlanError(f"{many} heads can't share {few}: the first must be a multiple of the second")
+    return a.reshape(*a.shape[:-3], few, many // few, *a.shape[-2:]), b[..., :, None, :, :]
+
+
+def ungrouped(c: Matrix, a: Matrix, b: Matrix) -> Matrix:
+    """The product of grouped operands with its heads in one row again."""
+    split = c.ndim > max(a.ndim, b.ndim)
+    return c.reshape(*c.shape[:-4], c.shape[-4] * c.shape[-3], *c.shape[-2:]) if split else c
+
+
+def batch_shape(a: Matrix, b: Matrix) -> tuple[int, ...]:
+    """The broadcast leading sizes.
+
+    Raises:
+        PlanError: they do not broadcast.
+    """
+    try:
+        return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise PlanError(f"leading sizes {a.shape[:-2]} and {b.shape[:-2]} do not broadcast; reshape one") from None

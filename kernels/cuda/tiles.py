@@ -1,0 +1,95 @@
+"""The tiles of the kernels for products with a triangle: their sizes and order, and the launch of such a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ...schemes_db.symmetry import Triangle
+from .launch import starter
+
+Tensor = Any
+
+SIDES = ("", "out", "left", "right")
+"""Where a triangle is, in the order of the kernels' numbers (SIDE); "": nowhere."""
+
+GROUP = 8
+"""Rows of tiles that are worked together, so that they find each other's operands in the cache."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The tile of one program, and how the compiler is to work it."""
+
+    m: int
+    n: int
+    k: int
+    warps: int
+    stages: int
+
+
+def tile_places(rows: int, cols: int, triangle: Triangle, tile: Tile) -> list[tuple[int, int]]:
+    """The tiles that are worked, long ones first where their lengths differ, neighbours together.
+
+    Of a wanted triangle those that touch it; else all of a (rows, cols) product.
+    """
+    down, across = -(-rows // tile.m), -(-cols // tile.n)
+    places = []
+    for top in range(0, down, GROUP):
+        for j in range(across):
+            for i in range(top, min(top + GROUP, down)):
+                if triangle.side == "out":
+                    high, low = i * tile.m, min((i + 1) * tile.m, rows) - 1
+                    left, right = j * tile.n, min((j + 1) * tile.n, cols) - 1
+                    if (right < high) if triangle.upper else (left > low):
+                        continue
+                places.append((i, j))
+    # The last tiles to start should be short, or all wait for them.
+    long_last = (triangle.side == "left" and not triangle.upper) or (triangle.side == "right" and triangle.upper)
+    return places[::-1] if long_last else places
+
+
+@lru_cache(maxsize=256)
+def tile_table(rows: int, cols: int, triangle: Triangle, tile: Tile, device: str, every: bool) -> Tensor:
+    """`tile_places` as int32 pairs on a device; with `every`, then the tiles that are zero."""
+    import torch
+
+    places = tile_places(rows, cols, triangle, tile)
+    if every:
+        whole = {(i, j) for i in range(-(-rows // tile.m)) for j in range(-(-cols // tile.n))}
+        places += sorted(whole - set(places))
+    return torch.tensor(places, dtype=torch.int32).to(device)
+
+
+def launch(
+    kernel: Any,
+    grid: tuple[int, ...],
+    like: Tensor,
+    arguments: Sequence[Any],
+    tile: Tile,
+    *,
+    side: str,
+    upper: bool,
+    unit: bool,
+    **constants: Any,
+) -> None:
+    """Start a kernel whose constants SIDE, UPPER, UNIT and M, N, K say where a triangle is and what a tile is."""
+    import torch
+
+    # Triton launches on the current device, which need not be that of the tensors.
+    with torch.cuda.device(like.device) if like.is_cuda else nullcontext():
+        starter(kernel, grid, like)(
+            *arguments,
+            SIDE=SIDES.index(side),
+            UPPER=upper,
+            UNIT=unit,
+            **constants,
+            M=tile.m,
+            N=tile.n,
+            K=tile.k,
+            num_warps=tile.warps,
+            num_stages=tile.stages,
+        )

@@ -1,0 +1,35 @@
+"""The roofline checks of a dense plan."""
+
+from __future__ import annotations
+
+from ..planning.strategy import Plan
+from .chains import Chain
+from .cuda import FlatChain
+from .given import GivenProgram
+from .roofline import RooflineCheck, compute_bound, worth_it
+from .scheme_costs import SchemeCosts
+
+
+def roofline_checks(plan: Plan) -> list[RooflineCheck]:
+    """Eq. 8 of the request, and Eq. 9 and 10 of the plan's first combinations; those that the profile's rates allow."""
+    request, profile = plan.request, plan.machine.profile
+    if not request.is_dense or 0 in (*request.shape, *request.batch) or not plan.machine.costs.knows(request.dtype):
+        return []
+    found = [compute_bound(profile, request.dtype, *request.shape)]
+    if (costs := _first_costs(plan)) is not None:
+        found += [worth_it(profile, request.dtype, costs, *request.shape, fused=fused) for fused in (False, True)]
+    return [check for check in found if check is not None]
+
+
+def _first_costs(plan: Plan) -> SchemeCosts | None:
+    """The costs of the first level; on a GPU of all levels, which are combined in one pass."""
+    source = plan.candidate.source
+    if isinstance(source, FlatChain):
+        return source.flat_costs
+    if not isinstance(source, Chain | GivenProgram) or not (levels := source.costs):
+        return None
+    first, *others = levels
+    if plan.request.device != "cpu":
+        for one in others:
+            first = first @ one
+    return first

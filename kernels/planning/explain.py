@@ -1,0 +1,155 @@
+"""A decision as plain data: what was chosen, on what grounds, and what else was considered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..request import Request
+from .limits import Margin, applying_margins
+from .planner import Decision, Strategies, plan_candidate
+from .profile import Profile
+from .strategy import Candidate, Plan, Stage
+
+LISTED = 8
+"""Candidates that are listed beside the chosen one, unless a caller says otherwise."""
+
+
+@dataclass(frozen=True)
+class Considered:
+    """A candidate with its seconds and bytes of workspace; `refused` says why it cannot run, None: it can."""
+
+    candidate: Candidate
+    seconds: float | None
+    ratio: float | None
+    workspace: int
+    refused: str | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a plan was chosen.
+
+    Seconds are predicted, or, where `measured`, those that wisdom holds of the request's class; None where
+    neither is known. `ratio` is the baseline's seconds over the plan's. `stages` are those of the baseline,
+    then of the plan where it is another; their seconds are always predictions. `margins` are those that the
+    plan had to stay below.
+    """
+
+    request: Request
+    profile: Profile
+    plan: Plan
+    baseline: Plan
+    reason: str
+    measured: bool
+    seconds: float | None
+    baseline_seconds: float | None
+    ratio: float | None
+    stages: tuple[tuple[Candidate, Stage], ...]
+    margins: tuple[Margin, ...]
+    considered: tuple[Considered, ...]
+    refused: tuple[tuple[str, str], ...]
+
+    @property
+    def basis(self) -> str:
+        """What the seconds are: "measured", "predicted", or "unknown"."""
+        return "measured" if self.measured else "unknown" if self.seconds is None else "predicted"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as numbers and texts that JSON holds."""
+        request, candidate = self.request, self.plan.candidate
+        return {
+            "sizes": request.shape,
+            "request": str(request),
+            "dtype": request.dtype,
+            "device": request.device,
+            "profile": self.profile.id,
+            "source": self.profile.source,
+            "chosen": candidate.label,
+            "strategy": candidate.strategy,
+            "method": candidate.method,
+            "reason": self.reason,
+            "basis": self.basis,
+            "predicted_seconds": self.plan.seconds,
+            "measured_seconds": self.seconds if self.measured else None,
+            "baseline": str(self.baseline.candidate),
+            "baseline_seconds": self.baseline_seconds,
+            "ratio": self.ratio,
+            "workspace": self.plan.workspace,
+            "margins": [{"part": one.part, "where": one.text, "measured": one.measured} for one in self.margins],
+            "considered": [
+                {
+                    "candidate": str(one.candidate),
+                    "strategy": one.candidate.strategy,
+                    "method": one.candidate.method,
+                    "seconds": one.seconds,
+                    "ratio": one.ratio,
+                    "workspace": one.workspace,
+                    "refused": one.refused,
+                }
+                for one in self.considered
+            ],
+            "refused": [list(pair) for pair in self.refused],
+            "terms": [
+                {
+                    "candidate": str(candidate),
+                    "level": stage.level,
+                    "stage": stage.name,
+                    "flops": float(stage.flops),
+                    "bytes": float(stage.bytes),
+                    "intensity": float(stage.intensity),
+                    "seconds": stage.seconds,
+                }
+                for candidate, stage in self.stages
+            ],
+        }
+
+
+def explanation(decision: Decision, strategies: Strategies, listed: int = LISTED) -> Explanation:
+    """Explain a decision; `listed` bounds the candidates that are priced again to be shown beside the plan.
+
+    `strategies` are those that the decision was made among.
+    """
+    plan, baseline = decision.plan, decision.baseline
+    seconds, base = decision.seconds, decision.baseline_seconds
+    stages = [(baseline.candidate, stage) for stage in baseline.stages]
+    if not decision.is_baseline:
+        stages += [(plan.candidate, stage) for stage in plan.stages]
+    margins = () if decision.measured else applying_margins(plan.candidate.family, plan.request, plan.stages)
+    return Explanation(
+        decision.request,
+        decision.machine.profile,
+        plan,
+        baseline,
+        decision.reason,
+        decision.measured,
+        seconds,
+        base,
+        _ratio(base, seconds),
+        tuple(stages),
+        tuple(margins),
+        tuple(_considered(decision, strategies, base, listed)),
+        decision.refused,
+    )
+
+
+def _considered(decision: Decision, strategies: Strategies, base: float | None, listed: int) -> Iterator[Considered]:
+    for proposal in decision.proposals[:listed]:
+        candidate = proposal.candidate
+        strategy = strategies[candidate.family, candidate.strategy]
+        found = plan_candidate(strategy, candidate, decision.request, decision.machine)
+        bound = None if math.isnan(proposal.bound) else proposal.bound
+        if isinstance(found, str):
+            yield Considered(candidate, bound, _ratio(base, bound), 0, found)
+            continue
+        seconds = bound if decision.measured else found.seconds
+        yield Considered(candidate, seconds, _ratio(base, seconds), found.workspace, None)
+
+
+def _ratio(base: float | None, seconds: float | None) -> float | None:
+    """How many times as fast; 1 where nothing takes any time."""
+    if base is None or seconds is None:
+        return None
+    return base / seconds if seconds else 1.0

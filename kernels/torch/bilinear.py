@@ -1,0 +1,120 @@
+"""Opaque bilinear operators that autograd, forward AD, vmap and torch.compile differentiate and batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch.autograd import forward_ad
+from torch.autograd.function import _SingleLevelFunction
+
+from ...errors import PlanError
+
+LIBRARY = torch.library.Library("lcma", "FRAGMENT")
+
+Options = tuple[Any, ...]
+"""The arguments of an operator after its two operands."""
+
+Gradients = Callable[[Tensor, Tensor, Options, Tensor, tuple[bool, bool]], tuple[Tensor | None, Tensor | None]]
+"""gradients(a, b, options, grad, (of_a, of_b)): the gradients of a and b, None where not asked for."""
+
+
+def define_bilinear(
+    schema: str,
+    run: Callable[..., Tensor],
+    fake: Callable[..., Tensor],
+    gradients: Gradients,
+    tangent_options: Callable[[Options, int], Options] = lambda options, operand: options,
+) -> Any:
+    """Register `lcma::SCHEMA`, an operator of tensors a (..., M, K), b (..., K, N) and options; returns the overload.
+
+    `run` computes the product, `fake` its shape. `tangent_options(options, operand)` gives the options
+    of the product in which the operand (0 or 1) is replaced by its tangent. `gradients` and the
+    forward rule call operators of this kind, so that derivatives of any order and mode exist.
+    `torch.library.custom_op` has no forward rule: forward AD through it gives zero without an error.
+    """
+    name = schema.partition("(")[0]
+    LIBRARY.define(schema, tags=torch.Tag.pt2_compliant_tag)
+    op = getattr(torch.ops.lcma, name).default
+    defaults = tuple(argument.default_value for argument in op._schema.arguments[2:])
+    LIBRARY.impl(name, run, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"lcma::{name}", fake, lib=LIBRARY)
+
+    class Product(_SingleLevelFunction):
+        """The operator at one level of differentiation: torch.func calls the Autograd kernel once a level."""
+
+        @staticmethod
+        def forward(a: Tensor, b: Tensor, options: Options, keys: Any) -> Any:
+            # Enabled again for the levels of torch.func below this one; without any nothing is recorded.
+            with torch._C._AutoDispatchBelowAutograd(), torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
+                return op.redispatch(keys & torch._C._after_autograd_keyset, a, b, *options)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            a, b, ctx.options, _ = inputs
+            ctx.save_for_backward(a, b)
+            ctx.save_for_forward(a, b)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+            a, b = ctx.saved_tensors
+            return *gradients(a, b, ctx.options, grad, ctx.needs_input_grad[:2]), None, None
+
+        @staticmethod
+        def jvp(ctx: Any, tangent_a: Tensor | None, tangent_b: Tensor | None, *_: None) -> Any:
+            a, b = ctx.saved_tensors
+            pairs = ((tangent_a, b), (a, tangent_b))
+            terms = [
+                op(*pair, *tangent_options(ctx.options, operand))
+                for operand, pair in enumerate(pairs)
+                if pair[operand] is not None
+            ]
+            return sum(terms[1:], terms[0])
+
+    def differentiated(keys: Any, a: Tensor, b: Tensor, *options: Any) -> Any:
+        options += defaults[len(options) :]
+        if is_differentiated(a, b):
+            with enable_single_level_autograd_function():
+                return cast(Any, Product).apply(a, b, options, keys)
+        with torch._C._AutoDispatchBelowAutograd():
+            return op.redispatch(keys & torch._C._after_autograd_keyset, a, b, *options)
+
+    def batched(_: Any, dims: tuple[int | None, ...], a: Tensor, b: Tensor, *options: Any) -> tuple[Tensor, int]:
+        if any(dim is not None for dim in dims[2:]):
+            raise PlanError(f"lcma::{name} maps a and b alone; vmap with in_dims=None for its other arguments")
+        rank = max(x.dim() - (dim is not None) for x, dim in zip((a, b), dims[:2], strict=True))
+        left, right = (_leading(x, dim, rank) for x, dim in zip((a, b), dims[:2], strict=True))
+        return op(left, right, *options), 0
+
+    LIBRARY.impl(name, differentiated, "Autograd", with_keyset=True)
+    torch.library.register_vmap(f"lcma::{name}", batched, lib=LIBRARY)
+    return op
+
+
+def is_differentiated(*tensors: Tensor) -> bool:
+    """Whether autograd records products of these tensors, or they may have tangents of forward AD."""
+    recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    return recorded or forward_ad._current_level >= 0
+
+
+def is_transformed() -> bool:
+    """Whether torch.func transforms the function that runs, or forward AD is on."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+def _leading(x: Tensor, dim: int | None, rank: int) -> Tensor:
+    """The mapped dimension moved to the front of `rank` others; an operand without one broadcasts as it is."""
+    if dim is None:
+        return x
+    x = x.movedim(dim, 0)
+    return x.reshape(x.shape[0], *(1,) * (rank + 1 - x.dim()), *x.shape[1:])
+
+
+def sum_to(grad: Tensor, like: Tensor) -> Tensor:
+    """A gradient (..., H, M, N) summed over the sizes that `like` broadcast and over heads that shared one."""
+    if grad.dim() > 2 and like.dim() > 2 and like.shape[-3] not in (0, 1, grad.shape[-3]):
+        grad = grad.reshape(*grad.shape[:-3], like.shape[-3], -1, *grad.shape[-2:]).sum(-3)
+    return grad if grad.shape == like.shape else grad.sum_to_size(like.shape)

@@ -1,0 +1,184 @@
+"""Masked products of tensors: the operator `lcma::masked_mm`, with derivatives of any order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
+
+from ...errors import PlanError
+from ...schemes_db.grids import Kind
+from ..causal.arrays import is_tensor
+from ..causal.block_masks import (
+    TILE,
+    Mask,
+    block_sizes,
+    check_square,
+    coarse_mask,
+    kinds_of,
+    runs_of,
+    scheme_reason,
+)
+from ..causal.run import masked
+from ..codegen.certified import SchemeLike, certified
+from .bilinear import Options, define_bilinear, sum_to
+from .ops import bilinear_mm
+from .processor import through_numpy
+from .recipe import named
+
+
+def masked_matmul(a: Tensor, b: Tensor, mask: Mask, scheme: SchemeLike | None = None) -> Tensor:
+    """See `lcma.masked_matmul`."""
+    kinds = _kinds(mask)
+    if scheme is None:
+        product: Tensor = _operator(a, b, kinds, "out")
+        return product
+    proven = certified(scheme)
+    if reason := scheme_reason(proven.target, kinds.numpy()):
+        raise PlanError(reason)
+    # The operator of schemes knows the derivatives: products by the same scheme with its roles permuted.
+    by_scheme: Tensor = bilinear_mm(a, b, named(proven))
+    return by_scheme
+
+
+def _kinds(mask: Any) -> Tensor:
+    """The kind of every block, on the processor."""
+    if not is_tensor(mask):
+        return torch.from_numpy(kinds_of(mask))
+    if mask.ndim != 2 or mask.dtype != torch.bool:
+        raise PlanError(f"mask must be a 2-d boolean tensor or rows of letters, not {mask.ndim}-d {mask.dtype}")
+    kinds: Tensor = mask.to("cpu", torch.int8)
+    return kinds
+
+
+def _run(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
+    """The product whose result (side "out") or left operand ("left") is masked."""
+    if a.dtype != b.dtype or a.device != b.device:
+        raise PlanError(f"a is {a.dtype} on {a.device} and b {b.dtype} on {b.device}; convert one with .to")
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
+        raise PlanError(f"operands of shapes {tuple(a.shape)} and {tuple(b.shape)} don't multiply")
+    kinds = mask.numpy()
+    if side == "out" and a.device.type == "cpu":
+        return through_numpy(lambda x, y: masked(x, y, kinds), a, b)
+    return by_runs(a, b, kinds, side)
+
+
+def by_runs(a: Tensor, b: Tensor, kinds: npt.NDArray[np.int8], side: str) -> Tensor:
+    """One `torch.mm` for each run of wanted blocks of a row of blocks; what a mask cuts out of blocks is zeroed.
+
+    Blocks smaller than TILE are joined to tiles: tiles without anything wanted are left out.
+    """
+    m, k, n = *a.shape[-2:], b.shape[-1]
+    rows, cols = (m, n) if side == "out" else (m, k)
+    height, width = block_sizes(kinds, rows, cols)
+    inside = None
+    if min(height, width) < TILE and max(rows, cols) > 1:
+        inside = _elements(kinds, rows, cols).to(a.device)
+        down, across = max(1, TILE // max(height, 1)), max(1, TILE // max(width, 1))
+        kinds, height, width = coarse_mask(kinds, down, across), height * down, width * across
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    left, right = a.expand(*batch, m, k), b.expand(*batch, k, n)
+    out = a.new_zeros((*batch, m, n))
+    for index in np.ndindex(*batch):
+        if side == "out":
+            _wanted(left[index], right[index], out[index], kinds, (height, width))
+        else:
+            _present(left[index], right[index], out[index], kinds, (height, width), inside)
+    if side == "out" and inside is not None:
+        out.masked_fill_(~inside, 0)
+    return out
+
+
+def _wanted(a: Tensor, b: Tensor, out: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int]) -> None:
+    """Write the runs of a masked result; half blocks are cut afterwards."""
+    height, width = sizes
+    for i, row in enumerate(kinds):
+        rows = slice(i * height, (i + 1) * height)
+        for start, stop in runs_of(row != Kind.ABSENT):
+            cols = slice(start * width, stop * width)
+            torch.mm(a[rows], b[:, cols], out=out[rows, cols])
+        for j in np.flatnonzero((row == Kind.LOWER) | (row == Kind.UPPER)):
+            _cut(out[rows, j * width : (j + 1) * width], row[j] == Kind.UPPER)
+
+
+def _present(
+    a: Tensor,
+    b: Tensor,
+    out: Tensor,
+    kinds: npt.NDArray[np.int8],
+    sizes: tuple[int, int],
+    inside: Tensor | None,
+) -> None:
+    """Add the products of the runs of a masked left operand; what is cut out of a block may be NaN."""
+    height, width = sizes
+    for i, row in enumerate(kinds):
+        rows = slice(i * height, (i + 1) * height)
+        for start, stop in runs_of(row != Kind.ABSENT):
+            cols = slice(start * width, stop * width)
+            run = a[rows, cols]
+            halves = [j for j in range(start, stop) if row[j] != Kind.FULL]
+            if inside is not None:
+                run = run.masked_fill(~inside[rows, cols], 0)
+            elif halves:
+                run = run.clone()
+            for j in halves:
+                _cut(run[:, (j - start) * width : (j - start + 1) * width], row[j] == Kind.UPPER)
+            out[rows].addmm_(run, b[cols])
+
+
+def _elements(kinds: npt.NDArray[np.int8], rows: int, cols: int) -> Tensor:
+    """The mask of elements that a mask of blocks means."""
+    height, width = block_sizes(kinds, rows, cols)
+    mask = torch.from_numpy(kinds != Kind.ABSENT)
+    mask = mask.repeat_interleave(height, 0).repeat_interleave(width, 1)[:rows, :cols].contiguous()
+    for i, j in np.argwhere((kinds == Kind.LOWER) | (kinds == Kind.UPPER)):
+        _cut(mask[i * height : (i + 1) * height, j * width : (j + 1) * width], kinds[i, j] == Kind.UPPER)
+    return mask
+
+
+def _cut(block: Tensor, upper: bool) -> None:
+    """Zero what lies outside the triangle of a square block, in place."""
+    check_square(tuple(block.shape))
+    block.copy_(block.triu() if upper else block.tril())
+
+
+def _fake(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
+    torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
+    torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+    return a.new_empty((*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]))
+
+
+def _gradients(
+    a: Tensor, b: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """Of C = M o (A B): dA = (M o dC) B^H, dB^H = (M o dC)^H A; of C = (M o A) B: M o (dC B^H) and (M o A)^H dC."""
+    mask, side = options
+    grad_a = grad_b = None
+    if needs[0]:
+        grad_a = sum_to(_operator(grad, b.mH, mask, "left" if side == "out" else "out"), a)
+    if needs[1]:
+        factor, other = (grad, a) if side == "out" else (a, grad)
+        product = _operator(factor.mH, other, _transposed(mask), "left")
+        grad_b = sum_to(product.mH if side == "out" else product, b)
+    return grad_a, grad_b
+
+
+def _transposed(mask: Tensor) -> Tensor:
+    """The mask of the transposed matrix: lower half blocks are upper ones there."""
+    lower, upper = mask == int(Kind.LOWER), mask == int(Kind.UPPER)
+    return mask.masked_fill(lower, int(Kind.UPPER)).masked_fill(upper, int(Kind.LOWER)).mT.contiguous()
+
+
+_operator = define_bilinear("masked_mm(Tensor a, Tensor b, Tensor mask, str side) -> Tensor", _run, _fake, _gradients)
+
+
+@register_flop_formula(torch.ops.lcma.masked_mm)
+def _flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    """2 m k n a matrix: the classical product's, so that rates compare."""
+    batch = torch.broadcast_shapes(tuple(a_shape[:-2]), tuple(b_shape[:-2]))
+    return 2 * math.prod(batch) * a_shape[-2] * a_shape[-1] * b_shape[-1]

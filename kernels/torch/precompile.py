@@ -1,0 +1,38 @@
+"""Kernels of products of tensors, compiled before they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from ...errors import PlanError
+from ...schemes_db.scheme import Scheme
+from ..cuda.machine import require_device
+from ..cuda.precompile import Ahead, Progress, compile_ahead
+from . import dispatch
+from .ops import recipe_of
+from .recipe import Recipe
+
+Tensor = Any
+
+
+def compile_products(
+    pairs: Iterable[tuple[Tensor, Tensor]],
+    scheme: str | Scheme | Sequence[str | Scheme] = "auto",
+    progress: Progress = lambda done, kernels: None,
+) -> Ahead:
+    """Compile what `lcma.matmul(a, b, scheme)` launches for pairs of tensors without data, strides included.
+
+    As for a linear layer: `torch.empty(rows, k, device="meta")` and `torch.empty(n, k, device="meta").t()`.
+
+    Raises:
+        PlanError: there is no GPU, or a tensor has data.
+    """
+    require_device()
+    recipe, calls = Recipe.parse(recipe_of(scheme, None)), []
+    for a, b in pairs:
+        if not (a.is_meta and b.is_meta):
+            raise PlanError(f"tensors are on {a.device} and {b.device}; make them on the device meta, without data")
+        calls.append(partial(dispatch.run, recipe, a, b))
+    return compile_ahead(calls, progress)

@@ -1,0 +1,122 @@
+"""The operator `lcma::triangular_mm`: a triangular product of batches of matrices, with derivatives of any order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
+
+from ...errors import PlanError
+from ...schemes_db.symmetry import Triangle
+from .bilinear import Options, define_bilinear, sum_to
+from .processor import through_numpy
+
+
+def triangular_mm(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None = None) -> Tensor:
+    """The product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb, with a square triangle.
+
+    Entries of an operand outside its triangle are never used and have zero gradient; the result is
+    zero outside a wanted triangle. The derivatives are triangular products by the same strategy
+    where it is one for them, else by what should be fastest. `triangle.shared` says that b is a.mT.
+
+    Raises:
+        PlanError: the operands do not fit each other or the triangle, or `strategy` is none.
+    """
+    product: Tensor = _operator(a, b, triangle.side, triangle.upper, triangle.shared, strategy, True)
+    return product
+
+
+def _run(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: str | None, required: bool) -> Tensor:
+    if a.dtype != b.dtype:
+        raise PlanError(f"operands are {a.dtype} and {b.dtype}; convert one with .to")
+    if a.device != b.device:
+        raise PlanError(f"operands are on {a.device} and {b.device}; move them to one processor or GPU with .to")
+    product = PRODUCTS.get(a.device.type)
+    if product is None:
+        raise PlanError(f"triangular products run on cpu and cuda, not on {a.device}; move the operands with .to")
+    triangle = Triangle(side, upper, shared)
+    if strategy is not None and not required:
+        try:
+            return product(a, b, triangle, strategy)
+        except PlanError:  # a strategy of another product, say a scheme for A A^T alone
+            strategy = None
+    return product(a, b, triangle, strategy)
+
+
+def _on_processor(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None) -> Tensor:
+    from ..causal.batches import triangular_heads
+
+    return through_numpy(lambda x, y: triangular_heads(x, y, triangle, strategy), a, b)
+
+
+def _on_gpu(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None) -> Tensor:
+    from ..causal.tensors import triangular_heads
+
+    return triangular_heads(a, b, triangle, strategy)
+
+
+PRODUCTS = {"cpu": _on_processor, "cuda": _on_gpu}
+"""By type of device: the product itself, which knows nothing of derivatives."""
+
+
+def _fake(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: str | None, required: bool) -> Tensor:
+    torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
+    torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+    batch = _batch_shape(a.shape, b.shape)
+    return a.new_empty((*batch, a.shape[-2], b.shape[-1]))
+
+
+def _batch_shape(a: Any, b: Any) -> tuple[int, ...]:
+    """The leading sizes of a product in which heads of `a` may share one of `b`."""
+    if len(a) < 3 or len(b) < 3:
+        return tuple(torch.broadcast_shapes(a[:-2], b[:-2]))
+    return *torch.broadcast_shapes(a[:-3], b[:-3]), b[-3] if a[-3] == 1 else a[-3]
+
+
+def _gradients(
+    a: Tensor, b: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """Of C = T(A) B: dA = T(dC B^H), dB = T(A)^H dC; of C = T(A B): dA = T(dC) B^H, dB = A^H T(dC); right likewise.
+
+    T takes the triangle. The heads of `a` that share one of `b` stay apart, until their sum.
+    """
+    side, upper, _, strategy, _ = options
+
+    def product(left: Tensor, right: Tensor, place: str, of_upper: bool) -> Tensor:
+        result: Tensor = _operator(left, right, place, of_upper, False, strategy, False)
+        return result
+
+    grad_a = grad_b = None
+    if needs[0]:
+        place, flipped = {"left": ("out", upper), "out": ("left", upper), "right": ("right", not upper)}[side]
+        grad_a = sum_to(product(grad, b.mH, place, flipped), a)
+    if needs[1]:
+        place, flipped = {"left": ("left", not upper), "out": ("right", upper), "right": ("out", upper)}[side]
+        grad_b = sum_to(product(a.mH, grad, place, flipped), b)
+    return grad_a, grad_b
+
+
+def _tangent_options(options: Options, operand: int) -> Options:
+    """The tangent of one operand of A A^T is not the other's transpose."""
+    side, upper, shared, strategy, required = options
+    return side, upper, False, strategy, required and not shared
+
+
+_operator = define_bilinear(
+    "triangular_mm(Tensor a, Tensor b, str side, bool upper, bool shared, str? strategy, bool required) -> Tensor",
+    _run,
+    _fake,
+    _gradients,
+    _tangent_options,
+)
+
+
+@register_flop_formula(torch.ops.lcma.triangular_mm)
+def _flops(a_shape: Any, b_shape: Any, side: str, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    """Twice the products of entries inside the triangle: n (n + 1) a row or column of the third size."""
+    m, k, n = a_shape[-2], a_shape[-1], b_shape[-1]
+    size, other = {"left": (m, n), "out": (m, k), "right": (n, m)}[side]
+    return math.prod(_batch_shape(a_shape, b_shape)) * size * (size + 1) * other

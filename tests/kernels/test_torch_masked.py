@@ -1,0 +1,132 @@
+"""Masked products of tensors: values and derivatives on a processor, and the runs that a GPU computes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+
+torch = pytest.importorskip("torch")
+
+from torch.library import opcheck  # noqa: E402
+
+from lcma.kernels.causal import masked_matmul  # noqa: E402
+from lcma.kernels.causal.block_masks import kinds_of  # noqa: E402
+from lcma.kernels.torch import masked  # noqa: E402
+from lcma.schemes_db.symmetry import Triangle, derive  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
+
+TRIANGLE = ["L000", "FL00", "FFL0", "FFFL"]
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def drawn(*shape, dtype=torch.float64, grad=True):
+    return torch.randn(*shape, dtype=dtype, requires_grad=grad)
+
+
+def masks(rows, cols):
+    """Masks of a matrix: blocks, half blocks, elements."""
+    rng = np.random.default_rng(0)
+    blocks = rng.random((3, 2)) < 0.5
+    blocks[1] = False  # rows without anything wanted
+    yield blocks, np.kron(blocks, np.ones((-(-rows // 3), -(-cols // 2))))[:rows, :cols] > 0
+    elements = rng.random((rows, cols)) < 0.3
+    yield elements, elements
+    if rows == cols and rows % 4 == 0:
+        yield TRIANGLE, np.tri(rows) > 0
+        yield (
+            ["FU", "0U"],
+            np.kron([[1, 1], [0, 1]], np.ones((rows // 2,) * 2))
+            * np.hstack([np.ones((rows, rows // 2)), np.vstack([np.triu(np.ones((rows // 2,) * 2))] * 2)])
+            > 0,
+        )
+
+
+@pytest.mark.parametrize(
+    ("tile", "shape"), [(4, (16, 5, 16)), (4, (11, 4, 7)), (256, (16, 5, 16)), (256, (520, 3, 300))]
+)
+def test_runs_by_torch_are_the_masked_products(monkeypatch, tile, shape):
+    monkeypatch.setattr(masked, "TILE", tile)
+    m, k, n = shape
+    a, b, g = drawn(2, m, k, grad=False), drawn(k, n, grad=False), drawn(2, m, n, grad=False)
+    for mask, inside in masks(m, n):
+        inside = torch.from_numpy(inside)
+        kinds = kinds_of(mask)
+        wanted = (a @ b) * inside
+        torch.testing.assert_close(masked.by_runs(a, b, kinds, "out"), wanted)
+        torch.testing.assert_close(masked_matmul(a, b, mask), wanted)
+        spoiled = g.masked_fill(~inside, torch.nan)
+        torch.testing.assert_close(masked.by_runs(spoiled, b.mT, kinds, "left"), (g * inside) @ b.mT)
+
+
+def small_scheme():
+    """Six products for the lower triangle of a product on a grid of two."""
+    return derive(lcma.resolve("2x2x2-tri-left-r6")[0], Triangle("out").target(2, 2, 2))
+
+
+@pytest.mark.parametrize("mask", [["L0", "FL"], ["FU", "0L"], np.tri(8, k=-1, dtype=bool)], ids=["L", "FU", "elements"])
+def test_every_derivative(mask):
+    operands, product = (drawn(2, 8, 3), drawn(3, 8)), partial(masked_matmul, mask=mask)
+    assert torch.autograd.gradcheck(product, operands, fast_mode=True, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(product, operands, fast_mode=True, check_fwd_over_rev=True)
+
+
+def test_gradients_by_a_scheme():
+    operands = drawn(2, 8, 3), drawn(3, 8)
+    product = partial(masked_matmul, mask=["L0", "FL"], scheme=small_scheme())
+    assert torch.autograd.gradcheck(product, operands, fast_mode=True)
+
+
+def test_complex_gradients_and_a_mask_that_is_a_tensor():
+    a, b = drawn(8, 3, dtype=torch.complex128), drawn(3, 8, dtype=torch.complex128)
+    mask = torch.ones(4, 4, dtype=torch.bool).triu()
+    wide = mask.repeat_interleave(2, 0).repeat_interleave(2, 1)
+    weights = torch.randn(8, 8, dtype=torch.complex128)
+    for product in (masked_matmul(a, b, mask), torch.vmap(masked_matmul, (0, None, None))(a[None], b, mask)[0]):
+        torch.testing.assert_close(product, (a @ b) * wide)
+        ours = torch.autograd.grad(product, (a, b), weights)
+        theirs = torch.autograd.grad((a @ b) * wide, (a, b), weights)
+        for mine, other in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(mine, other)
+
+
+def test_the_operator_is_sound_and_compiles():
+    a, b, mask = drawn(8, 3), drawn(3, 8), torch.ones(2, 2, dtype=torch.bool).tril()
+    for operands, side in (((a, b), "out"), ((drawn(8, 8), drawn(8, 2)), "left")):
+        opcheck(torch.ops.lcma.masked_mm.default, (*operands, mask.to(torch.int8), side))
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda a, b: masked_matmul(a, b, mask).sin(), fullgraph=True, backend="aot_eager")
+    wanted = torch.autograd.grad(masked_matmul(a, b, mask).sin().sum(), (a, b))
+    for mine, other in zip(torch.autograd.grad(compiled(a, b).sum(), (a, b)), wanted, strict=True):
+        torch.testing.assert_close(mine, other)
+
+
+def test_mistakes_are_named():
+    a, b = torch.ones(8, 3), torch.ones(3, 8)
+    for wrong, pattern in (
+        (lambda: masked_matmul(a, b, ["F0", "FF"], scheme="eca-stage1"), "not for this mask"),
+        (lambda: masked_matmul(a, b, torch.ones(2, 2)), "2-d boolean"),
+        (lambda: masked_matmul(a, b, torch.ones(9, 2, dtype=torch.bool)), "does not fit"),
+        (lambda: masked_matmul(a, b[:2], ["F"]), "don't multiply"),
+        (lambda: masked_matmul(a, b.double(), ["F"]), "convert one"),
+        (lambda: masked_matmul(a, b.numpy(), ["F"]), "do not mix"),
+        (lambda: masked.by_runs(a, b, kinds_of(["LF"]), "out"), "must be square"),
+        (lambda: torch.vmap(masked_matmul, (None, None, 0))(a, b, torch.ones(5, 2, 2, dtype=torch.bool)), "vmap"),
+    ):
+        with pytest.raises(PlanError, match=pattern):
+            wrong()
+
+
+def test_a_scheme_with_its_certificate():
+    a, b, scheme = drawn(8, 3, grad=False), drawn(3, 8, grad=False), small_scheme()
+    for given in (scheme, (scheme, lcma.certify(scheme))):
+        torch.testing.assert_close(masked_matmul(a, b, ["L0", "FL"], scheme=given), (a @ b).tril())

@@ -1,0 +1,155 @@
+"""Operands and products in .npy and .safetensors files."""
+
+import json
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError, SchemeFormatError
+from lcma.workbench import safetensors
+from lcma.workbench.matrix_files import Operand, bfloat16_bits, float32_of, read_operand, write_product
+
+
+def raw(header, body=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + body
+
+
+def test_tensors_come_back_as_they_were_written(tmp_path):
+    rng = np.random.default_rng(0)
+    tensors = {
+        "half": ("F16", rng.standard_normal((3, 5)).astype(np.float16)),
+        "bits": ("BF16", bfloat16_bits(rng.standard_normal((2, 3, 5)))),
+        "complex": ("C64", rng.standard_normal((4, 2)).astype(np.complex64)),
+        "bytes": ("I8", rng.integers(-9, 9, (7, 3)).astype(np.int8)),
+        "wide": ("F64", rng.standard_normal((3, 3))),
+        "none": ("F32", np.empty((0, 4), np.float32)),
+    }
+    path = tmp_path / "all.safetensors"
+    path.write_bytes(safetensors.pack(tensors))
+    found = safetensors.entries(path)
+    assert list(found) == list(tensors)
+    for name, (kind, matrix) in tensors.items():
+        assert found[name].kind == kind
+        np.testing.assert_array_equal(safetensors.read(path, found[name]), matrix)
+    assert read_operand(f"{path}:bits").dtype == "bfloat16"
+    assert read_operand(f"{path}:wide").matrix.dtype == np.float64
+
+
+def test_a_file_written_by_hand_is_read(tmp_path):
+    """The example of the format's description, with metadata and a header that is not padded."""
+    body = np.arange(6, dtype="<f4").tobytes()
+    header = {"__metadata__": {"by": "hand"}, "x": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(raw(header, body))
+    operand = read_operand(str(path))
+    assert (operand.dtype, operand.matrix.tolist()) == ("float32", [[0, 1, 2], [3, 4, 5]])
+
+
+TENSOR = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x00" * 7,
+        (1 << 62).to_bytes(8, "little") + b"{}",
+        (3).to_bytes(8, "little") + b"{}",
+        raw(b"[]"),
+        raw(b"no"),
+        raw(b"\xff\xfe"),
+        raw(b"[" * 100_000),
+        raw({"x": []}),
+        raw({"x": {**TENSOR, "dtype": "F4"}}, bytes(24)),
+        raw({"x": {**TENSOR, "shape": [2, -3]}}, bytes(24)),
+        raw({"x": {**TENSOR, "shape": [2, 1.5]}}, bytes(24)),
+        raw({"x": {**TENSOR, "shape": [1] * 33}}, bytes(4)),
+        raw({"x": {**TENSOR, "shape": [1 << 40, 1 << 40]}}, bytes(24)),
+        raw({"x": {**TENSOR, "data_offsets": [0, 28]}}, bytes(24)),
+        raw({"x": {**TENSOR, "data_offsets": [24, 0]}}, bytes(24)),
+        raw({"x": {**TENSOR, "data_offsets": [0, 24, 48]}}, bytes(24)),
+        raw({"x": TENSOR}, bytes(23)),
+        raw(b'{"x":%s,"x":%s}' % ((json.dumps(TENSOR).encode(),) * 2), bytes(24)),
+    ],
+)
+def test_damaged_files_are_refused_in_one_line(tmp_path, content):
+    path = tmp_path / "bad.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(SchemeFormatError, match=r"not a \.safetensors file") as caught:
+        read_operand(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_tensors_are_named(tmp_path):
+    path = tmp_path / "two.safetensors"
+    path.write_bytes(safetensors.pack({name: ("F32", np.ones((2, 2), np.float32)) for name in ("p", "q")}))
+    assert read_operand(f"{path}:q").matrix.shape == (2, 2)
+    for text, message in ((str(path), "name one as FILE:TENSOR. It has p, q"), (f"{path}:r", "no tensor 'r'")):
+        with pytest.raises(SchemeFormatError, match=message):
+            read_operand(text)
+    with pytest.raises(SchemeFormatError, match="can't be read"):
+        read_operand(f"{tmp_path / 'none.safetensors'}:p")
+
+
+def test_bfloat16_is_rounded_to_the_nearest():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(1)
+    numbers = (rng.standard_normal(10_000) * 10.0 ** rng.integers(-38, 38, 10_000)).astype(np.float32)
+    numbers = np.append(
+        numbers, np.array([0, -0.0, np.inf, -np.inf, 3.4e38, 1e-45, 1.00390625, 1.01171875], np.float32)
+    )
+    wanted = torch.from_numpy(numbers).bfloat16().view(torch.int16).numpy().view(np.uint16)
+    np.testing.assert_array_equal(bfloat16_bits(numbers), wanted)
+    low = np.array([0x7F800001, 0xFFFFFFFF], np.uint32).view(np.float32)  # NaNs that rounding could turn into others
+    assert np.isnan(float32_of(bfloat16_bits(low))).all()
+
+
+def test_conversions_lose_nothing_silently():
+    def operand(matrix, dtype=None):
+        matrix = np.asarray(matrix)
+        return Operand(matrix, dtype or matrix.dtype.name, "x.npy")
+
+    assert operand(np.ones((2, 2))).converted("tf32").matrix.dtype == np.float32
+    assert operand(np.ones((2, 2))).converted("complex64").matrix.dtype == np.complex64
+    bits = operand(np.full((2, 2), 1.5)).converted("bfloat16")
+    assert (bits.dtype, float32_of(bits.matrix).tolist()) == ("bfloat16", [[1.5, 1.5], [1.5, 1.5]])
+    assert bits.converted("float64").matrix.tolist() == [[1.5, 1.5], [1.5, 1.5]]
+    assert operand(np.full((2, 2), np.inf)).converted("float16").matrix.dtype == np.float16
+    for matrix, dtype, message in (
+        (np.ones((2, 2), np.complex64), "float32", "can't become"),
+        (np.ones((2, 2), np.complex64), "int32", "can't become"),
+        (np.ones((2, 2), bool), "float32", "can't become"),
+        (np.ones((2, 2)), "int32", "fractions"),
+        (np.full((2, 2), 1e6), "float16", "too large for float16"),
+        (np.full((2, 2), 1e300), "bfloat16", "too large for bfloat16"),
+        (np.full((2, 2), 300), "int8", "does not hold"),
+    ):
+        with pytest.raises(PlanError, match=message):
+            operand(matrix).converted(dtype)
+
+
+def test_products_are_written_whole(tmp_path):
+    matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for name in ("c.npy", "c.npy", "c.safetensors", "c.safetensors", "d.safetensors:mine"):
+        assert write_product(str(tmp_path / name), matrix, "float32").startswith("written: ")
+        found = read_operand(str(tmp_path / name))
+        assert (found.dtype, found.matrix.tolist()) == ("float32", matrix.tolist())
+    with pytest.raises(PlanError, match="holds C and would lose it"):
+        write_product(f"{tmp_path / 'c.safetensors'}:other", matrix, "float32")
+    assert read_operand(f"{tmp_path / 'c.safetensors'}:C").matrix.tolist() == matrix.tolist()
+    bits = bfloat16_bits(matrix)
+    assert "as float32" in write_product(str(tmp_path / "b.npy"), bits, "bfloat16")
+    assert np.load(tmp_path / "b.npy").tolist() == matrix.tolist()
+    write_product(str(tmp_path / "b.safetensors"), bits, "bfloat16")
+    assert read_operand(str(tmp_path / "b.safetensors")).matrix.tolist() == bits.tolist()
+    with pytest.raises(PlanError, match="no complex128; write a"):
+        write_product(str(tmp_path / "z.safetensors"), matrix.astype(complex), "complex128")
+    assert not (tmp_path / "z.safetensors").exists()
+
+
+def test_numbers_of_the_other_byte_order_are_read(tmp_path):
+    np.save(tmp_path / "big.npy", np.arange(4, dtype=">f4").reshape(2, 2))
+    operand = read_operand(str(tmp_path / "big.npy"))
+    assert (operand.dtype, operand.matrix.dtype.isnative) == ("float32", True)
+    assert operand.matrix.tolist() == [[0, 1], [2, 3]]

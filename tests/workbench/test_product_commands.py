@@ -1,0 +1,376 @@
+"""The commands that run, time, plan and tune products: `run`, `time`, `plan`, `suggest`, `tune`."""
+
+import json
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError
+from lcma.kernels.cpu.hardware import machine_id
+from lcma.kernels.cpu.threads import thread_count
+from lcma.kernels.planning.profile import GemmRate, Profile
+from lcma.kernels.planning.profiles import keep_profile
+from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS
+from lcma.workbench import cli
+from lcma.workbench.gpu_monitor import state_of
+from lcma.workbench.matrix_files import bfloat16_bits, read_operand
+from lcma.workbench.products import FACTORS, Device, sizes_of
+
+DTYPES = ("float32", "float64", "complex64", "bfloat16")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _measured():
+    """A profile of this machine, so that no plan waits for an estimate."""
+    threads = thread_count()
+    sizes = ((256, 2e10), (1024, 4e10), (4096, 5e10))
+    rates = [
+        GemmRate(dtype, n, n, n, rate, mode) for dtype in DTYPES for mode in ("whole", "tasks") for n, rate in sizes
+    ]
+    profile = Profile(
+        machine_id(threads), "a test", (), tuple(rates), 1e10, 1e10, (1 << 15, 1 << 20), 1e-6, "measured", 1e10
+    )
+    keep_profile(profile)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command line: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        code = cli.main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    from lcma.kernels.cuda import machine
+
+    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
+
+
+def one_line(text):
+    return text.count("\n") == 1 and "Traceback" not in text
+
+
+@pytest.fixture
+def matrices(tmp_path):
+    rng = np.random.default_rng(0)
+    length, width = 48, 20
+    arrays = {"q": (length, width), "k": (length, width), "p": (length, length), "v": (length, width), "w": (width, 31)}
+    for name, shape in arrays.items():
+        np.save(tmp_path / f"{name}.npy", rng.standard_normal(shape).astype(np.float32))
+    return lambda name: tmp_path / f"{name}.npy"
+
+
+def test_run_plans_by_itself(run, matrices, tmp_path):
+    out = tmp_path / "c.safetensors"
+    code, text, _ = run("run", "auto", matrices("q"), matrices("w"), "--out", f"{out}:c", "--check")
+    assert code == 0
+    assert text.startswith("vendor: 48x20x31 float32 on cpu: ")
+    assert "check: relative error" in text
+    np.testing.assert_allclose(
+        read_operand(f"{out}:c").matrix, np.load(matrices("q")) @ np.load(matrices("w")), atol=1e-5
+    )
+    # What was written is an operand of the next product.
+    assert run("run", "auto", f"{out}:c", matrices("w"))[0] == 3
+    assert run("run", "auto", matrices("p"), f"{out}:c", "--levels", 0, "--check")[0] == 0
+
+
+def test_run_takes_strategies_methods_and_schemes_by_level(run, matrices):
+    q, w = matrices("q"), matrices("w")
+    code, text, _ = run("run", "auto", q, w, "--scheme", "strassen", "--strategy", "scheme:loop", "--check")
+    assert (code, text.startswith("scheme 2x2x2:7, loop: ")) == (0, True)
+    code, text, _ = run("run", "strassen/winograd", q, w, "--strategy", "naive", "--check")
+    assert (code, text.startswith("naive (2x2x2:7 2x2x2:7): ")) == (0, True)
+    assert run("run", "strassen", q, w, "--scheme", "winograd")[0] == 2
+    code, _, err = run("run", "auto", q, w, "--strategy", "magic")
+    assert (code, one_line(err), "not known; choose one of" in err) == (3, True, True)
+    code, _, err = run("run", "strassen", q, w, "--strategy", "scheme:magic")
+    assert (code, one_line(err)) == (3, True)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64", "complex128", "bfloat16"])
+def test_run_multiplies_every_dtype_of_a_processor(run, matrices, dtype, tmp_path):
+    out = tmp_path / "c.npy"
+    options = ("--strategy", "vendor", "--dtype", dtype, "--check", "--out", out)
+    code, text, _ = run("run", "auto", matrices("q"), matrices("w"), *options)
+    assert (code, f"48x20x31 {dtype} on cpu" in text) == (0, True)
+    truth = np.load(matrices("q")).astype(float) @ np.load(matrices("w"))
+    assert np.linalg.norm(np.load(out) - truth) <= (2e-2 if dtype == "bfloat16" else 1e-6) * np.linalg.norm(truth)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "message"), [("tf32", "of GPUs"), ("float16", "not supported"), ("int32", "fractions")]
+)
+def test_run_refuses_what_a_processor_does_not_multiply(run, matrices, dtype, message):
+    code, out, err = run("run", "auto", matrices("q"), matrices("w"), "--dtype", dtype)
+    assert (code, out, one_line(err), message in err) == (3, "", True, True)
+
+
+def test_run_multiplies_bfloat16_tensors_of_one_file(run, tmp_path):
+    from lcma.workbench import safetensors
+
+    rng = np.random.default_rng(1)
+    a, b = (bfloat16_bits(rng.standard_normal((9, 9)).astype(np.float32)) for _ in range(2))
+    path = tmp_path / "layer.safetensors"
+    path.write_bytes(safetensors.pack({"a": ("BF16", a), "b": ("BF16", b)}))
+    code, text, _ = run(
+        "run", "auto", f"{path}:a", f"{path}:b", "--strategy", "vendor", "--check", "--out", f"{path}:c"
+    )
+    assert (code, "bfloat16" in text) == (0, True)
+    assert read_operand(str(path)).dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("name", list(ATTENTION_PRODUCTS))
+def test_run_multiplies_the_products_of_causal_attention(run, matrices, tmp_path, name):
+    """Of the operands as the formula names them; garbage above a triangle is not used."""
+    files = {"Q": "q", "K": "k", "V": "v", "dO": "q", "P": "p", "dS": "p"}
+    first, second = (factor.removesuffix("^T") for factor in FACTORS[name])
+    x, y = (np.load(matrices(files[factor])) for factor in (first, second))
+    x, y = (np.tril(factor) if label in ("P", "dS") else factor for factor, label in ((x, first), (y, second)))
+    left, right = (m.T if "^T" in factor else m for m, factor in zip((x, y), FACTORS[name], strict=True))
+    truth = np.tril(left @ right) if ATTENTION_PRODUCTS[name].side == "out" else left @ right
+    out = tmp_path / "c.npy"
+    code, text, _ = run(
+        *(
+            "run",
+            "auto",
+            matrices(files[first]),
+            matrices(files[second]),
+            "--causal",
+            name.lower(),
+            "--out",
+            out,
+            "--check",
+        )
+    )
+    assert (code, "check: relative error" in text) == (0, True)
+    np.testing.assert_allclose(np.load(out), truth, atol=1e-4)
+
+
+def test_a_gpu_that_is_not_there_is_one_line(run, no_gpu, matrices):
+    for arguments in (
+        ("run", "auto", matrices("q"), matrices("w"), "--device", "cuda"),
+        ("time", "auto", "--size", 64, "--device", "cuda"),
+        ("tune", 64, 64, 64, "--device", "cuda:1"),
+    ):
+        code, out, err = run(*arguments)
+        assert (code, out, one_line(err), "no GPU" in err) == (3, "", True, True)
+    assert run("run", "auto", matrices("q"), matrices("w"), "--device", "tpu")[0] == 2
+    assert str(Device("cuda", 3)) == "cuda:3"
+
+
+def test_time_compares_the_planners_choice_with_the_vendor(run):
+    code, out, _ = run("time", "auto", "--size", "40x50x60", "--batch", 2, "--rounds", 3, "--json")
+    data = json.loads(out)
+    assert code == 0
+    assert [row["what"] for row in data["rows"]] == ["vendor", "auto"]
+    assert (data["baseline"], data["basis"], data["gpu"], data["batch"]) == ("vendor", "predicted", None, 2)
+    vendor, auto = data["rows"]
+    assert (vendor["ratio"], vendor["interval"], vendor["is_baseline"]) == (1.0, None, True)
+    assert auto["interval"][0] <= auto["interval"][1]
+    assert auto["strategy"] == "vendor"
+    assert auto["effective_gflops"] == pytest.approx(2e-9 * 2 * 40 * 50 * 60 / auto["median_s"])
+    assert vendor["plan"].startswith("vendor (")
+    assert run("time", "auto", "--record")[0] == 2
+    assert run("time", "auto", "--levels", 2)[0] == 2
+    assert run("time", "auto", "--size", "40x50")[0] == 2
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "bfloat16", "int64"])
+def test_time_takes_every_dtype(run, dtype):
+    code, out, _ = run("time", "auto", "--size", 32, "--rounds", 1, "--dtype", dtype, "--json", "--strategy", "vendor")
+    data = json.loads(out)
+    assert (code, data["dtype"]) == (0, dtype)
+    assert (data["rows"][1]["relative_error"] == 0) == (dtype == "int64")
+
+
+def test_time_takes_triangular_products_to_the_fastest_of_three_baselines(run):
+    code, out, _ = run("time", "auto", "--size", "64x16", "--causal", "qk", "--rounds", 3, "--json")
+    data = json.loads(out)
+    assert (code, data["size"]) == (0, [64, 16, 64])
+    assert [row["what"] for row in data["rows"]] == ["vendor", "strips", "halving", "auto"]
+    best = min((row for row in data["rows"] if row["is_baseline"]), key=lambda row: row["median_s"])
+    assert data["baseline"] == best["what"]
+    assert data["rows"][3]["ratio"] == pytest.approx(best["median_s"] / data["rows"][3]["median_s"])
+    assert "ratios are to" in run("time", "auto", "--size", 64, "--causal", "pv", "--rounds", 1)[1]
+    code, _, err = run("time", "auto", "--size", "64x16x32", "--causal", "qk")
+    assert (code, one_line(err), "square" in err) == (3, True, True)
+
+
+def test_nothing_wrong_is_timed(run, monkeypatch):
+    from lcma.kernels.cpu.bench import CpuBench
+
+    monkeypatch.setattr(CpuBench, "error", lambda *_: 1.0)
+    code, out, err = run("time", "auto", "--size", 32, "--rounds", 1)
+    assert (code, out) == (1, "")
+    assert err.splitlines()[-1].startswith("lcma: vendor came out wrong: relative error 1.0e+00; nothing was timed")
+
+
+def test_sizes():
+    assert sizes_of("7") == (7, 7, 7)
+    assert sizes_of("2X3x4") == (2, 3, 4)
+    assert [sizes_of("8x3", name) for name in ("QK", "PV", "dV", "dP")] == [(8, 3, 8), (8, 8, 3), (8, 8, 3), (8, 3, 8)]
+
+
+def test_the_state_of_a_gpu_is_a_median_of_what_is_readable():
+    state = state_of(["1980, 690.5\n", "1965, 700.1\n", "1950, [N/A]\n", "nonsense\n"])
+    assert (state.clock_mhz, state.power_w) == (1965, pytest.approx(695.3))
+    assert str(state_of(["[N/A], [N/A]\n"])) == "SM clock not readable, power not readable"
+
+
+PLANNED = ("plan", 4096, 4096, 4096, "--profile", "amd-epyc-9k84")
+
+
+def test_plan_explains_products_of_every_kind_alike(run, no_gpu):
+    kinds = (
+        PLANNED,
+        ("plan", 8192, 8192, 8192, "--device", "cuda"),
+        ("plan", 8192, 4096, 8192, "--device", "cuda", "--causal", "qk"),
+        ("plan", 4096, 1024, 4096, "--causal", "qk"),
+        ("plan", 512, 512, 512, "--batch", 8, "--device", "cuda:0", "--dtype", "bfloat16"),
+    )
+    for arguments in kinds:
+        code, text, _ = run(*arguments, "--explain")
+        assert code == 0, arguments
+        for word in ("plan:  ", "predicted:", "flop/byte"):
+            assert word in text, arguments
+        code, text, _ = run(*arguments, "--json")
+        data = json.loads(text)
+        assert code == 0
+        assert data["basis"] == "predicted"
+        assert data["ratio"] == pytest.approx(data["baseline_seconds"] / data["predicted_seconds"])
+        by = {term["candidate"] for term in data["terms"]}
+        assert data["baseline"] in by
+        mine = [term["seconds"] for term in data["terms"] if term["candidate"] != data["baseline"]]
+        if data["ratio"] != 1:
+            assert sum(mine) == pytest.approx(data["predicted_seconds"])
+            assert data["margins"]
+            assert data["considered"][0]["seconds"] == pytest.approx(data["predicted_seconds"])
+
+
+def test_plan_names_strategies_schemes_and_levels(run, no_gpu):
+    code, text, _ = run(*PLANNED, "--scheme", "strassen", "--levels", 2, "--strategy", "scheme:loop")
+    assert (code, "plan:      scheme 2x2x2:7 * 2x2x2:7, loop: named" in text) == (0, True)
+    code, text, _ = run(*PLANNED, "--strategy", "vendor", "--json")
+    assert (code, json.loads(text)["strategy"]) == (0, "vendor")
+    code, text, _ = run(*PLANNED, "--strategy", "scheme:tasks", "--json")
+    assert (code, json.loads(text)["method"]) == (0, "tasks")
+    for bad in (
+        ("--dtype", "int8"),
+        ("--dtype", "complex64"),
+        ("--scheme", "nobody"),
+        ("--causal", "pv", "--strategy", "x"),
+    ):
+        code, out, err = run(*PLANNED, *bad)
+        assert (code, out, one_line(err)) == (3, "", True), bad
+
+
+def test_plan_knows_the_published_machines(run, no_gpu):
+    code, text, _ = run("plan", 8192, 8192, 8192, "--device", "cuda", "--profile", "nvidia-h200")
+    assert (code, "NVIDIA H200 (published, nvidia-h200)" in text) == (0, True)
+    code, _, err = run("plan", 64, 64, 64, "--profile", "no-such-machine")
+    assert (code, one_line(err), "nvidia-h200" in err) == (3, True, True)
+
+
+def test_suggest_lists_the_planners_proposals(run, no_gpu):
+    sizes = (8192, 8192, 8192)
+    code, text, _ = run("suggest", *sizes, "--device", "cuda", "--top", 3, "--json")
+    data = json.loads(text)
+    assert (code, len(data["candidates"])) == (0, 3)
+    seconds = [one["seconds"] for one in data["candidates"]]
+    assert seconds == sorted(seconds)
+    assert all(len(digest) == 64 for one in data["candidates"] for digest in one["digests"])
+    plan = json.loads(run("plan", *sizes, "--device", "cuda", "--json")[1])
+    assert plan["predicted_seconds"] == pytest.approx(seconds[0])
+    assert "ratio to baseline" in run("suggest", *sizes, "--profile", "amd-epyc-9k84")[1]
+
+
+@pytest.fixture
+def small_sums(monkeypatch):
+    """Only the baseline is measured: compiling candidates takes seconds."""
+    from lcma.kernels.planning import tune as tuning
+
+    both = tuning.candidates
+    monkeypatch.setattr(tuning, "candidates", lambda *arguments: both(*arguments)[:1])
+
+
+def test_tune_measures_keeps_and_goes_on(run, small_sums, tmp_path):
+    shapes = tmp_path / "shapes.csv"
+    shapes.write_text("m,k,n,dtype,causal\n60,50,40,,\n40,50,60,float64,\n64,16,64,,qk\n")
+    code, text, err = run("tune", "--from", shapes, "--rounds", 2, "--json", "--budget", "0s")
+    first = json.loads(text)
+    assert (code, len(first)) == (0, 1)
+    assert "1 of 3 products; the same command goes on from there" in err
+    (figures,) = first[0]["candidates"]
+    assert (figures["strategy"], figures["ratio"]) == ("vendor", 1.0)
+    code, text, _ = run("tune", "--from", shapes, "--rounds", 2, "--json")
+    again = json.loads(text)
+    assert code == 0
+    assert [bool(one["skipped"]) for one in again] == [True, False, False]
+    assert [one["request"] for one in again] == ["60x50x40 float32", "40x50x60 float64", "64x16x64:tri-out float32"]
+    assert again[2]["candidates"][0]["strategy"] == "strips"
+    planned = json.loads(run("plan", 60, 50, 40, "--json")[1])
+    assert (planned["basis"], planned["measured_seconds"]) == ("measured", figures["median_s"])
+    assert "measured:" in run("plan", 64, 16, 64, "--causal", "qk")[1]
+    code, text, _ = run("tune", 60, 50, 40, "--again", "--rounds", 1)
+    assert (code, "ratio to baseline" in text) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "lacks the column k"),
+        ("m,k\n1,2\n", "lacks the column n"),
+        ("m,k,n,colour\n", "has an unknown column 'colour'"),
+        ("m,k,n\n", "names no product"),
+        ("m,k,n\n1,2\n", ":2: m, k and n"),
+        ("m,k,n\n1,2,0\n", ":2: m, k and n"),
+        ("m,k,n\n1,2,3,4\n", ":2: m, k and n"),
+        ("m,k,n,causal\n1,2,3,sideways\n", "write qk, pv"),
+        ("m,k,n\n1,2,\udcff\n", "no CSV"),
+    ],
+)
+def test_files_that_are_no_shapes_are_refused_in_one_line(run, tmp_path, text, message):
+    path = tmp_path / "shapes.csv"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    code, out, err = run("tune", "--from", path)
+    assert (code, out, one_line(err), message in err) == (65, "", True, True)
+
+
+def test_tune_says_what_it_can_not_do(run, tmp_path):
+    assert run("tune")[0] == 2
+    assert run("tune", 1, 2)[0] == 2
+    assert run("tune", 1, 2, 3, "--from", tmp_path / "x.csv")[0] == 2
+    assert run("tune", "--from", tmp_path / "none.csv")[0] == 65
+    code, _, err = run("tune", 64, 64, 64, "--dtype", "float16")
+    assert (code, one_line(err)) == (3, True)
+
+
+def test_wrong_candidates_are_never_stored(run, small_sums, monkeypatch):
+    from lcma.kernels.cpu.bench import CpuBench
+
+    monkeypatch.setattr(CpuBench, "error", lambda *_: float("nan"))
+    code, _, err = run("tune", 30, 30, 30)
+    assert (code, "nothing was stored" in err) == (1, True)
+
+
+def test_times_that_cannot_be_stored_are_one_line(run, small_sums, monkeypatch):
+    from lcma.kernels.planning import wisdom
+
+    def full(path, text):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(wisdom, "write_atomic", full)
+    code, out, err = run("tune", 31, 31, 31)
+    assert (code, out) == (2, "")
+    assert "No space left on device; set LCMA_HOME" in err
+
+
+def test_devices_are_named(no_gpu):
+    with pytest.raises(PlanError, match="sees no GPU"):
+        Device("cuda", 1).require()

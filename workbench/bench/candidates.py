@@ -1,0 +1,54 @@
+"""Candidates that the planner proposed for a product, ready to be timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from .contest import Call, Matrix
+
+if TYPE_CHECKING:
+    from ...kernels import Candidate, Decision, Plan
+
+
+def decided(a: Matrix, b: Matrix, out: Matrix) -> Decision:
+    """What `auto` decides for these matrices, with all that it considered."""
+    from ...kernels import Request, decision_for
+
+    return decision_for(Request.of(a, b, out))
+
+
+def proposed_calls(
+    decision: Decision, a: Matrix, b: Matrix, out: Matrix, wanted: Callable[[Candidate], bool]
+) -> Iterator[tuple[str, Call]]:
+    """The proposed candidates of schemes that are wanted and can run, least predicted first: label and call."""
+    from ...kernels import Plan, strategies
+    from ...kernels.planning.planner import plan_candidate
+
+    known = strategies(decision.request.device)
+    for proposal in decision.proposals:
+        candidate = proposal.candidate
+        if candidate.source is None or not wanted(candidate):
+            continue
+        strategy = known[candidate.family, candidate.strategy]
+        plan = plan_candidate(strategy, candidate, decision.request, decision.machine)
+        if isinstance(plan, Plan):
+            yield str(candidate), call_of(plan, a, b, out)
+
+
+def named_call(scheme: Sequence[str], a: Matrix, b: Matrix, out: Matrix) -> tuple[str, Call]:
+    """The best candidate for a scheme a level.
+
+    Raises:
+        PlanError: it cannot be run.
+    """
+    from ...kernels import Request, plan_for
+
+    plan = plan_for(Request.of(a, b, out), scheme)
+    return str(plan.candidate), call_of(plan, a, b, out)
+
+
+def call_of(plan: Plan, a: Matrix, b: Matrix, out: Matrix) -> Call:
+    """A plan's executor on these matrices."""
+    executor = plan.build()
+    return lambda: executor.run(a, b, out)

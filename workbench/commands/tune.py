@@ -1,0 +1,156 @@
+"""`lcma tune`"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...errors import LcmaError, PlanError
+from ..bench.machine import BUSY_SHARE, Watch
+from ..options import Duration
+from ..output import print_json, print_table
+from ..products import CAUSAL, DEVICE, Device, causal_name, request_of
+from ..progress import CountedProgress
+from ..shapes import ShapeRow, read_shapes
+
+if TYPE_CHECKING:
+    from ...kernels import Request
+    from ...kernels.planning.tune import Tuned
+
+
+@click.command("tune")
+@click.argument("sizes", metavar="[M K N]", nargs=-1, type=click.IntRange(1, 1 << 24))
+@click.option("--from", "file", type=click.Path(path_type=Path), metavar="SHAPES.csv", help="Tune many products.")
+@click.option("--dtype", default="float32", show_default=True)
+@click.option("--device", default="cpu", show_default=True, type=DEVICE)
+@click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
+@click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C. Default: one, without a batch.")
+@click.option("--top", type=click.IntRange(1, 64), default=6, show_default=True, help="Candidates beside the baseline.")
+@click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
+@click.option("--budget", type=Duration(), help="Begin no product that should not end within this time, such as 8m.")
+@click.option("--again", is_flag=True, help="Measure products that were measured before, too.")
+@click.option("--json", "as_json", is_flag=True)
+def command(
+    sizes: tuple[int, ...],
+    file: Path | None,
+    dtype: str,
+    device: Device,
+    causal: str | None,
+    batch: int | None,
+    top: int,
+    rounds: int,
+    seed: int,
+    budget: float | None,
+    again: bool,
+    as_json: bool,
+) -> None:
+    """Measure the best candidates for a product, and let later plans rest on the times.
+
+    The product is M x K by K x N, as for `lcma plan`; SHAPES.csv has a line m,k,n[,dtype,causal] for each of
+    many. The candidates that are predicted to be fastest, and the baseline, are checked and take turns; the
+    medians are stored beside the machine's profile. Products that were measured before are skipped, so that
+    the same command goes on where it was stopped.
+    """
+    if (file is None) == (not sizes) or len(sizes) not in (0, 3):
+        raise click.UsageError("give three sizes M K N, or --from SHAPES.csv")
+    rows = [ShapeRow((sizes[0], sizes[1], sizes[2]))] if file is None else read_shapes(file)
+    requests = [
+        request_of(
+            row.sizes,
+            row.dtype or dtype,
+            device,
+            causal_name(row.causal or causal),
+            () if batch is None else (batch,),
+        )
+        for row in rows
+    ]
+    device.require()
+    watch = Watch()
+    results: list[dict[str, Any]] = []
+    with device.current(), CountedProgress(len(requests)) as progress:
+        began, longest = time.perf_counter(), 0.0
+        for request in requests:
+            start = time.perf_counter()
+            if budget is not None and results and start - began + longest > budget:
+                break
+            results.append(_tuned(request, top, rounds, seed, again, progress))
+            longest = max(longest, time.perf_counter() - start)
+            progress.step()
+    share = watch.share()
+    if share is not None and share > BUSY_SHARE and any(one["candidates"] for one in results):
+        click.echo(
+            f"other processes used {share:.0%} of the processors meanwhile; tune --again when they are idle", err=True
+        )
+    if len(results) < len(requests):
+        click.echo(f"{len(results)} of {len(requests)} products; the same command goes on from there", err=True)
+    if as_json:
+        print_json(results)
+    else:
+        _show(results)
+    if all(one["refused"] for one in results):
+        raise PlanError(str(results[0]["refused"]))
+
+
+def _tuned(
+    request: Request, top: int, rounds: int, seed: int, again: bool, progress: CountedProgress
+) -> dict[str, Any]:
+    """Tune one product: its candidates by time; none where it was measured before, or cannot be."""
+    from ...kernels import machine_for, tune
+
+    progress.update(str(request))
+    found: dict[str, Any] = {"request": str(request), "sizes": request.shape, "dtype": request.dtype}
+    found |= {"device": request.device, "skipped": None, "refused": None, "candidates": []}
+    try:
+        machine = machine_for(request)
+        if not machine.costs.knows(request.dtype) and request.device == "cuda":
+            mend = "run lcma doctor --profile --device cuda first"
+            raise PlanError(f"profile {machine.profile.id} has no rates of {request.dtype} products: {mend}")
+        known = machine.wisdom.near(request) if machine.wisdom is not None else None
+        if known is not None and known.exact and not again:
+            return {**found, "skipped": f"measured {known.when}"}
+        say = progress.update
+        tuned = tune(request, top=top, rounds=rounds, seed=seed, on_event=lambda text: say(f"{request}: {text}"))
+    except PlanError as error:
+        return {**found, "refused": str(error)}
+    except OSError as error:
+        raise LcmaError(f"the times can't be stored: {error.strerror}; set LCMA_HOME to a folder of your own") from None
+    return {**found, "candidates": [_figures(one) for one in tuned]}
+
+
+def _figures(one: Tuned) -> dict[str, Any]:
+    return {
+        "candidate": str(one.plan.candidate),
+        "strategy": one.plan.candidate.strategy,
+        "method": one.plan.candidate.method,
+        "median_s": one.seconds,
+        "quartiles_s": one.quartiles,
+        "ratio": one.ratio,
+        "predicted_s": one.plan.seconds,
+        "relative_error": one.error,
+    }
+
+
+def _show(results: list[dict[str, Any]]) -> None:
+    rows = []
+    for one in results:
+        if not one["candidates"]:
+            rows.append((one["request"], one["skipped"] or f"refused: {one['refused']}", *("",) * 5))
+        for place, figures in enumerate(one["candidates"]):
+            predicted = figures["predicted_s"]
+            lower, upper = (1e3 * seconds for seconds in figures["quartiles_s"])
+            rows.append(
+                (
+                    "" if place else one["request"],
+                    figures["candidate"],
+                    f"{1e3 * figures['median_s']:.3f} ms",
+                    f"{lower:.3f} - {upper:.3f} ms",
+                    f"{figures['ratio']:.3f}",
+                    "" if predicted is None else f"{1e3 * predicted:.3f} ms",
+                    f"{figures['relative_error']:.1e}",
+                )
+            )
+    print_table(("product", "candidate", "median", "quartiles", "ratio to baseline", "predicted", "error"), rows)

@@ -1,0 +1,207 @@
+"""Plans for one product that compete on its own device: checked, then timed in turns against the vendor's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import PlanError, VerificationError
+from .bench.machine import BUSY_SHARE, Watch
+from .gpu_monitor import GpuMonitor, GpuState
+from .schemes import AUTO, planned_scheme
+from .timing import Timing, gflops, paired_interval, ratio_to
+from .truth import relative_error, true_product
+
+if TYPE_CHECKING:
+    from ..kernels import Plan, Request
+
+BASELINES = {"dense": ("vendor",), "causal": ("vendor", "strips", "halving")}
+"""The strategies that ratios are taken to, by family; the fastest of them counts."""
+
+MAX_ERROR = {
+    "float64": 1e-10,
+    "complex128": 1e-10,
+    "float32": 1e-3,
+    "complex64": 1e-3,
+    "tf32": 2e-2,
+    "float16": 5e-2,
+    "bfloat16": 2e-1,
+}
+"""A contender with a larger relative error, in the Frobenius norm, is wrong; integers must be exact."""
+
+SPENT = 0.1
+"""Seconds of a contender's turn on a GPU: long enough for the power limit to be felt."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The figures of one contender. `interval` is the 95% interval of the ratio over paired rounds, None for the
+    baseline itself; `relative_error` that of some rows against float64."""
+
+    what: str
+    plan: str
+    strategy: str
+    method: str
+    is_baseline: bool
+    median_s: float
+    quartiles_s: tuple[float, float]
+    effective_gflops: float
+    ratio: float
+    interval: tuple[float, float] | None
+    predicted_s: float | None
+    workspace: int
+    relative_error: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """All rows, the baseline that ratios are to, and the state of the machine meanwhile."""
+
+    rows: tuple[Row, ...]
+    baseline: str
+    basis: str
+    gpu: GpuState | None
+    busy_share: float | None
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether other processes used the processors."""
+        return self.busy_share is not None and self.busy_share > BUSY_SHARE
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A plan with its name in the table."""
+
+    what: str
+    plan: Plan
+    scheme: Any
+    is_baseline: bool
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The contenders for a request; `basis` says what the planner's own choice rests on."""
+
+    request: Request
+    contenders: tuple[Contender, ...]
+    basis: str
+    seed: int
+
+    def run(self, rounds: int, say: Callable[[str], None] = lambda _: None) -> Result:
+        """Check every contender, then time all of them in turns.
+
+        Raises:
+            VerificationError: one is wrong; nothing was timed.
+            PlanError: there is too little memory.
+        """
+        from ..kernels.tuning import bench_for
+
+        bench = bench_for(self.request)
+        a, b, out = bench.operands(self.request, self.seed)
+        calls: dict[str, Callable[[], object]] = {}
+        errors: dict[str, float] = {}
+        for one in self.contenders:
+            say(f"compiling and checking {one.what}")
+            executor = one.plan.build()
+            try:
+                errors[one.what] = self._error(bench, one, a, b, executor.run(a, b, out))
+            except MemoryError:
+                raise PlanError(f"out of memory: {self.request} by {one.plan.candidate}") from None
+            calls[one.what] = lambda executor=executor: executor.run(a, b, out)  # type: ignore[misc]
+        watch = Watch()
+        timings, gpu = self._timed(calls, rounds, say)
+        bases = [one.what for one in self.contenders if one.is_baseline]
+        base = min((timings[name] for name in bases), key=lambda timing: timing.median)
+        rows = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in self.contenders)
+        return Result(rows, base.name, self.basis, gpu, watch.share())
+
+    def _timed(
+        self, calls: dict[str, Callable[[], object]], rounds: int, say: Callable[[str], None]
+    ) -> tuple[dict[str, Timing], GpuState | None]:
+        if self.request.device == "cpu":
+            from .timing import interleaved
+
+            return interleaved(calls, rounds, lambda number: say(f"round {number} of {rounds}")), None
+        from ..kernels.cuda.clock import interleaved as by_events
+
+        with GpuMonitor() as monitor:
+            times = by_events(calls, rounds, SPENT, lambda number: say(f"round {number} of {rounds}"))
+        return {name: Timing(name, found.seconds) for name, found in times.items()}, monitor.state
+
+    def _error(self, bench: Any, one: Contender, a: Any, b: Any, product: Any) -> float:
+        request = self.request
+        if request.is_dense and not one.is_baseline and _has_own_target(one.scheme):
+            error = relative_error(request, product, true_product(request, one.scheme, a, b))
+        else:
+            error = bench.error(request, a, b, product)
+        if not error <= MAX_ERROR.get(request.dtype, 0.0):
+            raise VerificationError(f"{one.what} came out wrong: relative error {error:.1e}; nothing was timed")
+        return float(error)
+
+    def _row(self, one: Contender, timing: Timing, base: Timing, error: float) -> Row:
+        request, candidate = self.request, one.plan.candidate
+        return Row(
+            one.what,
+            _shown(one.plan),
+            candidate.strategy,
+            candidate.method,
+            one.is_baseline,
+            timing.median,
+            timing.quartiles,
+            request.items * gflops(*request.shape, timing.median),
+            ratio_to(base, timing),
+            None if timing is base else paired_interval(base, timing),
+            one.plan.seconds,
+            one.plan.workspace,
+            error,
+        )
+
+
+def contest_of(request: Request, text: str, levels: Sequence[int], strategy: str | None, seed: int = 0) -> Contest:
+    """The baselines of a request, and the plan of "auto" or of a scheme at each number of levels.
+
+    Raises:
+        PlanError, CatalogError, VerificationError: nothing can run it, or there is no such scheme.
+    """
+    from ..kernels import decision_for, plan_for
+
+    family = "dense" if request.is_dense else "causal"
+    found = [Contender(name, plan_for(request, strategy=name), AUTO, is_baseline=True) for name in BASELINES[family]]
+    if 0 in (*request.shape, *request.batch):
+        raise PlanError(f"{request} is empty: there is nothing to time")
+    scheme = planned_scheme(text, family == "causal")
+    basis = "named"
+    if text == AUTO:
+        decision = decision_for(request, strategy=strategy)
+        basis = "measured" if decision.measured else "predicted"
+        found.append(Contender(AUTO, decision.plan, AUTO, is_baseline=False))
+    else:
+        for count in levels:
+            plan = plan_for(request, scheme, count, strategy=strategy)
+            single = family == "dense" and not isinstance(scheme, list)
+            label = f"{text}, {count} level{'s' if count > 1 else ''}" if single else text
+            found.append(Contender(label, plan, scheme, is_baseline=False))
+    return Contest(request, tuple(found), basis, seed)
+
+
+def _shown(plan: Plan) -> str:
+    """The candidate; of a processor's vendor strategy with the library that computes the product."""
+    text = str(plan.candidate)
+    if plan.candidate.strategy != "vendor" or plan.request.device != "cpu" or not plan.request.is_dense:
+        return text
+    from ..kernels.cpu.library import library_for
+
+    return text if plan.request.dtype == "int8" else f"{text} ({library_for(plan.request, plan.machine.profile).name})"
+
+
+def _has_own_target(scheme: Any) -> bool:
+    """Whether a scheme computes something else than the whole product."""
+    while isinstance(scheme, tuple | list):
+        scheme = scheme[0]
+    return scheme != AUTO and not scheme.target.is_general

@@ -1,0 +1,88 @@
+"""The clock and the power draw of a GPU while something runs on it."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import threading
+from dataclasses import dataclass
+
+PERIOD_MS = 100
+"""How often nvidia-smi is asked."""
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """Medians over a time: clock of the multiprocessors in MHz and power in W; None where they are not readable."""
+
+    clock_mhz: float | None
+    power_w: float | None
+
+    def __str__(self) -> str:
+        clock = "not readable" if self.clock_mhz is None else f"{self.clock_mhz:.0f} MHz"
+        power = "not readable" if self.power_w is None else f"{self.power_w:.0f} W"
+        return f"SM clock {clock}, power {power}"
+
+
+class GpuMonitor:
+    """Samples the current GPU by `nvidia-smi` from entry to exit; `state` then holds the medians."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+        self._rows: list[str] = []
+
+    def __enter__(self) -> GpuMonitor:
+        query = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits"]
+        try:
+            self._process = subprocess.Popen(
+                [*query, "-i", _identity(), "-lms", str(PERIOD_MS)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+        except OSError:  # there is no nvidia-smi
+            return self
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is None or self._reader is None:
+            return
+        self._process.terminate()
+        self._process.wait()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        self._rows += list(self._process.stdout)
+
+    @property
+    def state(self) -> GpuState:
+        return state_of(self._rows)
+
+
+def state_of(rows: list[str]) -> GpuState:
+    """The medians of lines "clock, power" of nvidia-smi; "[N/A]" and the like are left out."""
+    clocks: list[float] = []
+    powers: list[float] = []
+    for row in rows:
+        for text, column in zip(row.split(","), (clocks, powers), strict=False):
+            try:
+                column.append(float(text))
+            except ValueError:
+                continue
+    return GpuState(*(statistics.median(column) if column else None for column in (clocks, powers)))
+
+
+def _identity() -> str:
+    """What nvidia-smi knows the current GPU by; its number where torch does not say."""
+    import torch
+
+    index = torch.cuda.current_device()
+    found = getattr(torch.cuda.get_device_properties(index), "uuid", None)
+    return str(index) if found is None else f"GPU-{found}"

@@ -1,0 +1,189 @@
+"""Matrices in files: .npy, and tensors of .safetensors files named FILE:TENSOR."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import LcmaError, PlanError, SchemeFormatError
+from ..home import write_atomic
+from . import safetensors
+
+Matrix = npt.NDArray[Any]
+
+_NPY_MAGIC = b"\x93NUMPY"
+
+SUFFIX = ".safetensors"
+
+DTYPES = (
+    "float16",
+    "bfloat16",
+    "tf32",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "int8",
+    "int32",
+    "int64",
+)
+"""What operands can be converted to; which of them a device multiplies is the planner's to say."""
+
+_NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "C64": "complex64"}
+_NAMES |= {"I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
+_KINDS = {name: kind for kind, name in _NAMES.items()} | {"tf32": "F32"}
+
+SHOWN = 8
+"""Names of tensors that a message lists."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A matrix (..., rows, cols) with the name of its dtype; the bits of a bfloat16 stand in uint16."""
+
+    matrix: Matrix
+    dtype: str
+    file: str
+
+    def converted(self, dtype: str | None) -> Operand:
+        """The operand in another dtype; None leaves it as it is.
+
+        Raises:
+            PlanError: the conversion would lose imaginary parts or fractions, or entries are too large for it.
+        """
+        if dtype in (None, self.dtype):
+            return self
+        assert dtype is not None
+        kinds = "biufc"
+        mine = np.dtype(np.float32 if self.dtype == "bfloat16" else self.matrix.dtype).kind
+        other = "c" if dtype.startswith("complex") else "i" if dtype.startswith("int") else "f"
+        if mine == "b" or kinds.index(mine) > kinds.index("c" if other == "c" else "f"):
+            raise PlanError(f"{self.file} is {self.dtype}, which can't become {dtype}")
+        if other == "i" and mine == "f":
+            raise PlanError(f"{self.file} is {self.dtype}; converting it to {dtype} would lose its fractions")
+        if other == "i" and mine == "c":
+            raise PlanError(f"{self.file} is {self.dtype}, which can't become {dtype}")
+        return Operand(_converted(self.widened(), dtype, self.file), dtype, self.file)
+
+    def widened(self) -> Matrix:
+        """The matrix in a dtype that numpy knows: bfloat16 as float32."""
+        return float32_of(self.matrix) if self.dtype == "bfloat16" else self.matrix
+
+
+def _converted(matrix: Matrix, dtype: str, file: str) -> Matrix:
+    storage = np.dtype({"tf32": "float32", "bfloat16": "float32"}.get(dtype, dtype))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = matrix.astype(storage)
+    if dtype == "bfloat16":
+        bits = bfloat16_bits(found)
+        if not np.array_equal(np.isfinite(float32_of(bits)), np.isfinite(matrix)):
+            raise PlanError(f"{file} has entries that are too large for bfloat16")
+        return bits
+    if storage.kind == "i":
+        if not np.array_equal(found, matrix):
+            raise PlanError(f"{file} has entries that {dtype} does not hold")
+    elif storage.itemsize < matrix.itemsize and not np.array_equal(np.isfinite(found), np.isfinite(matrix)):
+        raise PlanError(f"{file} has entries that are too large for {dtype}")
+    return found
+
+
+def bfloat16_bits(matrix: Matrix) -> Matrix:
+    """The bits of float32 numbers rounded to the nearest bfloat16, ties to even."""
+    bits = np.ascontiguousarray(matrix, np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    # Rounding must not turn a NaN whose payload is low into an infinity.
+    return np.where(np.isnan(matrix), (bits >> 16) | 0x40, rounded).astype(np.uint16)
+
+
+def float32_of(bits: Matrix) -> Matrix:
+    """The float32 numbers of bfloat16 bits."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def read_operand(text: str) -> Operand:
+    """A memory-mapped operand: a .npy file, or FILE.safetensors[:TENSOR].
+
+    Raises:
+        SchemeFormatError: there is no such file or tensor, or it holds no matrix.
+    """
+    path, tensor = _place(text)
+    try:
+        found = _tensor(path, tensor, text) if path.suffix == SUFFIX else _npy(path, text)
+    except OSError as error:
+        raise SchemeFormatError(f"can't be read: {error.strerror or error}", str(path)) from None
+    if found.matrix.ndim < 2:
+        raise SchemeFormatError(f"has {found.matrix.ndim} dimension(s); a matrix has two or more", text)
+    if not found.matrix.dtype.isnative:
+        return Operand(found.matrix.astype(found.matrix.dtype.newbyteorder("=")), found.dtype, text)
+    return found
+
+
+def _place(text: str) -> tuple[Path, str | None]:
+    """A file, and the tensor that is named in it."""
+    before, mark, tensor = text.rpartition(f"{SUFFIX}:")
+    if mark and not Path(text).is_file():
+        return Path(before + SUFFIX), tensor
+    return Path(text), None
+
+
+def _npy(path: Path, text: str) -> Operand:
+    with open(path, "rb") as stream:
+        magic = stream.read(len(_NPY_MAGIC))
+    if magic != _NPY_MAGIC:
+        raise SchemeFormatError("is not a .npy matrix: it does not start as one", text)
+    try:
+        array: Matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, SyntaxError) as error:
+        raise SchemeFormatError(f"is not a .npy matrix: {str(error).splitlines()[0]}", text) from None
+    return Operand(array, array.dtype.newbyteorder("=").name, text)
+
+
+def _tensor(path: Path, tensor: str | None, text: str) -> Operand:
+    known = safetensors.entries(path)
+    if tensor is None and len(known) == 1:
+        (tensor,) = known
+    if tensor not in known:
+        names = ", ".join([*list(known)[:SHOWN], *(["..."] if len(known) > SHOWN else [])]) or "nothing"
+        what = "several tensors; name one as FILE:TENSOR" if tensor is None else f"no tensor {tensor[:80]!r}"
+        raise SchemeFormatError(f"holds {what}. It has {names}", str(path))
+    entry = known[tensor]
+    return Operand(safetensors.read(path, entry), _NAMES[entry.kind], text)
+
+
+def write_product(text: str, matrix: Matrix, dtype: str) -> str:
+    """Write a product to FILE.npy, or FILE.safetensors[:TENSOR] (tensor "C"), atomically; tells what was written.
+
+    Raises:
+        PlanError: a .safetensors file holds no such dtype, or the file holds other tensors.
+        SchemeFormatError: there is such a file, and it is not of the format.
+        LcmaError: the file cannot be written.
+    """
+    path, tensor = _place(text)
+    note = ""
+    if path.suffix == SUFFIX:
+        if dtype not in _KINDS:
+            raise PlanError(f"a {SUFFIX} file holds no {dtype}; write a .npy")
+        _keep_others(path, tensor or "C")
+        content = safetensors.pack({tensor or "C": (_KINDS[dtype], matrix)})
+    else:
+        if dtype == "bfloat16":
+            matrix, note = float32_of(matrix), " as float32, since .npy has no bfloat16"
+        buffer = io.BytesIO()
+        np.save(buffer, matrix)
+        content = buffer.getvalue()
+    try:
+        write_atomic(path, content)
+    except OSError as error:
+        raise LcmaError(f"{path} can't be written: {error.strerror}") from None
+    return f"written: {text}{note}"
+
+
+def _keep_others(path: Path, tensor: str) -> None:
+    """Refuse to replace a file that holds more than the tensor."""
+    if path.is_file() and (others := set(safetensors.entries(path)) - {tensor}):
+        raise PlanError(f"{path} holds {min(others)[:80]} and would lose it; write the product to a file of its own")

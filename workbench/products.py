@@ -1,0 +1,191 @@
+"""Products that commands are asked about: devices, dtypes, and requests with the machine that they would run on."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import PlanError, TargetError
+from ..schemes_db.symmetry import ATTENTION_PRODUCTS
+
+if TYPE_CHECKING:
+    from ..kernels import Machine, Profile, Request
+
+Sizes = tuple[int, int, int]
+
+MAX_SIZE = 1 << 17
+"""The longest side of matrices that a command makes up by itself."""
+
+FACTORS = {
+    "QK": ("Q", "K^T"),
+    "PV": ("P", "V"),
+    "dV": ("P^T", "dO"),
+    "dP": ("dO", "V^T"),
+    "dQ": ("dS", "K"),
+    "dK": ("dS^T", "Q"),
+}
+"""The factors of the six products of causal attention; a transposed one is stored by columns."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where a product runs: the processor, or a GPU by its number (None: the current one)."""
+
+    kind: str
+    index: int | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.index is None else f"{self.kind}:{self.index}"
+
+    def current(self) -> AbstractContextManager[object]:
+        """Make a GPU the current one for as long as the context lasts.
+
+        Raises:
+            PlanError: GPUs are here, but not this one.
+        """
+        if self.index is None:
+            return nullcontext()
+        try:
+            import torch
+        except ImportError:
+            return nullcontext()
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if count <= self.index and count:
+            raise PlanError(f"there is no GPU {self.index} here: torch sees {count}")
+        return torch.cuda.device(self.index) if count else nullcontext()
+
+    def require(self) -> None:
+        """That products can run here.
+
+        Raises:
+            PlanError: there is no such GPU, or no torch or Triton.
+        """
+        if self.kind == "cuda":
+            from ..kernels.cuda.machine import require_device
+
+            with self.current():
+                require_device(self.index)
+
+
+class DeviceType(click.ParamType[Device]):
+    """cpu, cuda or cuda:N."""
+
+    name = "cpu|cuda|cuda:N"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Device:
+        if isinstance(value, Device):
+            return value
+        match = re.fullmatch(r"(cpu)|(cuda)(?::(\d{1,3}))?", str(value))
+        if not match:
+            self.fail(f"{value!r} is not a device; write cpu, cuda or cuda:N", param, ctx)
+        return Device(match.group(1) or match.group(2), int(match.group(3)) if match.group(3) else None)
+
+
+DEVICE = DeviceType()
+
+CAUSAL = click.Choice([name.lower() for name in ATTENTION_PRODUCTS])
+
+
+def causal_name(text: str | None) -> str | None:
+    """The key in ATTENTION_PRODUCTS of a --causal option."""
+    return next((name for name in ATTENTION_PRODUCTS if name.lower() == text), None)
+
+
+def sizes_of(text: str, causal: str | None = None) -> Sizes:
+    """(m, k, n) of a --size option: N, MxKxN, or LxD for a product of causal attention.
+
+    Raises:
+        TargetError: it is none of these.
+    """
+    parts = text.lower().split("x")
+    allowed = (1, 2, 3) if causal else (1, 3)
+    if len(parts) not in allowed or not all(part.isdigit() and 1 <= int(part) <= MAX_SIZE for part in parts):
+        forms = "N, LxD or MxKxN" if causal else "N or MxKxN"
+        raise TargetError(f"size {text!r} must be {forms}, each from 1 to {MAX_SIZE}")
+    numbers = [int(part) for part in parts]
+    if len(numbers) == 2:
+        length, width = numbers
+        return (length, width, length) if causal in ("QK", "dP") else (length, length, width)
+    m, k, n = numbers * 3 if len(numbers) == 1 else numbers
+    return m, k, n
+
+
+def request_of(
+    sizes: Sizes,
+    dtype: str,
+    device: Device,
+    causal: str | None = None,
+    batch: tuple[int, ...] = (),
+    *,
+    max_error: float | None = None,
+    max_workspace: int | None = None,
+    max_abs: int | None = None,
+) -> Request:
+    """The request for such a product; `causal` is a key of ATTENTION_PRODUCTS.
+
+    Raises:
+        PlanError: the device has no such dtype, or the triangular matrix is not square.
+    """
+    from ..kernels import Layout, Request, Structure
+    from ..kernels.request import structures_of
+    from ..kernels.structure import DENSE
+
+    structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE)
+    layouts = (Layout.ROWS, Layout.ROWS, Layout.ROWS)
+    if causal is not None:
+        structures = structures_of(ATTENTION_PRODUCTS[causal])
+        first, second = (Layout.COLUMNS if "^T" in name else Layout.ROWS for name in FACTORS[causal])
+        layouts = (first, second, Layout.ROWS)
+    return Request(
+        *sizes,
+        dtype,
+        batch,
+        batch,
+        device.kind,
+        layouts,
+        structures=structures,
+        max_error=max_error,
+        max_workspace=max_workspace,
+        max_abs=max_abs,
+    )
+
+
+def machine_of(request: Request, profile: str | None = None, threads: int | None = None) -> Machine:
+    """The machine that a request is planned for: this one, or that of a profile by name or file.
+
+    Raises:
+        PlanError: there is no such profile, or this machine was not measured with so many threads.
+        SchemeFormatError: the file is no profile.
+    """
+    from ..kernels import machine_for
+    from ..kernels.planning.profiles import find_profile
+
+    if request.device != "cpu":
+        if threads is not None:
+            raise PlanError("threads are of a processor; leave --threads out with --device cuda")
+        from ..kernels.cuda.machine import cuda_machine
+
+        return cuda_machine(profile=find_profile(profile)) if profile else cuda_machine()
+    from ..kernels.cpu.machine import cpu_machine
+    from ..kernels.cpu.threads import thread_count
+
+    if profile:
+        return cpu_machine(profile=find_profile(profile), threads=threads)
+    if threads in (None, thread_count()):
+        return machine_for(request)
+    return cpu_machine(profile=_profile_of_threads(threads or 1), threads=threads)
+
+
+def _profile_of_threads(threads: int) -> Profile:
+    from ..kernels.cpu.hardware import machine_id
+    from ..kernels.planning.profiles import stored_profile
+
+    profile = stored_profile(machine_id(threads))
+    if profile is None:
+        mend = f"run LCMA_NUM_THREADS={threads} lcma doctor --profile"
+        raise PlanError(f"this machine was not measured with {threads} threads: {mend}, or name a --profile")
+    return profile

@@ -1,0 +1,118 @@
+"""Tensors in .safetensors files: eight bytes that hold the length of a JSON header, the header, then raw bytes.
+
+Source: the format's own page, https://github.com/huggingface/safetensors#format.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import SchemeFormatError
+
+Matrix = npt.NDArray[Any]
+
+MOST_HEADER = 100_000_000
+"""Bytes of a header, at most; the format's own limit."""
+
+MOST_DIMENSIONS = 32
+
+STORAGE = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "C64": "<c8",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "|i1",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}
+"""The numpy dtype that holds an element, by the format's name; the bits of a bfloat16 stand in 16-bit integers."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A tensor of a file: the format's name of its dtype, its shape, and the place of its bytes in the file."""
+
+    kind: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+def entries(path: Path) -> dict[str, Entry]:
+    """The tensors of a file by name; of their bytes nothing is read.
+
+    Raises:
+        SchemeFormatError: the file is not of this format.
+        OSError: it cannot be read.
+    """
+    size = os.stat(path).st_size
+    with open(path, "rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if size < 8 or not 2 <= length <= min(MOST_HEADER, size - 8):
+            raise SchemeFormatError("is not a .safetensors file: its header has no length that it could have", path)
+        text = stream.read(length)
+    try:
+        header = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
+        if not isinstance(header, dict):
+            raise ValueError("its header is no object")
+        begin = 8 + length
+        return {name: _entry(name, row, begin, size) for name, row in header.items() if name != "__metadata__"}
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise SchemeFormatError(f"is not a .safetensors file: {error}".splitlines()[0][:200], path) from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("its header names a tensor twice")
+    return found
+
+
+def _entry(name: str, row: Mapping[str, Any], begin: int, size: int) -> Entry:
+    kind, shape, (start, stop) = row["dtype"], row["shape"], row["data_offsets"]
+    if kind not in STORAGE:
+        raise ValueError(f"tensor {name[:40]!r} has the dtype {str(kind)[:20]!r}, which is not known here")
+    if not isinstance(shape, list) or len(shape) > MOST_DIMENSIONS or not all(map(_is_size, (*shape, start, stop))):
+        raise ValueError(f"tensor {name[:40]!r} has a shape or a place that is none")
+    wanted = math.prod(shape) * np.dtype(STORAGE[kind]).itemsize
+    if stop - start != wanted or begin + stop > size:
+        raise ValueError(f"tensor {name[:40]!r} needs {wanted} bytes, and the file does not hold them at its place")
+    return Entry(kind, tuple(shape), begin + start, begin + stop)
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def read(path: Path, entry: Entry) -> Matrix:
+    """The tensor of an entry, memory-mapped and read-only, as its storage dtype."""
+    if entry.start == entry.stop:
+        return np.empty(entry.shape, STORAGE[entry.kind])
+    flat = np.memmap(path, np.uint8, "r", entry.start, (entry.stop - entry.start,))
+    return np.asarray(flat).view(STORAGE[entry.kind]).reshape(entry.shape)
+
+
+def pack(tensors: Mapping[str, tuple[str, Matrix]]) -> bytes:
+    """The file of tensors by name, each with the format's name of its dtype."""
+    header, bodies, place = {}, [], 0
+    for name, (kind, matrix) in tensors.items():
+        body = np.ascontiguousarray(matrix, STORAGE[kind]).tobytes()
+        header[name] = {"dtype": kind, "shape": list(matrix.shape), "data_offsets": [place, place + len(body)]}
+        bodies.append(body)
+        place += len(body)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the tensors begin at a multiple of eight bytes
+    return b"".join((len(text).to_bytes(8, "little"), text, *bodies))
