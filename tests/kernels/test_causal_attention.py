@@ -9,9 +9,10 @@ from lcma.errors import PlanError
 
 torch = pytest.importorskip("torch")
 
-from lcma.kernels.causal import causal_attention, causal_qk, syrk, trmm  # noqa: E402
-from lcma.kernels.causal.choose import steady_names  # noqa: E402
+from lcma.kernels.causal.candidates import stable_scheme_names  # noqa: E402
+from lcma.kernels.causal.products import causal_qk, syrk, trmm  # noqa: E402
 from lcma.kernels.cuda.tiles import Tile, tile_places  # noqa: E402
+from lcma.kernels.torch.attention import causal_attention  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
@@ -150,10 +151,10 @@ def test_errors_stay_within_twice_the_standard_algorithms():
         truth = sdpa(q.double(), k.double(), v.double(), is_causal=True)
         future = torch.ones(256, 256).triu(1).bool()
         plain = (q / 128**0.5 @ k.mT).masked_fill(future, -torch.inf).softmax(-1) @ v
-        for way, got in [("standard", plain)] + [(x, causal_attention(q, k, v, scheme=x)) for x in steady_names()]:
+        for way, got in [("standard", plain)] + [(x, causal_attention(q, k, v, scheme=x)) for x in stable_scheme_names()]:
             worst[way] = max(worst.get(way, 0.0), float((got - truth).norm() / truth.norm()))
-    assert max(worst[way] for way in ("standard", *steady_names())) <= 2 * worst["standard"]
-    assert steady_names()
+    assert max(worst[way] for way in ("standard", *stable_scheme_names())) <= 2 * worst["standard"]
+    assert stable_scheme_names()
 
 
 def test_refusals_name_the_mend():

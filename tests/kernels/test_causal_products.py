@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels import Pool, Request
-from lcma.kernels.causal import causal_pv, causal_qk, masked_matmul, syrk, trmm
-from lcma.kernels.causal.choose import (
-    candidate_of,
-    choose,
-    planned,
-    predicted,
-    scheme_names,
-    scheme_program,
-    steady_names,
-)
+from lcma.kernels import Machine, Pool, Profile, Request, decision_for, executor_for, tune
+from lcma.kernels.causal.candidates import scheme_names, scheme_program, stable_scheme_names
+from lcma.kernels.causal.masked import masked_matmul
+from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm
 from lcma.kernels.cpu.executor import MatrixExecutor
-from lcma.kernels.cpu.grouped import JoinedLevel
-from lcma.kernels.cpu.halving import Halving
-from lcma.kernels.cpu.strips import Strips, has_stray
-from lcma.kernels.planning.tuning import remembered, tune
-from lcma.kernels.request import Layout
+from lcma.kernels.cpu.half import HalfProduct
+from lcma.kernels.cpu.level import Level
+from lcma.kernels.cpu.partition import Way
+from lcma.kernels.cpu.strips import has_stray
+from lcma.kernels.planning.profile import GemmRate
+from lcma.kernels.planning.wisdom import stored_wisdom
+from lcma.kernels.request import Layout, structures_of
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
+GROUPED = Way(grouped=True)
 WAYS = (
     {},
     {"strategy": "strips"},
@@ -94,7 +92,7 @@ def test_syrk(way, lower):
 def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
     triangle = Triangle("out", shared=True)
     program = scheme_program(lcma.resolve("eca-stage1")[0], triangle)
-    names = [stage.name for stage in JoinedLevel(program, (64, 64, 64), "float64", (False, True, False)).stages()]
+    names = [stage.name for stage in Level(program, (64, 64, 64), "float64", (False, True, False), GROUPED).stages()]
     assert names[0] == "sums of A"
     assert "sums of B" not in names
 
@@ -119,15 +117,15 @@ def test_levels_in_memory_full_of_nan(side, upper, layouts):
         out = np.full(wanted.shape, np.nan, order="CF"[layouts[2] == "C"])
         request = Request.of(a, b, out)
         by_columns = tuple(layout is Layout.COLUMNS for layout in request.layouts)
-        for name in steady_names():
+        for name in stable_scheme_names():
             program = scheme_program(lcma.resolve(name)[0], triangle)
-            level = JoinedLevel(program, request.shape, "float64", by_columns)
+            level = Level(program, request.shape, "float64", by_columns, GROUPED)
             executor = MatrixExecutor(request, level, pool, 2)
             for _ in range(2):
                 np.testing.assert_array_equal(executor.run(a, b, out), wanted)
         for core in (
-            Strips(triangle, request.shape, "float64", 3),
-            Halving(triangle, request.shape, "float64", base=5),
+            HalfProduct(triangle, request.shape, "float64", 3),
+            HalfProduct(triangle, request.shape, "float64", base=5),
         ):
             np.testing.assert_array_equal(MatrixExecutor(request, core, pool).run(a, b, out), wanted)
 
@@ -141,18 +139,17 @@ def test_a_nested_level_works_its_full_products():
     nested = outer.nested({ProductKind.FULL: dense, ProductKind.HALF_OUT: outer})
     a, b = drawn(rng, 96, 48), drawn(rng, 48, 96)
     request = Request.of(a, b)
-    level = JoinedLevel(nested, request.shape, "float64", (False, False, False))
+    level = Level(nested, request.shape, "float64", (False, False, False), GROUPED)
     np.testing.assert_array_equal(MatrixExecutor(request, level, Pool(poison=True), 2).run(a, b), np.tril(a @ b))
 
 
 def test_products_that_feed_one_sum_are_one_product():
     """ECA's h1..h4 are all of S1: one product with a four times longer inner dimension, in its place."""
-    level = JoinedLevel(
-        scheme_program(lcma.resolve("eca-stage1")[0], Triangle("out")), (64, 64, 64), "float64", (False,) * 3
-    )
-    assert len(level.joined.bundles) == 28
-    assert sorted(level.joined.alone.values()) == [(0, 0), (3, 3)]
-    assert len(level._buffered) == 14  # of 34: the rest stand in C or in another's registers
+    program = scheme_program(lcma.resolve("eca-stage1")[0], Triangle("out"))
+    store = Level(program, (64, 64, 64), "float64", (False,) * 3, GROUPED).store
+    assert len(store.joined.bundles) == 28
+    assert sorted(store.joined.alone.values()) == [(0, 0), (3, 3)]
+    assert len(store._buffered) == 14  # of 34: the rest stand in C or in another's registers
 
 
 @pytest.mark.parametrize("shape", [(700, 650), (4, 5), (1, 1), (300, 200)])
@@ -216,30 +213,51 @@ def test_errors_stay_within_three_times_the_standard_algorithms():
     assert max(worst.values()) <= 3 * worst["standard"]
 
 
-def test_a_measured_way_is_taken_again(home):
-    request, triangle = Request(512, 1024, 512, "float32"), Triangle("out")
-    seconds = tune(request, triangle, rounds=1)
-    assert set(seconds) == {"strips", "halving", *steady_names()}
-    assert remembered(request, triangle) == seconds
-    assert remembered(Request(500, 1000, 500, "float32"), triangle) == seconds
-    assert remembered(Request(300, 1024, 300, "float32"), triangle) == {}
+RATES = tuple(GemmRate("float32", 64, 64, 64, 1e11, mode) for mode in ("whole", "tasks"))
+FLAT = Profile("flat", "test", (), RATES, 5e10, 5e10)
+MASKED = structures_of(Triangle("out"))
+
+
+@pytest.fixture
+def flat(machine_of) -> Machine:
+    """This machine with rates that are the same at every size."""
+    return machine_of(FLAT, 2)
+
+
+def test_a_measured_strategy_is_taken_again(home, flat):
+    request = Request(512, 1024, 512, structures=MASKED)
+    tuned = tune(request, rounds=1, top=99, machine=flat)
+    seconds = {one.plan.label: one.seconds for one in tuned}
+    assert "strips" in seconds
+    assert len(seconds) >= 2
+    assert set(seconds) <= {"strips", "halving", "vendor", *stable_scheme_names()}
+    stored = stored_wisdom("flat")
+    for size in (512, 500):
+        known = stored.near(replace(request, m=size, n=size, k=1000 if size == 500 else 1024))
+        assert {entry.source or entry.strategy: entry.seconds for entry in known.entries} == seconds
+        assert known.exact == (size == 512)
+    assert stored.near(replace(request, m=300, n=300)) is None
     fastest = min(seconds, key=seconds.get)
-    expected = fastest if seconds[fastest] < 0.96 * seconds["strips"] else "strips"
-    assert choose(request, triangle).candidate.label == expected
-    assert "measured" in choose(request, triangle).refused[-1][1]
+    expected = fastest if seconds[fastest] < 0.995 * seconds["strips"] else "strips"
+    found = decision_for(request, machine=replace(flat, wisdom=stored))
+    assert found.measured
+    assert found.plan.label == expected
+    assert "measured" in found.reason
     for damage in ("{", "[1]", '[{"class": 1}]'):
-        next((home / "profiles").glob("causal-*.json")).write_text(damage)
-        assert remembered(request, triangle) == {}
+        next((home / "profiles").glob("wisdom-*.json")).write_text(damage)
+        assert stored_wisdom("flat") is None
 
 
-def test_what_is_predicted_without_a_measurement(home):
-    triangle = Triangle("out")
-    small = choose(Request(64, 64, 64, "float32"), triangle)
-    assert small.candidate.label == "strips"
-    large = choose(Request(8192, 8192, 8192, "float32"), triangle)
-    assert large.candidate.label in steady_names()
-    assert predicted(large) < predicted(choose(large.request, triangle, "strips"))
-    limited = choose(Request(8192, 8192, 8192, "float32", max_workspace=0), triangle)
-    assert limited.workspace == 0
-    assert planned(small.request, triangle)[1] is planned(small.request, triangle)[1]
-    assert candidate_of("eca-stage1", triangle).strategy == "joined"
+def test_what_is_predicted_without_a_measurement(flat):
+    def of(size, **limits):
+        return decision_for(Request(size, size, size, structures=MASKED, **limits), machine=flat)
+
+    small, large = of(64), of(8192)
+    assert small.plan.label == "strips"
+    assert large.plan.label in stable_scheme_names()
+    assert large.plan.seconds < large.baseline.seconds
+    assert large.baseline.label == "strips"
+    assert of(8192, max_workspace=0).plan.workspace == 0
+    assert executor_for(small.request) is executor_for(small.request)
+    named = decision_for(large.request, "eca-stage1", machine=flat).plan.candidate
+    assert (named.strategy, named.method) == ("scheme", "grouped")
