@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -20,9 +19,6 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Source
 from ..request import Layout, Request
 from .candidates import FAMILY, GivenTriangular, TriangularSource, source_of, stable_scheme_names
-
-SMALL = 1 << 28
-"""m k n below which only the strips are proposed: planning would cost what there is to gain."""
 
 DENSE_ABOVE = 4096
 """Triangles of more rows have their full product computed by the dense scheme, where there is one."""
@@ -52,8 +48,6 @@ class CpuTriangular(CpuStrategy):
         triangle = request.triangle
         if triangle is None:
             return []
-        if not self.baseline and math.prod(request.shape) < SMALL:
-            return "the product is small: strips are computed at once"
         found = []
         for name in self._names(request, triangle, machine):
             candidate = self._candidate(TriangularSource(name, triangle) if name else None)
