@@ -13,7 +13,7 @@ from ...errors import CatalogError, PlanError
 from ...schemes_db.grids import KINDS, Kind, Kinds, full_grid
 from ...schemes_db.target import MAX_DIMENSION, Target
 from ..api import SchemeLike, matmul
-from ..cpu.strips import cut
+from ..cpu.strips import zero_outside_triangle
 from ..request import Request
 from .arrays import Array, on_device, through_numpy
 from .choose import SMALL
@@ -109,7 +109,7 @@ def _runs(a: Matrix, b: Matrix, out: Matrix, kinds: npt.NDArray[np.int8], height
             block = out[rows, j * width : (j + 1) * width]
             if block.shape[0] != block.shape[1]:
                 raise PlanError(f"a triangular block of the mask must be square, but it is {block.shape}")
-            cut(block, row[j] == Kind.UPPER)
+            zero_outside_triangle(block, row[j] == Kind.UPPER)
 
 
 def _stretches(wanted: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

@@ -18,7 +18,7 @@ from .mapping import BoundMap
 from .operands import OperandSums
 from .partition import Partition, spare_rows
 from .store import Batch, Form
-from .strips import cut as zero_outside
+from .strips import zero_outside_triangle
 from .workspace import Arena, aligned
 
 Matrix = npt.NDArray[Any]
@@ -117,7 +117,7 @@ class Groups:
         for place in self._finished:
             kind = cut.program.target.c[place[0]][place[1]]
             if kind.half:
-                zero_outside(cut.view(2, out, place), kind is Kind.UPPER)
+                zero_outside_triangle(cut.view(2, out, place), kind is Kind.UPPER)
 
     def _home(self, i: int, out: Matrix, buffer: Matrix) -> Matrix:
         """Where bundle i stands until the merge, as it is to be multiplied."""

@@ -22,7 +22,7 @@ from lcma.kernels.cpu.executor import MatrixExecutor
 from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import Way
-from lcma.kernels.cpu.strips import has_stray
+from lcma.kernels.cpu.strips import has_nonzero_outside_triangle
 from lcma.kernels.planning.tuning import remembered, tune
 from lcma.kernels.request import Layout
 from lcma.schemes_db.symmetry import SIDES, Triangle
@@ -186,12 +186,12 @@ def test_user_mistakes_are_named():
 
 def test_strays_are_seen():
     clean = np.tril(np.ones((200, 200)))
-    assert not has_stray(clean, False)
+    assert not has_nonzero_outside_triangle(clean, False)
     for place, value in (((3, 199), np.nan), ((10, 11), 1e-300)):
         spoiled = clean.copy()
         spoiled[place] = value
-        assert has_stray(spoiled, False)
-        assert has_stray(spoiled.T, True)
+        assert has_nonzero_outside_triangle(spoiled, False)
+        assert has_nonzero_outside_triangle(spoiled.T, True)
 
 
 def test_errors_stay_within_three_times_the_standard_algorithms():
