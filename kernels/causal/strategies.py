@@ -97,7 +97,7 @@ class TriangularStrategy:
 
     - strips: row strips of one GEMM each, the honest baseline.
     - halving: two triangles of half the size and a full product, which a dense scheme may work.
-    - joined: a level of a structured scheme, its bundled products handed to the threads.
+    - joined: a level of a structured scheme, its grouped products handed to the threads.
     """
 
     name: str

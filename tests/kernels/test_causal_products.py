@@ -144,8 +144,8 @@ def test_products_that_feed_one_sum_are_one_product():
     """ECA's h1..h4 are all of S1: one product with a four times longer inner dimension, in its place."""
     program = scheme_program(lcma.resolve("eca-stage1")[0], Triangle("out"))
     store = Level(program, (64, 64, 64), "float64", (False,) * 3, GROUPED).store
-    assert len(store.joined.bundles) == 28
-    assert sorted(store.joined.alone.values()) == [(0, 0), (3, 3)]
+    assert len(store.grouped.groups) == 28
+    assert sorted(store.grouped.alone.values()) == [(0, 0), (3, 3)]
     assert len(store._buffered) == 14  # of 34: the rest stand in C or in another's registers
 
 
