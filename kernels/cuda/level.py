@@ -14,7 +14,7 @@ from ..codegen.triton_text import Direction
 from ..prepared_operand import PreparedOperand
 from . import half
 from .combine import Combination, merge_of
-from .flat_program import Spread, kept, spread
+from .flat_program import FlatProgram, flat_program, kept
 from .naive import combine
 from .shape import Piece, Shape
 from .stack import multiply_stack
@@ -41,31 +41,31 @@ class CudaLevel:
     sums are made by plain torch: the twin that tests run.
 
     Raises:
-        PlanError: as `Spread`, or half products are to be run in another way.
+        PlanError: as `FlatProgram`, or half products are to be run in another way.
     """
 
     def __init__(self, program: Program, way: Way = Way.BATCHED) -> None:
         self.way = way
-        self.spread: Spread = spread(program)
-        self.target = target = self.spread.program.target
-        self._kinds = [op.kind for op in self.spread.products]
+        self.flat: FlatProgram = flat_program(program)
+        self.target = target = self.flat.program.target
+        self._kinds = [op.kind for op in self.flat.products]
         self._halves = any(kind.half for kind in self._kinds)
         if self._halves and way is not Way.BATCHED:
             raise PlanError(f"half products are run in batches, not by {way}")
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
-        maps = self.spread.maps
+        maps = self.flat.maps
         looped = way is Way.LOOP
-        self._left_of = maps.left_of if looped else tuple(range(self.spread.rank))
-        self._right_of = maps.right_of if looped else tuple(range(self.spread.rank))
-        left, right = (maps.left, maps.right) if looped else (self.spread.left, self.spread.right)
+        self._left_of = maps.left_of if looped else tuple(range(self.flat.rank))
+        self._right_of = maps.right_of if looped else tuple(range(self.flat.rank))
+        left, right = (maps.left, maps.right) if looped else (self.flat.left, self.flat.right)
 
         def split(linear: LinearMap, blocks: tuple[Block, ...], grid: tuple[tuple[Kind, ...], ...]) -> Combination:
             return Combination(linear, Direction.SPLIT, blocks, tuple(grid[i][j] for i, j in blocks))
 
         self.left, self.right = split(left, maps.left_blocks, target.a), split(right, maps.right_blocks, target.b)
-        needed = tuple(map(_needed, self.spread.products)) if self._halves else ()
-        self.merge = merge_of(self.spread.merge, maps.stored, target.c, needed)
-        self.slabs = (len(left.results), len(right.results), self.spread.rank)
+        needed = tuple(map(_needed, self.flat.products)) if self._halves else ()
+        self.merge = merge_of(self.flat.merge, maps.stored, target.c, needed)
+        self.slabs = (len(left.results), len(right.results), self.flat.rank)
         self._blocks = lru_cache(maxsize=64)(self._blocks_of)
 
     def _blocks_of(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
@@ -120,9 +120,9 @@ class CudaLevel:
         combine(self.left, a, lefts)
         rights = right if prepared else self._rights(right, bk, bn)
         if self._halves:
-            products = half.empty_products(a, items, self.spread.rank, bm, bn)
+            products = half.empty_products(a, items, self.flat.rank, bm, bn)
         else:
-            products = a.new_empty((items, self.spread.rank, bm, bn))
+            products = a.new_empty((items, self.flat.rank, bm, bn))
         self._multiply(lefts, rights, products)
         combine(self.merge, out, products)
 

@@ -65,7 +65,7 @@ class ThreeStageStrategy:
             )
             for (side, name), size, slab, count in zip(combined, sizes, slabs, core.slabs, strict=True)
         )
-        count = shape.items * core.spread.rank
+        count = shape.items * core.flat.rank
         moved = count * (m * k + k * n + m * n) * itemsize(request.dtype)
         products = Stage(f"{count} products {m}x{k}x{n}", count * 2 * m * k * n, moved, product=(m, k, n))
         before = [left] if request.static == "B" else [left, right]
@@ -94,7 +94,7 @@ class ThreeStageStrategy:
         m, k, _ = shape.blocks(core.target)
         if request.dtype not in DTYPES:
             return f"stacks are worked in {' and '.join(DTYPES)}, not in {request.dtype}"
-        if not shape.empty and not fits_stack(core.spread.rank * shape.items, m, k, request.dtype):
+        if not shape.empty and not fits_stack(core.flat.rank * shape.items, m, k, request.dtype):
             return f"blocks of {m}x{k} are no whole tiles of {TILE.m}x{TILE.k}"
         return None
 
