@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .cuda.level import Way
+from .cuda.level import Method
 from .dense.cpu import ALL_LEVELS, LevelStrategy
 from .dense.naive import NaiveStrategy
 from .dense.strategies_cuda import ThreeStageStrategy
@@ -19,4 +19,4 @@ CPU: tuple[Strategy, ...] = (
     NaiveStrategy(),
 )
 
-CUDA: tuple[Strategy, ...] = (VendorStrategy(), *(ThreeStageStrategy(way) for way in Way))
+CUDA: tuple[Strategy, ...] = (VendorStrategy(), *(ThreeStageStrategy(way) for way in Method))

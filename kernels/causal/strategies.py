@@ -14,7 +14,7 @@ from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cpu.executor import MatrixExecutor, StagedCore, copy_bytes, is_empty
 from ..cpu.half import HalfProduct
 from ..cpu.level import Level, core_of
-from ..cpu.partition import Way
+from ..cpu.partition import Method
 from ..cpu.reasons import basic_reason
 from ..cpu.strips import strip_count
 from ..cpu.threads import thread_count
@@ -70,7 +70,7 @@ def _halving(program: Program, request: Request) -> HalfProduct:
 
 
 def _joined(program: Program, request: Request) -> Level:
-    return core_of(program, request, Way(grouped=True))
+    return core_of(program, request, Method(grouped=True))
 
 
 def _triangle(program: Program) -> Triangle:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..planning.profile import GemmRate, Profile
 from ..planning.strategy import Stage
 from .dtypes import itemsize
-from .level import Way
+from .level import Method
 
 _HALF = {(128, 256): 1.0, (128, 128): 0.95, (64, 128): 0.85, (64, 64): 0.7}
 
@@ -62,11 +62,11 @@ Sizes = tuple[int, int, int]
 Floats = npt.NDArray[np.float64]
 
 
-def mode_of(way: Way | None = None, count: int = 1) -> str:
+def mode_of(way: Method | None = None, count: int = 1) -> str:
     """The mode under which a profile keeps rates: one product, so many in a stack, or a loop with B~ transposed."""
     if way is None:
         return "whole"
-    return str(way) if way is Way.LOOP else f"{way} {count}"
+    return str(way) if way is Method.LOOP else f"{way} {count}"
 
 
 @lru_cache(maxsize=4096)
@@ -126,7 +126,7 @@ class Rates:
         """The best rate that was measured, flops per second."""
         return max((row.rate for rows in self._rows.values() for row, _ in rows), default=math.inf)
 
-    def seconds(self, sizes: Sizes, count: int = 1, way: Way | None = None) -> float | None:
+    def seconds(self, sizes: Sizes, count: int = 1, way: Method | None = None) -> float | None:
         """Seconds of `count` products of one size; None where no such rate was measured."""
         kind = mode_of(way).split()[0]
         if kind not in self._rows:
@@ -134,7 +134,7 @@ class Rates:
         if kind not in self._tables:
             self._tables[kind] = self._table(self._rows[kind], way)
         m, k, n = sizes
-        at_once = count if way in (Way.BATCHED, Way.STACK) else 1
+        at_once = count if way in (Method.BATCHED, Method.STACK) else 1
         places, speeds = self._tables[kind]
         apart: Any = places - np.log([max(size, 1) for size in (m, k, n, at_once)])
         weights = ((apart * apart).sum(axis=1) + ALIKE) ** -1.5
@@ -150,11 +150,11 @@ class Rates:
         """Seconds in which nothing is multiplied."""
         return waiting(sizes[0], sizes[2], count, self.units) + EXPOSED * self._moving(sizes, count)
 
-    def _part(self, sizes: Sizes, count: int, way: Way | None) -> float:
+    def _part(self, sizes: Sizes, count: int, way: Method | None) -> float:
         part = filled(self._dtype, sizes, count, self.units)
-        return part * aligned(self._dtype, *sizes[1:]) if way in (Way.BATCHED, Way.STACK) else part
+        return part * aligned(self._dtype, *sizes[1:]) if way in (Method.BATCHED, Method.STACK) else part
 
-    def _table(self, rows: list[tuple[GemmRate, int]], way: Way | None) -> tuple[Floats, Floats]:
+    def _table(self, rows: list[tuple[GemmRate, int]], way: Method | None) -> tuple[Floats, Floats]:
         """Logarithms of m, k, n and number, and of flops per second at full waves while multiplying."""
         places, speeds = [], []
         for row, count in rows:
@@ -167,7 +167,7 @@ class Rates:
         return np.log(np.array(places, dtype=float)), np.log(np.array(speeds))
 
 
-def timed(stages: list[Stage], dtype: str, way: Way | None, profile: Profile) -> list[Stage]:
+def timed(stages: list[Stage], dtype: str, way: Method | None, profile: Profile) -> list[Stage]:
     """The stages with their seconds, where the profile knows them.
 
     A call costs the host its overhead while the GPU is at work: it counts where the work is shorter.
@@ -180,6 +180,6 @@ def timed(stages: list[Stage], dtype: str, way: Way | None, profile: Profile) ->
             return None if known is None else max(known, overhead)
         count = max(1, round(stage.flops / (2 * math.prod(stage.product))))
         known = rates.seconds(stage.product, count, way)
-        return None if known is None else max(known, overhead * (count if way is Way.LOOP else 1))
+        return None if known is None else max(known, overhead * (count if way is Method.LOOP else 1))
 
     return [replace(stage, seconds=seconds(stage)) for stage in stages]

@@ -14,7 +14,7 @@ from ..cpu.executor import MatrixExecutor, copy_bytes, is_empty
 from ..cpu.int8 import Int8Level
 from ..cpu.level import Level, core_of
 from ..cpu.library import library_for
-from ..cpu.partition import Way
+from ..cpu.partition import Method
 from ..cpu.reasons import basic_reason
 from ..cpu.threads import blas_is_limited, thread_count
 from ..cpu.timing import timed
@@ -30,7 +30,7 @@ ALL_LEVELS = 8
 
 @dataclass(frozen=True)
 class LevelStrategy:
-    """One way to run levels. `tasks` and `loops` are those of `Way`.
+    """One way to run levels. `tasks` and `loops` are those of `Method`.
 
     - batch: all sums of a level, then its products one by one on all threads. Fastest on one
       thread; needs the memory of all sums and products of a level, and that of one product below.
@@ -86,11 +86,11 @@ class LevelStrategy:
         return MatrixExecutor(request, core, pool, thread_count())
 
     def _core(self, program: Program, request: Request) -> Level | Int8Level:
-        return _core(Same(program), request, Way(self.tasks, self.loops, library_for(request)))
+        return _core(Same(program), request, Method(self.tasks, self.loops, library_for(request)))
 
 
 @lru_cache(maxsize=64)
-def _core(program: Same, request: Request, way: Way) -> Level | Int8Level:
+def _core(program: Same, request: Request, way: Method) -> Level | Int8Level:
     """Predicting, sizing and building take the same one."""
     if request.dtype == "int8":
         return Int8Level(program.held, request.shape)

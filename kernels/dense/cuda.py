@@ -14,7 +14,7 @@ from ...schemes_db.target import Target
 from ..cuda.cost_model import Rates
 from ..cuda.dtypes import itemsize
 from ..cuda.flat_program import MAX_RANK
-from ..cuda.level import Way
+from ..cuda.level import Method
 from ..cuda.shape import Shape
 from ..dtypes import dtype_of
 from ..planning.planner import plan
@@ -150,7 +150,7 @@ def estimate(ladder: Ladder, request: Request, profile: Profile, rates: Rates) -
     shape = Shape.of(request)
     m, k, n = shape.blocks(ladder.target)
     count = ladder.rank * shape.items
-    known = [rates.seconds((m, k, n), count, way) for way in Way]
+    known = [rates.seconds((m, k, n), count, way) for way in Method]
     products = min((seconds for seconds in known if seconds is not None), default=None)
     if products is None:
         return None

@@ -14,7 +14,7 @@ from ..api import AUTO, KEPT_PLANS, SchemeLike, plan_for
 from ..cpu.executor import MatrixExecutor
 from ..cpu.level import core_of
 from ..cpu.library import library_for
-from ..cpu.partition import Way
+from ..cpu.partition import Method
 from ..cpu.threads import thread_count
 from ..cpu.workspace import Pool, shared_pool
 from ..prepared_operand import PreparedOperand
@@ -67,7 +67,7 @@ class Prepared:
                 first = Layout.COLUMNS if by_columns else Layout.ROWS
                 layouts = (first, self.plan.request.layouts[1], Layout.ROWS)
                 request = replace(self.plan.request, m=rows, layouts=layouts)
-                way = Way(self.plan.candidate.strategy == "tasks", 0, library_for(self.plan.request))
+                way = Method(self.plan.candidate.strategy == "tasks", 0, library_for(self.plan.request))
                 level = core_of(self.plan.candidate.program, request, way)
                 level.compile()
                 if len(self._executors) >= KEPT_PLANS:

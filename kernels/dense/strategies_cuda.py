@@ -10,7 +10,7 @@ from ..cuda.cost_model import timed
 from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
 from ..cuda.flat_program import reason_against
-from ..cuda.level import Way, cuda_level
+from ..cuda.level import Method, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..cuda.stack import DTYPES, TILE, fits_stack
 from ..planning.profile import Profile
@@ -27,7 +27,7 @@ class ThreeStageStrategy:
 
     version = 1
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: Method) -> None:
         self.way, self.name = way, f"gpu-{way}"
 
     def can_run(self, program: Program, request: Request, profile: Profile) -> str | None:
@@ -40,7 +40,7 @@ class ThreeStageStrategy:
             return f"the levels of {program.target} cannot be worked in one pass: blocks of it are absent"
         if reason := reason_against(program, request.dtype):
             return reason
-        if self.way is Way.STACK and (reason := self._reason_against_stack(program, request)):
+        if self.way is Method.STACK and (reason := self._reason_against_stack(program, request)):
             return reason
         if self._pieces(program, request) is None:
             least = Shape.of(request).stack_bytes(*self._core(program), MAX_PIECES)

@@ -21,13 +21,13 @@ from lcma.kernels.causal.choose import (
 from lcma.kernels.cpu.executor import MatrixExecutor
 from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.level import Level
-from lcma.kernels.cpu.partition import Way
+from lcma.kernels.cpu.partition import Method
 from lcma.kernels.cpu.strips import has_nonzero_outside_triangle
 from lcma.kernels.planning.tuning import remembered, tune
 from lcma.kernels.request import Layout
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
-GROUPED = Way(grouped=True)
+GROUPED = Method(grouped=True)
 WAYS = (None, "strips", "halving", "halving:strassen", "eca-stage1", "4x4x4-tri-out-r34")
 
 

@@ -16,7 +16,7 @@ from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, can
 from lcma.kernels.cuda.cost_model import Rates, aligned, filled
 from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.h200 import h200 as h200_figures
-from lcma.kernels.cuda.level import Way
+from lcma.kernels.cuda.level import Method
 from lcma.kernels.cuda.shape import Shape
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.cuda import TRIED, choose
@@ -182,13 +182,13 @@ def test_a_rectangle_says_what_its_like_take(h200):
     near = (11264, 640, 20480)
     assert after.seconds(near) > 1.2 * before.seconds(near)
     assert after.seconds(cube) == pytest.approx(before.seconds(cube), rel=0.02)
-    assert after.seconds(layer, 7, Way.BATCHED) == before.seconds(layer, 7, Way.BATCHED)
+    assert after.seconds(layer, 7, Method.BATCHED) == before.seconds(layer, 7, Method.BATCHED)
 
 
 def test_the_number_of_products_counts(h200):
     rates = Rates(h200, "float32")
-    small, large = (rates.seconds((1024, 1024, 1024), count, Way.BATCHED) / count for count in (7, 49))
-    assert large < rates.seconds((1024, 1024, 1024), 20, Way.BATCHED) / 20 < small
+    small, large = (rates.seconds((1024, 1024, 1024), count, Method.BATCHED) / count for count in (7, 49))
+    assert large < rates.seconds((1024, 1024, 1024), 20, Method.BATCHED) / 20 < small
 
 
 def test_rows_that_are_no_lines_of_memory_are_slow():
@@ -196,9 +196,9 @@ def test_rows_that_are_no_lines_of_memory_are_slow():
     assert aligned("tf32", 820, 1024) < aligned("tf32", 824, 1024) < 1.0
     assert aligned("bfloat16", 1032, 1032) < aligned("bfloat16", 1032, 1024) < 1.0
     rates = Rates(h200_figures(), "tf32")
-    loose, whole = (rates.seconds((4096, k, 1024), 49, Way.BATCHED) / k for k in (2052, 2048))
+    loose, whole = (rates.seconds((4096, k, 1024), 49, Method.BATCHED) / k for k in (2052, 2048))
     assert loose > 1.2 * whole
-    loose, whole = (rates.seconds((4096, k, 1024), 49, Way.LOOP) / k for k in (2052, 2048))
+    loose, whole = (rates.seconds((4096, k, 1024), 49, Method.LOOP) / k for k in (2052, 2048))
     assert loose == pytest.approx(whole, rel=0.01)
 
 
