@@ -17,7 +17,7 @@ from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
 from ..cuda.flat_program import MAX_RANK, reason_against
-from ..cuda.level import CudaLevel, Way, cuda_level
+from ..cuda.level import CudaLevel, Method, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack
@@ -370,7 +370,7 @@ def _costs_of_core(core: CudaLevel) -> SchemeCosts:
     """The costs of a program with absent blocks, from its maps."""
     m, k, n = core.target.shape
     left, right, merge = core.left.map, core.right.map, core.merge.map
-    rank = core.spread.rank
+    rank = core.flat.rank
     nnz = left.additions + rank, right.additions + rank, merge.additions + m * n
     return SchemeCosts(m, k, n, rank, nnz, (rank, rank), (len(left.results), len(right.results)), 1.0)
 
@@ -385,7 +385,7 @@ def _method_reason(method: str, request: Request) -> str | None:
 def _stack_reason(core: CudaLevel, request: Request) -> str | None:
     shape = Shape.of(request)
     m, k, _ = shape.blocks(core.target)
-    if not shape.empty and not fits_stack(core.spread.rank * shape.items, m, k, request.dtype):
+    if not shape.empty and not fits_stack(core.flat.rank * shape.items, m, k, request.dtype):
         return f"blocks of {m}x{k} are no whole tiles of {TILE.m}x{TILE.k}"
     return None
 
@@ -397,7 +397,7 @@ def _program(candidate: Candidate) -> Program:
 
 
 def _core(candidate: Candidate) -> CudaLevel:
-    return cuda_level(_program(candidate), Way(candidate.method))
+    return cuda_level(_program(candidate), Method(candidate.method))
 
 
 def _sizes(candidate: Candidate) -> tuple[Target, tuple[int, int, int]]:

@@ -14,9 +14,9 @@ from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Sum, Take, peak_alive, steps
 from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
 from lcma.kernels.cuda.cost_model import Rates, aligned, filled
-from lcma.kernels.cuda.flat_program import spread
+from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.h200 import h200 as h200_figures
-from lcma.kernels.cuda.level import Way
+from lcma.kernels.cuda.level import Method
 from lcma.kernels.cuda.shape import Shape
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.cuda import TRIED, choose
@@ -78,7 +78,7 @@ def worked(linear, sources, ahead):
 @pytest.mark.parametrize("names", [("strassen",), ("laderman", "2x2x3"), ("strassen",) * 3], ids="/".join)
 def test_steps_work_the_map(names):
     rng = np.random.default_rng(0)
-    whole = spread(program(*names))
+    whole = flat_program(program(*names))
     for linear in (whole.left, whole.right, whole.merge):
         sources = rng.integers(-9, 9, linear.sources).astype(float)
         values = list(sources)
@@ -91,7 +91,7 @@ def test_steps_work_the_map(names):
 
 def test_few_values_are_alive_at_once():
     """A merge keeps its results and little else, however many products there are."""
-    whole = spread(program("strassen", "strassen", "strassen"))
+    whole = flat_program(program("strassen", "strassen", "strassen"))
     assert peak_alive(whole.merge) <= 64 + 24
     assert peak_alive(whole.left) <= 64 + 24
     assert (whole.rank, len(whole.left.results), len(whole.merge.results)) == (343, 343, 64)
@@ -100,7 +100,7 @@ def test_few_values_are_alive_at_once():
 @pytest.mark.parametrize("itemsize", [2, 4, 8])
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_tiles_fit_the_registers_and_hide_the_latency(levels, itemsize):
-    whole = spread(program(*["strassen"] * levels))
+    whole = flat_program(program(*["strassen"] * levels))
     for linear in (whole.left, whole.merge):
         tiles = list(candidates(linear, itemsize))
         assert len(set(tiles)) == len(tiles) >= 4
@@ -114,7 +114,7 @@ def test_tiles_fit_the_registers_and_hide_the_latency(levels, itemsize):
 
 
 def test_products_that_share_a_sum_have_a_slab_each():
-    whole = spread(program("5x5x5"))
+    whole = flat_program(program("5x5x5"))
     assert len(maps_of(whole.program).left.results) < whole.rank == len(whole.left.results)
 
 
@@ -182,13 +182,13 @@ def test_a_rectangle_says_what_its_like_take(h200):
     near = (11264, 640, 20480)
     assert after.seconds(near) > 1.2 * before.seconds(near)
     assert after.seconds(cube) == pytest.approx(before.seconds(cube), rel=0.02)
-    assert after.seconds(layer, 7, Way.BATCHED) == before.seconds(layer, 7, Way.BATCHED)
+    assert after.seconds(layer, 7, Method.BATCHED) == before.seconds(layer, 7, Method.BATCHED)
 
 
 def test_the_number_of_products_counts(h200):
     rates = Rates(h200, "float32")
-    small, large = (rates.seconds((1024, 1024, 1024), count, Way.BATCHED) / count for count in (7, 49))
-    assert large < rates.seconds((1024, 1024, 1024), 20, Way.BATCHED) / 20 < small
+    small, large = (rates.seconds((1024, 1024, 1024), count, Method.BATCHED) / count for count in (7, 49))
+    assert large < rates.seconds((1024, 1024, 1024), 20, Method.BATCHED) / 20 < small
 
 
 def test_rows_that_are_no_lines_of_memory_are_slow():
@@ -196,9 +196,9 @@ def test_rows_that_are_no_lines_of_memory_are_slow():
     assert aligned("tf32", 820, 1024) < aligned("tf32", 824, 1024) < 1.0
     assert aligned("bfloat16", 1032, 1032) < aligned("bfloat16", 1032, 1024) < 1.0
     rates = Rates(h200_figures(), "tf32")
-    loose, whole = (rates.seconds((4096, k, 1024), 49, Way.BATCHED) / k for k in (2052, 2048))
+    loose, whole = (rates.seconds((4096, k, 1024), 49, Method.BATCHED) / k for k in (2052, 2048))
     assert loose > 1.2 * whole
-    loose, whole = (rates.seconds((4096, k, 1024), 49, Way.LOOP) / k for k in (2052, 2048))
+    loose, whole = (rates.seconds((4096, k, 1024), 49, Method.LOOP) / k for k in (2052, 2048))
     assert loose == pytest.approx(whole, rel=0.01)
 
 

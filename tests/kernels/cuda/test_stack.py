@@ -6,7 +6,7 @@ import pytest
 
 from lcma.kernels.cuda.cost_model import Rates
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.level import Way
+from lcma.kernels.cuda.level import Method
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.families import CUDA as STRATEGIES
 from lcma.kernels.request import Request
@@ -29,9 +29,9 @@ def test_the_kernel_fits_sm_90(run_checks, tmp_path):
 
 def test_a_stack_has_rates_of_its_own():
     rates = Rates(h200(), "bfloat16")
-    batched, stacked = (rates.seconds((4096, 4096, 4096), 49, way) for way in (Way.BATCHED, Way.STACK))
+    batched, stacked = (rates.seconds((4096, 4096, 4096), 49, way) for way in (Method.BATCHED, Method.STACK))
     assert stacked < batched
-    assert Rates(h200(), "float64").seconds((4096, 4096, 4096), 49, Way.STACK) is None
+    assert Rates(h200(), "float64").seconds((4096, 4096, 4096), 49, Method.STACK) is None
 
 
 @pytest.mark.parametrize(
