@@ -25,9 +25,9 @@ from .home import cache_folder, writable
 
 
 @functools.lru_cache(maxsize=64)
-def _folder_stamp(folder: Path) -> str:
+def _folder_stamp(folder: Path, deep: bool) -> str:
     hasher = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted(folder.rglob("*.py") if deep else folder.glob("*.py")):
         hasher.update(path.name.encode() + path.read_bytes())
     return hasher.hexdigest()[:24]
 
@@ -42,7 +42,8 @@ class _Locator(caching._CacheLocator):
 
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
         self._line = py_func.__code__.co_firstlineno
-        self._stamp = _folder_stamp(Path(py_file).parent)
+        covered = getattr(py_func, "stamped_folder", None)
+        self._stamp = _folder_stamp(covered or Path(py_file).parent, covered is not None)
 
     def get_cache_path(self) -> str:
         return str(_cache_root() / self._stamp)
@@ -78,10 +79,15 @@ class _Cache(caching.FunctionCache):
                 self.flush()
 
 
-def njit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """`numba.njit(cache=True)` with the cache above. Helpers must be in the same folder."""
+def njit(function: Callable[..., Any] | None = None, /, *, stamped: Path | None = None, **options: Any) -> Any:
+    """`numba.njit(cache=True)` with the cache above.
+
+    Helpers must be in the same folder, or in or below the folder `stamped`.
+    """
     if function is None:
-        return functools.partial(njit, **options)
+        return functools.partial(njit, stamped=stamped, **options)
+    if stamped is not None:
+        function.stamped_folder = stamped  # type: ignore[attr-defined]
     dispatcher = numba.njit(**options)(function)
     if hasattr(dispatcher, "enable_caching"):  # absent under NUMBA_DISABLE_JIT
         with contextlib.suppress(RuntimeError):  # no source file: run without a cache

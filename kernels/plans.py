@@ -136,8 +136,8 @@ def planned(
 
 
 def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None, where_faster: bool) -> Any:
-    if isinstance(scheme, str) and scheme == AUTO:
-        digests: Any = AUTO
+    if isinstance(scheme, str) and (scheme == AUTO or request.triangle is not None):
+        digests: Any = scheme  # of a triangular product also "halving" and SCHEME/DENSE, which are no schemes
     elif is_one(scheme):
         digests = certified(scheme).digest
     else:

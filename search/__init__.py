@@ -6,102 +6,103 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .additions import Additions, fewer_additions
-    from .bounds import common_products, kept_first
-    from .brentmodel import Solved, solve
-    from .chain import Stage, formats_below
-    from .config import RunConfig
-    from .explore import FlipGraph, flip_graph
-    from .fleet import Fleet, device_names, register_fleet
-    from .flippicture import draw
-    from .folder import RunFolderError
-    from .gaps import Gap, formats_up_to
-    from .lifting import Lift, lift
-    from .objectives import objective_names, register_objective, score_of
-    from .orbits import OrbitTerms
-    from .packed import PackedTerms
-    from .passages import passage_names, register_passage
-    from .policy import Policy
-    from .polish import polished
-    from .pool import fewest_additions
-    from .poollift import PoolLift, lift_pool
-    from .pools import Pools
-    from .recombining import Recombined, recombine
-    from .result import Find, Progress, Result, Unlifted
-    from .run import carry_out, find, footprint, resume
-    from .sparsify import sparsified
-    from .standing import Status, merge, status
-    from .strategy import ALONE, PoolPlan
-    from .ternarising import ternary_lift
-    from .ternary import TermsModulo3, TernaryTerms
-    from .walker import Walker, make_walker, pack_start, register_walk, walk_names, walk_policy
+    from .basis.sparsify import sparsified
+    from .cpsat.brent import Solved, solve
+    from .cpsat.recombine import Recombined, recombine
+    from .flipgraph.graph import FlipGraph, flip_graph
+    from .flipgraph.policy import Policy, Selection
+    from .flipgraph.walkers import Walker, make_walker, pack_start, register_walk, walk_names, walk_policy
+    from .format_moves.registry import passage_names, register_passage
+    from .improve.gaps import Gap, formats_up_to
+    from .lifting.batch import PoolLift, lift_pool
+    from .lifting.lift import Lift, lift
+    from .lifting.ternary import ternary_lift
+    from .runs.bounds import common_products, kept_first
+    from .runs.config import RunConfig
+    from .runs.engine import Engine, Session, device_names, register_engine
+    from .runs.folder import RunFolderError
+    from .runs.objectives import objective_names, register_objective, score_of
+    from .runs.plan import ALONE, PoolPlan, Setting
+    from .runs.pools import RankPools
+    from .runs.result import Find, Progress, Result, Unlifted
+    from .runs.run import carry_out, find, footprint, resume
+    from .runs.run_status import Status, merge, status
+    from .runs.stages import Stage, formats_below
+    from .slp.additions import Additions, fewer_additions
+    from .slp.anneal import polished
+    from .slp.minimise import fewest_additions
+    from .terms.orbits import OrbitTerms
+    from .terms.packed import PackedTerms
+    from .terms.ternary import TermsModulo3, TernaryTerms
 
 _EXPORTS = {
-    "ALONE": "strategy",
-    "Additions": "additions",
-    "Find": "result",
-    "Fleet": "fleet",
-    "FlipGraph": "explore",
-    "Gap": "gaps",
-    "Lift": "lifting",
-    "OrbitTerms": "orbits",
-    "PackedTerms": "packed",
-    "Policy": "policy",
-    "PoolLift": "poollift",
-    "PoolPlan": "strategy",
-    "Pools": "pools",
-    "Progress": "result",
-    "Recombined": "recombining",
-    "Result": "result",
-    "RunConfig": "config",
-    "RunFolderError": "folder",
-    "Solved": "brentmodel",
-    "Stage": "chain",
-    "Status": "standing",
-    "TermsModulo3": "ternary",
-    "TernaryTerms": "ternary",
-    "Unlifted": "result",
-    "Walker": "walker",
-    "carry_out": "run",
-    "common_products": "bounds",
-    "device_names": "fleet",
-    "draw": "flippicture",
-    "fewer_additions": "additions",
-    "fewest_additions": "pool",
-    "find": "run",
-    "flip_graph": "explore",
-    "footprint": "run",
-    "formats_below": "chain",
-    "formats_up_to": "gaps",
-    "kept_first": "bounds",
-    "lift": "lifting",
-    "lift_pool": "poollift",
-    "make_walker": "walker",
-    "merge": "standing",
-    "objective_names": "objectives",
-    "pack_start": "walker",
-    "passage_names": "passages",
-    "polished": "polish",
-    "recombine": "recombining",
-    "register_fleet": "fleet",
-    "register_objective": "objectives",
-    "register_passage": "passages",
-    "register_walk": "walker",
-    "resume": "run",
-    "score_of": "objectives",
-    "solve": "brentmodel",
-    "sparsified": "sparsify",
-    "status": "standing",
-    "ternary_lift": "ternarising",
-    "walk_names": "walker",
-    "walk_policy": "walker",
+    "ALONE": "runs.plan",
+    "Additions": "slp.additions",
+    "Find": "runs.result",
+    "FlipGraph": "flipgraph.graph",
+    "Gap": "improve.gaps",
+    "Lift": "lifting.lift",
+    "OrbitTerms": "terms.orbits",
+    "PackedTerms": "terms.packed",
+    "Policy": "flipgraph.policy",
+    "Selection": "flipgraph.policy",
+    "PoolLift": "lifting.batch",
+    "PoolPlan": "runs.plan",
+    "RankPools": "runs.pools",
+    "Progress": "runs.result",
+    "Recombined": "cpsat.recombine",
+    "Result": "runs.result",
+    "Session": "runs.engine",
+    "Setting": "runs.plan",
+    "Engine": "runs.engine",
+    "RunConfig": "runs.config",
+    "RunFolderError": "runs.folder",
+    "Solved": "cpsat.brent",
+    "Stage": "runs.stages",
+    "Status": "runs.run_status",
+    "TermsModulo3": "terms.ternary",
+    "TernaryTerms": "terms.ternary",
+    "Unlifted": "runs.result",
+    "Walker": "flipgraph.walkers",
+    "carry_out": "runs.run",
+    "common_products": "runs.bounds",
+    "device_names": "runs.engine",
+    "fewer_additions": "slp.additions",
+    "fewest_additions": "slp.minimise",
+    "find": "runs.run",
+    "flip_graph": "flipgraph.graph",
+    "footprint": "runs.run",
+    "formats_below": "runs.stages",
+    "formats_up_to": "improve.gaps",
+    "kept_first": "runs.bounds",
+    "lift": "lifting.lift",
+    "lift_pool": "lifting.batch",
+    "make_walker": "flipgraph.walkers",
+    "merge": "runs.run_status",
+    "objective_names": "runs.objectives",
+    "pack_start": "flipgraph.walkers",
+    "passage_names": "format_moves.registry",
+    "polished": "slp.anneal",
+    "recombine": "cpsat.recombine",
+    "register_engine": "runs.engine",
+    "register_objective": "runs.objectives",
+    "register_passage": "format_moves.registry",
+    "register_walk": "flipgraph.walkers",
+    "resume": "runs.run",
+    "score_of": "runs.objectives",
+    "solve": "cpsat.brent",
+    "sparsified": "basis.sparsify",
+    "status": "runs.run_status",
+    "ternary_lift": "lifting.ternary",
+    "walk_names": "flipgraph.walkers",
+    "walk_policy": "flipgraph.walkers",
 }
 
 __all__ = [
     "ALONE",
     "Additions",
+    "Engine",
     "Find",
-    "Fleet",
     "FlipGraph",
     "Gap",
     "Lift",
@@ -110,12 +111,15 @@ __all__ = [
     "Policy",
     "PoolLift",
     "PoolPlan",
-    "Pools",
     "Progress",
+    "RankPools",
     "Recombined",
     "Result",
     "RunConfig",
     "RunFolderError",
+    "Selection",
+    "Session",
+    "Setting",
     "Solved",
     "Stage",
     "Status",
@@ -126,7 +130,6 @@ __all__ = [
     "carry_out",
     "common_products",
     "device_names",
-    "draw",
     "fewer_additions",
     "fewest_additions",
     "find",
@@ -144,7 +147,7 @@ __all__ = [
     "passage_names",
     "polished",
     "recombine",
-    "register_fleet",
+    "register_engine",
     "register_objective",
     "register_passage",
     "register_walk",

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
+_MASK = (1 << 64) - 1
+_SEED, _INDEX, _OFFSET = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0x2545F4914F6CDD1D
+_ROUNDS = ((0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27))
+
 
 def splitmix(seed: int, index: int) -> int:
     """A nonzero 64-bit state for walk `index` of a run, from splitmix64 of both numbers."""
-    mask = (1 << 64) - 1
-    state = (seed * 0x9E3779B97F4A7C15 + index * 0xD1B54A32D192ED03 + 0x2545F4914F6CDD1D) & mask
-    for factor, shift in ((0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)):
-        state = ((state ^ (state >> shift)) * factor) & mask
+    state = (seed * _SEED + index * _INDEX + _OFFSET) & _MASK
+    for factor, shift in _ROUNDS:
+        state = ((state ^ (state >> shift)) * factor) & _MASK
     return (state ^ (state >> 31)) or 1
+
+
+def splitmix_range(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:
+    """(count,): `splitmix` of the indices from `first` on."""
+    start = np.uint64((seed * _SEED + first * _INDEX + _OFFSET) & _MASK)
+    state = start + np.arange(count, dtype=np.uint64) * np.uint64(_INDEX)
+    for factor, shift in _ROUNDS:
+        state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
+    state ^= state >> np.uint64(31)
+    return np.where(state == 0, np.uint64(1), state)

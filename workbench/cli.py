@@ -26,6 +26,7 @@ COMMANDS = {
     "doctor": "Show what lcma finds on this machine, and prove the shipped schemes again.",
     "explore": "Show the flip graph around schemes, modulo 2.",
     "export": "Write schemes of the catalogue as text.",
+    "improve": "Better the catalogue: full products behind the best known ranks, fronts of structured targets.",
     "lift": "Lift schemes from Z2 or Z3 to the integers or the rationals.",
     "list": "List the schemes of the catalogue.",
     "merge": "Put the finds of several searches together.",

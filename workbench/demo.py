@@ -30,7 +30,7 @@ CONTENDERS = (("strassen", 1), ("strassen", 2), ("winograd", 2))
 def find_and_keep() -> None:
     """Rank 7 and rank 23 from the naive schemes, lifted to Z, certified and stored."""
     from ..search import find
-    from .finds import keep
+    from ..search.runs.keep import keep
 
     for name, rank in SEARCHES:
         with Progress(f"searching {name} for rank {rank} (the first time, the walk is compiled)") as progress:
@@ -40,7 +40,7 @@ def find_and_keep() -> None:
                 seed=1,
                 seconds=60,
                 command=f"lcma search {name} --rank {rank} --seed 1",
-                on_progress=lambda now: progress.update(f"best rank {now.rank}, {now.flips / 1e6:.1f} M flips"),
+                on_event=lambda now: progress.update(f"best rank {now.rank}, {now.flips / 1e6:.1f} M flips"),
             )
         if not result.finds:
             raise RuntimeError(f"the search for {name} rank {rank} found nothing in {result.seconds:.0f} s")

@@ -10,39 +10,10 @@ import click
 from ..schemes_db import Scheme
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
-from ..schemes_db.costs import full_and_half
-from ..search import Find, Progress, Result
-from ..verify import certify
-
-
-def keep(result: Result, start: Scheme | None = None) -> list[bool]:
-    """Store what a search found, with the steps and the start that it came from; for each find, whether it is new."""
-    if result.finds and start is not None and start.provenance.kind == "composition":
-        with Catalog.open() as catalog:
-            catalog.add(start, certify(start))
-    keep_finds(result.lineage)
-    return keep_finds(result.finds)
-
-
-def keep_finds(finds: Iterable[Find]) -> list[bool]:
-    """Store finds and the schemes over Z2 that they were lifted from; for each, whether it is new."""
-    fresh = []
-    with Catalog.open() as catalog:
-        for found in finds:
-            if found.origin is not found.scheme:
-                catalog.add(found.origin, found.origin_certificate)
-            fresh.append(catalog.add(found.scheme, found.certificate))
-    return fresh
-
-
-def progress_line(standing: Progress) -> str:
-    """One line on a run that goes on."""
-    pools = " ".join(f"{rank}:{count}" for rank, count in list(standing.pools.items())[:6])
-    return (
-        f"{standing.target}: best rank {standing.rank}, round {standing.round}, "
-        f"{standing.flips_per_second / 1e6:.1f} M flips/s, last gain {standing.seconds_since_gain:.0f} s ago, "
-        f"{f'pools {pools}, ' if pools else ''}{standing.finds} found"
-    )
+from ..schemes_db.composition import best_composition
+from ..schemes_db.costs import additions, full_and_half
+from ..search import Find, Result
+from ..search.improve.events import Kept
 
 
 def print_finds(finds: Iterable[Find], kept: Iterable[bool]) -> None:
@@ -53,6 +24,29 @@ def print_finds(finds: Iterable[Find], kept: Iterable[bool]) -> None:
             f"found {found.scheme!r} {found.scheme.digest[:12]}{ternary}, certified, "
             f"{'kept' if fresh else 'known already'}"
         )
+
+
+def kept_line(event: Kept) -> str:
+    """One line on a scheme that an improvement keeps."""
+    scheme = event.scheme
+    exact = not scheme.ring.characteristic
+    ternary = ", ternary" if scheme.ternary and exact else ""
+    if event.full is None:
+        return f"found {scheme!r} {scheme.digest[:12]}{ternary}, certified, kept; rank {event.before} before"
+    cost = f", {additions(scheme)} additions" if exact else ""
+    return f"found {scheme!r} {scheme.digest[:12]}, {event.full} + {scheme.rank - event.full}{cost}, certified, kept"
+
+
+def composition_line(result: Result) -> str | None:
+    """What the catalogue composes for a full product, where that is better than all that a run came to."""
+    if not result.target.is_general:
+        return None
+    with Catalog.open() as catalog:
+        part = best_composition(result.target.shape, catalog.best_ranks())
+    near = [result.nearest.scheme.rank] if isinstance(result.nearest, Find) else []
+    if part.rank >= min([*(scheme.rank for scheme in result.schemes), *near], default=part.rank + 1):
+        return None
+    return f"the catalogue has rank {part.rank}: lcma compose {result.target}"
 
 
 def saving(result: Result) -> str:
@@ -75,6 +69,10 @@ def print_result(result: Result, kept: Iterable[bool]) -> None:
     for step in result.lineage:
         click.echo(f"by way of {step.scheme!r} {step.scheme.digest[:12]}")
     print_finds(result.finds, kept)
+    if isinstance(result.nearest, Find):
+        click.echo(f"the lowest was {result.nearest.scheme!r} {result.nearest.scheme.digest[:12]}, certified, kept")
+    elif result.nearest is not None:
+        click.echo(f"the lowest was {result.nearest.origin!r}, not lifted: {result.nearest.reason}")
     for lost in result.unlifted:
         click.echo(f"not lifted: {lost.origin!r}: {lost.reason}")
     if not result.target.is_general:

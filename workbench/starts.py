@@ -8,8 +8,9 @@ from ..errors import TargetError
 from ..schemes_db import Ring, Scheme, Target
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
-from ..schemes_db.composition import best_composition, build, oriented
-from ..search import common_products, formats_below, kept_first
+from ..schemes_db.composition import best_composition, build
+from ..search import common_products, kept_first
+from ..search.improve.starts import best_below
 from .schemes import scheme_argument
 
 
@@ -55,16 +56,3 @@ def keep_argument(text: str, start: Scheme) -> tuple[Scheme, int]:
         if not places:
             raise TargetError(f"the start has no product of {other!r} to keep: `lcma show` names its own")
     return kept_first(start, places), len(set(places))
-
-
-def best_below(catalog: Catalog, target: Target, ring: Ring) -> Scheme | None:
-    """The kept scheme of the lowest rank for the largest format on the way to a target; over Z2 any ring's will do."""
-    rings = ("Z2", "Z") if ring.name == "Z2" else ("Z",)
-    for name in reversed(formats_below(target)):
-        shape = tuple(int(side) for side in name.split("x"))
-        kept = "x".join(map(str, sorted(shape)))
-        entries = [entry for entry in catalog.entries(target=kept) if entry.ring in rings]
-        if entries:
-            best = min(entries, key=lambda entry: (entry.rank, entry.additions, entry.digest))
-            return oriented(catalog.find(best.digest)[0], (shape[0], shape[1], shape[2]))
-    return None

@@ -71,7 +71,7 @@ class CpuTriangular(CpuStrategy):
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        if self.name == "scheme" and isinstance(source, TriangularSource | GivenTriangular) and source.program.rank > 3:
+        if isinstance(source, TriangularSource | GivenTriangular) and self.name == source.strategy:
             yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:

@@ -14,7 +14,8 @@ from ..structure import DENSE, BlockMask
 
 Matrix = npt.NDArray[Any]
 
-STRATEGIES = ("vendor", "strips", "halving", "kernel")
+STRATEGIES = ("vendor", "strips", "kernel")
+"""Those without a program; "halving" and "halving:DENSE" are programs, as schemes are."""
 
 
 def run_triangular(request: Request, a: Any, b: Any, out: Any = None, way: str | None = None) -> Any:

@@ -15,7 +15,6 @@ from lcma.kernels import Request, api, decision_for, matmul
 from lcma.kernels.api import finite
 from lcma.kernels.codegen.maps import LinearMap, maps_of
 from lcma.kernels.codegen.schedule import schedule
-from lcma.kernels.cpu import machine
 from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.cpu.hardware import machine_id, machine_profile
 from lcma.kernels.cpu.threads import thread_count
@@ -146,8 +145,7 @@ def test_small_products_are_numpys_own(monkeypatch):
         matmul(a, a.T, levels=2)
 
 
-def test_a_plan_that_is_numpys_product_is_remembered(profile, monkeypatch):
-    monkeypatch.setattr(machine, "profile_for", lambda request: profile)
+def test_a_plan_that_is_numpys_product_is_remembered(monkeypatch):
     monkeypatch.setattr(api, "SMALL", 0)
     monkeypatch.setattr(plan_cache, "_checked", math.inf)  # a first plan makes the catalogue, which is a change
     plan_cache.clear()

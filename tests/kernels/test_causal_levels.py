@@ -9,11 +9,19 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.errors import CatalogError, PlanError  # noqa: E402
+from lcma.kernels import Machine, Request, decision_for, executor_for  # noqa: E402
 from lcma.kernels.causal import cuda  # noqa: E402
-from lcma.kernels.causal.cuda import level_of, scheme_ways  # noqa: E402
+from lcma.kernels.causal.candidates import TriangularSource, scheme_names  # noqa: E402
 from lcma.kernels.cuda import half  # noqa: E402
 from lcma.kernels.cuda import level as cuda_level  # noqa: E402
+from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
+from lcma.kernels.cuda.h200 import h200  # noqa: E402
+from lcma.kernels.request import structures_of  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
+
+
+def level_of(name, triangle):
+    return cuda_level.cuda_level(TriangularSource(name, triangle).program)
 
 
 def product(level, a, b):
@@ -31,7 +39,7 @@ def kept(x, upper):
 @pytest.mark.parametrize("upper", [False, True])
 def test_every_way_is_the_product_whatever_stands_outside_the_triangle(side, upper):
     generator = torch.Generator().manual_seed(1)
-    for way in scheme_ways():
+    for way in (*scheme_names(), cuda.TWO_LEVELS):
         level = level_of(way, Triangle(side, upper))
         m, k, n = (8 * parts for parts in level.target.shape)
         a, b = (torch.randint(-9, 10, size, generator=generator).double() for size in ((m, k), (k, n)))
@@ -73,21 +81,27 @@ def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("dtype", "sizes", "side", "way"),
+    ("dtype", "sizes", "side", "names"),
     [
-        (torch.float32, (4096, 4096, 4096), "out", cuda.TWO_LEVELS),
-        (torch.float32, (4100, 4096, 4100), "out", cuda.SCHEME),
-        (torch.float32, (4096, 4096, 4096), "left", cuda.SCHEME),
-        (torch.float64, (4096, 4096, 4096), "out", cuda.SCHEME),
-        (torch.float64, (4096, 4095, 4096), "out", "strips"),
-        (torch.float64, (8192, 8192, 8192), "left", cuda.SCHEME),
-        (torch.float64, (8192, 8192, 4096), "left", "strips"),
-        (torch.float32, (4096, 4088, 4096), "out", "strips"),
-        (torch.bfloat16, (4096, 4096, 4096), "out", "kernel"),
+        ("float32", (4096, 4096, 4096), "out", {cuda.TWO_LEVELS, cuda.SCHEME}),
+        ("float32", (4100, 4096, 4100), "out", {cuda.SCHEME}),  # no multiple of two levels' grid
+        ("float32", (4096, 4096, 4096), "left", {cuda.SCHEME}),
+        ("float64", (4096, 4096, 4096), "out", {cuda.SCHEME}),
+        ("float64", (4098, 4095, 4098), "out", set()),
+        ("bfloat16", (4096, 4096, 4096), "out", set()),
+        ("tf32", (4096, 4096, 4096), "out", set()),
     ],
 )
-def test_what_a_call_takes_by_itself(dtype, sizes, side, way):
-    assert cuda.default_way(torch.empty(1, dtype=dtype), sizes, Triangle(side)) == way
+def test_the_schemes_that_a_call_considers_by_itself(dtype, sizes, side, names):
+    request = Request(*sizes, dtype, device="cuda", structures=structures_of(Triangle(side)))
+    found = decision_for(request, machine=Machine("cuda", h200(), CudaCostModel(h200())))
+    proposed = [one.candidate for one in found.proposals]
+    assert {one.label for one in proposed if one.strategy == "scheme"} == names
+    assert {"vendor", "kernel"} <= {one.strategy for one in proposed}
+    assert found.baseline.label == "strips"
+    best = min(proposal.bound for proposal in found.proposals)
+    if not found.is_baseline:
+        assert found.plan.seconds == pytest.approx(best)
 
 
 def test_two_levels_are_one_with_a_finer_grid():
@@ -113,8 +127,7 @@ def test_the_sums_of_b_are_made_once_for_half_products_too(side):
     assert torch.equal(out, kept(a @ b[:1], False) if side == "out" else kept(a, False) @ b[:1])
 
 
-def test_what_memory_does_not_hold_is_done_by_a_leaner_way(monkeypatch):
-    monkeypatch.setattr(cuda, "LEAST_FOR_SCHEME", 8)
+def test_what_memory_does_not_hold_is_computed_by_strips(monkeypatch):
     tried = []
 
     def run(level, a, b, out):
@@ -122,10 +135,9 @@ def test_what_memory_does_not_hold_is_done_by_a_leaner_way(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(cuda_level.CudaLevel, "run", run)
-    q, k = torch.randn(2, 1, 64, 32), torch.randn(2, 1, 64, 32)
-    with pytest.warns(UserWarning, match="does not hold the sums"):
-        result = cuda.triangular_heads(q, k.mT, Triangle("out"), None)
-    assert tried == [(8, 8, 8)]  # the second matrix goes by strips at once
+    q, k = torch.randn(2, 64, 32), torch.randn(2, 64, 32)
+    request = Request(64, 32, 64, "float32", (2,), (2,), "cuda", structures=structures_of(Triangle("out")))
+    with pytest.warns(UserWarning, match="too little memory for the sums of a scheme"):
+        result = executor_for(request, cuda.TWO_LEVELS).run(q, k.mT)
+    assert set(tried) == {(8, 8, 8)}
     torch.testing.assert_close(result, (q @ k.mT).tril())
-    with pytest.raises(torch.OutOfMemoryError):
-        cuda.triangular_heads(q, k.mT, Triangle("out"), cuda.SCHEME)

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels import Pool, Request
-from lcma.kernels.causal import causal_pv, causal_qk, masked_matmul, syrk, trmm
-from lcma.kernels.causal.choose import (
-    candidate_of,
-    choose,
-    planned,
-    predicted,
-    scheme_names,
-    scheme_program,
-    steady_names,
-)
+from lcma.kernels import Machine, Pool, Profile, Request, decision_for, executor_for, tune
+from lcma.kernels.causal.candidates import scheme_names, scheme_program, stable_scheme_names
+from lcma.kernels.causal.masked import masked_matmul
+from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm
 from lcma.kernels.cpu.executor import MatrixExecutor
 from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import Way
 from lcma.kernels.cpu.strips import has_stray
-from lcma.kernels.planning.tuning import remembered, tune
-from lcma.kernels.request import Layout
+from lcma.kernels.planning.profile import GemmRate
+from lcma.kernels.planning.wisdom import stored_wisdom
+from lcma.kernels.request import Layout, structures_of
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 GROUPED = Way(grouped=True)
-WAYS = (None, "strips", "halving", "halving:strassen", "eca-stage1", "4x4x4-tri-out-r34")
+WAYS = (
+    {},
+    {"strategy": "strips"},
+    {"strategy": "halving"},
+    {"strategy": "halving", "scheme": "strassen"},
+    {"scheme": "eca-stage1"},
+    {"scheme": "4x4x4-tri-out-r34"},
+)
 
 
 def drawn(rng, *shape):
@@ -39,7 +42,7 @@ def kept(matrix, upper):
     return np.triu(matrix) if upper else np.tril(matrix)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize(
     "sizes", [(7, 7, 3), (300, 300, 33), (3, 3, 5), (20, 12, 4), (12, 20, 1), (0, 0, 3), (5, 5, 0)]
 )
@@ -47,15 +50,15 @@ def test_qk_and_pv_with_shared_heads_and_garbage(way, sizes):
     rng, (rows, cols, width) = np.random.default_rng(0), sizes
     q, k = drawn(rng, 2, 6, rows, width), drawn(rng, 2, 3, cols, width)
     wide = np.repeat(k, 2, axis=1)
-    scores = causal_qk(q, k, way=way)
+    scores = causal_qk(q, k, **way)
     wanted = np.tril(q @ wide.swapaxes(-1, -2))
     np.testing.assert_array_equal(scores, wanted)
     spoiled = np.where(np.tri(rows, cols) > 0, wanted, np.nan)
     for _ in range(2):  # a second run must not meet what the first one left behind
-        np.testing.assert_array_equal(causal_pv(spoiled, k, way=way), wanted @ wide)
+        np.testing.assert_array_equal(causal_pv(spoiled, k, **way), wanted @ wide)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])
@@ -73,17 +76,17 @@ def test_trmm(way, side, lower, transposed):
             factor = factor.T if transposed else factor
             b = drawn(rng, size, other) if side == "left" else drawn(rng, other, size)
             wanted = factor @ b if side == "left" else b @ factor
-            np.testing.assert_array_equal(trmm(garbage, b, side, lower, transposed, unit, way=way), wanted)
+            np.testing.assert_array_equal(trmm(garbage, b, side, lower, transposed, unit, **way), wanted)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("lower", [False, True])
 def test_syrk(way, lower):
     rng = np.random.default_rng(2)
     for rows, cols in ((1, 4), (37, 20), (64, 64)):
         a = drawn(rng, rows, cols)
-        np.testing.assert_array_equal(syrk(a, lower, way=way), kept(a @ a.T, not lower))
-        np.testing.assert_array_equal(syrk(a, lower, True, way=way), kept(a.T @ a, not lower))
+        np.testing.assert_array_equal(syrk(a, lower, **way), kept(a @ a.T, not lower))
+        np.testing.assert_array_equal(syrk(a, lower, True, **way), kept(a.T @ a, not lower))
 
 
 def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
@@ -114,7 +117,7 @@ def test_levels_in_memory_full_of_nan(side, upper, layouts):
         out = np.full(wanted.shape, np.nan, order="CF"[layouts[2] == "C"])
         request = Request.of(a, b, out)
         by_columns = tuple(layout is Layout.COLUMNS for layout in request.layouts)
-        for name in steady_names():
+        for name in stable_scheme_names():
             program = scheme_program(lcma.resolve(name)[0], triangle)
             level = Level(program, request.shape, "float64", by_columns, GROUPED)
             executor = MatrixExecutor(request, level, pool, 2)
@@ -179,7 +182,11 @@ def test_user_mistakes_are_named():
     with pytest.raises(PlanError, match="inner sizes"):
         causal_qk(np.ones((4, 2)), np.ones((4, 3)))
     with pytest.raises(PlanError, match="not for triangular"):
-        causal_qk(a, a, way="strassen")
+        causal_qk(a, a, scheme="strassen")
+    with pytest.raises(PlanError, match=r"strategy must be one of .*; a scheme goes to scheme="):
+        causal_pv(a, a, strategy="eca-stage1")
+    with pytest.raises(PlanError, match="strips takes no scheme"):
+        syrk(a, strategy="strips", scheme="eca-stage1")
     with pytest.raises(PlanError, match="2-d boolean"):
         masked_matmul(a, a.T, np.ones((2, 2)))
 
@@ -200,36 +207,57 @@ def test_errors_stay_within_three_times_the_standard_algorithms():
         rng = np.random.default_rng(seed)
         q, k = (rng.standard_normal((256, 128)).astype(np.float32) for _ in range(2))
         truth = np.tril(q.astype(float) @ k.T.astype(float))
-        for way, got in [("standard", np.tril(q @ k.T))] + [(x, causal_qk(q, k, way=x)) for x in scheme_names()]:
+        for way, got in [("standard", np.tril(q @ k.T))] + [(x, causal_qk(q, k, scheme=x)) for x in scheme_names()]:
             error = np.linalg.norm(got - truth) / np.linalg.norm(truth)
             worst[way] = max(worst.get(way, 0), error)
     assert max(worst.values()) <= 3 * worst["standard"]
 
 
-def test_a_measured_way_is_taken_again(home):
-    request, triangle = Request(512, 1024, 512, "float32"), Triangle("out")
-    seconds = tune(request, triangle, rounds=1)
-    assert set(seconds) == {"strips", "halving", *steady_names()}
-    assert remembered(request, triangle) == seconds
-    assert remembered(Request(500, 1000, 500, "float32"), triangle) == seconds
-    assert remembered(Request(300, 1024, 300, "float32"), triangle) == {}
+RATES = tuple(GemmRate("float32", 64, 64, 64, 1e11, mode) for mode in ("whole", "tasks"))
+FLAT = Profile("flat", "test", (), RATES, 5e10, 5e10)
+MASKED = structures_of(Triangle("out"))
+
+
+@pytest.fixture
+def flat(machine_of) -> Machine:
+    """This machine with rates that are the same at every size."""
+    return machine_of(FLAT, 2)
+
+
+def test_a_measured_strategy_is_taken_again(home, flat):
+    request = Request(512, 1024, 512, structures=MASKED)
+    tuned = tune(request, rounds=1, top=99, machine=flat)
+    seconds = {one.plan.label: one.seconds for one in tuned}
+    assert "strips" in seconds
+    assert len(seconds) >= 2
+    assert set(seconds) <= {"strips", "halving", "vendor", *stable_scheme_names()}
+    stored = stored_wisdom("flat")
+    for size in (512, 500):
+        known = stored.near(replace(request, m=size, n=size, k=1000 if size == 500 else 1024))
+        assert {entry.source or entry.strategy: entry.seconds for entry in known.entries} == seconds
+        assert known.exact == (size == 512)
+    assert stored.near(replace(request, m=300, n=300)) is None
     fastest = min(seconds, key=seconds.get)
-    expected = fastest if seconds[fastest] < 0.96 * seconds["strips"] else "strips"
-    assert choose(request, triangle).candidate.label == expected
-    assert "measured" in choose(request, triangle).refused[-1][1]
+    expected = fastest if seconds[fastest] < 0.995 * seconds["strips"] else "strips"
+    found = decision_for(request, machine=replace(flat, wisdom=stored))
+    assert found.measured
+    assert found.plan.label == expected
+    assert "measured" in found.reason
     for damage in ("{", "[1]", '[{"class": 1}]'):
-        next((home / "profiles").glob("causal-*.json")).write_text(damage)
-        assert remembered(request, triangle) == {}
+        next((home / "profiles").glob("wisdom-*.json")).write_text(damage)
+        assert stored_wisdom("flat") is None
 
 
-def test_what_is_predicted_without_a_measurement(home):
-    triangle = Triangle("out")
-    small = choose(Request(64, 64, 64, "float32"), triangle)
-    assert small.candidate.label == "strips"
-    large = choose(Request(8192, 8192, 8192, "float32"), triangle)
-    assert large.candidate.label in steady_names()
-    assert predicted(large) < predicted(choose(large.request, triangle, "strips"))
-    limited = choose(Request(8192, 8192, 8192, "float32", max_workspace=0), triangle)
-    assert limited.workspace == 0
-    assert planned(small.request, triangle)[1] is planned(small.request, triangle)[1]
-    assert candidate_of("eca-stage1", triangle).strategy == "joined"
+def test_what_is_predicted_without_a_measurement(flat):
+    def of(size, **limits):
+        return decision_for(Request(size, size, size, structures=MASKED, **limits), machine=flat)
+
+    small, large = of(64), of(8192)
+    assert small.plan.label == "strips"
+    assert large.plan.label in stable_scheme_names()
+    assert large.plan.seconds < large.baseline.seconds
+    assert large.baseline.label == "strips"
+    assert of(8192, max_workspace=0).plan.workspace == 0
+    assert executor_for(small.request) is executor_for(small.request)
+    named = decision_for(large.request, "eca-stage1", machine=flat).plan.candidate
+    assert (named.strategy, named.method) == ("scheme", "grouped")

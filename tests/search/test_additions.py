@@ -13,11 +13,11 @@ from lcma.schemes_db.costs import additions as plain_additions
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.straightline import program_of
 from lcma.search import fewer_additions, fewest_additions, find, polished
-from lcma.search.cooling import flip_into, shear_into
-from lcma.search.halfwords import packed, unpacked
-from lcma.search.linearmaps import PairedMap, TernaryMap
-from lcma.search.shears import shear_table
-from lcma.search.ternary import TernaryTerms
+from lcma.search.basis.shears import shear_table
+from lcma.search.slp.anneal_kernel import flip_into, shear_into
+from lcma.search.slp.linear_maps import PairedMap, TernaryMap
+from lcma.search.terms.ternary import TernaryTerms
+from lcma.search.terms.ternary_words import packed, unpacked
 from lcma.verify import certify, check_program
 from lcma.verify.program import scheme_of
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcma.jit import njit
-from lcma.search import bits
+from lcma.search.terms import bits
 
 WORDS = st.integers(1, (1 << 64) - 1)
 

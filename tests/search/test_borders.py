@@ -7,8 +7,8 @@ from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import Scheme, Target
 from lcma.schemes_db.resolve import resolve
-from lcma.search.borders import met, met_products
-from lcma.search.gpu import starts_for
+from lcma.search.format_moves.borders import met, met_products
+from lcma.search.format_moves.corners import starts_for
 
 
 def scrambled(name: str) -> Scheme:

@@ -1,6 +1,7 @@
 """Bounds on what is found, and the settings that runs take where users give none."""
 
 import csv
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -22,8 +23,8 @@ from lcma.search import (
     walk_names,
     walk_policy,
 )
-from lcma.search.bounds import broken
-from lcma.search.settings import settings_for
+from lcma.search.runs.bounds import broken
+from lcma.search.runs.settings import setting_for
 
 
 def scheme(name):
@@ -34,7 +35,7 @@ def test_a_find_has_no_more_full_products_than_asked_for():
     target = "3x3x3:tri-out"
     config = RunConfig(target, 17, "Z2", policy={"full": 9})
     assert config.walk == "flip-half"
-    assert config.patience == walk_policy("flip-half")._replace(full=9)
+    assert config.patience == replace(walk_policy("flip-half"), full=9)
     found = find(target, rank=17, ring="Z2", seed=1, policy={"full": 9}, steps=200_000, seconds=30).best
     assert full_and_half(found)[0] <= 9
     naive = PackedTerms.naive(parse_target(target)).to_scheme()
@@ -117,11 +118,12 @@ def test_settings_by_target_and_walk():
         assert list(target.shape) == sorted(target.shape)
         shapes = {target.shape, target.shape[::-1]} if target.is_general else {target.shape}
         for shape in shapes:
-            known = settings_for(Target.general(*shape) if target.is_general else target, row["walk"])
-            assert (known.walks, known.steps) == (int(row["walks"]), int(row["steps"]))
+            known = setting_for(Target.general(*shape) if target.is_general else target, row["walk"])
+            assert (known.walkers, known.steps) == (int(row["walks"]), int(row["steps"]))
             assert known.policy.plus_after == int(row["plus_after"])
     config = RunConfig("3x3x3", 23, "Z2")
-    assert (config.walks, config.steps, config.patience) == settings_for(config.goal, "flip")
-    assert RunConfig("3x3x3", 23, "Z2", policy={"margin": 4}).patience == config.patience._replace(margin=4)
+    own = setting_for(config.goal, "flip")
+    assert (config.walks, config.steps, config.patience) == (own.walkers, own.steps, own.policy)
+    assert RunConfig("3x3x3", 23, "Z2", policy={"margin": 4}).patience == replace(config.patience, margin=4)
     assert RunConfig("3x3x3", 23, "Z2", walks=3, steps=7, policy=Policy()).patience == Policy()
-    assert settings_for(parse_target("8x8x8"), "flip").policy == walk_policy("flip")
+    assert setting_for(parse_target("8x8x8"), "flip").policy == walk_policy("flip")

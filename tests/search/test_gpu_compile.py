@@ -12,9 +12,9 @@ CODE = """
 import sys
 from types import SimpleNamespace
 from lcma.schemes_db import parse_target
-from lcma.search.gpu.device import cuda_module
-from lcma.search.gpu.kernel import make_kernel
-from lcma.search.gpu.layout import Layout
+from lcma.search.flipgraph.gpu.device import cuda_module
+from lcma.search.flipgraph.gpu.kernel import make_kernel
+from lcma.search.flipgraph.gpu.layout import Layout
 cuda = cuda_module()
 from numba.cuda import dispatcher
 from numba import types
@@ -22,18 +22,18 @@ dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0
 words, wide = types.uint32[::1], types.int64
 signature = (wide, words, words, words, types.int32[::1], words, types.int64[:, ::1], types.uint64[::1],
              types.int32[::1], types.int32[::1], types.uint64[::1], words, types.int64[::1], wide)
-name, slots, kind, objective = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+name, slots, kind, cost = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 form = Layout.fitting(parse_target(name), slots, **({kind: True} if kind else {})).form
-ptx, _ = cuda.compile_ptx(make_kernel(form, objective), signature, cc=(9, 0))
+ptx, _ = cuda.compile_ptx(make_kernel(form, "" if cost == "-" else cost), signature, cc=(9, 0))
 print(ptx)
 """
 
 FORMS = [
-    ("4x4x4", 64, "", "rank"),
-    ("4x4x4", 64, "ternary", "rank"),
-    ("5x5x5", 48, "symmetric", "rank"),
-    ("4x4x4:tri-left", 48, "", "half"),
-    ("8x8x8", 512, "", "nnz"),
+    ("4x4x4", 64, "", "-"),
+    ("4x4x4", 64, "ternary", "-"),
+    ("5x5x5", 48, "symmetric", "-"),
+    ("4x4x4:tri-left", 48, "", "full"),
+    ("8x8x8", 512, "", "nonzeros"),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,32 +14,25 @@ from lcma.errors import PlanError
 from lcma.schemes_db import Z2, parse_target
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.resolve import resolve
-from lcma.search import pack_start
-from lcma.search.gpu import (
-    DeviceLostError,
-    Fleet,
-    Rules,
-    Rung,
-    Selection,
-    bordered,
-    chase,
-    climb,
-    cut,
-    memory,
-    rolled,
-    setting_for,
-)
-from lcma.search.gpu import device as gpu_device
-from lcma.search.gpu import fleet as gpu_fleet
-from lcma.search.gpu.kernel import twin
-from lcma.search.gpu.layout import Layout
-from lcma.search.gpu.packing import pack, ranks_of, unpack
-from lcma.search.gpu.pools import DistinctPool, from_many_roots, widened
-from lcma.search.gpu.runs import RunFleet
-from lcma.search.policy import Policy
+from lcma.search import find, pack_start
+from lcma.search.flipgraph.gpu import device as gpu_device
+from lcma.search.flipgraph.gpu import memory
+from lcma.search.flipgraph.gpu.device import DeviceLostError
+from lcma.search.flipgraph.gpu.fleet import Fleet
+from lcma.search.flipgraph.gpu.kernel import twin
+from lcma.search.flipgraph.gpu.ladders import Rung, climb
+from lcma.search.flipgraph.gpu.layout import Layout
+from lcma.search.flipgraph.gpu.packing import pack, ranks_of, unpack
+from lcma.search.flipgraph.gpu.search_until import chase
+from lcma.search.flipgraph.gpu.session import CudaSession
+from lcma.search.flipgraph.gpu.settings import setting_for
+from lcma.search.flipgraph.gpu.widen import from_many_roots, widened
+from lcma.search.flipgraph.policy import Policy, Selection
+from lcma.search.format_moves.corners import bordered, cut, rolled
+from lcma.search.runs.distinct import DistinctPool
 from lcma.verify import certify
 
-RULES = Rules(plus_after=300, selection=Selection(2, 0.25, 0.5))
+POLICY = Policy(plus_after=300, selection=Selection(2, 0.25, 0.5))
 
 
 def naive(name: str, walk: str = "flip") -> lcma.Scheme:
@@ -83,13 +77,13 @@ def test_what_does_not_fit_is_refused_with_a_reason():
     with pytest.raises(PlanError, match="needs a scheme"):
         Fleet([], device="cpu")
     with pytest.raises(PlanError, match="no half blocks"):
-        Fleet([naive("2x2x2")], Rules(objective="half"), device="cpu")
+        Fleet([naive("2x2x2")], Policy(cost="full"), device="cpu")
     with pytest.raises(PlanError, match="other than -1, 0 and 1"):
         Fleet([resolve("strassen")[0].over_z2()], ternary=True, device="cpu")
     with pytest.raises(PlanError, match="not known"):
         Fleet([naive("2x2x2")], device="tpu")
     with pytest.raises(PlanError, match="does not run on a GPU"):
-        RunFleet("flip-z3", [], 0, 0, 1, Policy())
+        CudaSession("flip-z3", [], Policy(), seed=0, walkers=1)
 
 
 def test_no_gpu_is_one_clear_line(monkeypatch):
@@ -102,7 +96,7 @@ def test_no_gpu_is_one_clear_line(monkeypatch):
 
 def test_a_fleet_finds_selects_and_goes_on_from_a_checkpoint():
     start = naive("3x3x3")
-    fleet = Fleet([start], RULES, seed=3, walkers=8, device="cpu")
+    fleet = Fleet([start], POLICY, seed=3, walkers=8, device="cpu")
     result = chase(fleet, 23, steps=4000, seconds=20, count=3, linger=20)
     assert len(result.schemes) == 3
     assert {scheme.rank for scheme in result.schemes} == {23}
@@ -111,23 +105,23 @@ def test_a_fleet_finds_selects_and_goes_on_from_a_checkpoint():
     saved = fleet.to_arrays()
     for _ in range(4):
         fleet.launch(1000)
-    again = Fleet([start], RULES, seed=3, walkers=8, device="cpu")
+    again = Fleet([start], POLICY, seed=3, walkers=8, device="cpu")
     again.take_arrays(saved)
     for _ in range(4):
         again.launch(1000)
     for name, array in fleet.to_arrays().items():
         np.testing.assert_array_equal(array, again.to_arrays()[name], err_msg=name)
     with pytest.raises(PlanError, match="another fleet"):
-        Fleet([start], RULES, walkers=4, device="cpu").take_arrays(saved)
+        Fleet([start], POLICY, walkers=4, device="cpu").take_arrays(saved)
 
 
 def test_selection_copies_the_best_over_the_worst():
-    fleet = Fleet([naive("3x3x3")], RULES._replace(selection=Selection(0, 0.5, 0.25)), seed=1, walkers=8, device="cpu")
+    fleet = Fleet([naive("3x3x3")], replace(POLICY, selection=Selection(0, 0.5, 0.25)), seed=1, walkers=8, device="cpu")
     while len(set(fleet.score.tolist())) < 2:
         fleet.launch(2000)
     low = fleet.score.min()
     before = (fleet.score == low).sum()
-    fleet.rules = fleet.rules._replace(selection=Selection(0, 0.5, 0.125))
+    fleet.policy = replace(fleet.policy, selection=Selection(0, 0.5, 0.125))
     fleet.select()
     fleet.launch(0)
     assert (fleet.score == low).sum() > before
@@ -168,13 +162,13 @@ def test_rows_in_another_order_are_exact():
 
 def test_the_biased_walk_counts_full_products():
     target = parse_target("2x2x2:tri-left")
-    setting = setting_for(target, objective="half")
-    fleet = Fleet([naive("2x2x2:tri-left")], setting.rules, walkers=4, device="cpu")
+    setting = setting_for(target, cost="full")
+    fleet = Fleet([naive("2x2x2:tri-left")], setting.policy, walkers=4, device="cpu")
     fleet.launch(500)
     for walker in range(4):
         scheme = fleet.scheme(walker)
         certify(scheme)
-        assert setting.rules.score(scheme.rank, full_and_half(scheme)[0]) == fleet.score[walker]
+        assert setting.policy.score(scheme.rank, full_and_half(scheme)[0]) == fleet.score[walker]
 
 
 class FakeArray:
@@ -210,13 +204,14 @@ def two_gpus(monkeypatch):
         to_device=FakeArray,
         synchronize=lambda: None,
         get_current_device=lambda: chip,
+        current_context=lambda: SimpleNamespace(device=SimpleNamespace(id=0)),
     )
 
     class Kernel:
         overloads = {"": SimpleNamespace(regs_per_thread=74, local_mem_per_thread=0)}  # noqa: RUF012
 
-        def __init__(self, form, objective):
-            self.form, self.run = form, twin(form, objective)
+        def __init__(self, form, cost):
+            self.form, self.run = form, twin(form, cost)
 
         def __getitem__(self, launch):
             blocks, threads, _, shared = launch
@@ -236,14 +231,15 @@ def two_gpus(monkeypatch):
     monkeypatch.setattr(memory, "cuda_module", lambda: cuda)
     monkeypatch.setattr(memory, "compiled_kernel", Kernel)
     monkeypatch.setattr(memory, "driver_errors", lambda: (FakeError,))
-    monkeypatch.setattr(gpu_fleet, "gpus", lambda: (0, 1))
+    monkeypatch.setattr(gpu_device, "cuda_module", lambda: cuda)
+    monkeypatch.setattr(gpu_device, "gpus", lambda: (0, 1))
     return state
 
 
 def test_two_gpus_walk_as_the_twin_does(two_gpus):
     start = naive("3x3x3")
-    fleet = Fleet([start], RULES, seed=2, walkers=7)
-    first = Fleet([start], RULES, seed=2, walkers=4, device="cpu")
+    fleet = Fleet([start], POLICY, seed=2, walkers=7, device="cuda:all")
+    first = Fleet([start], POLICY, seed=2, walkers=4, device="cpu")
     for one in (fleet, first):
         one.launch(600)
     np.testing.assert_array_equal(fleet.score[:4], first.score)
@@ -259,50 +255,87 @@ def test_two_gpus_walk_as_the_twin_does(two_gpus):
 
 def test_a_lost_gpu_is_one_line_and_the_checkpoint_remains(two_gpus):
     start = naive("3x3x3")
-    fleet = Fleet([start], RULES, seed=2, walkers=6)
+    fleet = Fleet([start], POLICY, seed=2, walkers=6)
     fleet.launch(500)
     saved = fleet.to_arrays()
     two_gpus.lost = True
     with pytest.raises(DeviceLostError, match=r"GPU 0 does not answer any more: FakeError: unspecified.*resume"):
         fleet.launch(500)
     two_gpus.lost = False
-    again = Fleet([start], RULES, seed=2, walkers=6)
+    again = Fleet([start], POLICY, seed=2, walkers=6)
     again.take_arrays(saved)
     again.launch(500)
     np.testing.assert_array_equal(again.to_arrays()["best"].reshape(6, -1).any(axis=1), True)
 
 
 def test_walkers_fill_the_gpus_by_default(two_gpus):
-    fleet = Fleet([naive("3x3x3")], RULES)
-    blocks = fleet.resources[0]["blocks_per_multiprocessor"]
-    assert fleet.walkers == 2 * 32 * blocks
+    for device, number in (("cuda:all", 2), ("cuda:1,0", 2), ("cuda", 1), ("cuda:1", 1)):
+        fleet = Fleet([naive("3x3x3")], POLICY, device=device)
+        blocks = fleet.resources[0]["blocks_per_multiprocessor"]
+        assert fleet.walkers == number * 32 * blocks
+    for device, message in (("cuda:2", "no GPU 2"), ("cuda:", "not known"), ("cuda:0,x", "not known")):
+        with pytest.raises(PlanError, match=message):
+            Fleet([naive("3x3x3")], POLICY, device=device)
 
 
-def test_a_run_walks_on_a_fleet():
-    start = pack_start("flip", parse_target("3x3x3"))
-    policy = Policy(plus_after=300)
-    fleet = RunFleet("flip", [start], 4, 0, 6, policy, device="cpu")
-    other = RunFleet("flip", [start], 4, 0, 6, policy, device="cpu")
-    goals = [26, 25, 25, 24, 0, 0]
+def session_of(walk="flip", name="3x3x3", walkers=6, seed=4, policy=None):
+    start = pack_start(walk, parse_target(name))
+    policy = policy or Policy(plus_after=300)
+    return CudaSession(walk, [start], policy, seed=seed, walkers=walkers, device="cpu")
+
+
+def test_a_session_speaks_vectors():
+    session, other = session_of(), session_of()
+    goals = np.array([26, 25, 25, 24, 0, 0])
     for _ in range(10):
-        fleet.advance(goals, 3000, None)
-    assert all(rank >= goal for rank, goal in zip(fleet.ranks[:4], goals, strict=False))
-    assert fleet.ranks[0] == 26
-    assert fleet.steps(0) < 30_000
-    found = fleet.terms(1)
-    assert found.rank == fleet.ranks[1]
-    fleet.send(5, found)
-    fleet.rewind(0)
-    assert (fleet.ranks[5], fleet.ranks[0], fleet.lowest[0]) == (found.rank, 27, 26)
-    assert fleet.terms(5) is found
-    other.take_arrays(fleet.to_arrays())
-    for one in (fleet, other):
-        one.advance([0] * 6, 1000, None)
-    assert fleet.ranks == other.ranks
-    assert fleet.flips == other.flips
-    assert [fleet.terms(w).words.tolist() for w in range(6)] == [other.terms(w).words.tolist() for w in range(6)]
-    for walk in range(6):
-        certify(fleet.terms(walk).to_scheme())
+        session.advance(goals, 3000, None)
+    assert (session.ranks[:4] >= goals[:4]).all()
+    assert session.ranks[0] == 26
+    assert session.steps(np.array([0]))[0] < 30_000
+    found = session.terms(np.array([1]))[0]
+    assert found.rank == session.ranks[1]
+    session.send(np.array([5, 4]), [found, session.terms(np.array([0]))[0]], np.array([0, 1]))
+    session.rewind(np.array([0]))
+    assert session.ranks[[5, 4, 0]].tolist() == [found.rank, 26, 27]
+    assert session.lowest[0] == 26
+    assert [terms.rank for terms in session.terms(np.array([5, 0]))] == [found.rank, 27]
+    other.take_arrays(session.to_arrays())
+    for one in (session, other):
+        one.advance(np.zeros(6, dtype=np.int64), 1000, None)
+    assert session.ranks.tolist() == other.ranks.tolist()
+    assert session.flips == other.flips
+    every = np.arange(6)
+    pairs = zip(session.terms(every), other.terms(every), strict=True)
+    assert all(np.array_equal(one.words, two.words) for one, two in pairs)
+    for terms in session.terms(every):
+        certify(terms.to_scheme())
+
+
+def test_scores_of_a_biased_walk_are_ranks():
+    session = session_of("flip-half", "2x2x2:tri-left", policy=Policy(cost="full", chance=0.15))
+    session.advance(np.full(6, 6), 4000, None)
+    assert session.ranks.tolist() == [6] * 6
+    assert [terms.rank for terms in session.terms(np.arange(6))] == [6] * 6
+    policy = Policy(cost="full", chance=0.15, full=4, rank_weight=23, cost_weight=31)
+    bounded = session_of("flip-half", "2x2x2:tri-left", policy=policy)
+    bounded.advance(np.full(6, 6), 4000, None)
+    for reached, terms in zip(bounded.ranks.tolist(), bounded.terms(np.arange(6)), strict=True):
+        full = full_and_half(terms.to_scheme())[0]
+        assert (reached <= 6) == (23 * terms.rank + 31 * full <= 23 * 6 + 31 * 4)
+    with pytest.raises(PlanError, match="take flip-half"):
+        session_of(policy=Policy(full=3))
+    with pytest.raises(PlanError, match="keeps no products"):
+        session_of(policy=Policy(keep=2))
+
+
+def test_a_run_drives_100_000_walkers():
+    target = "2x2x2"
+    result = find(target, rank=7, ring="Z2", device="twin", walks=100_000, steps=40, count=3, rounds=40, seed=1)
+    assert len(result.finds) >= 1
+    assert sum(result.ranks.values()) == 100_000
+    assert result.rounds <= 40
+    again = find(target, rank=7, ring="Z2", device="twin", walks=100_000, steps=40, count=3, rounds=40, seed=1)
+    assert [one.digest for one in again.schemes] == [one.digest for one in result.schemes]
 
 
 def test_a_pool_has_members_that_no_change_of_basis_makes_one():
@@ -317,7 +350,7 @@ def test_a_pool_has_members_that_no_change_of_basis_makes_one():
 def test_finds_of_many_roots_come_first():
     roots = np.array([0, 0, 0, 3, 3, 5])
     assert from_many_roots(np.array([0, 1, 2, 4, 5]), roots).tolist() == [0, 4, 5, 1, 2]
-    fleet = Fleet([naive("3x3x3")], RULES._replace(selection=Selection(0, 0.5, 0.25)), walkers=8, device="cpu")
+    fleet = Fleet([naive("3x3x3")], replace(POLICY, selection=Selection(0, 0.5, 0.25)), walkers=8, device="cpu")
     fleet.launch(200)
     fleet.select()
     assert len(set(fleet.roots.tolist())) < 8
@@ -326,32 +359,34 @@ def test_finds_of_many_roots_come_first():
 
 
 def test_walks_from_a_find_widen_a_pool():
-    fleet = Fleet([naive("3x3x3")], RULES, seed=3, walkers=8, device="cpu")
+    fleet = Fleet([naive("3x3x3")], POLICY, seed=3, walkers=8, device="cpu")
     told = []
     found = chase(fleet, 25, steps=500, seconds=20, distinct=True, on_find=lambda scheme, _: told.append(scheme.digest))
     assert told == [scheme.digest for scheme in found.schemes]
     pool = DistinctPool(found.schemes)
     widened(fleet, pool, 25, 3, seconds=20, on_find=lambda scheme: told.append(scheme.digest))
     assert len(pool) == len(told) == 3
-    assert fleet.rules == RULES
+    assert fleet.policy == POLICY
     for scheme in pool.schemes:
         assert scheme.rank <= 25
         certify(scheme)
 
 
 def test_islands_never_mix():
-    rules = RULES._replace(selection=Selection(1, 0.5, 0.25, islands=3))
-    fleet = Fleet([naive("3x3x3")], rules, seed=2, walkers=24, device="cpu")
+    policy = replace(POLICY, selection=Selection(1, 0.5, 0.25, islands=3))
+    fleet = Fleet([naive("3x3x3")], policy, seed=2, walkers=24, device="cpu")
     for _ in range(12):
         fleet.launch(400)
     assert (fleet.roots % 3 == np.arange(24) % 3).all()
     assert len(set(fleet.roots.tolist())) < 24
-    alone = Fleet([naive("3x3x3")], rules._replace(selection=Selection(1, 0.5, 0.25)), seed=2, walkers=24, device="cpu")
+    alone = Fleet(
+        [naive("3x3x3")], replace(policy, selection=Selection(1, 0.5, 0.25)), seed=2, walkers=24, device="cpu"
+    )
     for _ in range(12):
         alone.launch(400)
     assert (alone.roots % 3 != np.arange(24) % 3).any()
     with pytest.raises(PlanError, match="at least 1 island"):
-        Fleet([naive("3x3x3")], Rules(selection=Selection(1, 0.5, 0.5, islands=0)), walkers=4, device="cpu")
+        Fleet([naive("3x3x3")], Policy(selection=Selection(1, 0.5, 0.5, islands=0)), walkers=4, device="cpu")
 
 
 def test_a_ladder_that_finds_nothing_goes_back_a_rung():

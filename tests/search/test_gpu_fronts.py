@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from lcma.errors import PlanError, TargetError
+from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Target, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.shipped import shipped
-from lcma.search.gpu import DirectedWalk, Front
-from lcma.search.gpu.fronts import AIMS, score_of
+from lcma.search.improve.directed import AIMS, DirectedWalk, Front, score_of
+from lcma.search.improve.folder import ImproveConfig
+from lcma.search.improve.run import improve, plan
+from lcma.search.improve.structured import FrontUpdater
 from lcma.verify import certify
-from lcma.workbench.fronts import FrontKeeper, improve_fronts
+from lcma.workbench.finds import kept_line
 
 TRIANGLE = parse_target("3x3x3:tri-left")
 
@@ -44,7 +46,7 @@ def test_a_front_has_the_points_that_no_other_is_as_good_as_in_both():
 def test_a_point_remembers_so_many_schemes(monkeypatch):
     first = flat(naive(parse_target("2x2x2:tri-left")))
     assert not Front([first]).add(first.replace(name="other"))  # the same scheme by another name
-    monkeypatch.setattr("lcma.search.gpu.fronts.POOL", 1)
+    monkeypatch.setattr("lcma.search.improve.directed.POOL", 1)
     walk = DirectedWalk(TRIANGLE, Front([flat(naive(TRIANGLE))]), device="cpu", walkers=4)
     walk.turn(0, 0.0, steps=3_000)
     assert all(len(pool) == 1 for pool in walk.front.pools.values())
@@ -79,7 +81,7 @@ def test_the_course_of_a_turn_depends_on_seed_and_number_alone():
 
 
 def test_smaller_schemes_are_carried_over_in_any_role():
-    with FrontKeeper([parse_target("4x4x4:tri-left")], "Z2", 1) as keeper:
+    with FrontUpdater([parse_target("4x4x4:tri-left")], "Z2", 1) as keeper:
         carried = keeper.carried(parse_target("4x4x4:tri-left"))
         assert carried
         # 27 products of the triangle and three columns, and the ten of the fourth.
@@ -90,20 +92,21 @@ def test_smaller_schemes_are_carried_over_in_any_role():
         assert starts >= {(34, 22), (34, 24)}
 
 
-def test_finds_are_kept_where_nothing_at_hand_is_as_good(capsys):
+def test_finds_are_kept_where_nothing_at_hand_is_as_good():
+    told = []
     target = parse_target("3x3x3:tri-out:upper")
     best, plain = keeper_schemes(target)
-    with FrontKeeper([target], "Z", 1) as keeper:
+    with FrontUpdater([target], "Z", 1, told.append) as keeper:
         keeper.take(plain)
         keeper.take(best)
     assert keeper.gained == 0
-    assert capsys.readouterr().out == ""
+    assert told == []
     fresh = parse_target("3x3x3:blocks(LF./FF./..F,FFF/FFF/FFF,FFF/FFF/FFF)")
-    with FrontKeeper([fresh], "Z", 1) as keeper:
+    with FrontUpdater([fresh], "Z", 1, told.append) as keeper:
         walk = DirectedWalk(fresh, Front(keeper.starts(fresh)), device="cpu", walkers=16, on_find=keeper.take)
         for number in range(3):
             walk.turn(number, 0.0, steps=5_000)
-    said = capsys.readouterr().out.splitlines()
+    said = [kept_line(event) for event in told]
     assert keeper.gained == len(said) >= 2
     assert all("certified, kept" in line for line in said)
     with Catalog.open() as catalog:
@@ -122,7 +125,7 @@ def test_an_interruption_loses_no_find():
     assert best.rank < naive(target).rank
 
     def interrupted():
-        with FrontKeeper([target], "Z", 1) as keeper:
+        with FrontUpdater([target], "Z", 1) as keeper:
             for scheme in finds:
                 keeper.take(scheme)
             raise KeyboardInterrupt
@@ -134,17 +137,14 @@ def test_an_interruption_loses_no_find():
 
 
 def keeper_schemes(target: Target):
-    with FrontKeeper([target], "Z2", 1) as keeper:
+    with FrontUpdater([target], "Z2", 1) as keeper:
         best = min(keeper.starts(target), key=lambda scheme: scheme.rank)
     assert (best.ring, best.rank) == (Z2, 17)
     return best, flat(naive(target))
 
 
-def test_what_has_no_directed_walks_is_said(capsys):
+def test_what_has_no_directed_walks_is_said():
     with pytest.raises(PlanError, match="over Z2 and Z, not over ZT"):
-        improve_fronts([TRIANGLE], "ZT", 1, 0, 1, False, "cpu", "")
-    by_terms = Target.of_terms([(0, 0, 0, 1)], (2, 2, 2))
-    with pytest.raises(TargetError, match="products of matrices"):
-        improve_fronts([by_terms], "Z", 1, 0, 1, False, "cpu", "")
-    assert improve_fronts([TRIANGLE], "Z", 1, 0, 1, True, "cpu", "") == 0
-    assert capsys.readouterr().out == "3x3x3:tri-left: 17 = 9 + 8\n"
+        improve([TRIANGLE.name], ring="ZT", seconds=1, device="twin")
+    config = ImproveConfig(targets=(TRIANGLE.name,), device="twin")
+    assert plan(config) == ["3x3x3:tri-left: 17 = 9 + 8"]

@@ -1,4 +1,4 @@
-"""What `lcma search --improve` does on a GPU, played by the twin: ways to a format, descents, keeping."""
+"""What `lcma improve` does on a GPU, played by the twin: ways to a format, descents, keeping."""
 
 from __future__ import annotations
 
@@ -11,22 +11,26 @@ from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Target, Z
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.resolve import resolve
-from lcma.search import pack_start
-from lcma.search.gaps import Gap, gaps
-from lcma.search.gpu import Fleet, Rules, descend, ways
+from lcma.search import Policy, pack_start
+from lcma.search.flipgraph.gpu.fleet import Fleet
+from lcma.search.improve import descents
+from lcma.search.improve.catalogue import CatalogueUpdater
+from lcma.search.improve.collect import collect_below
+from lcma.search.improve.descents import Descents
+from lcma.search.improve.events import Kept
+from lcma.search.improve.gaps import Gap, gaps
+from lcma.search.improve.neighbours import ways
 from lcma.verify import certify
-from lcma.workbench import descending
-from lcma.workbench.descending import Descents
-from lcma.workbench.keeping import Keeper
+from lcma.workbench.finds import kept_line
 
-RULES = Rules(plus_after=300)
+POLICY = Policy(plus_after=300)
 
 
 def naive(shape, walk="flip"):
     return pack_start(walk, Target.general(*shape)).to_scheme()
 
 
-def test_turns_share_the_time_out_by_promise():
+def test_turns_share_the_time_out_by_priority():
     formats = [Target.general(2, 2, 2), Target.general(2, 2, 3), Target.general(2, 2, 4)]
     found = gaps({}, Z2, formats)
     assert [(gap.target, gap.rank, gap.known) for gap in found] == [
@@ -37,7 +41,7 @@ def test_turns_share_the_time_out_by_promise():
     turns = [0, 0]
     pair = [Gap(Target.general(2, 2, 2), 10, 7), Gap(Target.general(2, 2, 2), 8, 7)]
     for _ in range(40):
-        turns[max((0, 1), key=lambda n: pair[n].promise(turns[n]))] += 1
+        turns[max((0, 1), key=lambda n: pair[n].priority(turns[n]))] += 1
     assert turns == [30, 10]
 
 
@@ -69,10 +73,10 @@ def test_the_ways_to_a_format_are_exact_and_near_the_least():
 
 
 def test_a_descent_goes_on_below_its_finds():
-    fleet = Fleet([naive((3, 3, 3))], RULES, seed=3, walkers=8, device="cpu")
+    fleet = Fleet([naive((3, 3, 3))], POLICY, seed=3, walkers=8, device="cpu")
     np.testing.assert_array_equal(fleet.ranks(), 27)
     finds = []
-    found = descend(
+    found = collect_below(
         fleet,
         25,
         steps=1000,
@@ -88,22 +92,23 @@ def test_a_descent_goes_on_below_its_finds():
     assert [fleet.scheme(walker, current=True).rank for walker in range(8)] == ranks.tolist()
 
 
-def test_a_turn_keeps_what_improves_the_catalogue(home, capsys, monkeypatch):
-    monkeypatch.setattr(Keeper, "pool", lambda self, shape, composed=True: [naive(shape)])
-    monkeypatch.setattr(descending, "WANTED", 0)
-    with Keeper(Z2, 1) as keeper:
+def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch):
+    kept_events = []
+    monkeypatch.setattr(CatalogueUpdater, "pool", lambda self, shape, composed=True: [naive(shape)])
+    monkeypatch.setattr(descents, "WANTED", 0)
+    with CatalogueUpdater(Z2, 1, kept_events.append) as keeper:
         for ranks in keeper.ranks.values():
             del ranks[2, 3, 3]
         gap = Gap(Target.general(2, 3, 3), keeper.rank("Z2", (2, 3, 3)), 15)
         assert gap.rank == 17  # 2x2x3 and a border
-        descents = Descents(keeper, "Z2", 1, "cpu", "a command", walkers=8)
+        walks = Descents(keeper, "Z2", 1, "cpu", "a command", walkers=8)
         said = []
         for tried in range(8):
-            descents.turn(gap, tried, 5.0, said.append)
+            walks.turn(gap, tried, 5.0, said.append)
             if keeper.ranks["Z2"].get((2, 3, 3), 99) <= 15:
                 break
-    out = capsys.readouterr().out
-    assert "found <2x3x3:15 over Z2>" in out
+    assert [event.scheme.rank for event in kept_events][-1] == 15
+    assert all(isinstance(event, Kept) for event in kept_events)
     assert keeper.gained == 2
     assert any("by border from rank 18" in line or "by own from rank 18" in line for line in said)
     with Catalog.open() as catalog:
@@ -112,8 +117,9 @@ def test_a_turn_keeps_what_improves_the_catalogue(home, capsys, monkeypatch):
     assert all(scheme.provenance.command == "a command" for scheme in kept)
 
 
-def test_equals_are_remembered_and_worse_is_not_kept(home, capsys):
-    with Keeper(Z, 1) as keeper:
+def test_equals_are_remembered_and_worse_is_not_kept(home):
+    told, starts = [], []
+    with CatalogueUpdater(Z, 1, told.append, starts.append) as keeper:
         strassen = resolve("strassen")[0]
         assert not keeper.keep(strassen, certify(strassen))
         assert not keeper.keep(naive((2, 2, 2)), certify(naive((2, 2, 2))))
@@ -121,12 +127,13 @@ def test_equals_are_remembered_and_worse_is_not_kept(home, capsys):
             ranks[2, 2, 2] = 8
         mod2 = strassen.over_z2()
         keeper.take(mod2, certify(mod2))
-    first, second = capsys.readouterr().out.splitlines()
+    first, second = map(kept_line, told)
+    assert mod2.digest in {scheme.digest for scheme in starts}
     assert first == f"found {mod2!r} {mod2.digest[:12]}, certified, kept; rank 8 before"
     assert re.fullmatch(r"found <2x2x2:7 over Z> \w{12}, ternary, certified, kept; rank 8 before", second)
     assert (keeper.gained, keeper.rank("Z", (2, 2, 2)), keeper.pool((2, 2, 2))[0].rank) == (1, 7, 7)
 
 
 def test_gpu_walks_are_for_their_rings_only(home):
-    with Keeper(Z, 1) as keeper, pytest.raises(PlanError, match="not for Z3"):
+    with CatalogueUpdater(Z, 1) as keeper, pytest.raises(PlanError, match="not for Z3"):
         Descents(keeper, "Z3", 0, "cpu", "")

@@ -6,29 +6,40 @@ import pytest
 
 import lcma
 from lcma.schemes_db import parse_target
-from lcma.search.gpu import Fleet, Rules
-from lcma.search.gpu.packing import bits_of
-from lcma.search.gpu.reference import ReferenceWalk
+from lcma.search import Policy
+from lcma.search.flipgraph.gpu.fleet import Fleet
+from lcma.search.flipgraph.gpu.packing import bits_of
+from lcma.search.flipgraph.gpu.reference import ReferenceWalk
+from lcma.search.flipgraph.gpu.reversible_reference import ReversibleReferenceWalk
+from lcma.search.flipgraph.walkers import make_walker, pack_start
 from lcma.search.seeds import splitmix
-from lcma.search.walker import pack_start
 from lcma.verify import certify
 
-HALF = Rules(plus_after=400, margin=3, objective="half", rank_weight=23, cost_weight=31)
+HALF = Policy(plus_after=400, margin=3, cost="full", chance=0.15, rank_weight=23, cost_weight=31)
+FEWER = Policy(plus_after=200, cost="nonzeros", chance=0.15, rank_weight=9, cost_weight=1)
 CASES = {
-    "modulo 2": ("3x3x3", "flip", Rules(plus_after=300), 1600),
-    "ternary": ("3x3x3", "flip-zt", Rules(plus_after=300), 1200),
+    "modulo 2": ("3x3x3", "flip", Policy(plus_after=300), 1600),
+    "ternary": ("3x3x3", "flip-zt", Policy(plus_after=300), 1200),
 }
 SLOW = {
-    "sets of two words": ("3x3x4", "flip", Rules(plus_after=200), 1200),
-    "ternary sets of two words": ("3x3x4", "flip-zt", Rules(plus_after=200), 1200),
-    "symmetric": ("3x3x3", "flip-c3", Rules(plus_after=300, margin=7), 1200),
+    "sets of two words": ("3x3x4", "flip", Policy(plus_after=200), 1200),
+    "ternary sets of two words": ("3x3x4", "flip-zt", Policy(plus_after=200), 1200),
+    "symmetric": ("3x3x3", "flip-c3", Policy(plus_after=300, margin=7), 1200),
     "half bias": ("3x3x3:tri-left", "flip", HALF, 1200),
-    "wide": ("4x4x5", "flip", Rules(plus_after=200, restart_after=700), 900),
-    "three parts": ("2x6x6", "flip", Rules(plus_after=200), 700),
-    "far parts": ("6x6x6", "flip", Rules(plus_after=100), 1000),
-    "wide ternary": ("3x5x5", "flip-zt", Rules(plus_after=200), 700),
-    "fewer coefficients": ("3x5x6", "flip", Rules(plus_after=200, objective="nnz", rank_weight=9, cost_weight=1), 1000),
-    "wide symmetric": ("5x5x5", "flip-c3", Rules(plus_after=100, margin=7), 1200),
+    "wide": ("4x4x5", "flip", Policy(plus_after=200, restart_after=700), 900),
+    "three parts": ("2x6x6", "flip", Policy(plus_after=200), 700),
+    "far parts": ("6x6x6", "flip", Policy(plus_after=100), 1000),
+    "wide ternary": ("3x5x5", "flip-zt", Policy(plus_after=200), 700),
+    "fewer coefficients": (
+        "3x5x6",
+        "flip",
+        Policy(plus_after=200, cost="nonzeros", chance=0.15, rank_weight=9, cost_weight=1),
+        1000,
+    ),
+    "reversible": ("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=7), 1200),
+    "reversible, an odd side": ("5x5x5", "flip-c3z2", Policy(plus_after=100, margin=7), 1200),
+    "wide reversible": ("6x6x6", "flip-c3z2", Policy(plus_after=100, margin=12), 1000),
+    "wide symmetric": ("5x5x5", "flip-c3", Policy(plus_after=100, margin=7), 1200),
 }
 
 
@@ -36,15 +47,17 @@ def naive(name: str, walk: str) -> lcma.Scheme:
     return pack_start(walk, parse_target(name)).to_scheme()
 
 
-def fleet_of(name: str, walk: str, rules: Rules, walkers: int = 2, seed: int = 5) -> Fleet:
-    kind = {"ternary": walk == "flip-zt", "symmetric": walk == "flip-c3"}
-    return Fleet([naive(name, walk)], rules, seed=seed, walkers=walkers, device="cpu", **kind)
+def fleet_of(start: lcma.Scheme, walk: str, policy: Policy, walkers: int = 2, seed: int = 5) -> Fleet:
+    kind = {"ternary": walk == "flip-zt", "symmetric": walk == "flip-c3", "reversible": walk == "flip-c3z2"}
+    return Fleet([start], policy, seed=seed, walkers=walkers, device="cpu", **kind)
 
 
-def follow(name: str, walk: str, rules: Rules, steps: int) -> ReferenceWalk:
+def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme | None = None) -> ReferenceWalk:
     """Walker 1 of a fleet beside the reference, compared after every launch of a few steps, then of many."""
-    fleet = fleet_of(name, walk, rules)
-    walker = ReferenceWalk(fleet.layout, naive(name, walk), rules, splitmix(5, 1), index=1)
+    start = start or naive(name, walk)
+    fleet = fleet_of(start, walk, policy)
+    reference = ReversibleReferenceWalk if walk == "flip-c3z2" else ReferenceWalk
+    walker = reference(fleet.layout, start, policy, splitmix(5, 1), index=1)
     words = fleet.layout.form.words
     for launch in [1] * 5 + [20] * 5 + [steps // 4] * 4:
         fleet.launch(launch)
@@ -78,3 +91,15 @@ def test_twin_follows_the_reference(case):
 @pytest.mark.parametrize("case", SLOW)
 def test_twin_follows_the_reference_on_other_forms(case):
     follow(*SLOW[case])
+
+
+@pytest.mark.slow
+def test_orbits_that_are_their_own_reversal_walk_as_the_reference_does():
+    target = parse_target("4x4x4")
+    walker = make_walker("flip-c3z2", pack_start("flip-c3z2", target), 0, 0, Policy(plus_after=300, margin=7))
+    walker.advance(0, 5000)
+    start = walker.terms().to_scheme()
+    fleet = fleet_of(start, "flip-c3z2", Policy())
+    reference = ReversibleReferenceWalk(fleet.layout, start, Policy(), 1)
+    assert {reference.weight(slot) for slot in reference.live} == {3, 6}
+    follow("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=12), 1200, start)

@@ -9,11 +9,11 @@ from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.resolve import resolve
 from lcma.search import make_walker, passage_names, register_passage
-from lcma.search.ladder import extend, merge, project
-from lcma.search.packed import PackedTerms
-from lcma.search.passages import MOVES, carried
-from lcma.search.ternary import TernaryTerms
-from lcma.search.walker import pack_start, walk_policy
+from lcma.search.flipgraph.walkers import pack_start, walk_policy
+from lcma.search.format_moves.meta_moves import extend, merge, project
+from lcma.search.format_moves.registry import MOVES, carried
+from lcma.search.terms.packed import PackedTerms
+from lcma.search.terms.ternary import TernaryTerms
 
 SHAPES = st.tuples(*[st.integers(1, 4)] * 3)
 

@@ -8,13 +8,18 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.search import make_walker
-from lcma.search.brent2 import holds
-from lcma.search.fleet import cpu_fleet
-from lcma.search.packed import PackedTerms
-from lcma.search.policy import Policy
-from lcma.search.pools import Pools, open_flips
-from lcma.search.strategy import PoolPlan
-from lcma.search.walker import pack_start
+from lcma.search.flipgraph.policy import Policy
+from lcma.search.flipgraph.walkers import pack_start
+from lcma.search.runs.engine import Threads
+from lcma.search.runs.plan import PoolPlan
+from lcma.search.runs.pools import RankPools, open_flips
+from lcma.search.terms.brent_modulo_2 import holds
+from lcma.search.terms.packed import PackedTerms
+
+
+def threads(walk, start, seed, walkers):
+    return Threads().start(walk, [start], POLICY, seed=seed, first=0, walkers=walkers, places="")
+
 
 PLAN = PoolPlan(small=2, large=5, near=2, patience=2, stall=3)
 POLICY = Policy(plus_after=2_000)
@@ -25,15 +30,15 @@ class Search:
 
     def __init__(self, walk="flip", name="3x3x3", goal=23, seed=1, walks=4):
         start = pack_start(walk, parse_target(name))
-        self.pools = Pools([start], walks, goal, seed, PLAN)
-        self.fleet = cpu_fleet(walk, [start], seed, 0, walks, POLICY)
-        self.pools.begin(self.fleet)
+        self.pools = RankPools([start], walks, goal, seed, PLAN)
+        self.session = threads(walk, start, seed, walks)
+        self.pools.begin(self.session)
 
     def go(self, rounds, jobs=1, steps=5_000):
         with ThreadPoolExecutor(jobs) as executor:
             for _ in range(rounds):
-                self.fleet.advance(self.pools.goals(), steps, executor if jobs > 1 else None)
-                self.pools.after_round(self.fleet)
+                self.session.advance(self.pools.goals(), steps, executor if jobs > 1 else None)
+                self.pools.after_round(self.session)
         return self
 
 
@@ -50,7 +55,7 @@ def test_pools_lead_to_the_goal(walk, name, goal):
             break
     assert min(search.pools.sizes()) == goal
     target = parse_target(name)
-    members = list(search.pools.members(search.fleet))
+    members = list(search.pools.members(search.session))
     assert members[0][0].rank == goal
     for terms, root in members:
         assert terms.target == target
@@ -80,11 +85,11 @@ def test_a_state_put_back_draws_on_alike():
     search = Search(seed=3).go(40)
     saved = search.pools.to_arrays()
     start = pack_start("flip", parse_target("3x3x3"))
-    again = Pools([start], 4, 23, 3, PLAN)
+    again = RankPools([start], 4, 23, 3, PLAN)
     again.take_arrays(saved)
     assert state(again) == state(search.pools)
     for pools in (search.pools, again):
-        pools.begin(cpu_fleet("flip", [start], 9, 0, 4, POLICY))
+        pools.begin(threads("flip", start, 9, 4))
     assert state(again) == state(search.pools)
     assert state(again) != {name: array.tolist() for name, array in saved.items()}
 
@@ -94,19 +99,19 @@ def test_when_nothing_is_found_every_other_walk_feeds_the_pool():
     while search.pools.level > 23:
         search.go(1)
     search.go(PLAN.stall + PLAN.patience + 1)
-    assert search.pools.goals() == [22, 23, 22, 23]
+    assert search.pools.goals().tolist() == [22, 23, 22, 23]
 
 
 def test_walks_must_be_as_many_as_the_pools_are_for():
     search = Search()
     with pytest.raises(PlanError, match="not sent"):
-        search.pools.after_round(Search(walks=2).fleet)
+        search.pools.after_round(Search(walks=2).session)
 
 
 def test_symmetric_walks_have_no_pools():
     start = pack_start("flip-c3", parse_target("3x3x3"))
     with pytest.raises(PlanError, match="without pools"):
-        Pools([start], 4, 23, 1)
+        RankPools([start], 4, 23, 1)
 
 
 def test_a_walk_refuses_terms_that_do_not_fit_it():

@@ -12,21 +12,21 @@ from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.ring import Z3
 from lcma.search import PackedTerms, find, lift, lift_pool, sparsified
-from lcma.search.arena import best_terms, make_arena
-from lcma.search.brent2 import holds
-from lcma.search.lifting import _rational
-from lcma.search.policy import Policy
-from lcma.search.shears import half_masks, symmetries
-from lcma.search.signs import signed_scheme, ternary_signs
-from lcma.search.sparsify import full_and_nonzeros, sparsified_naive
-from lcma.search.walk import advance
+from lcma.search.basis.shears import half_masks, symmetries
+from lcma.search.basis.sparsify import full_and_nonzeros, sparsified_naive
+from lcma.search.cpsat.signs import signed_scheme, ternary_signs
+from lcma.search.flipgraph.arena import best_terms, make_arena
+from lcma.search.flipgraph.policy import Policy
+from lcma.search.flipgraph.walk import advance
+from lcma.search.lifting.lift import _rational
+from lcma.search.terms.brent_modulo_2 import holds
 from lcma.verify import certify
 
 
 def found(name, rank, seed):
     start = PackedTerms.naive(parse_target(name))
     arena = make_arena(start, seed)
-    advance(arena, Policy(), rank, 5_000_000)
+    advance(arena, Policy().numbers, rank, 5_000_000)
     return best_terms(arena, start)
 
 

@@ -8,8 +8,8 @@ from lcma.errors import PlanError
 from lcma.schemes_db import Scheme, parse_target
 from lcma.schemes_db.costs import full_and_half
 from lcma.search import find, recombine, resume, solve, status
-from lcma.search.folder import RunFolder
-from lcma.search.recombining import distinct_products
+from lcma.search.cpsat.recombine import distinct_products
+from lcma.search.runs.folder import RunFolder
 from lcma.verify import certify
 
 

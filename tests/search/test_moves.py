@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from lcma.schemes_db import parse_target
-from lcma.search.arena import current_terms, make_arena
-from lcma.search.brent2 import holds
-from lcma.search.dependence import reduce_dependent
-from lcma.search.moves import plus, settle
-from lcma.search.packed import PackedTerms
-from lcma.search.policy import Policy
-from lcma.search.slots import RANK
-from lcma.search.ternary import TermsModulo3, TernaryTerms
-from lcma.search.walk import advance
+from lcma.search.flipgraph.arena import current_terms, make_arena
+from lcma.search.flipgraph.dependence import reduce_dependent
+from lcma.search.flipgraph.moves import plus, settle
+from lcma.search.flipgraph.policy import Policy
+from lcma.search.flipgraph.slots import RANK
+from lcma.search.flipgraph.walk import advance
+from lcma.search.terms.brent_modulo_2 import holds
+from lcma.search.terms.packed import PackedTerms
+from lcma.search.terms.ternary import TermsModulo3, TernaryTerms
 
 
 def naive(name="2x2x2"):
@@ -66,7 +66,7 @@ def test_plus_adds_one_term_and_keeps_the_tensor(ring, name):
     terms = ring.naive(parse_target(name))
     for seed in range(20):
         arena = make_arena(terms, seed, 0, 2)
-        advance(arena, Policy(plus_after=1 << 40), 0, 30)
+        advance(arena, Policy(plus_after=1 << 40).numbers, 0, 30)
         rank = arena.tally[RANK]
         assert plus(arena)
         assert arena.tally[RANK] == rank + 1

@@ -9,18 +9,18 @@ from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
-from lcma.search import make_walker
-from lcma.search.bits import reverse_bits
-from lcma.search.brent2 import holds
-from lcma.search.orbit_moves import MAX_CUBES, plus
-from lcma.search.orbit_reference import OrbitReferenceWalk
-from lcma.search.orbits import OrbitTerms, mirrored_layout, reversible, transposed, unfolded
-from lcma.search.orbitwalker import make_orbit_arena, orbits_in
-from lcma.search.packed import PackedTerms
-from lcma.search.policy import Policy
-from lcma.search.slots import BEST, RANK
-from lcma.search.walk import advance
-from lcma.search.walker import pack_start, walk_policy
+from lcma.search import RunConfig, make_walker
+from lcma.search.flipgraph.orbit_moves import MAX_CUBES, plus
+from lcma.search.flipgraph.orbit_reference import OrbitReferenceWalk
+from lcma.search.flipgraph.orbit_walker import make_orbit_arena, orbits_in
+from lcma.search.flipgraph.policy import Policy
+from lcma.search.flipgraph.slots import BEST, RANK
+from lcma.search.flipgraph.walk import advance
+from lcma.search.flipgraph.walkers import pack_start, walk_policy
+from lcma.search.terms.bits import reverse_bits
+from lcma.search.terms.brent_modulo_2 import holds
+from lcma.search.terms.orbits import OrbitTerms, mirrored_layout, parse_cubes, reversible, transposed, unfolded
+from lcma.search.terms.packed import PackedTerms
 
 HASTY = Policy(plus_after=40, margin=7, restart_after=700, trap=3)
 
@@ -47,7 +47,7 @@ def test_step_for_step_as_the_reference(n, seed, room, steps, chunk, reverse):
     arena = make_orbit_arena(start, seed, 5, room, HASTY, reverse)
     twin = OrbitReferenceWalk(start, seed, 5, room, HASTY, reverse)
     for _ in range(0, steps, chunk):
-        advance(arena, HASTY, 0, chunk)
+        advance(arena, HASTY.numbers, 0, chunk)
         twin.advance(0, chunk)
         nodes, cubes = arena.x[:-MAX_CUBES].reshape(3, -1), arena.x[-MAX_CUBES:]
         assert nodes[:, nodes[0] != 0].T.tolist() == [twin.term(slot) for slot in twin.live]
@@ -76,7 +76,7 @@ def test_every_step_keeps_the_tensor(n, seed, room, reverse):
     start = square(n, reverse)
     arena = make_orbit_arena(start, seed, 0, room, HASTY, reverse)
     for _ in range(40):
-        advance(arena, HASTY, 0, 25)
+        advance(arena, HASTY.numbers, 0, 25)
         now = orbits_in(arena.x, arena, start)
         assert now.rank == arena.tally[RANK]
         assert holds(now.packed())
@@ -118,7 +118,9 @@ def test_reversing_the_bits_reverses_the_matrix():
 
 def test_a_reversible_walk_finds_strassen():
     for seed in range(1, 6):
-        walker = make_walker("flip-c3z2", pack_start("flip-c3z2", parse_target("2x2x2")), seed, 0, Policy(2_000, 7))
+        walker = make_walker(
+            "flip-c3z2", pack_start("flip-c3z2", parse_target("2x2x2")), seed, 0, Policy(plus_after=2_000, margin=7)
+        )
         walker.advance(7, 100_000)
         assert walker.rank == 7
         scheme = walker.terms().to_scheme()
@@ -131,7 +133,7 @@ def test_any_symmetric_scheme_is_a_start():
     terms = OrbitTerms.from_scheme(scheme)
     assert (terms.rank, len(terms.cubes)) == (27, 3)
     arena = make_orbit_arena(terms, 1)
-    advance(arena, HASTY, 0, 500)
+    advance(arena, HASTY.numbers, 0, 500)
     assert holds(orbits_in(arena.x, arena, terms).packed())
 
 
@@ -154,7 +156,7 @@ def test_what_has_no_symmetry_is_refused():
 def test_ten_seeds_succeed(n, rank, limit):
     for seed in range(1, 11):
         arena = make_orbit_arena(square(n), seed, 0, 3)
-        advance(arena, walk_policy("flip-c3"), rank, limit)
+        advance(arena, walk_policy("flip-c3").numbers, rank, limit)
         assert arena.tally[BEST] <= rank, seed
         assert holds(orbits_in(arena.best, arena, square(n)).packed())
 
@@ -192,3 +194,24 @@ def test_transposing_twice_changes_nothing():
     words = np.array([1, 2, 4, 8, 0b101, 511], dtype=np.uint64)
     assert transposed(words, 3).tolist() == [1, 8, 64, 2, 0b1000001, 511]
     assert np.array_equal(transposed(transposed(words, 3), 3), words)
+
+
+def test_cubes_of_the_naive_start_are_a_choice():
+    target = parse_target("6x6x6")
+    for make, reverse in ((OrbitTerms.naive, False), (OrbitTerms.naive_reversible, True)):
+        start = make(target, parse_cubes("12,34,56"))
+        assert sorted(start.cubes.tolist()) == sorted((1 << 7 * i) | (1 << 7 * (i + 1)) for i in (0, 2, 4))
+        assert holds(start.packed())
+        if reverse:
+            reversible(start)
+    assert make(target, parse_cubes("16,25,34")).rank == make(target).rank
+    config = RunConfig("6x6x6", 153, "Z2", walk="flip-c3z2", cubes="12,34,56")
+    assert config.start_rank == start.rank
+    for cubes, walk, message in (
+        ("12,34", "flip-c3z2", "indices 1 to 6"),
+        ("13,24,56", "flip-c3z2", "takes these cubes to others"),
+        ("1x", "flip-c3", "not understood"),
+        ("12,34,56", "flip", "name such a walk"),
+    ):
+        with pytest.raises(PlanError, match=message):
+            RunConfig("6x6x6", 153, "Z2", walk=walk, cubes=cubes)

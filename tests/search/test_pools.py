@@ -6,9 +6,10 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
-from lcma.search import PackedTerms, Policy, draw, find, flip_graph, lift, lift_pool
-from lcma.search.brent2 import holds
-from lcma.search.explore import flips
+from lcma.search import PackedTerms, Policy, find, flip_graph, lift, lift_pool
+from lcma.search.flipgraph.graph import flips
+from lcma.search.terms.brent_modulo_2 import holds
+from lcma.workbench.flip_picture import draw
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,11 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
 from lcma.search import ALONE, Policy, PoolPlan, RunFolderError, find, merge, resume, status
-from lcma.search.folder import RunFolder
-from lcma.search.record import Record
-from lcma.search.snapshot import restore, snapshot
+from lcma.search.runs.folder import RunFolder
+from lcma.search.runs.record import Record
+from lcma.search.runs.snapshot import restore, snapshot
 from lcma.verify import certify
+from lcma.workbench.interrupts import Interrupts
 
 # Many short rounds that find much, so that a kill falls between two checkpoints.
 COURSE = {"target": "3x3x3", "rank": 23, "ring": "Z2", "seed": 7, "walks": 4, "steps": 20_000, "count": 10**6}
@@ -78,7 +79,7 @@ def test_a_folder_holds_every_find(unbroken):
 def test_killed_runs_go_on_as_if_nothing_had_been(unbroken, tmp_path, jobs, changes):
     folder = tmp_path / "run"
     code = (
-        "import sys, lcma.search.rounds as r\n"
+        "import sys, lcma.search.runs.search_run as r\n"
         "from lcma.search import PoolPlan\n"
         "r.CHECKPOINT_SECONDS, r.CHECKPOINT_SHARE = 0.02, 1\n"
         f"r_find = __import__('lcma.search', fromlist=['find']).find\n"
@@ -153,7 +154,8 @@ def test_signals_end_a_run_after_its_round(tmp_path, number):
             os.kill(os.getpid(), number)
 
     before = signal.getsignal(number)
-    result = search(tmp_path / "run", 60, on_progress=stop)
+    with Interrupts() as interrupts:
+        result = search(tmp_path / "run", 60, on_event=stop, stop=lambda: interrupts.wanted)
     assert result.interrupted
     assert result.rounds == status(tmp_path / "run").round == 5
     assert signal.getsignal(number) is before
@@ -165,7 +167,8 @@ def test_the_second_signal_gives_the_round_up(tmp_path, unbroken):
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)
 
-    assert search(tmp_path / "run", 60, on_progress=stop).interrupted
+    with Interrupts() as interrupts:
+        assert search(tmp_path / "run", 60, on_event=stop, stop=lambda: interrupts.wanted).interrupted
     assert digests(resume(tmp_path / "run")) == digests(unbroken[1])
 
 
@@ -182,12 +185,12 @@ def test_a_folder_is_of_one_process_and_one_run(tmp_path):
     assert resume(folder, rounds=2).rounds == 2
 
 
-def test_a_folder_of_another_version_is_refused_but_can_be_merged(tmp_path):
+def test_a_folder_of_other_code_is_refused_but_can_be_merged(tmp_path):
     folder = tmp_path / "run"
     result = search(folder, 4)
     about = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**about, "version": "0.0.1"}))
-    with pytest.raises(RunFolderError, match=r"made by lcma 0\.0\.1"):
+    (folder / "run.json").write_text(json.dumps({**about, "code": "0123"}))
+    with pytest.raises(RunFolderError, match="made by other code"):
         resume(folder)
     assert sorted(found.scheme.digest for found in merge([folder])[1]) == digests(result)
     (folder / "run.json").write_text(json.dumps({**about, "lcma_run": 99}))
@@ -199,7 +202,7 @@ def test_a_folder_of_another_version_is_refused_but_can_be_merged(tmp_path):
     ("name", "content"),
     [
         ("run.json", "{"),
-        ("run.json", '{"lcma_run": 3, "version": "0", "config": {"target": "3x3x3"}}'),
+        ("run.json", '{"lcma_run": 4, "version": "0", "code": "0", "config": {"target": "3x3x3"}}'),
         ("found.jsonl", "{}\n"),
         ("found.jsonl", '{"round": 1, "walk": 0, "stage": 0, "scheme": {"lcma_scheme": 1}}\n'),
         ("state.npz", "no archive"),
@@ -255,7 +258,7 @@ def test_a_checkpoint_that_can_not_be_written_leaves_the_last_one(tmp_path, monk
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("lcma.search.folder.write_atomic", full)
+        patch.setattr("lcma.search.runs.folder.write_atomic", full)
         with pytest.raises(RunFolderError, match="No space left"):
             resume(folder, rounds=4)
     assert status(folder).round == 2
@@ -297,27 +300,33 @@ def test_other_walks_are_resumed_too(tmp_path, walk, course):
     assert same_walks(tmp_path / "run", tmp_path / "whole")
 
 
-def test_snapshots_refuse_what_they_can_not_hold():
+def test_snapshots_have_a_schema():
     class Odd:
         def __init__(self):
-            self.draws = iter(())
+            self.steps = 4
 
     class Plain:
+        STATE = ("words", "steps")
+
         def __init__(self):
             self.words, self.steps, self.name = np.arange(3), 4, "x"
 
-    with pytest.raises(PlanError, match="draws is a"):
+    with pytest.raises(PlanError, match="declare no STATE"):
         snapshot([Odd()])
     walkers = [Plain(), Plain()]
     walkers[1].words += 5
     saved = snapshot(walkers)
+    assert set(saved) == {"words", "steps"}
     others = [Plain(), Plain()]
     others[0].steps = 9
     restore(others, saved)
     assert others[1].words.tolist() == [5, 6, 7]
     assert others[0].steps == 4
-    with pytest.raises(PlanError, match="does not fit"):
-        restore([Plain()], saved)
+    for wrong in ([Plain()], [Odd()]):
+        with pytest.raises(PlanError, match=r"does not fit|declare no"):
+            restore(wrong, saved)
+    with pytest.raises(PlanError, match="does not fit these walks: it has words"):
+        restore(others, {"words": saved["words"]})
 
 
 def test_a_ladder_in_a_folder_shows_where_it_stands(tmp_path):

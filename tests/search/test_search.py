@@ -16,7 +16,7 @@ from lcma.search import (
     find,
     make_walker,
     objective_names,
-    register_fleet,
+    register_engine,
     register_objective,
     register_walk,
     walk_names,
@@ -54,7 +54,7 @@ def test_the_number_of_jobs_changes_nothing():
 
 def test_without_a_rank_improvements_are_the_finds():
     seen = []
-    result = find("3x3x3", ring="Z2", rounds=4, walks=2, steps=20_000, on_progress=seen.append)
+    result = find("3x3x3", ring="Z2", rounds=4, walks=2, steps=20_000, on_event=seen.append)
     ranks = [scheme.rank for scheme in result.schemes]
     assert ranks == sorted(ranks, reverse=True)
     assert len(set(ranks)) == len(ranks) > 0
@@ -77,7 +77,7 @@ def test_ctrl_c_leaves_what_was_found():
         if progress.finds >= 2:
             raise KeyboardInterrupt
 
-    result = find("2x2x2", rank=7, count=1000, on_progress=stop)
+    result = find("2x2x2", rank=7, count=1000, on_event=stop)
     assert result.interrupted
     assert len(result.finds) >= 2
 
@@ -189,7 +189,7 @@ def test_pools_and_devices_are_settings_of_a_run():
     with pytest.raises(PlanError, match="device 'abacus' is not known"):
         find("2x2x2", rank=7, device="abacus")
     with pytest.raises(PlanError, match="registered already"):
-        register_fleet("cpu", None)
+        register_engine("cpu", None)
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from lcma.errors import PlanError
 from lcma.schemes_db import Q, Scheme, Z, parse_target
 from lcma.schemes_db.ring import Z3
 from lcma.search import make_walker
-from lcma.search.arena import current_terms, make_arena
-from lcma.search.moves import settle
-from lcma.search.policy import Policy
-from lcma.search.slots import RANK
-from lcma.search.ternary import TermsModulo3, TernaryTerms, canonical, open_flips, with_signs
-from lcma.search.walk import advance
-from lcma.search.walker import pack_start
+from lcma.search.flipgraph.arena import current_terms, make_arena
+from lcma.search.flipgraph.moves import settle
+from lcma.search.flipgraph.policy import Policy
+from lcma.search.flipgraph.slots import RANK
+from lcma.search.flipgraph.walk import advance
+from lcma.search.flipgraph.walkers import pack_start
+from lcma.search.terms.ternary import TermsModulo3, TernaryTerms, canonical, open_flips, with_signs
 
 HASTY = Policy(plus_after=40, margin=2, restart_after=700, trap=3)
 BOTH = [TernaryTerms, TermsModulo3]
@@ -36,7 +36,7 @@ def test_a_walker_finds_a_certified_scheme_over_its_ring(walk, ring):
 def test_packing_is_undone_by_unpacking(kind):
     terms = kind.naive(parse_target("2x3x2"))
     arena = make_arena(terms, 4, 0, 64)
-    advance(arena, HASTY, 0, 500)
+    advance(arena, HASTY.numbers, 0, 500)
     now = current_terms(arena, terms)
     again = kind.from_scheme(now.to_scheme())
     assert np.array_equal(again.words, now.words)

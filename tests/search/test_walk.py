@@ -1,5 +1,7 @@
 """The compiled walk over every ring: its plain twin, validity at every step, and how well it does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,20 +11,20 @@ from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.costs import full_and_half
 from lcma.search import make_walker
-from lcma.search.arena import best_terms, current_terms, make_arena
-from lcma.search.brent2 import holds as holds_modulo_2
-from lcma.search.guard import BEST_FULL, FULL
-from lcma.search.packed import PackedTerms
-from lcma.search.policy import Policy
-from lcma.search.reference import ReferenceWalk, packed
-from lcma.search.slots import BEST, RANK
-from lcma.search.ternary import TermsModulo3, TernaryTerms
-from lcma.search.walk import advance, begin
-from lcma.search.walker import pack_start
+from lcma.search.flipgraph.arena import best_terms, current_terms, make_arena
+from lcma.search.flipgraph.constraints import BEST_FULL, FULL
+from lcma.search.flipgraph.policy import Policy
+from lcma.search.flipgraph.reference import ReferenceWalk, packed
+from lcma.search.flipgraph.slots import BEST, RANK
+from lcma.search.flipgraph.walk import advance, begin
+from lcma.search.flipgraph.walkers import pack_start
+from lcma.search.terms.brent_modulo_2 import holds as holds_modulo_2
+from lcma.search.terms.packed import PackedTerms
+from lcma.search.terms.ternary import TermsModulo3, TernaryTerms
 
 HASTY = Policy(plus_after=40, margin=2, restart_after=700, trap=3)
-BIASED = HASTY._replace(chance=0.3, full=9)
-SPARSE = HASTY._replace(nonzeros=2)
+BIASED = replace(HASTY, chance=0.3, full=9)
+SPARSE = replace(HASTY, nonzeros=2)
 RINGS = (PackedTerms, TernaryTerms, TermsModulo3)
 
 
@@ -90,7 +92,7 @@ def test_step_for_step_as_the_reference(ring, name, seed, room, steps, chunk):
     arena, twin = make_arena(start, seed, 5, room), ReferenceWalk(start, seed, 5, room, HASTY)
     assert_same(arena, twin, start)
     for _ in range(0, steps, chunk):
-        advance(arena, HASTY, 0, chunk)
+        advance(arena, HASTY.numbers, 0, chunk)
         twin.advance(0, chunk)
         assert_same(arena, twin, start)
 
@@ -108,7 +110,7 @@ def test_guarded_walks_too(ring, name, policy):
     start = naive(ring, name)
     arena, twin = make_arena(start, 3, 0, 0, policy), ReferenceWalk(start, 3, 0, 0, policy)
     for _ in range(100):
-        advance(arena, policy, 0, 10)
+        advance(arena, policy.numbers, 0, 10)
         twin.advance(0, 10)
         assert_same(arena, twin, start)
     assert 0 < twin.flips < twin.steps
@@ -117,7 +119,7 @@ def test_guarded_walks_too(ring, name, policy):
 def test_the_reference_reaches_the_goal_with_the_walk():
     start = naive(PackedTerms, "2x2x2")
     arena, twin = make_arena(start, 8), ReferenceWalk(start, 8)
-    advance(arena, Policy(), 7, 3000)
+    advance(arena, Policy().numbers, 7, 3000)
     twin.advance(7, 3000)
     assert twin.best_rank == 7
     assert_same(arena, twin, start)
@@ -137,7 +139,7 @@ def test_every_step_keeps_the_tensor(ring, shape, form, seed, wide):
     start = naive(ring, "x".join(map(str, shape)) + form)
     arena = make_arena(start, seed, 0, 64 if wide and ring is not TermsModulo3 else 0)
     for _ in range(40):
-        advance(arena, HASTY, 0, 25)
+        advance(arena, HASTY.numbers, 0, 25)
         now = current_terms(arena, start)
         assert holds(now)
         assert now.rank == arena.tally[RANK]
@@ -149,7 +151,7 @@ def test_factors_of_more_than_half_a_word(ring):
     start = naive(ring, "2x8x8")
     arena = make_arena(start, 1, 0, 0)
     for _ in range(20):
-        advance(arena, HASTY, 0, 2_000)
+        advance(arena, HASTY.numbers, 0, 2_000)
         assert current_terms(arena, start).holds()
     assert (current_terms(arena, start).words >> np.uint64(32)).any()
 
@@ -158,7 +160,7 @@ def test_the_active_sets_stay_what_they_mean():
     start = naive(PackedTerms, "3x3x3")
     arena = make_arena(start, 3)
     for _ in range(200):
-        advance(arena, HASTY, 0, 17)
+        advance(arena, HASTY.numbers, 0, 17)
         fresh = make_arena(current_terms(arena, start), 0)
         shares = sum(int(word).bit_count() for word in fresh.active)
         assert sum(int(word).bit_count() for word in arena.active) == shares
@@ -180,7 +182,7 @@ def test_ten_seeds_succeed(ring, name, rank, limit, plus_after):
     start = naive(ring, name)
     for seed in range(1, 11):
         arena = make_arena(start, seed)
-        advance(arena, Policy(plus_after=plus_after), rank, limit)
+        advance(arena, Policy(plus_after=plus_after).numbers, rank, limit)
         assert arena.tally[BEST] <= rank, seed
         assert holds(best_terms(arena, start))
 
@@ -202,13 +204,13 @@ def test_a_biased_walk_needs_half_blocks():
 
 def test_no_factor_has_more_nonzeros_than_allowed():
     start = naive(PackedTerms, "3x3x3")
-    policy = HASTY._replace(nonzeros=3, plus_after=500)
+    policy = replace(HASTY, nonzeros=3, plus_after=500)
     walker = make_walker("flip", start, 1, 0, policy)
     for _ in range(20):
         walker.advance(0, 5_000)
         assert max(int(word).bit_count() for word in walker._arena.x) == 3
     with pytest.raises(PlanError, match="3 nonzeros"):
-        make_walker("flip", walker.terms(), 1, 0, policy._replace(nonzeros=2))
+        make_walker("flip", walker.terms(), 1, 0, replace(policy, nonzeros=2))
 
 
 @pytest.mark.parametrize("ring", RINGS)
@@ -233,7 +235,7 @@ def test_the_course_depends_on_seed_and_index_only():
     def course(seed, index, chunk):
         arena = make_arena(start, seed, index)
         for _ in range(0, 60_000, chunk):
-            advance(arena, Policy(), 0, chunk)
+            advance(arena, Policy().numbers, 0, chunk)
         return arena.x.tolist(), arena.tally.tolist()
 
     assert course(1, 0, 60_000) == course(1, 0, 1_000)
@@ -244,11 +246,11 @@ def test_the_course_depends_on_seed_and_index_only():
 def test_a_new_beginning_forgets_the_best_but_draws_on():
     start = naive(PackedTerms, "2x2x2")
     arena = make_arena(start, 1)
-    advance(arena, Policy(), 7, 300_000)
-    begin(arena, Policy())
+    advance(arena, Policy().numbers, 7, 300_000)
+    begin(arena, Policy().numbers)
     assert arena.tally[BEST] == 8
     assert np.array_equal(current_terms(arena, start).words, start.words)
-    advance(arena, Policy(), 7, 300_000)
+    advance(arena, Policy().numbers, 7, 300_000)
     assert arena.tally[BEST] == 7
 
 
@@ -266,6 +268,6 @@ def test_a_zero_factor_is_no_start(ring):
 def test_four_and_eight_words(ring, room):
     start = naive(ring, "3x3x3")
     arena = make_arena(start, 1, 0, room)
-    advance(arena, Policy(plus_after=5_000 if ring is PackedTerms else 20_000), 23, 60_000_000)
+    advance(arena, Policy(plus_after=5_000 if ring is PackedTerms else 20_000).numbers, 23, 60_000_000)
     assert holds(best_terms(arena, start))
     assert arena.tally[BEST] == 23

@@ -10,7 +10,9 @@ import time
 
 import pytest
 
+from lcma.errors import CatalogError
 from lcma.schemes_db import Program
+from lcma.schemes_db.catalog import Catalog
 from lcma.verify import check_program
 from lcma.workbench import cli
 
@@ -111,27 +113,91 @@ def test_policy_pools_and_objectives_are_options(run):
 
 
 def test_improving_goes_where_the_gaps_are(run, monkeypatch):
-    code, out, _ = run("search", "5x5x5", "--improve", "--dry-run")
+    code, out, _ = run("improve", "5x5x5", "--up-to", "--dry-run")
     assert code == 0
     assert re.search(r"4x4x5: rank \d+, best known 61", out)
     assert "2x2x2" not in out
-    assert "no gap" in run("search", "3x3x3", "--improve")[1]
-    assert run("search", "4x4x4:tri-out,3x3x3", "--improve")[0] == 2
+    assert "no gap" in run("improve", "3x3x3", "--up-to")[1]
 
-    from lcma.workbench import keeping
+    from lcma.search.improve import catalogue
 
-    monkeypatch.setattr(keeping, "kept_ranks", lambda catalog, over: {})
-    listed = run("search", "2x2x4", "--improve", "--dry-run")[1]
+    monkeypatch.setattr(catalogue, "kept_ranks", lambda catalog, over: {})
+    listed = run("improve", "2x2x4", "--up-to", "--dry-run")[1]
     assert [line.split(":")[0] for line in listed.splitlines()] == ["2x2x2", "2x2x4", "2x2x3"]
-    listed = run("search", "4x2x2,2x2x3", "--improve", "--only", "--dry-run")[1]
+    listed = run("improve", "4x2x2,2x2x3", "--dry-run")[1]
     assert [line.split(":")[0] for line in listed.splitlines()] == ["2x2x4", "2x2x3"]
-    code, out, err = run("search", "2x2x3", "--ring", "Z2", "--improve", "--only", "--time", "1s")
+    code, out, err = run("improve", "2x2x3", "--ring", "Z2", "--time", "1s")
     assert code == 0
     assert "lcma search 2x2x3 --rank 11 --ring Z2 --seed 0" in err
     assert "found <2x2x3:11 over Z2>" in out
     assert "rank 12 before" in out
-    assert re.search(r"1 ranks gained in \d+ searches", out)
-    assert run("search", "2x2x3", "--only")[0] == 2
+    assert re.search(r"1 gained in \d+ turns", out)
+    assert run("improve")[0] == 2
+    assert run("improve", "2x2x3", "--device", "abacus")[0] == 3
+
+
+def test_an_improvement_goes_on_from_its_folder(run, home, tmp_path, monkeypatch):
+    from lcma.search.improve import catalogue
+
+    monkeypatch.setattr(catalogue, "kept_ranks", lambda catalog, over: {})
+    folder = tmp_path / "run"
+    code, out, _ = run("improve", "2x2x3,2x2x2", "--ring", "Z2", "--time", "2s", "--out", folder)
+    assert code == 0
+    first = json.loads(run("status", folder, "--json")[1])[0]
+    assert first["state"] == "finished"
+    assert first["gained"] == len(first["schemes"]) >= 1  # a slow machine has but one turn
+    assert run("improve", "2x2x3", "--out", folder)[0] == 3
+    code, out, _ = run("resume", folder, "--time", "3s", "--json")
+    again = json.loads(out)
+    assert sum(again["turns"].values()) >= sum(first["turns"].values())
+    assert again["gained"] >= first["gained"]
+    assert run("resume", folder, "--rounds", 3)[0] == 2
+    # What a crash left of a line is no find, and a damaged folder hides no other.
+    with (folder / "found.jsonl").open("a") as stream:
+        stream.write('{"lcma_scheme": 1, "tar')
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "run.json").write_text("{")
+    code, out, err = run("status", tmp_path / "bad", folder)
+    assert (code, "bad" in err, "2x2x3,2x2x2" in out) == (3, True, True)
+    about = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**about, "code": "0"}))
+    code, _, err = run("resume", folder)
+    assert (code, "other code" in err) == (3, True)
+
+
+def test_a_search_that_falls_short_keeps_its_lowest(run, home):
+    code, out, _ = run("search", "3x3x3", "--rank", 22, "--ring", "Z2", "--rounds", 6, "--steps", 50_000)
+    assert code == 1
+    assert re.search(r"the lowest was <3x3x3:2[3-6] over Z2> \w{12}, certified, kept", out)
+    with Catalog.open() as catalog:
+        assert min(entry.rank for entry in catalog.entries(target="3x3x3", ring="Z2", origin="user")) <= 26
+    code, out, _ = run("search", "3x3x3", "--rank", 22, "--rounds", 1, "--steps", 10)
+    assert (code, "the catalogue has rank 23: lcma compose 3x3x3" in out) == (1, True)
+
+
+def test_finds_that_can_not_be_stored_are_written_beside(run, home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("search", "2x2x2", "--rank", 7)
+    assert code == 0
+
+    def full(self, *arguments, **options):
+        raise CatalogError("the disk is full")
+
+    monkeypatch.setattr(Catalog, "add", full)
+    code, _, err = run("search", "2x2x2", "--rank", 7, "--seed", 3)
+    assert (code, "written beside" in err) == (3, True)
+    written = min(tmp_path.glob("lcma-found-*.json"))
+    monkeypatch.undo()
+    assert run("verify", written)[0] == 0
+
+
+def test_an_unwritable_catalogue_is_refused_before_walking(run, tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    monkeypatch.setenv("LCMA_HOME", str(blocked))
+    for command in (("search", "2x2x2", "--rank", 7), ("improve", "5x5x5")):
+        code, _, err = run(*command)
+        assert (code, "can't be written" in err, err.count("\n")) == (3, True, 1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
@@ -217,7 +283,7 @@ def test_bounds_are_options_that_the_run_remembers(run, tmp_path):
         tmp_path / "a",
     )
     assert (code, "found <3x3x3:tri-out:17 over Z2>" in out) == (0, True)
-    policy = json.loads(run("status", tmp_path / "a", "--json")[1])[0]["config"]["policy"]
+    policy = json.loads(run("status", tmp_path / "a", "--json")[1])[0]["config"]["resolved"][-1]["policy"]
     assert (policy["full"], policy["chance"], policy["nonzeros"], policy["keep"]) == (9, 0.2, 6, 0)
     code, out, _ = run("search", "2x2x4", "--rank", 15, "--ring", "ZT", "--keep", "m3,m5")
     assert (code, "found <2x2x4:15 over Z>" in out) == (0, True)

@@ -11,8 +11,9 @@ from ...errors import PlanError
 from ...home import data_folder
 from ...schemes_db import Certificate, Provenance, Scheme, parse_target
 from ...schemes_db.formats import lcma_json
-from ...search import pack_start
-from ...search.gpu import Chase, Fleet, Rules
+from ...search import Policy, pack_start
+from ...search.flipgraph.gpu.fleet import Fleet
+from ...search.flipgraph.gpu.search_until import Chase
 from .case import Options
 
 KEPT = 40
@@ -32,9 +33,9 @@ class Bench:
     def __init__(self, options: Options) -> None:
         self.options, self.pools = options, Pools()
 
-    def fleet(self, starts: Sequence[Scheme], rules: Rules, seed: int, **kind: Any) -> Fleet:
+    def fleet(self, starts: Sequence[Scheme], policy: Policy, seed: int, **kind: Any) -> Fleet:
         """A fleet on the device asked for; `--sample` is the number of walkers, else as many as fit."""
-        return Fleet(starts, rules, seed=seed, walkers=self.options.sample, device=self.options.device, **kind)
+        return Fleet(starts, policy, seed=seed, walkers=self.options.sample, device=self.options.device, **kind)
 
     def keep(self, goal: int, result: Chase, ring: str) -> None:
         """Give finds to later cases."""

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from ...errors import LcmaError
-from ...search import draw, flip_graph
+from ...search import flip_graph
+from ..flip_picture import draw
 from ..output import print_json
 from ..pools import pool_argument
 

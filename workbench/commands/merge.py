@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ...search import merge
-from ..finds import keep_finds
+from ...search.runs.keep import keep_finds
 from ..output import print_json
 from .status import print_runs
 

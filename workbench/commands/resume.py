@@ -7,38 +7,58 @@ from pathlib import Path
 import click
 
 from ...search import resume, status
-from ..finds import progress_line
+from ...search.improve.folder import is_improvement
+from ...search.improve.run import resume_improvement
+from ...search.runs.keep import refuse_unwritable
+from ..interrupts import Interrupts
 from ..options import Duration
 from ..progress import Progress
-from .search import report
+from .improve import report as report_improvement
+from .improve import teller
+from .search import known_rank, report
 
 
 @click.command("resume")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--time", "seconds", type=Duration(), help="A new limit, counted from the run's beginning.")
-@click.option("--rounds", type=click.IntRange(1), help="A new number of rounds in all.")
-@click.option("--count", type=click.IntRange(1), help="A new number of finds to stop at.")
+@click.option("--rounds", type=click.IntRange(1), help="A new number of rounds in all, of a search.")
+@click.option("--count", type=click.IntRange(1), help="A new number of finds to stop at, of a search.")
 @click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds do not depend on it."
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds of a search do not depend."
 )
 @click.option("--json", "as_json", is_flag=True, help="Statistics and finds as JSON.")
 def command(
     folder: Path, seconds: float | None, rounds: int | None, count: int | None, jobs: int, as_json: bool
 ) -> int:
-    """Go on with a search from its folder.
+    """Go on with a search or an improvement from its folder.
 
     After an interruption, a crash or a full disk it goes on from the last checkpoint.
 
-    A broken round is repeated, so the finds are those of a run that was never broken.
+    A broken round of a search is repeated, so the finds are those of a run that was never broken.
     """
-    name = status(folder).config.target
-    with Progress(f"{name}: compiling the walk") as progress:
+    refuse_unwritable()
+    if is_improvement(folder):
+        if rounds or count:
+            raise click.UsageError("--rounds and --count mean nothing to an improvement: give --time")
+        with Progress("compiling the walk") as progress, Interrupts() as interrupts:
+            improved = resume_improvement(
+                folder,
+                seconds=seconds,
+                jobs=jobs,
+                on_event=teller(progress, quiet=as_json),
+                stop=lambda: interrupts.wanted,
+            )
+        return report_improvement(improved, as_json, folder)
+    config = status(folder).config
+    known = known_rank(config)
+    with Progress(f"{config.target}: compiling the walk") as progress, Interrupts() as interrupts:
         result = resume(
             folder,
             rounds=rounds,
             seconds=seconds,
             count=count,
             jobs=jobs,
-            on_progress=lambda standing: progress.update(progress_line(standing)),
+            on_event=lambda standing: progress.update(f"{standing.line}{known}"),
+            stop=lambda: interrupts.wanted,
         )
     return report(result, as_json, folder)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shlex
+import sqlite3
 import statistics
 import sys
 from dataclasses import replace
@@ -11,14 +11,15 @@ from pathlib import Path
 
 import click
 
+from ...errors import CatalogError
 from ...schemes_db import Scheme, parse_ring, parse_target
+from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
-from ...search import ALONE, Result, RunConfig, carry_out, footprint
-from ..finds import keep as keep_result
-from ..finds import print_result, progress_line
-from ..fronts import improve_fronts
-from ..improving import formats_of
-from ..improving import improve as improve_formats
+from ...search import ALONE, Find, Result, RunConfig, carry_out, footprint
+from ...search.runs.keep import keep as keep_result
+from ...search.runs.keep import refuse_unwritable, write_beside
+from ..finds import composition_line, print_result
+from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json, print_table
 from ..progress import Progress
@@ -57,6 +58,9 @@ from ..starts import keep_argument, start_argument
     "--walk",
     default="",
     help="The kind: flip, flip-zt (over -1, 0, 1), flip-c3 (symmetric), ... Default: by the target.",
+)
+@click.option(
+    "--cubes", default="", metavar="12,34,56", help="Cubes of the start of a symmetric walk, by the diagonal."
 )
 @click.option("--plus", type=click.IntRange(1), help="Steps without a gain before a plus. Default: by the target.")
 @click.option("--margin", type=click.IntRange(1), help="How far a plus may go above the best rank.")
@@ -103,9 +107,7 @@ from ..starts import keep_argument, start_argument
 @click.option(
     "--pool",
     type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Schemes of a rank to gather before walks start from it; 0: every walk goes down by itself.",
+    help="Schemes of a rank to gather before walks start from it. Default: every walk goes down by itself.",
 )
 @click.option(
     "--method",
@@ -113,13 +115,6 @@ from ..starts import keep_argument, start_argument
     show_default=True,
     help="walks, or lns: put products of walks around the best scheme together by CP-SAT, again and again.",
 )
-@click.option(
-    "--improve",
-    is_flag=True,
-    help="Search wherever the catalogue is behind the best ranks known, in formats up to TARGET; or, with --device "
-    "cuda, for schemes of structured TARGETs (a list) that better its fronts of products, full products and additions.",
-)
-@click.option("--only", is_flag=True, help="With --improve: in TARGET alone, which may be a list such as 2x5x6,3x4x6.")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run in a new folder, to resume it."
 )
@@ -137,6 +132,7 @@ def command(
     steps: int | None,
     count: int,
     walk: str,
+    cubes: str,
     plus: int | None,
     margin: int | None,
     restart: int | None,
@@ -150,10 +146,8 @@ def command(
     start: str | None,
     ladder: str,
     moves: str,
-    pool: int,
+    pool: int | None,
     method: str,
-    improve: bool,
-    only: bool,
     out: Path | None,
     dry_run: bool,
     as_json: bool,
@@ -166,15 +160,6 @@ def command(
     """
     over = parse_ring("Z" if ring.upper() == "ZT" else ring)
     call = shlex.join(["lcma", *sys.argv[1:]])
-    if improve:
-        # Commas also stand between the grids of blocks(...).
-        named = [parse_target(name) for name in re.split(r",(?![^()]*\))", target)]
-        if not any(one.is_general for one in named):
-            return improve_fronts(named, ring.upper(), seconds, seed, jobs, dry_run, device, call)
-        formats = formats_of(named, only)
-        return improve_formats(formats, ring.upper(), seconds, seed, jobs, dry_run, device, call)
-    if only:
-        raise click.UsageError("--only goes with --improve")
     wanted = parse_target(target)
     if rank is None:
         known = best_known(wanted, over)
@@ -207,11 +192,12 @@ def command(
         command=call,
         start=first,
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
-        pool=ALONE._replace(large=pool),
+        pool=None if pool is None else ALONE._replace(large=pool),
         device=device,
         objective=objective,
         method=method,
         moves=tuple(moves.split(",")),
+        cubes=cubes,
     )
     if dry_run:
         _say(config)
@@ -224,23 +210,35 @@ def command(
 def _say(config: RunConfig) -> None:
     """What a run would do."""
     way = " -> ".join(map(str, config.stages))
+    last = config.setting(len(config.stages) - 1)
     click.echo(
         f"{way} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} "
         f"to {config.rank or 'less'}, "
-        f"{config.walks} walks ({config.walk}) of {config.steps} steps a round, "
+        f"{config.walks or 'as many'} walks ({config.walk}) of {last.steps} steps a round, "
         f"for {'-' if config.seconds is None else format(config.seconds, 'g')} s, seed {config.seed}"
     )
-    click.echo(f"the walks take {footprint(config) / (1 << 20):.1f} MiB", err=True)
+    if config.walks:
+        click.echo(f"the walks take {footprint(config) / (1 << 20):.1f} MiB", err=True)
 
 
 def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
-    with Progress(f"{config.target}: compiling the walk") as progress:
+    refuse_unwritable()
+    known = known_rank(config)
+    with Progress(f"{config.target}: compiling the walk") as progress, Interrupts() as interrupts:
         return carry_out(
             config,
             jobs=jobs,
             out=out,
-            on_progress=lambda standing: progress.update(progress_line(standing)),
+            on_event=lambda standing: progress.update(f"{standing.line}{known}"),
+            stop=lambda: interrupts.wanted,
         )
+
+
+def known_rank(config: RunConfig) -> str:
+    """What the catalogue has of a target over the ring of a run, for its progress."""
+    with Catalog.open() as catalog:
+        entries = catalog.entries(target=config.goal.name, ring=config.over.name)
+    return f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
 
 
 def _one(config: RunConfig, jobs: int, out: Path | None, as_json: bool) -> int:
@@ -252,17 +250,37 @@ def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None
 
     Raises:
         KeyboardInterrupt: the run was interrupted, after everything is kept.
+        CatalogError: the catalogue can't be written; the finds are written beside.
     """
-    kept = keep_result(result, start)
+    kept = stored(result, start)
     if as_json:
-        print_json({**result.to_json(), "schemes": [found.scheme.digest for found in result.finds]})
+        near = result.nearest.scheme.digest if isinstance(result.nearest, Find) else None
+        found = [found.scheme.digest for found in result.finds]
+        print_json({**result.to_json(), "schemes": found, "nearest": near})
     else:
         print_result(result, kept)
+        if line := composition_line(result):
+            click.echo(line)
     if result.interrupted:
-        if out is not None:
-            click.echo(f"to go on: lcma resume {shlex.quote(str(out))}", err=True)
+        saved = (
+            f"to go on: lcma resume {shlex.quote(str(out))}" if out else "nothing of the walks is kept without --out"
+        )
+        click.echo(f"{sum(kept)} schemes saved in the catalogue; {saved}", err=True)
         raise KeyboardInterrupt
     return 0 if result.finds else 1
+
+
+def stored(result: Result, start: Scheme | None) -> list[bool]:
+    """Whether each find is new to the catalogue.
+
+    Raises:
+        CatalogError: it can't be written; the finds are written into this folder, and named.
+    """
+    try:
+        return keep_result(result, start)
+    except (CatalogError, sqlite3.Error) as error:
+        places = ", ".join(str(path) for path in write_beside(result, Path.cwd()))
+        raise CatalogError(f"{error}; written beside: {places or 'nothing'} (`lcma add` takes them)") from None
 
 
 def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) -> int:
@@ -270,7 +288,7 @@ def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) 
     results: list[Result] = []
     for config in configs:
         results.append(_searched(config, jobs, out / f"seed-{config.seed}" if out else None))
-        keep_result(results[-1], config.start)
+        stored(results[-1], config.start)
         if results[-1].interrupted:
             break
     reached = [result.seconds for result in results if result.finds]

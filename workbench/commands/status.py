@@ -2,27 +2,86 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ...search import Status, status
+from ...search import RunFolderError, Status, status
+from ...search.improve.folder import ImproveFolder, is_improvement
 from ..output import print_json, print_table
 
 
 @click.command("status")
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Settings, standing and finds as JSON.")
-def command(folders: tuple[Path, ...], as_json: bool) -> None:
-    """Show how searches stand.
+def command(folders: tuple[Path, ...], as_json: bool) -> int:
+    """Show how searches and improvements stand.
 
-    Running or not: all is read from their folders.
+    Running or not: all is read from their folders. Exit code 3: one of them can't be read.
     """
-    runs = [status(folder) for folder in folders]
+    runs: list[Status] = []
+    others: list[dict[str, Any]] = []
+    damaged = 0
+    for folder in folders:
+        try:
+            if is_improvement(folder):
+                others.append(improvement(folder))
+            else:
+                runs.append(status(folder))
+        except RunFolderError as error:
+            damaged += 1
+            click.echo(f"lcma: {error}", err=True)
     if as_json:
-        print_json([run.to_json() for run in runs])
-        return
-    print_runs(runs)
+        print_json([*(run.to_json() for run in runs), *others])
+    else:
+        if runs:
+            print_runs(runs)
+        if others:
+            print_improvements(others)
+    return RunFolderError.exit_code if damaged else 0
+
+
+def improvement(path: Path) -> dict[str, Any]:
+    """How an improvement stands.
+
+    Raises:
+        RunFolderError: its files are damaged.
+    """
+    folder = ImproveFolder.read(path)
+    running, state = folder.running, folder.state()
+    return {
+        "folder": str(path),
+        "state": "running" if running else "finished" if state.done else "stopped",
+        "config": asdict(folder.config),
+        "turns": state.turns,
+        "seconds": state.seconds,
+        "gained": state.gained,
+        "schemes": [scheme.digest for scheme in folder.schemes("found.jsonl")],
+    }
+
+
+def print_improvements(found: list[dict[str, Any]]) -> None:
+    """A table, one row an improvement."""
+    print_table(
+        ("folder", "targets", "ring", "seed", "device", "state", "turns", "seconds", "gained", "kept"),
+        [
+            (
+                one["folder"],
+                ",".join(one["config"]["targets"]),
+                one["config"]["ring"],
+                one["config"]["seed"],
+                one["config"]["device"],
+                one["state"],
+                sum(one["turns"].values()),
+                round(one["seconds"], 2),
+                one["gained"],
+                len(one["schemes"]),
+            )
+            for one in found
+        ],
+    )
 
 
 def print_runs(runs: list[Status]) -> None:

@@ -115,7 +115,9 @@ def _start(row: Rate) -> Any:
 
 def _rate(row: Rate, rounds: int, say: Say) -> Figures:
     """Flips a CPU second, over rounds of `ROUND_SECONDS`; what the walk stands at is checked at the end."""
-    still = Policy(1 << 60, restart_after=1 << 60, trap=1 << 60, chance=0.15 if row.walk == "flip-half" else 1.0)
+    still = Policy(
+        plus_after=1 << 60, restart_after=1 << 60, trap=1 << 60, chance=0.15 if row.walk == "flip-half" else 1.0
+    )
     start = _start(row)
     with _one_core():
         walker = make_walker(row.walk, start, 1, 0, still)
@@ -163,7 +165,7 @@ def _time(climb: Climb, seed: int, say: Say) -> Figures:
         walk=climb.walk,
         policy=climb.policy,
         jobs=2,
-        on_progress=lambda progress: say(f"rank {progress.rank} after {progress.seconds:.0f} s"),
+        on_event=lambda progress: say(f"rank {progress.rank} after {progress.seconds:.0f} s"),
     )
     for found in result.finds:
         if found.scheme.rank > climb.rank:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,8 +19,12 @@ from ....errors import PlanError, VerificationError
 from ....schemes_db import Scheme, parse_target
 from ....schemes_db.costs import full_and_half
 from ....schemes_db.resolve import resolve
-from ....search import lift
-from ....search.gpu import Chase, Fleet, Rules, Rung, Selection, bordered, chase, climb, cut, rolled, setting_for
+from ....search import Policy, Selection, lift
+from ....search.flipgraph.gpu.fleet import Fleet
+from ....search.flipgraph.gpu.ladders import Rung, climb
+from ....search.flipgraph.gpu.search_until import Chase, chase
+from ....search.flipgraph.gpu.settings import setting_for
+from ....search.format_moves.corners import bordered, cut, rolled
 from ....verify import certify
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..walk_session import Bench, naive
@@ -37,12 +42,12 @@ TRIES = 6
 """How often a ladder goes back a rung for schemes that lead further."""
 
 
-def gate(bench: Bench, start: Scheme, kind: dict[str, bool], objective: str = "rank", room: int = 0) -> Figures:
+def gate(bench: Bench, start: Scheme, kind: dict[str, bool], cost: str = "", room: int = 0) -> Figures:
     """The device beside the twin: every word of every walker after launches with pluses and reductions."""
-    setting = setting_for(start.target, objective=objective, **kind)
-    rules = setting.rules._replace(plus_after=500, trap_rank=0, restart_after=3000)
+    setting = setting_for(start.target, cost=cost, **kind)
+    policy = replace(setting.policy, plus_after=500, trap_rank=0, restart_after=3000)
     fleets = [
-        Fleet([start], rules, seed=7, walkers=SAMPLED, room=room, device=device, **kind)
+        Fleet([start], policy, seed=7, walkers=SAMPLED, room=room, device=device, **kind)
         for device in (bench.options.device, "cpu")
     ]
     for steps in (1, 50, 4000, 4000):
@@ -58,9 +63,9 @@ def gate(bench: Bench, start: Scheme, kind: dict[str, bool], objective: str = "r
     return {"exact": SAMPLED, "flips": fleets[0].flips, "lowest": int(fleets[0].score.min())}
 
 
-def rate(bench: Bench, starts: Sequence[Scheme], rules: Rules, steps: int, say: Say, **kind: Any) -> Figures:
+def rate(bench: Bench, starts: Sequence[Scheme], policy: Policy, steps: int, say: Say, **kind: Any) -> Figures:
     """Flips a second: the best of four launches, and 64 walkers checked exactly after them."""
-    fleet = bench.fleet(starts, rules, bench.options.seed, **kind)
+    fleet = bench.fleet(starts, policy, bench.options.seed, **kind)
     fleet.launch(steps // 4)
     rates, seconds = [], []
     for _ in range(4):
@@ -96,19 +101,19 @@ def times(
     total: float,
     say: Say,
     linger: float = 0.0,
-    objective: str = "rank",
+    cost: str = "",
     kind: dict[str, bool] | None = None,
 ) -> Figures:
     """Seconds to the first scheme for each seed, all of them, no longer than `total` in all."""
     kind = kind or {}
-    setting = setting_for(starts[0].target, objective=objective, **kind)
+    setting = setting_for(starts[0].target, cost=cost, **kind)
     ring = "ZT" if kind.get("ternary") else "Z2"
     firsts: list[float | None] = []
     spent, finds, lowest = 0.0, 0, []
     for seed in seeds:
         if spent > total:
             break
-        fleet = bench.fleet(starts, setting.rules, seed, **kind)
+        fleet = bench.fleet(starts, setting.policy, seed, **kind)
         result = chase(
             fleet,
             goal,
@@ -199,12 +204,12 @@ NUMBERS = (1056, 4224, 16896, 33792, None)
 def form_rate(bench: Bench, name: str, say: Say) -> Figures:
     """The rate of a format after 40 000 steps of every walker from the naive scheme."""
     target, kind = FORMS[name]
-    objective = "half" if name.startswith("half") else "rank"
+    cost = "full" if name.startswith("half") else ""
     walk = "flip-zt" if kind.get("ternary") else "flip-c3" if kind.get("symmetric") else "flip"
     start = naive(target, walk)
-    rules = setting_for(start.target, objective=objective, **kind).rules
+    policy = setting_for(start.target, cost=cost, **kind).policy
     steps = 4_000 if max(start.target.shape) > 5 else 20_000
-    return rate(bench, [start], rules._replace(selection=Selection()), steps, say, **kind)
+    return rate(bench, [start], replace(policy, selection=Selection()), steps, say, **kind)
 
 
 def crowds(bench: Bench, goal: int, limit: float, say: Say) -> Figures:
@@ -214,7 +219,7 @@ def crowds(bench: Bench, goal: int, limit: float, say: Say) -> Figures:
     figures: dict[str, Any] = {}
     for number in NUMBERS:
         for seed in bench.seeds(2):
-            fleet = Fleet([start], setting.rules, seed=seed, walkers=number, device=bench.options.device)
+            fleet = Fleet([start], setting.policy, seed=seed, walkers=number, device=bench.options.device)
             result = chase(fleet, goal, steps=setting.steps, seconds=limit, say=say)
             mine: dict[str, Any] = figures.setdefault(str(fleet.walkers), {"first": []})
             mine["gflips"] = fleet.flips_per_second / 1e9
@@ -225,21 +230,21 @@ def crowds(bench: Bench, goal: int, limit: float, say: Say) -> Figures:
 
 
 TRIED = (
-    Rules(plus_after=30_000, selection=Selection(20, 0.2, 0.2)),
-    Rules(plus_after=100_000, selection=Selection(10, 0.3, 0.1)),
-    Rules(plus_after=30_000, selection=Selection(10, 0.3, 0.1)),
-    Rules(plus_after=50_000, selection=Selection(40, 0.3, 0.3), margin=3),
-    Rules(plus_after=100_000, selection=Selection(20, 0.2, 0.05), margin=4),
+    Policy(plus_after=30_000, selection=Selection(20, 0.2, 0.2)),
+    Policy(plus_after=100_000, selection=Selection(10, 0.3, 0.1)),
+    Policy(plus_after=30_000, selection=Selection(10, 0.3, 0.1)),
+    Policy(plus_after=50_000, selection=Selection(40, 0.3, 0.3), margin=3),
+    Policy(plus_after=100_000, selection=Selection(20, 0.2, 0.05), margin=4),
 )
-"""Rules that are tried for a format without a setting of its own that is known to be good."""
+"""Policy that are tried for a format without a setting of its own that is known to be good."""
 
 
 def settings(bench: Bench, case: str, start: Scheme, goal: int, limit: float, say: Say) -> Figures:
-    """Each of some rules for as long: seconds to the goal, or how many walkers came how low."""
+    """Each of some policy for as long: seconds to the goal, or how many walkers came how low."""
     figures: dict[str, Any] = {}
-    for rules in TRIED:
-        name = f"plus {rules.plus_after} margin {rules.margin} {tuple(rules.selection)}"
-        fleet = bench.fleet([start], rules, bench.options.seed)
+    for policy in TRIED:
+        name = f"plus {policy.plus_after} margin {policy.margin} {tuple(policy.selection)}"
+        fleet = bench.fleet([start], policy, bench.options.seed)
         steps = setting_for(start.target).steps
         result = chase(fleet, goal, steps=steps, seconds=limit, on_find=bench.stream(case), say=say)
         figures[name] = result.first or {str(score): walkers for score, walkers in list(result.histogram.items())[:3]}
@@ -249,14 +254,14 @@ def settings(bench: Bench, case: str, start: Scheme, goal: int, limit: float, sa
 
 def biased(target: str, full: int, half: int) -> int:
     """The score of so many full and half products, by the weights of the biased walk."""
-    return setting_for(parse_target(target), objective="half").rules.score(full + half, full)
+    return setting_for(parse_target(target), cost="full").policy.score(full + half, full)
 
 
 def triangular(
     bench: Bench, case: str, starts: Sequence[Scheme], goal: int, limit: float, total: float, say: Say
 ) -> Figures:
     """Seeds of a biased walk, and the numbers of full and half products of what it found."""
-    figures = times(bench, case, starts, goal, bench.seeds(5), limit, total, say, linger=0.5, objective="half")
+    figures = times(bench, case, starts, goal, bench.seeds(5), limit, total, say, linger=0.5, cost="full")
     found = bench.pools.get((starts[0].target.name, "Z2", goal), [])
     return {**figures, "products": sorted(map(list, {full_and_half(scheme) for scheme in found}))}
 
@@ -291,21 +296,21 @@ def cases(options: Options) -> Iterator[Case]:
     def mid(name: str, goal: int, ternary: bool) -> list[Scheme]:
         start = naive(name, "flip-zt" if ternary else "flip")
         setting = setting_for(start.target, ternary=ternary)
-        fleet = bench.fleet([start], setting.rules, options.seed, ternary=ternary)
+        fleet = bench.fleet([start], setting.policy, options.seed, ternary=ternary)
         return chase(fleet, goal, steps=setting.steps, seconds=10, count=SAMPLED, linger=3).schemes or [start]
 
     def rate_444(say: Say) -> Figures:
-        rules = setting_for(parse_target("4x4x4")).rules
-        return rate(bench, mid("4x4x4", 54, False), rules, 80_000, say, room=64 - 54)
+        policy = setting_for(parse_target("4x4x4")).policy
+        return rate(bench, mid("4x4x4", 54, False), policy, 80_000, say, room=64 - 54)
 
     def rate_555(say: Say) -> Figures:
         case, rung = "rate/z2-5x5x5", Rung("5x5x5", 97, 20, SAMPLED, 3.0)
         smaller = resolve("4x5x5-r73-mod2")[0]
         pool = bench.pool("5x5x5", "Z2", 97, lambda: ladder(bench, case, [smaller], [rung], say))
-        return rate(bench, pool, Rules(plus_after=50_000), 20_000, say, room=112 - 97)
+        return rate(bench, pool, Policy(plus_after=50_000), 20_000, say, room=112 - 97)
 
     def rate_zt(say: Say) -> Figures:
-        return rate(bench, mid("4x4x4", 60, True), Rules(plus_after=50_000), 40_000, say, ternary=True, room=4)
+        return rate(bench, mid("4x4x4", 60, True), Policy(plus_after=50_000), 40_000, say, ternary=True, room=4)
 
     def z2_345(say: Say) -> Figures:
         return times(bench, "time/z2-3x4x5-47", [naive("3x4x5")], 47, bench.seeds(5), 30, 100, say)
@@ -316,8 +321,8 @@ def cases(options: Options) -> Iterator[Case]:
         return triangular(bench, "time/tri-4", [naive("4x4x4:tri-left")], small, 5, 10, say)
 
     def tri_5(say: Say) -> Figures:
-        rules = setting_for(parse_target("4x4x4:tri-left"), objective="half").rules
-        fleet = bench.fleet([naive("4x4x4:tri-left")], rules, 999)
+        policy = setting_for(parse_target("4x4x4:tri-left"), cost="full").policy
+        fleet = bench.fleet([naive("4x4x4:tri-left")], policy, 999)
         pool = chase(fleet, small, steps=40_000, seconds=20, count=TRIANGULAR_POOL, linger=15, say=say).schemes
         say(f"{len(pool)} starts")
         target = parse_target("5x5x5:tri-left")
@@ -342,7 +347,7 @@ def cases(options: Options) -> Iterator[Case]:
     yield Case("gate/z2", lambda say: gate(bench, square, {}, room=15), 10, exact)
     yield Case("gate/zt", lambda say: gate(bench, square, {"ternary": True}, room=15), 12, exact)
     yield Case("gate/c3", lambda say: gate(bench, naive("5x5x5", "flip-c3"), {"symmetric": True}, room=9), 12, exact)
-    yield Case("gate/half", lambda say: gate(bench, naive("4x4x4:tri-left"), {}, "half"), 10, exact)
+    yield Case("gate/half", lambda say: gate(bench, naive("4x4x4:tri-left"), {}, "full"), 10, exact)
     yield Case("rate/z2-4x4x4", rate_444, 6, (Bar("gflips", 40), *exact))
     yield Case("rate/z2-5x5x5", rate_555, 6, (Bar("gflips", 13), *exact))
     yield Case("rate/zt-4x4x4", rate_zt, 8, (Bar("gflips", 22), *exact))
@@ -368,5 +373,5 @@ SUITE = Suite(
     "flips a second and seconds to a rank of the walkers on a GPU; --sample is their number",
     cases,
     ("gflips", "walkers", "hits", "tries", "median", "worst", "exact"),
-    ("search/gpu", "workbench/bench/walk_session.py"),
+    ("search/flipgraph/gpu", "search/improve", "search/format_moves", "workbench/bench/walk_session.py"),
 )

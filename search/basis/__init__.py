@@ -1,0 +1,1 @@
+"""Changes of basis modulo 2: elementary shears, and the sparse bases that they lead to."""

@@ -1,0 +1,113 @@
+"""Elementary changes of basis that map a target to itself.
+
+A change of basis A <- P A Q^-1, B <- Q B S^-1, C <- P C S^-1 is a product of shears: a line of one
+factor takes a multiple of another line, and the other way round in the factor that shares the index.
+Coefficients that fall on absent blocks are dropped: nothing is there to be read or wanted, so a
+triangular target keeps its block-triangular changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ...schemes_db import Kind, Target
+from ..terms.packed import Words
+
+IntArray = npt.NDArray[np.int64]
+
+_RUNS = {"m": (0, 2, True, True), "k": (0, 1, False, True), "n": (1, 2, False, False)}
+"""Of every index its two factors, and whether it is the row of each."""
+
+
+@dataclass(frozen=True)
+class Shear:
+    """Line `i` of the first factor that runs along `index` takes line `j`, and line j of the second gives line i."""
+
+    index: str
+    i: int
+    j: int
+
+    def moves(self, target: Target) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int]]:
+        """(factor, from, mask, to) of both factors: the bits (w >> from) & mask are added, shifted up by `to`."""
+        f, g, row_f, row_g = _RUNS[self.index]
+        m, k, n = target.shape
+        shapes = ((m, k), (k, n), (m, n))
+
+        def line(factor: int, is_row: bool, source: int, goal: int) -> tuple[int, int, int, int]:
+            rows, cols = shapes[factor]
+            blocks = list(range(cols)) if is_row else [row * cols for row in range(rows)]
+            step = cols if is_row else 1
+            present = target.kind_arrays[factor].ravel() != Kind.ABSENT
+            mask = sum(1 << block for block in blocks if present[block + goal * step])
+            return factor, source * step, mask, goal * step
+
+        return line(f, row_f, self.j, self.i), line(g, row_g, self.i, self.j)
+
+    def keeps(self, target: Target) -> bool:
+        """Whether the target's tensor is mapped to itself, over the integers."""
+        (f, *forth), (g, *back) = self.moves(target)
+        wanted = [tuple(term) for term in target.terms.tolist()]
+        total: Counter[tuple[int, ...]] = Counter()
+        for term in wanted:
+            for x, a in _images(term[f], forth, 1):
+                for y, b in _images(term[g], back, -1):
+                    image = list(term)
+                    image[f], image[g] = x, y
+                    total[tuple(image)] += a * b
+        return {term: count for term, count in total.items() if count} == dict.fromkeys(wanted, 1)
+
+    def apply_mod2(self, words: Words, target: Target) -> Words:
+        """The words (3, R) of terms over GF(2) in the new basis."""
+        moved = words.copy()
+        for factor, source, mask, goal in self.moves(target):
+            bits = (words[factor] >> np.uint64(source)) & np.uint64(mask)
+            moved[factor] ^= bits << np.uint64(goal)
+        return moved
+
+
+def _images(block: int, move: list[int], sign: int) -> list[tuple[int, int]]:
+    """Where a shear takes a single block, and the coefficients."""
+    source, mask, goal = move
+    images = [(block, 1)]
+    if block >= source and (mask >> (block - source)) & 1:
+        images.append((block - source + goal, sign))
+    return images
+
+
+@lru_cache(maxsize=64)
+def symmetries(target: Target) -> tuple[Shear, ...]:
+    """The shears that map the target to itself."""
+    shears = [
+        Shear(index, i, j)
+        for index, size in zip("mkn", target.shape, strict=True)
+        for i in range(size)
+        for j in range(size)
+        if i != j
+    ]
+    return tuple(shear for shear in shears if shear.keeps(target))
+
+
+@lru_cache(maxsize=64)
+def shear_table(target: Target) -> Words:
+    """(N, 2, 4) uint64, read-only: the moves of all symmetries, for compiled code."""
+    table = np.array([shear.moves(target) for shear in symmetries(target)], dtype=np.uint64).reshape(-1, 2, 4)
+    table.setflags(write=False)
+    return table
+
+
+@lru_cache(maxsize=64)
+def half_masks(target: Target) -> Words:
+    """(N, 2) uint64, read-only: (factor, mask); a product whose blocks of that factor all lie in the mask is half."""
+    masks = [
+        (f, sum(1 << int(block) for block in np.flatnonzero(kinds.ravel() == kind)))
+        for f, kinds in enumerate(target.kind_arrays)
+        for kind in (Kind.LOWER, Kind.UPPER)
+    ]
+    table = np.array([pair for pair in masks if pair[1]], dtype=np.uint64).reshape(-1, 2)
+    table.setflags(write=False)
+    return table

@@ -1,0 +1,70 @@
+"""Fewer nonzeros by changes of basis over GF(2), compiled: the steepest shear, again and again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..terms.bits import compiled, popcount
+from ..terms.packed import Words
+
+_ZERO = np.uint64(0)
+FULL = 1 << 20
+"""What a full product weighs in nonzeros: more than all of them, so that no half is lost."""
+
+
+@compiled
+def ones(word: np.uint64) -> int:
+    """How many bits are set, as a signed number: sums of signed and unsigned ones would be floating."""
+    return np.int64(popcount(word))  # type: ignore[return-value]  # compiled, it is one
+
+
+@compiled
+def is_full(a: np.uint64, b: np.uint64, c: np.uint64, masks: Words) -> bool:
+    """Whether no factor of a product lies in the half blocks of one side."""
+    for q in range(len(masks)):
+        factor = masks[q, 0]
+        word = a if factor == _ZERO else b if factor == np.uint64(1) else c
+        if word & ~masks[q, 1] == _ZERO:
+            return False
+    return True
+
+
+@compiled(nogil=True)
+def descend(words: Words, table: Words, masks: Words) -> None:
+    """Take the shear that lowers full products, then nonzeros, most, until none does; `words` is (3, R), in place.
+
+    `table` and `masks` are those of `shears`.
+    """
+    rank = words.shape[1]
+    while True:
+        best, gain = -1, 0
+        for s in range(len(table)):
+            f, g = np.int64(table[s, 0, 0]), np.int64(table[s, 1, 0])
+            change = 0
+            for r in range(rank):
+                moved_f = ((words[f, r] >> table[s, 0, 1]) & table[s, 0, 2]) << table[s, 0, 3]
+                moved_g = ((words[g, r] >> table[s, 1, 1]) & table[s, 1, 2]) << table[s, 1, 3]
+                if moved_f | moved_g == _ZERO:
+                    continue
+                new_f, new_g = words[f, r] ^ moved_f, words[g, r] ^ moved_g
+                change += ones(new_f) + ones(new_g) - ones(words[f, r]) - ones(words[g, r])
+                if len(masks) > 0:
+                    e = 3 - f - g
+                    third = words[e, r]
+                    before = is_full(words[0, r], words[1, r], words[2, r], masks)
+                    if e == 0:
+                        after = is_full(third, new_f, new_g, masks)
+                    elif e == 1:
+                        after = is_full(new_f, third, new_g, masks)
+                    else:
+                        after = is_full(new_f, new_g, third, masks)
+                    change += FULL * (int(after) - int(before))
+            if change < gain:
+                best, gain = s, change
+        if best < 0:
+            return
+        for side in range(2):
+            f = np.int64(table[best, side, 0])
+            for r in range(rank):
+                bits = (words[f, r] >> table[best, side, 1]) & table[best, side, 2]
+                words[f, r] ^= bits << table[best, side, 3]

@@ -1,0 +1,1 @@
+"""CP-SAT models: the Brent equations, recombination of products, signs."""

@@ -1,0 +1,169 @@
+"""The Brent equations of a tiny target as a CP-SAT model: find a scheme of a rank, or prove that there is none.
+
+Source of the symmetry breaking: Deza, Liu, Vaezipoor and Khalil (CP 2023): signs and the order of the products.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...errors import PlanError
+from ...schemes_db import Z2, Certificate, Kind, Provenance, Scheme, Target, Z
+from ...verify import certify
+from ..terms.packed import refuse_weights
+from .solver import solved
+
+MAX_TRIPLES = 200_000
+"""Products of three coefficients that a model may have: 3x3x3 at rank 23 has 16,767."""
+
+_ORDER_BITS = 40
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The answer: `found` with a certified scheme, `infeasible` (proven), or `unknown` (the time was over)."""
+
+    word: str
+    scheme: Scheme | None
+    certificate: Certificate | None
+    seconds: float
+
+
+def solve(
+    target: Target, rank: int, *, ring: str = "ZT", seconds: float = 60.0, seed: int = 0, ordered: bool = False
+) -> Solved:
+    """A scheme of a target of exactly `rank` products, some of which may be zero, or the proof that there is none.
+
+    Args:
+        ring: Z2, or ZT for coefficients -1, 0 and 1: `infeasible` is of such coefficients then.
+        seconds: deterministic time of the solver.
+        ordered: put the products in lexicographic order: quicker to a proof, slower to a find.
+
+    Raises:
+        PlanError: the ring is neither, or the model would be too large.
+    """
+    if ring not in ("Z2", "ZT"):
+        raise PlanError(f"equations over {ring} are not solved here; choose Z2 or ZT")
+    present = [np.flatnonzero(kinds.ravel() != Kind.ABSENT).tolist() for kinds in target.kind_arrays]
+    if rank < 1 or rank * target.equations > MAX_TRIPLES:
+        raise PlanError(
+            f"{target} at rank {rank} has {rank * target.equations} products of three coefficients; a model takes "
+            f"1 to {MAX_TRIPLES}: search with flips instead"
+        )
+    begin = time.perf_counter()
+    model: Any = (_Mod2 if ring == "Z2" else _Ternary)(target, rank, present, ordered)
+    solver, word = solved(model.model, seconds=seconds, seed=seed)
+    if word in ("infeasible", "unknown"):
+        return Solved(word, None, None, time.perf_counter() - begin)
+    factors = []
+    for part, blocks, kinds in zip(model.parts, present, target.kind_arrays, strict=True):
+        dense = np.zeros((rank, kinds.size), dtype=np.int64)
+        for r in range(rank):
+            dense[r, blocks] = [model.value(solver, variable) for variable in part[r]]
+        factors.append(dense.reshape(rank, *kinds.shape))
+    provenance = Provenance(
+        kind="search",
+        seed=seed,
+        relation="solution of the Brent equations",
+        command=f"lcma solve {target.name} --rank {rank} --ring {ring} --seed {seed}",
+        seconds=round(time.perf_counter() - begin, 3),
+    )
+    u, v, w = factors
+    scheme = Scheme.from_arrays(target, u, v, w, Z2 if ring == "Z2" else Z, provenance=provenance)
+    return Solved("found", scheme, certify(scheme), time.perf_counter() - begin)
+
+
+class _Mod2:
+    """Coefficients are booleans; every equation is an exclusive or."""
+
+    def __init__(self, target: Target, rank: int, present: list[list[int]], ordered: bool) -> None:
+        from ortools.sat.python import cp_model
+
+        self.model: Any = cp_model.CpModel()
+        self.parts = [
+            [[self.model.new_bool_var(f"{name}{r},{b}") for b in blocks] for r in range(rank)]
+            for name, blocks in zip("uvw", present, strict=True)
+        ]
+        refuse_weights(target)
+        wanted = {tuple(term) for term in target.terms.tolist()}
+        u, v, w = self.parts
+        pairs = [[[self._both(x, y) for y in v[r]] for x in u[r]] for r in range(rank)]
+        for i, p in enumerate(present[0]):
+            for j, q in enumerate(present[1]):
+                for l, s in enumerate(present[2]):
+                    terms = [self._both(pairs[r][i][j], w[r][l]) for r in range(rank)]
+                    # An exclusive or is true for an odd number: a true literal turns it over.
+                    self.model.add_bool_xor(terms if (p, q, s) in wanted else [*terms, True])
+        if ordered:
+            _order(self.model, [[*a, *b] for a, b in zip(u, v, strict=True)])
+
+    def _both(self, x: Any, y: Any) -> Any:
+        z = self.model.new_bool_var("")
+        self.model.add_bool_or([x.negated(), y.negated(), z])
+        self.model.add_implication(z, x)
+        self.model.add_implication(z, y)
+        return z
+
+    @staticmethod
+    def value(solver: Any, variable: Any) -> int:
+        return int(solver.value(variable))
+
+
+class _Ternary:
+    """A coefficient is a pair of booleans, plus and minus; every equation is a sum."""
+
+    def __init__(self, target: Target, rank: int, present: list[list[int]], ordered: bool) -> None:
+        from ortools.sat.python import cp_model
+
+        self.model: Any = cp_model.CpModel()
+        self.parts = [[[self._variable() for _ in blocks] for _ in range(rank)] for blocks in present]
+        refuse_weights(target)
+        wanted = {tuple(term) for term in target.terms.tolist()}
+        u, v, w = self.parts
+        pairs = [[[self._product(x, y) for y in v[r]] for x in u[r]] for r in range(rank)]
+        for i, p in enumerate(present[0]):
+            for j, q in enumerate(present[1]):
+                for l, s in enumerate(present[2]):
+                    terms = [self._product(pairs[r][i][j], w[r][l]) for r in range(rank)]
+                    total = sum(plus for plus, _ in terms) - sum(minus for _, minus in terms)
+                    self.model.add(total == int((p, q, s) in wanted))
+        for part in (u, v):
+            for row in part:
+                self._first_is_plus(row)
+        if ordered:
+            _order(self.model, [[x for pair in (*a, *b) for x in pair] for a, b in zip(u, v, strict=True)])
+
+    def _variable(self) -> tuple[Any, Any]:
+        plus, minus = self.model.new_bool_var(""), self.model.new_bool_var("")
+        self.model.add_at_most_one(plus, minus)
+        return plus, minus
+
+    def _product(self, x: tuple[Any, Any], y: tuple[Any, Any]) -> tuple[Any, Any]:
+        plus, minus = self._variable()
+        for a, b, c in ((0, 0, plus), (1, 1, plus), (0, 1, minus), (1, 0, minus)):
+            self.model.add_bool_or([x[a].negated(), y[b].negated(), c])
+        self.model.add(plus + minus <= x[0] + x[1])
+        self.model.add(plus + minus <= y[0] + y[1])
+        return plus, minus
+
+    def _first_is_plus(self, row: list[tuple[Any, Any]]) -> None:
+        """The sign of a factor can be moved to W: a minus needs a plus before it."""
+        for place, (_, minus) in enumerate(row):
+            self.model.add_bool_or([minus.negated(), *(plus for plus, _ in row[:place])])
+
+    @staticmethod
+    def value(solver: Any, variable: tuple[Any, Any]) -> int:
+        return int(solver.value(variable[0])) - int(solver.value(variable[1]))
+
+
+def _order(model: Any, rows: list[list[Any]]) -> None:
+    """The products by their first bits, read as a number."""
+    bits = min(len(rows[0]), _ORDER_BITS)
+    numbers = [sum((1 << (bits - 1 - place)) * bit for place, bit in enumerate(row[:bits])) for row in rows]
+    for one, next_ in pairwise(numbers):
+        model.add(one <= next_)

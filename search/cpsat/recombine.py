@@ -1,0 +1,198 @@
+"""The cheapest scheme that can be put together from the products of many: one CP-SAT model.
+
+The products u, v are given, so the equations are linear in W: choose products and a W of -1, 0 and 1.
+
+Source: the two mixed-integer programs of the ECA and RXTX authors, merged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db import Certificate, Kind, Provenance, Scheme, Target, Z
+from ...schemes_db.costs import full_and_half
+from ...verify import certify
+from ..terms.packed import refuse_weights
+from .solver import solved
+
+MAX_PRODUCTS = 600
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Recombined:
+    """The scheme, whether it is proven the cheapest of the pool, and the pool's number of distinct products.
+
+    `cheaper` says whether it costs less than the best scheme of the pool, a half product counting 1/2.
+    """
+
+    scheme: Scheme
+    certificate: Certificate
+    optimal: bool
+    products: int
+    cheaper: bool
+    seconds: float
+
+
+def recombine(schemes: Sequence[Scheme], *, seconds: float = 60.0, seed: int = 0) -> Recombined:
+    """The cheapest scheme on the products of some schemes over Z, full ones weighing 1 and half ones 1/2.
+
+    Raises:
+        PlanError: there are none, they compute different targets, are not ternary over Z, have too many
+            distinct products, or the time was too short for any solution.
+    """
+    if not schemes:
+        raise PlanError("no schemes to recombine: name some over Z")
+    target = schemes[0].target
+    for scheme in schemes:
+        if scheme.target != target:
+            raise PlanError(f"{scheme!r} computes {scheme.target}, not {target}: recombine schemes of one target")
+        if scheme.ring is not Z or not scheme.ternary:
+            raise PlanError(f"{scheme!r} is not ternary over Z: lift it first")
+    begin = time.perf_counter()
+    products = distinct_products(schemes)
+    if len(products) > MAX_PRODUCTS:
+        raise PlanError(f"{len(products)} distinct products are too many: a model takes {MAX_PRODUCTS}")
+    best = min(schemes, key=_cost)
+    model = _Model(target, products, best)
+    solver, word = solved(model.model, seconds=seconds, seed=seed)
+    if word not in ("optimal", "found"):
+        raise PlanError(f"no scheme was put together in {seconds:g} s: give it more time, or fewer products")
+    scheme = model.scheme(
+        solver,
+        Provenance(
+            kind="search",
+            seed=seed,
+            parents=tuple(scheme.digest for scheme in schemes),
+            relation="recombination",
+            seconds=round(time.perf_counter() - begin, 3),
+        ),
+    )
+    return Recombined(
+        scheme,
+        certify(scheme),
+        word == "optimal",
+        len(products),
+        _cost(scheme) < _cost(best),
+        time.perf_counter() - begin,
+    )
+
+
+def _cost(scheme: Scheme) -> int:
+    """Twice F + H/2."""
+    full, half = full_and_half(scheme)
+    return 2 * full + half
+
+
+def distinct_products(schemes: Sequence[Scheme]) -> list[tuple[IntArray, IntArray]]:
+    """The left and right factors of all products, each once up to sign, first nonzero 1; in order of appearance."""
+    found: dict[bytes, tuple[IntArray, IntArray]] = {}
+    for scheme in schemes:
+        u, v = (factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors[:2])
+        for left, right in zip(u, v, strict=True):
+            if left.any() and right.any():
+                pair = _signed(left), _signed(right)
+                found.setdefault(pair[0].tobytes() + pair[1].tobytes(), pair)
+    return list(found.values())
+
+
+def _signed(row: IntArray) -> IntArray:
+    signed: IntArray = row * row[np.flatnonzero(row)[0]]
+    return signed
+
+
+class _Model:
+    def __init__(self, target: Target, products: list[tuple[IntArray, IntArray]], hint: Scheme) -> None:
+        from ortools.sat.python import cp_model
+
+        self.target, self._products = target, products
+        self.model: Any = cp_model.CpModel()
+        model = self.model
+        kinds = [grid.ravel() for grid in target.kind_arrays]
+        outputs = np.flatnonzero(kinds[2] != Kind.ABSENT).tolist()
+        self._use = [model.new_bool_var(f"y{p}") for p in range(len(products))]
+        self._plus = {(p, k): model.new_bool_var("") for p in range(len(products)) for k in outputs}
+        self._minus = {(p, k): model.new_bool_var("") for p in range(len(products)) for k in outputs}
+        for place, plus in self._plus.items():
+            model.add_at_most_one(plus, self._minus[place])
+            for sign in (plus, self._minus[place]):
+                model.add_implication(sign, self._use[place[0]])
+        refuse_weights(target)
+        wanted = {tuple(term) for term in target.terms.tolist()}
+        through: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for p, (left, right) in enumerate(products):
+            for i in np.flatnonzero(left).tolist():
+                for j in np.flatnonzero(right).tolist():
+                    through.setdefault((i, j), []).append((p, int(left[i] * right[j])))
+        for k in outputs:
+            for (i, j), users in through.items():
+                total = sum(sign * (self._plus[p, k] - self._minus[p, k]) for p, sign in users)
+                model.add(total == int((i, j, k) in wanted))
+        weights: list[Any] = []
+        for p, (left, right) in enumerate(products):
+            if _half(left, kinds[0]) or _half(right, kinds[1]):
+                weights.append(self._use[p])
+                continue
+            halves = []
+            for kind in (Kind.LOWER, Kind.UPPER):
+                others = [k for k in outputs if kinds[2][k] != kind]
+                if len(others) < len(outputs):
+                    half = model.new_bool_var("")
+                    model.add_implication(half, self._use[p])
+                    for k in others:
+                        model.add_implication(half, self._plus[p, k].negated())
+                        model.add_implication(half, self._minus[p, k].negated())
+                    halves.append(half)
+            if len(halves) > 1:
+                model.add_at_most_one(halves)
+            weights.append(2 * self._use[p] - sum(halves))
+        model.minimize(sum(weights))
+        self._hint(hint)
+
+    def _hint(self, scheme: Scheme) -> None:
+        """Start from the best scheme of the pool."""
+        places = {left.tobytes() + right.tobytes(): p for p, (left, right) in enumerate(self._products)}
+        used = set()
+        u, v, w = (factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors)
+        values: dict[tuple[int, int], int] = {}
+        for left, right, out in zip(u, v, w, strict=True):
+            a, b = _signed(left), _signed(right)
+            p = places[a.tobytes() + b.tobytes()]
+            used.add(p)
+            turn = int(left[np.flatnonzero(left)[0]] * right[np.flatnonzero(right)[0]])
+            for k in np.flatnonzero(out).tolist():
+                values[p, k] = values.get((p, k), 0) + turn * int(out[k])
+        for p, use in enumerate(self._use):
+            self.model.add_hint(use, p in used)
+        for place, plus in self._plus.items():
+            self.model.add_hint(plus, values.get(place, 0) == 1)
+            self.model.add_hint(self._minus[place], values.get(place, 0) == -1)
+
+    def scheme(self, solver: Any, provenance: Provenance) -> Scheme:
+        """The scheme of a solution."""
+        chosen = [p for p, use in enumerate(self._use) if solver.value(use)]
+        u, v = (np.array([self._products[p][side] for p in chosen]) for side in (0, 1))
+        m, k, n = self.target.shape
+        w = np.zeros((len(chosen), m * n), dtype=np.int64)
+        for row, p in enumerate(chosen):
+            for block in range(m * n):
+                if (p, block) in self._plus:
+                    plus, minus = self._plus[p, block], self._minus[p, block]
+                    w[row, block] = int(solver.value(plus)) - int(solver.value(minus))
+        shapes = ((m, k), (k, n), (m, n))
+        left, right, out = [part.reshape(len(chosen), *shape) for part, shape in zip((u, v, w), shapes, strict=True)]
+        return Scheme.from_arrays(self.target, left, right, out, provenance=provenance)
+
+
+def _half(row: IntArray, kinds: IntArray) -> bool:
+    """Whether a combination touches half blocks of one side only."""
+    touched = set(kinds[np.flatnonzero(row)].tolist())
+    return touched in ({int(Kind.LOWER)}, {int(Kind.UPPER)})

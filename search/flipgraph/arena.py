@@ -1,0 +1,81 @@
+"""Making the memory of a walker, and reading terms out of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import PlanError
+from ..seeds import splitmix
+from ..terms.packed import WORD_BITS, Terms, Words, lanes_for
+from ..terms.rings import GF2, GF3, TERNARY
+from ..terms.ternary import TernaryTerms, canonical, with_signs
+from .constraints import make_guard
+from .policy import Policy
+from .slots import BUCKET_BITS, Arena, Kind
+from .walk import begin
+
+
+def make_arena(start: Terms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> Arena:
+    """A walker at `start` with slots for at least `room` terms more.
+
+    Raises:
+        PlanError: more than 512 terms, or a term with more nonzeros than the policy allows.
+    """
+    policy = policy or Policy()
+    lanes = lanes_for(start.rank + room)
+    terms = rows_of(start, lanes * WORD_BITS)
+    ring = GF2 if start.planes == 1 else TERNARY if isinstance(start, TernaryTerms) else GF3
+    kind = Kind((0,) * lanes, (0,) * ring, (0,), (0, 0) if policy.guarded else (0,))
+    return arena_of(kind, terms.ravel(), lanes, splitmix(seed, index), make_guard(start, policy), policy)
+
+
+def arena_of(kind: Kind, terms: Words, lanes: int, state: int, guard: Words, policy: Policy) -> Arena:
+    """A walker at a start given in the form of `Arena.x`, with so many words of slots."""
+    arena = Arena(
+        kind=kind,
+        x=np.zeros_like(terms),
+        buckets=np.zeros(3 * lanes << BUCKET_BITS, dtype=np.uint64),
+        active=np.zeros(3 * lanes, dtype=np.uint64),
+        live=np.zeros(lanes, dtype=np.uint64),
+        start=terms,
+        best=terms.copy(),
+        rng=np.array([state], dtype=np.uint64),
+        tally=np.zeros(13, dtype=np.int64),
+        guard=guard,
+        scratch=np.zeros((3, WORD_BITS), dtype=np.uint64),
+    )
+    begin(arena, policy.numbers)
+    return arena
+
+
+def rows_of(terms: Terms, slots: int) -> Words:
+    """The terms in the form of `Arena.x`, as rows.
+
+    Raises:
+        PlanError: a factor is zero.
+    """
+    if not terms.support.all():
+        raise PlanError("a term with a zero factor can't start a walk: leave it out")
+    rows = np.zeros((3 if terms.planes == 1 else 7, slots), dtype=np.uint64)
+    words, signs = canonical(terms)
+    rows[: len(words), : terms.rank] = words
+    if terms.planes > 1:
+        rows[-1, : terms.rank] = signs
+    return rows
+
+
+def terms_in(flat: Words, arena: Arena, start: Terms) -> Terms:
+    """The terms in an array of the form of `Arena.x`, of the kind of the start."""
+    rows = flat.reshape(-1, len(arena.kind.lanes) * WORD_BITS)
+    rows = rows[:, rows[0] != 0]
+    return with_signs(start, rows[: 3 * start.planes], rows[-1])
+
+
+def best_terms(arena: Arena, start: Terms) -> Terms:
+    """The best terms that the walker has seen."""
+    return terms_in(arena.best, arena, start)
+
+
+def current_terms(arena: Arena, start: Terms) -> Terms:
+    """The terms that the walker stands at."""
+    return terms_in(arena.x, arena, start)

@@ -1,0 +1,94 @@
+"""Flips that a walk does not make: into more full products, or into factors with too many nonzeros.
+
+A product is half where one of its factors lies in the half blocks of one sort of that matrix: its
+result is needed, or its operand is there, in one triangle only. A biased walk makes a flip that
+leaves more products full by chance, so it lingers where they are few (Metropolis). The guard is an
+array: for U, V and W the lower half blocks, for U, V and W the upper ones, then
+
+    ONE_MORE, TWO_MORE: the chances, of 2^32, that a flip with one or two full products more is made,
+    NONZEROS: how many a factor may have,
+    FULL: full products now,
+    BEST_FULL: full products of the best terms.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import PlanError
+from ...schemes_db import Target
+from ...schemes_db.grids import Kind as Block
+from ..terms.bits import compiled, popcount
+from ..terms.packed import Terms, Words
+from ..terms.rings import ZERO
+from .policy import Policy
+
+ONE_MORE, TWO_MORE, NONZEROS, FULL, BEST_FULL = range(6, 11)
+
+_SCALE = 1 << 32
+_MIX, _HALF = np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
+
+
+def make_guard(start: Terms, policy: Policy) -> Words:
+    """The guard of a walk.
+
+    Raises:
+        PlanError: the start has a factor with more nonzeros than the policy allows.
+    """
+    most = max((int(word).bit_count() for word in start.support.ravel()), default=0)
+    if most > policy.nonzeros:
+        raise PlanError(f"a factor of the start has {most} nonzeros: a walk with at most {policy.nonzeros} can't start")
+    guard = np.zeros(11, dtype=np.uint64)
+    guard[:6] = half_masks(start.target).ravel()
+    chance = min(max(policy.chance, 0.0), 1.0)
+    guard[ONE_MORE], guard[TWO_MORE] = round(chance * _SCALE), round(chance**2 * _SCALE)
+    guard[NONZEROS] = policy.nonzeros
+    return guard
+
+
+def half_masks(target: Target) -> Words:
+    """(2, 3): the lower and the upper half blocks of A, B and C."""
+    masks = np.zeros((2, 3), dtype=np.uint64)
+    for f, kinds in enumerate(target.kind_arrays):
+        for row, kind in enumerate((Block.LOWER, Block.UPPER)):
+            for place in np.flatnonzero(kinds.ravel() == kind):
+                masks[row, f] |= np.uint64(1) << np.uint64(place)
+    return masks
+
+
+@compiled(forceinline=True)
+def half_in(guard: Words, f: np.uint64, support: np.uint64) -> bool:
+    """Whether factor f makes a product half, or zero."""
+    return support & ~guard[f] == ZERO or support & ~guard[f + np.uint64(3)] == ZERO
+
+
+@compiled(forceinline=True)
+def change_of_full(
+    guard: Words,
+    f: np.uint64,
+    g: np.uint64,
+    e: np.uint64,
+    b: tuple[np.uint64, np.uint64, np.uint64],
+    c: tuple[np.uint64, np.uint64, np.uint64],
+    a: np.uint64,
+) -> int:
+    """How many products more are full after a flip.
+
+    All are supports: `a` of the common factor f; `b` of factor g in both terms and of its new value
+    in the first; `c` of factor e in both and of its new value in the second.
+    """
+    if half_in(guard, f, a):
+        return 0
+    old_b, other_b, new_b = half_in(guard, g, b[0]), half_in(guard, g, b[1]), half_in(guard, g, b[2])
+    other_c, old_c, new_c = half_in(guard, e, c[0]), half_in(guard, e, c[1]), half_in(guard, e, c[2])
+    before = int(not (old_b or other_c)) + int(not (other_b or old_c))
+    after = int(not (new_b or other_c)) + int(not (other_b or new_c))
+    return after - before
+
+
+@compiled(forceinline=True)
+def allowed(guard: Words, draw: np.uint64, change: int, left: np.uint64, right: np.uint64) -> bool:
+    """Whether a flip with these new supports is made: by a second use of its draw."""
+    if popcount(left) > guard[NONZEROS] or popcount(right) > guard[NONZEROS]:
+        return False
+    return change <= 0 or (draw * _MIX) >> _HALF < guard[ONE_MORE + change - 1]

@@ -1,0 +1,80 @@
+"""Reductions by linear dependence over GF(2), compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..terms.bits import ONE, compiled, popcount
+from ..terms.packed import Words
+from ..terms.rings import ZERO
+from .moves import drop, put
+from .slots import REDUCTIONS, Arena, bucket_at, place_of
+
+_THREE = np.uint64(3)
+
+
+@compiled
+def reduce_dependent(s: Arena) -> bool:
+    """Take out one term whose factor is a sum of others' among terms that share another factor.
+
+    For terms a b_t c_t with b_j = sum of some b_t, the c_j goes to those c_t and term j is dropped.
+    Groups of more than 64 terms are looked at in their first 64. Returns whether there was one.
+    """
+    slots = 64 * len(s.kind.lanes)
+    members, rows, masks = s.scratch[0], s.scratch[1], s.scratch[2]
+    for f in range(3):
+        for first in range(slots):
+            value = word_at(s, np.uint64(f), np.uint64(first))
+            if value == ZERO or crowd(s, np.uint64(f), value) < _THREE:
+                continue
+            size = 0
+            for t in range(slots):
+                if word_at(s, np.uint64(f), np.uint64(t)) == value and size < 64:
+                    if size == 0 and t != first:
+                        break
+                    members[size] = t
+                    size += 1
+            if size < 3:
+                continue
+            for g in range(3):
+                if g == f:
+                    continue
+                for t in range(size):
+                    word, mask = word_at(s, np.uint64(g), members[t]), ONE << np.uint64(t)
+                    for q in range(t):
+                        if word ^ rows[q] < word:
+                            word ^= rows[q]
+                            mask ^= masks[q]
+                    if word == ZERO:
+                        absorb(s, np.uint64(3 - f - g), members, t, mask)
+                        return True
+                    rows[t] = word
+                    masks[t] = mask
+    return False
+
+
+@compiled
+def word_at(s: Arena, f: np.uint64, slot: np.uint64) -> np.uint64:
+    """Factor f of a slot, 0 where it is free."""
+    return s.x[place_of(s.kind, f, slot)]
+
+
+@compiled
+def crowd(s: Arena, f: np.uint64, value: np.uint64) -> np.uint64:
+    """How many slots are in the bucket of a factor value."""
+    h, total = bucket_at(s.kind, f, (value, ZERO)), ZERO
+    for q in range(len(s.kind.lanes)):
+        total += popcount(s.buckets[h + np.uint64(q)])
+    return total
+
+
+@compiled
+def absorb(s: Arena, e: np.uint64, members: Words, last: int, mask: np.uint64) -> None:
+    """Add factor e of members[last] to that of every other member in the mask, and drop members[last]."""
+    j = members[last]
+    for t in range(last):
+        if (mask >> np.uint64(t)) & ONE != ZERO:
+            i = members[t]
+            put(s, e, i, (word_at(s, e, i) ^ word_at(s, e, j), ZERO))
+    drop(s, j)
+    s.tally[REDUCTIONS] += 1

@@ -1,0 +1,92 @@
+"""The compiled flip walk of any ring as a walker."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import PlanError
+from ..terms.packed import WORD_BITS, Terms
+from .arena import best_terms, make_arena, rows_of
+from .constraints import make_guard
+from .policy import Policy
+from .slots import BEST, FLIPS, STATE, STEPS
+from .walk import advance, begin
+
+
+class FlipWalker:
+    """A walker over the ring of its start; see `walk.advance`.
+
+    The first `policy.keep` terms of a start are no part of the walk: they are put back in front of
+    what it brings. A start that is no naive scheme gets room for its plus transitions; a naive one
+    only for its own terms, as it falls before a plus is of use.
+
+    Raises:
+        PlanError: there is nothing to walk on, or the start does not fit the policy.
+    """
+
+    STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
+    """What changes, for `snapshot`."""
+
+    def __init__(self, start: Terms, seed: int, index: int, policy: Policy) -> None:
+        self._policy, self._numbers = policy, policy.numbers
+        self._kept, free = split(start, policy.keep)
+        naive = start.rank == len(start.target.terms)
+        self._arena = make_arena(free, seed, index, 0 if naive else policy.margin, policy)
+        self.lowest = self.rank
+
+    @property
+    def rank(self) -> int:
+        return int(self._arena.tally[BEST]) + self._kept.rank
+
+    @property
+    def flips(self) -> int:
+        return int(self._arena.tally[FLIPS])
+
+    @property
+    def steps(self) -> int:
+        return int(self._arena.tally[STEPS])
+
+    def advance(self, goal: int, steps: int) -> None:
+        advance(self._arena, self._numbers, goal - self._kept.rank, steps)
+        self.lowest = min(self.lowest, self.rank)
+
+    def terms(self) -> Terms:
+        words = np.concatenate([self._kept.words, best_terms(self._arena, self._kept).words], axis=1)
+        return type(self._kept)(self._kept.target, words)
+
+    def rewind(self) -> None:
+        begin(self._arena, self._numbers)
+
+    def start_from(self, terms: Terms) -> None:
+        """Go to other terms, which are the start from now on.
+
+        Raises:
+            PlanError: they compute another target, stand in another ring, lack the terms to be kept,
+                or are too many for this walk.
+        """
+        kept, free = split(terms, self._policy.keep)
+        slots = len(self._arena.kind.lanes) * WORD_BITS
+        if terms.target != self._kept.target or type(terms) is not type(self._kept):
+            raise PlanError(
+                f"a walk on {self._kept.target} can't go on from terms of {terms.target} or of another ring"
+            )
+        if not np.array_equal(kept.words, self._kept.words):
+            raise PlanError("a walk that keeps terms can't go on from others")
+        if free.rank > slots:
+            raise PlanError(f"{free.rank} terms do not fit a walk of {slots} slots")
+        make_guard(free, self._policy)
+        self._arena.start[:] = rows_of(free, slots).ravel()
+        begin(self._arena, self._numbers)
+
+
+def split(start: Terms, kept: int) -> tuple[Terms, Terms]:
+    """The first `kept` terms, and the others.
+
+    Raises:
+        PlanError: there are no others.
+    """
+    if not 0 <= kept < max(start.rank, 1):
+        raise PlanError(f"{kept} terms of {start.rank} can't be kept: none would be left to walk on")
+    parts = (start.words[:, :kept].copy(), start.words[:, kept:].copy())
+    first, rest = (type(start)(start.target, part) for part in parts)
+    return first, rest

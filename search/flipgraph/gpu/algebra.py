@@ -1,0 +1,150 @@
+"""The arithmetic of one factor, modulo 2 or over {-1, 0, 1}: all that sets the two kinds of walk apart."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from .layout import PRIME, Form
+from .primitives import I32, U32, U64, Primitives
+
+
+def make_ternary_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
+    """Over {-1, 0, 1}: a value is the bits of its 1s and those of its -1s."""
+    jit, word_type = prims.jit, U64 if form.wide else U32
+
+    @jit
+    def is_zero(value):
+        return (value[0] | value[1]) == word_type(0)
+
+    @jit
+    def same(left, right):
+        return left[0] == right[0] and left[1] == right[1]
+
+    @jit
+    def add(left, right, minus):
+        """left + right, or left - right; False where a coefficient would be 2 or -2."""
+        pos, neg = right
+        if minus != U32(0):
+            pos, neg = neg, pos
+        fits = ((left[0] & pos) | (left[1] & neg)) == word_type(0)
+        return (
+            word_type((left[0] & ~neg) | (pos & ~left[1])),
+            word_type((left[1] & ~pos) | (neg & ~left[0])),
+        ), fits
+
+    @jit
+    def turn(value):
+        """The value with its lowest coefficient 1, and whether it was -1."""
+        pos, neg = value
+        support = word_type(pos | neg)
+        lowest = word_type(support & word_type(word_type(0) - support))
+        if neg & lowest:
+            return (neg, pos), U32(1)
+        return (pos, neg), U32(0)
+
+    @jit
+    def support_of(value):
+        return U64(value[0] | value[1])
+
+    @jit
+    def zero():
+        return word_type(0), word_type(0)
+
+    return SimpleNamespace(is_zero=is_zero, same=same, add=add, turn=turn, zero=zero, support_of=support_of)
+
+
+def make_plain_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
+    """Over GF(2): a value is its bits."""
+    jit, word_type = prims.jit, U64 if form.wide else U32
+    bits, prime = 16 * form.parts, U64(PRIME)
+
+    @jit
+    def is_zero(value):
+        return value == word_type(0)
+
+    @jit
+    def same(left, right):
+        return left == right
+
+    @jit
+    def add(left, right, minus):
+        return word_type(left ^ right), True
+
+    @jit
+    def turn(value):
+        return value, U32(0)
+
+    @jit
+    def support_of(value):
+        """The coefficients as bits: the fingerprint of bits above the 15th is taken out."""
+        support = U64(value)
+        for n in range(16, bits):
+            hashed = U64((U64(n) * prime >> U64(11)) & U64(0xFFFF))
+            if (support >> U64(n)) & U64(1):
+                support = U64(support ^ hashed)
+        return support
+
+    @jit
+    def zero():
+        return word_type(0)
+
+    return SimpleNamespace(is_zero=is_zero, same=same, add=add, turn=turn, zero=zero, support_of=support_of)
+
+
+def make_cost(prims: Primitives, cost: str, support_of: Any) -> Any:
+    """What a term costs beside the rank: 1 if it is full ("full"), its nonzero coefficients ("nonzeros"), or 0."""
+    jit, popcount, kind = prims.jit, prims.popcount, cost
+
+    if kind == "full":
+
+        @jit
+        def lies_in_half(halves, f, support):
+            at = U64(f + f)
+            return (support & ~halves[at]) == U64(0) or (support & ~halves[at + U64(1)]) == U64(0)
+
+        @jit
+        def cost(halves, f, a, g, b, e, c):
+            """1 for a full product, 0 for a half one."""
+            half = lies_in_half(halves, f, support_of(a))
+            half = half or lies_in_half(halves, g, support_of(b))
+            half = half or lies_in_half(halves, e, support_of(c))
+            return I32(0) if half else I32(1)
+
+    elif kind == "nonzeros":
+
+        @jit
+        def count(support):
+            return U32(popcount(U32(support & U64(0xFFFFFFFF))) + popcount(U32(support >> U64(32))))
+
+        @jit
+        def cost(halves, f, a, g, b, e, c):
+            """The nonzero coefficients of a term."""
+            total = U32(count(support_of(a)) + count(support_of(b)))
+            return I32(U32(total + count(support_of(c))))
+
+    else:
+
+        @jit
+        def cost(halves, f, a, g, b, e, c):
+            return I32(0)
+
+    return cost
+
+
+def make_algebra(prims: Primitives, form: Form, cost: str) -> SimpleNamespace:
+    """`is_zero`, `same`, `add` (with a flag: representable), `turn` (to the canonical sign), `reversed_of`, `cost`."""
+    jit, half, word_type = prims.jit, form.half, U64 if form.wide else U32
+    low_half = word_type((1 << half) - 1)
+    ring = make_ternary_algebra(prims, form) if form.ternary else make_plain_algebra(prims, form)
+
+    @jit
+    def reversed_of(value):
+        """A matrix with rows and columns in the opposite order, where that is a symmetry of the walk."""
+        if half == 0:
+            return value
+        return word_type(
+            word_type(value >> word_type(half)) | word_type(word_type(value & low_half) << word_type(half))
+        )
+
+    return SimpleNamespace(**vars(ring), reversed_of=reversed_of, cost=make_cost(prims, cost, ring.support_of))

@@ -1,0 +1,237 @@
+"""One launch of a walker, and the two ways to run a fleet of them: a GPU kernel and its twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+from .algebra import make_algebra
+from .cells import make_cells
+from .layout import MAX_CUBES, Form
+from .moves import FLIP, NONE, make_moves
+from .numbers import (
+    COST_WEIGHT,
+    FAILS,
+    MARGIN,
+    PLUS_AFTER,
+    RANK_WEIGHT,
+    RESTART_AFTER,
+    STARTS,
+    TRAP_RANK,
+)
+from .primitives import I32, U32, U64, Primitives, gpu, processor
+
+WALK_BEST, SINCE, MISSES, WALK_STEPS, STEPS, PLUSES, RESTARTS, GAIN_STEP = range(8)
+"""Places of a walker's tally: the lowest rank since the start, steps since an event, draws without an
+active slot in a row, steps since WALK_BEST; in all, its steps, pluses and restarts, and the step of
+the last gain of its score."""
+
+TALLIES = 8
+
+
+def make_transfer(
+    prims: Primitives, form: Form, cells: SimpleNamespace, moves: SimpleNamespace
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Taking a state up from global memory, and writing it out."""
+    jit, is_live, weight = prims.jit, moves.is_live, moves.weight
+    taken, active_at = cells.taken, cells.active_at
+    threads, masks, room = U64(form.threads), form.masks, 32 * form.masks
+    near, plane = form.near, form.plane
+    signs, near_signs = form.signs, near * plane + 3 * masks
+    sign_words = masks if form.ternary else 0
+    cubes, cube_words = form.cubes, 2 * MAX_CUBES if form.symmetric else 0
+
+    @jit
+    def load(fast, far, lane, own, source, base):
+        """Take a state up and make all its slots active, as stale bits clean themselves: returns its rank."""
+        for w in range(near * plane):
+            fast[U64(w) * threads + lane] = source[base + U64(w)]
+        for w in range(near * plane, signs):
+            far[own + U64(w)] = source[base + U64(w)]
+        for w in range(sign_words):
+            fast[U64(near_signs + w) * threads + lane] = source[base + U64(signs + w)]
+        for w in range(cube_words):
+            far[own + U64(cubes + w)] = source[base + U64(cubes + w)]
+        for n in range(3 * masks):
+            f, q = U32(n // masks), U32(n % masks)
+            fast[active_at(lane, f, q)] = taken(fast, lane, f, q)
+        rank = I32(0)
+        for n in range(room):
+            if is_live(fast, far, lane, own, U32(n)):
+                rank = I32(rank + weight(fast, far, lane, own, U32(n)))
+        for n in range(cube_words // 2):
+            at = own + U64(cubes + 2 * n)
+            if far[at] != U32(0) or far[at + U64(1)] != U32(0):
+                rank = I32(rank + I32(1))
+        return rank
+
+    @jit
+    def store(fast, far, lane, own, goal, base):
+        """Write a state out."""
+        for w in range(near * plane):
+            goal[base + U64(w)] = fast[U64(w) * threads + lane]
+        for w in range(near * plane, signs):
+            goal[base + U64(w)] = far[own + U64(w)]
+        for w in range(sign_words):
+            goal[base + U64(signs + w)] = fast[U64(near_signs + w) * threads + lane]
+        for w in range(cube_words):
+            goal[base + U64(cubes + w)] = far[own + U64(cubes + w)]
+
+    return load, store
+
+
+def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
+    """The function that carries one walker on for a number of steps; its arguments are those of a kernel."""
+    algebra, biased, words, jit = make_algebra(prims, form, cost), cost != "", form.words, prims.jit
+    cells = make_cells(prims, form, algebra)
+    moves = make_moves(prims, form, cells, algebra, biased)
+    next_draw, step, plus, total_cost = moves.next_draw, moves.step, moves.plus, moves.total_cost
+    load, store = make_transfer(prims, form, cells, moves)
+
+    @jit
+    def launch(
+        fast, lane, walker, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps
+    ):
+        """Carry a walker on, from its own state or, where `origin` names one, from an entry of the pool."""
+        own = U64(walker) * U64(words)
+        entry = origin[walker]
+        if entry >= I32(0):
+            rank = load(fast, state, lane, own, pool, U64(entry) * U64(words))
+            walk_best, since, misses, walk_steps = rank, I32(0), I32(0), I32(0)
+        else:
+            rank = load(fast, state, lane, own, state, own)
+            walk_best, since = I32(tally[walker, WALK_BEST]), I32(tally[walker, SINCE])
+            misses, walk_steps = I32(tally[walker, MISSES]), I32(tally[walker, WALK_STEPS])
+        goal, starts = I32(goals[walker]), U32(numbers[STARTS])
+        plus_after, margin = I32(numbers[PLUS_AFTER]), I32(numbers[MARGIN])
+        restart_after, trap_rank = I32(numbers[RESTART_AFTER]), I32(numbers[TRAP_RANK])
+        rank_weight, cost_weight = I32(numbers[RANK_WEIGHT]), I32(numbers[COST_WEIGHT])
+        cost = I32(0)
+        if biased:
+            cost = total_cost(fast, state, lane, own, halves)
+        lowest = I32(score[walker])
+        if entry >= I32(0):
+            lowest = I32(rank * rank_weight + cost * cost_weight)
+            store(fast, state, lane, own, best, own)
+        rng = draws[walker]
+        made, done, pluses, restarts, gain = I32(0), I32(0), I32(0), I32(0), I32(-1)
+        while done < steps and lowest > goal:
+            done = I32(done + I32(1))
+            since, walk_steps = I32(since + I32(1)), I32(walk_steps + I32(1))
+            rng = next_draw(rng, walker)
+            event, change, rise = step(fast, state, lane, own, halves, accept, U32(rng >> U64(32)))
+            if event == I32(FLIP):
+                made = I32(made + I32(1))
+            misses = I32(misses + I32(1)) if event == I32(NONE) else I32(0)
+            rank, cost = I32(rank + change), I32(cost + rise)
+            stuck = misses > I32(FAILS)
+            if stuck or since >= plus_after:
+                since, misses = I32(0), I32(0)
+                if (stuck and (rank <= trap_rank or rank >= walk_best + margin)) or walk_steps >= restart_after:
+                    rng = next_draw(rng, walker)
+                    place = U64(U64(U64(rng >> U64(32)) * U64(starts)) >> U64(32))
+                    rank = load(fast, state, lane, own, pool, U64(place * U64(words)))
+                    walk_best, walk_steps, restarts = rank, I32(0), I32(restarts + I32(1))
+                elif rank < walk_best + margin:
+                    rise, rng = plus(fast, state, lane, own, rng, walker)
+                    rank = I32(rank + rise)
+                    if rise > I32(0):
+                        pluses = I32(pluses + I32(1))
+                if biased:
+                    cost = total_cost(fast, state, lane, own, halves)
+            if rank < walk_best:
+                walk_best, walk_steps, since = rank, I32(0), I32(0)
+            now = I32(rank * rank_weight + cost * cost_weight)
+            if now < lowest:
+                lowest, gain = now, done
+                store(fast, state, lane, own, best, own)
+        store(fast, state, lane, own, state, own)
+        draws[walker] = rng
+        score[walker] = lowest
+        flips[walker] = made
+        origin[walker] = I32(-1)
+        before = tally[walker, STEPS]
+        tally[walker, WALK_BEST], tally[walker, SINCE] = walk_best, since
+        tally[walker, MISSES], tally[walker, WALK_STEPS] = misses, walk_steps
+        tally[walker, STEPS] = before + done
+        tally[walker, PLUSES] += pluses
+        tally[walker, RESTARTS] += restarts
+        if gain >= I32(0):
+            tally[walker, GAIN_STEP] = before + gain
+
+    return launch
+
+
+@lru_cache(maxsize=32)
+def twin(form: Form, cost: str) -> Callable[..., Any]:
+    """The kernel for the processor: blocks and threads one after the other.
+
+    Arguments: `fast` (words of a block,) uint32 scratch, the number of walkers, then those of a launch.
+    """
+    prims = processor()
+    launch = make_launch(prims, form, cost)
+    threads = form.threads
+
+    @prims.jit
+    def run(
+        fast, walkers, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps
+    ):
+        for walker in range(walkers):
+            lane = U64(walker % threads)
+            launch(
+                fast,
+                lane,
+                U32(walker),
+                state,
+                pool,
+                best,
+                score,
+                flips,
+                tally,
+                draws,
+                origin,
+                goals,
+                halves,
+                accept,
+                numbers,
+                I32(steps),
+            )
+
+    return run
+
+
+def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
+    """The kernel for the GPU, not yet compiled: a thread a walker."""
+    from .device import cuda_module
+
+    cuda = cuda_module()
+    launch = make_launch(gpu(), form, cost)
+    threads = form.threads
+
+    def walk(walkers, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps):
+        fast = cuda.shared.array(0, dtype=U32)
+        lane = U64(cuda.threadIdx.x)
+        walker = U32(U32(cuda.blockIdx.x) * U32(threads) + U32(cuda.threadIdx.x))
+        if walker < U32(walkers):
+            launch(
+                fast,
+                lane,
+                walker,
+                state,
+                pool,
+                best,
+                score,
+                flips,
+                tally,
+                draws,
+                origin,
+                goals,
+                halves,
+                accept,
+                numbers,
+                I32(steps),
+            )
+
+    return walk

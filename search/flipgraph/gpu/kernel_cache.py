@@ -1,0 +1,119 @@
+"""Compiled kernels on the disk, by form, compute capability, versions and code: a second process compiles nothing.
+
+An entry that can't be read, or that this numba-cuda can't take back, is the same as none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....home import cache_folder, writable, write_atomic
+from .layout import Form
+
+SCHEMA = 1
+
+_FACTS = ("cooperative", "name", "shared_memory_carveout")
+_LIBRARY = ("name", "entry_name", "max_registers", "needs_cudadevrt", "use_cooperative", "lto")
+
+
+@lru_cache(maxsize=1)
+def code_hash() -> str:
+    """The sha256 of all that a kernel is made of: the sources of this folder, and the compiler's versions."""
+    digest = hashlib.sha256(f"{SCHEMA} {version('numba')} {version('numba-cuda')}\0".encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+class KernelCache:
+    """The cache of one kernel, in the place of numba-cuda's own, which knows no closures of closures.
+
+    numba-cuda asks it with `load_overload` before it compiles, and tells it with `save_overload` after.
+    """
+
+    def __init__(self, form: Form, cost: str, folder: Path | None = None) -> None:
+        self._name = f"{form!r} {cost}"
+        self._folder = folder or writable(cache_folder() / "cuda")
+
+    def _path(self, signature: Any, capability: tuple[int, int]) -> Path:
+        key = f"{self._name}\0{signature}\0{tuple(capability)}\0{code_hash()}"
+        return self._folder / f"walk-{hashlib.sha256(key.encode()).hexdigest()[:24]}.npz"
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """The kernel for a signature and the current device, or None."""
+        with contextlib.suppress(Exception):  # whatever a damaged entry or another numba-cuda raises: compile
+            return self._load(signature, _capability())
+        return None
+
+    def save_overload(self, signature: Any, kernel: Any) -> None:
+        """Write a kernel that was compiled for the current device."""
+        with contextlib.suppress(Exception):
+            self._save(signature, _capability(), kernel)
+
+    def _load(self, signature: Any, capability: tuple[int, int]) -> Any:
+        # Those of numba-cuda, which stand in numba's name only where it is installed.
+        names = ("codegen", "core.sigutils", "dispatcher", "typing", "types")
+        code, core, dispatcher, typing, types = (import_module(f"numba.cuda.{name}") for name in names)
+        with np.load(self._path(signature, capability), allow_pickle=False) as archive:
+            facts, cubin = json.loads(str(archive["facts"])), archive["cubin"].tobytes()
+        arguments, _ = core.normalize_signature(signature)
+        library = code.CUDACodeLibrary._rebuild(
+            codegen=None,
+            llvm_strs=[],
+            ptx_cache={},
+            cubin_cache={capability: _loadable(cubin, facts["library"]["name"])},
+            linkerinfo_cache={capability: ""},
+            nvvm_options={},
+            nrt=False,
+            **facts["library"],
+        )
+        return dispatcher._Kernel._rebuild(
+            signature=typing.signature(types.void, *arguments),
+            codelibrary=library,
+            debug=False,
+            lineinfo=False,
+            call_helper=None,
+            extensions=[],
+            **facts["kernel"],
+        )
+
+    def _save(self, signature: Any, capability: tuple[int, int], kernel: Any) -> None:
+        states = kernel._reduce_states()
+        library = states["codelibrary"]._reduce_states()
+        if library["nrt"] or kernel.launch_config_sensitive:
+            return
+        cubin = library["cubin_cache"][capability]
+        facts = {
+            "kernel": {name: states[name] for name in _FACTS},
+            "library": {name: library[name] for name in _LIBRARY},
+        }
+        stream = io.BytesIO()
+        np.savez(stream, facts=np.array(json.dumps(facts)), cubin=np.frombuffer(_bytes_of(cubin), dtype=np.uint8))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(self._path(signature, capability), stream.getvalue())
+
+
+def _capability() -> tuple[int, int]:
+    from numba import cuda
+
+    return tuple(cuda.get_current_device().compute_capability)
+
+
+def _bytes_of(cubin: Any) -> bytes:
+    """The bytes of a cubin, however this numba-cuda wraps them."""
+    return bytes(getattr(cubin, "code", cubin))
+
+
+def _loadable(cubin: bytes, name: str) -> Any:
+    """A cubin as this numba-cuda loads it."""
+    return import_module("cuda.core").ObjectCode.from_cubin(cubin, name=name)

@@ -1,0 +1,201 @@
+"""How a walker lies in memory: words of two 16-bit halves, sets of slots, and what of it is near.
+
+A value (one factor of one term) takes `planes` 16-bit parts. Plane 0 is a fingerprint: the scans of
+a step look at it alone, and compare whole values for the chosen partner only. Slot s of a factor has
+its part in word (s >> 5) * 16 + (s & 15) of the plane, in the upper half of it where s & 16; so one
+32-bit set of slots belongs to 16 consecutive words. An empty slot has value 0 in all factors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ....errors import PlanError
+from ....schemes_db import Kind, Target
+from ...terms.orbits import side
+
+Words = npt.NDArray[np.uint32]
+
+MAX_SLOTS = 512
+MAX_CUBES = 32
+"""Cubes that a symmetric walker can hold."""
+
+BLOCK_BYTES = 48 * 1024
+"""Shared memory that a block of threads can have without asking the driver for more."""
+
+NEAR_WORDS = 900
+"""A walker that takes more words keeps only the fingerprints in shared memory."""
+
+PRIME = 0x9E3779B1
+"""2^32 over the golden ratio, made odd: what values and bits are hashed with."""
+
+
+HASH = 0x9E3779B97F4A7C15
+"""2^64 over the golden ratio: the fingerprint of a matrix and its reversal is 16 bits of the lesser one's product."""
+
+
+def bit_print(bit: int) -> int:
+    """What a set bit above the 15th adds, modulo 2, to the fingerprint."""
+    return (bit * PRIME >> 11) & 0xFFFF
+
+
+@dataclass(frozen=True)
+class Form:
+    """The memory of a walker whatever its target: all that the kernels depend on.
+
+    `width` is the number of words of a factor in one plane, a multiple of 8, and `parts` that of the
+    16-bit parts of the bits of a factor. `half` is 0 but for orbits under a cyclic shift and a reversal:
+    there bit i and bit half + i of a factor are entries that the reversal exchanges, and plane 0 is a
+    hash that a matrix and its reversal share.
+    """
+
+    width: int
+    parts: int
+    ternary: bool = False
+    symmetric: bool = False
+    half: int = 0
+
+    @property
+    def planes(self) -> int:
+        """16-bit parts of a value: over {-1, 0, 1} it has bits for 1 and bits for -1, and see `half`."""
+        return (2 if self.ternary else 1) * self.parts + (self.half > 0)
+
+    @property
+    def wide(self) -> bool:
+        """Whether the bits of a value need more than a word of 32."""
+        return self.parts > 2
+
+    @property
+    def masks(self) -> int:
+        """Words of a set of slots."""
+        return -(-self.width // 16)
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are; their numbers go on to 32 `masks`, with gaps where the width is odd."""
+        return 2 * self.width
+
+    @cached_property
+    def slot_ids(self) -> npt.NDArray[np.int64]:
+        """The numbers of the slots that stand in a word."""
+        numbers = np.arange(32 * self.masks)
+        return numbers[(numbers >> 5) * 16 + (numbers & 15) < self.width]
+
+    @property
+    def plane(self) -> int:
+        """Words of a plane."""
+        return 3 * self.width
+
+    @property
+    def far(self) -> int:
+        """16-bit parts of a value that stay in global memory."""
+        return self.planes - self.near
+
+    @property
+    def stride(self) -> int:
+        """Words between rows of far parts: all that a step wants of a term lies in one sector of 32 bytes or two."""
+        return -(-3 * self.far // 4) * 4
+
+    @cached_property
+    def places(self) -> npt.NDArray[np.int64]:
+        """(planes, 3, width): where the words stand in a state. Near planes come first, factor after factor.
+
+        Of the far ones, all parts of a row stand side by side.
+        """
+        p, f, row = np.ogrid[: self.planes, :3, : self.width]
+        near = p * self.plane + f * self.width + row
+        far = self.near * self.plane + row * self.stride + f * self.far + (p - self.near)
+        return np.where(p < self.near, near, far)
+
+    @property
+    def signs(self) -> int:
+        """Where the signs of the terms stand in a state: one bit a slot."""
+        return self.near * self.plane + self.width * self.stride
+
+    @property
+    def cubes(self) -> int:
+        """Where the cubes of a symmetric walker stand in a state: two words each."""
+        return self.signs + (self.masks if self.ternary else 0)
+
+    @property
+    def words(self) -> int:
+        """Words of a state, as it is kept in global memory: whole sectors."""
+        return -(-(self.cubes + (2 * MAX_CUBES if self.symmetric else 0)) // 8) * 8
+
+    @property
+    def near(self) -> int:
+        """Planes in shared memory; the others stay in global memory."""
+        return self.planes if self._fast(self.planes) <= NEAR_WORDS else 1
+
+    @property
+    def fast(self) -> int:
+        """Words of shared memory for a walker: near planes, active sets, signs."""
+        return self._fast(self.near)
+
+    def _fast(self, near: int) -> int:
+        return near * self.plane + (4 if self.ternary else 3) * self.masks
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: a warp if it fits, else part of one, for then memory is the limit, not work."""
+        return next((count for count in (32, 16) if 4 * self.fast * count <= BLOCK_BYTES), 8)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the terms of a target lie in the memory of a walker."""
+
+    target: Target
+    form: Form
+
+    @classmethod
+    def fitting(
+        cls, target: Target, slots: int, *, ternary: bool = False, symmetric: bool = False, reversible: bool = False
+    ) -> Layout:
+        """A layout with room for `slots` terms, or orbits where `symmetric`, which are `reversible` ones too.
+
+        `ternary` is for coefficients -1, 0, 1 in place of 0, 1 modulo 2.
+
+        Raises:
+            PlanError: a factor has more than 64 blocks, or there are more than 512 slots.
+        """
+        bits = max(int((kinds != Kind.ABSENT).sum()) for kinds in target.kind_arrays)
+        if bits > 64:
+            raise PlanError(f"{target} has a factor of {bits} blocks; a GPU walk packs at most 64")
+        if not 2 <= slots <= MAX_SLOTS:
+            raise PlanError(f"{slots} terms of {target} do not fit: a GPU walk holds 2 to {MAX_SLOTS}")
+        if symmetric:
+            side(target)
+        if symmetric and ternary:
+            raise PlanError("symmetric GPU walks are over Z2 only: take ring Z2, or Z and lift")
+        half = (bits + 1) // 2 if reversible else 0
+        return cls(target, Form(-(-slots // 16) * 8, -(-max(bits, 2 * half) // 16), ternary, symmetric, half))
+
+    @cached_property
+    def places(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """For each factor the flat index of the block of each bit: half blocks first, absent ones left out."""
+        orders = []
+        for kinds in self.target.kind_arrays:
+            flat = kinds.ravel()
+            parts = [np.flatnonzero(flat == kind) for kind in (Kind.LOWER, Kind.UPPER, Kind.FULL)]
+            orders.append(np.concatenate(parts).astype(np.int64))
+        return tuple(orders)
+
+    @cached_property
+    def halves(self) -> npt.NDArray[np.uint64]:
+        """(6,): for each factor the bits of its lower and of its upper half blocks.
+
+        Raises:
+            PlanError: more half blocks in a factor than a fingerprint has bits.
+        """
+        masks = []
+        for kinds in self.target.kind_arrays:
+            lower, upper = (int((kinds == kind).sum()) for kind in (Kind.LOWER, Kind.UPPER))
+            if lower + upper > 16:
+                raise PlanError(f"{self.target} has a factor of {lower + upper} half blocks; a GPU walk knows 16")
+            masks += [(1 << lower) - 1, ((1 << upper) - 1) << lower]
+        return np.array(masks, dtype=np.uint64)

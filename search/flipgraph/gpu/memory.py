@@ -1,0 +1,213 @@
+"""Where the walkers of a fleet live: in this process's memory, or on a GPU. Both run the same launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .device import DeviceLostError, cuda_module, driver_errors, first_line
+from .kernel import TALLIES, make_kernel, twin
+from .kernel_cache import KernelCache
+from .layout import Form, Words
+
+Array = npt.NDArray[Any]
+Answer = TypeVar("Answer")
+
+KEPT = ("state", "best", "score", "tally", "draws")
+"""The arrays that a walk goes on from, each with a row a walker."""
+
+PASSED = ("state", "pool", "best", "score", "flips", "tally", "draws", "origin", "goals", "halves", "accept")
+"""The arrays that a launch takes, in the order of its parameters."""
+
+
+def blank(form: Form, walkers: int, draws: npt.NDArray[np.uint64]) -> dict[str, Array]:
+    """The arrays of walkers that have not started: each is to start from entry 0 of the pool."""
+    return {
+        "state": np.zeros(walkers * form.words, dtype=np.uint32),
+        "best": np.zeros(walkers * form.words, dtype=np.uint32),
+        "score": np.zeros(walkers, dtype=np.int32),
+        "flips": np.zeros(walkers, dtype=np.uint32),
+        "tally": np.zeros((walkers, TALLIES), dtype=np.int64),
+        "draws": draws,
+        "origin": np.zeros(walkers, dtype=np.int32),
+        "goals": np.zeros(walkers, dtype=np.int32),
+    }
+
+
+class Memory(Protocol):
+    """Walkers in one place.
+
+    Attributes:
+        walkers: how many there are.
+    """
+
+    walkers: int
+
+    def settle(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
+        """Make room for the walkers and give each its generator's state."""
+
+    def put(self, name: str, array: Array) -> None:
+        """Replace an array."""
+
+    def get(self, name: str) -> Array:
+        """A copy of an array."""
+
+    def row(self, name: str, walker: int) -> Words:
+        """One walker's words of "state" or "best"."""
+
+    def start(self, numbers: npt.NDArray[np.int64], steps: int) -> None:
+        """Begin a launch."""
+
+    def finish(self) -> None:
+        """Wait until the launch is over."""
+
+
+class HostMemory:
+    """The twin: walkers one after the other on the processor."""
+
+    def __init__(self, form: Form, cost: str, walkers: int) -> None:
+        self.walkers, self._form = walkers, form
+        self._run = twin(form, cost)
+        self._arrays: dict[str, Array] = {}
+        self._fast = np.zeros(form.fast * form.threads, dtype=np.uint32)
+
+    def settle(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
+        self._arrays = {**blank(self._form, self.walkers, draws), "halves": halves, "accept": thresholds}
+
+    def put(self, name: str, array: Array) -> None:
+        self._arrays[name] = np.ascontiguousarray(array).copy()
+
+    def get(self, name: str) -> Array:
+        return self._arrays[name].copy()
+
+    def row(self, name: str, walker: int) -> Words:
+        return self._arrays[name][walker * self._form.words :][: self._form.words].copy()
+
+    def start(self, numbers: npt.NDArray[np.int64], steps: int) -> None:
+        a = self._arrays
+        self._run(
+            self._fast,
+            self.walkers,
+            *(a[name] for name in PASSED),
+            numbers,
+            steps,
+        )
+
+    def finish(self) -> None:
+        pass
+
+
+@lru_cache(maxsize=32)
+def compiled_kernel(form: Form, cost: str) -> Any:
+    """The kernel of a form; numba.cuda compiles it at its first launch, or takes it from the disk."""
+    kernel = cuda_module().jit(make_kernel(form, cost))
+    kernel._cache = KernelCache(form, cost)
+    return kernel
+
+
+class GpuMemory:
+    """Walkers on a GPU; without a number of them, as many as it holds at once.
+
+    Raises:
+        PlanError: numba-cuda is absent or unfit.
+        DeviceLostError: the GPU does not answer.
+    """
+
+    def __init__(self, form: Form, cost: str, walkers: int | None = None, gpu: int = 0) -> None:
+        self._cuda, self._form, self._gpu = cuda_module(), form, gpu
+        self._kernel = compiled_kernel(form, cost)
+        self._arrays: dict[str, Any] = {}
+        self._shared = 4 * form.fast * form.threads
+        self.resources = self._measured()
+        blocks = self.resources["blocks_per_multiprocessor"] * self.resources["multiprocessors"]
+        # A second wave of blocks would leave the GPU almost idle.
+        self.walkers = walkers or blocks * form.threads
+
+    def _measured(self) -> dict[str, int]:
+        """Registers, local and shared bytes, and how many blocks are resident; compiles the kernel."""
+        form = self._form
+        self.settle(np.ones(1, dtype=np.uint64), np.zeros(6, dtype=np.uint64), np.zeros(16, dtype=np.uint32))
+        self.put("pool", np.zeros(form.words, dtype=np.uint32))
+        self.start(np.zeros(7, dtype=np.int64), 0)
+        self.finish()
+
+        def look() -> dict[str, int]:
+            device = self._cuda.get_current_device()
+            kernel = next(iter(self._kernel.overloads.values()))
+            registers = -(-kernel.regs_per_thread // 8) * 8 * 32
+            # Each block takes a kilobyte for the system's own use; a multiprocessor holds at most 32 blocks.
+            blocks = min(
+                device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR // (self._shared + 1024),
+                device.MAX_REGISTERS_PER_MULTIPROCESSOR // registers,
+                32,
+            )
+            return {
+                "registers": int(kernel.regs_per_thread),
+                "local_bytes": int(kernel.local_mem_per_thread),
+                "shared_bytes": self._shared,
+                "blocks_per_multiprocessor": int(blocks),
+                "multiprocessors": int(device.MULTIPROCESSOR_COUNT),
+            }
+
+        return self._on_gpu(look)
+
+    def settle(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
+        self.walkers = len(draws)
+        for name, array in blank(self._form, self.walkers, draws).items():
+            self.put(name, array)
+        self.put("halves", halves)
+        self.put("accept", thresholds)
+
+    def put(self, name: str, array: Array) -> None:
+        def copy() -> None:
+            held = self._arrays.get(name)
+            if held is not None and held.shape == array.shape and held.dtype == array.dtype:
+                held.copy_to_device(np.ascontiguousarray(array))
+            else:
+                self._arrays[name] = self._cuda.to_device(np.ascontiguousarray(array))
+
+        self._on_gpu(copy)
+
+    def get(self, name: str) -> Array:
+        return self._on_gpu(lambda: self._arrays[name].copy_to_host())
+
+    def row(self, name: str, walker: int) -> Words:
+        words = self._form.words
+        return self._on_gpu(lambda: self._arrays[name][walker * words : (walker + 1) * words].copy_to_host())
+
+    def start(self, numbers: npt.NDArray[np.int64], steps: int) -> None:
+        self.put("policy", numbers)
+        a, threads = self._arrays, self._form.threads
+
+        def launch() -> None:
+            self._kernel[-(-self.walkers // threads), threads, 0, self._shared](
+                self.walkers,
+                *(a[name] for name in PASSED),
+                a["policy"],
+                steps,
+            )
+
+        self._on_gpu(launch)
+
+    def finish(self) -> None:
+        self._on_gpu(self._cuda.synchronize)
+
+    def _on_gpu(self, work: Callable[[], Answer]) -> Answer:
+        """Do something in the GPU's context.
+
+        Raises:
+            DeviceLostError: the driver reports an error.
+        """
+        gpu: AbstractContextManager[Any] = self._cuda.gpus[self._gpu]
+        try:
+            with gpu:
+                return work()
+        except driver_errors() as error:
+            raise DeviceLostError(
+                f"GPU {self._gpu} does not answer any more: {first_line(error)}; resume from the last checkpoint"
+            ) from None

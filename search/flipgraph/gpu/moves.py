@@ -1,0 +1,341 @@
+"""The moves of a walker: flip and reduce in one step, plus when it stagnates.
+
+Sources: Kauers and Moosbauer (arXiv 2212.01175) for flips and reductions; Arai, Ichikawa and Hukushima
+(arXiv 2312.16960) for the plus transition; Moosbauer and Poole (arXiv 2502.04514) for orbits under
+the cyclic shift, where a flip is of two orbits turned so that the equal factors stand first.
+`reference.py` says the same in plain Python.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from . import reversible_moves
+from .layout import MAX_CUBES, Form
+from .primitives import I32, U32, U64, Primitives
+
+NONE, IDLE, FLIP = 0, 1, 2
+"""What a step came to: no active slot in the drawn factor, nothing, a flip."""
+
+PLUS_TRIES = 32
+"""Pairs of slots that a plus draws before it gives up."""
+
+_MULTIPLIER = U64(6364136223846793005)
+
+
+def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace) -> SimpleNamespace:
+    """What all moves share: draws, slots and their values, cubes."""
+    jit, room, width = prims.jit, 32 * form.masks, U32(form.width)
+    get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
+    sign_of, turn_sign, is_zero, turn, zero = (
+        cells.sign_of,
+        cells.turn_sign,
+        algebra.is_zero,
+        algebra.turn,
+        algebra.zero,
+    )
+
+    @jit
+    def next_draw(rng, walker):
+        """The next state of a linear congruential generator with the walker's own increment."""
+        return U64(rng * _MULTIPLIER + (U64(walker) * U64(2) + U64(1)))
+
+    @jit
+    def after(f):
+        return U32(0) if f == U32(2) else U32(f + U32(1))
+
+    @jit
+    def drop(fast, far, lane, own, slot):
+        """Free a slot."""
+        for n in range(3):
+            put(fast, far, lane, own, U32(n), slot, zero())
+            leave(fast, lane, U32(n), slot)
+        turn_sign(fast, lane, slot, sign_of(fast, lane, slot))
+
+    @jit
+    def is_slot(slot):
+        return U32(U32(slot >> U32(5)) << U32(4)) + (slot & U32(15)) < width
+
+    @jit
+    def is_live(fast, far, lane, own, slot):
+        return is_slot(slot) and not is_zero(get(fast, far, lane, own, U32(0), slot))
+
+    @jit
+    def set_value(fast, far, lane, own, f, slot, value):
+        """Put a value that need not be canonical, and enter it; returns whether its sign was turned."""
+        value, turned = turn(value)
+        note(fast, lane, f, slot, meets(fast, lane, f, slot, put(fast, far, lane, own, f, slot, value)))
+        return turned
+
+    @jit
+    def free_slot(fast, far, lane, own):
+        """The lowest free slot, or the number of slots where there is none."""
+        slot = U32(room)
+        for n in range(room):
+            if slot == U32(room) and is_slot(U32(n)) and is_zero(get(fast, far, lane, own, U32(0), U32(n))):
+                slot = U32(n)
+        return slot
+
+    return SimpleNamespace(
+        next_draw=next_draw,
+        after=after,
+        drop=drop,
+        **vars(make_cubes(prims, form, drop)),
+        is_live=is_live,
+        set_value=set_value,
+        free_slot=free_slot,
+        tries=PLUS_TRIES,
+        events=(NONE, IDLE, FLIP),
+    )
+
+
+def make_cubes(prims: Primitives, form: Form, drop: Any) -> SimpleNamespace:
+    """The cubes of a symmetric walker, which stand in global memory."""
+    jit, cubes_at = prims.jit, U64(form.cubes)
+
+    @jit
+    def toggle_cube(far, own, value):
+        """Add a cube modulo 2: the change of the rank, or 0 where there is no room."""
+        low, high = U32(U64(value) & U64(0xFFFFFFFF)), U32(U64(value) >> U64(32))
+        free = I32(-1)
+        for n in range(MAX_CUBES):
+            at = own + cubes_at + U64(2 * n)
+            if far[at] == low and far[at + U64(1)] == high:
+                far[at] = U32(0)
+                far[at + U64(1)] = U32(0)
+                return I32(-1)
+            if free < I32(0) and far[at] == U32(0) and far[at + U64(1)] == U32(0):
+                free = I32(n)
+        if free < I32(0):
+            return I32(0)
+        at = own + cubes_at + U64(2) * U64(free)
+        far[at] = low
+        far[at + U64(1)] = high
+        return I32(1)
+
+    @jit
+    def into_cube(fast, far, lane, own, slot, value):
+        """An orbit of three equal factors is one cube modulo 2: the change of the rank."""
+        change = toggle_cube(far, own, value)
+        if change != I32(0):
+            drop(fast, far, lane, own, slot)
+            change = I32(change - I32(3))
+        return change
+
+    return SimpleNamespace(toggle_cube=toggle_cube, into_cube=into_cube)
+
+
+def make_rise(prims: Primitives, algebra: SimpleNamespace) -> Any:
+    """By how much a flip raises the cost of its two terms."""
+    cost, is_zero = algebra.cost, algebra.is_zero
+
+    @prims.jit
+    def rise_of(halves, f, a, g, b, bj, left, e, c, cj, right):
+        rise = I32(-cost(halves, f, a, g, b, e, c) - cost(halves, f, a, g, bj, e, cj))
+        if not is_zero(left):
+            rise = I32(rise + cost(halves, f, a, g, left, e, c))
+        if not is_zero(right):
+            rise = I32(rise + cost(halves, f, a, g, bj, e, right))
+        return rise
+
+    return rise_of
+
+
+def make_step(
+    prims: Primitives,
+    form: Form,
+    cells: SimpleNamespace,
+    algebra: SimpleNamespace,
+    terms: SimpleNamespace,
+    biased: bool,
+) -> Any:
+    """One try of a flip, of two terms or of two orbits."""
+    jit, symmetric, hashed, unit = prims.jit, form.symmetric, form.planes > 1, I32(3 if form.symmetric else 1)
+    get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
+    sign_of, turn_sign, print_at = cells.sign_of, cells.turn_sign, cells.print_at
+    partner, active, rise_of = cells.partner, cells.active, make_rise(prims, algebra)
+    is_zero, same, add, turn = algebra.is_zero, algebra.same, algebra.add, algebra.turn
+    after, drop, into_cube = terms.after, terms.drop, terms.into_cube
+
+    @jit
+    def step(fast, far, lane, own, halves, accept, draw):
+        """One try of a flip: (what came of it, change of the rank, change of the cost).
+
+        a b c + s a b' c' = a (b + t b') c + s a b' (c' - s t c). A bit in an active set that turns out
+        to be stale is cleared and that ends the step: so nobody ever scans for the value that a flip
+        takes away.
+        """
+        some, f, i, draw = active(fast, lane, draw)
+        if some == I32(0):
+            return I32(NONE), I32(0), I32(0)
+        low = print_at(fast, lane, f, i)
+        # Read before the scan, so that what is far comes while it runs.
+        g = after(f)
+        e = after(g)
+        a, b, c = get(fast, far, lane, own, f, i), get(fast, far, lane, own, g, i), get(fast, far, lane, own, e, i)
+        found, q, j, draw = partner(fast, lane, f, i, low, draw)
+        if found == I32(0):
+            leave(fast, lane, f, i)
+            return I32(IDLE), I32(0), I32(0)
+        gq = after(q)
+        eq = after(gq)
+        bj, cj = get(fast, far, lane, own, gq, j), get(fast, far, lane, own, eq, j)
+        if hashed and not same(a, get(fast, far, lane, own, q, j)):
+            return I32(IDLE), I32(0), I32(0)
+        minus = U32(draw >> U32(31))
+        against = U32(U32(1) ^ sign_of(fast, lane, i) ^ sign_of(fast, lane, j))
+        left, fits = add(b, bj, minus)
+        right, fits_too = add(cj, c, U32(minus ^ against))
+        if not (fits and fits_too):
+            minus = U32(minus ^ U32(1))
+            left, fits = add(b, bj, minus)
+            right, fits_too = add(cj, c, U32(minus ^ against))
+            if not (fits and fits_too):
+                return I32(IDLE), I32(0), I32(0)
+        rise = I32(0)
+        if biased:
+            rise = rise_of(halves, f, a, g, b, bj, left, e, c, cj, right)
+            if rise > I32(0) and U32(U32(draw >> U32(15)) & U32(0xFFFF)) >= accept[min(rise, I32(15))]:
+                return I32(IDLE), I32(0), I32(0)
+        left, turned = turn(left)
+        turn_sign(fast, lane, i, turned)
+        right, turned = turn(right)
+        turn_sign(fast, lane, j, turned)
+        new, other = put(fast, far, lane, own, g, i, left), put(fast, far, lane, own, eq, j, right)
+        gone = I32(0)
+        if is_zero(left):
+            drop(fast, far, lane, own, i)
+            gone = I32(gone - unit)
+        if is_zero(right):
+            drop(fast, far, lane, own, j)
+            gone = I32(gone - unit)
+        # Both scans before either is noted: a load never waits for a store of the other.
+        met, others = meets(fast, lane, g, i, new), meets(fast, lane, eq, j, other)
+        note(fast, lane, g, i, met)
+        note(fast, lane, eq, j, others)
+        if symmetric and gone == I32(0):
+            if same(a, left) and same(a, c):
+                gone = I32(gone + into_cube(fast, far, lane, own, i, a))
+            if same(a, bj) and same(a, right):
+                gone = I32(gone + into_cube(fast, far, lane, own, j, a))
+        return I32(FLIP), gone, rise
+
+    return step
+
+
+def make_plus(
+    prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, terms: SimpleNamespace
+) -> Any:
+    """Two terms or orbits become three."""
+    jit, symmetric, room = prims.jit, form.symmetric, 32 * form.masks
+    get, sign_of, turn_sign = cells.get, cells.sign_of, cells.turn_sign
+    same, add, next_draw, after = algebra.same, algebra.add, terms.next_draw, terms.after
+    is_live, set_value, free_slot = terms.is_live, terms.set_value, terms.free_slot
+    unit = I32(3) if symmetric else I32(1)
+
+    @jit
+    def plus(fast, far, lane, own, rng, walker):
+        """Two terms become three: (change of the rank, the generator), no change where no pair allows it.
+
+        a b c + a' b' c' = a (b + p b') c + a b' (q c' - p c) + (a' - q a) b' c' with signs p and q; the
+        roles of the factors, and the turn of an orbit, by the draw. The terms must differ in all factors.
+        """
+        slot = free_slot(fast, far, lane, own)
+        if slot == U32(room):
+            return I32(0), rng
+        for _ in range(PLUS_TRIES):
+            rng = next_draw(rng, walker)
+            draw = U32(rng >> U64(32))
+            i = U32((U64(draw) * U64(room)) >> U64(32))
+            draw = U32(draw * U32(room))
+            j = U32((U64(draw) * U64(room)) >> U64(32))
+            draw = U32(draw * U32(room))
+            if i == j or not is_live(fast, far, lane, own, i) or not is_live(fast, far, lane, own, j):
+                continue
+            f = U32((U64(draw) * U64(3)) >> U64(32))
+            draw = U32(draw * U32(3))
+            q = f
+            if symmetric:
+                q = U32((U64(draw) * U64(3)) >> U64(32))
+                draw = U32(draw * U32(3))
+            mirrored = U32(draw >> U32(31))
+            g, gq = after(f), after(q)
+            e, eq = after(g), after(gq)
+            if mirrored:
+                g, e, gq, eq = e, g, eq, gq
+            a, b, c = (
+                get(fast, far, lane, own, f, i),
+                get(fast, far, lane, own, g, i),
+                get(fast, far, lane, own, e, i),
+            )
+            aj, bj, cj = (
+                get(fast, far, lane, own, q, j),
+                get(fast, far, lane, own, gq, j),
+                get(fast, far, lane, own, eq, j),
+            )
+            if same(a, aj) or same(b, bj) or same(c, cj):
+                continue
+            si, sj = sign_of(fast, lane, i), sign_of(fast, lane, j)
+            for n in range(4):
+                signs = U32(U32(draw >> U32(29)) ^ U32(n))
+                p, s = U32(signs & U32(1)), U32(U32(signs >> U32(1)) & U32(1))
+                first, fits = add(b, bj, p)
+                second, fits_too = add(cj, c, U32(U32(1) ^ p ^ s ^ si ^ sj))
+                third, fits_three = add(aj, a, U32(U32(1) ^ s))
+                if fits and fits_too and fits_three:
+                    turn_sign(fast, lane, j, s)
+                    turn_sign(fast, lane, slot, sj)
+                    # One place in the code for all six, as a scan is long and a plus is rare.
+                    for part in range(6):
+                        at, term, value = g, i, first
+                        if part == 1:
+                            at, term, value = q, j, a
+                        elif part == 2:
+                            at, term, value = eq, j, second
+                        elif part == 3:
+                            at, term, value = f, slot, third
+                        elif part == 4:
+                            at, term, value = g, slot, bj
+                        elif part == 5:
+                            at, term, value = e, slot, cj
+                        turn_sign(fast, lane, term, set_value(fast, far, lane, own, at, term, value))
+                    return unit, rng
+        return I32(0), rng
+
+    return plus
+
+
+def make_moves(
+    prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, biased: bool
+) -> SimpleNamespace:
+    """The moves of a layout, as functions for the kernel to call."""
+    jit, room, get, cost = prims.jit, 32 * form.masks, cells.get, algebra.cost
+    terms = make_terms(prims, form, cells, algebra)
+    is_live = terms.is_live
+    if form.half:
+        orbits = reversible_moves.make_orbits(prims, cells, algebra, terms)
+        step = reversible_moves.make_step(prims, cells, algebra, terms, orbits)
+        plus = reversible_moves.make_plus(prims, form, cells, algebra, terms, orbits)
+        weight = orbits.weight
+    else:
+        step = make_step(prims, form, cells, algebra, terms, biased)
+        plus = make_plus(prims, form, cells, algebra, terms)
+        unit = I32(3) if form.symmetric else I32(1)
+        weight = jit(lambda fast, far, lane, own, slot: unit)
+
+    @jit
+    def total_cost(fast, far, lane, own, halves):
+        total = I32(0)
+        for n in range(room):
+            slot = U32(n)
+            if is_live(fast, far, lane, own, slot):
+                a = get(fast, far, lane, own, U32(0), slot)
+                b = get(fast, far, lane, own, U32(1), slot)
+                c = get(fast, far, lane, own, U32(2), slot)
+                total = I32(total + cost(halves, U32(0), a, U32(1), b, U32(2), c))
+        return total
+
+    return SimpleNamespace(
+        next_draw=terms.next_draw, step=step, plus=plus, total_cost=total_cost, is_live=is_live, weight=weight
+    )

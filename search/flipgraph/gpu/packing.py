@@ -1,0 +1,252 @@
+"""Schemes as states of walkers, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ....errors import PlanError
+from ....schemes_db import Z2, Provenance, Scheme, Target, Z
+from ...terms.orbits import OrbitTerms, reversible, unfolded
+from ...terms.packed import PackedTerms
+from .layout import HASH, MAX_CUBES, PRIME, Layout, Words, bit_print
+
+Values = npt.NDArray[np.uint64]
+
+_PART = np.uint64(0xFFFF)
+
+
+def encode(layout: Layout, plus: Values, minus: Values) -> Values:
+    """The parts of values from the bits of their 1s and -1s: (planes, ...) of 16 bits each."""
+    shifts = np.arange(layout.form.parts, dtype=np.uint64) * np.uint64(16)
+    sources = (plus, minus) if layout.form.ternary else (plus,)
+    parts = np.stack([(source >> shift) & _PART for source in sources for shift in shifts])
+    if layout.form.half:
+        lesser = np.minimum(plus, reversed_bits(plus, layout.form.half))
+        prints = np.maximum(lesser * np.uint64(HASH) >> np.uint64(48), np.uint64(1)) * (plus != 0)
+        return np.concatenate([prints[None], parts])
+    parts[0] = (parts[0] + _mix(parts) if layout.form.ternary else parts[0] ^ _linear(layout, plus)) & _PART
+    return parts
+
+
+def decode(layout: Layout, parts: Values) -> tuple[Values, Values]:
+    """The inverse of `encode`."""
+    shifts = (np.arange(layout.form.parts, dtype=np.uint64) * np.uint64(16)).reshape(-1, *[1] * (parts.ndim - 1))
+    if layout.form.half:
+        plus = np.bitwise_or.reduce(parts[1:] << shifts, axis=0)
+        return plus, np.zeros_like(plus)
+    whole = parts.copy()
+    if layout.form.ternary:
+        whole[0] = (parts[0] - _mix(parts)) & _PART
+    plus = np.bitwise_or.reduce(whole[: layout.form.parts] << shifts, axis=0)
+    if layout.form.ternary:
+        return plus, np.bitwise_or.reduce(whole[layout.form.parts :] << shifts, axis=0)
+    return plus ^ _linear(layout, plus), np.zeros_like(plus)
+
+
+def reversed_bits(values: Values, half: int) -> Values:
+    """The matrices with rows and columns in the opposite order, of layouts with `Form.half`."""
+    low = np.uint64((1 << half) - 1)
+    return (values >> np.uint64(half)) | ((values & low) << np.uint64(half))
+
+
+def folded(words: Values, half: int) -> Values:
+    """Matrices laid out as `orbits.mirrored_layout` does, in the bits of layouts with `Form.half`."""
+    low = np.uint64((1 << half) - 1)
+    return (words & low) | ((_backward(words) & low) << np.uint64(half))
+
+
+def unfolded_words(values: Values, half: int) -> Values:
+    """The inverse of `folded`."""
+    low = np.uint64((1 << half) - 1)
+    return (values & low) | _backward((values >> np.uint64(half)) & low)
+
+
+def _backward(words: Values) -> Values:
+    """All 64 bits in the opposite order."""
+    bits = np.unpackbits(np.ascontiguousarray(words)[..., None].view(np.uint8), axis=-1, bitorder="little")
+    return np.packbits(bits[..., ::-1], axis=-1, bitorder="little").view(np.uint64)[..., 0]
+
+
+def _mix(parts: Values) -> Values:
+    """What the fingerprint of a ternary value has on top of its first part."""
+    factors = np.array([p * PRIME & 0xFFFFFFFF for p in range(1, len(parts))], dtype=np.uint64)
+    total = (parts[1:] * factors.reshape(-1, *[1] * (parts.ndim - 1))).sum(axis=0, dtype=np.uint64)
+    return (total >> np.uint64(7)) & _PART
+
+
+def _linear(layout: Layout, plus: Values) -> Values:
+    """The same modulo 2, where it must be linear."""
+    mixed = np.zeros_like(plus)
+    for bit in range(16, 16 * layout.form.parts):
+        mixed ^= ((plus >> np.uint64(bit)) & np.uint64(1)) * np.uint64(bit_print(bit))
+    return mixed
+
+
+def pack(layout: Layout, scheme: Scheme) -> Words:
+    """A scheme as a state (words,).
+
+    Raises:
+        PlanError: it computes another target, has too many terms, or coefficients or no symmetry that a
+            walk of this layout can hold.
+    """
+    if scheme.target != layout.target:
+        raise PlanError(f"{scheme!r} does not compute {layout.target}: a walk can't start there")
+    if layout.form.ternary and (scheme.ring.characteristic or not scheme.ternary):
+        raise PlanError(f"{scheme!r} has coefficients other than -1, 0 and 1: a ternary walk can't start there")
+    signs = np.zeros(scheme.rank, dtype=np.uint64)
+    if layout.form.half:
+        plus, cubes = (folded(words, layout.form.half) for words in reversible(OrbitTerms.from_scheme(scheme)))
+        minus = np.zeros_like(plus)
+    elif layout.form.symmetric:
+        orbits = OrbitTerms.from_scheme(scheme)
+        plus, minus, cubes = orbits.orbits.copy(), np.zeros_like(orbits.orbits), orbits.cubes
+    else:
+        plus, minus, signs = _bits(layout, scheme)
+        cubes = np.zeros(0, dtype=np.uint64)
+    if not (plus | minus).all():
+        raise PlanError(f"{scheme!r} has a term with a zero factor: leave it out to start a walk there")
+    if plus.shape[1] > layout.form.slots or len(cubes) > MAX_CUBES:
+        raise PlanError(f"{scheme!r} does not fit a walk of {layout.form.slots} slots")
+    state = np.zeros(layout.form.words, dtype=np.uint32)
+    parts = encode(layout, plus, minus)
+    slots = layout.form.slot_ids[: plus.shape[1]]
+    rows = (slots >> 5) * 16 + (slots & 15)
+    for p in range(layout.form.planes):
+        for f in range(3):
+            word = parts[p, f].astype(np.uint32) << (slots & 16).astype(np.uint32)
+            np.bitwise_or.at(state, layout.form.places[p, f][rows], word)
+    if layout.form.ternary:
+        np.bitwise_or.at(
+            state, layout.form.signs + (slots >> 5), signs.astype(np.uint32) << (slots & 31).astype(np.uint32)
+        )
+    if len(cubes) and layout.form.half:
+        state[layout.form.cubes :][: 2 * len(cubes)] = cubes.view(np.uint32)
+    elif len(cubes):
+        coded = encode(layout, cubes, np.zeros_like(cubes))
+        whole = np.bitwise_or.reduce(
+            [part << np.uint64(16 * p) for p, part in enumerate(coded)], axis=0, dtype=np.uint64
+        )
+        state[layout.form.cubes :][: 2 * len(cubes)] = whole.view(np.uint32)
+    return state
+
+
+def orbits_in_pairs(scheme: Scheme) -> int:
+    """The slots that a scheme takes whose orbits stand for their reversals too.
+
+    Raises:
+        PlanError: it has not the symmetry.
+    """
+    return int(reversible(OrbitTerms.from_scheme(scheme))[0].shape[1])
+
+
+def _bits(layout: Layout, scheme: Scheme) -> tuple[Values, Values, Values]:
+    """(3, R) bits of 1s and of -1s, the lowest block's coefficient 1, and the signs (R,) taken out."""
+    if not layout.form.ternary and (reduced := scheme.over_z2() if scheme.ring is not Z2 else scheme) is not None:
+        scheme = reduced
+    elif not layout.form.ternary:
+        raise PlanError(f"{scheme!r} has an even denominator, so it means nothing modulo 2")
+    plus, minus = np.zeros((2, 3, scheme.rank), dtype=np.uint64)
+    signs = np.zeros(scheme.rank, dtype=np.uint64)
+    for f, (factor, places) in enumerate(zip(scheme.factors, layout.places, strict=True)):
+        dense = factor.dense.reshape(scheme.rank, -1)[:, places]
+        first = np.take_along_axis(dense, (dense != 0).argmax(axis=1)[:, None], axis=1)[:, 0]
+        if layout.form.ternary:
+            dense = dense * first[:, None]
+            signs ^= (first < 0).astype(np.uint64)
+        powers = np.uint64(1) << np.arange(len(places), dtype=np.uint64)
+        plus[f] = ((dense == 1) * powers).sum(axis=1, dtype=np.uint64)
+        minus[f] = ((dense == -1) * powers).sum(axis=1, dtype=np.uint64)
+    return plus, minus, signs
+
+
+def unpack(layout: Layout, state: Words, provenance: Provenance | None = None) -> Scheme:
+    """The scheme in a state, over Z2 or, ternary, over Z."""
+    plus, minus, signs = bits_of(layout, state)
+    if layout.form.half:
+        cubes = state[layout.form.cubes :][: 2 * MAX_CUBES].view(np.uint64)
+        words = (unfolded_words(values, layout.form.half) for values in (plus, cubes[cubes != 0]))
+        return unfolded(layout.target, *words).to_scheme(provenance)
+    if layout.form.symmetric:
+        cubes = state[layout.form.cubes :].view(np.uint64)
+        whole = np.stack([(cubes >> np.uint64(16 * p)) & _PART for p in range(layout.form.planes)])
+        found = decode(layout, whole)[0]
+        return OrbitTerms(layout.target, plus, found[found != 0]).to_scheme(provenance)
+    if not layout.form.ternary:
+        return _scatter(layout, plus).to_scheme(provenance)
+    factors = []
+    shapes = _shapes(layout.target)
+    for f, (places, shape) in enumerate(zip(layout.places, shapes, strict=True)):
+        bits = np.arange(len(places), dtype=np.uint64)
+        dense = np.zeros((plus.shape[1], shape[0] * shape[1]), dtype=np.int64)
+        ones, others = (((part[f][:, None] >> bits) & np.uint64(1)).astype(np.int64) for part in (plus, minus))
+        dense[:, places] = ones - others
+        if f == 2:
+            dense *= 1 - 2 * signs.astype(np.int64)[:, None]
+        factors.append(dense.reshape(-1, *shape))
+    u, v, w = factors
+    return Scheme.from_arrays(layout.target, u, v, w, Z, provenance=provenance or Provenance())
+
+
+def bits_of(layout: Layout, state: Words) -> tuple[Values, Values, Values]:
+    """(3, R) bits of 1s and of -1s, and the signs (R,), of the slots in use, in order of slots."""
+    slots = layout.form.slot_ids
+    rows = (slots >> 5) * 16 + (slots & 15)
+    words = state[layout.form.places[:, :, rows]]
+    parts = ((words >> (slots & 16).astype(np.uint32)) & np.uint32(0xFFFF)).astype(np.uint64)
+    used = parts.any(axis=0).all(axis=0)
+    plus, minus = decode(layout, parts[:, :, used])
+    signs = np.zeros(int(used.sum()), dtype=np.uint64)
+    if layout.form.ternary:
+        taken = slots[used]
+        signs = ((state[layout.form.signs + (taken >> 5)] >> (taken & 31).astype(np.uint32)) & np.uint32(1)).astype(
+            np.uint64
+        )
+    return plus, minus, signs
+
+
+def ranks_of(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
+    """(N,): how many terms there are in states (N, words)."""
+    form = layout.form
+    # A live slot has a value in each factor, whose fingerprint alone may be 0; an empty one has none.
+    used = np.bitwise_or.reduce(states[:, form.places[:, 0]], axis=1)
+    ranks = np.count_nonzero(used & np.uint32(0xFFFF), axis=1) + np.count_nonzero(used >> np.uint32(16), axis=1)
+    if form.symmetric:
+        cubes = np.ascontiguousarray(states[:, form.cubes :][:, : 2 * MAX_CUBES]).view(np.uint64)
+        triples = 2 * ranks - _alike(layout, states) if form.half else ranks
+        ranks = 3 * triples + np.count_nonzero(cubes, axis=1)
+    return ranks.astype(np.int64)
+
+
+def _alike(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
+    """(N,): how many orbits of states (N, words) are their own reversal, matrix by matrix."""
+    form, counts = layout.form, []
+    rows = (form.slot_ids >> 5) * 16 + (form.slot_ids & 15)
+    shifts = (form.slot_ids & 16).astype(np.uint32)
+    for some in np.array_split(states, -(-len(states) // 1024)):
+        parts = (some[:, form.places[:, :, rows]] >> shifts) & np.uint32(0xFFFF)
+        values, _ = decode(layout, np.moveaxis(parts, 1, 0).astype(np.uint64))
+        own = (values == reversed_bits(values, form.half)).all(axis=1) & values.all(axis=1)
+        counts.append(np.count_nonzero(own, axis=1))
+    return np.concatenate(counts)
+
+
+def pack_all(layout: Layout, schemes: Sequence[Scheme]) -> Words:
+    """States (schemes, words)."""
+    return np.stack([pack(layout, scheme) for scheme in schemes])
+
+
+def _scatter(layout: Layout, plus: Values) -> PackedTerms:
+    """Bits of present blocks as bits of all blocks."""
+    words = np.zeros_like(plus)
+    for row, source, places in zip(words, plus, layout.places, strict=True):
+        for bit, place in enumerate(places.tolist()):
+            row |= ((source >> np.uint64(bit)) & np.uint64(1)) << np.uint64(place)
+    return PackedTerms(layout.target, words)
+
+
+def _shapes(target: Target) -> tuple[tuple[int, int], ...]:
+    m, k, n = target.shape
+    return (m, k), (k, n), (m, n)

@@ -1,0 +1,210 @@
+"""Moves on orbits under the cyclic shift and a reversal: a slot is an orbit of three terms and its reversal.
+
+Six terms, then, but three where every matrix is its own reversal. Matrices flip that are equal up to
+reversal; an orbit of three takes from one of six both images at once, to stay what it is. Where a flip
+leaves six terms that are three twice, they are nothing; where only one matrix of six terms is not its
+own reversal, they are three with the sum of both images. `flipgraph/orbit_moves.py` has the same moves
+for a processor, `reference.py` says them in plain Python.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from .layout import Form
+from .primitives import I32, U32, U64, Primitives
+
+
+def make_orbits(
+    prims: Primitives, cells: SimpleNamespace, algebra: SimpleNamespace, common: SimpleNamespace
+) -> SimpleNamespace:
+    """What an orbit stands for, and `settle`, which makes it smaller where that can be."""
+    jit, get = prims.jit, cells.get
+    is_zero, same, add, reversed_of = algebra.is_zero, algebra.same, algebra.add, algebra.reversed_of
+    drop, toggle_cube, set_value = common.drop, common.toggle_cube, common.set_value
+
+    @jit
+    def odd(value):
+        """1 for a matrix that is not its own reversal."""
+        return I32(0) if same(value, reversed_of(value)) else I32(1)
+
+    @jit
+    def weight(fast, far, lane, own, slot):
+        """The terms that a slot stands for."""
+        a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
+        c = get(fast, far, lane, own, U32(2), slot)
+        return I32(3) if I32(odd(a) + odd(b) + odd(c)) == I32(0) else I32(6)
+
+    @jit
+    def into_cubes(fast, far, lane, own, slot, value, terms):
+        """An orbit of three equal matrices is a cube modulo 2, and its reversal another: the change of the rank."""
+        change = toggle_cube(far, own, value)
+        if change == I32(0):
+            return I32(0)
+        if terms == I32(6):
+            other = toggle_cube(far, own, reversed_of(value))
+            if other == I32(0):
+                toggle_cube(far, own, value)
+                return I32(0)
+            change = I32(change + other)
+        drop(fast, far, lane, own, slot)
+        return I32(change - terms)
+
+    @jit
+    def settle(fast, far, lane, own, slot, terms):
+        """Make an orbit smaller, which stood for so many terms before it was changed: the change of the rank."""
+        a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
+        c = get(fast, far, lane, own, U32(2), slot)
+        odds = I32(odd(a) + odd(b) + odd(c))
+        if is_zero(a) or is_zero(b) or is_zero(c) or (terms == I32(6) and odds == I32(0)):
+            drop(fast, far, lane, own, slot)
+            return I32(-terms)
+        change = I32(0)
+        if terms == I32(6) and odds == I32(1):
+            place = U32(0) if odd(a) == I32(1) else U32(1) if odd(b) == I32(1) else U32(2)
+            value = get(fast, far, lane, own, place, slot)
+            value, _ = add(value, reversed_of(value), U32(0))
+            set_value(fast, far, lane, own, place, slot, value)
+            change, terms = I32(-3), I32(3)
+            a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
+            c = get(fast, far, lane, own, U32(2), slot)
+        if same(a, b) and same(a, c):
+            change = I32(change + into_cubes(fast, far, lane, own, slot, a, terms))
+        return change
+
+    return SimpleNamespace(odd=odd, weight=weight, settle=settle)
+
+
+def make_step(
+    prims: Primitives,
+    cells: SimpleNamespace,
+    algebra: SimpleNamespace,
+    common: SimpleNamespace,
+    orbits: SimpleNamespace,
+) -> object:
+    """One try of a flip of two orbits, the second reversed where its matrix is."""
+    jit, get, put, meets, note = prims.jit, cells.get, cells.put, cells.meets, cells.note
+    partner, active, print_at, leave = cells.partner, cells.active, cells.print_at, cells.leave
+    same, add, reversed_of = algebra.same, algebra.add, algebra.reversed_of
+    after, odd, settle = common.after, orbits.odd, orbits.settle
+    none, idle, flip = common.events
+
+    @jit
+    def step(fast, far, lane, own, halves, accept, draw):
+        """(What came of it, change of the rank, 0)."""
+        some, f, i, draw = active(fast, lane, draw)
+        if some == I32(0):
+            return I32(none), I32(0), I32(0)
+        low = print_at(fast, lane, f, i)
+        g = after(f)
+        e = after(g)
+        a, b, c = get(fast, far, lane, own, f, i), get(fast, far, lane, own, g, i), get(fast, far, lane, own, e, i)
+        found, q, j, draw = partner(fast, lane, f, i, low, draw)
+        if found == I32(0):
+            leave(fast, lane, f, i)
+            return I32(idle), I32(0), I32(0)
+        gq = after(q)
+        eq = after(gq)
+        aj, bj, cj = (
+            get(fast, far, lane, own, q, j),
+            get(fast, far, lane, own, gq, j),
+            get(fast, far, lane, own, eq, j),
+        )
+        equal, mirrored = same(a, aj), same(a, reversed_of(aj))
+        if not equal and not mirrored:
+            return I32(idle), I32(0), I32(0)
+        terms = I32(3) if I32(odd(a) + odd(b) + odd(c)) == I32(0) else I32(6)
+        others = I32(3) if I32(odd(aj) + odd(bj) + odd(cj)) == I32(0) else I32(6)
+        plus_b, plus_c = bj, c
+        if mirrored and (not equal or U32(draw >> U32(31)) != U32(0)):
+            plus_b, plus_c = reversed_of(bj), reversed_of(c)
+        if terms < others:
+            plus_b, _ = add(plus_b, reversed_of(plus_b), U32(0))
+        if others < terms:
+            plus_c, _ = add(plus_c, reversed_of(plus_c), U32(0))
+        left, _ = add(b, plus_b, U32(0))
+        right, _ = add(cj, plus_c, U32(0))
+        new = put(fast, far, lane, own, g, i, left)
+        other = put(fast, far, lane, own, eq, j, right)
+        met, met_too = meets(fast, lane, g, i, new), meets(fast, lane, eq, j, other)
+        note(fast, lane, g, i, met)
+        note(fast, lane, eq, j, met_too)
+        gone = settle(fast, far, lane, own, i, terms)
+        return I32(flip), I32(gone + settle(fast, far, lane, own, j, others)), I32(0)
+
+    return step
+
+
+def make_plus(
+    prims: Primitives,
+    form: Form,
+    cells: SimpleNamespace,
+    algebra: SimpleNamespace,
+    common: SimpleNamespace,
+    orbits: SimpleNamespace,
+) -> object:
+    """Two orbits become three: the second turned, reversed and its roles permuted by the draw."""
+    jit, get, room = prims.jit, cells.get, 32 * form.masks
+    same, add, reversed_of = algebra.same, algebra.add, algebra.reversed_of
+    after, is_live, set_value, free_slot = common.after, common.is_live, common.set_value, common.free_slot
+    weight, settle, next_draw, tries = orbits.weight, orbits.settle, common.next_draw, common.tries
+
+    @jit
+    def plus(fast, far, lane, own, rng, walker):
+        """(Change of the rank, the generator), no change where no pair allows it; both orbits must be of a size."""
+        slot = free_slot(fast, far, lane, own)
+        if slot == U32(room):
+            return I32(0), rng
+        for _ in range(tries):
+            rng = next_draw(rng, walker)
+            draw = U32(rng >> U64(32))
+            i = U32((U64(draw) * U64(room)) >> U64(32))
+            draw = U32(draw * U32(room))
+            j = U32((U64(draw) * U64(room)) >> U64(32))
+            draw = U32(draw * U32(room))
+            if i == j or not is_live(fast, far, lane, own, i) or not is_live(fast, far, lane, own, j):
+                continue
+            f = U32((U64(draw) * U64(3)) >> U64(32))
+            draw = U32(draw * U32(3))
+            q = U32((U64(draw) * U64(3)) >> U64(32))
+            draw = U32(draw * U32(3))
+            g, gq = after(f), after(q)
+            e, eq = after(g), after(gq)
+            if U32(draw >> U32(31)) != U32(0):
+                g, e, gq, eq = e, g, eq, gq
+            a, b, c = get(fast, far, lane, own, f, i), get(fast, far, lane, own, g, i), get(fast, far, lane, own, e, i)
+            aj, bj, cj = (
+                get(fast, far, lane, own, q, j),
+                get(fast, far, lane, own, gq, j),
+                get(fast, far, lane, own, eq, j),
+            )
+            if U32(draw >> U32(30)) & U32(1):
+                aj, bj, cj = reversed_of(aj), reversed_of(bj), reversed_of(cj)
+            terms = weight(fast, far, lane, own, i)
+            if same(a, aj) or same(b, bj) or same(c, cj) or terms != weight(fast, far, lane, own, j):
+                continue
+            first, _ = add(b, bj, U32(0))
+            second, _ = add(cj, c, U32(0))
+            third, _ = add(aj, a, U32(0))
+            # One place in the code for all seven, as a scan is long and a plus is rare.
+            for part in range(7):
+                at, term, value = g, i, first
+                if part == 1:
+                    at, term, value = q, j, a
+                elif part == 2:
+                    at, term, value = gq, j, bj
+                elif part == 3:
+                    at, term, value = eq, j, second
+                elif part == 4:
+                    at, term, value = f, slot, third
+                elif part == 5:
+                    at, term, value = g, slot, bj
+                elif part == 6:
+                    at, term, value = e, slot, cj
+                set_value(fast, far, lane, own, at, term, value)
+            change = I32(terms + settle(fast, far, lane, own, i, terms))
+            change = I32(change + settle(fast, far, lane, own, j, terms))
+            return I32(change + settle(fast, far, lane, own, slot, terms)), rng
+        return I32(0), rng
+
+    return plus

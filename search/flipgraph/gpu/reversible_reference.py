@@ -1,0 +1,112 @@
+"""The walk on orbits under the cyclic shift and a reversal in plain Python; see `reference` and `reversible_moves`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .layout import MAX_CUBES, Words
+from .moves import PLUS_TRIES
+from .reference import ZERO, ReferenceWalk, Value
+
+
+class ReversibleReferenceWalk(ReferenceWalk):
+    """A walker whose slots are orbits of three terms and their reversals: six terms, or three."""
+
+    def take(self, state: Words) -> None:
+        super().take(state)
+        self.cubes = state[self.form.cubes :][: 2 * MAX_CUBES].view(np.uint64).tolist()
+
+    def reversal(self, value: Value) -> Value:
+        low = (1 << self.form.half) - 1
+        return value[0] >> self.form.half | (value[0] & low) << self.form.half, 0
+
+    def odd(self, slot: int) -> list[int]:
+        """The places whose matrix is not its own reversal."""
+        return [f for f in range(3) if self.reversal(self.values[f][slot]) != self.values[f][slot]]
+
+    def weight(self, slot: int) -> int:
+        return 6 if self.odd(slot) else 3
+
+    @property
+    def rank(self) -> int:
+        return sum(self.weight(slot) for slot in self.live) + sum(cube != 0 for cube in self.cubes)
+
+    def flip(self, f: int, i: int, q: int, j: int, draw: int) -> None:
+        a, g, e, gq, eq = self.values[f][i], (f + 1) % 3, (f + 2) % 3, (q + 1) % 3, (q + 2) % 3
+        equal, mirrored = a == self.values[q][j], a == self.reversal(self.values[q][j])
+        if not equal and not mirrored:
+            return
+        terms, others = self.weight(i), self.weight(j)
+        b, c = self.values[gq][j], self.values[e][i]
+        if mirrored and (not equal or draw >> 31):
+            b, c = self.reversal(b), self.reversal(c)
+        # An orbit that is its own reversal takes both images of one that is not.
+        b = (b[0] ^ self.reversal(b)[0], 0) if terms < others else b
+        c = (c[0] ^ self.reversal(c)[0], 0) if others < terms else c
+        self.values[g][i] = (self.values[g][i][0] ^ b[0], 0)
+        self.values[eq][j] = (self.values[eq][j][0] ^ c[0], 0)
+        self.flips += 1
+        self.enter(g, i)
+        self.enter(eq, j)
+        self.settle(i, terms)
+        self.settle(j, others)
+
+    def settle(self, slot: int, terms: int) -> None:
+        """Make an orbit smaller, which stood for so many terms before it was changed."""
+        odd = self.odd(slot)
+        if any(self.values[f][slot] == ZERO for f in range(3)) or (terms == 6 and not odd):
+            self.drop(slot)
+            return
+        if terms == 6 and len(odd) == 1:
+            value = self.values[odd[0]][slot]
+            self.put(odd[0], slot, (value[0] ^ self.reversal(value)[0], 0))
+            terms = 3
+        cube = self.values[0][slot]
+        if cube == self.values[1][slot] == self.values[2][slot]:
+            self.into_cubes(slot, [cube[0]] if terms == 3 else [cube[0], self.reversal(cube)[0]])
+
+    def into_cubes(self, slot: int, cubes: list[int]) -> None:
+        """An orbit of three equal factors becomes its cubes, which cancel equal ones, if there is room for all."""
+        before = list(self.cubes)
+        for cube in cubes:
+            if cube in self.cubes:
+                self.cubes[self.cubes.index(cube)] = 0
+            elif 0 in self.cubes:
+                self.cubes[self.cubes.index(0)] = cube
+            else:
+                self.cubes = before
+                return
+        self.drop(slot)
+
+    def plus(self) -> bool:
+        """Two orbits become three; False where no pair allows it, or where what came of it was no more."""
+        free = [slot for slot in self.numbers if slot in self.slots and self.values[0][slot] == ZERO]
+        if not free:
+            return False
+        for _ in range(PLUS_TRIES):
+            draw = self.draw()
+            i, draw = self.peel(draw, len(self.numbers))
+            j, draw = self.peel(draw, len(self.numbers))
+            if i == j or self.values[0][i] == ZERO or self.values[0][j] == ZERO:
+                continue
+            f, draw = self.peel(draw, 3)
+            q, draw = self.peel(draw, 3)
+            step = 2 if draw >> 31 else 1
+            roles, others = [(f + step * n) % 3 for n in range(3)], [(q + step * n) % 3 for n in range(3)]
+            mine, theirs = [self.values[p][i] for p in roles], [self.values[p][j] for p in others]
+            if draw >> 30 & 1:
+                theirs = [self.reversal(value) for value in theirs]
+            terms, before = self.weight(i), self.rank
+            if any(x == y for x, y in zip(mine, theirs, strict=True)) or terms != self.weight(j):
+                continue
+            slot = free[0]
+            first, second, third = ((x[0] ^ y[0], 0) for x, y in zip(mine, theirs, strict=True))
+            self.put(roles[1], i, second)
+            for place, value in zip(others, (mine[0], theirs[1], third), strict=True):
+                self.put(place, j, value)
+            for place, value in zip(roles, (first, theirs[1], theirs[2]), strict=True):
+                self.put(place, slot, value)
+            for one in (i, j, slot):
+                self.settle(one, terms)
+            return self.rank > before
+        return False

@@ -1,0 +1,185 @@
+"""A GPU as the device of a run: the walks of `lcma search --device cuda`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ....errors import PlanError
+from ....schemes_db import Target
+from ...runs.distinct import DistinctPool
+from ...runs.engine import Vector
+from ...runs.plan import PoolPlan, Setting
+from ...runs.snapshot import Arrays
+from ...terms.packed import PackedTerms
+from ...terms.ternary import TernaryTerms
+from ..policy import ANY_NONZEROS, Policy
+from ..walkers import Terms
+from .fleet import Fleet
+from .packing import pack, unpack
+from .settings import setting_for
+from .widen import from_many_roots, widened
+
+WALKS: dict[str, dict[str, Any]] = {
+    "flip": {},
+    "flip-half": {"cost": "full"},
+    "flip-zt": {"ternary": True},
+    "flip-c3": {"symmetric": True},
+    "flip-c3z2": {"symmetric": True},
+}
+"""The kinds of walk that a GPU knows, and what `setting_for` calls them."""
+
+TAKEN = 256
+"""Walkers whose terms are looked at after a round: taking them off the GPU and certifying them takes milliseconds."""
+
+LADDER = PoolPlan(large=0, passed=64, linger=60, leave=200, tries=24)
+"""How schemes of a full product are gathered for the next format: by distinct schemes, for some seconds."""
+
+TRIANGLES = LADDER._replace(passed=200, linger=200, leave=400)
+"""The same for structured targets, whose walks from few schemes of the format before find little."""
+
+FIRST = 1 << 10
+"""What a product counts more than a full one where no number of full products is asked for."""
+
+
+def run_setting(target: Target, walk: str) -> Setting:
+    """What suits a format and a walk.
+
+    Raises:
+        PlanError: the walk is not known to GPUs.
+    """
+    if walk not in WALKS:
+        raise PlanError(f"walk {walk!r} does not run on a GPU; choose one of {', '.join(WALKS)}, or --device cpu")
+    own = setting_for(target, **WALKS[walk])
+    plan = LADDER if target.is_general else TRIANGLES
+    return Setting(walkers=0, steps=own.steps, policy=own.policy, plan=plan)
+
+
+def scored(policy: Policy) -> Policy:
+    """The policy of a biased walk with weights by which a rank and a number of full products are a score."""
+    if policy.cost != "full" or policy.full >= 0:
+        return policy
+    return replace(policy, rank_weight=FIRST, cost_weight=1)
+
+
+class CudaSession:
+    """The walks of a run, all on the GPUs at hand (`device` "cpu": their twins); see `search.session.Session`.
+
+    A rank is that of the lowest score, which is all that a biased walk knows: with a bound on full
+    products one that reaches a rank by its score has it and no more full products, or makes good for
+    what it has more of one by the other; without one, full products decide between equal ranks.
+
+    Raises:
+        PlanError: no GPU is there, the walk or its policy is not known to GPUs, or a start does not fit.
+    """
+
+    def __init__(
+        self, walk: str, starts: Sequence[Terms], policy: Policy, *, seed: int, walkers: int, device: str = "cuda"
+    ) -> None:
+        if walk not in WALKS:
+            raise PlanError(f"walk {walk!r} does not run on a GPU; choose one of {', '.join(WALKS)}, or --device cpu")
+        if policy.nonzeros < ANY_NONZEROS or policy.keep:
+            raise PlanError("a GPU walk bounds no nonzeros and keeps no products: take --device cpu")
+        if policy.full >= 0 and policy.cost != "full":
+            raise PlanError(f"walk {walk!r} counts no full products on a GPU: take flip-half")
+        self._ternary = walk == "flip-zt"
+        policy = scored(policy)
+        self._weight = policy.rank_weight
+        self._rest = policy.cost_weight * policy.full if policy.full >= 0 else policy.rank_weight - 1
+        self._fleet = Fleet(
+            [terms.to_scheme() for terms in starts],
+            policy,
+            seed=seed,
+            walkers=walkers or None,
+            ternary=self._ternary,
+            symmetric=walk == "flip-c3",
+            reversible=walk == "flip-c3z2",
+            device=device,
+        )
+        self.walkers = self._fleet.walkers
+        self._sent = np.zeros(self.walkers, dtype=bool)
+        self._packed: dict[bytes, Any] = {}
+        self._ranks = self._ranks_by_score()
+        self._lowest = self._ranks.copy()
+
+    def _ranks_by_score(self) -> Vector:
+        """The ranks that scores stand for: at most r where the score is at most that of r and the full products."""
+        return -((self._rest - self._fleet.score.astype(np.int64)) // self._weight)
+
+    @property
+    def ranks(self) -> Vector:
+        return self._ranks
+
+    @property
+    def lowest(self) -> Vector:
+        return self._lowest
+
+    @property
+    def flips(self) -> int:
+        return self._fleet.flips
+
+    def advance(self, goals: Vector, steps: int, executor: Executor | None) -> None:
+        """One round; a GPU has no use for the executor.
+
+        Raises:
+            DeviceLostError: a GPU stopped answering; the run's last checkpoint is what remains.
+        """
+        self._sent[:] = False
+        self._fleet.launch(steps, (self._weight * goals + self._rest).astype(np.int32))
+        self._ranks = self._ranks_by_score()
+        self._lowest = np.minimum(self._lowest, self._ranks)
+
+    def chosen(self, walks: Vector) -> Vector:
+        """Of many lines of descent first."""
+        return from_many_roots(walks, self._fleet.roots)[:TAKEN]
+
+    def terms(self, walks: Vector) -> list[Terms]:
+        kind: Any = TernaryTerms if self._ternary else PackedTerms
+        return [kind.from_scheme(self._scheme(walk)) for walk in walks.tolist()]
+
+    def _scheme(self, walk: int) -> Any:
+        state = self._fleet.waiting(walk) if self._sent[walk] else None
+        return self._fleet.scheme(walk) if state is None else unpack(self._fleet.layout, state)
+
+    def steps(self, walks: Vector) -> Vector:
+        return self._fleet.steps[walks]
+
+    def rewind(self, walks: Vector) -> None:
+        if len(walks):
+            self._fleet.rewind(walks)
+            self._ranks[walks] = self._fleet.start_ranks(walks)
+            self._sent[walks] = True
+
+    def send(self, walks: Vector, starts: Sequence[Terms], entries: Vector) -> None:
+        if not len(walks):
+            return
+        used, places = np.unique(entries, return_inverse=True)
+        states = np.stack([self._state_of(starts[entry]) for entry in used.tolist()])
+        self._fleet.send_to(walks, states, places)
+        self._ranks[walks] = np.array([starts[entry].rank for entry in used.tolist()], dtype=np.int64)[places]
+        self._sent[walks] = True
+
+    def _state_of(self, terms: Any) -> Any:
+        """The packed terms, which a pool sends walks to again and again."""
+        key = terms.words.tobytes()
+        if key not in self._packed:
+            self._packed = dict(list(self._packed.items())[-4 * TAKEN :])
+            self._packed[key] = pack(self._fleet.layout, terms.to_scheme())
+        return self._packed[key]
+
+    def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
+        """Walks from the members of a pool that come back to their rank by another way join it."""
+        if self._fleet.policy.cost == "":
+            widened(self._fleet, pool, goal, count, launches=launches)
+
+    def to_arrays(self) -> Arrays:
+        return {**self._fleet.to_arrays(), "ranks": self._ranks, "lowest": self._lowest, "waiting": self._sent}
+
+    def take_arrays(self, arrays: Arrays) -> None:
+        self._fleet.take_arrays(arrays)
+        self._ranks, self._lowest = arrays["ranks"].astype(np.int64), arrays["lowest"].astype(np.int64)
+        self._sent = arrays["waiting"].astype(bool)

@@ -1,0 +1,142 @@
+"""Whole values of a slot in the memory of a walker, by ring: `get`, `put` with the fingerprint, signs of terms."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from .layout import HASH, PRIME, Form
+from .primitives import U32, U64, Primitives
+
+
+def make_ternary_values(prims: Primitives, form: Form, access: SimpleNamespace) -> SimpleNamespace:
+    """Over {-1, 0, 1}: the bits of the 1s and of the -1s, a hashed fingerprint in the place of the lowest part."""
+    jit, parts, planes = prims.jit, form.parts, form.planes
+    word_type = U64 if form.wide else U32
+    row_of, part, set_part = access.row_of, access.part, access.set_part
+    threads, sign_base, prime = U64(form.threads), form.near * form.plane + 3 * form.masks, U32(PRIME)
+
+    @jit
+    def get(fast, far, lane, own, f, slot):
+        """The bits of the 1s and of the -1s."""
+        row, shift = row_of(slot), U32(slot & U32(16))
+        mixed = U32(0)
+        pos, neg = word_type(0), word_type(0)
+        for p in range(1, planes):
+            value = part(fast, far, lane, own, f, row, shift, p)
+            mixed = U32(mixed + U32(value * U32(p * prime)))
+            if p < parts:
+                pos = word_type(pos | word_type(word_type(value) << word_type(16 * p)))
+            else:
+                neg = word_type(neg | word_type(word_type(value) << word_type(16 * (p - parts))))
+        low = part(fast, far, lane, own, f, row, shift, 0)
+        pos = word_type(pos | word_type(U32(low - (mixed >> U32(7))) & U32(0xFFFF)))
+        return pos, neg
+
+    @jit
+    def put(fast, far, lane, own, f, slot, value):
+        """Set a value; returns its fingerprint."""
+        pos, neg = value
+        row, shift = row_of(slot), U32(slot & U32(16))
+        mixed = U32(0)
+        for p in range(1, planes):
+            if p < parts:
+                piece = U32(U32(pos >> word_type(16 * p)) & U32(0xFFFF))
+            else:
+                piece = U32(U32(neg >> word_type(16 * (p - parts))) & U32(0xFFFF))
+            mixed = U32(mixed + U32(piece * U32(p * prime)))
+            set_part(fast, far, lane, own, f, row, shift, p, piece)
+        low = U32(U32(U32(pos) + (mixed >> U32(7))) & U32(0xFFFF))
+        set_part(fast, far, lane, own, f, row, shift, 0, low)
+        return low
+
+    @jit
+    def sign_of(fast, lane, slot):
+        at = (U64(sign_base) + U64(slot >> U32(5))) * threads + lane
+        return U32((fast[at] >> (slot & U32(31))) & U32(1))
+
+    @jit
+    def turn_sign(fast, lane, slot, by):
+        at = (U64(sign_base) + U64(slot >> U32(5))) * threads + lane
+        fast[at] = U32(fast[at] ^ U32(by << (slot & U32(31))))
+
+    return SimpleNamespace(get=get, put=put, sign_of=sign_of, turn_sign=turn_sign)
+
+
+def make_reversible_values(
+    prims: Primitives, form: Form, access: SimpleNamespace, algebra: SimpleNamespace
+) -> SimpleNamespace:
+    """Over GF(2) with a reversal: the bits, and before them a fingerprint that a matrix shares with its reversal."""
+    jit, planes = prims.jit, form.planes
+    word_type = U64 if form.wide else U32
+    row_of, part, set_part = access.row_of, access.part, access.set_part
+    reversed_of = algebra.reversed_of
+
+    @jit
+    def get(fast, far, lane, own, f, slot):
+        """The bits, which stand behind the fingerprint."""
+        row, shift = row_of(slot), U32(slot & U32(16))
+        value = word_type(0)
+        for p in range(1, planes):
+            piece = part(fast, far, lane, own, f, row, shift, p)
+            value = word_type(value | word_type(word_type(piece) << word_type(16 * (p - 1))))
+        return value
+
+    @jit
+    def put(fast, far, lane, own, f, slot, value):
+        """Set a value; returns its fingerprint, which its reversal has too, and only 0 has 0."""
+        row, shift = row_of(slot), U32(slot & U32(16))
+        for p in range(1, planes):
+            piece = U32(U32(value >> word_type(16 * (p - 1))) & U32(0xFFFF))
+            set_part(fast, far, lane, own, f, row, shift, p, piece)
+        low = U32(0)
+        if value != word_type(0):
+            first = U64(min(value, reversed_of(value)))
+            low = max(U32(U64(first * U64(HASH)) >> U64(48)), U32(1))
+        set_part(fast, far, lane, own, f, row, shift, 0, low)
+        return low
+
+    @jit
+    def sign_of(fast, lane, slot):
+        return U32(0)
+
+    @jit
+    def turn_sign(fast, lane, slot, by):
+        pass
+
+    return SimpleNamespace(get=get, put=put, sign_of=sign_of, turn_sign=turn_sign)
+
+
+def make_plain_values(prims: Primitives, form: Form, access: SimpleNamespace) -> SimpleNamespace:
+    """Over GF(2): the bits, with a fingerprint of all in the lowest part that is linear modulo 2."""
+    jit, planes = prims.jit, form.planes
+    word_type = U64 if form.wide else U32
+    row_of, part, set_part = access.row_of, access.part, access.set_part
+
+    @jit
+    def get(fast, far, lane, own, f, slot):
+        """The bits as they are stored: a linear image modulo 2, which is all that flips need."""
+        row, shift = row_of(slot), U32(slot & U32(16))
+        value = word_type(0)
+        for p in range(planes):
+            piece = part(fast, far, lane, own, f, row, shift, p)
+            value = word_type(value | word_type(word_type(piece) << word_type(16 * p)))
+        return value
+
+    @jit
+    def put(fast, far, lane, own, f, slot, value):
+        """Set a value; returns its fingerprint."""
+        row, shift = row_of(slot), U32(slot & U32(16))
+        for p in range(planes):
+            piece = U32(U32(value >> word_type(16 * p)) & U32(0xFFFF))
+            set_part(fast, far, lane, own, f, row, shift, p, piece)
+        return U32(U32(value) & U32(0xFFFF))
+
+    @jit
+    def sign_of(fast, lane, slot):
+        return U32(0)
+
+    @jit
+    def turn_sign(fast, lane, slot, by):
+        pass
+
+    return SimpleNamespace(get=get, put=put, sign_of=sign_of, turn_sign=turn_sign)

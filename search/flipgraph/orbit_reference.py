@@ -1,0 +1,189 @@
+"""The symmetric flip walks in plain Python, step for step what `walk.advance` does on orbits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..terms.orbits import OrbitTerms, reversible
+from ..terms.packed import WORD_BITS, lanes_for
+from .policy import PLUS_TRIES, Policy
+from .reference import ReferenceWalk, bucket
+
+_LOW = (1 << 32) - 1
+
+Node = tuple[int, int]
+
+
+class OrbitReferenceWalk(ReferenceWalk):
+    """A walker on orbits [a, b, c], slots of a list, and a list of cubes; a node is (place, slot).
+
+    With `reverse` an orbit [a, b, c] stands for its reversal too, unless it is that itself.
+    """
+
+    def __init__(
+        self,
+        start: OrbitTerms,
+        seed: int,
+        index: int = 0,
+        room: int = 0,
+        policy: Policy | None = None,
+        reverse: bool = False,
+    ) -> None:
+        self.policy, self.reverse = policy or Policy(), reverse
+        words, cubes = reversible(start) if reverse else (start.orbits, start.cubes)
+        orbits = [[int(word) for word in orbit] for orbit in words.T]
+        size = WORD_BITS * lanes_for(len(orbits) + room)
+        self.start = [*orbits, *[None] * (size - len(orbits))]
+        self.first_cubes = [int(word) for word in cubes]
+        self.begin(seed, index)
+
+    @property
+    def full(self) -> int:
+        return 0
+
+    @property
+    def rank(self) -> int:
+        return sum(6 if self.paired(slot) else 3 for slot in self.live) + len(self.cubes)
+
+    def go_to_start(self) -> None:
+        self.cubes = list(self.first_cubes)
+        super().go_to_start()
+
+    def terms(self) -> list[tuple[Any, ...]]:
+        return [tuple(self.term(slot)) for slot in self.live] + [(cube,) for cube in self.cubes]
+
+    def at(self, node: Node) -> int:
+        place, slot = node
+        return int(self.term(slot)[place % 3])
+
+    def mirrored(self, word: int) -> int:
+        return int(f"{word:064b}"[::-1], 2) if self.reverse else word
+
+    def odd(self, slot: int) -> list[int]:
+        """The places whose matrix is not its own reversal."""
+        return [place for place, word in enumerate(self.term(slot)) if self.mirrored(word) != word]
+
+    def paired(self, slot: int) -> bool:
+        """Whether a slot stands for six terms."""
+        return bool(self.odd(slot))
+
+    def change(self, slot: int, place: int, word: int, paired: bool) -> None:
+        """Add to a matrix; six terms that come to be three twice are nothing."""
+        self.term(slot)[place % 3] ^= word
+        if self.reverse and paired and not self.paired(slot):
+            self.term(slot)[place % 3] = 0
+
+    def hashed(self, node: Node) -> int:
+        word = self.at(node)
+        return bucket(min(word, self.mirrored(word)))
+
+    def partners(self, node: Node) -> list[Node]:
+        """The other nodes whose matrix hashes as this one does, in node order."""
+        h = self.hashed(node)
+        nodes = [(place, slot) for place in range(3) for slot in self.live]
+        return [other for other in nodes if other != node and self.hashed(other) == h]
+
+    def try_flip(self, draw: int) -> str:
+        active = [(place, slot) for place in range(3) for slot in self.live if self.partners((place, slot))]
+        if not active:
+            return "none"
+        i = active[(draw >> 32) * len(active) >> 32]
+        partners = self.partners(i)
+        pick = (draw & _LOW) * len(partners)
+        j, coin = partners[pick >> 32], pick >> 31 & 1
+        equal, mirror = self.at(i) == self.at(j), self.reverse and self.at(i) == self.mirrored(self.at(j))
+        if not (equal or mirror) or i[1] == j[1]:
+            return "miss"
+        (p, s), (q, t) = i, j
+        turned = bool(mirror and (coin or not equal))
+        b, c = self.at((q + 1, t)), self.at((p + 2, s))
+        if turned:
+            b, c = self.mirrored(b), self.mirrored(c)
+        six_s, six_t = self.paired(s), self.paired(t)
+        # An orbit that is its own reversal takes both images of one that is not.
+        self.change(s, p + 1, b ^ self.mirrored(b) if six_t and not six_s else b, six_s)
+        self.change(t, q + 2, c ^ self.mirrored(c) if six_s and not six_t else c, six_t)
+        self.flips += 1
+        if any(not all(self.term(u)) or len(set(self.term(u))) == 1 or len(self.odd(u)) == 1 for u in (s, t)):
+            return "hit"
+        doubles = any(self.common(u, slot) for u in (s, t) for slot in self.live if slot != u)
+        return "hit" if doubles else "flip"
+
+    def common(self, i: int, j: int) -> tuple[int, int] | None:
+        """(odd place, what to add there) where orbit j, turned and reversed, agrees with orbit i in two places."""
+        if self.reverse and self.paired(i) != self.paired(j):
+            return None
+        for turn in range(6 if self.reverse else 3):
+            others = [self.at((p + turn, j)) for p in range(3)]
+            if turn >= 3:
+                others = [self.mirrored(word) for word in others]
+            equal = [self.at((p, i)) == others[p] for p in range(3)]
+            if sum(equal) >= 2:
+                odd = equal.index(False) if False in equal else 2
+                return odd, others[odd]
+        return None
+
+    def shrink(self, slot: int) -> bool:
+        """Drop an orbit with a zero, or make a smaller one of it; whether it went on as another orbit."""
+        orbit, odd = self.term(slot), self.odd(slot)
+        if all(orbit) and len(set(orbit)) == 1:
+            for cube in {orbit[0], self.mirrored(orbit[0])}:
+                (self.cubes.remove if cube in self.cubes else self.cubes.append)(cube)
+            self.free(slot)
+        elif not all(orbit):
+            self.free(slot)
+        elif len(odd) == 1:
+            orbit[odd[0]] ^= self.mirrored(orbit[odd[0]])
+            self.reductions += 1
+        return len(odd) == 1
+
+    def settle(self) -> None:
+        """Make orbits smaller where that can be, and merge those that share two matrices."""
+        merged = True
+        while merged:
+            shrunk = [self.shrink(slot) for slot in self.live]
+            merged = any(shrunk)
+            for i in range(len(self.slots)):
+                for j in range(i + 1, len(self.slots)):
+                    if self.slots[i] is None or self.slots[j] is None:
+                        continue
+                    found = self.common(i, j)
+                    if found:
+                        self.change(i, *found, self.paired(i))
+                        self.free(j)
+                        merged = True
+
+    def reduce_dependent(self) -> bool:
+        return False
+
+    def plus(self) -> bool:
+        """a b c + a' b' c' = a (b + b') c + a b' (c + c') + (a + a') b' c', the second orbit turned and reversed."""
+        if None not in self.slots or len(self.live) < 2:
+            return False
+        for _ in range(PLUS_TRIES):
+            live = self.live
+            i = live[(self.draw() >> 32) * len(live) >> 32]
+            draw = self.draw()
+            j = live[(draw >> 32) * len(live) >> 32]
+            turn, order = divmod((draw & _LOW) * (36 if self.reverse else 18) >> 32, 6)
+            other = [self.at((p + turn, j)) for p in range(3)]
+            if turn >= 3:
+                other = [self.mirrored(word) for word in other]
+            a = self.term(i)
+            if i == j or self.paired(i) != self.paired(j) or any(x == y for x, y in zip(a, other, strict=True)):
+                continue
+            f = order // 2
+            g = (f + 1 + order % 2) % 3
+            e = 3 - f - g
+            paired, third = self.paired(i), list(other)
+            third[f] ^= a[f]
+            a[g] ^= other[g]
+            other[e] ^= a[e]
+            other[f] = a[f]
+            new = self.slots.index(None)
+            self.slots[j], self.slots[new] = other, third
+            for slot in (i, j, new):
+                if self.reverse and paired and not self.paired(slot):
+                    self.term(slot)[0] = 0
+            return True
+        return False

@@ -1,0 +1,94 @@
+"""The compiled symmetric walks over GF(2) as walkers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import PlanError
+from ..seeds import splitmix
+from ..terms.orbits import OrbitTerms, reversible, unfolded
+from ..terms.packed import WORD_BITS, PackedTerms, Words, lanes_for
+from ..terms.rings import GF2
+from .arena import arena_of
+from .orbit_moves import MAX_CUBES
+from .policy import Policy
+from .slots import BEST, FLIPS, STATE, STEPS, Arena, Kind
+from .walk import advance, begin
+
+
+def make_orbit_arena(
+    start: OrbitTerms,
+    seed: int,
+    index: int = 0,
+    room: int = 0,
+    policy: Policy | None = None,
+    reverse: bool = False,
+) -> Arena:
+    """A symmetric walker at `start` with slots for at least `room` orbits more.
+
+    Raises:
+        PlanError: more than 512 orbits or 64 cubes, or a start that has not the symmetry of the walk.
+    """
+    orbits, cubes = reversible(start) if reverse else (start.orbits, start.cubes)
+    lanes = lanes_for(orbits.shape[1] + room)
+    kind = Kind((0,) * (3 * lanes), (0,) * GF2, (0,) * (6 if reverse else 3), (0,))
+    terms = _flat(orbits, cubes, lanes * WORD_BITS)
+    return arena_of(kind, terms, lanes, splitmix(seed, index), np.zeros(11, dtype=np.uint64), policy or Policy())
+
+
+def orbits_in(flat: Words, arena: Arena, start: OrbitTerms) -> OrbitTerms:
+    """The terms in an array of the form of `Arena.x`."""
+    nodes, cubes = flat[:-MAX_CUBES].reshape(3, -1), flat[-MAX_CUBES:]
+    orbits, cubes = nodes[:, nodes[0] != 0], cubes[cubes != 0]
+    if len(arena.kind.turns) == 6:
+        return unfolded(start.target, orbits, cubes)
+    return OrbitTerms(start.target, orbits, cubes)
+
+
+def _flat(orbits: Words, cubes: Words, slots: int) -> Words:
+    if len(cubes) > MAX_CUBES:
+        raise PlanError(f"{len(cubes)} cubes do not fit: a symmetric walk holds at most {MAX_CUBES}")
+    flat = np.zeros(3 * slots + MAX_CUBES, dtype=np.uint64)
+    flat[: 3 * slots].reshape(3, slots)[:, : orbits.shape[1]] = orbits
+    flat[3 * slots :][: len(cubes)] = cubes
+    return flat
+
+
+class OrbitWalker:
+    """A walker on the schemes with cyclic symmetry; a flip is of three terms at a time, of six with reversal too.
+
+    Raises:
+        PlanError: the start has not the symmetry of the walk, or the policy asks for what it can't do.
+    """
+
+    STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
+    """What changes, for `snapshot`."""
+
+    def __init__(self, start: OrbitTerms, seed: int, index: int, policy: Policy, reverse: bool = False) -> None:
+        if policy.guarded or policy.keep:
+            raise PlanError("a symmetric walk has no bounds: leave chance, full, nonzeros and keep as they are")
+        self._start, self._numbers = start, policy.numbers
+        self._arena = make_orbit_arena(start, seed, index, policy.margin // 3 + 1, policy, reverse)
+        self.lowest = start.rank
+
+    @property
+    def rank(self) -> int:
+        return int(self._arena.tally[BEST])
+
+    @property
+    def flips(self) -> int:
+        return int(self._arena.tally[FLIPS])
+
+    @property
+    def steps(self) -> int:
+        return int(self._arena.tally[STEPS])
+
+    def advance(self, goal: int, steps: int) -> None:
+        advance(self._arena, self._numbers, goal, steps)
+        self.lowest = min(self.lowest, self.rank)
+
+    def terms(self) -> PackedTerms:
+        return orbits_in(self._arena.best, self._arena, self._start).packed()
+
+    def rewind(self) -> None:
+        begin(self._arena, self._numbers)

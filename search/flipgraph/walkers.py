@@ -1,0 +1,183 @@
+"""Walkers by name: what a run needs of a walk, and the table where new kinds are entered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from ...errors import PlanError
+from ...schemes_db import Provenance, Scheme, Target
+from ...schemes_db.grids import Kind
+from ..terms.orbits import OrbitTerms
+from ..terms.packed import PackedTerms
+from ..terms.ternary import TermsModulo3, TernaryTerms
+from .policy import Policy
+
+
+class Terms(Protocol):
+    """What a walk starts from and comes back with: terms in its own packed form."""
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def rank(self) -> int: ...
+
+    def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
+        """The scheme with these terms, over the ring of the walk: only one over Z2 needs a lift."""
+
+
+class Walker(Protocol):
+    """A walk that can be carried on; its course depends on its seed, index and steps only."""
+
+    @property
+    def rank(self) -> int:
+        """The lowest rank since the start or the last `rewind`."""
+
+    @property
+    def lowest(self) -> int:
+        """The lowest rank of all."""
+
+    @property
+    def flips(self) -> int: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    def advance(self, goal: int, steps: int) -> None:
+        """Walk for so many steps, or until the rank is at most `goal`. Releases the GIL."""
+
+    def terms(self) -> Terms:
+        """The terms at `rank`."""
+
+    def rewind(self) -> None:
+        """Go back to the start and forget `rank`; the random draws go on."""
+
+
+MakeWalker = Callable[[Any, int, int, Policy], Walker]
+Pack = Callable[[Target, Scheme | None], Terms]
+
+
+class _Walk(NamedTuple):
+    make: MakeWalker
+    pack: Pack
+    policy: Policy
+
+
+_WALKS: dict[str, _Walk] = {}
+
+
+def pack_modulo_2(target: Target, scheme: Scheme | None) -> PackedTerms:
+    """The start of a walk over GF(2)."""
+    return PackedTerms.naive(target) if scheme is None else PackedTerms.from_scheme(scheme)
+
+
+def pack_ternary(target: Target, scheme: Scheme | None) -> TernaryTerms:
+    """The start of a walk over {-1, 0, 1}."""
+    return TernaryTerms.naive(target) if scheme is None else TernaryTerms.from_scheme(scheme)
+
+
+def pack_modulo_3(target: Target, scheme: Scheme | None) -> TermsModulo3:
+    """The start of a walk over GF(3)."""
+    return TermsModulo3.naive(target) if scheme is None else TermsModulo3.from_scheme(scheme)
+
+
+def pack_orbits(target: Target, scheme: Scheme | None) -> OrbitTerms:
+    """The start of a symmetric walk over GF(2)."""
+    return OrbitTerms.naive(target) if scheme is None else OrbitTerms.from_scheme(scheme)
+
+
+def pack_reversible(target: Target, scheme: Scheme | None) -> OrbitTerms:
+    """The start of a walk over GF(2) that is symmetric under reversal too."""
+    return OrbitTerms.naive_reversible(target) if scheme is None else OrbitTerms.from_scheme(scheme)
+
+
+def register_walk(name: str, make: MakeWalker, pack: Pack = pack_modulo_2, policy: Policy | None = None) -> None:
+    """Enter a kind of walk: `make(start, seed, index, policy)` gives walk `index` of a run.
+
+    `pack(target, scheme or None for the naive one)` brings a start into the form that `make` takes;
+    `policy` is for users who give none.
+
+    Raises:
+        PlanError: the name is taken.
+    """
+    if name in _WALKS:
+        raise PlanError(f"a walk named {name!r} is registered already")
+    _WALKS[name] = _Walk(make, pack, policy or Policy())
+
+
+def walk_names() -> tuple[str, ...]:
+    """The names that `make_walker` knows."""
+    return tuple(sorted(_WALKS))
+
+
+def pack_start(name: str, target: Target, scheme: Scheme | None = None) -> Terms:
+    """A start for the walk of this name: the scheme's terms, or the naive ones.
+
+    Raises:
+        PlanError: no such walk, or the scheme does not fit it.
+    """
+    return _walk(name).pack(target, scheme)
+
+
+def walk_policy(name: str) -> Policy:
+    """The patience that suits this walk where nothing is known of the target.
+
+    Raises:
+        PlanError: no such walk.
+    """
+    return _walk(name).policy
+
+
+def make_walker(name: str, start: Terms, seed: int, index: int, policy: Policy) -> Walker:
+    """Walk `index` of a run.
+
+    Raises:
+        PlanError: no such walk, or the start does not fit it.
+    """
+    return _walk(name).make(start, seed, index, policy)
+
+
+def _walk(name: str) -> _Walk:
+    if name not in _WALKS:
+        raise PlanError(f"walk {name!r} is not known; choose one of {', '.join(walk_names())}")
+    return _WALKS[name]
+
+
+def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+    from .flip_walker import FlipWalker
+
+    return FlipWalker(start, seed, index, policy)
+
+
+def _half_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+    blocks = {kind for kinds in start.target.kind_arrays for kind in kinds.ravel().tolist()}
+    if not any(Kind(kind).half for kind in blocks):
+        raise PlanError(f"{start.target} has no half blocks, so all products are full: take the walk flip")
+    return _flip_walk(start, seed, index, policy)
+
+
+def _orbit_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+    from .orbit_walker import OrbitWalker
+
+    if isinstance(start, PackedTerms):
+        naive = start.rank == len(start.target.terms)
+        start = OrbitTerms.naive(start.target) if naive else OrbitTerms.from_packed(start)
+    return OrbitWalker(start, seed, index, policy)
+
+
+def _reversible_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+    from .orbit_walker import OrbitWalker
+
+    start = OrbitTerms.from_packed(start) if isinstance(start, PackedTerms) else start
+    return OrbitWalker(start, seed, index, policy, reverse=True)
+
+
+register_walk("flip", _flip_walk)
+register_walk("flip-c3", _orbit_walk, pack_orbits, Policy(plus_after=2_000, margin=7, restart_after=20_000_000))
+register_walk(
+    "flip-c3z2", _reversible_walk, pack_reversible, Policy(plus_after=2_000, margin=7, restart_after=20_000_000)
+)
+register_walk("flip-half", _half_walk, policy=Policy(plus_after=20_000, margin=3, chance=0.15))
+register_walk("flip-z3", _flip_walk, pack_modulo_3, Policy(plus_after=20_000))
+register_walk("flip-zt", _flip_walk, pack_ternary, Policy(plus_after=30_000))

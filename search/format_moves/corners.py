@@ -1,0 +1,135 @@
+"""Where walkers on a target can start: schemes of other targets with a border, a cut, or rows in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...errors import PlanError
+from ...schemes_db import Kind, Provenance, Scheme, Target
+from ...schemes_db.ring import Z2
+from .borders import met
+from .meta_moves import AXES
+
+MEMBERS = 128
+"""Schemes of a pool that are carried over at most, drawn if there are more."""
+
+DETOURS = (0.0, 2.0)
+"""Of each scheme of a pool so many bases that meet its border, one of them the best found; see `borders.met`."""
+
+
+def bordered(scheme: Scheme, target: Target) -> Scheme:
+    """A scheme of a larger target: the small one in its first corner, the rest added naively.
+
+    The blocks of the larger target must continue those of the smaller: so a full product is extended
+    along any axes, and a triangular one along its diagonal.
+
+    Raises:
+        PlanError: they do not.
+    """
+    small = scheme.target
+    fits = all(a <= b for a, b in zip(small.shape, target.shape, strict=True))
+    if not fits or any(
+        (part != whole[: part.shape[0], : part.shape[1]]).any()
+        for part, whole in zip(small.kind_arrays, target.kind_arrays, strict=True)
+    ):
+        raise PlanError(f"{small} is no corner of {target}: the border between them is not defined")
+    (m, k, n), (rows, inner, cols) = small.shape, target.shape
+    a, b, _ = target.terms.T
+    covered = (a // inner < m) & (a % inner < k) & (b % cols < n)
+    extra = target.terms[~covered]
+    factors = []
+    shapes = ((rows, inner), (inner, cols), (rows, cols))
+    for f, (factor, shape) in enumerate(zip(scheme.factors, shapes, strict=True)):
+        whole = np.zeros((scheme.rank + len(extra), *shape), dtype=np.int64)
+        whole[: scheme.rank, : factor.rows, : factor.cols] = factor.dense.reshape(-1, factor.rows, factor.cols)
+        whole.reshape(len(whole), -1)[scheme.rank + np.arange(len(extra)), extra[:, f]] = 1
+        factors.append(whole)
+    provenance = Provenance(kind="search", parents=(scheme.digest,), relation="naive border")
+    u, v, w = factors
+    return Scheme.from_arrays(target, u, v, w, scheme.ring, provenance=provenance)
+
+
+def cut(scheme: Scheme, target: Target) -> Scheme:
+    """A scheme of a smaller target: all blocks outside its corner are set to zero, empty terms dropped.
+
+    Raises:
+        PlanError: the smaller target is no corner of the scheme's.
+    """
+    fits = all(a <= b for a, b in zip(target.shape, scheme.target.shape, strict=True))
+    if not fits or any(
+        (part != whole[: part.shape[0], : part.shape[1]]).any()
+        for part, whole in zip(target.kind_arrays, scheme.target.kind_arrays, strict=True)
+    ):
+        raise PlanError(f"{target} is no corner of {scheme.target}: there is nothing to cut it from")
+    parts = [
+        factor.dense.reshape(-1, factor.rows, factor.cols)[:, : kinds.shape[0], : kinds.shape[1]]
+        for factor, kinds in zip(scheme.factors, target.kind_arrays, strict=True)
+    ]
+    parts = [np.where(kinds == Kind.ABSENT, 0, part) for part, kinds in zip(parts, target.kind_arrays, strict=True)]
+    left = np.logical_and.reduce([part.any(axis=(1, 2)) for part in parts])
+    u, v, w = (part[left] for part in parts)
+    provenance = Provenance(kind="search", parents=(scheme.digest,), relation="projection")
+    return Scheme.from_arrays(target, u, v, w, scheme.ring, provenance=provenance)
+
+
+def rolled(scheme: Scheme, by: int) -> Scheme:
+    """The scheme of a full product with the rows of A and C moved down in a circle: so any row can be cut off.
+
+    Raises:
+        PlanError: it is of another target.
+    """
+    if not scheme.target.is_general:
+        raise PlanError(f"the rows of {scheme.target} can't change places")
+    u, v, w = (factor.dense.reshape(-1, factor.rows, factor.cols) for factor in scheme.factors)
+    provenance = Provenance(kind="search", parents=(scheme.digest,), relation="rows in another order")
+    moved = (np.roll(u, by, axis=1), v, np.roll(w, by, axis=1))
+    return Scheme.from_arrays(scheme.target, *moved, scheme.ring, provenance=provenance)
+
+
+def carried(scheme: Scheme, target: Target, rng: np.random.Generator | None = None, detour: float = 0.0) -> Scheme:
+    """The scheme on another target, by a border or a cut.
+
+    With `rng` a full product over Z2 is brought to a basis that meets its border, one block after another;
+    see `borders.met` for that and for `detour`.
+
+    Raises:
+        PlanError: neither leads there.
+    """
+    if scheme.target == target:
+        return scheme
+    if any(a > b for a, b in zip(scheme.target.shape, target.shape, strict=True)):
+        return cut(scheme, target)
+    if rng is None:
+        return bordered(scheme, target)
+    for place, axis in enumerate(AXES):
+        while scheme.target.shape[place] < target.shape[place]:
+            shape = list(scheme.target.shape)
+            shape[place] += 1
+            scheme = bordered(met(scheme, axis, rng, detour), Target.general(*shape))
+    return scheme
+
+
+def starts_for(pool: Sequence[Scheme], target: Target, rng: np.random.Generator) -> list[Scheme]:
+    """A pool on another target, all different; what gets a border gets it in bases that meet it, where it has such.
+
+    A walker's start is its number modulo theirs, so an even share of the walkers starts from each. Of a
+    large pool a part is drawn. Measured: 4x5x5:73 found from borders that meet led to 5x5x5:96, those
+    found from plain ones, sooner, led nowhere.
+
+    Raises:
+        PlanError: a scheme can't be brought there.
+    """
+    if len(pool) > MEMBERS:
+        pool = [pool[place] for place in rng.permutation(len(pool))[:MEMBERS].tolist()]
+    starts = []
+    for scheme in pool:
+        smaller = scheme.target != target and all(
+            a <= b for a, b in zip(scheme.target.shape, target.shape, strict=True)
+        )
+        if smaller and target.is_general and scheme.ring == Z2:
+            starts += [carried(scheme, target, rng, detour) for detour in DETOURS]
+        else:
+            starts.append(carried(scheme, target))
+    return list({scheme.digest: scheme for scheme in starts}.values())

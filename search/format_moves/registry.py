@@ -1,0 +1,139 @@
+"""Moves from one format to another by name, and whole pools carried by them: merge, extend, project, product.
+
+Source: Kauers and Wood, "Exploring the meta flip graph for matrix multiplication" (arXiv 2510.19787).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple
+
+import numpy as np
+
+from ...errors import PlanError
+from ...schemes_db import Target
+from ...schemes_db.algebra import tensor
+from ..terms.packed import PackedTerms
+from .borders import MAX_SIDE, met
+from .meta_moves import AXES, Packed, extend, merge, project
+
+
+class Moved(NamedTuple, Generic[Packed]):
+    """Terms of another format, what was done to get them, and to which of the given terms (their places)."""
+
+    terms: Packed
+    relation: str
+    sources: tuple[int, ...]
+
+
+class Passed(NamedTuple):
+    """Terms nearer to a format, what was done, and the place of a second scheme of the pool that it took."""
+
+    terms: Any
+    relation: str
+    other: int | None = None
+
+
+Passage = Callable[[Sequence[Any], int, Any, str, Target], Passed | None]
+"""From a pool, a place in it, the terms on the way from there, an axis (m, k, n) and the target; None: no use here."""
+
+
+def _product(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> Passed | None:
+    """The product with the next scheme of the pool, where that has just the format."""
+    other = (place + 1) % len(pool)
+    pairs = zip(terms.target.shape, pool[other].target.shape, target.shape, strict=True)
+    if terms is not pool[place] or any(x * y != size for x, y, size in pairs) or min(target.shape) < 2:
+        return None
+    whole = tensor(terms.to_scheme(), pool[other].to_scheme())
+    return Passed(type(terms).from_scheme(whole), "product", other)
+
+
+def _merge(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> Passed | None:
+    """With the next scheme of the pool side by side, where the axis is twice as long."""
+    other = (place + 1) % len(pool)
+    size, wanted = terms.target.shape[AXES[axis]], target.shape[AXES[axis]]
+    if wanted != 2 * size or size < 2 or pool[other].target.shape != terms.target.shape:
+        return None
+    return Passed(merge(terms, pool[other], axis), f"merge along {axis}", other)
+
+
+def _extend(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> Passed | None:
+    """One block more, naively; over Z2 in a basis that meets the border."""
+    if target.shape[AXES[axis]] <= terms.target.shape[AXES[axis]]:
+        return None
+    if isinstance(terms, PackedTerms) and max(terms.target.shape) <= MAX_SIDE:
+        terms = PackedTerms.from_scheme(met(terms.to_scheme(), axis, np.random.default_rng(place)))
+    return Passed(extend(terms, axis), f"extension along {axis}")
+
+
+def _project(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> Passed | None:
+    """Without the block whose loss leaves the fewest products."""
+    size = terms.target.shape[AXES[axis]]
+    if target.shape[AXES[axis]] >= size:
+        return None
+    shorter = min((project(terms, axis, index) for index in range(size)), key=lambda one: one.rank)
+    return Passed(shorter, f"projection along {axis}")
+
+
+_PASSAGES: dict[str, Passage] = {"merge": _merge, "extend": _extend, "project": _project, "product": _product}
+
+MOVES = ("merge", "extend", "project")
+"""Those that a run takes by itself; a product of good schemes has a low rank and few flips to go on by."""
+
+
+def register_passage(name: str, passage: Passage) -> None:
+    """Enter a move from format to format.
+
+    Raises:
+        PlanError: the name is taken.
+    """
+    if name in _PASSAGES:
+        raise PlanError(f"a move named {name!r} is registered already")
+    _PASSAGES[name] = passage
+
+
+def passage_names() -> tuple[str, ...]:
+    """The moves that a run knows."""
+    return tuple(_PASSAGES)
+
+
+def refuse_moves(moves: Sequence[str]) -> None:
+    """Raise a PlanError where a move is not known."""
+    for name in moves:
+        if name not in _PASSAGES:
+            raise PlanError(f"move {name!r} is not known; choose from {', '.join(_PASSAGES)}")
+
+
+def carried(pool: Sequence[Packed], target: Target, moves: Sequence[str] = MOVES) -> list[Moved[Packed]]:
+    """Every scheme of a pool brought to another format, axis by axis, each time by the first move that is of use.
+
+    `Moved.sources` begins with the place of the scheme itself.
+
+    Raises:
+        PlanError: a target is no full product, or does not fit, a move is not known, or none leads there.
+    """
+    refuse_moves(moves)
+    found = [Moved(terms, "", (place,)) for place, terms in enumerate(pool)]
+    for axis in AXES:
+        found = [_along(found, place, axis, target, moves) for place in range(len(found))]
+    for one in found:
+        if one.terms.target != target:
+            raise PlanError(f"no move leads from {pool[one.sources[0]].target} to {target}")
+    return found
+
+
+def _along(pool: Sequence[Moved[Packed]], place: int, axis: str, target: Target, moves: Sequence[str]) -> Moved[Packed]:
+    """A member of a pool after the moves along one axis."""
+    terms, sources = pool[place].terms, list(pool[place].sources)
+    here = [one.terms for one in pool]
+    relations = [pool[place].relation] if pool[place].relation else []
+    while terms.target.shape[AXES[axis]] != target.shape[AXES[axis]]:
+        tried = (_PASSAGES[name](here, place, terms, axis, target) for name in moves)
+        passed: Passed | None = next((one for one in tried if one is not None), None)
+        if passed is None:
+            raise PlanError(f"none of the moves {', '.join(moves)} leads from {terms.target} to {target}")
+        terms = passed.terms
+        relations.append(passed.relation)
+        if passed.other is not None:
+            sources += pool[passed.other].sources
+    return Moved(terms, ", ".join(dict.fromkeys(relations)), tuple(dict.fromkeys(sources)))

@@ -1,0 +1,1 @@
+"""Directed search: where the catalogue is behind, and how it is improved."""

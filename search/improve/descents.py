@@ -1,0 +1,141 @@
+"""Turns of an improvement on GPUs: walkers start from all that is kept around a format and go down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...errors import PlanError
+from ...schemes_db import Provenance, Scheme, Target
+from ...schemes_db.algebra import naive
+from ...version import __version__
+from ..flipgraph.gpu.fleet import Fleet
+from ..flipgraph.gpu.settings import Setting, setting_for
+from ..flipgraph.gpu.widen import widened
+from ..flipgraph.walkers import pack_start
+from ..runs.distinct import DistinctPool
+from .catalogue import CatalogueUpdater, in_order
+from .collect import collect_below
+from .gaps import Gap, Shape
+from .neighbours import Way, ways
+
+WANTED = 16
+"""Schemes of a format that walkers are to start from, if they can be had in a moment."""
+
+MOMENT = 0.04
+"""The share of a turn that goes into more schemes of one format to start from."""
+
+FOUND = 256
+"""Finds of a rank in a turn, where they are to be lifted: a part of them has a lift."""
+
+EASY_SIDE = 3
+"""Square formats with larger sides have symmetric walks too."""
+
+
+class Descents:
+    """One format after the other, each turn by another way.
+
+    Args:
+        ring: "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones.
+        command: what finds are said to come from.
+        walkers: as many as the GPUs hold if None.
+
+    Raises:
+        PlanError: GPUs have no walks over the ring.
+    """
+
+    def __init__(
+        self, updater: CatalogueUpdater, ring: str, seed: int, device: str, command: str, walkers: int | None = None
+    ) -> None:
+        if ring not in ("Z2", "Z", "Q", "ZT"):
+            raise PlanError(f"GPU walks are over Z2 and -1, 0, 1, not for {ring}: take --device cpu")
+        self._updater, self._seed, self._device, self._command = updater, seed, device, command
+        self._ternary, self._walkers = ring == "ZT", walkers
+        self._near: dict[tuple[Shape, int], list[Scheme]] = {}
+
+    def turn(
+        self,
+        gap: Gap,
+        tried: int,
+        seconds: float,
+        say: Callable[[str], None],
+        stop: Callable[[], bool] = lambda: False,
+    ) -> str:
+        """Work on a format for so long, the way that its turn has come to; returns the way.
+
+        Raises:
+            DeviceLostError: a GPU stopped answering; all finds before are kept.
+        """
+        shape = in_order(gap.target.shape)
+        smaller = {in_order([side - (n == axis) for n, side in enumerate(shape)]) for axis in range(3)}
+        for near in [*sorted(one for one in smaller if one[0] > 1), shape]:
+            self._widen(near, seconds * MOMENT)
+        rng = np.random.default_rng([self._seed, tried])
+        found = ways(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
+        m, k, n = shape
+        symmetric = m == k == n > EASY_SIDE and not self._ternary
+        if symmetric:
+            found.append(Way("symmetry", [pack_start("flip-c3", gap.target).to_scheme()]))
+        if not found:
+            found.append(Way("naive", [naive(gap.target)]))
+        way = found[tried % len(found)]
+        cyclic = symmetric and way is found[-1]
+        setting = setting_for(gap.target, ternary=self._ternary, symmetric=cyclic)
+        fleet = self._fleet(way.starts, setting, tried, symmetric=cyclic)
+        lowest = min(start.rank for start in way.starts)
+        say(f"{gap.target}: by {way.name} from rank {lowest}, {len(way.starts)} starts, {fleet.walkers} walkers")
+        collect_below(
+            fleet,
+            gap.rank - 1,
+            steps=setting.steps,
+            seconds=seconds,
+            count=FOUND,
+            provenance=self._provenance(way.name),
+            on_find=self._updater.take,
+            enough=lambda: stop() or self._updater.rank(self._updater.over.name, shape) <= gap.known,
+            say=say,
+        )
+        return way.name
+
+    def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, symmetric: bool = False) -> Fleet:
+        return Fleet(
+            starts,
+            setting.policy,
+            seed=self._seed + (tried << 32),
+            walkers=self._walkers,
+            ternary=self._ternary,
+            symmetric=symmetric,
+            device=self._device,
+        )
+
+    def _known(self, shape: Shape, goal: Shape) -> list[Scheme]:
+        """What is known of a format; compositions only of what is no larger than the goal."""
+        composed = int(np.prod(shape)) <= int(np.prod(goal))
+        known = self._updater.pool(shape, composed=composed)
+        return known + [one for scheme in known[:1] for one in self._near.get((shape, scheme.rank), ())]
+
+    def _widen(self, shape: Shape, seconds: float) -> None:
+        """More schemes of a format, of the lowest rank at hand, by walks that leave it and come back."""
+        known = self._updater.pool(shape)
+        rank = known[0].rank
+        if len(known) >= WANTED or (shape, rank) in self._near:
+            return
+        if self._ternary:
+            starts = [one for one in known if one.ternary]
+        else:
+            starts = [one for one in (scheme.over_z2() for scheme in known) if one is not None]
+        near = self._near.setdefault((shape, rank), [])
+        if starts:
+            fleet = self._fleet(starts, setting_for(Target.general(*shape), ternary=self._ternary), 0)
+            source = self._provenance("plus")
+            widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
+
+    def _provenance(self, way: str) -> Provenance:
+        return Provenance(
+            kind="search",
+            command=self._command,
+            seed=self._seed,
+            version=__version__,
+            relation=f"flip walk on a GPU, by way of {way}",
+        )

@@ -1,0 +1,230 @@
+"""Directed walks: from all that is known of a structured target towards fewer products and fewer full ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...schemes_db import Provenance, Scheme, Target
+from ...schemes_db.algebra import naive
+from ...schemes_db.costs import full_and_half
+from ..flipgraph.gpu.fleet import Fleet
+from ..flipgraph.gpu.numbers import LONGEST
+from ..flipgraph.gpu.widen import from_many_roots
+from ..flipgraph.policy import Policy, Selection
+
+Point = tuple[int, int]
+"""The rank and the full products of a scheme."""
+
+Aim = tuple[int, int]
+"""What a product counts, and how much more a full one does."""
+
+AIMS: tuple[Aim, ...] = ((23, 31), (64, 1), (1, 64))
+"""In turn: the exponent of schemes of about 22 + 12 whose half products fall into themselves; the rank, with the
+full products behind it; and these with the rank behind them."""
+
+POOL = 400
+"""Schemes of a point that are remembered to start from."""
+
+STARTS, OTHERS = 300, 20
+"""Schemes of the best point that a walk starts from, and of every other point of the front."""
+
+GATHERING = 0.25
+"""The share of a turn that goes into more schemes of the best score where few are known."""
+
+WINNERS, PASSED, STANDING = 64, 3, 16
+"""Schemes of a goal that are taken from a launch, of a score above it that is seen for the first time, and of those
+that walkers stand at, of a rank of the front."""
+
+STEPS, TWIN_STEPS = 200_000, 2_000
+"""Steps of a launch: half a second of a GPU's time at most; and of the twin's on a processor."""
+
+PLUS_AFTER, MARGINS, CHANCES, EVERY = (
+    (10_000, 20_000, 50_000, 100_000),
+    (2, 3, 4, 6),
+    (0.1, 0.15, 0.3, 0.5),
+    (0, 6, 12, 25),
+)
+"""What the policy of a turn are drawn from: none was best for all targets."""
+
+
+class Front:
+    """Schemes of one target by (rank, full products)."""
+
+    def __init__(self, schemes: Iterable[Scheme] = ()) -> None:
+        self.pools: dict[Point, dict[str, Scheme]] = {}
+        for scheme in schemes:
+            self.add(scheme)
+
+    def add(self, scheme: Scheme) -> bool:
+        """Take a scheme in; False where it is known, or enough of its point are."""
+        pool = self.pools.setdefault(point_of(scheme), {})
+        if scheme.digest in pool or len(pool) >= POOL:
+            return False
+        pool[scheme.digest] = scheme
+        return True
+
+    def beaten(self, point: Point) -> bool:
+        """Whether a scheme here is as good in both."""
+        return any(rank <= point[0] and full <= point[1] for rank, full in self.pools)
+
+    @property
+    def points(self) -> list[Point]:
+        """Those that no other is as good as in both, by rank."""
+        found = sorted(self.pools)
+        return [point for i, point in enumerate(found) if all(point[1] < full for _, full in found[:i])]
+
+    def best(self, aim: Aim) -> Point:
+        """The point of the lowest score, of several that of the lowest rank."""
+        return min(self.pools, key=lambda point: (score_of(point, aim), point))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{rank} = {full} + {rank - full}" for rank, full in self.points)
+
+
+def point_of(scheme: Scheme) -> Point:
+    return scheme.rank, full_and_half(scheme)[0]
+
+
+def score_of(point: Point, aim: Aim) -> int:
+    """What walkers bring down."""
+    return aim[0] * point[0] + aim[1] * point[1]
+
+
+class DirectedWalk:
+    """Turns of walks on one target; what they find widens its front.
+
+    Args:
+        front: schemes of the target modulo 2, at least one.
+        carried: schemes of the target that smaller ones with a border make, to start from besides.
+        device, walkers: see `Fleet`.
+        on_find: told of each new scheme, unchecked.
+
+    Attributes:
+        flips: accepted ones, so far.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        front: Front,
+        *,
+        carried: Sequence[Scheme] = (),
+        seed: int = 0,
+        device: str = "cuda",
+        walkers: int | None = None,
+        provenance: Provenance | None = None,
+        on_find: Callable[[Scheme], None] = lambda scheme: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._stop = stop
+        self.target, self.front, self.flips = target, front, 0
+        self._carried = list(carried)
+        self._device, self._walkers, self._seed = device, walkers, seed
+        self._provenance, self._on_find = provenance, on_find
+        self._halves = any(kind.half for grid in (target.a, target.b, target.c) for row in grid for kind in row)
+        self._naive = naive(target).over_z2()
+
+    def turn(
+        self, number: int, seconds: float, steps: int | None = None, say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Walk for so long, a launch at least, by the aim and the policy that this turn draws.
+
+        Raises:
+            PlanError: the target does not fit, or no GPU is there.
+            DeviceLostError: a GPU stopped answering; all finds before were handed over.
+        """
+        end = time.perf_counter() + seconds
+        steps = steps or (TWIN_STEPS if self._device == "cpu" else STEPS)
+        rng = np.random.default_rng([self._seed, number])
+        aim = AIMS[number % len(AIMS)] if self._halves else (1, 0)
+        policy = Policy(
+            plus_after=int(rng.choice(PLUS_AFTER)),
+            margin=int(rng.choice(MARGINS)),
+            restart_after=LONGEST,
+            cost="full" if self._halves else "",
+            rank_weight=aim[0],
+            cost_weight=aim[1],
+            chance=float(rng.choice(CHANCES)),
+        )
+        best = self.front.best(aim)
+        if len(self.front.pools[best]) < POOL // 2:
+            goal = score_of(best, aim)
+            above = [scheme for scheme in self._others(best) if score_of(point_of(scheme), aim) > goal]
+            share = time.perf_counter() + GATHERING * seconds
+            self._walk(above, policy, aim, rng, share, max(1, steps // 5), say, gather=True)
+        every = int(rng.choice(EVERY))
+        best = self.front.best(aim)
+        starts = _drawn(self.front.pools[best].values(), STARTS, rng) + self._others(best, few=True)
+        selected = replace(policy, selection=Selection(every, 0.2, 0.2) if every else Selection())
+        self._walk(starts, selected, aim, rng, end, steps, say, gather=False)
+
+    def _others(self, best: Point, few: bool = False) -> list[Scheme]:
+        """What is there to start from beside the schemes of the best point."""
+        known = [
+            scheme
+            for point in self.front.points
+            if point != best
+            for scheme in list(self.front.pools[point].values())[: OTHERS if few else POOL]
+        ]
+        return [*([] if few or self._naive is None else [self._naive]), *known, *self._carried]
+
+    def _walk(
+        self,
+        starts: Sequence[Scheme],
+        policy: Policy,
+        aim: Aim,
+        rng: np.random.Generator,
+        end: float,
+        steps: int,
+        say: Callable[[str], None],
+        *,
+        gather: bool,
+    ) -> None:
+        """A fleet of its own, to the lowest score known if it is to gather schemes, else below it."""
+        if not starts:
+            return
+        # Room for the naive scheme in every fleet of a target, so that they share their kernels.
+        room = max(policy.margin, len(self.target.terms) - max(scheme.rank for scheme in starts))
+        seed = int(rng.integers(1 << 31))
+        fleet = Fleet(starts, policy, seed=seed, walkers=self._walkers, room=room, device=self._device)
+        seen: set[int] = set()
+        while not fleet.launches or (time.perf_counter() < end and not self._stop()):
+            best = self.front.best(aim)
+            goal = score_of(best, aim) - (0 if gather else 1)
+            if gather and len(self.front.pools[best]) >= POOL // 2:
+                break
+            before = fleet.flips
+            fleet.launch(steps, goal)
+            self.flips += fleet.flips - before
+            say(f"{self.target}: {self.front}; {self.flips:.2e} flips, {fleet.flips_per_second / 1e6:.0f} M/s")
+            self._look(fleet, goal, seen)
+            if len(winners := fleet.found(goal)):
+                fleet.rewind(winners)
+
+    def _look(self, fleet: Fleet, goal: int, seen: set[int]) -> None:
+        """Take what reached the goal, and some schemes of every score seen for the first time: the front has both."""
+        for score in np.unique(fleet.score).tolist():
+            if score > goal and score in seen:
+                continue
+            seen.add(score)
+            there = np.flatnonzero(fleet.score == score)
+            some = from_many_roots(there, fleet.roots)[:WINNERS] if score <= goal else there[:PASSED]
+            for walker in some.tolist():
+                self._take(fleet.scheme(walker, provenance=self._provenance))
+        back = np.flatnonzero(np.isin(fleet.ranks(), [rank for rank, _ in self.front.points]))
+        for walker in back[:: len(back) // STANDING + 1].tolist():
+            self._take(fleet.scheme(walker, current=True, provenance=self._provenance))
+
+    def _take(self, scheme: Scheme) -> None:
+        point = point_of(scheme)
+        if (point in self.front.points or not self.front.beaten(point)) and self.front.add(scheme):
+            self._on_find(scheme)
+
+
+def _drawn(schemes: Iterable[Scheme], most: int, rng: np.random.Generator) -> list[Scheme]:
+    known = list(schemes)
+    return [known[i] for i in sorted(rng.permutation(len(known))[:most].tolist())]

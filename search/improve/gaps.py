@@ -1,0 +1,49 @@
+"""Where the catalogue is behind the best ranks known, and what to try there next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+from ...schemes_db import Ring, Target
+from ...schemes_db.composition import best_composition
+from ...schemes_db.ranks import best_known
+
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A format for which the lowest rank at hand, of what is kept and its compositions, is above the best known."""
+
+    target: Target
+    rank: int
+    known: int
+
+    def priority(self, tries: int) -> float:
+        """What a turn is worth after so many: ranks to gain, by the work of a format of this size.
+
+        Turns that each go where this is greatest share the time out in proportion to the promise at first.
+        """
+        m, k, n = self.target.shape
+        return (self.rank - self.known) / (m * k * n) / (1 + tries)
+
+
+def formats_up_to(limit: Shape) -> Iterator[Target]:
+    """All full products with sides from 2, in increasing order, that fit into a format."""
+    for shape in combinations_with_replacement(range(2, max(limit) + 1), 3):
+        if all(x <= y for x, y in zip(shape, sorted(limit), strict=True)):
+            yield Target.general(*shape)
+
+
+def gaps(kept: Mapping[Shape, int], ring: Ring, formats: Iterable[Target]) -> list[Gap]:
+    """Those of some formats where ranks are to be gained; sides are in increasing order, also in `kept`."""
+    found = []
+    parts = {shape: (rank, "") for shape, rank in kept.items()}
+    for target in formats:
+        known = best_known(target, ring)
+        rank = best_composition(target.shape, parts).rank
+        if known is not None and rank > known.rank:
+            found.append(Gap(target, rank, known.rank))
+    return found

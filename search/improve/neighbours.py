@@ -1,0 +1,118 @@
+"""The ways to a format: walkers start from what is kept of it, and of its neighbours carried over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ...schemes_db import Scheme, Target
+from ...schemes_db.composition import oriented
+from ...schemes_db.constructions import AXES, direct_sum, project
+from ..format_moves.corners import starts_for
+
+Shape = tuple[int, int, int]
+PoolOf = Callable[[Shape], Sequence[Scheme]]
+"""The schemes known of a full product, sides in increasing order; the best come first."""
+
+TAKEN = 16
+"""Schemes of a neighbour that are carried over."""
+
+SLACK = 3
+"""How many products more than the least a start of a way may have."""
+
+MOST = 256
+"""Starts of a way."""
+
+
+class Way(NamedTuple):
+    """Schemes of one format to start from, all different, and how they were come by."""
+
+    name: str
+    starts: list[Scheme]
+
+
+def ways(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary: bool = False) -> list[Way]:
+    """What a full product can be reached from: its own schemes, borders of smaller ones, cuts of larger, sums of two.
+
+    The way with the lowest start comes first. Modulo 2 what gets a border meets it (`starts_for`); with
+    `ternary` all starts have coefficients -1, 0, 1.
+
+    Raises:
+        PlanError: a scheme has an even denominator.
+    """
+
+    def fit(scheme: Scheme, shape: Shape) -> Scheme:
+        turned = oriented(scheme, shape)
+        return turned if ternary else turned.over_z2() or turned
+
+    def known(shape: Shape) -> list[Scheme]:
+        m, k, n = sorted(shape)
+        usable = (one for one in pool_of((m, k, n)) if not ternary or (one.ternary and not one.ring.characteristic))
+        return [fit(one, shape) for _, one in zip(range(TAKEN), usable, strict=False)]
+
+    made = {
+        "own": known(target.shape),
+        "border": [start for shape, _ in _smaller(target) for start in starts_for(known(shape), target, rng)],
+        "cut": [
+            project(scheme, axis, index)
+            for shape, axis in _larger(target)
+            for scheme in known(shape)
+            for index in range(shape[AXES.index(axis)])
+        ],
+        "sum": [
+            direct_sum(left, right, axis)
+            for (first, second), axis in _halves(target)
+            for left, right in _pairs(known(first), known(second), rng)
+        ],
+    }
+    found = [Way(name, _least(starts, rng)) for name, starts in made.items() if any(map(_whole, starts))]
+    return sorted(found, key=lambda way: min(start.rank for start in way.starts))
+
+
+def _least(starts: Sequence[Scheme], rng: np.random.Generator) -> list[Scheme]:
+    """Those of nearly the least rank, each once, and not too many."""
+    starts = [start for start in starts if _whole(start)]
+    limit = min(start.rank for start in starts) + SLACK
+    kept = list({start.digest: start for start in starts if start.rank <= limit}.values())
+    return [kept[i] for i in sorted(rng.permutation(len(kept))[:MOST].tolist())]
+
+
+def _whole(scheme: Scheme) -> bool:
+    """Whether no product has lost a factor modulo 2."""
+    return all(len(np.unique(factor.product)) == scheme.rank for factor in scheme.factors)
+
+
+def _pairs(
+    lefts: Sequence[Scheme], rights: Sequence[Scheme], rng: np.random.Generator
+) -> Iterator[tuple[Scheme, Scheme]]:
+    """Every scheme of either side at least once, with one of the other side drawn."""
+    if lefts and rights:
+        for left in lefts:
+            yield left, rights[int(rng.integers(len(rights)))]
+        for right in rights:
+            yield lefts[int(rng.integers(len(lefts)))], right
+
+
+def _moved(shape: Shape, axis: str, by: int) -> Shape:
+    m, k, n = (side + by * (letter == axis) for side, letter in zip(shape, AXES, strict=True))
+    return m, k, n
+
+
+def _smaller(target: Target) -> Iterator[tuple[Shape, str]]:
+    for axis, side in zip(AXES, target.shape, strict=True):
+        if side > 2:
+            yield _moved(target.shape, axis, -1), axis
+
+
+def _larger(target: Target) -> Iterator[tuple[Shape, str]]:
+    for axis in AXES:
+        yield _moved(target.shape, axis, 1), axis
+
+
+def _halves(target: Target) -> Iterator[tuple[tuple[Shape, Shape], str]]:
+    """Two parts along an axis, neither of them thin: a thin one is a border."""
+    for axis, side in zip(AXES, target.shape, strict=True):
+        for cut in range(2, side // 2 + 1):
+            yield (_moved(target.shape, axis, -cut), _moved(target.shape, axis, cut - side)), axis

@@ -1,0 +1,268 @@
+"""An improvement of the catalogue: turns on targets until the time is over, kept in a folder if one is named."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...errors import PlanError
+from ...schemes_db import Scheme, Target, Z, parse_ring, parse_target
+from ..runs.engine import engine_of
+from .catalogue import CatalogueUpdater
+from .events import Event, Kept, OnEvent, ignore
+from .folder import ImproveConfig, ImproveFolder, ImproveState
+from .general import LONGEST, GeneralImprovement, formats_of
+from .structured import FrontUpdater, StructuredImprovement
+
+SHARE = 0.05
+"""The share of all the time that a turn gets at most."""
+
+
+@dataclass(frozen=True)
+class Improved:
+    """What came of an improvement.
+
+    Attributes:
+        kept: the schemes that the catalogue keeps now, in order.
+        gained: ranks gained on full products over the ring, and schemes kept of structured targets.
+        turns: of every target.
+        closed: whether no gap to the best known ranks was left.
+        fronts: of structured targets what is known, as text.
+    """
+
+    kept: tuple[Scheme, ...]
+    gained: int
+    turns: dict[str, int]
+    seconds: float
+    closed: bool
+    interrupted: bool
+    fronts: dict[str, str]
+
+
+class _Tasks:
+    """The improvements of a configuration with what keeps their finds."""
+
+    def __init__(
+        self,
+        config: ImproveConfig,
+        jobs: int,
+        stack: ExitStack,
+        on_event: OnEvent,
+        on_start: Callable[[Scheme], None],
+        stop: Callable[[], bool],
+    ) -> None:
+        engine_of(config.device)
+        general, structured = split_targets(config)
+        over = Z if config.ring == "ZT" else parse_ring(config.ring)
+        self.updater: CatalogueUpdater | None = None
+        self.fronts: FrontUpdater | None = None
+        self.general: GeneralImprovement | None = None
+        self.structured: StructuredImprovement | None = None
+        if structured:
+            self.fronts = stack.enter_context(FrontUpdater(structured, config.ring, jobs, on_event))
+            self.structured = StructuredImprovement(
+                self.fronts,
+                structured,
+                seed=config.seed,
+                device=config.device,
+                command=config.command,
+                on_event=on_event,
+                stop=stop,
+            )
+        if general:
+            self.updater = stack.enter_context(CatalogueUpdater(over, jobs, on_event, on_start))
+            self.general = GeneralImprovement(
+                self.updater,
+                general,
+                config.ring,
+                seed=config.seed,
+                jobs=jobs,
+                device=config.device,
+                command=config.command,
+                on_event=on_event,
+                stop=stop,
+            )
+
+    @property
+    def parts(self) -> list[GeneralImprovement | StructuredImprovement]:
+        return [part for part in (self.general, self.structured) if part is not None]
+
+    @property
+    def gained(self) -> int:
+        return sum(keeper.gained for keeper in (self.updater, self.fronts) if keeper is not None)
+
+    @property
+    def turns(self) -> dict[str, int]:
+        return {name: count for part in self.parts for name, count in part.turns.items()}
+
+    def take_turns(self, turns: dict[str, int]) -> None:
+        """Go on after so many turns of every target."""
+        for part in self.parts:
+            names = (
+                {one.name for one in part.formats}
+                if isinstance(part, GeneralImprovement)
+                else {walk.target.name for walk in part.walks}
+            )
+            part.turns.update({name: count for name, count in turns.items() if name in names})
+
+
+def split_targets(config: ImproveConfig) -> tuple[list[Target], list[Target]]:
+    """The full products of a configuration, and its structured targets.
+
+    Raises:
+        TargetError: one is not known.
+    """
+    named = [parse_target(name) for name in config.targets]
+    general = formats_of([one for one in named if one.is_general], config.up_to)
+    return general, [one for one in named if not one.is_general]
+
+
+def plan(config: ImproveConfig) -> list[str]:
+    """One line for each target that there is something to do on, the most promising first; nothing is searched.
+
+    Raises:
+        LcmaError: see `improve`.
+    """
+    lines = []
+    with ExitStack() as stack:
+        tasks = _Tasks(config, 1, stack, ignore, lambda scheme: None, lambda: True)
+        if tasks.general is not None:
+            lines += [f"{one.target}: rank {one.rank}, best known {one.known}" for one in tasks.general.gaps()]
+        if tasks.structured is not None:
+            lines += [f"{walk.target}: {walk.front}" for walk in tasks.structured.walks]
+    return lines
+
+
+def improve(
+    targets: Sequence[str] | ImproveConfig,
+    *,
+    ring: str = "Z",
+    seconds: float = 60.0,
+    seed: int = 0,
+    device: str = "cpu",
+    up_to: bool = False,
+    command: str = "",
+    jobs: int = 1,
+    out: str | Path | None = None,
+    on_event: OnEvent = ignore,
+    stop: Callable[[], bool] = lambda: False,
+) -> Improved:
+    """Better the catalogue for some targets in turns, each of at most a twentieth of the time.
+
+    Full products have turns where the catalogue is behind the best known ranks, structured targets where
+    their fronts of products and full products may be bettered. Whatever betters the catalogue is certified
+    and kept at once; several processes may share it.
+
+    Args:
+        targets: names, or a whole configuration.
+        up_to: take every format that fits into a full product, too.
+        jobs: threads that lift finds beside the walks, or walk on a processor.
+        out: a new folder, to go on from with `resume_improvement`.
+        stop: asked between turns and launches.
+
+    Raises:
+        PlanError: the device is not known, or not here, or has no walks over the ring, or no targets are given.
+        TargetError: a target is not known.
+        RunFolderError: `out` holds a run already, or can't be written.
+    """
+    config = (
+        targets
+        if isinstance(targets, ImproveConfig)
+        else ImproveConfig(
+            targets=tuple(targets), ring=ring, seconds=seconds, seed=seed, device=device, up_to=up_to, command=command
+        )
+    )
+    if not config.targets:
+        raise PlanError("nothing is to be improved: name a target")
+    if out is None:
+        return _go(config, jobs, None, on_event, stop)
+    split_targets(config)  # a target that means nothing leaves no folder behind
+    folder = ImproveFolder.create(out, config)
+    try:
+        return _go(config, jobs, folder, on_event, stop)
+    finally:
+        folder.close()
+
+
+def resume_improvement(
+    path: str | Path,
+    *,
+    seconds: float | None = None,
+    jobs: int = 1,
+    on_event: OnEvent = ignore,
+    stop: Callable[[], bool] = lambda: False,
+) -> Improved:
+    """Go on with the improvement in a folder: its turns, its starts, and its time, or a new limit from the beginning.
+
+    Raises:
+        RunFolderError: none is there, it is of other code, locked or damaged.
+    """
+    folder = ImproveFolder.open(path)
+    try:
+        config = folder.config if seconds is None else replace(folder.config, seconds=seconds)
+        return _go(config, jobs, folder, on_event, stop)
+    finally:
+        folder.close()
+
+
+def _go(
+    config: ImproveConfig, jobs: int, folder: ImproveFolder | None, on_event: OnEvent, stop: Callable[[], bool]
+) -> Improved:
+    """Turns until the time is over, nothing is left, or somebody says stop."""
+    before = folder.state() if folder else ImproveState({})
+    kept: list[Scheme] = []
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Kept):
+            kept.append(event.scheme)
+            if folder is not None:
+                folder.append("found.jsonl", event.scheme)
+        on_event(event)
+
+    def remember(scheme: Scheme) -> None:
+        if folder is not None:
+            folder.append("starts.jsonl", scheme)
+
+    begin = time.perf_counter() - before.seconds
+    with ExitStack() as stack:
+        tasks = _Tasks(config, jobs, stack, tell, remember, stop)
+        tasks.take_turns(before.turns)
+        if tasks.updater is not None and folder is not None:
+            for scheme in folder.schemes("starts.jsonl"):
+                tasks.updater.remember(scheme)
+
+        def save(done: bool) -> None:
+            if folder is not None:
+                seconds = time.perf_counter() - begin
+                folder.save(ImproveState(tasks.turns, seconds, before.gained + tasks.gained, done))
+
+        open_parts = tasks.parts
+        turned = 0
+        try:
+            while open_parts and not stop():
+                left = config.seconds - (time.perf_counter() - begin)
+                if left <= 1 and turned:
+                    break
+                part = open_parts[turned % len(open_parts)]
+                if not part.turn(min(LONGEST, max(1.0, SHARE * config.seconds), max(left, 1.0))):
+                    open_parts.remove(part)
+                    continue
+                turned += 1
+                save(done=False)
+        except KeyboardInterrupt:
+            save(done=False)
+            raise
+    stopped = stop()
+    save(done=not stopped)
+    return Improved(
+        tuple(kept),
+        before.gained + tasks.gained,
+        tasks.turns,
+        time.perf_counter() - begin,
+        closed=not open_parts,
+        interrupted=stopped,
+        fronts={walk.target.name: str(walk.front) for walk in (tasks.structured.walks if tasks.structured else [])},
+    )

@@ -1,0 +1,181 @@
+"""Directed walks on structured targets: finds are kept where they better a front of the catalogue."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
+
+from ...errors import PlanError, TargetError
+from ...schemes_db import Z2, Provenance, Scheme, Target, Z
+from ...schemes_db.algebra import naive
+from ...schemes_db.catalog import Catalog
+from ...schemes_db.costs import additions, full_and_half
+from ...schemes_db.symmetry import derive
+from ...verify import certify
+from ...version import __version__
+from ..format_moves.corners import bordered
+from ..lifting.lift import lift
+from .catalogue import BackgroundTasks
+from .events import Kept, OnEvent, Walking, ignore
+
+LIFTS = 40
+"""Finds of a point that are certified and lifted at most; over Z the sparsest of them is kept."""
+
+
+class FrontUpdater(BackgroundTasks):
+    """What a directed walk finds, certified at once and kept where no scheme of the catalogue is as good.
+
+    Over Z finds are lifted on `jobs` threads. Of each point (R, F) the first scheme is kept, and every
+    one over Z with fewer additions than those before.
+    """
+
+    def __init__(self, targets: Sequence[Target], ring: str, jobs: int, on_event: OnEvent = ignore) -> None:
+        if ring not in (Z.name, Z2.name):
+            raise PlanError(f"directed walks find schemes over Z2 and Z, not over {ring}")
+        super().__init__(jobs)
+        self._on_event = on_event
+        self.gained = 0
+        self._over_z = ring != Z2.name
+        self._best: dict[tuple[str, str], dict[tuple[int, int], int]] = {}
+        self._lifts: dict[tuple[str, int, int], int] = {}
+        self._lock = Lock()
+        self.known: dict[str, list[Scheme]] = {}
+        with Catalog.open() as catalog:
+            kept = [catalog.find(entry.digest)[0] for entry in catalog.entries() if ":" in entry.target]
+        for target in targets:
+            self.known[target.name] = list(_derived(kept, target))
+            for scheme in (*self.known[target.name], naive(target)):
+                self._betters(scheme)
+        self._kept = kept
+
+    def starts(self, target: Target) -> list[Scheme]:
+        """What is known of a target modulo 2; the products of its blocks, if nothing is."""
+        found = [scheme.over_z2() for scheme in (*self.known[target.name], naive(target))]
+        known = [scheme for scheme in found if scheme is not None]
+        return known[:-1] or known
+
+    def carried(self, target: Target) -> list[Scheme]:
+        """Schemes of targets smaller by a row of blocks with a naive border, modulo 2."""
+        found = []
+        for corner in _corners(target):
+            for scheme in _derived(self._kept, corner):
+                if (flat := scheme.over_z2()) is not None:
+                    found.append(bordered(flat, target))
+        return found
+
+    def take(self, scheme: Scheme) -> None:
+        """Certify a find, keep it and lift it, on a thread."""
+        self.submit(self._taken, scheme)
+
+    def _taken(self, scheme: Scheme) -> None:
+        key = (scheme.target.name, scheme.rank, full_and_half(scheme)[0])
+        with self._lock:
+            tried = self._lifts[key] = self._lifts.get(key, 0) + 1
+        if tried > LIFTS:
+            return
+        self._keep(scheme)
+        if self._over_z and self.in_time:
+            lifted = lift(scheme)
+            if lifted.scheme is not None:
+                self._keep(lifted.scheme)
+
+    def _keep(self, scheme: Scheme) -> None:
+        certificate = certify(scheme)
+        with self._lock:
+            if not self._betters(scheme):
+                return
+            self.gained += 1
+            with Catalog.open() as catalog:
+                catalog.add(scheme, certificate)
+        self._on_event(Kept(scheme, full=full_and_half(scheme)[0]))
+
+    def _betters(self, scheme: Scheme) -> bool:
+        """Whether none over its ring is as good in rank, full products and, over Z, additions; then it is noted."""
+        rank, full = point = scheme.rank, full_and_half(scheme)[0]
+        best = self._best.setdefault((scheme.target.name, scheme.ring.name), {})
+        cost = additions(scheme) if self._counts(scheme) else 0
+        if any(known[0] <= rank and known[1] <= full and least <= cost for known, least in best.items()):
+            return False
+        best[point] = cost
+        if self._counts(scheme):  # what holds over Z holds modulo 2
+            self._best.setdefault((scheme.target.name, Z2.name), {})[point] = 0
+        return True
+
+    @staticmethod
+    def _counts(scheme: Scheme) -> bool:
+        """Whether its additions matter: modulo 2 every lift makes others of them."""
+        return not scheme.ring.characteristic
+
+
+class StructuredImprovement:
+    """Directed walks on structured targets, in turns.
+
+    Raises:
+        PlanError: the device is not here, or the ring is neither Z nor Z2.
+        TargetError: a target is given term by term.
+    """
+
+    def __init__(
+        self,
+        updater: FrontUpdater,
+        targets: Sequence[Target],
+        *,
+        seed: int,
+        device: str,
+        command: str,
+        on_event: OnEvent,
+        stop: Callable[[], bool],
+    ) -> None:
+        from .directed import DirectedWalk, Front  # imports a compiler
+
+        for target in targets:
+            if not target.is_product:
+                raise TargetError(f"directed walks are on products of matrices, not on {target}")
+        source = Provenance(
+            kind="search", command=command, seed=seed, version=__version__, relation="directed flip walk"
+        )
+        self.walks = [
+            DirectedWalk(
+                target,
+                Front(updater.starts(target)),
+                carried=updater.carried(target),
+                seed=seed,
+                device="cpu" if device == "twin" else device,
+                provenance=source,
+                on_find=updater.take,
+                stop=stop,
+            )
+            for target in targets
+        ]
+        self.turns: Counter[str] = Counter()
+        self._on_event = on_event
+
+    def turn(self, seconds: float) -> bool:
+        """Work on the target whose turn it is for so long; always True."""
+        walk = min(self.walks, key=lambda one: self.turns[one.target.name])
+        name = walk.target.name
+        walk.turn(self.turns[name], seconds, say=lambda text: self._on_event(Walking(name, text)))
+        self.turns[name] += 1
+        return True
+
+
+def _derived(schemes: Sequence[Scheme], target: Target) -> Iterator[Scheme]:
+    """Those of the target itself, and those that rotation, transposition and reversal bring to it."""
+    orbit = set(target.orbit())
+    for scheme in schemes:
+        if scheme.target in orbit and scheme.target.block_recursive:
+            yield derive(scheme, target)
+
+
+def _corners(target: Target) -> Iterator[Target]:
+    """The targets of the first blocks, one less along some of the three axes."""
+    for cut in itertools.product((0, 1), repeat=3):
+        m, k, n = (size - less for size, less in zip(target.shape, cut, strict=True))
+        if any(cut) and min(m, k, n) > 0:
+            a, b, c = (
+                tuple(row[:cols] for row in grid[:rows])
+                for grid, rows, cols in ((target.a, m, k), (target.b, k, n), (target.c, m, n))
+            )
+            yield Target(m, k, n, a, b, c, target.block_recursive, target.shared)

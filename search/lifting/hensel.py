@@ -1,0 +1,146 @@
+"""The arithmetic of a lift, compiled: the Jacobian modulo a prime and the Hensel steps, for 2 and 3."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..terms.bits import compiled
+from ..terms.packed import Words
+from ..terms.rings import GF2, GF3, Ring
+from .linear import combined, set_entry
+
+IntArray = npt.NDArray[np.int64]
+
+LIFTED, SOLVED, STUCK = 0, 1, 2
+"""Lifted through all steps; solved over the integers on the way; no solution at a step."""
+
+_SAFE = 1 << 15
+"""Below this, sums of 512 products of three are exact in 64 bits."""
+
+
+def ring_of(prime: int) -> Ring:
+    """The ring of residues, for compiled code."""
+    return (0,) * {2: GF2, 3: GF3}[prime]
+
+
+@compiled
+def digit_of(ring: Ring, value: int) -> int:
+    """A number modulo the characteristic: 0 or 1 over GF(2), -1, 0 or 1 over GF(3)."""
+    if len(ring) == GF2:
+        return value & 1
+    digit = value % 3
+    return digit - 3 if digit > 1 else digit
+
+
+@compiled(nogil=True)
+def jacobian(ring: Ring, x: IntArray, sizes: IntArray, unknowns: IntArray, rows: Words) -> None:
+    """Set the entries of the Jacobian of the Brent equations modulo the characteristic, one column an unknown.
+
+    `x` is (R, a + b + c): the coefficients of the present blocks of U, V and W side by side; `sizes`
+    is (a, b, c); `unknowns` are flat indices into x; equation (i, j, l) is row (i b + j) c + l.
+    """
+    a, b, c = sizes
+    width = a + b + c
+    for column in range(len(unknowns)):
+        r, e = divmod(unknowns[column], width)
+        if e < a:
+            for j in range(b):
+                for l in range(c):
+                    set_entry(rows[(e * b + j) * c + l], column, digit_of(ring, x[r, a + j] * x[r, a + b + l]))
+        elif e < a + b:
+            for i in range(a):
+                for l in range(c):
+                    set_entry(rows[(i * b + e - a) * c + l], column, digit_of(ring, x[r, i] * x[r, a + b + l]))
+        else:
+            for i in range(a):
+                for j in range(b):
+                    set_entry(rows[(i * b + j) * c + e - a - b], column, digit_of(ring, x[r, i] * x[r, a + j]))
+
+
+@compiled
+def residual(x: IntArray, sizes: IntArray, tensor: IntArray, modulus: int, out: IntArray) -> bool:
+    """out = tensor - sum of the products of x; returns whether any of it is not zero.
+
+    Modulo 2^64 where `modulus` is 0, else modulo it, for symmetric residues x.
+    """
+    a, b, c = sizes
+    for e in range(len(out)):
+        out[e] = tensor[e]
+    for r in range(x.shape[0]):
+        for i in range(a):
+            if x[r, i] == 0:
+                continue
+            for j in range(b):
+                scale = x[r, i] * x[r, a + j]
+                if scale != 0:
+                    if modulus > 0:
+                        scale %= modulus
+                    base = (i * b + j) * c
+                    for l in range(c):
+                        out[base + l] -= scale * x[r, a + b + l]
+    nonzero = 0
+    for e in range(len(out)):
+        if modulus > 0:
+            out[e] %= modulus
+        nonzero |= out[e]
+    return nonzero != 0
+
+
+@compiled
+def is_small(x: IntArray) -> bool:
+    """Whether the equations of x are exact in 64 bits."""
+    small = True
+    for value in x.flat:
+        if not -_SAFE < value < _SAFE:
+            small = False
+    return small
+
+
+@compiled(nogil=True)
+def lift_steps(
+    ring: Ring,
+    x: IntArray,
+    sizes: IntArray,
+    tensor: IntArray,
+    unknowns: IntArray,
+    rows: Words,
+    rank: int,
+    pivots: IntArray,
+    offset: int,
+    depth: int,
+    out: IntArray,
+    right: Words,
+) -> tuple[int, int]:
+    """Raise x, which solves the equations modulo p, to a solution modulo p^depth, in symmetric residues.
+
+    `rows` and `pivots` are the eliminated Jacobian with its carried identity at word `offset`; each
+    step is one application of it. Free unknowns keep the value that x gives them. `out` and `right`
+    are scratch. Returns the outcome and the power of p that x solves the equations modulo. Symmetric
+    residues modulo p^depth, times 512, must fit 64 bits with a factor p^depth to spare.
+    """
+    prime = 2 if len(ring) == GF2 else 3
+    modulus = 0
+    if prime > 2:
+        modulus = 1
+        for _ in range(depth):
+            modulus *= prime
+    power = 1
+    for s in range(1, depth):
+        power *= prime
+        if is_small(x) and not residual(x, sizes, tensor, 0, out):
+            return SOLVED, s
+        residual(x, sizes, tensor, modulus, out)
+        right[:] = np.uint64(0)
+        for e in range(len(out)):
+            set_entry(right, e, digit_of(ring, out[e] // power))
+        for r in range(rank, rows.shape[0]):
+            if combined(ring, rows[r], offset, right) != 0:
+                return STUCK, s
+        for p in range(rank):
+            digit = combined(ring, rows[p], offset, right)
+            if digit != 0:
+                e = unknowns[pivots[p]]
+                value = x.flat[e] + digit * power
+                x.flat[e] = value - 2 * power if prime == 2 and value > power else value
+    return LIFTED, depth

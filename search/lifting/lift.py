@@ -1,0 +1,246 @@
+"""Hensel lifting: from a scheme over GF(2) or GF(3) to one over the integers or the rationals.
+
+A scheme that holds modulo 2^s is corrected by 2^s d, where J d = residual / 2^s modulo 2 and J is the
+Jacobian of the Brent equations modulo 2, which never changes: it is eliminated once. Entries that are
+odd come first among the columns, so a correction touches an even entry only where it must; and where
+it need not, the symmetric residues modulo 4 are already -1, 0 and 1. Ternary coefficients are
+possible on no other support, as they have the parity of the scheme modulo 2. Modulo 3 the same is done
+with powers of 3; there the symmetric residues are the only ternary lift that there can be.
+
+Source: Kauers and Moosbauer, "Flip graphs for matrix multiplication" (arXiv 2212.01175), section 5.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError, VerificationError
+from ...schemes_db import Certificate, Kind, ProductKind, Q, Ring, Scheme, Z
+from ...schemes_db.costs import product_kinds
+from ...schemes_db.factor import Factor
+from ...verify import certify
+
+IntArray = npt.NDArray[np.int64]
+
+DEPTHS = {2: 24, 3: 15}
+"""Hensel steps before a rational is guessed: fractions p/q with |p|, q <= 64 are unique modulo 2^24 and 3^15."""
+
+_BOUND = 64
+_LARGEST = 1 << 40
+_SIDES = {"left": 0, "right": 1, "out": 2}
+
+
+@dataclass(frozen=True)
+class Lift:
+    """What a lift came to: the certified scheme, or None and the reason."""
+
+    scheme: Scheme | None
+    certificate: Certificate | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class _System:
+    """The equations of one scheme in the blocks that are present, with the Jacobian eliminated."""
+
+    x: IntArray
+    """(R, a + b + c): coefficients modulo the prime, as symmetric residues."""
+    sizes: IntArray
+    tensor: IntArray
+    unknowns: IntArray
+    """Flat indices into x, nonzero entries first."""
+    rows: npt.NDArray[np.uint64]
+    """(equations, planes, words)"""
+    rank: int
+    pivots: IntArray
+    offset: int
+
+
+def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, orders: int = 3) -> Lift:
+    """A scheme over Z (or Q) that is `scheme` modulo 2 (or 3), certified, or the reason why none was found.
+
+    Ternary coefficients are taken where there are any to be found, else small integers, else, with
+    `ring=Q`, fractions with denominators prime to it. Coefficients stay on present blocks, and a half product
+    keeps the side that makes it half on its half blocks. Up to `tries` random sign choices are made
+    for each of `orders` orders of the unknowns. A failure at the first step is a proof that there is
+    no lift (that keeps the halves); at a later step it is not.
+
+    Raises:
+        PlanError: the scheme is neither over Z2 nor over Z3, or the ring is neither Z nor Q.
+    """
+    prime = scheme.ring.characteristic
+    if prime not in DEPTHS:
+        raise PlanError(f"{scheme!r} can't be lifted: only a scheme over Z2 or Z3 can")
+    if ring not in (Z, Q):
+        raise PlanError(f"a lift to {ring} is not known; choose Z or Q")
+    from .hensel import LIFTED, SOLVED, STUCK, lift_steps, ring_of
+
+    rng = np.random.default_rng(seed)
+    best: tuple[int, IntArray, IntArray] | None = None
+    deepest, fractional = 0, False
+    for order in range(orders):
+        system = _system(scheme, rng if order else None)
+        free = np.ones(len(system.unknowns), dtype=bool)
+        free[system.pivots[: system.rank]] = False
+        places = system.unknowns[free]
+        places = places[system.x.ravel()[places] != 0]
+        out = np.empty(len(system.tensor), dtype=np.int64)
+        right = np.empty((system.rows.shape[1], system.rows.shape[2] - system.offset), dtype=np.uint64)
+        for attempt in range(tries):
+            x = system.x.copy()
+            if attempt and prime > 2:
+                break  # residues modulo 3 have no other sign: only the order of the unknowns is free
+            if attempt:
+                x.ravel()[places] = rng.choice(np.array([-1, 1]), len(places))
+            outcome, step = lift_steps(
+                ring_of(prime),
+                x,
+                system.sizes,
+                system.tensor,
+                system.unknowns,
+                system.rows,
+                system.rank,
+                system.pivots,
+                system.offset,
+                DEPTHS[prime],
+                out,
+                right,
+            )
+            deepest = max(deepest, step)
+            if outcome == STUCK:
+                if step == 1:
+                    reason = f"no lift to Z/{prime**2}: the equations have no solution at step 1"
+                    return Lift(None, None, reason)
+                continue
+            if outcome == SOLVED:
+                numerators, denominators = x, np.ones(3, dtype=np.int64)
+            elif outcome == LIFTED and (fraction := _rational(x, system.sizes, prime)) is not None:
+                numerators, denominators = fraction
+            else:
+                continue
+            if int(denominators.max()) > 1:
+                fractional = True
+                if ring is Z:
+                    continue
+            score = _score(numerators, denominators)
+            if best is None or score < best[0]:
+                best = score, numerators, denominators
+            if score <= 1:
+                break
+        if best is not None and best[0] <= 2:
+            break
+    if best is None:
+        reason = "only fractions were found: lift to Q" if fractional else f"no lift found beyond step {deepest}"
+        return Lift(None, None, reason)
+    return _certified(scheme, best[1], best[2], ring)
+
+
+def _score(numerators: IntArray, denominators: IntArray) -> int:
+    """Smaller is better: the largest numerator, fractions behind all integers."""
+    return int(np.abs(numerators).max()) + (int(denominators.max()) > 1) * (1 << 32)
+
+
+def _present(scheme: Scheme) -> list[IntArray]:
+    return [np.flatnonzero(kinds.ravel() != Kind.ABSENT) for kinds in scheme.target.kind_arrays]
+
+
+def _system(scheme: Scheme, rng: np.random.Generator | None) -> _System:
+    """The equations of the scheme; `rng` shuffles the unknowns inside nonzero and zero entries."""
+    from .hensel import jacobian, ring_of
+    from .linear import eliminate
+
+    present = _present(scheme)
+    sizes = np.array([len(blocks) for blocks in present], dtype=np.int64)
+    dense = [
+        factor.dense.reshape(scheme.rank, -1)[:, blocks] for factor, blocks in zip(scheme.factors, present, strict=True)
+    ]
+    prime = scheme.ring.characteristic
+    ring = ring_of(prime)
+    x = np.ascontiguousarray(np.concatenate(dense, axis=1))
+    x[x > 1] -= prime  # symmetric residues: 2 is -1 modulo 3
+    allowed = _allowed(scheme, present).ravel()
+    candidates = np.arange(x.size, dtype=np.int64)
+    if rng is not None:
+        rng.shuffle(candidates)
+    candidates = candidates[allowed[candidates]]
+    odd = x.ravel()[candidates] != 0
+    unknowns = np.concatenate([candidates[odd], candidates[~odd]])
+
+    equations = int(sizes.prod())
+    tensor = np.zeros(equations, dtype=np.int64)
+    places = [np.searchsorted(blocks, column) for blocks, column in zip(present, scheme.target.terms.T, strict=True)]
+    tensor[(places[0] * sizes[1] + places[1]) * sizes[2] + places[2]] = scheme.target.term_values
+    offset = -(-len(unknowns) // 64)
+    rows = np.zeros((equations, prime - 1, offset + -(-equations // 64)), dtype=np.uint64)
+    jacobian(ring, x, sizes, unknowns, rows)
+    own = np.arange(equations)
+    rows[own, 0, offset + own // 64] |= np.uint64(1) << (own % 64).astype(np.uint64)
+    pivots = np.zeros(len(unknowns), dtype=np.int64)
+    rank = eliminate(ring, rows, len(unknowns), pivots)
+    return _System(x, sizes, tensor, unknowns, rows, rank, pivots, offset)
+
+
+def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:
+    """(R, a + b + c): the entries that may become nonzero, so that half products stay half."""
+    parts = [np.ones((scheme.rank, len(blocks)), dtype=bool) for blocks in present]
+    for r, kind in enumerate(product_kinds(scheme)):
+        if kind is not ProductKind.FULL:
+            side = _SIDES[kind.side]
+            wanted = Kind.UPPER if kind.of_upper else Kind.LOWER
+            parts[side][r] = scheme.target.kind_arrays[side].ravel()[present[side]] == wanted
+    return np.concatenate(parts, axis=1)
+
+
+def _rational(x: IntArray, sizes: IntArray, prime: int) -> tuple[IntArray, IntArray] | None:
+    """Numerators (R, a + b + c) and the denominators (3,) of the factors whose residues are x, or None."""
+    modulus = prime ** DEPTHS[prime]
+    numerators = np.zeros_like(x)
+    denominators = np.zeros_like(x)
+    for q in range(1, _BOUND):
+        if q % prime == 0:
+            continue
+        p = (x * q + modulus // 2) % modulus - modulus // 2
+        fits = (denominators == 0) & (np.abs(p) <= _BOUND)
+        numerators[fits], denominators[fits] = p[fits], q
+    if not denominators.all():
+        return None
+    common = np.ones(3, dtype=np.int64)
+    start = 0
+    for f, size in enumerate(sizes):
+        part = slice(start, start + int(size))
+        shared = math.lcm(*np.unique(denominators[:, part]).tolist())
+        if shared > _LARGEST:
+            return None
+        common[f] = shared
+        numerators[:, part] *= common[f] // denominators[:, part]
+        start += int(size)
+    return numerators, common
+
+
+def _certified(scheme: Scheme, numerators: IntArray, denominators: IntArray, ring: Ring) -> Lift:
+    """The scheme of these coefficients, if it passes the exact check."""
+    factors, start = [], 0
+    for factor, blocks, denominator in zip(scheme.factors, _present(scheme), denominators.tolist(), strict=True):
+        dense = np.zeros((scheme.rank, factor.blocks), dtype=np.int64)
+        dense[:, blocks] = numerators[:, start : start + len(blocks)]
+        start += len(blocks)
+        factors.append(Factor.from_dense(dense.reshape(scheme.rank, factor.rows, factor.cols), denominator))
+    u, v, w = factors
+    lifted = Scheme(scheme.target, u, v, w, Z if denominators.max() == 1 else ring)
+    return certified_lift(scheme, lifted, "Hensel lift")
+
+
+def certified_lift(origin: Scheme, lifted: Scheme, relation: str) -> Lift:
+    """The lift of a scheme, if it passes the exact check; its command, seed, date and time are those of the origin."""
+    provenance = dataclasses.replace(origin.provenance, kind="search", parents=(origin.digest,), relation=relation)
+    lifted = lifted.replace(provenance=provenance)
+    try:
+        certificate = certify(lifted)
+    except VerificationError as error:
+        return Lift(None, None, f"the lifted coefficients are wrong: {error}")
+    return Lift(lifted, certificate)

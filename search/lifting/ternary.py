@@ -1,0 +1,70 @@
+"""A ternary lift of a scheme over Z2, or of one near to it: other signs, another basis, a few flips on.
+
+Whether a scheme has a ternary lift depends on its basis and changes with flips, while its rank does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...schemes_db import Scheme
+from ...schemes_db.costs import full_and_half
+from ..basis.shears import symmetries
+from ..basis.sparsify import sparsified
+from ..cpsat.signs import MAX_TRIPLES, signed_scheme, ternary_signs, triples_of
+from ..flipgraph.graph import random_flip
+from ..terms.packed import PackedTerms
+from .lift import Lift, certified_lift, lift
+
+SHEARS, FLIPS = 2, 12
+"""The most changes of basis and flips between a scheme and its neighbour."""
+
+
+def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: int = 0) -> Lift:
+    """The first ternary lift among a scheme over Z2 and so many neighbours of its rank, certified.
+
+    With `signs`, CP-SAT looks for the signs of what Hensel steps do not bring to -1, 0, 1, for so many
+    seconds of deterministic time each. The neighbours are a walk of shears and flips, each brought to
+    a sparse basis; none has more full products. Where none has a ternary lift, the answer is the
+    scheme's own lift, whatever it is.
+    """
+    rng = np.random.default_rng(seed)
+    first = lift(scheme, seed=seed)
+    here, full = scheme, full_and_half(scheme)[0]
+    for walk in range(walks + 1):
+        found = first if walk == 0 else lift(here, seed=seed)
+        if found.scheme is None or not found.scheme.ternary:
+            found = _by_signs(here, signs, seed) if signs > 0 else found
+        if found.scheme is not None and found.scheme.ternary:
+            return found if walk == 0 else replace(found, scheme=_as_of(scheme, found.scheme))
+        near = _neighbour(PackedTerms.from_scheme(here), rng).to_scheme(scheme.provenance)
+        if near.rank == scheme.rank and full_and_half(near)[0] <= full:
+            here = near
+    return first
+
+
+def _as_of(scheme: Scheme, lifted: Scheme) -> Scheme:
+    """The lift of a neighbour as one that comes from the scheme: the neighbour itself is kept nowhere."""
+    relation = f"flips and changes of basis, {lifted.provenance.relation}"
+    return lifted.replace(provenance=replace(lifted.provenance, parents=(scheme.digest,), relation=relation))
+
+
+def _by_signs(scheme: Scheme, seconds: float, seed: int) -> Lift:
+    if triples_of(scheme) > MAX_TRIPLES:
+        return Lift(None, None, "too many products of coefficients for a model of signs")
+    factors, word = ternary_signs(scheme, seconds=seconds, seed=seed)
+    if factors is None:
+        return Lift(None, None, "no signs make it ternary" if word == "infeasible" else "no signs found in time")
+    return certified_lift(scheme, signed_scheme(scheme, factors), "signs by CP-SAT")
+
+
+def _neighbour(terms: PackedTerms, rng: np.random.Generator) -> PackedTerms:
+    """A few random shears and flips on, in a sparse basis."""
+    words, shears = terms.words, symmetries(terms.target)
+    for _ in range(int(rng.integers(SHEARS + 1)) if shears else 0):
+        words = shears[int(rng.integers(len(shears)))].apply_mod2(words, terms.target)
+    for _ in range(int(rng.integers(1, FLIPS + 1))):
+        words = random_flip(words, rng)
+    return sparsified(PackedTerms(terms.target, np.ascontiguousarray(words)))

@@ -1,0 +1,1 @@
+"""Runs: configuration, engines, strategies, folders, and what they find."""

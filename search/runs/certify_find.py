@@ -1,0 +1,97 @@
+"""From a walk's terms to a find: a sparse basis, a certificate, and a lift where one is wanted."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from ...schemes_db import Z2, Provenance, Scheme, Z
+from ...verify import certify
+from ...version import __version__
+from ..basis.sparsify import sparsified
+from ..flipgraph.policy import ANY_NONZEROS, Policy
+from ..flipgraph.walkers import Terms
+from ..lifting.lift import Lift, lift
+from ..lifting.ternary import ternary_lift
+from ..terms.packed import PackedTerms
+from .bounds import broken
+from .config import RunConfig
+from .result import Find, Unlifted
+
+NEIGHBOURS = 8
+"""Schemes near a find that are tried for a ternary lift."""
+
+TERNARY_EQUATIONS = 2304
+"""Brent equations of the largest target where they are, that of 3x4x4: a lift takes some milliseconds there."""
+
+
+@dataclass(frozen=True)
+class Ancestry:
+    """Where walks of a stage come from: the origins' digests, and what was done to them before the walk."""
+
+    parents: tuple[str, ...] = ()
+    relation: str = ""
+
+    def without(self, digest: str) -> Ancestry:
+        """The same but for a scheme itself: a ladder may pass on what it was given."""
+        return Ancestry(tuple(parent for parent in self.parents if parent != digest), self.relation)
+
+    def walked(self) -> str:
+        """The relation of a find to its parents."""
+        if not self.parents and not self.relation:
+            return "flip walk from naive"
+        return f"{self.relation}, flip walk" if self.relation else "flip walk"
+
+
+def sparse(terms: Terms, policy: Policy) -> Terms:
+    """A walk's terms, in a sparse basis where one is known and breaks no bound of the policy."""
+    if isinstance(terms, PackedTerms) and not policy.keep:
+        sparser = sparsified(terms)
+        if not broken(sparser, policy):
+            return sparser
+    return terms
+
+
+def provenance_of(config: RunConfig, ancestry: Ancestry, remark: str, seconds: float) -> Provenance:
+    """Where what a run finds comes from."""
+    return Provenance(
+        kind="search",
+        command=config.call,
+        seed=config.seed,
+        version=__version__,
+        parents=ancestry.parents,
+        relation=ancestry.walked(),
+        remark=remark,
+        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        seconds=round(seconds, 3),
+    )
+
+
+def told(config: RunConfig, terms: Terms, ancestry: Ancestry, remark: str, seconds: float) -> Scheme:
+    """The scheme of a walk's terms, which says where it comes from."""
+    origin = terms.to_scheme(provenance_of(config, ancestry, remark, seconds))
+    if ancestry.parents and origin.digest in ancestry.parents:
+        ancestry = ancestry.without(origin.digest)
+        return origin.replace(provenance=provenance_of(config, ancestry, remark, seconds))
+    return origin
+
+
+def taken(config: RunConfig, origin: Scheme) -> Find | Unlifted:
+    """The certified find, or the certified scheme over Z2 that does not lift to the ring and bounds of the run."""
+    certificate = certify(origin)
+    if origin.ring is not Z2 or config.over is Z2:
+        return Find(origin, certificate, origin, certificate)
+    lifted = _lifted(config, origin)
+    if lifted.scheme is None or lifted.certificate is None:
+        return Unlifted(origin, lifted.reason)
+    if reason := broken(lifted.scheme, config.patience):
+        return Unlifted(origin, f"in its lift {reason}")
+    return Find(lifted.scheme, lifted.certificate, origin, certificate)
+
+
+def _lifted(config: RunConfig, origin: Scheme) -> Lift:
+    """The lift of a find; of a small one over Z the ternary lift of a neighbour where it has none itself."""
+    small = config.goal.equations <= TERNARY_EQUATIONS and config.patience.nonzeros == ANY_NONZEROS
+    if config.over is Z and origin.ring is Z2 and small:
+        return ternary_lift(origin, walks=NEIGHBOURS, seed=config.seed)
+    return lift(origin, ring=config.over, seed=config.seed)

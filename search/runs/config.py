@@ -1,0 +1,313 @@
+"""What a run was asked to do, resolved: all that its finds depend on, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+from ...errors import PlanError
+from ...schemes_db import Ring, Scheme, Target, Z, parse_ring, parse_target
+from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
+from ..flipgraph.walkers import Terms, pack_start, walk_policy
+from ..format_moves.registry import MOVES, refuse_moves
+from ..terms.orbits import OrbitTerms, parse_cubes
+from ..terms.ternary import TermsModulo3, TernaryTerms
+from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
+from .engine import Engine, engine_of
+from .objectives import HALF_OBJECTIVES, objective_names
+from .plan import PoolPlan, Setting
+from .stages import EASY_SIDE, Stage, corners_below, formats_below, parse_stage
+
+RINGS = {"Z2": "flip", "Z3": "flip-z3", "ZT": "flip-zt", "Z": "flip", "Q": "flip"}
+"""Where a search may go, and the plain walk: mod 2 (lifted to Z or Q), mod 3, or over {-1, 0, 1} directly."""
+
+METHODS = ("walks", "lns")
+"""How a run searches: by walks to lower ranks, or by products of walks that are put together anew (`lns`)."""
+
+LNS_WALKS, LNS_STEPS = 6, 160_000
+"""Walks of a round whose products join those of the incumbent, and their steps."""
+
+LADDER_WALKS = ("flip", "flip-half", "flip-zt")
+"""The walks that a GPU leads to large formats by way of smaller ones, also where they are named."""
+
+SYMMETRIC_WALK = "flip-c3"
+"""The walk for square formats that are out of reach of the plain ones."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """The settings of a run; `seconds`, `rounds` and `count` limit it, the others fix its course.
+
+    `rank` is the rank wanted, and the run ends after the round in which it has `count` finds. `policy` is the
+    patience of the walks and their bounds, or some fields of it: {"full": 22}. `device` is one of
+    `device_names()`, for GPUs with their numbers: cuda:0,1.
+
+    `ring` is one of `RINGS`. `start` is None for the naive scheme. Without a `walk` it is the plain
+    one over the ring, but the symmetric one for a square format beyond 4x4x4 where neither start nor
+    ladder nor bounds are given. What is 0 of `walks` and `steps`, and what `policy` leaves out, is
+    taken from `settings` for the target and the walk; bounds on full products take the walk that
+    favours half ones.
+
+    `ladder` names the formats to go through before the target, the first from the start, as
+    `MxKxN:RANK` or `MxKxN`; None is the way from the format of the start, or `formats_below` the
+    target where walks have neither a start nor a kind of their own. `objective` says which schemes
+    of the rank wanted are finds: all, or each that is better than those before. Without a `pool` plan
+    walks go alone. `method` is one of `METHODS`; `moves` lead from one format to the next. `cubes` are those of a naive
+    symmetric start, such as 12,34,56.
+
+    Raises:
+        PlanError: the settings do not fit together, or nothing limits the run.
+        TargetError: the target or the ring is not known.
+    """
+
+    target: str
+    rank: int | None = None
+    ring: str = "Z"
+    seed: int = 0
+    walks: int = 0
+    steps: int = 0
+    rounds: int | None = None
+    seconds: float | None = None
+    count: int = 1
+    walk: str = ""
+    policy: Policy | Mapping[str, float] | None = None
+    command: str = ""
+    start: Scheme | None = None
+    ladder: tuple[str, ...] | None = None
+    pool: PoolPlan | None = None
+    device: str = "cpu"
+    objective: str = "rank"
+    method: str = "walks"
+    moves: tuple[str, ...] = MOVES
+    cubes: str = ""
+
+    def __post_init__(self) -> None:
+        if self.ring not in RINGS:
+            raise PlanError(f"a search over {parse_ring(self.ring)} is not known; choose one of {', '.join(RINGS)}")
+        if self.walks < 0 or self.steps < 0 or self.count < 1:
+            raise PlanError("walks and steps can't be negative (0: what suits the target), count must be at least 1")
+        if self.rank is None and self.rounds is None and self.seconds is None:
+            raise PlanError("nothing limits the search: give a rank, rounds or seconds")
+        refuse_moves(self.moves)
+        if self.method not in METHODS:
+            raise PlanError(f"method {self.method!r} is not known; choose one of {', '.join(METHODS)}")
+        if self.method == "lns":
+            self._be_lns()
+        if self.objective not in objective_names():
+            raise PlanError(f"objective {self.objective!r} is not known; choose one of {', '.join(objective_names())}")
+        if self.objective != "rank" and self.rounds is None and self.seconds is None:
+            raise PlanError(f"nothing limits a search for better {self.objective}: give rounds or seconds")
+        if not len(self.goal.terms):
+            raise PlanError(f"{self.goal} wants nothing: there is no product to save")
+        anywhere = not self.walk and self.start is None and self.ladder is None and not self._named & BOUNDS
+        if anywhere and RINGS[self.ring] == "flip" and _cyclic(self.goal):
+            object.__setattr__(self, "walk", SYMMETRIC_WALK)
+        if self.ladder is None:
+            object.__setattr__(self, "ladder", self._natural_ladder())
+        if not self.walk:
+            object.__setattr__(self, "walk", self._plain_walk())
+        if self.ladder:
+            pack_start(self.walk, self.goal)  # a target that does not fit is refused now
+        own = self._settings[-1]
+        object.__setattr__(self, "walks", self.walks or own.walkers)
+        if not self.engine.by_format:
+            object.__setattr__(self, "steps", self.steps or own.steps)
+        first = self.stages[0].target
+        if self.start is not None and self.start.target != first:
+            raise PlanError(f"the start computes {self.start.target}, not {first}")
+        if self.ring == "ZT" and not isinstance(self.terms, TernaryTerms):
+            raise PlanError(f"walk {self.walk!r} does not stay in -1, 0, 1: take flip-zt, or ring Z")
+        if (self.ring == "Z3") != isinstance(self.terms, TermsModulo3):
+            raise PlanError(
+                f"walk {self.walk!r} does not lead to {self.ring}: only flip-z3 leads to Z3, and only there"
+            )
+        refuse_bounds(self.patience, self.walk, self.terms, self.over, self.ladder or ())
+        rank = self.start_rank
+        if not self.ladder and self.rank is not None and rank <= self.rank and not broken(self.terms, self.patience):
+            raise PlanError(f"the start has rank {rank} already: ask for less than that")
+
+    def _be_lns(self) -> None:
+        """Settle what a large neighbourhood search has no choice in."""
+        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self.device != "cpu":
+            raise PlanError("a large neighbourhood search is over Z, from a ternary start of its target, on the CPU")
+        if self.policy or (self.pool is not None and self.pool.large):
+            raise PlanError("a large neighbourhood search has walks of its own: leave policy, bounds and pools out")
+        for name, value in (("walk", "flip-zt"), ("ladder", ())):
+            object.__setattr__(self, name, value)
+
+    @property
+    def _named(self) -> frozenset[str]:
+        """The fields of the policy that are given one by one."""
+        return frozenset(self.policy) if isinstance(self.policy, Mapping) else frozenset()
+
+    @property
+    def engine(self) -> Engine:
+        """What walks.
+
+        Raises:
+            PlanError: no such device.
+        """
+        return engine_of(self.device)[0]
+
+    @cached_property
+    def _settings(self) -> tuple[Setting, ...]:
+        """For every format of the run what suits it and the walk, where nothing is given."""
+        if self.method == "lns":
+            return (Setting(walkers=LNS_WALKS, steps=LNS_STEPS, policy=walk_policy(self.walk)),)
+        engine = self.engine
+        return tuple(
+            engine.setting(stage.target if engine.by_format else self.goal, self.walk) for stage in self.stages
+        )
+
+    def setting(self, stage: int) -> Setting:
+        """How the walks of a format walk, `stage` counted from 0.
+
+        Raises:
+            PlanError: a field that no policy has.
+        """
+        own, last = self._settings[stage], stage == len(self.stages) - 1
+        if isinstance(self.policy, Policy):
+            policy = self.policy
+        else:
+            if unknown := self._named - set(POLICY_FIELDS):
+                raise PlanError(f"a policy has no {', '.join(sorted(unknown))}; choose from {', '.join(POLICY_FIELDS)}")
+            given: dict[str, Any] = {
+                name: value for name, value in (self.policy or {}).items() if last or name != "full"
+            }
+            policy = replace(own.policy, **given)
+        full = self.stages[stage].full
+        if not last and full is not None and policy.cost == "full":
+            policy = replace(policy, full=full)
+        return Setting(
+            walkers=self.walks or own.walkers, steps=self.steps or own.steps, policy=policy, plan=self.pool or own.plan
+        )
+
+    def _plain_walk(self) -> str:
+        """The walk for the ring, in favour of half products where they are what counts."""
+        counted = self.objective in HALF_OBJECTIVES or bool(self._named & HALF_BOUNDS) or self.engine.by_format
+        favoured = counted and RINGS[self.ring] == "flip" and has_halves(self.goal)
+        return "flip-half" if favoured else RINGS[self.ring]
+
+    def _natural_ladder(self) -> tuple[str, ...]:
+        """The formats from that of the start to the target; without start and kind of walk those below the target."""
+        below = formats_below(self.goal)
+        if self.start is None:
+            if not self.engine.by_format:
+                return () if self.walk else below
+            if self.walk and self.walk not in LADDER_WALKS:
+                return ()
+            return below or corners_below(self.goal, self.over)
+        first = self.start.target
+        if first == self.goal or not (first.is_general and self.goal.is_general):
+            return ()
+        between = below[below.index(first.name) + 1 :] if first.name in below else ()
+        return (f"{first}:{self.start.rank}", *between)
+
+    @property
+    def goal(self) -> Target:
+        return parse_target(self.target)
+
+    @property
+    def over(self) -> Ring:
+        """The ring of the finds."""
+        return Z if self.ring == "ZT" else parse_ring(self.ring)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The formats that the run goes through, the target last."""
+        steps = (parse_stage(text, self.over) for text in self.ladder or ())
+        return (*steps, Stage(self.goal, self.rank))
+
+    @cached_property
+    def terms(self) -> Terms:
+        """Where the walks start."""
+        if self.cubes:
+            return self._with_cubes()
+        return pack_start(self.walk, self.stages[0].target, self.start)
+
+    def _with_cubes(self) -> Terms:
+        """The naive symmetric start with the cubes asked for.
+
+        Raises:
+            PlanError: walks have no cubes, or another start.
+        """
+        if self.walk not in ("flip-c3", "flip-c3z2") or self.start is not None:
+            raise PlanError(
+                "cubes are of the naive start of walk flip-c3 or flip-c3z2: leave them out, or name such a walk"
+            )
+        make = OrbitTerms.naive if self.walk == "flip-c3" else OrbitTerms.naive_reversible
+        return make(self.goal, parse_cubes(self.cubes))
+
+    @property
+    def start_rank(self) -> int:
+        return self.terms.rank
+
+    @property
+    def patience(self) -> Policy:
+        """The policy of the walks for the target."""
+        return self.setting(len(self.stages) - 1).policy
+
+    @property
+    def call(self) -> str:
+        """How to run this again: the command, or a call of `find`."""
+        if self.command:
+            return self.command
+        names = ("rank", "ring", "seed", "walks", "steps", "walk", "ladder", "objective", "method")
+        settings = [f"{name}={getattr(self, name)!r}" for name in names]
+        settings += [f"policy={self.policy!r}"] if self.policy else []
+        settings += [f"device={self.device!r}"] if self.device != "cpu" else []
+        settings += [f"pool={self.pool!r}"] if self.pool else []
+        settings += [f"cubes={self.cubes!r}"] if self.cubes else []
+        settings += [f"moves={self.moves!r}"] if self.moves != MOVES else []
+        if self.start is not None:
+            settings.append(f"start=resolve({self.start.digest[:16]!r})[0]")
+        return f"find({self.target!r}, {', '.join(settings)})"
+
+    def limited(self, rounds: int | None, seconds: float | None, count: int) -> RunConfig:
+        """The same course with other limits."""
+        return replace(self, rounds=rounds, seconds=seconds, count=count)
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as JSON values, without the start."""
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "start"}
+        policy = asdict(self.policy) if isinstance(self.policy, Policy) else dict(self.policy or {})
+        pool = self.pool._asdict() if self.pool else None
+        return {**values, "policy": policy, "pool": pool, "resolved": self._resolved}
+
+    @property
+    def _resolved(self) -> list[dict[str, Any]]:
+        """For every format how its walks walk, for people to read: it follows from the settings."""
+        found = []
+        for number, stage in enumerate(self.stages):
+            own = self.setting(number)
+            found.append({"stage": str(stage), **asdict(own), "plan": own.plan._asdict()})
+        return found
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any], start: Scheme | None) -> RunConfig:
+        """The inverse of `to_json`.
+
+        Raises:
+            PlanError: an unknown or a missing setting.
+        """
+        try:
+            policy = dict(data["policy"])
+            if "selection" in policy:
+                policy["selection"] = Selection(*policy["selection"])
+            parts = {
+                "policy": policy,
+                "pool": PoolPlan(**data["pool"]) if data["pool"] else None,
+                "ladder": tuple(data["ladder"]),
+                "moves": tuple(data["moves"]),
+            }
+            given = {name: value for name, value in data.items() if name != "resolved"}
+            return cls(**{**given, **parts}, start=start)
+        except (TypeError, KeyError, AttributeError) as error:
+            raise PlanError(f"these are no settings of a run: {error}") from None
+
+
+def _cyclic(target: Target) -> bool:
+    """Whether a symmetric walk suits a target: a square full product whose sides are beyond the easy ones."""
+    return target.is_general and EASY_SIDE < target.m == target.k == target.n <= 8

@@ -1,0 +1,268 @@
+"""The folder of a run: its settings, what it found, its last checkpoint, and a lock.
+
+run.json     the settings and versions, written once
+start.json   the scheme that the walks start from, if it is not the naive one
+found.jsonl  one line a find, synced before the round counts as done
+state.npz    the walks and pools after a round, replaced whole
+lock         held (flock) by the process that writes here
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ...errors import LcmaError, SchemeFormatError
+from ...home import write_atomic
+from ...schemes_db.formats import lcma_json
+from ...schemes_db.formats.strict_json import loads
+from ...version import __version__
+from .code import code_hash
+from .config import RunConfig
+from .record import Record
+from .snapshot import Arrays
+
+FORMAT = 4
+
+
+_FACTS = ("stage", "round", "seconds", "gained", "lowest", "flips", "done")
+
+
+class RunFolderError(LcmaError):
+    """A run folder that is locked, of other code, damaged or full."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The walks and pools after `round` rounds, with the clock, and the lowest rank at this stage of the run."""
+
+    stage: int
+    round: int
+    seconds: float
+    gained: float
+    lowest: int
+    flips: int
+    done: bool
+    arrays: Arrays
+
+
+class RunFolder:
+    """An open run folder. `RunFolder.create` and `RunFolder.open` take the lock; `close` gives it back."""
+
+    def __init__(self, path: Path, config: RunConfig, lock: BinaryIO | None) -> None:
+        self.path, self.config, self._lock = path, config, lock
+
+    @classmethod
+    def create(cls, path: str | Path, config: RunConfig) -> RunFolder:
+        """A new run folder.
+
+        Raises:
+            RunFolderError: there is a run in it already, or it can't be written.
+        """
+        path = Path(path)
+        if (path / "run.json").exists():
+            raise RunFolderError(f"{path} holds a run already: go on with `lcma resume {path}`, or name another folder")
+        with reported(path):
+            path.mkdir(parents=True, exist_ok=True)
+        folder = cls(path, config, signed(locked(path)))
+        about = {
+            "lcma_run": FORMAT,
+            "version": __version__,
+            "code": code_hash(),
+            "versions": _versions(),
+            "config": config.to_json(),
+        }
+        with reported(path):
+            if config.start is not None:
+                write_atomic(path / "start.json", lcma_json.render(config.start))
+            (path / "found.jsonl").touch()
+            write_atomic(path / "run.json", json.dumps(about, indent=1) + "\n")
+        return folder
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        """The folder of a run that is to go on.
+
+        Raises:
+            RunFolderError: no run is there, it is of other code, or another process holds it.
+        """
+        folder = cls.read(path)
+        about = _about(folder.path)
+        if about["code"] != code_hash():
+            raise RunFolderError(
+                f"{path} was made by other code (lcma {about['version']}, {about['code']}; this is {__version__}, "
+                f"{code_hash()}): go on with that, or take its finds with `lcma merge {path}`"
+            )
+        folder._lock = signed(locked(folder.path))
+        folder._drop_torn_line()
+        return folder
+
+    @classmethod
+    def read(cls, path: str | Path) -> RunFolder:
+        """The folder of a run to look at, without the lock.
+
+        Raises:
+            RunFolderError: no run is there, or its settings can't be read.
+        """
+        path = Path(path)
+        about = _about(path)
+        try:
+            start_file = path / "start.json"
+            start = lcma_json.parse(start_file.read_text())[0].scheme if start_file.exists() else None
+            return cls(path, RunConfig.from_json(about["config"], start), None)
+        except (OSError, LcmaError) as error:
+            raise RunFolderError(f"{path} is damaged: {error}") from None
+
+    def close(self) -> None:
+        """Give the lock back."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    @property
+    def running(self) -> bool:
+        """Whether some process holds the lock now."""
+        try:
+            locked(self.path).close()
+        except RunFolderError:
+            return True
+        return False
+
+    def append(self, records: list[Record]) -> None:
+        """Add finds, synced to the disk, or none of them.
+
+        Raises:
+            RunFolderError: the disk is full; the file is as it was.
+        """
+        if not records:
+            return
+        payload = "".join(record.to_line() for record in records).encode()
+        with reported(self.path), (self.path / "found.jsonl").open("r+b") as stream:
+            end = stream.seek(0, os.SEEK_END)
+            try:
+                stream.write(payload)
+                stream.flush()
+                os.fsync(stream.fileno())
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(stream.fileno(), end)
+                raise
+
+    def records(self) -> list[Record]:
+        """The finds so far, each proven again; a line that was torn by a crash is left out.
+
+        Raises:
+            RunFolderError: a line can't be read, or its scheme does not pass.
+        """
+        records = []
+        with reported(self.path):
+            text = (self.path / "found.jsonl").read_text()
+        for number, line in enumerate(text.splitlines(keepends=True), 1):
+            if not line.endswith("\n"):
+                break
+            try:
+                records.append(Record.from_line(line))
+            except LcmaError as error:
+                raise RunFolderError(f"{self.path / 'found.jsonl'}:{number}: {error}") from None
+        return records
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Replace the checkpoint.
+
+        Raises:
+            RunFolderError: the disk is full; the last checkpoint is as it was.
+        """
+        facts = {name: getattr(checkpoint, name) for name in _FACTS}
+        stream = io.BytesIO()
+        np.savez_compressed(stream, facts=np.array(json.dumps(facts)), **checkpoint.arrays)  # type: ignore[arg-type]
+        with reported(self.path):
+            write_atomic(self.path / "state.npz", stream.getvalue())
+
+    def checkpoint(self) -> Checkpoint | None:
+        """The last checkpoint, or None before the first.
+
+        Raises:
+            RunFolderError: it is damaged.
+        """
+        try:
+            with np.load(self.path / "state.npz", allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            return Checkpoint(**json.loads(str(arrays.pop("facts"))), arrays=arrays)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+            raise RunFolderError(f"{self.path / 'state.npz'} is damaged: {error}") from None
+
+    def _drop_torn_line(self) -> None:
+        """Cut what a crash left of a line: its round is repeated, so the find comes again."""
+        with reported(self.path), (self.path / "found.jsonl").open("r+b") as stream:
+            content = stream.read()
+            stream.truncate(content.rfind(b"\n") + 1)
+
+
+def _about(path: Path) -> dict[str, Any]:
+    try:
+        data = loads((path / "run.json").read_text())
+        if data["lcma_run"] != FORMAT:
+            raise RunFolderError(f"{path} is a run folder of format {data['lcma_run']}; this lcma knows {FORMAT}")
+        return {"version": str(data["version"]), "code": str(data["code"]), "config": data["config"]}
+    except FileNotFoundError:
+        raise RunFolderError(f"{path} holds no run: `lcma search TARGET --out {path}` starts one") from None
+    except (OSError, UnicodeDecodeError, SchemeFormatError, KeyError, TypeError) as error:
+        raise RunFolderError(f"{path / 'run.json'} is damaged: {error}") from None
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib.metadata import version
+
+    return {"python": platform.python_version(), "numpy": np.__version__, "numba": version("numba")}
+
+
+def locked(path: Path) -> BinaryIO:
+    """The lock file, held; the system lets go of it when the process ends, however it ends."""
+    import fcntl
+
+    with reported(path):
+        stream = (path / "lock").open("a+b")
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        stream.seek(0)
+        holder = stream.read(64).decode(errors="replace").strip()
+        stream.close()
+        raise RunFolderError(f"{path} is in use by process {holder or 'unknown'}: wait for it, or stop it") from None
+    return stream
+
+
+def signed(lock: BinaryIO) -> BinaryIO:
+    """The lock with our process number in it, for the message to whoever comes second."""
+    with contextlib.suppress(OSError):
+        lock.truncate(0)
+        lock.write(str(os.getpid()).encode())
+        lock.flush()
+    return lock
+
+
+@contextlib.contextmanager
+def reported(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        mend = "free some space, then " if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
+        raise RunFolderError(
+            f"{path} can't be written or read ({error.strerror}): {mend}`lcma resume {path}` goes on; "
+            f"what is recorded there is safe"
+        ) from None

@@ -1,0 +1,100 @@
+"""Large neighbourhood search: the best scheme's products and those of walks near it, recombined, again and again.
+
+Source: the way of the ECA and RXTX authors, who recombine products that a search has sampled; here
+walks of flips do the sampling.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+from ...errors import PlanError
+from ...schemes_db import Scheme
+from ...verify import certify
+from ..cpsat.recombine import MAX_PRODUCTS, distinct_products, recombine
+from ..slp.anneal import detour
+from ..terms.ternary import TernaryTerms
+from .certify_find import Ancestry, provenance_of
+from .folder import Checkpoint
+from .objectives import score_of
+from .record import Record
+from .result import Find
+from .search_run import Course
+from .snapshot import Arrays
+
+MODEL_SECONDS = 5.0
+"""Deterministic seconds of the solver in a round."""
+
+
+class Neighbourhoods(Course):
+    """A large neighbourhood search in progress; its incumbent costs F + H/2 products.
+
+    In a round, walks leave the incumbent and come back to its rank; CP-SAT puts the cheapest scheme
+    together from all products, and one as cheap takes the incumbent's place.
+
+    Raises:
+        PlanError: the start has too many products for a model.
+    """
+
+    _terms: TernaryTerms
+
+    def _enter(self, stage: int) -> None:
+        start = self.config.terms
+        if not isinstance(start, TernaryTerms) or start.rank > MAX_PRODUCTS:
+            raise PlanError(f"the start has {start.rank} products: a model takes {MAX_PRODUCTS}, ternary ones")
+        self._become(start)
+        detour(start, self.config.seed, 0, 0)  # compiles, so that the clock counts searching only
+
+    def _become(self, terms: TernaryTerms) -> None:
+        self._terms, self._incumbent = terms, terms.to_scheme()
+        self._cost = score_of("cost", self._incumbent)
+
+    def advance(self, executor: Executor | None) -> None:
+        """One round: walks, a model, and what it brought."""
+        config = self.config
+        walk = partial(detour, self._terms, config.seed, steps=config.steps)
+        places = range(self._round * config.walks, (self._round + 1) * config.walks)
+        pool = [self._incumbent]
+        for terms in map(walk, places) if executor is None else executor.map(walk, places):
+            walked = terms.to_scheme()
+            if len(distinct_products([*pool, walked])) <= MAX_PRODUCTS:
+                pool.append(walked)
+        found = recombine(pool, seconds=MODEL_SECONDS, seed=config.seed).scheme
+        cost = score_of("cost", found)
+        self._round += 1
+        if cost <= self._cost and found.digest != self._incumbent.digest:
+            self._gain(found, cost)
+            self._become(TernaryTerms.from_scheme(found))
+        self.save(due=True)
+
+    def _gain(self, scheme: Scheme, cost: Fraction) -> None:
+        """Take a scheme that is as good as the incumbent: it is a find if it has the rank asked for, or is better."""
+        config = self.config
+        if better := cost < self._cost or scheme.rank < self._lowest:
+            self._gained = self.seconds
+        self._lowest = min(self._lowest, scheme.rank)
+        wanted = scheme.rank <= config.rank if config.rank is not None else better
+        if not wanted or scheme.digest in self._seen:
+            return
+        ancestry = Ancestry((config.start.digest,) if config.start else ()).without(scheme.digest)
+        provenance = provenance_of(config, ancestry, f"round {self._round}", self.seconds)
+        scheme = scheme.replace(provenance=replace(provenance, relation="large neighbourhood search"))
+        certificate = certify(scheme)
+        record = Record(self._round, 0, Find(scheme, certificate, scheme, certificate), self._stage)
+        if self._better(record.found):
+            self._keep(record)
+            self._record([record])
+
+    def _arrays(self) -> Arrays:
+        return {"incumbent": self._terms.words}
+
+    def _take_up(self, checkpoint: Checkpoint) -> None:
+        self._become(TernaryTerms(self.config.goal, checkpoint.arrays["incumbent"]))
+
+    @property
+    def _flips(self) -> int:
+        """Walks of single detours do not count theirs."""
+        return 0

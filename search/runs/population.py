@@ -1,0 +1,100 @@
+"""All walkers of a GPU from all starts at once, and the truly different schemes that they bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..flipgraph.walkers import Terms
+from .distinct import DistinctPool
+from .engine import Session, Vector
+from .plan import PoolPlan
+from .snapshot import Arrays
+
+
+class Widening(Protocol):
+    """A session that knows how to come from schemes to more of their rank."""
+
+    def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
+        """Walks from the members of a pool that come back to their rank by another way join it."""
+
+
+class PopulationWalks:
+    """A strategy: every walker goes down to the goal by itself or by selection, and starts anew there.
+
+    With `gather` the schemes at the goal are kept where no change of basis makes one another, to go on
+    from in a larger format. Once there is one, `plan.linger` rounds are spent on more, and walks from
+    those found add what is missing then.
+    """
+
+    def __init__(self, starts: Sequence[Terms], walkers: int, goal: int, plan: PoolPlan, *, gather: bool) -> None:
+        self.plan, self.goal, self._walkers, self._gather = plan, goal, walkers, gather
+        self._kind: Any = type(starts[0])
+        self._target, self._count = starts[0].target, len(starts)
+        self._pool = DistinctPool()
+        self._lowest, self._still, self._rounds, self._first = min(terms.rank for terms in starts), 0, 0, -1
+        self._reached = [terms for terms in starts if terms.rank <= goal]
+
+    def begin(self, session: Session) -> None:
+        """Nothing: the walks of a session start from all its starts in turn."""
+
+    def goals(self) -> Vector:
+        return np.full(self._walkers, self.goal)
+
+    def roots(self, walks: Vector) -> Vector:
+        """Of many starts any: a walk that restarts draws one anew."""
+        return np.full(len(walks), 0 if self._count == 1 else -1)
+
+    def after_round(self, session: Session) -> None:
+        ranks = session.ranks
+        lowest = int(ranks.min())
+        self._still = 0 if lowest < self._lowest else self._still + 1
+        self._lowest = min(self._lowest, lowest)
+        self._rounds += 1
+        reached = np.flatnonzero(ranks <= self.goal)
+        if len(reached) and self._first < 0:
+            self._first = self._rounds
+        if self._gather:
+            for terms in session.terms(session.chosen(reached)):
+                if len(self._pool) >= self.plan.passed:
+                    break
+                self._pool.add(terms.to_scheme())
+        session.rewind(reached)
+
+    def members(self, session: Session) -> Iterator[tuple[Terms, int]]:
+        """What reached the goal; if nothing has, the terms of the lowest walkers."""
+        root = 0 if self._count == 1 else -1
+        if self._reached:
+            yield from ((terms, root) for terms in self._reached)
+            return
+        if len(self._pool) and hasattr(session, "widen"):
+            session.widen(self._pool, self.goal, self.plan.passed, max(1, self.plan.linger // 8))
+        for scheme in self._pool.schemes:
+            yield self._kind.from_scheme(scheme), root
+        if not len(self._pool):
+            order = np.argsort(session.ranks, kind="stable")[: self.plan.passed]
+            yield from ((terms, root) for terms in session.terms(order))
+
+    def idle(self) -> bool:
+        lingered = 0 <= self._first <= self._rounds - self.plan.linger
+        return bool(self._reached) or len(self._pool) >= self.plan.passed or lingered or self.fruitless()
+
+    def fruitless(self) -> bool:
+        return self._first < 0 and self._still >= self.plan.leave
+
+    def sizes(self) -> dict[int, int]:
+        return {self.goal: len(self._pool)} if len(self._pool) else {}
+
+    def to_arrays(self) -> Arrays:
+        arrays: Arrays = {
+            f"words {i}": self._kind.from_scheme(scheme).words for i, scheme in enumerate(self._pool.schemes)
+        }
+        arrays["numbers"] = np.array([self._lowest, self._still, self._rounds, self._first], dtype=np.int64)
+        return arrays
+
+    def take_arrays(self, arrays: Arrays) -> None:
+        self._lowest, self._still, self._rounds, self._first = arrays["numbers"].tolist()
+        words = (arrays[f"words {i}"] for i in range(sum(name.startswith("words ") for name in arrays)))
+        self._pool = DistinctPool(self._kind(self._target, one).to_scheme() for one in words)

@@ -1,0 +1,138 @@
+"""What a search returns, and what it says while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...schemes_db import Certificate, Ring, Scheme, Target
+
+
+@dataclass(frozen=True)
+class Find:
+    """A certified scheme and the scheme over Z2, certified too, that a walk found; the same where none was lifted.
+
+    The scheme is a lift of that origin, or of a neighbour a few flips and changes of basis away.
+    """
+
+    scheme: Scheme
+    certificate: Certificate
+    origin: Scheme
+    origin_certificate: Certificate
+
+
+@dataclass(frozen=True)
+class Unlifted:
+    """A certified scheme over Z2 that could not be lifted, and why."""
+
+    origin: Scheme
+    reason: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How a search stands after a round: `rank` is the lowest that any walk has seen for `target`.
+
+    `target` is the format that is worked on, on a ladder a smaller one at first; `pools` says how
+    many schemes of which rank are gathered for it; `flips_per_second` is the rate of the last
+    seconds; `wanted` is the rank asked for there, `left` the seconds left.
+    """
+
+    target: Target
+    round: int
+    flips: int
+    seconds: float
+    rank: int
+    seconds_since_gain: float
+    finds: int
+    pools: dict[int, int] = field(default_factory=dict)
+    flips_per_second: float = 0.0
+    wanted: int | None = None
+    left: float | None = None
+
+    @property
+    def rate(self) -> str:
+        """Flips a second, in millions or, on a GPU, billions."""
+        rate = self.flips_per_second
+        return f"{rate / 1e9:.2f} G flips/s" if rate >= 1e9 else f"{rate / 1e6:.1f} M flips/s"
+
+    @property
+    def line(self) -> str:
+        """How things stand, in one line."""
+        pools = " ".join(f"{rank}:{count}" for rank, count in list(self.pools.items())[:6])
+        parts = [
+            f"{self.target}: best rank {self.rank}{f', {self.wanted} wanted' if self.wanted else ''}",
+            f"round {self.round}",
+            self.rate,
+            f"last gain {self.seconds_since_gain:.0f} s ago",
+            *([f"pools {pools}"] if pools else []),
+            f"{self.finds} found",
+            *([f"{max(self.left, 0):.0f} s left"] if self.left is not None else []),
+        ]
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a search.
+
+    `finds` are in the order of rounds and walks; `steps` are the schemes of smaller formats that a
+    ladder went on from. `ranks` says of each rank how many walks have it as their lowest. The same
+    seed, walks, steps and rounds give the same finds. Where there are none, `nearest` is the lowest
+    scheme that the walks for the target came to, if it is below their start.
+    """
+
+    target: Target
+    ring: Ring
+    seed: int
+    finds: tuple[Find, ...]
+    unlifted: tuple[Unlifted, ...]
+    ranks: dict[int, int]
+    rounds: int
+    flips: int
+    seconds: float
+    interrupted: bool
+    steps: tuple[Find, ...] = ()
+    nearest: Find | Unlifted | None = None
+
+    @property
+    def lineage(self) -> tuple[Find, ...]:
+        """The steps that finds come from, smallest formats first."""
+        near = (self.nearest,) if isinstance(self.nearest, Find) else ()
+        needed = {parent for found in (*self.finds, *near) for parent in found.origin.provenance.parents}
+        kept = []
+        for step in reversed(self.steps):
+            if step.origin.digest in needed:
+                needed |= set(step.origin.provenance.parents)
+                kept.append(step)
+        return tuple(reversed(kept))
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """The schemes of the finds."""
+        return tuple(find.scheme for find in self.finds)
+
+    @property
+    def best(self) -> Scheme | None:
+        """The find of the lowest rank, the first of them; None where there is none."""
+        return min(self.schemes, key=lambda scheme: scheme.rank, default=None)
+
+    @property
+    def flips_per_second(self) -> float:
+        return self.flips / self.seconds if self.seconds else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The statistics, without the schemes."""
+        return {
+            "target": self.target.name,
+            "ring": self.ring.name,
+            "seed": self.seed,
+            "rounds": self.rounds,
+            "finds": len(self.finds),
+            "unlifted": len(self.unlifted),
+            "flips": self.flips,
+            "seconds": self.seconds,
+            "flips_per_second": self.flips_per_second,
+            "interrupted": self.interrupted,
+            "ranks": {str(rank): count for rank, count in sorted(self.ranks.items())},
+        }

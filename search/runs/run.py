@@ -1,0 +1,171 @@
+"""A search: rounds of many walks, each find certified and lifted before it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import PlanError
+from ...schemes_db import Ring, Target, Z
+from ..flipgraph.walkers import pack_start
+from .config import RunConfig
+from .engine import engine_of
+from .folder import RunFolder
+from .result import Progress, Result
+from .search_run import Course
+from .walk_run import Rounds
+
+OnEvent = Callable[[Progress], None]
+"""Told after every round how the run stands."""
+
+Stop = Callable[[], bool]
+"""Asked after every round whether to end the run there."""
+
+
+def never() -> bool:
+    """Nobody wants a run to stop."""
+    return False
+
+
+def find(
+    target: Target | str,
+    *,
+    ring: Ring | str = Z,
+    jobs: int = 1,
+    out: str | Path | None = None,
+    on_event: OnEvent | None = None,
+    stop: Stop = never,
+    **settings: Any,
+) -> Result:
+    """Schemes of rank at most `rank` for a target, from walks over GF(2) that are lifted, or over {-1, 0, 1}.
+
+    A run is a sequence of rounds; in each, every walk goes `steps` steps or to the rank asked for.
+    Finds are taken between rounds, in walk order, in a sparse basis where the target allows it, and
+    a walk that found goes back to its start. Without `rank`, every improvement on the lowest rank so
+    far is a find. The finds depend on seed, walks, steps and rounds only: `jobs` threads share the
+    walks, and `seconds` ends the run after a round.
+
+    Args:
+        target: what to compute, or its name.
+        ring: Z2 (nothing is lifted), Z, Q (which allows fractions), or "ZT": walks over {-1, 0, 1}.
+        out: a new folder for the run: every find is in it at once, and `resume` goes on from there.
+        on_event: called after every round.
+        stop: asked after every round; where it says so the run is saved, and the result has `interrupted` set.
+        settings: rank, seed, walks, steps, rounds, seconds, count, start, walk, policy, ladder, pool, device,
+            objective, method, moves, cubes and command, as `RunConfig` has them.
+
+    A KeyboardInterrupt gives the round up; the result holds what was found until then.
+
+    Raises:
+        PlanError: the target does not fit a walk, the start is as good as the rank asked for, the
+            bounds mean nothing for the target, or nothing limits the search.
+        TargetError: the target or the ring is not known.
+        RunFolderError: `out` holds a run already, or can't be written.
+    """
+    for name in ("ladder", "moves"):
+        if settings.get(name) is not None:
+            settings[name] = tuple(settings[name])
+    config = RunConfig(
+        target.name if isinstance(target, Target) else target.strip(),
+        ring=ring.name if isinstance(ring, Ring) else ring.strip().upper(),
+        **settings,
+    )
+    return carry_out(config, jobs=jobs, out=out, on_event=on_event, stop=stop)
+
+
+def carry_out(
+    config: RunConfig,
+    *,
+    jobs: int = 1,
+    out: str | Path | None = None,
+    on_event: OnEvent | None = None,
+    stop: Stop = never,
+) -> Result:
+    """The search that a configuration describes; see `find`."""
+    state = _course(config)  # first, so that a target that fits no walk leaves no folder behind
+    if out is None:
+        return _go(state, jobs, on_event, stop)
+    folder = RunFolder.create(out, config)
+    try:
+        state.folder = folder
+        return _go(state, jobs, on_event, stop)
+    finally:
+        folder.close()
+
+
+def resume(
+    path: str | Path,
+    *,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    count: int | None = None,
+    jobs: int = 1,
+    on_event: OnEvent | None = None,
+    stop: Stop = never,
+) -> Result:
+    """Go on with the run in a folder, from its last checkpoint; a broken round is repeated.
+
+    Without limits its own hold; what they say counts from the run's beginning. The result holds all
+    finds of the run, and they are those of a run that was never broken.
+
+    Raises:
+        RunFolderError: no run is there, it is of another version, locked or damaged.
+    """
+    folder = RunFolder.open(path)
+    try:
+        config = folder.config
+        if rounds is not None or seconds is not None or count is not None:
+            config = config.limited(rounds or config.rounds, seconds or config.seconds, count or config.count)
+        return _go(_course(config, folder), jobs, on_event, stop)
+    finally:
+        folder.close()
+
+
+def footprint(config: RunConfig) -> int:
+    """The bytes that the walks of a run take at most, if each format were started from its naive scheme.
+
+    Raises:
+        PlanError: the walks do not fit a target, or their number is known to the device only.
+    """
+    if not config.walks:
+        raise PlanError(f"as many walks as {config.device} holds: give a number of walks")
+    engine, places = engine_of(config.device)
+    sizes = []
+    for number, stage in enumerate(config.stages):
+        start = config.terms if len(config.stages) == 1 else pack_start(config.walk, stage.target)
+        policy = config.setting(number).policy
+        session = engine.start(config.walk, [start], policy, seed=config.seed, first=0, walkers=1, places=places)
+        sizes.append(sum(array.nbytes for array in session.to_arrays().values()))
+    return config.walks * max(sizes)
+
+
+def _course(config: RunConfig, folder: RunFolder | None = None) -> Course:
+    """The run by its method."""
+    if config.method == "lns":
+        from .neighbourhoods import Neighbourhoods
+
+        return Neighbourhoods(config, folder)
+    return Rounds(config, folder)
+
+
+def _go(state: Course, jobs: int, on_event: OnEvent | None, stop: Stop) -> Result:
+    """Rounds until a limit or an interruption.
+
+    Raises:
+        PlanError: no job is to do it.
+    """
+    if jobs < 1:
+        raise PlanError("jobs must be at least 1")
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            while not state.done and not stop():
+                state.advance(pool if jobs > 1 else None)
+                if on_event:
+                    on_event(state.progress())
+            state.save()
+        except KeyboardInterrupt:
+            return replace(state.result(), interrupted=True)
+    return replace(state.result(), interrupted=not state.done)

@@ -1,0 +1,225 @@
+"""The state of a search by walks between its rounds: its walks and its pools."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from concurrent.futures import Executor
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from ...schemes_db import Scheme
+from ..flipgraph.walkers import Terms, pack_start
+from ..format_moves.starts import starts_from
+from .bounds import broken
+from .certify_find import Ancestry, sparse, taken, told
+from .engine import Session, engine_of
+from .folder import Checkpoint
+from .plan import Setting
+from .pools import RankPools
+from .population import PopulationWalks
+from .record import Record
+from .result import Find, Unlifted
+from .search_run import Course
+from .snapshot import Arrays
+from .strategy import IndependentWalks, Strategy
+
+LIFTS_PER_STEP = 6
+"""Schemes that are tried for each one that a ladder passes on, where they must lift."""
+
+NEAREST = 8
+"""Walks that are looked at for the lowest scheme, where nothing was found."""
+
+NEXT_SEED = 1_000_003
+"""What going back for other schemes of a format adds to the seed."""
+
+
+class Rounds(Course):
+    """A search by walks in progress."""
+
+    _session: Session
+    _strategy: Strategy
+    _setting: Setting
+    _flips_before = 0
+    _attempt = 0
+
+    def _enter(self, stage: int, walkers: int = 0) -> None:
+        """Set walks and pools up for a format of the run, from the schemes that came out of the one before.
+
+        `walkers` is their number where a checkpoint has it: another GPU may hold more or fewer.
+        """
+        begin = time.perf_counter()
+        config = self.config
+        self._stage, aim, self._setting = stage, config.stages[stage], config.setting(stage)
+        plan = self._setting.plan
+        starts: list[Terms] = [config.terms]
+        self._ancestries = [Ancestry((config.start.digest,) if config.start else ())]
+        if stage:
+            steps = [step for before, step in self._steps if before == stage - 1][-plan.passed :]
+            pool: list[Any] = [pack_start(config.walk, config.stages[stage - 1].target, step.origin) for step in steps]
+            rng = np.random.default_rng([config.seed, stage, self._attempt])
+            moved = starts_from(pool, aim.target, config.moves, rng if config.engine.by_format else None)
+            starts = [one.terms for one in moved]
+            self._ancestries = [
+                Ancestry(tuple(steps[place].origin.digest for place in one.sources), one.relation) for one in moved
+            ]
+        engine, places = engine_of(config.device)
+        self._session = engine.start(
+            config.walk,
+            starts,
+            self._setting.policy,
+            seed=config.seed + NEXT_SEED * self._attempt,
+            first=stage * self._setting.walkers,
+            walkers=walkers or self._setting.walkers,
+            places=places,
+        )
+        count, goal = self._session.walkers, aim.rank or 0
+        if plan.large:
+            self._strategy = RankPools(starts, count, goal, config.seed, plan)
+        elif engine.by_format:
+            self._strategy = PopulationWalks(starts, count, goal, plan, gather=not self._last)
+        else:
+            self._strategy = IndependentWalks(starts, count, goal, self._setting.steps, plan, gather=not self._last)
+        self._strategy.begin(self._session)
+        self._lowest = self._started = min(terms.rank for terms in starts)
+        # Both compile, so that the clock counts walking and what is found only.
+        self._session.advance(np.zeros(count, dtype=np.int64), 0, None)
+        sparse(self._session.terms(np.zeros(1, dtype=np.int64))[0], config.patience)
+        self._began += time.perf_counter() - begin
+
+    def _take_up(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint."""
+        arrays: dict[str, Arrays] = {"session": {}, "strategy": {}}
+        for name, array in checkpoint.arrays.items():
+            part, _, rest = name.partition("/")
+            arrays.setdefault(part, {})[rest] = array
+        attempt, walkers = arrays["run"]["numbers"].tolist()
+        if attempt != self._attempt or walkers != self._session.walkers:
+            self._attempt = attempt
+            self._enter(checkpoint.stage, walkers)
+        self._session.take_arrays(arrays["session"])
+        self._strategy.take_arrays(arrays["strategy"])
+        self._flips_before = checkpoint.flips - self._session.flips
+
+    def advance(self, executor: Executor | None) -> None:
+        """One round, and what it brought."""
+        self._session.advance(self._strategy.goals(), self._setting.steps, executor)
+        self._round += 1
+        self._record(self._collected())
+        self._strategy.after_round(self._session)
+        if self._strategy.fruitless() and self._stage and self._attempt < self._setting.plan.tries:
+            self._attempt += 1
+            self._change_format(self._stage - 1)
+        elif not self._last and self._strategy.idle():
+            self._climb(executor)
+        else:
+            self.save(due=True)
+
+    def _change_format(self, stage: int) -> None:
+        self._flips_before += self._session.flips
+        self._enter(stage)
+        self.save()
+
+    def _collected(self) -> list[Record]:
+        """What the walks found in this round, in walk order."""
+        config, rank = self.config, self.config.rank
+        ranks = self._session.ranks
+        lowest = int(ranks.min())
+        if lowest < self._lowest:
+            self._gained, self._lowest = self.seconds, lowest
+        if not self._last:
+            return []
+        # Without a rank, below all finds so far and not all that was seen: some do not lift.
+        wanted = ranks <= rank if rank is not None else ranks < self._held
+        records = []
+        for walk in self._session.chosen(np.flatnonzero(wanted)).tolist():
+            if rank is None and ranks[walk] >= self._held:
+                continue
+            if config.engine.by_format and rank is not None and len(self._finds) >= config.count:
+                break  # a GPU brings hundreds
+            origin = self._told(self._session.terms(np.array([walk]))[0], walk)
+            above = rank is not None and origin.rank > rank  # by a score that also counts full products
+            if above or origin.digest in self._seen or broken(origin, config.patience):
+                continue
+            record = self._taken(origin, walk)
+            if self._better(record.found):
+                records.append(record)
+                self._keep(record)
+        return records
+
+    def _nearest(self) -> Find | Unlifted | None:
+        """Of the walks for the target the lowest below their start, and one that lifts if there is one."""
+        ranks = self._session.ranks
+        order = np.argsort(ranks, kind="stable")[:NEAREST]
+        if not self._last or not len(order) or ranks[order[0]] >= self._started:
+            return None
+        lost: Unlifted | None = None
+        for walk in order[ranks[order] == ranks[order[0]]].tolist():
+            origin = self._told(self._session.terms(np.array([walk]))[0], walk)
+            if broken(origin, self.config.patience):
+                continue
+            found = self._taken(origin, walk).found
+            if isinstance(found, Find):
+                return found
+            lost = lost or found
+        return lost
+
+    @property
+    def _held(self) -> int:
+        """The lowest rank among the finds, that of the start where there are none."""
+        return min([self._started, *(found.scheme.rank for found in self._finds)])
+
+    def _told(self, terms: Terms, walk: int, root: int | None = None) -> Scheme:
+        """The scheme of what a walk brought; it comes from the start of the walk, or from another root."""
+        places = np.array([walk])
+        remark = f"walk {walk}, round {self._round}, step {self._session.steps(places)[0]}"
+        root = int(self._strategy.roots(places)[0]) if root is None else root
+        return told(self.config, sparse(terms, self.config.patience), self._ancestry(root), remark, self.seconds)
+
+    def _ancestry(self, root: int) -> Ancestry:
+        """Where what came from a start of this format comes from; -1 is any of them."""
+        if root >= 0:
+            return self._ancestries[root]
+        before = self.config.stages[self._stage - 1]
+        return Ancestry((), f"{len(self._ancestries)} starts from schemes {before}")
+
+    def _taken(self, origin: Scheme, walk: int) -> Record:
+        return Record(self._round, walk, taken(self.config, origin), self._stage)
+
+    def _climb(self, executor: Executor | None) -> None:
+        """Take what the next format starts from, and go on to it."""
+        passed = self._setting.plan.passed
+        members = islice(self._strategy.members(self._session), LIFTS_PER_STEP * passed)
+        records: list[Record] = []
+        digests = {step.origin.digest for stage, step in self._steps if stage == self._stage and self._attempt}
+        while len(records) < passed and (some := list(islice(members, passed))):
+            origins = [self._told(terms, 0, root) for terms, root in some]
+            fresh = list({origin.digest: origin for origin in origins if origin.digest not in digests}.values())
+            digests |= {origin.digest for origin in fresh}
+            mapped = (map if executor is None else executor.map)(lambda origin: self._taken(origin, 0), fresh)
+            records += [record for record in mapped if isinstance(record.found, Find)]
+        for record in records[:passed]:
+            self._keep(record)
+        self._record(records[:passed])
+        self._change_format(self._stage + 1)
+
+    def _arrays(self) -> Arrays:
+        numbers = np.array([self._attempt, self._session.walkers], dtype=np.int64)
+        parts = {
+            "session": self._session.to_arrays(),
+            "strategy": self._strategy.to_arrays(),
+            "run": {"numbers": numbers},
+        }
+        return {f"{part}/{name}": array for part, some in parts.items() for name, array in some.items()}
+
+    @property
+    def _flips(self) -> int:
+        return self._flips_before + self._session.flips
+
+    def _ranks(self) -> dict[int, int]:
+        return dict(Counter(self._session.lowest.tolist())) if self._last else {}
+
+    def _sizes(self) -> dict[int, int]:
+        return self._strategy.sizes()

@@ -1,0 +1,154 @@
+"""Fewer additions: straight-line programs of the three linear maps of a scheme, by randomised sharing.
+
+Every map is also worked on its transpose: a program of M^T read backwards is a program of M, and
+takes as many additions more as M has columns more than rows (Tellegen's principle).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError, VerificationError
+from ...schemes_db import Program, Scheme
+from ...schemes_db.costs import additions as plain_additions
+from ...schemes_db.costs import product_kinds
+from ...schemes_db.program import Lin, Load, Op, Product, Store
+from ...schemes_db.straightline import program_of
+from ...verify.outcome import Outcome
+from ...verify.program import check_program, scheme_of
+from .linear_maps import LinearMap, PairedMap, TernaryMap, fits_ternary
+from .straight_line import Lines
+
+IntArray = npt.NDArray[np.int64]
+
+LARGEST = 8
+"""The largest coefficient that sharing handles."""
+
+BATCH = 20
+"""Runs between two looks at the clock."""
+
+
+@dataclass(frozen=True)
+class Additions:
+    """A program with few additions for a scheme, and the exact check that it computes the same."""
+
+    scheme: Scheme
+    program: Program
+    outcome: Outcome
+    before: int
+    runs: int
+
+    @property
+    def count(self) -> int:
+        return self.program.additions
+
+
+def fewer_additions(
+    scheme: Scheme, *, seconds: float | None = None, runs: int | None = None, seed: int = 0
+) -> Additions:
+    """A program of the scheme with as few additions as randomised restarts find, proven to compute the scheme.
+
+    Limits are `seconds`, or `runs` for each of the three maps and their transposes, which makes the
+    result depend on the seed only; without either 200 runs.
+
+    Raises:
+        PlanError: a coefficient is not real, or its numerator is above 8.
+        VerificationError: the program is not the scheme (a fault of ours).
+    """
+    if scheme.gaussian:
+        raise PlanError(f"{scheme!r} has coefficients that are not real: no program is made of it")
+    if any(int(np.abs(factor.values).max(initial=0)) > LARGEST for factor in scheme.factors):
+        raise PlanError(f"{scheme!r} has a coefficient above {LARGEST}: sharing needs smaller ones; see `lcma show`")
+    limit = runs if runs is not None or seconds is not None else 200
+    matrices = [factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors]
+    matrices[2] = matrices[2].T
+    maps = [_ways(matrix, seed, 4 * f) for f, matrix in enumerate(matrices)]
+    begin, done = time.perf_counter(), 0
+    while limit is None or done < limit:
+        batch = BATCH if limit is None else min(BATCH, limit - done)
+        for ways in maps:
+            for way, _ in ways:
+                way.improve(batch)
+        done += batch
+        if seconds is not None and time.perf_counter() - begin >= seconds:
+            break
+    best = [_best_lines(ways) for ways in maps]
+    program = _program(scheme, best)
+    simple = program_of(scheme)
+    if simple.additions < program.additions:
+        program = simple
+    outcome = check_program(program)
+    if not outcome.ok or scheme_of(program).digest != scheme.digest:
+        raise VerificationError(f"the program is not {scheme!r}: {outcome.explain()}")
+    return Additions(scheme, program, outcome, plain_additions(scheme), done)
+
+
+def _ways(matrix: IntArray, seed: int, index: int) -> list[tuple[LinearMap, bool]]:
+    """The map and its transpose (marked True), each by sharing pairs and, where that is possible, by growing sums."""
+    ways: list[tuple[LinearMap, bool]] = []
+    for place, transposed in enumerate((False, True)):
+        one = np.ascontiguousarray(matrix.T if transposed else matrix)
+        ways.append((PairedMap(one, seed, index + place), transposed))
+        if fits_ternary(one):
+            ways.append((TernaryMap(one, seed, index + 2 + place), transposed))
+    return ways
+
+
+def _best_lines(ways: list[tuple[LinearMap, bool]]) -> Lines:
+    found = [way.lines().transposed() if back else way.lines() for way, back in ways if way.additions >= 0]
+    return min(found, key=lambda lines: lines.additions)
+
+
+def _program(scheme: Scheme, maps: list[Lines]) -> Program:
+    """The ops of three maps; denominators become coefficients of the stores."""
+    _, k, n = scheme.target.shape
+    ops: list[Op] = []
+    fresh = 0
+    sides: list[list[int]] = []
+    for operand, cols, lines in (("A", k, maps[0]), ("B", n, maps[1])):
+        used = sorted(
+            {value for line in lines.lines for _, value in line if value < lines.inputs}
+            | {value for _, value in lines.outputs if 0 <= value < lines.inputs}
+        )
+        ids = {}
+        for block in used:
+            ops.append(Load(fresh, operand, divmod(block, cols)))
+            ids[block] = fresh
+            fresh += 1
+        fresh = _append(ops, lines, ids, fresh)
+        side, signed = [], {}
+        for coefficient, value in lines.outputs:
+            if coefficient != 1 and (coefficient, value) not in signed:
+                ops.append(Lin(fresh, ((coefficient, ids[value]),)))
+                signed[coefficient, value] = fresh
+                fresh += 1
+            side.append(ids[value] if coefficient == 1 else signed[coefficient, value])
+        sides.append(side)
+    ids = {}
+    for r, kind in enumerate(product_kinds(scheme)):
+        ops.append(Product(fresh, sides[0][r], sides[1][r], kind))
+        ids[r] = fresh
+        fresh += 1
+    denominator = math.prod(scheme.denominators)
+    lines = maps[2]
+    fresh = _append(ops, lines, ids, fresh)
+    for block, (coefficient, value) in enumerate(lines.outputs):
+        if value >= 0:
+            scaled = Fraction(coefficient, denominator)
+            ops.append(Store(divmod(block, n), ((int(scaled) if scaled.denominator == 1 else scaled, ids[value]),)))
+    return Program(scheme.target, scheme.ring, tuple(ops))
+
+
+def _append(ops: list[Op], lines: Lines, ids: dict[int, int], fresh: int) -> int:
+    """The lines as ops; `ids` learns their values. Returns the next free id."""
+    for value, line in enumerate(lines.lines, lines.inputs):
+        ops.append(Lin(fresh, tuple((coefficient, ids[source]) for coefficient, source in line)))
+        ids[value] = fresh
+        fresh += 1
+    return fresh

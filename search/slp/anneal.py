@@ -1,0 +1,185 @@
+"""Schemes of the same rank with fewer additions: cooled walks of flips and shears over ternary schemes.
+
+A round is a few walks that start from the best schemes so far, or from where a detour through one rank
+more leads: the flips at one rank alone often stay in a small part of the graph. Same cost, next round.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from ...errors import PlanError
+from ...schemes_db import Provenance, Scheme
+from ...schemes_db.costs import full_and_half
+from ...verify import certify
+from ..basis.shears import half_masks, shear_table
+from ..flipgraph.policy import Policy
+from ..seeds import splitmix
+from ..terms.ternary import TernaryTerms
+from ..terms.ternary_words import packed, unpacked
+
+GOALS = {"plain": 0, "shared": 1}
+"""What is lowered: the additions of sums written out, or after sharing."""
+
+WALKS = 4
+"""Walks of a round, whatever the number of jobs."""
+
+ELITE = 12
+"""Schemes that walks start from."""
+
+STEPS = {"plain": 200_000, "shared": 20_000}
+HEATS = {"plain": (3.0, 0.4), "shared": (1.5, 0.2)}
+SHEARS = 10
+"""Of a thousand steps."""
+
+CAREFUL_RUNS = 300
+"""Runs of sharing that say what a scheme at the end of a walk takes."""
+
+DETOUR_STEPS, DETOURS = 20_000, 8
+"""Steps of a detour between two looks, and how often it is looked at."""
+
+
+@dataclass
+class _Pool:
+    """The cheapest distinct schemes so far, best first."""
+
+    entries: list[tuple[int, str, TernaryTerms]] = field(default_factory=list)
+
+    def offer(self, cost: int, terms: TernaryTerms) -> None:
+        digest = terms.to_scheme().digest
+        if all(known != digest for _, known, _ in self.entries):
+            self.entries.append((cost, digest, terms))
+            self.entries.sort(key=lambda entry: entry[:2])
+            del self.entries[ELITE:]
+
+
+def polished(
+    scheme: Scheme,
+    *,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    goal: str = "shared",
+) -> Scheme:
+    """A scheme of the rank, and at most the full products, of a ternary one, with as few additions as walks find.
+
+    Limits are `rounds`, which makes the result depend on the seed only, or `seconds`, looked at
+    between rounds; without either 10 rounds. `goal` is one of `GOALS`. The result is certified;
+    it is the scheme itself where nothing better was found.
+
+    Raises:
+        PlanError: the scheme is not over Z with coefficients -1, 0 and 1, has a factor of more than 32
+            blocks, or the goal is not known.
+    """
+    if goal not in GOALS:
+        raise PlanError(f"goal {goal!r} is not known; choose {' or '.join(GOALS)}")
+    start = TernaryTerms.from_scheme(scheme)
+    packed(start)  # refuses what does not fit
+    limit = rounds if rounds is not None or seconds is not None else 10
+    pool = _Pool()
+    pool.offer(_careful(start, goal, seed), start)
+    first = pool.entries[0]
+    _cooled(start, goal, seed, 1)  # compiles, so that the clock counts walking only
+    begin, done = time.perf_counter(), 0
+    with ThreadPoolExecutor(jobs) as threads:
+        while limit is None or done < limit:
+            known = [terms for _, _, terms in pool.entries]
+            for cost, terms in threads.map(partial(_walk, known, goal, seed), range(done * WALKS, (done + 1) * WALKS)):
+                pool.offer(cost, terms)
+            done += 1
+            if seconds is not None and time.perf_counter() - begin >= seconds:
+                break
+    cost, _, terms = pool.entries[0]
+    if cost >= first[0]:
+        return scheme
+    found = terms.to_scheme(
+        Provenance(
+            kind="search",
+            seed=seed,
+            parents=(scheme.digest,),
+            relation="flips and changes of basis towards fewer additions",
+            remark=f"{goal} additions, {done} rounds",
+            seconds=round(time.perf_counter() - begin, 3),
+        )
+    )
+    certify(found)
+    return found
+
+
+def _walk(known: list[TernaryTerms], goal: str, seed: int, index: int) -> tuple[int, TernaryTerms]:
+    """Walk `index`: from one of the known schemes, or from a detour from it; the cost and the terms."""
+    rng = np.random.default_rng((seed, index))
+    terms = known[int(rng.integers(len(known)))]
+    if rng.integers(2):
+        terms = detour(terms, seed, index)
+    terms = _cooled(terms, goal, splitmix(seed, index), STEPS[goal])
+    return _careful(terms, goal, index), terms
+
+
+def _cooled(terms: TernaryTerms, goal: str, state: int, steps: int) -> TernaryTerms:
+    from .anneal_kernel import cool
+    from .boyar_peralta import make_sums
+
+    x = packed(terms)
+    best = x.copy()
+    inputs = np.array([kinds.size for kinds in terms.target.kind_arrays])
+    hot, cold = HEATS[goal]
+    cool(
+        x,
+        x.copy(),
+        best,
+        make_sums(terms.rank, int(inputs.max())),
+        inputs,
+        shear_table(terms.target),
+        half_masks(terms.target),
+        GOALS[goal],
+        steps,
+        hot,
+        cold,
+        2,
+        SHEARS,
+        np.array([state or 1], dtype=np.uint64),
+    )
+    return unpacked(terms.target, best)
+
+
+def _careful(terms: TernaryTerms, goal: str, seed: int) -> int:
+    """The additions of a scheme, by many runs of sharing; up to a constant of the target."""
+    if goal == "plain":
+        return int(np.bitwise_count(terms.words).sum())
+    from .linear_maps import TernaryMap
+
+    total = 0
+    for f, factor in enumerate(terms.dense()):
+        one = TernaryMap(factor, seed, f)
+        one.improve(CAREFUL_RUNS)
+        total += one.additions
+    return total
+
+
+def detour(terms: TernaryTerms, seed: int, index: int, steps: int = DETOURS * DETOUR_STEPS) -> TernaryTerms:
+    """Another scheme of the same rank, by way of one more, or of a lower one; the same if the walk finds neither."""
+    from ..flipgraph.arena import best_terms, current_terms, make_arena
+    from ..flipgraph.slots import BEST
+    from ..flipgraph.walk import advance
+
+    policy = Policy(plus_after=DETOUR_STEPS // 4)
+    arena = make_arena(terms, seed, index, room=4)
+    full = full_and_half(terms.to_scheme())[0]
+    found = terms
+    for _ in range(DETOURS):
+        advance(arena, policy.numbers, terms.rank - 1, steps // DETOURS)
+        lower = int(arena.tally[BEST]) < terms.rank
+        now = best_terms(arena, terms) if lower else current_terms(arena, terms)
+        # A walk knows nothing of halves: where more products are full it goes on.
+        if isinstance(now, TernaryTerms) and now.rank <= found.rank and full_and_half(now.to_scheme())[0] <= full:
+            found = now
+        if lower:
+            break
+    return found

@@ -1,0 +1,158 @@
+"""One linear map on the way to fewer additions, by sharing pairs or, where it is ternary, by growing sums."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..seeds import splitmix
+from .straight_line import Lines
+
+IntArray = npt.NDArray[np.int64]
+
+MOST_INPUTS = 32
+"""Columns of a map whose rows fit ternary words."""
+
+_HALF = 32
+_MASK = (1 << _HALF) - 1
+
+
+class LinearMap(Protocol):
+    """A map with the best lines found so far."""
+
+    additions: int
+
+    def improve(self, runs: int) -> None:
+        """Try so many times more; the outcome depends on the seed and the number of runs only."""
+
+    def lines(self) -> Lines:
+        """The best lines so far; there are some after the first `improve`."""
+
+
+class PairedMap:
+    """A map with any small coefficients: pairs that rows have in common are computed once."""
+
+    def __init__(self, matrix: IntArray, seed: int, index: int) -> None:
+        self._matrix, self._columns = matrix, matrix.shape[1]
+        self._capacity = self._columns + int(np.count_nonzero(matrix))
+        self._capacity = min(self._capacity, self._columns + 4 * max(matrix.shape) + 16)
+        self._start = np.zeros((len(matrix), self._capacity), dtype=np.int8)
+        self._start[:, : self._columns] = matrix
+        largest = max(1, int(np.abs(matrix).max(initial=0)))
+        self._table, self._pairs = _ratios(largest)
+        self._best = np.zeros((self._capacity, 3), dtype=np.int32)
+        self._steps, self.additions = 0, -1
+        self._rng = np.array([splitmix(seed, index)], dtype=np.uint64)
+
+    def improve(self, runs: int) -> None:
+        from .paar import shared_often
+
+        self._steps, self.additions = shared_often(
+            self._start,
+            self._columns,
+            self._table,
+            self._pairs,
+            self._best,
+            self._steps,
+            self.additions,
+            runs,
+            self._rng,
+        )
+
+    def lines(self) -> Lines:
+        m = self._start.astype(np.int64)
+        lines: list[tuple[tuple[int, int], ...]] = []
+        for new, (i, j, ratio) in enumerate(self._best[: self._steps].tolist(), self._columns):
+            p, q = self._pairs[ratio].tolist()
+            lines.append(((p, i), (q, j)))
+            content = m[:, i] // p
+            rows = (m[:, i] != 0) & (content * p == m[:, i]) & (content * q == m[:, j])
+            m[rows, new] = content[rows]
+            m[rows, i] = m[rows, j] = 0
+        outputs = []
+        for row in m:
+            terms = tuple((int(row[c]), int(c)) for c in np.flatnonzero(row))
+            if len(terms) > 1:
+                lines.append(terms)
+                outputs.append((1, self._columns + len(lines) - 1))
+            else:
+                outputs.append(terms[0] if terms else (0, -1))
+        return Lines(self._columns, tuple(lines), tuple(outputs))
+
+
+class TernaryMap:
+    """A map of -1, 0 and 1 with at most 32 columns: lines of two terms, with cancellation."""
+
+    def __init__(self, matrix: IntArray, seed: int, index: int) -> None:
+        from .boyar_peralta import make_sums
+
+        self._inputs = matrix.shape[1]
+        self._words = packed_rows(matrix)
+        self._sums = make_sums(len(matrix), self._inputs)
+        self._values, self._pairs = np.empty_like(self._sums.values), np.empty_like(self._sums.lines)
+        self.additions = -1
+        self._rng = np.array([splitmix(seed, index)], dtype=np.uint64)
+
+    def improve(self, runs: int) -> None:
+        from .boyar_peralta import share_often
+
+        self.additions = share_often(
+            self._sums, self._words, self._inputs, runs, self.additions, self._values, self._pairs, self._rng
+        )
+
+    def lines(self) -> Lines:
+        words = self._values[: self._inputs + self.additions].tolist()
+        place = {word: value for value, word in enumerate(words)}
+        lines = []
+        for value in range(self._inputs, len(words)):
+            pair = int(self._pairs[value])
+            later, earlier, sign = pair >> 16, (pair >> 1) & 0x7FFF, 1 - 2 * (pair & 1)
+            turn = 1 if _sum(words[later], words[earlier], sign) == words[value] else -1
+            lines.append(((turn, later), (turn * sign, earlier)))
+        outputs = []
+        for word in self._words.tolist():
+            if not word:
+                outputs.append((0, -1))
+            else:
+                outputs.append((1, place[word]) if word in place else (-1, place[_negative(word)]))
+        return Lines(self._inputs, tuple(lines), tuple(outputs))
+
+
+def fits_ternary(matrix: IntArray) -> bool:
+    """Whether a map can be a `TernaryMap`."""
+    return matrix.shape[1] <= MOST_INPUTS and bool((np.abs(matrix) <= 1).all())
+
+
+def packed_rows(matrix: IntArray) -> npt.NDArray[np.uint64]:
+    """The rows of a ternary matrix as words, pos | neg << 32."""
+    weights = np.uint64(1) << np.arange(matrix.shape[1], dtype=np.uint64)
+    plus, minus = ((matrix == sign).astype(np.uint64) @ weights for sign in (1, -1))
+    packed: npt.NDArray[np.uint64] = plus | (minus << np.uint64(_HALF))
+    return packed
+
+
+def _negative(word: int) -> int:
+    return (word >> _HALF) | ((word & _MASK) << _HALF)
+
+
+def _sum(one: int, other: int, sign: int) -> int:
+    either = one | (other if sign > 0 else _negative(other))
+    return either & ~_negative(either)
+
+
+@lru_cache(maxsize=16)
+def _ratios(largest: int) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int32]]:
+    """The ratio of every two coefficients by number, and the coprime pair p > 0, q of every number."""
+    pairs: dict[tuple[int, int], int] = {}
+    table = np.zeros((2 * largest + 1, 2 * largest + 1), dtype=np.int16)
+    for x in range(-largest, largest + 1):
+        for y in range(-largest, largest + 1):
+            if x and y:
+                content = math.gcd(x, y) * (1 if x > 0 else -1)
+                pair = x // content, y // content
+                table[x + largest, y + largest] = pairs.setdefault(pair, len(pairs))
+    return table, np.array(list(pairs), dtype=np.int32)

@@ -1,0 +1,59 @@
+"""The program with the fewest additions among many schemes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from ...errors import PlanError
+from ...schemes_db import Scheme, Z
+from ...schemes_db.costs import additions
+from .additions import Additions, fewer_additions
+from .anneal import polished
+from .linear_maps import MOST_INPUTS
+
+SCREEN_RUNS = 40
+"""Runs that every scheme of a pool gets, in the order of its plain additions, while half the time lasts."""
+
+FINALISTS = 4
+"""Schemes that share the other half."""
+
+WALK_SHARE = 0.8
+"""The share of a finalist's time that goes into walks, where they are wanted."""
+
+
+def fewest_additions(
+    schemes: Sequence[Scheme], *, seconds: float = 10.0, seed: int = 0, jobs: int = 1, flips: bool = False
+) -> Additions:
+    """The best program of a pool of schemes: all are screened, the best few are worked longer.
+
+    With `flips` the ternary ones among these are changed first, by flips and changes of basis that
+    lower the additions: the program is of another scheme of the same rank then, certified.
+
+    Raises:
+        PlanError: there are no schemes, or one has coefficients that sharing does not handle.
+    """
+    if not schemes:
+        raise PlanError("no schemes to work on: name some, or a run folder with finds over Z or Q")
+    fewer_additions(schemes[0], runs=1)  # compiles, so that the time goes into the work
+    begin, screened = time.perf_counter(), []
+    for scheme in sorted(schemes, key=additions):
+        screened.append(fewer_additions(scheme, runs=SCREEN_RUNS, seed=seed))
+        if time.perf_counter() - begin > seconds / 2:
+            break
+    screened.sort(key=lambda result: result.count)
+    finalists = screened[:FINALISTS]
+    rest = max(0.0, seconds - (time.perf_counter() - begin)) / len(finalists)
+    longer = []
+    for result in finalists:
+        scheme, left = result.scheme, rest
+        if flips and _can_walk(scheme):
+            scheme = polished(scheme, seconds=rest * WALK_SHARE, seed=seed, jobs=jobs)
+            left = rest * (1 - WALK_SHARE)
+        longer.append(fewer_additions(scheme, seconds=left, seed=seed))
+    return min([*longer, *screened], key=lambda result: result.count)
+
+
+def _can_walk(scheme: Scheme) -> bool:
+    blocks = max(kinds.size for kinds in scheme.target.kind_arrays)
+    return scheme.ring is Z and scheme.ternary and blocks <= MOST_INPUTS

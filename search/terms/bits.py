@@ -1,0 +1,187 @@
+"""Bit operations on uint64 words for compiled code: count, first bit, k-th bit, random draws."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import extending
+from numba.core import types
+
+from ...jit import njit
+
+intrinsic: Any = extending.intrinsic
+overload: Any = extending.overload
+
+SEARCH = Path(__file__).parents[1]
+"""Compiled functions of a search call each other across its folders: their cache looks at all of these."""
+
+ONE = np.uint64(1)
+_BYTES = np.uint64(0x0101010101010101)
+_TOPS = np.uint64(0x8080808080808080)
+_TWOS = np.uint64(0x3333333333333333)
+_ODDS = np.uint64(0x5555555555555555)
+_NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
+_BYTE = np.uint64(0xFF)
+_U1, _U2, _U4, _U7, _U8, _U56 = (np.uint64(n) for n in (1, 2, 4, 7, 8, 56))
+_A, _B, _C = (np.uint64(n) for n in (13, 7, 17))
+
+
+def compiled(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """`njit` without reference counts, for functions that make no array: the counts cost more than a flip."""
+    if options.get("forceinline"):
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return njit(function, stamped=SEARCH, _nrt=False, **options) if function else functools.partial(compiled, **options)
+
+
+@intrinsic
+def _ctpop(typingctx: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def _cttz(typingctx: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        from llvmlite import ir
+
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def _bitreverse(typingctx: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitreverse(args[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def _opaque(typingctx: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        from llvmlite import ir
+
+        word_type = ir.IntType(64)
+        return builder.asm(ir.FunctionType(word_type, [word_type]), "", "=r,0", [args[0]], False)
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def _scalar(typingctx: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.function.attributes.add("noimplicitfloat")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+def opaque(word: np.uint64) -> np.uint64:
+    """The same word; the compiler no longer knows whence, so it makes no branch of a mask."""
+    return word
+
+
+@overload(opaque)
+def _opaque_word(word):  # numba compares the signatures, annotations too
+    return lambda word: _opaque(word)
+
+
+def scalar_code() -> None:
+    """Keep the calling function free of vector code: a vector load after a word store stalls for 50 ns."""
+
+
+@overload(scalar_code)
+def _scalar_code():
+    return lambda: _scalar()
+
+
+def popcount(word: np.uint64) -> np.uint64:
+    """How many bits are set."""
+    return np.uint64(int(word).bit_count())
+
+
+@overload(popcount)
+def _popcount(word):  # numba compares the signatures, annotations too
+    return lambda word: _ctpop(word)
+
+
+def first_bit(word: np.uint64) -> np.uint64:
+    """The index of the lowest set bit; 64 for the empty word."""
+    return np.uint64((int(word) & -int(word)).bit_length() - 1 if word else 64)
+
+
+@overload(first_bit)
+def _first_bit(word):
+    return lambda word: _cttz(word)
+
+
+def reverse_bits(word: np.uint64) -> np.uint64:
+    """The bits in the opposite order."""
+    return np.uint64(int(f"{int(word):064b}"[::-1], 2))
+
+
+@overload(reverse_bits)
+def _reverse_bits(word):
+    return lambda word: _bitreverse(word)
+
+
+@compiled
+def _select_portable(word: np.uint64, k: np.uint64) -> np.uint64:
+    """The k-th set bit by byte sums, then at most seven steps inside the byte (Vigna, broadword select)."""
+    sums = word - ((word >> _U1) & _ODDS)
+    sums = (sums & _TWOS) + ((sums >> _U2) & _TWOS)
+    sums = ((sums + (sums >> _U4)) & _NIBBLES) * _BYTES
+    before = (((k * _BYTES | _TOPS) - sums) & _TOPS) >> _U7
+    place = ((before * _BYTES) >> _U56) * _U8
+    rest = (word >> place) & _BYTE
+    for _ in range(k - (((sums << _U8) >> place) & _BYTE)):
+        rest &= rest - ONE
+    return place + first_bit(rest)
+
+
+@intrinsic
+def _select(typingctx: Any, word: Any, k: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        from llvmlite import ir
+
+        _, cpu, features = context.codegen().magic_tuple()
+        # Deposit is one fast instruction where BMI2 is real; the first two Zens run it as microcode.
+        if "+bmi2" not in features.split(",") or cpu in ("znver1", "znver2"):
+            return context.compile_internal(builder, _select_portable.py_func, signature, args)
+        word_type = ir.IntType(64)
+        deposit = builder.module.globals.get("llvm.x86.bmi.pdep.64") or ir.Function(
+            builder.module, ir.FunctionType(word_type, [word_type, word_type]), "llvm.x86.bmi.pdep.64"
+        )
+        bit = builder.call(deposit, [builder.shl(ir.Constant(word_type, 1), args[1]), args[0]])
+        return builder.cttz(bit, ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+def select_bit(word: np.uint64, k: np.uint64) -> np.uint64:
+    """The index of the k-th set bit, counted from 0; there must be more than k."""
+    rest = int(word)
+    for _ in range(int(k)):
+        rest &= rest - 1
+    return np.uint64((rest & -rest).bit_length() - 1)
+
+
+@overload(select_bit)
+def _select_bit(word, k):
+    return lambda word, k: _select(word, k)
+
+
+@compiled
+def next_draw(state: np.uint64) -> np.uint64:
+    """The next state of xorshift64, which is also the draw (Marsaglia 2003, shifts 13, 7, 17)."""
+    state ^= state << _A
+    state ^= state >> _B
+    state ^= state << _C
+    return state

@@ -1,0 +1,253 @@
+"""Schemes for square formats that a cyclic shift of the three matrices maps to themselves, over GF(2).
+
+With the third factor transposed the target is the sum of e_ij x e_jk x e_ki, which the shift of the
+three places keeps. A symmetric scheme is a set of orbits {a b c, b c a, c a b} and of cubes a a a.
+Source: Moosbauer and Poole, "Flip graphs with symmetry" (arXiv 2502.04514).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import PlanError
+from ...schemes_db import Provenance, Scheme, Target
+from .packed import PackedTerms, Words
+
+_ONE = np.uint64(1)
+
+Term = tuple[int, int, int]
+
+Groups = tuple[tuple[int, ...], ...]
+"""Indices of the diagonal, from 0, in groups of one or two: the entries of a group are joined into one cube."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrbitTerms:
+    """A symmetric set of terms over GF(2).
+
+    `orbits` is (3, K) uint64, one term of each orbit, and `cubes` (D,) uint64; bit i n + j is entry
+    (i, j), in the third factor entry (j, i) of C. The rank is 3 K + D.
+
+    Raises:
+        PlanError: the target is not a full square product of at most 8x8 blocks.
+    """
+
+    target: Target
+    orbits: Words
+    cubes: Words
+
+    def __post_init__(self) -> None:
+        side(self.target)
+        self.orbits.setflags(write=False)
+        self.cubes.setflags(write=False)
+
+    @property
+    def rank(self) -> int:
+        return int(3 * self.orbits.shape[1] + len(self.cubes))
+
+    @classmethod
+    def naive(cls, target: Target, cubes: Groups | None = None) -> OrbitTerms:
+        """The naive scheme with the cubes of entries (i, i) and (j, j) joined into one for each group (i, j).
+
+        (a + a')^3 is a^3 + a'^3 and the orbit of a a' (a + a'), so joining costs an orbit and saves
+        a cube. The number of cubes fixes the rank modulo 3, and the ceil(n / 2) cubes of the groups
+        (i, n-1-i), which are those by default, have led to the lowest ranks known.
+
+        Raises:
+            PlanError: the target is no full square product, or the groups are not its indices, each once.
+        """
+        n = side(target)
+        found, joined = _naive_orbits(n), []
+        for group in _checked(cubes or _outer(n), n):
+            a, b = 1 << (group[0] * (n + 1)), 1 << (group[-1] * (n + 1))
+            joined.append(a | b)
+            if a != b:
+                found.append((a, b, a | b))
+        return cls(target, _columns(found), np.array(joined, dtype=np.uint64))
+
+    @classmethod
+    def naive_reversible(cls, target: Target, cubes: Groups | None = None) -> OrbitTerms:
+        """The same joined cubes and the orbits of a a a' and a' a' a: a set that reversal keeps too.
+
+        Reversal takes entry (i, j) to (n-1-i, n-1-j) in all three matrices, and must keep the groups.
+
+        Raises:
+            PlanError: see `naive`, or reversal does not keep the groups.
+        """
+        n = side(target)
+        groups = _checked(cubes or _outer(n), n)
+        sets = {frozenset(group) for group in groups}
+        if {frozenset(n - 1 - i for i in group) for group in sets} != sets:
+            raise PlanError("reversal takes these cubes to others: with 12 there must be 56 of a 6x6x6, for example")
+        found = _naive_orbits(n)
+        for i, j in (group for group in groups if len(group) == 2):
+            a, b = 1 << (i * (n + 1)), 1 << (j * (n + 1))
+            found += [(a, a, b), (b, b, a)]
+        return cls(target, _columns(found), cls.naive(target, groups).cubes)
+
+    @classmethod
+    def from_scheme(cls, scheme: Scheme) -> OrbitTerms:
+        """The orbits of a symmetric scheme, read modulo 2.
+
+        Raises:
+            PlanError: it is not symmetric, or does not fit.
+        """
+        side(scheme.target)
+        return cls.from_packed(PackedTerms.from_scheme(scheme))
+
+    @classmethod
+    def from_packed(cls, terms: PackedTerms) -> OrbitTerms:
+        """The orbits of symmetric terms.
+
+        Raises:
+            PlanError: they are not symmetric.
+        """
+        n, words = side(terms.target), terms.words
+        left = [(int(u), int(v), int(w)) for u, v, w in zip(words[0], words[1], transposed(words[2], n), strict=True)]
+        found, cubes = [], []
+        while left:
+            term = left.pop()
+            if term[0] == term[1] == term[2]:
+                cubes.append(term[0])
+                continue
+            found.append(term)
+            for image in (term[1:] + term[:1], term[2:] + term[:2]):
+                if image not in left:
+                    raise PlanError(
+                        f"a scheme of {terms.target} is not symmetric under the cyclic shift: start the walk elsewhere"
+                    )
+                left.remove(image)
+        return cls(terms.target, _columns(found), np.array(cubes, dtype=np.uint64))
+
+    def packed(self) -> PackedTerms:
+        """All terms, as any scheme's."""
+        a, b, c = self.orbits
+        words = np.stack([np.concatenate([*part, self.cubes]) for part in ((a, b, c), (b, c, a), (c, a, b))])
+        words[2] = transposed(words[2], side(self.target))
+        return PackedTerms(self.target, words)
+
+    def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
+        """The scheme over Z2 with these terms."""
+        return self.packed().to_scheme(provenance)
+
+
+def parse_cubes(text: str) -> Groups:
+    """The groups that a text such as 12,34,56 or 15,24,3 names, from 0.
+
+    Raises:
+        PlanError: it names none.
+    """
+    parts = text.split(",")
+    if not all(part.isdigit() and len(part) in (1, 2) for part in parts):
+        raise PlanError(f"cubes {text!r} are not understood: write groups of one or two indices, such as 12,34,56")
+    return tuple(tuple(int(digit) - 1 for digit in part) for part in parts)
+
+
+def _outer(n: int) -> Groups:
+    """First and last index, second and last but one, and so on."""
+    return tuple(tuple(sorted({i, n - 1 - i})) for i in range((n + 1) // 2))
+
+
+def _checked(groups: Groups, n: int) -> Groups:
+    if sorted(i for group in groups for i in group) != list(range(n)):
+        raise PlanError(f"cubes must have the indices 1 to {n} in their groups, each once")
+    return groups
+
+
+def side(target: Target) -> int:
+    """n of a full n x n x n product.
+
+    Raises:
+        PlanError: the target is another.
+    """
+    m, k, n = target.shape
+    if not (m == k == n <= 8 and target.is_general):
+        raise PlanError(f"{target} has no cyclic symmetry: a symmetric walk needs a full square product up to 8x8x8")
+    return n
+
+
+def transposed(words: Words, n: int) -> Words:
+    """Packed n x n matrices, transposed."""
+    result = np.zeros_like(words)
+    for i in range(n):
+        for j in range(n):
+            result |= ((words >> np.uint64(i * n + j)) & _ONE) << np.uint64(j * n + i)
+    return result
+
+
+def reversible(terms: OrbitTerms) -> tuple[Words, Words]:
+    """One orbit (3, K) of each two that reversal exchanges, and those that are their own reversal; and the cubes.
+
+    Words are laid out as `mirrored_layout` does.
+
+    Raises:
+        PlanError: reversal does not keep the terms.
+    """
+    orbits, cubes = (mirrored_layout(words, side(terms.target)) for words in (terms.orbits, terms.cubes))
+    left = [_turned_first(term) for term in zip(*orbits.tolist(), strict=True)]
+    found, single = [], {int(cube) for cube in cubes}
+    while left:
+        term = left.pop()
+        a, b, c = (_reversed(word) for word in term)
+        image = _turned_first((a, b, c))
+        found.append(term)
+        if image != term:
+            if image not in left:
+                raise PlanError(f"a scheme of {terms.target} is not symmetric under reversal: start the walk elsewhere")
+            left.remove(image)
+    if {_reversed(cube) for cube in single} != single:
+        raise PlanError(f"the cubes of {terms.target} are not symmetric under reversal: start the walk elsewhere")
+    return _columns(found), cubes
+
+
+def unfolded(target: Target, orbits: Words, cubes: Words) -> OrbitTerms:
+    """The inverse of `reversible`."""
+    n = side(target)
+    terms = list(zip(*orbits.tolist(), strict=True))
+    images = [tuple(_reversed(word) for word in term) for term in terms]
+    terms += [image for term, image in zip(terms, images, strict=True) if image != term]
+    return OrbitTerms(target, mirrored_layout(_columns(terms), n, back=True), mirrored_layout(cubes, n, back=True))
+
+
+def mirrored_layout(words: Words, n: int, back: bool = False) -> Words:
+    """Packed n x n matrices such that reversing all 64 bits reverses the matrix; or back from there.
+
+    The first half of the bits stays, the second goes to the word's end, and the middle one of an odd
+    number stands twice.
+    """
+    result, size = np.zeros_like(words), n * n
+    for place in range(size):
+        ends = {place} if 2 * place + 1 <= size else set()
+        ends |= {64 - size + place} if 2 * place + 1 >= size else set()
+        for end in sorted(ends)[: 1 if back else 2]:
+            old, new = (end, place) if back else (place, end)
+            result |= ((words >> np.uint64(old)) & _ONE) << np.uint64(new)
+    return result
+
+
+def _reversed(word: int) -> int:
+    return int(f"{word:064b}"[::-1], 2)
+
+
+def _turned_first(term: Term) -> Term:
+    """The smallest of the three turns of a term."""
+    a, b, c = term
+    return min((a, b, c), (b, c, a), (c, a, b))
+
+
+def _naive_orbits(n: int) -> list[Term]:
+    """The orbits of the naive scheme that are no cubes."""
+    entry = [[1 << (i * n + j) for j in range(n)] for i in range(n)]
+    return [
+        (entry[i][j], entry[j][k], entry[k][i])
+        for i in range(n)
+        for j in range(i, n)
+        for k in range(i, n)
+        if (i, j) <= (j, k) and (i, j) < (k, i)
+    ]
+
+
+def _columns(terms: list[Term]) -> Words:
+    return np.array(terms, dtype=np.uint64).reshape(-1, 3).T.copy()

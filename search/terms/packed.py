@@ -1,0 +1,149 @@
+"""Terms with every factor packed into 64-bit words, and the ones over GF(2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db import Z2, Provenance, Ring, Scheme, Target
+from ...schemes_db.factor import Factor
+
+Words = npt.NDArray[np.uint64]
+
+WORD_BITS = 64
+"""Blocks that a factor of a packed term may have."""
+
+MAX_TERMS = 512
+"""Terms that a walk can hold: eight words of slots."""
+
+_ONE = np.uint64(1)
+
+Same = TypeVar("Same", bound="Terms")
+
+
+def refuse_weights(target: Target) -> None:
+    """Raise a PlanError where a term of the target's tensor has another coefficient than 1."""
+    if (target.term_values != 1).any():
+        raise PlanError(f"{target} has coefficients other than 1: the searches know maps with coefficients 1 only")
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The terms of a scheme, to be walked from: a class for each ring.
+
+    `words` is (3 planes, R) uint64, read-only. Bit b of `words[f, r]` is set where the coefficient of
+    block b in factor f of term r is 1, of `words[3 + f, r]` where it is -1; over GF(2) there is one
+    plane only. Factors stand in the order U, V, W and blocks are flat row-major indices, so an
+    absent block is a bit that is never set.
+
+    Raises:
+        PlanError: a factor has more than 64 blocks, or there are more than 512 terms.
+    """
+
+    target: Target
+    words: Words
+
+    ring: ClassVar[Ring]
+    planes: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        m, k, n = self.target.shape
+        if max(m * k, k * n, m * n) > WORD_BITS:
+            raise PlanError(
+                f"{self.target} has a factor of {max(m * k, k * n, m * n)} blocks; a walk packs at most {WORD_BITS}, "
+                f"so choose a grid of at most 8x8 blocks a matrix"
+            )
+        if self.rank > MAX_TERMS:
+            raise PlanError(f"{self.rank} terms of {self.target} do not fit: a walk holds at most {MAX_TERMS}")
+        self.words.setflags(write=False)
+
+    @property
+    def rank(self) -> int:
+        return int(self.words.shape[1])
+
+    @property
+    def support(self) -> Words:
+        """(3, R): the blocks with a coefficient other than 0."""
+        return np.bitwise_or.reduce(self.words.reshape(-1, 3, self.rank), axis=0)
+
+    @classmethod
+    def naive(cls: type[Same], target: Target) -> Same:
+        """One product for each term of the target's tensor.
+
+        Raises:
+            PlanError: too many terms for a walk, or one whose coefficient is not 1.
+        """
+        refuse_weights(target)
+        if len(target.terms) > MAX_TERMS:
+            raise PlanError(f"{len(target.terms)} terms of {target} do not fit: a walk holds at most {MAX_TERMS}")
+        # A block beyond the word would shift out silently; clipped here, it is refused in __post_init__.
+        places = np.minimum(target.terms.T, WORD_BITS - 1).astype(np.uint64)
+        words = np.zeros((3 * cls.planes, places.shape[1]), dtype=np.uint64)
+        words[:3] = _ONE << places
+        return cls(target, words)
+
+    @classmethod
+    def _of(cls: type[Same], scheme: Scheme) -> Same:
+        """The terms of a scheme whose coefficients are 1 and, where there is a plane for it, -1 (or 2 mod 3)."""
+        words = np.zeros((3 * cls.planes, scheme.rank), dtype=np.uint64)
+        for f, factor in enumerate(scheme.factors):
+            bits = _ONE << np.minimum(factor.indices, WORD_BITS - 1).astype(np.uint64)
+            plane = np.where(factor.values == 1, 0, cls.planes - 1)
+            np.bitwise_or.at(words, (3 * plane + f, factor.product), bits)
+        return cls(scheme.target, words)
+
+    def dense(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """U (R, mk), V (R, kn) and W (R, mn) as int64."""
+        m, k, n = self.target.shape
+        factors = []
+        for f, size in enumerate((m * k, k * n, m * n)):
+            places = np.arange(size, dtype=np.uint64)
+            plus, *minus = (((row[:, None] >> places) & _ONE).astype(np.int64) for row in self.words[f::3])
+            factors.append(plus - minus[0] if minus else plus)
+        return tuple(factors)
+
+    def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
+        """The scheme over the ring with these terms, in this order."""
+        m, k, n = self.target.shape
+        residues = self.ring.characteristic
+        u, v, w = (
+            Factor.from_dense((dense % residues if residues else dense).reshape(-1, rows, cols))
+            for dense, (rows, cols) in zip(self.dense(), ((m, k), (k, n), (m, n)), strict=True)
+        )
+        return Scheme(self.target, u, v, w, self.ring, provenance=provenance or Provenance())
+
+
+@dataclass(frozen=True, eq=False)
+class PackedTerms(Terms):
+    """The terms of a scheme over GF(2)."""
+
+    ring = Z2
+    planes = 1
+
+    @classmethod
+    def from_scheme(cls, scheme: Scheme) -> PackedTerms:
+        """The scheme's coefficients modulo 2.
+
+        Raises:
+            PlanError: it does not fit, or a denominator is even.
+        """
+        reduced = scheme if scheme.ring is Z2 else scheme.over_z2()
+        if reduced is None:
+            raise PlanError(f"{scheme!r} has an even denominator, so it means nothing modulo 2")
+        return cls._of(reduced)
+
+
+def lanes_for(terms: int) -> int:
+    """The number of 64-bit words that a set of so many slots takes: 1, 2, 4 or 8.
+
+    Raises:
+        PlanError: more than 512.
+    """
+    for lanes in (1, 2, 4, 8):
+        if terms <= lanes * WORD_BITS:
+            return lanes
+    raise PlanError(f"{terms} terms do not fit: a walk holds at most {MAX_TERMS}")

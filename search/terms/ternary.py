@@ -1,0 +1,102 @@
+"""Terms in two planes, for coefficients 1 and -1: over the integers, and modulo 3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import PlanError
+from ...schemes_db import Scheme, Z
+from ...schemes_db.ring import Z3
+from .packed import Terms, Words
+
+_ONE = np.uint64(1)
+
+
+class _Signed(Terms):
+    """Terms in two planes."""
+
+    planes = 2
+
+    def holds(self) -> bool:
+        """Whether the terms sum to the target's tensor over the ring: every Brent equation."""
+        u, v, w = self.dense()
+        total = np.einsum("ra,rb,rc->abc", u, v, w, optimize=True)
+        for a, b, c in self.target.terms:
+            total[a, b, c] -= 1
+        return not (total % self.ring.characteristic if self.ring.characteristic else total).any()
+
+
+@dataclass(frozen=True, eq=False)
+class TernaryTerms(_Signed):
+    """The terms of a scheme over Z with all coefficients in {-1, 0, 1}."""
+
+    ring = Z
+
+    @classmethod
+    def from_scheme(cls, scheme: Scheme) -> TernaryTerms:
+        """The terms of a ternary scheme.
+
+        Raises:
+            PlanError: it does not fit, is not over Z or Q, or has other coefficients.
+        """
+        if scheme.ring.characteristic or not scheme.ternary:
+            raise PlanError(f"{scheme!r} has coefficients other than -1, 0 and 1: a ternary walk can't start there")
+        return cls._of(scheme)
+
+
+@dataclass(frozen=True, eq=False)
+class TermsModulo3(_Signed):
+    """The terms of a scheme over GF(3)."""
+
+    ring = Z3
+
+    @classmethod
+    def from_scheme(cls, scheme: Scheme) -> TermsModulo3:
+        """The scheme's coefficients modulo 3.
+
+        Raises:
+            PlanError: it does not fit, or its coefficients mean nothing modulo 3.
+        """
+        if scheme.ring is Z3:
+            return cls._of(scheme)
+        if scheme.ring.characteristic or scheme.gaussian or any(d % 3 == 0 for d in scheme.denominators):
+            raise PlanError(f"{scheme!r} has a denominator divisible by 3, or another ring: it means nothing modulo 3")
+        return cls._of(Scheme(scheme.target, *scheme.reduced_mod(3), Z3))
+
+
+def canonical(terms: Terms) -> tuple[Words, Words]:
+    """Factors (3 planes, R) whose lowest coefficient is 1, and the signs (R,) taken out.
+
+    A sign is a word: no bits for plus, all bits for minus, and always plus over GF(2).
+    """
+    words = terms.words.reshape(-1, 3, terms.rank)
+    if len(words) == 1:
+        return terms.words, np.zeros(terms.rank, dtype=np.uint64)
+    support = terms.support
+    lowest = support & (~support + _ONE)
+    sign = np.uint64(0) - ((words[1] & lowest) != 0).astype(np.uint64)
+    change = (words[0] ^ words[1]) & sign
+    return (words ^ change).reshape(-1, terms.rank), np.bitwise_xor.reduce(sign, axis=0)
+
+
+def with_signs(like: Terms, words: Words, signs: Words) -> Terms:
+    """The inverse of `canonical`: terms of the kind of `like`."""
+    if like.planes == 2:
+        words = words.copy()
+        change = (words[2] ^ words[5]) & signs
+        words[2] ^= change
+        words[5] ^= change
+    return type(like)(like.target, words)
+
+
+def open_flips(terms: Terms) -> int:
+    """How many factors of terms equal that of another term, up to sign: the chances to flip."""
+    forms = canonical(terms)[0]
+    return sum(_shared(forms[f::3]) for f in range(3))
+
+
+def _shared(planes: Words) -> int:
+    counts = np.unique(planes, axis=1, return_counts=True)[1]
+    return int(counts[counts > 1].sum())

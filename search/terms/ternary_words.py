@@ -1,0 +1,56 @@
+"""Ternary terms with every factor in one word, pos | neg << 32, for at most 32 blocks a factor; and sums of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import PlanError
+from ...schemes_db import Target
+from .bits import compiled
+from .packed import Words
+from .rings import ZERO
+from .ternary import TernaryTerms
+
+HALF_BITS = 32
+"""Blocks that a factor may have."""
+
+_HALF, _LOW = np.uint64(HALF_BITS), np.uint64((1 << HALF_BITS) - 1)
+_FIVE, _LOW6 = np.uint64(5), np.uint64(63)
+
+
+def packed(terms: TernaryTerms) -> Words:
+    """(3, R) uint64: bit b of a word is set where block b has coefficient 1, bit 32 + b where it has -1.
+
+    Raises:
+        PlanError: a factor has more than 32 blocks.
+    """
+    largest = max(kinds.size for kinds in terms.target.kind_arrays)
+    if largest > HALF_BITS:
+        raise PlanError(f"{terms.target} has a factor of {largest} blocks; flips for additions take {HALF_BITS}")
+    return np.ascontiguousarray(terms.words[:3] | (terms.words[3:] << _HALF))
+
+
+def unpacked(target: Target, words: Words) -> TernaryTerms:
+    """The inverse of `packed`."""
+    return TernaryTerms(target, np.concatenate([words & _LOW, words >> _HALF]))
+
+
+@compiled(forceinline=True)
+def turned(value: np.uint64, turn: np.uint64) -> np.uint64:
+    """The word, or its negative where `turn` is 32 and not 0."""
+    return (value << turn) | (value >> ((ZERO - turn) & _LOW6))
+
+
+@compiled(forceinline=True)
+def total_of(left: np.uint64, right: np.uint64) -> np.uint64:
+    """The sum of two words, which must not clash: `left & right` is empty."""
+    either = left | right
+    return either & ~((either << _HALF) | (either >> _HALF))
+
+
+@compiled(forceinline=True)
+def turn_of(value: np.uint64) -> np.uint64:
+    """32 where the lowest coefficient is -1, else 0."""
+    minus = value >> _HALF
+    support = (value | minus) & _LOW
+    return np.uint64(minus & support & (ZERO - support) != ZERO) << _FIVE

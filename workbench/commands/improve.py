@@ -1,0 +1,126 @@
+"""`lcma improve`"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from ...search.improve.events import Event, Kept, OnEvent, TurnBegun
+from ...search.improve.folder import ImproveConfig
+from ...search.improve.run import Improved, improve, plan
+from ...search.runs.keep import refuse_unwritable
+from ..finds import kept_line
+from ..interrupts import Interrupts
+from ..options import Duration
+from ..output import print_json
+from ..progress import Progress
+
+
+@click.command("improve")
+@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@click.option("--up-to", is_flag=True, help="Take every format that fits into a full product among the TARGETs, too.")
+@click.option(
+    "--ring", default="Z", show_default=True, help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Stop after so long.")
+@click.option(
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads for lifts, or walks on a CPU."
+)
+@click.option("--device", default="cpu", show_default=True, help="What walks: cpu, cuda, cuda:0,1 or cuda:all.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run in a new folder, to resume it."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be worked on.")
+@click.option("--json", "as_json", is_flag=True, help="What was kept as JSON.")
+def command(
+    targets: tuple[str, ...],
+    up_to: bool,
+    ring: str,
+    seed: int,
+    seconds: float,
+    jobs: int,
+    device: str,
+    out: Path | None,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Better the catalogue: full products behind the best known ranks, fronts of structured targets.
+
+    TARGETs are worked on in turns. Whatever betters the catalogue is certified and kept at once;
+    several processes may share it. Exit code 1: nothing was kept.
+    """
+    # Commas stand between targets, too, and between the grids of blocks(...).
+    names = tuple(name for text in targets for name in re.split(r",(?![^()]*\))", text))
+    config = ImproveConfig(
+        targets=names,
+        ring=ring.upper(),
+        seconds=seconds,
+        seed=seed,
+        device=device,
+        up_to=up_to,
+        command=shlex.join(["lcma", *sys.argv[1:]]),
+    )
+    if dry_run:
+        lines = plan(config)
+        click.echo("\n".join(lines) if lines else "nothing: no gap to the best known ranks is left")
+        return 0
+    refuse_unwritable()
+    with Progress("compiling the walk") as progress, Interrupts() as interrupts:
+        result = improve(
+            config,
+            jobs=jobs,
+            out=out,
+            on_event=teller(progress, quiet=as_json),
+            stop=lambda: interrupts.wanted,
+        )
+    return report(result, as_json, out)
+
+
+def teller(progress: Progress, *, quiet: bool) -> OnEvent:
+    """What prints what an improvement tells: finds to stdout, if not `quiet`, the rest to stderr."""
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Kept):
+            if not quiet:
+                click.echo(kept_line(event))
+        elif isinstance(event, TurnBegun):
+            click.echo(event.route, err=True)
+        else:
+            progress.update(event.text)
+
+    return tell
+
+
+def report(result: Improved, as_json: bool, out: Path | None) -> int:
+    """Print what came of an improvement; the exit code.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted; everything is kept.
+    """
+    if as_json:
+        print_json(
+            {
+                "gained": result.gained,
+                "turns": result.turns,
+                "seconds": result.seconds,
+                "closed": result.closed,
+                "fronts": result.fronts,
+                "schemes": [scheme.digest for scheme in result.kept],
+            }
+        )
+    else:
+        for name, front in result.fronts.items():
+            click.echo(f"{name}: {front}")
+        if result.closed:
+            click.echo("no gap to the best known ranks is left")
+        click.echo(f"{result.gained} gained in {sum(result.turns.values())} turns, {len(result.kept)} schemes kept")
+    if result.interrupted:
+        saved = f"to go on: lcma resume {shlex.quote(str(out))}" if out else "without --out the turns begin anew"
+        click.echo(f"{len(result.kept)} schemes saved in the catalogue; {saved}", err=True)
+        raise KeyboardInterrupt
+    return 0 if result.kept or result.closed else 1
