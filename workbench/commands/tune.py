@@ -12,7 +12,7 @@ from ...errors import LcmaError, PlanError
 from ..bench.machine import BUSY_SHARE, Watch
 from ..options import Duration
 from ..output import print_json, print_table
-from ..products import CAUSAL, DEVICE, Device, causal_name, request_of
+from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, require_memory
 from ..progress import CountedProgress
 from ..shapes import ShapeRow, read_shapes
 
@@ -112,6 +112,7 @@ def _tuned(
         known = machine.wisdom.near(request) if machine.wisdom is not None else None
         if known is not None and known.exact and not again:
             return {**found, "skipped": f"measured {known.when}"}
+        require_memory(request)
         say = progress.update
         tuned = tune(request, top=top, rounds=rounds, seed=seed, on_event=lambda text: say(f"{request}: {text}"))
     except PlanError as error:
