@@ -21,8 +21,8 @@ b = np.tril(lower) + np.tril(lower, -1).T
 factor = np.linalg.cholesky(b)
 inverse = solve_triangular(factor, np.eye(size), lower=True)
 # Both products have a triangular factor: half of a full product's arithmetic, before any scheme.
-left = lcma.trmm(inverse, a, way="eca-stage2")
-values, y = np.linalg.eigh(lcma.trmm(inverse, left, side="right", transposed=True, way="eca-stage2"))
+left = lcma.trmm(inverse, a, scheme="eca-stage2")
+values, y = np.linalg.eigh(lcma.trmm(inverse, left, side="right", transposed=True, scheme="eca-stage2"))
 x = inverse.T @ y
 
 expected = eigh(a, b, eigvals_only=True)

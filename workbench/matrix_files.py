@@ -38,6 +38,9 @@ _NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat1
 _NAMES |= {"I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
 _KINDS = {name: kind for kind, name in _NAMES.items()} | {"tf32": "F32"}
 
+PRODUCT = "C"
+"""The name of a product's tensor where none is given."""
+
 SHOWN = 8
 """Names of tensors that a message lists."""
 
@@ -155,21 +158,34 @@ def _tensor(path: Path, tensor: str | None, text: str) -> Operand:
     return Operand(safetensors.read(path, entry), _NAMES[entry.kind], text)
 
 
-def write_product(text: str, matrix: Matrix, dtype: str) -> str:
-    """Write a product to FILE.npy, or FILE.safetensors[:TENSOR] (tensor "C"), atomically; tells what was written.
+def check_destination(text: str, dtype: str) -> None:
+    """That a product of this dtype can be written to FILE.npy or FILE.safetensors[:TENSOR].
 
     Raises:
         PlanError: a .safetensors file holds no such dtype, or the file holds other tensors.
         SchemeFormatError: there is such a file, and it is not of the format.
+    """
+    path, tensor = _place(text)
+    if path.suffix != SUFFIX:
+        return
+    if dtype not in _KINDS:
+        raise PlanError(f"a {SUFFIX} file holds no {dtype}; write a .npy")
+    if path.is_file() and (others := set(safetensors.entries(path)) - {tensor or PRODUCT}):
+        raise PlanError(f"{path} holds {min(others)[:80]} and would lose it; write the product to a file of its own")
+
+
+def write_product(text: str, matrix: Matrix, dtype: str) -> str:
+    """Write a product to FILE.npy, or FILE.safetensors[:TENSOR] (tensor "C"), atomically; tells what was written.
+
+    Raises:
+        PlanError, SchemeFormatError: as `check_destination`.
         LcmaError: the file cannot be written.
     """
+    check_destination(text, dtype)
     path, tensor = _place(text)
     note = ""
     if path.suffix == SUFFIX:
-        if dtype not in _KINDS:
-            raise PlanError(f"a {SUFFIX} file holds no {dtype}; write a .npy")
-        _keep_others(path, tensor or "C")
-        content = safetensors.pack({tensor or "C": (_KINDS[dtype], matrix)})
+        content = safetensors.pack({tensor or PRODUCT: (_KINDS[dtype], matrix)})
     else:
         if dtype == "bfloat16":
             matrix, note = float32_of(matrix), " as float32, since .npy has no bfloat16"
@@ -181,9 +197,3 @@ def write_product(text: str, matrix: Matrix, dtype: str) -> str:
     except OSError as error:
         raise LcmaError(f"{path} can't be written: {error.strerror}") from None
     return f"written: {text}{note}"
-
-
-def _keep_others(path: Path, tensor: str) -> None:
-    """Refuse to replace a file that holds more than the tensor."""
-    if path.is_file() and (others := set(safetensors.entries(path)) - {tensor}):
-        raise PlanError(f"{path} holds {min(others)[:80]} and would lose it; write the product to a file of its own")

@@ -10,21 +10,36 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..request import Request, structures_of
-from .run import run_triangular
+from .run import STRATEGIES, run_triangular
 
 Matrix = npt.NDArray[Any]
 
 
-def triangular(a: Matrix, b: Matrix, triangle: Triangle, way: str | None, out: Matrix | None = None) -> Matrix:
+def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
+    """What `run_triangular` takes for a strategy and a scheme, of which either may be None.
+
+    Raises:
+        PlanError: there is no such strategy, or it takes no scheme.
+    """
+    if strategy is not None and strategy not in STRATEGIES:
+        raise PlanError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}; a scheme goes to scheme=")
+    if strategy is None or scheme is None:
+        return strategy or scheme
+    if strategy != "halving":
+        raise PlanError(f"{strategy} takes no scheme; leave strategy or scheme out")
+    return f"{strategy}:{scheme}"
+
+
+def triangular(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None, out: Matrix | None = None) -> Matrix:
     """The triangular product of (broadcast) matrices."""
     request = Request.of(a, b, out, structures=structures_of(triangle), shared=triangle.shared)
-    product: Matrix = run_triangular(request, a, b, out, way)
+    product: Matrix = run_triangular(request, a, b, out, strategy)
     return product
 
 
-def triangular_heads(a: Matrix, b: Matrix, triangle: Triangle, way: str | None) -> Matrix:
+def triangular_heads(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None) -> Matrix:
     """The triangular product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
-    return ungrouped(triangular(*grouped(a, b), triangle, way), a, b)
+    return ungrouped(triangular(*grouped(a, b), triangle, strategy), a, b)
 
 
 def need_matrices(**arrays: Any) -> None:

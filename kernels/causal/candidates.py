@@ -52,6 +52,11 @@ class TriangularSource:
         """See `Source`."""
         return self.name
 
+    @property
+    def strategy(self) -> str:
+        """The name of the strategy that runs it."""
+        return "halving" if self.name.partition(":")[0] == "halving" else "scheme"
+
     @cached_property
     def program(self) -> Program:
         """The program.
@@ -146,6 +151,11 @@ class GivenTriangular:
     def key(self) -> str:
         """See `Source`."""
         return f"scheme:{self.scheme.digest}"
+
+    @property
+    def strategy(self) -> str:
+        """The name of the strategy that runs it."""
+        return "scheme"
 
     @property
     def label(self) -> str:

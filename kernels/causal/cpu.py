@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -19,10 +18,7 @@ from ..cpu.strips import strip_count
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Source
 from ..request import Layout, Request
-from .candidates import FAMILY, HALVING_RANK, GivenTriangular, TriangularSource, source_of, stable_scheme_names
-
-SMALL = 1 << 28
-"""m k n below which only the strips are proposed: planning would cost what there is to gain."""
+from .candidates import FAMILY, GivenTriangular, TriangularSource, source_of, stable_scheme_names
 
 DENSE_ABOVE = 4096
 """Triangles of more rows have their full product computed by the dense scheme, where there is one."""
@@ -52,8 +48,6 @@ class CpuTriangular(CpuStrategy):
         triangle = request.triangle
         if triangle is None:
             return []
-        if not self.baseline and math.prod(request.shape) < SMALL:
-            return "the product is small: strips are computed at once"
         found = []
         for name in self._names(request, triangle, machine):
             candidate = self._candidate(TriangularSource(name, triangle) if name else None)
@@ -77,8 +71,7 @@ class CpuTriangular(CpuStrategy):
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        ours = isinstance(source, TriangularSource | GivenTriangular)
-        if ours and self.name == ("halving" if source.program.rank == HALVING_RANK else "scheme"):
+        if isinstance(source, TriangularSource | GivenTriangular) and self.name == source.strategy:
             yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:

@@ -22,7 +22,7 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..ranges import ranges
 from ..request import Layout, Request
-from .candidates import FAMILY, HALVING_RANK, GivenTriangular, TriangularSource, source_of
+from .candidates import FAMILY, GivenTriangular, TriangularSource, source_of
 
 SCHEME = "4x4x4-tri-out-r34-sparse"
 """22 full and 12 half products with few coefficients. Measured on an H200, float32, L = d = 8192: with more
@@ -41,7 +41,8 @@ KERNEL_SHARE = {
     "float64": (0.66, 0.66),
 }
 """By dtype, the part of the vendor's rate that our triangular kernel reaches on the tiles that it computes, for B by
-rows and by columns; half of it in tf32 where rows are no whole lines of memory. Measured on an H200, L and d from 2048
+rows and by columns; half of it in tf32 where rows are no whole lines of memory, a quarter of the vendor's rate in
+float32 where they are no multiple of 16 bytes. Measured on an H200, L and d from 2048
 to 16384 (lcma bench causal --device cuda)."""
 
 SQUARE_SHARE = {"float64": 0.94}
@@ -108,8 +109,7 @@ class CudaTriangular:
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
-        ours = isinstance(source, TriangularSource | GivenTriangular)
-        if ours and self.name == ("halving" if source.program.rank == HALVING_RANK else "scheme"):
+        if isinstance(source, TriangularSource | GivenTriangular) and self.name == source.strategy:
             yield self._candidate(source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
@@ -257,6 +257,8 @@ def _kernel_stages(candidate: Candidate, request: Request, model: CudaCostModel)
     share = KERNEL_SHARE[request.dtype][request.layouts[1] is Layout.COLUMNS]
     if request.dtype == "tf32" and k % 4 == 0 and k * itemsize(request.dtype) % LINE:
         share /= 2
+    if request.dtype == "float32" and k % 4:
+        share = min(share, 0.25)
     seconds = max(part * whole / share, float(model.overhead(1)))
     moved = items * (m * k + k * n + m * n) * itemsize(request.dtype)
     return [Stage(f"{items} triangles of {m}x{k}x{n}", 2 * items * part * m * k * n, moved, seconds, (m, k, n))]

@@ -12,30 +12,43 @@ from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..request import Request
 from .arrays import Array, all_tensors
-from .batches import batch_shape, grouped, need_matrices, triangular, ungrouped, with_unit_diagonal
+from .batches import (
+    batch_shape,
+    grouped,
+    need_matrices,
+    strategy_text,
+    triangular,
+    ungrouped,
+    with_unit_diagonal,
+)
 
 Matrix = npt.NDArray[Any]
 
 
-def causal_qk(q: Array, k: Array, *, way: str | None = None) -> Array:
+def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | None = None) -> Array:
     """The lower triangle of Q K^T, zero above the diagonal.
 
     q (..., Lq, d) and k (..., Lk, d), numpy arrays or torch tensors of one dtype; the result is
     (..., Lq, Lk). The leading sizes broadcast; where q has a multiple of k's heads (the last leading
     size), each head of k serves that many of q (GQA). Where Lq and Lk differ the diagonal starts in
-    the upper left corner, as in scaled_dot_product_attention. `way` as in `planned`.
+    the upper left corner, as in scaled_dot_product_attention.
+
+    `strategy` is "strips" (one GEMM a strip of rows), "halving" (two triangles and a full product,
+    which `scheme` may compute; on a processor) or "kernel" (on a GPU); `scheme` alone is the name of a
+    scheme for triangular products. Without both the fastest is chosen, as measured or predicted.
 
     Raises:
         PlanError: the operands do not fit each other.
     """
+    text = strategy_text(strategy, scheme)
     if all_tensors(q, k):
         from ..torch.causal import causal_qk as of_tensors
 
-        return of_tensors(q, k, way)
-    return _qk(np.asarray(q), np.asarray(k), way)
+        return of_tensors(q, k, text)
+    return _qk(np.asarray(q), np.asarray(k), text)
 
 
-def causal_pv(p: Array, v: Array, *, way: str | None = None) -> Array:
+def causal_pv(p: Array, v: Array, *, strategy: str | None = None, scheme: str | None = None) -> Array:
     """P V of a lower triangular P; what stands above its diagonal is never used.
 
     p (..., Lq, Lk) and v (..., Lk, d); heads and lengths as in `causal_qk`.
@@ -43,11 +56,12 @@ def causal_pv(p: Array, v: Array, *, way: str | None = None) -> Array:
     Raises:
         PlanError: the operands do not fit each other.
     """
+    text = strategy_text(strategy, scheme)
     if all_tensors(p, v):
         from ..torch.causal import causal_pv as of_tensors
 
-        return of_tensors(p, v, way)
-    return _pv(np.asarray(p), np.asarray(v), way)
+        return of_tensors(p, v, text)
+    return _pv(np.asarray(p), np.asarray(v), text)
 
 
 def trmm(
@@ -58,7 +72,8 @@ def trmm(
     transposed: bool = False,
     unit: bool = False,
     *,
-    way: str | None = None,
+    strategy: str | None = None,
+    scheme: str | None = None,
 ) -> Array:
     """op(A) B, or B op(A) on the right, with A triangular and op the transposition where asked.
 
@@ -72,18 +87,21 @@ def trmm(
     if side not in ("left", "right"):
         raise PlanError(f'side must be "left" or "right", not {side!r}')
     triangle = Triangle(side, lower == transposed)
+    text = strategy_text(strategy, scheme)
     if all_tensors(a, b):
         from ..torch.causal import trmm as of_tensors
 
-        return of_tensors(a, b, triangle, transposed, unit, way)
+        return of_tensors(a, b, triangle, transposed, unit, text)
     a, b = np.asarray(a), np.asarray(b)
     need_matrices(a=a, b=b)
     factor = with_unit_diagonal(a) if unit else a
     factor = factor.swapaxes(-1, -2) if transposed else factor
-    return triangular(factor, b, triangle, way) if side == "left" else triangular(b, factor, triangle, way)
+    return triangular(factor, b, triangle, text) if side == "left" else triangular(b, factor, triangle, text)
 
 
-def syrk(a: Array, lower: bool = True, transposed: bool = False, *, way: str | None = None) -> Array:
+def syrk(
+    a: Array, lower: bool = True, transposed: bool = False, *, strategy: str | None = None, scheme: str | None = None
+) -> Array:
     """One triangle of A A^T (of A^T A where `transposed`), zero outside it.
 
     A scheme's combinations of blocks are formed once for both sides. a (..., n, k).
@@ -92,43 +110,44 @@ def syrk(a: Array, lower: bool = True, transposed: bool = False, *, way: str | N
         PlanError: a is not a matrix.
     """
     triangle = Triangle("out", not lower, shared=True)
+    text = strategy_text(strategy, scheme)
     if all_tensors(a):
         from ..torch.causal import syrk as of_tensors
 
-        return of_tensors(a, triangle, transposed, way)
+        return of_tensors(a, triangle, transposed, text)
     a = np.asarray(a)
     need_matrices(a=a)
     left = a.swapaxes(-1, -2) if transposed else a
-    return triangular(left, left.swapaxes(-1, -2), triangle, way)
+    return triangular(left, left.swapaxes(-1, -2), triangle, text)
 
 
-def _qk(q: Matrix, k: Matrix, way: str | None) -> Matrix:
+def _qk(q: Matrix, k: Matrix, strategy: str | None) -> Matrix:
     need_matrices(q=q, k=k)
     left, right = grouped(q, k)
     right = right.swapaxes(-1, -2)
     rows, cols = q.shape[-2], k.shape[-2]
     square = min(rows, cols)
     if rows == cols:
-        return ungrouped(triangular(left, right, Triangle("out"), way), q, k)
+        return ungrouped(triangular(left, right, Triangle("out"), strategy), q, k)
     # Rows below the square see every column; columns beyond it are seen by no row.
     request = Request.of(left, right)  # that the operands fit each other at all
     out = np.zeros((*batch_shape(left, right), rows, cols), dtype=left.dtype)
     corner = (..., slice(None, square), slice(None, square))
-    out[corner] = triangular(left[..., :square, :], right[..., :square], Triangle("out"), way)
+    out[corner] = triangular(left[..., :square, :], right[..., :square], Triangle("out"), strategy)
     if rows > square and math.prod(request.shape):
         np.matmul(left[..., square:, :], right, out=out[..., square:, :])
     return ungrouped(out, q, k)
 
 
-def _pv(p: Matrix, v: Matrix, way: str | None) -> Matrix:
+def _pv(p: Matrix, v: Matrix, strategy: str | None) -> Matrix:
     need_matrices(p=p, v=v)
     left, right = grouped(p, v)
     rows, cols = p.shape[-2:]
     square = min(rows, cols)
     if rows == cols:
-        return ungrouped(triangular(left, right, Triangle("left"), way), p, v)
+        return ungrouped(triangular(left, right, Triangle("left"), strategy), p, v)
     Request.of(left, right)
     out = np.empty((*batch_shape(left, right), rows, right.shape[-1]), dtype=left.dtype)
-    out[..., :square, :] = triangular(left[..., :square, :square], right[..., :square, :], Triangle("left"), way)
+    out[..., :square, :] = triangular(left[..., :square, :square], right[..., :square, :], Triangle("left"), strategy)
     np.matmul(left[..., square:, :], right, out=out[..., square:, :])
     return ungrouped(out, p, v)

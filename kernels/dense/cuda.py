@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -256,7 +256,8 @@ class CudaScheme:
         costs = _flat_costs(candidate)
         if costs is None:
             costs = _costs_of_core(_core(candidate))
-        parts = _parts(costs, request, machine.costs, candidate.method)
+        pieces = 1 if request.max_workspace is None else _pieces(candidate, request) or MAX_PIECES
+        parts = _in_pieces(costs, request, machine.costs, candidate.method, pieces)
         return [
             Stage(name, float(flops), float(moved), _number(seconds), product)
             for name, flops, moved, seconds, product in parts
@@ -316,6 +317,24 @@ def _parts(costs: SchemeCosts, request: Request, model: CudaCostModel, method: s
     name = f"{int(count)} products {int(m)}x{int(k)}x{int(n)}" if single else "products"
     stages.insert(-1, (name, flops, moved, seconds, product))
     return stages
+
+
+def _in_pieces(costs: SchemeCosts, request: Request, model: CudaCostModel, method: str, pieces: int) -> list[Part]:
+    """`_parts` of a run in pieces: groups of whole matrices, or ranges of rows; the sums of B are computed once."""
+    if pieces == 1:
+        return _parts(costs, request, model, method)
+    groups = min(pieces, request.items)
+    rows = -(-request.m // max(1, pieces // request.items))
+    batch = () if request.items == 1 else (-(-request.items // groups),)
+    left, right = (batch if items > 1 else () for items in (request.items_a, request.items_b))
+    piece = replace(request, m=rows, batch_a=left, batch_b=right, max_workspace=None)
+    one = _parts(costs, piece, model, method)
+    once = {STAGES[1]} if request.items_b == 1 else set()
+    times = [1 if name in once else pieces for name, *_ in one]
+    return [
+        (name, count * flops, count * moved, count * seconds, product)
+        for count, (name, flops, moved, seconds, product) in zip(times, one, strict=True)
+    ]
 
 
 def _bounds(costs: SchemeCosts, request: Request, model: CudaCostModel) -> npt.NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -128,6 +129,17 @@ def applying_margins(family: str, request: Request, stages: Sequence[Stage]) -> 
 def margin(family: str, request: Request, stages: Sequence[Stage]) -> float:
     """The part of the baseline's seconds that a candidate with these stages must stay below."""
     return min((entry.part for entry in applying_margins(family, request, stages)), default=1.0)
+
+
+SMALL = {("cpu", "causal"): 1 << 28}
+"""m k n by device and family below which the baseline is taken at once: planning would cost what there is to gain."""
+
+
+def smallness(family: str, request: Request) -> str | None:
+    """Why a request is left to the baseline of its family without planning, or None."""
+    if not 0 < math.prod(request.shape) < SMALL.get((request.device, family), 0):
+        return None
+    return "the product is small: it is left to the baseline at once"
 
 
 @lru_cache(maxsize=8)

@@ -9,7 +9,7 @@ from functools import cache
 
 from ...errors import PlanError
 from ..request import Request
-from .limits import FreeBytes, exceeds_kept, margin, margins_text, memory_shortage, refusal
+from .limits import FreeBytes, exceeds_kept, margin, margins_text, memory_shortage, refusal, smallness
 from .machine import Machine
 from .strategy import Candidate, Plan, Proposal, Source, Stage, Strategy
 
@@ -79,6 +79,8 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
         return _by_strategy(request, machine, only, baseline, method)
     if machine.wisdom is not None and (known := _measured(request, machine, strategies, baseline)):
         return known
+    if reason := smallness(baseline.candidate.family, request):
+        return Decision(request, machine, baseline, baseline, (), (), reason)
     search = _Search(request, machine, strategies, baseline)
     best = search.best(request)
     if search.short_of_memory and request.max_workspace is None:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
+from ..causal.batches import strategy_text
 from .attention_graph import attention_graph
 from .bilinear import is_transformed
 from .causal import causal_pv, causal_qk, transposed_pv
@@ -37,7 +38,8 @@ def causal_attention(
     *,
     sinks: Tensor | None = None,
     need_weights: bool = False,
-    way: str | None = None,
+    strategy: str | None = None,
+    scheme: str | None = None,
 ) -> Any:
     """softmax(scale Q K^T + bias, below the diagonal) V, as scaled_dot_product_attention(is_causal=True) computes it.
 
@@ -47,8 +49,8 @@ def causal_attention(
     (H,) are logits that take part in every row's softmax and have no value. A row that sees nothing
     is zero. `need_weights`: the result is (output, weights), the weights after dropout and detached.
 
-    `way` "products" materialises the weights and works the triangular products by the fastest way
-    known, the name of a way of `planned` ("strips", a scheme) does so by that one, and "sdpa" hands
+    `strategy` "products" materialises the weights and computes the triangular products by the fastest
+    strategy known, a strategy of `causal_qk` (or a `scheme`) does so by that one, and "sdpa" hands
     over to torch. None takes sdpa, except where the products should be faster
     (float32 and float64 on a processor, long sequences, wide heads) or sdpa has no such option
     (a bias or mask, sinks, weights).
@@ -57,18 +59,21 @@ def causal_attention(
     value, a bias and sinks; derivatives after the first take more memory.
 
     Raises:
-        PlanError: operands that do not fit each other, or options that sdpa does not have with `way="sdpa"`.
+        PlanError: operands that do not fit each other, or options that sdpa does not have with `strategy="sdpa"`.
     """
     import torch
 
     _check(query, key, value, dropout_p, is_causal, enable_gqa)
+    text = strategy_text(None if strategy in ("products", "sdpa") else strategy, scheme)
     special = attn_mask is not None or sinks is not None or need_weights
-    if way == "sdpa" and special:
-        raise PlanError("sdpa has no bias or mask beside the causal one, no sinks and no weights; leave `way` out")
+    if strategy == "sdpa" and (special or scheme is not None):
+        raise PlanError(
+            "sdpa has no bias or mask beside the causal one, no sinks, weights, schemes; leave strategy out"
+        )
     if torch.is_autocast_enabled(query.device.type):
         narrow = torch.get_autocast_dtype(query.device.type)
         query, key, value = (x.to(narrow) for x in (query, key, value))
-    if not special and (way == "sdpa" or (way is None and not pays(query, key, value))):
+    if not special and (strategy == "sdpa" or (text is None and strategy is None and not pays(query, key, value))):
         attention = torch.nn.functional.scaled_dot_product_attention
         output: Tensor = attention(
             query, key, value, dropout_p=dropout_p, is_causal=True, scale=scale, enable_gqa=enable_gqa
@@ -82,11 +87,10 @@ def causal_attention(
         raise PlanError(f"sinks must have one logit for each of {heads} heads, not shape {tuple(sinks.shape)}")
     q, k, v = (x.to(worked or x.dtype) for x in (query, key, value))
     kept = _dropout(q, k, dropout_p) if dropout_p else None
-    named = None if way == "products" else way
     if torch.compiler.is_compiling() or is_transformed():
-        out, weights = attention_graph(q, k, v, attn_mask, sinks, kept, factor, named)
+        out, weights = attention_graph(q, k, v, attn_mask, sinks, kept, factor, text)
     else:
-        out, weights = _function().apply(q, k, v, attn_mask, sinks, kept, factor, named)
+        out, weights = _function().apply(q, k, v, attn_mask, sinks, kept, factor, text)
     out = out.to(query.dtype)
     return (out, weights.detach().to(query.dtype)) if need_weights else out
 
@@ -143,14 +147,14 @@ def _function() -> Any:
 
     class CausalAttention(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, query, key, value, bias, sinks, kept, factor, way):
-            weights = causal_qk(query * factor, key, way)
+        def forward(ctx, query, key, value, bias, sinks, kept, factor, strategy):
+            weights = causal_qk(query * factor, key, strategy)
             sunk = softmax_rows(weights, bias, sinks)
             dropped = weights if kept is None else weights * kept
             ctx.save_for_backward(query, key, value, bias, sinks, weights, kept, sunk)
-            ctx.factor, ctx.way = factor, way
+            ctx.factor, ctx.strategy = factor, strategy
             ctx.mark_non_differentiable(dropped)
-            return causal_pv(dropped, value, way=way), dropped
+            return causal_pv(dropped, value, strategy), dropped
 
         @staticmethod
         def backward(ctx, grad, _):
@@ -159,7 +163,7 @@ def _function() -> Any:
             if torch.is_grad_enabled():  # create_graph: this backward pass is to be differentiated itself
                 # Views: an operand may have been computed from another one, or be the same tensor.
                 query, key, value, bias, sinks = operands = [_view(x) for x in (query, key, value, bias, sinks)]
-                out, _ = attention_graph(query, key, value, bias, sinks, kept, ctx.factor, ctx.way)
+                out, _ = attention_graph(query, key, value, bias, sinks, kept, ctx.factor, ctx.strategy)
                 asked = [x for x, needed in zip(operands, needs, strict=False) if needed]
                 found = iter(torch.autograd.grad(out, asked, grad, create_graph=True))
                 return *(next(found) if needed else None for needed in needs[:5]), None, None, None
@@ -167,15 +171,15 @@ def _function() -> Any:
             grad_value = None
             if needs[2]:
                 dropped = weights if kept is None else weights * kept
-                grad_value = _summed(transposed_pv(dropped, grad, ctx.way), groups)
-            scores = causal_qk(grad, value, way=ctx.way)
+                grad_value = _summed(transposed_pv(dropped, grad, ctx.strategy), groups)
+            scores = causal_qk(grad, value, ctx.strategy)
             if kept is not None:
                 scores *= kept
             means = softmax_backward(scores, weights)
-            grad_query = causal_pv(scores, key, way=ctx.way).mul_(ctx.factor) if needs[0] else None
+            grad_query = causal_pv(scores, key, ctx.strategy).mul_(ctx.factor) if needs[0] else None
             grad_key = None
             if needs[1]:
-                grad_key = _summed(transposed_pv(scores, query, ctx.way), groups).mul_(ctx.factor)
+                grad_key = _summed(transposed_pv(scores, query, ctx.strategy), groups).mul_(ctx.factor)
             grad_bias = None
             if needs[3]:
                 grad_bias = scores.sum_to_size(bias.shape).to(bias.dtype)

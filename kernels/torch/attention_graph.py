@@ -18,16 +18,16 @@ def attention_graph(
     sinks: Tensor | None,
     kept: Tensor | None,
     factor: float,
-    way: str | None,
+    strategy: str | None,
 ) -> tuple[Tensor, Tensor]:
     """The output and the weights after dropout; `kept` multiplies the weights.
 
     Several matrices of the size of the scores are alive at a time, where the function of
     `attention.py`, which works in place, has two.
     """
-    weights = causal_softmax(causal_qk(query * factor, key, way), bias, sinks)
+    weights = causal_softmax(causal_qk(query * factor, key, strategy), bias, sinks)
     dropped = weights if kept is None else weights * kept
-    return causal_pv(dropped, value, way), dropped
+    return causal_pv(dropped, value, strategy), dropped
 
 
 def causal_softmax(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> Tensor:

@@ -11,12 +11,12 @@ from .processor import HALVES
 from .triangular import triangular_mm
 
 
-def causal_qk(q: Tensor, k: Tensor, way: str | None = None) -> Tensor:
+def causal_qk(q: Tensor, k: Tensor, strategy: str | None = None) -> Tensor:
     """See `lcma.causal_qk`."""
     _check(q=q, k=k)
     rows, cols = q.shape[-2], k.shape[-2]
     square = min(rows, cols)
-    corner = triangular_mm(q[..., :square, :], k[..., :square, :].mT, Triangle("out"), way)
+    corner = triangular_mm(q[..., :square, :], k[..., :square, :].mT, Triangle("out"), strategy)
     if rows > square:
         return torch.cat([corner, _full(q[..., square:, :], k.mT)], -2)
     if cols > square:
@@ -24,42 +24,42 @@ def causal_qk(q: Tensor, k: Tensor, way: str | None = None) -> Tensor:
     return corner
 
 
-def causal_pv(p: Tensor, v: Tensor, way: str | None = None) -> Tensor:
+def causal_pv(p: Tensor, v: Tensor, strategy: str | None = None) -> Tensor:
     """See `lcma.causal_pv`."""
     _check(p=p, v=v)
     if p.shape[-1] != v.shape[-2]:
         raise PlanError(f"inner sizes differ: p has {p.shape[-1]} columns and v {v.shape[-2]} rows; slice one")
     rows, cols = p.shape[-2:]
     square = min(rows, cols)
-    top = triangular_mm(p[..., :square, :square], v[..., :square, :], Triangle("left"), way)
+    top = triangular_mm(p[..., :square, :square], v[..., :square, :], Triangle("left"), strategy)
     return torch.cat([top, _full(p[..., square:, :], v)], -2) if rows > square else top
 
 
-def transposed_pv(p: Tensor, other: Tensor, way: str | None = None) -> Tensor:
+def transposed_pv(p: Tensor, other: Tensor, strategy: str | None = None) -> Tensor:
     """P^T B of a lower triangular P (..., Lq, Lk), which need not be square: its rows past Lk are full."""
     rows, cols = p.shape[-2:]
     square = min(rows, cols)
-    product = trmm(p[..., :square, :square], other[..., :square, :], Triangle("left", True), True, False, way)
+    product = trmm(p[..., :square, :square], other[..., :square, :], Triangle("left", True), True, False, strategy)
     if cols > square:
         return torch.nn.functional.pad(product, (0, 0, 0, cols - square))
     return product + p[..., square:, :].mT @ other[..., square:, :] if rows > square else product
 
 
-def trmm(a: Tensor, b: Tensor, triangle: Triangle, transposed: bool, unit: bool, way: str | None = None) -> Tensor:
+def trmm(a: Tensor, b: Tensor, triangle: Triangle, transposed: bool, unit: bool, strategy: str | None = None) -> Tensor:
     """See `lcma.trmm`; `triangle` is that of op(A)."""
     _check(a=a, b=b)
     if unit:
         a = torch.diagonal_scatter(a, torch.ones_like(a.diagonal(dim1=-2, dim2=-1)), dim1=-2, dim2=-1)
     factor = a.mT if transposed else a
     operands = (factor, b) if triangle.side == "left" else (b, factor)
-    return triangular_mm(*operands, triangle, way)
+    return triangular_mm(*operands, triangle, strategy)
 
 
-def syrk(a: Tensor, triangle: Triangle, transposed: bool, way: str | None = None) -> Tensor:
+def syrk(a: Tensor, triangle: Triangle, transposed: bool, strategy: str | None = None) -> Tensor:
     """See `lcma.syrk`."""
     _check(a=a)
     left = a.mT if transposed else a
-    return triangular_mm(left, left.mT, triangle, way)
+    return triangular_mm(left, left.mT, triangle, strategy)
 
 
 def _full(a: Tensor, b: Tensor) -> Tensor:

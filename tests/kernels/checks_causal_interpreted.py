@@ -90,7 +90,7 @@ def test_gradients_by_the_kernel_are_products_by_the_kernel(monkeypatch):
     shapes = ((4, 9, 3), (2, 7, 3), (4, 9, 7))
     q, k, p = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
     for product, operands in ((causal_qk, (q, k)), (causal_pv, (p, k)), (syrk, (p,)), (trmm, (p[:, :7], k))):
-        by_kernel, by_strips = (product(*operands, way=way) for way in ("kernel", "strips"))
+        by_kernel, by_strips = (product(*operands, strategy=name) for name in ("kernel", "strips"))
         torch.testing.assert_close(by_kernel, by_strips)
         weights = torch.randn_like(by_kernel)
         leaves = [x for x in (q, k, p) if any(x is y or x is y._base for y in operands)]
@@ -98,6 +98,6 @@ def test_gradients_by_the_kernel_are_products_by_the_kernel(monkeypatch):
         for mine, other in zip(*gradients, strict=True):
             torch.testing.assert_close(mine, other)
     x, y = q.detach()[0, :4].requires_grad_(), k.detach()[0, :4].requires_grad_()
-    by_kernel = partial(causal_qk, way="kernel")
+    by_kernel = partial(causal_qk, strategy="kernel")
     assert torch.autograd.gradcheck(by_kernel, (x, y), fast_mode=True)
     assert torch.autograd.gradgradcheck(by_kernel, (x, y), fast_mode=True)

@@ -24,7 +24,7 @@ def drawn(*shape, dtype=torch.float64, grad=True):
     return torch.randn(*shape, dtype=dtype, requires_grad=grad)
 
 
-@pytest.mark.parametrize("way", ["products", "eca-stage1"])
+@pytest.mark.parametrize("way", [{"strategy": "products"}, {"scheme": "eca-stage1"}], ids=str)
 @pytest.mark.parametrize(
     "sizes", [(4, 2, 33, 33, 8), (2, 2, 7, 11, 5), (2, 1, 11, 7, 5), (1, 1, 1, 1, 1), (3, 3, 600, 600, 16)]
 )
@@ -32,7 +32,7 @@ def test_like_torch_forward_and_backward(way, sizes):
     torch.manual_seed(0)
     heads, shared, rows, cols, width = sizes
     q, k, v = drawn(2, heads, rows, width), drawn(2, shared, cols, width), drawn(2, shared, cols, width)
-    ours = causal_attention(q, k, v, enable_gqa=True, way=way)
+    ours = causal_attention(q, k, v, enable_gqa=True, **way)
     theirs = sdpa(q, k, v, is_causal=True, enable_gqa=True)
     torch.testing.assert_close(ours, theirs)
     ask = torch.randn_like(ours)
@@ -48,11 +48,11 @@ def test_gradients_with_bias_sinks_and_dropout():
     bias, sinks = drawn(4, 6, 5), drawn(4)
 
     def biased(q, k, v, bias, sinks):
-        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, scale=0.7, way="products")
+        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, scale=0.7, strategy="products")
 
     def dropped(q, k, v):
         torch.manual_seed(2)
-        return causal_attention(q, k, v, dropout_p=0.3, enable_gqa=True, way="products")
+        return causal_attention(q, k, v, dropout_p=0.3, enable_gqa=True, strategy="products")
 
     assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks))
     assert torch.autograd.gradcheck(dropped, (q, k, v))
@@ -63,20 +63,20 @@ def test_second_derivatives_and_transforms():
     bias, sinks = drawn(4, 5), drawn(2)
 
     def biased(q, k, v, bias, sinks):
-        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, way="strips")
+        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, strategy="strips")
 
     def masked(q, k, v):
-        return causal_attention(q, k, v, torch.ones(4, 5, dtype=torch.bool).tril(1), enable_gqa=True, way="strips")
+        return causal_attention(q, k, v, torch.ones(4, 5, dtype=torch.bool).tril(1), enable_gqa=True, strategy="strips")
 
     def theirs(q, k, v):
         scores = (q @ k.mT / 3**0.5).masked_fill(torch.ones(4, 5).triu(1).bool(), -torch.inf)
         return scores.softmax(-1) @ v
 
     def own(x):
-        return causal_attention(x, x.sin(), x, way="strips")
+        return causal_attention(x, x.sin(), x, strategy="strips")
 
     def ours(q, k, v):
-        return causal_attention(q, k, v, enable_gqa=True, way="strips")
+        return causal_attention(q, k, v, enable_gqa=True, strategy="strips")
 
     assert torch.autograd.gradgradcheck(biased, (q, k, v, bias, sinks), fast_mode=True)
     assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks), fast_mode=True, check_forward_ad=True)
@@ -97,7 +97,7 @@ def test_compiled_whole(way):
     sinks, bias = drawn(2), drawn(9, 7)
 
     def ours(q, k, v, bias, sinks):
-        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, way=way)
+        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, strategy=way)
 
     torch._dynamo.reset()
     compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
@@ -135,12 +135,12 @@ def test_a_row_that_sees_nothing_is_zero():
 def test_precisions_and_autocast(dtype):
     torch.manual_seed(4)
     q, k, v = (drawn(1, 2, 65, 16, dtype=dtype, grad=False) for _ in range(3))
-    out = causal_attention(q, k, v, way="products")
+    out = causal_attention(q, k, v, strategy="products")
     assert out.dtype == dtype
     truth = sdpa(q.double(), k.double(), v.double(), is_causal=True)
     assert (out.double() - truth).norm() / truth.norm() < {torch.float32: 1e-6, torch.float16: 1e-3}.get(dtype, 1e-2)
     with torch.autocast("cpu", torch.bfloat16):
-        assert causal_attention(q.float(), k.float(), v.float(), way="products").dtype == torch.bfloat16
+        assert causal_attention(q.float(), k.float(), v.float(), strategy="products").dtype == torch.bfloat16
 
 
 def test_errors_stay_within_twice_the_standard_algorithms():
@@ -151,7 +151,7 @@ def test_errors_stay_within_twice_the_standard_algorithms():
         truth = sdpa(q.double(), k.double(), v.double(), is_causal=True)
         future = torch.ones(256, 256).triu(1).bool()
         plain = (q / 128**0.5 @ k.mT).masked_fill(future, -torch.inf).softmax(-1) @ v
-        for way, got in [("standard", plain)] + [(x, causal_attention(q, k, v, way=x)) for x in stable_scheme_names()]:
+        for way, got in [("standard", plain)] + [(x, causal_attention(q, k, v, scheme=x)) for x in stable_scheme_names()]:
             worst[way] = max(worst.get(way, 0.0), float((got - truth).norm() / truth.norm()))
     assert max(worst[way] for way in ("standard", *stable_scheme_names())) <= 2 * worst["standard"]
     assert stable_scheme_names()
@@ -161,8 +161,8 @@ def test_refusals_name_the_mend():
     q = torch.randn(1, 2, 4, 3)
     with pytest.raises(PlanError, match="enable_gqa"):
         causal_attention(q, q[:, :1], q[:, :1])
-    with pytest.raises(PlanError, match="leave `way` out"):
-        causal_attention(q, q, q, torch.zeros(4, 4), way="sdpa")
+    with pytest.raises(PlanError, match="leave strategy out"):
+        causal_attention(q, q, q, torch.zeros(4, 4), strategy="sdpa")
     with pytest.raises(PlanError, match="without the mask"):
         causal_attention(q, q, q, is_causal=False)
     with pytest.raises(PlanError, match="common floating dtype"):

@@ -24,7 +24,14 @@ from lcma.kernels.request import Layout, structures_of
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 GROUPED = Way(grouped=True)
-WAYS = (None, "strips", "halving", "halving:strassen", "eca-stage1", "4x4x4-tri-out-r34")
+WAYS = (
+    {},
+    {"strategy": "strips"},
+    {"strategy": "halving"},
+    {"strategy": "halving", "scheme": "strassen"},
+    {"scheme": "eca-stage1"},
+    {"scheme": "4x4x4-tri-out-r34"},
+)
 
 
 def drawn(rng, *shape):
@@ -35,7 +42,7 @@ def kept(matrix, upper):
     return np.triu(matrix) if upper else np.tril(matrix)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize(
     "sizes", [(7, 7, 3), (300, 300, 33), (3, 3, 5), (20, 12, 4), (12, 20, 1), (0, 0, 3), (5, 5, 0)]
 )
@@ -43,15 +50,15 @@ def test_qk_and_pv_with_shared_heads_and_garbage(way, sizes):
     rng, (rows, cols, width) = np.random.default_rng(0), sizes
     q, k = drawn(rng, 2, 6, rows, width), drawn(rng, 2, 3, cols, width)
     wide = np.repeat(k, 2, axis=1)
-    scores = causal_qk(q, k, way=way)
+    scores = causal_qk(q, k, **way)
     wanted = np.tril(q @ wide.swapaxes(-1, -2))
     np.testing.assert_array_equal(scores, wanted)
     spoiled = np.where(np.tri(rows, cols) > 0, wanted, np.nan)
     for _ in range(2):  # a second run must not meet what the first one left behind
-        np.testing.assert_array_equal(causal_pv(spoiled, k, way=way), wanted @ wide)
+        np.testing.assert_array_equal(causal_pv(spoiled, k, **way), wanted @ wide)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])
@@ -69,17 +76,17 @@ def test_trmm(way, side, lower, transposed):
             factor = factor.T if transposed else factor
             b = drawn(rng, size, other) if side == "left" else drawn(rng, other, size)
             wanted = factor @ b if side == "left" else b @ factor
-            np.testing.assert_array_equal(trmm(garbage, b, side, lower, transposed, unit, way=way), wanted)
+            np.testing.assert_array_equal(trmm(garbage, b, side, lower, transposed, unit, **way), wanted)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("lower", [False, True])
 def test_syrk(way, lower):
     rng = np.random.default_rng(2)
     for rows, cols in ((1, 4), (37, 20), (64, 64)):
         a = drawn(rng, rows, cols)
-        np.testing.assert_array_equal(syrk(a, lower, way=way), kept(a @ a.T, not lower))
-        np.testing.assert_array_equal(syrk(a, lower, True, way=way), kept(a.T @ a, not lower))
+        np.testing.assert_array_equal(syrk(a, lower, **way), kept(a @ a.T, not lower))
+        np.testing.assert_array_equal(syrk(a, lower, True, **way), kept(a.T @ a, not lower))
 
 
 def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
@@ -175,7 +182,11 @@ def test_user_mistakes_are_named():
     with pytest.raises(PlanError, match="inner sizes"):
         causal_qk(np.ones((4, 2)), np.ones((4, 3)))
     with pytest.raises(PlanError, match="not for triangular"):
-        causal_qk(a, a, way="strassen")
+        causal_qk(a, a, scheme="strassen")
+    with pytest.raises(PlanError, match=r"strategy must be one of .*; a scheme goes to scheme="):
+        causal_pv(a, a, strategy="eca-stage1")
+    with pytest.raises(PlanError, match="strips takes no scheme"):
+        syrk(a, strategy="strips", scheme="eca-stage1")
     with pytest.raises(PlanError, match="2-d boolean"):
         masked_matmul(a, a.T, np.ones((2, 2)))
 
@@ -196,7 +207,7 @@ def test_errors_stay_within_three_times_the_standard_algorithms():
         rng = np.random.default_rng(seed)
         q, k = (rng.standard_normal((256, 128)).astype(np.float32) for _ in range(2))
         truth = np.tril(q.astype(float) @ k.T.astype(float))
-        for way, got in [("standard", np.tril(q @ k.T))] + [(x, causal_qk(q, k, way=x)) for x in scheme_names()]:
+        for way, got in [("standard", np.tril(q @ k.T))] + [(x, causal_qk(q, k, scheme=x)) for x in scheme_names()]:
             error = np.linalg.norm(got - truth) / np.linalg.norm(truth)
             worst[way] = max(worst.get(way, 0), error)
     assert max(worst.values()) <= 3 * worst["standard"]

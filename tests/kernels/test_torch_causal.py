@@ -93,7 +93,7 @@ def test_every_derivative_of_qk_and_pv(on_either, sizes):
         drawn(shared, cols, width),
     )
     for product, operands in ((causal_qk, (q, k)), (causal_pv, (p, v))):
-        one = partial(product, way="strips")
+        one = partial(product, strategy="strips")
         assert gradcheck(one, operands, check_forward_ad=True, check_batched_grad=on_either == "cpu")
         assert gradgradcheck(one, operands, check_fwd_over_rev=True)
 
@@ -105,7 +105,7 @@ def test_every_derivative_of_trmm(on_either, side, unit):
     for lower in (False, True):
         for transposed in (False, True):
             options = {"side": side, "lower": lower, "transposed": transposed, "unit": unit}
-            ours = partial(trmm, way="strips", **options)
+            ours = partial(trmm, strategy="strips", **options)
             same_gradients(ours, partial(plain_trmm, **options), (a, b))
             assert gradcheck(ours, (a, b), check_forward_ad=True)
             assert gradgradcheck(ours, (a, b))
@@ -115,19 +115,23 @@ def test_every_derivative_of_trmm(on_either, side, unit):
 def test_every_derivative_of_syrk(on_either, lower):
     a = drawn(2, 4, 3)
     for transposed in (False, True):
-        ours = partial(syrk, lower=lower, transposed=transposed, way="strips")
+        ours = partial(syrk, lower=lower, transposed=transposed, strategy="strips")
         assert gradcheck(ours, (a,), check_forward_ad=True)
         assert gradgradcheck(ours, (a,), check_fwd_over_rev=True)
 
 
-@pytest.mark.parametrize("way", [None, "strips", "halving", "2x2x2-tri-left-r6"])
+@pytest.mark.parametrize(
+    "way", [{}, {"strategy": "strips"}, {"strategy": "halving"}, {"scheme": "2x2x2-tri-left-r6"}], ids=str
+)
 def test_gradients_on_a_processor_by_each_strategy(way):
     q, k, p = drawn(2, 33, 8), drawn(1, 33, 8), drawn(2, 33, 33)
-    same_gradients(partial(causal_qk, way=way), plain_qk, (q, k))
-    same_gradients(partial(causal_pv, way=way), plain_pv, (p, k))
+    same_gradients(partial(causal_qk, **way), plain_qk, (q, k))
+    same_gradients(partial(causal_pv, **way), plain_pv, (p, k))
 
 
-@pytest.mark.parametrize("way", ["strips", "eca-stage1", "4x4x4-tri-out-r34"])
+@pytest.mark.parametrize(
+    "way", [{"strategy": "strips"}, {"scheme": "eca-stage1"}, {"scheme": "4x4x4-tri-out-r34"}], ids=str
+)
 def test_gradients_on_a_gpu_by_each_strategy(of_gpu, way):
     for heads, shared, rows, cols, width in (
         (4, 2, 32, 32, 8),
@@ -136,16 +140,16 @@ def test_gradients_on_a_gpu_by_each_strategy(of_gpu, way):
         (2, 1, 24, 16, 4),
     ):
         q, k, p = drawn(heads, rows, width), drawn(shared, cols, width), drawn(heads, rows, cols)
-        same_gradients(partial(causal_qk, way=way), plain_qk, (q, k))
-        same_gradients(partial(causal_pv, way=way), plain_pv, (p, k))
+        same_gradients(partial(causal_qk, **way), plain_qk, (q, k))
+        same_gradients(partial(causal_pv, **way), plain_pv, (p, k))
     a, b = drawn(32, 32), drawn(32, 8)
     for transposed in (False, True):
         options = {"lower": True, "transposed": transposed, "unit": transposed}
         for side, other in (("left", b), ("right", b.detach().mT.clone().requires_grad_())):
             same_gradients(
-                partial(trmm, side=side, way=way, **options), partial(plain_trmm, side=side, **options), (a, other)
+                partial(trmm, side=side, **options, **way), partial(plain_trmm, side=side, **options), (a, other)
             )
-    same_gradients(partial(syrk, way=way), lambda x: (x @ x.mT).tril(), (b,))
+    same_gradients(partial(syrk, **way), lambda x: (x @ x.mT).tril(), (b,))
 
 
 def test_what_is_outside_a_triangle_is_not_used_and_has_no_gradient(on_either):
@@ -199,7 +203,7 @@ def test_compiled_whole(sizes):
     q, k, v = drawn(heads, rows, width), drawn(shared, cols, width), drawn(shared, cols, width)
 
     def both(q, k, v):
-        return causal_pv(causal_qk(q, k, way="strips").sin(), v, way="strips")
+        return causal_pv(causal_qk(q, k, strategy="strips").sin(), v, strategy="strips")
 
     torch._dynamo.reset()
     same_gradients(torch.compile(both, fullgraph=True, backend="aot_eager"), both, (q, k, v))
@@ -237,7 +241,7 @@ def test_mistakes_are_named():
         (lambda: causal_pv(a[0], b), "1 dimensions"),
         (lambda: trmm(a, b.mT), "must be square"),
         (lambda: causal_qk(torch.randn(3, 4, 2), torch.randn(2, 4, 2)), "can't share"),
-        (lambda: causal_qk(a, b, way="strassen"), "not for triangular"),
+        (lambda: causal_qk(a, b, scheme="strassen"), "not for triangular"),
         (lambda: causal_qk(a, b.numpy()), "do not mix"),
         (lambda: syrk(a[0]), "1 dimensions"),
     ):

@@ -153,3 +153,19 @@ def test_the_command_names_its_suites_and_refuses_others(capsys):
 def test_every_suite_names_its_rows(capsys):
     for name in runner.suite_names():
         assert main(["bench", name, "--dry-run"]) == 0
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_plans_are_counted_without_changing_them(device):
+    """For the shipped machines: what is timed as a cold plan prices few of the candidates that are proposed."""
+    from lcma.workbench.bench.suites import overhead
+
+    rows = {case.key: case for case in overhead.SUITE.cases(Options(device))}
+    assert {"warm plan", "cold plan", "plan counts"} <= set(rows)
+    found = rows["plan counts"].run(lambda line: None)
+    assert found["plans"] == len(overhead.NEW_SIZES)
+    assert 0 < found["priced"] <= found["most_priced"] <= 64 + 1
+    assert found["priced"] < found["proposed"]
+    assert rows["warm plan"].run(lambda line: None)["us"] > 0
+    cold = rows["cold plan"].run(lambda line: None)
+    assert cold["most_ms"] >= cold["ms"] > 0

@@ -118,11 +118,12 @@ def test_run_multiplies_bfloat16_tensors_of_one_file(run, tmp_path):
     a, b = (bfloat16_bits(rng.standard_normal((9, 9)).astype(np.float32)) for _ in range(2))
     path = tmp_path / "layer.safetensors"
     path.write_bytes(safetensors.pack({"a": ("BF16", a), "b": ("BF16", b)}))
-    code, text, _ = run(
-        "run", "auto", f"{path}:a", f"{path}:b", "--strategy", "vendor", "--check", "--out", f"{path}:c"
-    )
+    product = ("run", "auto", f"{path}:a", f"{path}:b", "--strategy", "vendor", "--check", "--out")
+    code, text, _ = run(*product, tmp_path / "c.safetensors")
     assert (code, "bfloat16" in text) == (0, True)
-    assert read_operand(str(path)).dtype == "bfloat16"
+    assert read_operand(str(tmp_path / "c.safetensors")).dtype == "bfloat16"
+    code, text, err = run(*product, f"{path}:c")
+    assert (code, text, one_line(err), "would lose it" in err) == (3, "", True, True)
 
 
 @pytest.mark.parametrize("name", list(ATTENTION_PRODUCTS))

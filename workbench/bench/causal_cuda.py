@@ -135,6 +135,7 @@ def _gate(seed: int, say: Say) -> Figures:
     import torch
 
     from ...kernels.causal.products import causal_pv, causal_qk, syrk, trmm
+    from ...kernels.causal.run import STRATEGIES
 
     device = _device()
     torch.manual_seed(seed)
@@ -149,9 +150,10 @@ def _gate(seed: int, say: Say) -> Figures:
             weights = torch.where(seen, torch.randn(2, heads, rows, cols, device=device), float("nan")).to(kind)
             clean = torch.where(seen, weights, 0).double()
             for by in _gated_by(rows):
+                named: Any = {"strategy" if by in STRATEGIES else "scheme": by}
                 pairs = (
-                    (causal_qk(q, k, way=by), (q.double() @ wide.mT).tril()),
-                    (causal_pv(weights, k, way=by), clean @ wide),
+                    (causal_qk(q, k, **named), (q.double() @ wide.mT).tril()),
+                    (causal_pv(weights, k, **named), clean @ wide),
                 )
                 for got, wanted in pairs:
                     error = float((got.double() - wanted).norm() / wanted.norm())
@@ -305,8 +307,8 @@ def _attention(length: int, width: int, rounds: int, say: Say) -> Figures:
     heads = 8 if width <= 256 else 1
     q, k, v = (torch.randn(1, heads, length, width, device=_device(), dtype=torch.bfloat16) for _ in range(3))
     contenders: dict[str, Callable[[], object]] = {
-        "products": partial(causal_attention, q, k, v, way="products"),
-        "sdpa": partial(causal_attention, q, k, v, way="sdpa"),
+        "products": partial(causal_attention, q, k, v, strategy="products"),
+        "sdpa": partial(causal_attention, q, k, v, strategy="sdpa"),
     }
     times = _interleaved(contenders, rounds)
     return {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...errors import VerificationError
+from ..gpu_monitor import GpuMonitor
 from .case import Say
 
 Tensor = Any
@@ -52,10 +52,16 @@ def blank(dtype: str, sizes: Sizes, columns: bool = False) -> tuple[Tensor, Tens
 
 
 def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
-    """A product by a recipe on operands without data, for `Case.ahead`."""
+    """A product by a recipe on operands without data, for `Case.ahead`.
+
+    Raises:
+        PlanError: there is no GPU.
+    """
+    from ...kernels.cuda.machine import require_device
     from ...kernels.torch import dispatch
     from ...kernels.torch.recipe import Recipe
 
+    require_device()
     dispatch.run(Recipe.parse(recipe), *blank(dtype, sizes, columns))
 
 
@@ -105,13 +111,8 @@ def paired(calls: Mapping[str, Callable[[], object]], sizes: Sizes, rounds: int,
 
     from ...kernels.cuda.clock import interleaved
 
-    state: list[tuple[float, float]] = []
-
-    def on_round(number: int) -> None:
-        say(f"round {number} of {rounds}")
-        state.append(clock_and_power())
-
-    times = interleaved(calls, rounds, SPENT, on_round)
+    with GpuMonitor() as monitor:
+        times = interleaved(calls, rounds, SPENT, lambda number: say(f"round {number} of {rounds}"))
     base = times["vendor"].seconds
     m, k, n = sizes
     figures: dict[str, Any] = {
@@ -128,15 +129,5 @@ def paired(calls: Mapping[str, Callable[[], object]], sizes: Sizes, rounds: int,
         figures[f"{label}_range"] = [min(paired), max(paired)]
         figures[f"{name}_ms"] = 1e3 * times[name].median
         figures[f"{name}_tflops"] = 2e-12 * m * k * n / times[name].median
-    figures["clock_mhz"], figures["power_w"] = (statistics.median(column) for column in zip(*state, strict=True))
-    return figures
-
-
-def clock_and_power() -> tuple[float, float]:
-    """The first GPU's clock and draw; not a number where nvidia-smi does not tell."""
-    query = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits", "-i", "0"]
-    try:
-        clock, power = subprocess.run(query, capture_output=True, text=True, timeout=5, check=True).stdout.split(",")
-        return float(clock), float(power)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return 0.0, 0.0
+    state = monitor.state
+    return {**figures, "clock_mhz": state.clock_mhz, "power_w": state.power_w}

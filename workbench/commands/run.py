@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from ...errors import PlanError
-from ..matrix_files import DTYPES, Operand, read_operand, write_product
+from ..matrix_files import DTYPES, Operand, check_destination, read_operand, write_product
 from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name
 from ..schemes import AUTO, chosen_scheme, planned_scheme
 from ..timing import gflops
@@ -77,6 +77,9 @@ def command(
     left, right = (read_operand(file).converted(dtype) for file in (a, b))
     if left.dtype != right.dtype:
         raise PlanError(f"{a} is {left.dtype} and {b} is {right.dtype}; convert both with --dtype")
+    held = "int32" if left.dtype == "int8" else left.dtype  # int8 is multiplied into int32
+    if out is not None:
+        check_destination(out, held)
     with device.current():
         x, y = _placed(left, device, product, 0), _placed(right, device, product, 1)
         request = _request(x, y, left.dtype, device, product, max_abs)
@@ -95,8 +98,7 @@ def command(
             f"{request.items * gflops(*request.shape, seconds):.1f} effective GFLOP/s (first call, compiling included)"
         )
         if out is not None:
-            # int8 is multiplied into int32.
-            click.echo(write_product(out, _as_numpy(result), left.dtype if left.dtype != "int8" else "int32"))
+            click.echo(write_product(out, _as_numpy(result), held))
         return _check(request, chosen, x, y, result) if check else 0
 
 

@@ -12,6 +12,7 @@ from lcma.errors import PlanError
 from lcma.workbench.bench import gpu_choice, rivals
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.gpu_roofline import pictures, points, winners
+from lcma.workbench.bench.suites import overhead
 from lcma.workbench.bench.suites.gpu import SUITE
 
 PLAN = "scheme 2x2x2:7 * 4x4x4:49, batched"
@@ -23,9 +24,11 @@ def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
     monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
     rows = {case.key: case for case in SUITE.cases(Options("cuda", sample=3))}
     assert len(rows) == len(list(SUITE.cases(Options("cuda", sample=3))))
-    for kind in ("tile bfloat16 R=49", "combine float64 R=343", "launch"):
-        with pytest.raises(PlanError, match="sees no GPU"):
-            rows[kind].run(lambda line: None)
+    launch = {case.key: case for case in overhead.SUITE.cases(Options("cuda"))}["launch"]
+    for case in (rows["tile bfloat16 R=49"], rows["combine float64 R=343"], launch):
+        for call in (case.ahead, lambda case=case: case.run(lambda line: None)):
+            with pytest.raises(PlanError, match="sees no GPU"):
+                call()
     assert sum(key.startswith("layer ") for key in rows) == 3 * 3
     assert sum(key.startswith("choice ") for key in rows) == 4 * 3
 

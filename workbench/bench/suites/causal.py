@@ -213,7 +213,7 @@ def _attention_error(length: int, width: int, say: Say) -> Figures:
         truth = attention(q.double(), k.double(), v.double(), is_causal=True)
         results = {"standard": _standard_attention(q, k, v)}
         for name in scheme_names():
-            results[name] = causal_attention(q, k, v, way=name)
+            results[name] = causal_attention(q, k, v, scheme=name)
         for name, result in results.items():
             worst[name] = max(worst.get(name, 0.0), float((result - truth).norm() / truth.norm()))
         say(f"seed {seed}")
@@ -281,7 +281,7 @@ def _attention(length: int, width: int, backward: bool, rounds: int, seed: int, 
     ask = torch.randn(1, 1, length, width, generator=generator)
 
     def run(by: str) -> Any:
-        out = causal_attention(q, k, v, way=by)
+        out = causal_attention(q, k, v, strategy=by)
         return torch.autograd.grad(out, (q, k, v), ask) if backward else out
 
     with torch.enable_grad():

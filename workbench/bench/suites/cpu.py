@@ -1,14 +1,8 @@
-"""Suite "cpu": products on a processor, the planner's choice against the best library; limits, planning, first call."""
+"""Suite "cpu": products on a processor, the planner's choice against the best library; limits, first calls."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
-import timeit
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +16,7 @@ from ..candidates import decided, proposed_calls
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..contest import Call, Sizes, compete, libraries, limited, operands
 from ..picture import ratios
+from ..processes import in_new_process
 
 PAIRS = 15
 """Interleaved rounds where a bar is on the interval; and of products that take less than a second."""
@@ -123,8 +118,6 @@ def _cases(options: Options) -> Iterator[Case]:
             yield Case(f"other grids float32 {size}", partial(_others, size, few, options.seed), seconds)
         yield Case("rivals float32 4096", partial(_rivals, 4096, few, options.seed), 90)
         yield Case("first calls", _first_calls, 40, (Bar("compile_s", 6.0, True), Bar("later_s", 0.3, True)))
-        yield Case("small overhead", _overhead, 5, (Bar("microseconds", 3.0, at_most=True),))
-        yield Case("planning", _planning, 15, (Bar("warm_us", 20.0, True), Bar("cold_ms", 2.0, True)))
 
 
 def _seconds(product: Product, rounds: int, contenders: int = 3) -> float:
@@ -246,60 +239,14 @@ for scheme in ("strassen", "4x4x4-r49"):
 print(json.dumps(seconds))
 """
 
-PLAN = """
-import json, time
-import lcma.kernels.api, lcma.kernels.dense, lcma.kernels.cpu, lcma.kernels.cuda, lcma.verify.program
-import lcma.schemes_db.catalog, threadpoolctl
-from lcma.kernels import Request, decision_for
-start = time.perf_counter()
-decision_for(Request(4096, 4096, 4096))
-print(json.dumps(time.perf_counter() - start))
-"""
-
-
-def _in_new_process(code: str, home: str | None = None) -> Any:
-    environment = {**os.environ, **({"LCMA_HOME": home} if home else {})}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    return json.loads(done.stdout)
-
 
 def _first_calls(say: Say) -> Figures:
     """Seconds of the first product by 2x2x2 and by 4x4x4 in a home with nothing in it; and in the next processes."""
     with tempfile.TemporaryDirectory() as home:
-        first = _in_new_process(FIRST, home)
+        first = in_new_process(FIRST, home)
         say(f"compiling {sum(first.values()):.1f} s")
-        later = min((_in_new_process(FIRST, home) for _ in range(3)), key=lambda found: max(found.values()))
+        later = min((in_new_process(FIRST, home) for _ in range(3)), key=lambda found: max(found.values()))
     return {"compile_s": sum(first.values()), "first_s": first, "later_s": max(later.values()), "later": later}
-
-
-def _overhead(say: Say) -> Figures:
-    """What a small product costs beyond numpy's call, in microseconds; the least of many turns of each."""
-    from ....kernels import matmul
-
-    a = np.ones((8, 8), np.float32)
-    ours, numpys = (_least(partial(call, a, a)) for call in (matmul, np.matmul))
-    return {"microseconds": 1e6 * (ours - numpys)}
-
-
-def _planning(say: Say) -> Figures:
-    """Seconds of a plan: of a size that was met, of a new size, and of the first one in a process."""
-    from ....kernels import Request, decision_for, executor_for, machine_for
-
-    request = Request(3000, 3000, 3000)
-    executor_for(request)
-    warm = _least(partial(executor_for, request))
-    machine, cold = machine_for(request), []
-    for size in [*range(2500, 3500, 50), *range(4000, 9000, 250)]:
-        start = time.perf_counter()
-        decision_for(Request(size, size, size), machine=machine)
-        cold.append(time.perf_counter() - start)
-    first = min(_in_new_process(PLAN) for _ in range(3))
-    figures = {"warm_us": 1e6 * warm, "cold_ms": 1e3 * float(np.median(cold)), "worst_ms": 1e3 * max(cold)}
-    return {**figures, "first_of_a_process_ms": 1e3 * first}
-
-
-def _least(call: Any, turns: int = 200, times: int = 50) -> float:
-    return min(timeit.repeat(call, number=times, repeat=turns)) / times
 
 
 def _rivals(size: int, rounds: int, seed: int, say: Say) -> Figures:
@@ -321,7 +268,7 @@ def _rivals(size: int, rounds: int, seed: int, say: Say) -> Figures:
 
 SUITE = Suite(
     "cpu",
-    "squares and rectangles on the processor, the planner's choice against numpy and torch; limits; planning",
+    "squares and rectangles on the processor, the planner's choice against numpy and torch; limits; first calls",
     _cases,
     ("plan", "best_library", "ratio", "interval"),
     ("kernels",),

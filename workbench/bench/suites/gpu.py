@@ -13,8 +13,9 @@ from ....kernels.cuda.stack import DTYPES as STACKED
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..gpu_choice import choice_cases, write_summary
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
+from ..gpu_launch import graphed
 from ..gpu_layers import layer_cases
-from ..gpu_products import RATES, Sizes, Tensor, ahead, blank, checked, error_of, operands, paired
+from ..gpu_products import RATES, Sizes, ahead, blank, checked, error_of, operands, paired
 from ..gpu_roofline import pictures
 from ..means import Rows
 
@@ -99,8 +100,6 @@ def _cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or 7
     for dtype in DTYPES:
         yield Case(f"gate {dtype}", partial(_gate, dtype, options.seed), 30, ahead=partial(_gate_ahead, dtype))
-    bar = Bar("overhead_ms", 0.008, at_most=True)
-    yield Case("launch", partial(_launch, options.seed), 5, (bar,), partial(ahead, TWO, "float32", _square(64)))
     for rank in (7, 49, 343):
         for dtype in ("bfloat16", "float32", "float64"):
             bars = (Bar("split_share", 0.9), Bar("merge_share", 0.9))
@@ -173,41 +172,6 @@ def _gate_ahead(dtype: str) -> None:
         ahead(recipe, dtype, sizes, order == "columns")
 
 
-def _launch(seed: int, say: Say) -> Figures:
-    """Milliseconds added to torch's product where there is next to nothing to multiply: by `auto`, by three stages.
-
-    "graph" is what the three stages add where both are replayed from CUDA graphs.
-    """
-    _ready()
-    import torch
-
-    from ....kernels.cuda.clock import settled
-    from ....kernels.torch.ops import bilinear_mm, matmul
-
-    a, b = operands("float32", _square(64), seed)
-    vendor, auto, stages = (
-        settled(call) for call in (lambda: a @ b, lambda: matmul(a, b), lambda: bilinear_mm(a, b, TWO))
-    )
-    replayed = [settled(_graphed(call, a, b)[0]) for call in (torch.matmul, partial(bilinear_mm, recipe=TWO))]
-    return {
-        "overhead_ms": 1e3 * (auto - vendor),
-        "stages_overhead_ms": 1e3 * (stages - vendor),
-        "graph_overhead_ms": 1e3 * (replayed[1] - replayed[0]),
-        "vendor_ms": 1e3 * vendor,
-    }
-
-
-def _graphed(call: Callable[[Tensor, Tensor], Tensor], a: Tensor, b: Tensor) -> tuple[Callable[[], object], Tensor]:
-    """The call as a CUDA graph to be replayed, and where its result stands."""
-    import torch
-
-    call(a, b)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        result = call(a, b)
-    return graph.replay, result
-
-
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     """Ratios to torch's product, with B's sums made in every call and once before all calls, in turn."""
     _ready()
@@ -256,7 +220,7 @@ def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
     a, b = operands("float32", _square(size), seed)
     calls: dict[str, Callable[[], object]] = {}
     for name, call in (("vendor", torch.matmul), ("online", partial(bilinear_mm, recipe=TWO))):
-        replay, result = _graphed(call, a, b)
+        replay, result = graphed(call, a, b)
         replay()
         checked(name, a, b, result, error_of(a, b, a @ b))
         calls[name] = replay
@@ -384,7 +348,8 @@ SUITE = Suite(
     ),
     (
         *("kernels/cuda", "kernels/dense", "kernels/codegen", "kernels/torch"),
-        *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "layers", "products")),
+        *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "launch", "layers", "products")),
+        "workbench/gpu_monitor.py",
     ),
     _pictures,
 )
