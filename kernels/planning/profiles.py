@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,13 +20,16 @@ def profiles_folder() -> Path:
 
 def stored_profile(name: str) -> Profile | None:
     """The stored profile of this name; None where there is none, or the file is damaged: measuring writes it anew."""
-    return _stored(profiles_folder(), name)
+    path = profiles_folder() / f"{name}.json"
+    with contextlib.suppress(OSError):
+        return _stored(path, path.stat().st_mtime_ns)
+    return None
 
 
 @lru_cache(maxsize=16)
-def _stored(folder: Path, name: str) -> Profile | None:
+def _stored(path: Path, stamp: int) -> Profile | None:
     try:
-        return read_profile(folder / f"{name}.json")
+        return read_profile(path)
     except (LcmaError, OSError):
         return None
 

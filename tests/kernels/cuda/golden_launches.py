@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,16 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lcma.kernels.causal.cuda import SCHEME, TWO_LEVELS, level_of
+from lcma.kernels import Candidate, Machine, strategies
+from lcma.kernels.causal.candidates import TriangularSource
+from lcma.kernels.causal.cuda import SCHEME, TWO_LEVELS
 from lcma.kernels.cuda import combine, tiles
+from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.executor import request_of
-from lcma.kernels.cuda.level import Method
+from lcma.kernels.cuda.h200 import h200
+from lcma.kernels.cuda.level import Method, cuda_level
 from lcma.kernels.dense.arrangements import arrangements, levels_of
-from lcma.kernels.dense.strategies_cuda import ThreeStageStrategy
+from lcma.kernels.dense.given import GivenProgram
 from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
@@ -80,16 +85,18 @@ def dense(names: tuple[str, ...], way: Method, dtype: str, sizes: tuple[int, ...
     a = empty(*lead[batch][0], m, k, dtype=kind, order=order[0])
     b = empty(*lead[batch][1], k, n, dtype=kind, order=order[1])
     program = arrangements(levels_of([resolve(name)[0] for name in names], 1))[0][1]
-    request = request_of(a, b, dtype)
-    executor = ThreeStageStrategy(way).build(program, request)
+    request = replace(request_of(a, b, dtype), device="cuda")
+    machine, scheme = Machine("cuda", h200(), CudaCostModel(h200())), strategies("cuda")["dense", "scheme"]
+    candidate = Candidate("dense", "scheme", GivenProgram("/".join(names), program), (("method", way.value),))
+    executor: Any = scheme.build(candidate, request, machine)
     if batch == "pieces":
-        limited = request_of(a, b, dtype, max_workspace=2 * executor.workspace // 3)
-        executor = ThreeStageStrategy(way).build(program, limited)
+        limited = replace(request, max_workspace=2 * executor.workspace // 3)
+        executor = scheme.build(candidate, limited, machine)
     executor.run(a, executor.prepare(b) if batch == "packed" else b)
 
 
 def structured(name: str, triangle: Triangle, dtype: str, size: int) -> None:
-    level, kind = level_of(name, triangle), getattr(torch, dtype)
+    level, kind = cuda_level(TriangularSource(name, triangle).program), getattr(torch, dtype)
     m, k, n = (size * parts for parts in level.target.shape)
     a, b = empty(m, k, dtype=kind), empty(k, n, dtype=kind, order="C" if triangle.upper else "R")
     level.run(a[None], b[None], empty(m, n, dtype=kind)[None])

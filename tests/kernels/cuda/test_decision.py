@@ -8,47 +8,61 @@ import pytest
 from click.testing import CliRunner
 
 from lcma.errors import PlanError
-from lcma.kernels import Request
+from lcma.kernels import Machine, Request, decision_for
+from lcma.kernels.cuda import machine
+from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import NAME, h200
-from lcma.kernels.dense import decision
-from lcma.kernels.dense.decision import gpu_decision, gpu_profile
+from lcma.kernels.cuda.machine import cuda_machine
+from lcma.kernels.planning.profiles import find_profile
 from lcma.workbench.commands.plan import command
 
 
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch):
-    monkeypatch.setattr(decision, "device_reason", lambda: "torch sees no GPU")
+    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
+
+
+def decide(*sizes_and_dtype):
+    request = Request(*sizes_and_dtype, device="cuda")
+    return decision_for(request, machine=Machine("cuda", h200(), CudaCostModel(h200())))
 
 
 def test_the_decision_says_what_was_considered():
-    found = gpu_decision(Request(8192, 8192, 8192, "float32", device="cuda"), h200())
-    assert found.schemes
+    found = decide(8192, 8192, 8192, "float32")
+    assert found.plan.candidate.source is not None
     assert found.gain > 1.2
-    times = [seconds for seconds, _ in found.considered]
+    times = [proposal.bound for proposal in found.proposals]
     assert times == sorted(times)
-    assert sum(term["seconds"] for term in found.terms() if term["way"] == found.label) == pytest.approx(
-        found.plan.seconds
-    )
+    assert sum(stage.seconds for stage in found.plan.stages) == pytest.approx(found.plan.seconds)
 
 
 def test_small_products_are_the_vendors_and_the_reason_is_given():
-    tiny = gpu_decision(Request(256, 256, 256, "bfloat16", device="cuda"), h200())
-    assert (tiny.label, tiny.gain) == ("GEMM", 1.0)
+    tiny = decide(256, 256, 256, "bfloat16")
+    assert (tiny.plan.label, tiny.gain) == ("vendor", 1.0)
     assert "launches alone" in tiny.reason
-    assert "no scheme" in gpu_decision(Request(4096, 4096, 4096, "bfloat16", device="cuda"), h200()).reason
+    assert "nothing is predicted to be faster" in decide(4096, 4096, 4096, "bfloat16").reason
 
 
 def test_profiles_come_from_a_file_the_gpu_or_the_h200(tmp_path, monkeypatch):
-    assert gpu_profile(None) is gpu_profile(NAME) is h200()
+    assert cuda_machine().profile is h200()
+    assert find_profile(NAME) == h200()
     path = tmp_path / "mine.json"
     path.write_text(h200().to_json())
-    assert gpu_profile(str(path)) == h200()
-    with pytest.raises(PlanError, match="or nvidia-h200"):
-        gpu_profile(str(tmp_path / "none.json"))
-    monkeypatch.setattr(decision, "device_reason", lambda: None)
-    monkeypatch.setattr(decision, "device_profile", lambda index: None)
-    with pytest.raises(PlanError, match="was not measured"):
-        gpu_profile(None)
+    assert find_profile(str(path)) == h200()
+    with pytest.raises(PlanError, match="nvidia-h200"):
+        find_profile(str(tmp_path / "none.json"))
+    # A GPU that was never measured: nothing is predicted, and the vendor's product is taken.
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(machine, "device_reason", lambda index=None: None)
+    monkeypatch.setattr(machine, "device_profile", lambda index: None)
+    monkeypatch.setattr(machine, "device_id", lambda index: "cuda-mine")
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "mine")
+    unknown = cuda_machine()
+    assert (unknown.profile.id, unknown.profile.hardware) == ("unmeasured cuda-mine", "mine")
+    found = decision_for(Request(8192, 8192, 8192, device="cuda"), machine=unknown)
+    assert found.is_baseline
+    assert "has no rates of float32 products" in found.reason
 
 
 def test_the_command_plans_for_a_gpu():
@@ -56,9 +70,7 @@ def test_the_command_plans_for_a_gpu():
     shown = CliRunner().invoke(command, [*sizes, "--device", "cuda", "--explain"])
     assert shown.exit_code == 0, shown.output
     assert "NVIDIA H200 (published, nvidia-h200)" in shown.output
-    assert "ratio to GEMM" in shown.output
     data = json.loads(CliRunner().invoke(command, [*sizes, "--device", "cuda", "--json"]).output)
-    assert data["predicted_seconds"] < data["gemm_seconds"]
-    assert {term["way"] for term in data["terms"]} == {"GEMM", data["chosen"]}
+    assert data["predicted_seconds"] < data["baseline_seconds"]
     refused = CliRunner().invoke(command, [*sizes, "--device", "cuda", "--dtype", "int8"])
     assert isinstance(refused.exception, PlanError)

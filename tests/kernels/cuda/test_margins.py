@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
-from lcma.kernels.dense.cuda import gains
+from lcma.kernels import Candidate, Machine, Plan, Profile, Request, Stage, strategies
+from lcma.kernels.cuda.cost_model import CudaCostModel
+from lcma.kernels.planning.planner import gains
+
+NONE = Profile("none", "test")
 
 
-def plan(seconds, dtype="float32", product=(1024, 1024, 1024)):
-    stages = (SimpleNamespace(product=None), SimpleNamespace(product=product))
-    return SimpleNamespace(seconds=seconds, stages=stages, request=SimpleNamespace(dtype=dtype))
+def plan(seconds, dtype="float32", product=(1024, 1024, 1024), size=8192):
+    request = Request(size, size, size, dtype, device="cuda")
+    strategy = strategies("cuda")["dense", "vendor"]
+    stages = Stage("Combine A", 0, 0, 0.0), Stage("products", 0, 0, seconds, product)
+    machine = Machine("cuda", NONE, CudaCostModel(NONE))
+    return Plan(request, Candidate("dense", "vendor"), strategy, machine, stages, 0)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from lcma.kernels import Profile
 from lcma.kernels.cuda import measure
-from lcma.kernels.cuda.cost_model import Rates, aligned
+from lcma.kernels.cuda.cost_model import CudaCostModel, alignment_efficiency
 from lcma.kernels.cuda.level import Method
 from lcma.kernels.cuda.measure import rate_of
 from lcma.kernels.cuda.points import DTYPES, Point, points
@@ -22,7 +22,7 @@ def test_what_is_measured(dtype):
     assert any(len(set(point.sizes)) == 3 for point in found)
     for point in found:
         assert point.bytes <= 16 << 30
-        assert aligned(dtype, *point.sizes[1:]) == 1.0
+        assert alignment_efficiency(dtype, *point.sizes[1:]) == 1.0
         if point.way is Method.STACK:
             assert fits_stack(point.count, *point.sizes[:2], dtype)
 
@@ -31,8 +31,8 @@ def test_a_measured_point_is_a_rate():
     point = next(p for p in points("tf32") if p.way is Method.LOOP and len(set(p.sizes)) == 3)
     row = rate_of(point, 0.01)
     assert (row.mode, row.m, row.k, row.n) == ("loop", *point.sizes)
-    rates = Rates(Profile("x", "", (("multiprocessors", "132"),), (row,)), "tf32")
-    assert rates.seconds(point.sizes, point.count, Method.LOOP) == pytest.approx(0.01)
+    model = CudaCostModel(Profile("x", "", (("multiprocessors", "132"),), (row,)))
+    assert model.gemm("tf32", *point.sizes, point.count, "loop") == pytest.approx(0.01)
 
 
 @pytest.fixture
