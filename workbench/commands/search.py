@@ -23,7 +23,7 @@ from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json, print_table
 from ..progress import Progress
-from ..starts import keep_argument, start_argument
+from ..starts import keep_argument, mask_start, start_argument
 
 
 @click.command("search")
@@ -165,6 +165,8 @@ def command(
         known = best_known(wanted, over)
         rank = known.rank if known else None
     first = start_argument(start or "naive", wanted, over) if start or keep else None
+    if first is None and not full:
+        first = mask_start(wanted, over)
     kept = None
     if first is not None and keep:
         first, kept = keep_argument(keep, first)
@@ -258,7 +260,7 @@ def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None
         found = [found.scheme.digest for found in result.finds]
         print_json({**result.to_json(), "schemes": found, "nearest": near})
     else:
-        print_result(result, kept)
+        print_result(result, kept, start)
         if line := composition_line(result):
             click.echo(line)
     if result.interrupted:
