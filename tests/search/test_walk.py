@@ -271,3 +271,15 @@ def test_four_and_eight_words(ring, room):
     advance(arena, Policy(plus_after=5_000 if ring is PackedTerms else 20_000).numbers, 23, 60_000_000)
     assert holds(best_terms(arena, start))
     assert arena.tally[BEST] == 23
+
+
+def test_no_two_arrays_of_walkers_share_a_cache_line():
+    start = naive(PackedTerms, "3x3x3")
+    arenas = [make_arena(start, 1, index) for index in range(3)]
+    lines = [
+        set(range(array.ctypes.data // 64, (array.ctypes.data + array.nbytes - 1) // 64 + 1))
+        for arena in arenas
+        for name in ("x", "buckets", "active", "live", "best", "rng", "tally", "guard", "scratch")
+        for array in (getattr(arena, name),)
+    ]
+    assert sum(map(len, lines)) == len(set().union(*lines))
