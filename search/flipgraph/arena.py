@@ -14,7 +14,6 @@ from .policy import Policy
 from .slots import BUCKET_BITS, Arena, Kind
 from .walk import begin
 
-
 LINE_WORDS = 16
 """Words of two cache lines of 64 bytes, which processors fetch together."""
 
@@ -44,7 +43,7 @@ def arena_of(kind: Kind, terms: Words, lanes: int, state: int, guard: Words, pol
         start=terms,
         best=apart(len(terms)),
         rng=apart(1),
-        tally=apart(13).view(np.int64),
+        counters=apart(13).view(np.int64),
         guard=apart(len(guard)),
         scratch=apart(3 * WORD_BITS).reshape(3, WORD_BITS),
     )

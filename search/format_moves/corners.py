@@ -10,14 +10,14 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db import Kind, Provenance, Scheme, Target
 from ...schemes_db.ring import Z2
-from .borders import met
+from .borders import align_basis_with_border
 from .meta_moves import AXES
 
 MEMBERS = 128
 """Schemes of a pool that are carried over at most, drawn if there are more."""
 
 DETOURS = (0.0, 2.0)
-"""Of each scheme of a pool so many bases that meet its border, one of them the best found; see `borders.met`."""
+"""Of each scheme of a pool so many bases that meet its border, one of them the best found; see `borders`."""
 
 
 def bordered(scheme: Scheme, target: Target) -> Scheme:
@@ -135,7 +135,7 @@ def carried(scheme: Scheme, target: Target, rng: np.random.Generator | None = No
     """The scheme on another target, by a border or a cut.
 
     With `rng` a full product over Z2 is brought to a basis that meets its border, one block after another;
-    see `borders.met` for that and for `detour`.
+    see `borders.align_basis_with_border` for that and for `detour`.
 
     Raises:
         PlanError: neither leads there.
@@ -150,7 +150,7 @@ def carried(scheme: Scheme, target: Target, rng: np.random.Generator | None = No
         while scheme.target.shape[place] < target.shape[place]:
             shape = list(scheme.target.shape)
             shape[place] += 1
-            scheme = bordered(met(scheme, axis, rng, detour), Target.general(*shape))
+            scheme = bordered(align_basis_with_border(scheme, axis, rng, detour), Target.general(*shape))
     return scheme
 
 

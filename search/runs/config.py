@@ -123,7 +123,7 @@ class RunConfig:
             raise PlanError(
                 f"walk {self.walk!r} does not lead to {self.ring}: only flip-z3 leads to Z3, and only there"
             )
-        refuse_bounds(self.patience, self.walk, self.terms, self.over, self.ladder or ())
+        refuse_bounds(self.patience, self.walk, self.terms, self.output_ring, self.ladder or ())
         rank = self.start_rank
         if not self.ladder and self.rank is not None and rank <= self.rank and not broken(self.terms, self.patience):
             raise PlanError(f"the start has rank {rank} already: ask for less than that")
@@ -198,7 +198,7 @@ class RunConfig:
                 return () if self.walk else below
             if self.walk and self.walk not in LADDER_WALKS:
                 return ()
-            return below or corners_below(self.goal, self.over)
+            return below or corners_below(self.goal, self.output_ring)
         first = self.start.target
         if first == self.goal or not (first.is_general and self.goal.is_general):
             return ()
@@ -210,14 +210,14 @@ class RunConfig:
         return parse_target(self.target)
 
     @property
-    def over(self) -> Ring:
+    def output_ring(self) -> Ring:
         """The ring of the finds."""
         return Z if self.ring == "ZT" else parse_ring(self.ring)
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The formats that the run goes through, the target last."""
-        steps = (parse_stage(text, self.over) for text in self.ladder or ())
+        steps = (parse_stage(text, self.output_ring) for text in self.ladder or ())
         return (*steps, Stage(self.goal, self.rank))
 
     @cached_property

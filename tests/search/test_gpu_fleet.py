@@ -23,7 +23,7 @@ from lcma.search.flipgraph.gpu.kernel import twin
 from lcma.search.flipgraph.gpu.ladders import Rung, climb
 from lcma.search.flipgraph.gpu.layout import Layout
 from lcma.search.flipgraph.gpu.packing import pack, ranks_of, unpack
-from lcma.search.flipgraph.gpu.search_until import chase
+from lcma.search.flipgraph.gpu.search_until import search_until
 from lcma.search.flipgraph.gpu.session import CudaSession
 from lcma.search.flipgraph.gpu.settings import setting_for
 from lcma.search.flipgraph.gpu.widen import from_many_roots, widened
@@ -97,7 +97,7 @@ def test_no_gpu_is_one_clear_line(monkeypatch):
 def test_a_fleet_finds_selects_and_goes_on_from_a_checkpoint():
     start = naive("3x3x3")
     fleet = Fleet([start], POLICY, seed=3, walkers=8, device="cpu")
-    result = chase(fleet, 23, steps=4000, seconds=20, count=3, linger=20)
+    result = search_until(fleet, 23, steps=4000, seconds=20, count=3, linger=20)
     assert len(result.schemes) == 3
     assert {scheme.rank for scheme in result.schemes} == {23}
     assert all(certificate.target == start.target.name for certificate in result.certificates)
@@ -361,7 +361,9 @@ def test_finds_of_many_roots_come_first():
 def test_walks_from_a_find_widen_a_pool():
     fleet = Fleet([naive("3x3x3")], POLICY, seed=3, walkers=8, device="cpu")
     told = []
-    found = chase(fleet, 25, steps=500, seconds=20, distinct=True, on_find=lambda scheme, _: told.append(scheme.digest))
+    found = search_until(
+        fleet, 25, steps=500, seconds=20, distinct=True, on_find=lambda scheme, _: told.append(scheme.digest)
+    )
     assert told == [scheme.digest for scheme in found.schemes]
     pool = DistinctPool(found.schemes)
     widened(fleet, pool, 25, 3, seconds=20, on_find=lambda scheme: told.append(scheme.digest))

@@ -19,7 +19,7 @@ from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept
 from lcma.search.improve.gaps import Gap, gaps
-from lcma.search.improve.neighbours import ways
+from lcma.search.improve.neighbours import routes
 from lcma.verify import certify
 from lcma.workbench.finds import kept_line
 
@@ -53,7 +53,9 @@ def test_the_ways_to_a_format_are_exact_and_near_the_least():
         (2, 3, 4): [resolve("2x3x4")[0]],
     }
     for ternary in (False, True):
-        found = ways(Target.general(2, 3, 4), lambda one: pools.get(one, []), np.random.default_rng(0), ternary=ternary)
+        found = routes(
+            Target.general(2, 3, 4), lambda one: pools.get(one, []), np.random.default_rng(0), ternary=ternary
+        )
         assert [way.name for way in found] == ["own", "border", "sum"]
         lows = [min(start.rank for start in way.starts) for way in found]
         assert lows == [20, 21, 22]
@@ -65,7 +67,7 @@ def test_the_ways_to_a_format_are_exact_and_near_the_least():
                 assert (start.ring, start.ternary) == (Z, True) if ternary else start.ring == Z2
     cuts = next(
         way
-        for way in ways(Target.general(2, 3, 3), lambda one: pools.get(one, []), np.random.default_rng(0))
+        for way in routes(Target.general(2, 3, 3), lambda one: pools.get(one, []), np.random.default_rng(0))
         if way.name == "cut"
     )
     assert {start.target.shape for start in cuts.starts} == {(2, 3, 3)}

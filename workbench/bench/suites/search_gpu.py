@@ -22,7 +22,7 @@ from ....schemes_db.library import resolve
 from ....search import Policy, Selection, lift
 from ....search.flipgraph.gpu.fleet import Fleet
 from ....search.flipgraph.gpu.ladders import Rung, climb
-from ....search.flipgraph.gpu.search_until import Chase, chase
+from ....search.flipgraph.gpu.search_until import SearchOutcome, search_until
 from ....search.flipgraph.gpu.settings import setting_for
 from ....search.format_moves.corners import bordered, cut, rolled
 from ....verify import certify
@@ -114,7 +114,7 @@ def times(
         if spent > total:
             break
         fleet = bench.fleet(starts, setting.policy, seed, **kind)
-        result = chase(
+        result = search_until(
             fleet,
             goal,
             steps=setting.steps,
@@ -154,7 +154,7 @@ def ladder(
     stream = bench.stream(case)
     begin, walked = time.perf_counter(), 0.0
 
-    def on_rung(rung: Rung, result: Chase, fleet: Fleet) -> None:
+    def on_rung(rung: Rung, result: SearchOutcome, fleet: Fleet) -> None:
         nonlocal begin, walked
         bench.keep(rung.goal, result, ring)
         name = f"{rung.target}:{rung.goal}"
@@ -220,7 +220,7 @@ def crowds(bench: Bench, goal: int, limit: float, say: Say) -> Figures:
     for number in NUMBERS:
         for seed in bench.seeds(2):
             fleet = Fleet([start], setting.policy, seed=seed, walkers=number, device=bench.options.device)
-            result = chase(fleet, goal, steps=setting.steps, seconds=limit, say=say)
+            result = search_until(fleet, goal, steps=setting.steps, seconds=limit, say=say)
             mine: dict[str, Any] = figures.setdefault(str(fleet.walkers), {"first": []})
             mine["gflips"] = fleet.flips_per_second / 1e9
             mine["flips_of_one"] = fleet.flips_per_second / fleet.walkers
@@ -246,7 +246,7 @@ def settings(bench: Bench, case: str, start: Scheme, goal: int, limit: float, sa
         name = f"plus {policy.plus_after} margin {policy.margin} {tuple(policy.selection)}"
         fleet = bench.fleet([start], policy, bench.options.seed)
         steps = setting_for(start.target).steps
-        result = chase(fleet, goal, steps=steps, seconds=limit, on_find=bench.stream(case), say=say)
+        result = search_until(fleet, goal, steps=steps, seconds=limit, on_find=bench.stream(case), say=say)
         figures[name] = result.first or {str(score): walkers for score, walkers in list(result.histogram.items())[:3]}
         say(f"{name}: {figures[name]}")
     return figures
@@ -297,7 +297,7 @@ def cases(options: Options) -> Iterator[Case]:
         start = naive(name, "flip-zt" if ternary else "flip")
         setting = setting_for(start.target, ternary=ternary)
         fleet = bench.fleet([start], setting.policy, options.seed, ternary=ternary)
-        return chase(fleet, goal, steps=setting.steps, seconds=10, count=SAMPLED, linger=3).schemes or [start]
+        return search_until(fleet, goal, steps=setting.steps, seconds=10, count=SAMPLED, linger=3).schemes or [start]
 
     def rate_444(say: Say) -> Figures:
         policy = setting_for(parse_target("4x4x4")).policy
@@ -323,7 +323,7 @@ def cases(options: Options) -> Iterator[Case]:
     def tri_5(say: Say) -> Figures:
         policy = setting_for(parse_target("4x4x4:tri-left"), cost="full").policy
         fleet = bench.fleet([naive("4x4x4:tri-left")], policy, 999)
-        pool = chase(fleet, small, steps=40_000, seconds=20, count=TRIANGULAR_POOL, linger=15, say=say).schemes
+        pool = search_until(fleet, small, steps=40_000, seconds=20, count=TRIANGULAR_POOL, linger=15, say=say).schemes
         say(f"{len(pool)} starts")
         target = parse_target("5x5x5:tri-left")
         return triangular(bench, "time/tri-5", [bordered(scheme, target) for scheme in pool], large, 30, 150, say)
