@@ -29,7 +29,7 @@ WALKS: dict[str, dict[str, Any]] = {
     "flip-half": {"cost": "full"},
     "flip-zt": {"ternary": True},
     "flip-c3": {"symmetric": True},
-    "flip-c3z2": {"symmetric": True},
+    "flip-c3z2": {"reversible": True},
 }
 """The kinds of walk that a GPU knows, and what `setting_for` calls them."""
 
