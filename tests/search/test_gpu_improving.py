@@ -139,3 +139,25 @@ def test_equals_are_remembered_and_worse_is_not_kept(home):
 def test_gpu_walks_are_for_their_rings_only(home):
     with CatalogueUpdater(Z, 1) as keeper, pytest.raises(PlanError, match="not for Z3"):
         Descents(keeper, "Z3", 0, "cpu", "")
+
+
+def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch):
+    seen = []
+    monkeypatch.setattr(descents, "routes", lambda *arguments, **options: [])
+    monkeypatch.setattr(descents, "collect_below", lambda fleet, highest, **options: seen.append((fleet, highest)))
+    monkeypatch.setattr(Descents, "_widen", lambda self, shape, seconds: None)
+    monkeypatch.setattr(Descents, "_fleet", lambda self, starts, setting, tried, symmetric=False: SimpleStarts(starts))
+    with CatalogueUpdater(Z, 1) as keeper:
+        walks = Descents(keeper, "ZT", 1, "cpu", "a command", walkers=2)
+        assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0, lambda text: None) == "naive"
+    ((fleet, highest),) = seen
+    assert ([start.rank for start in fleet.starts], highest) == ([12], 11)
+
+
+class SimpleStarts:
+    """A fleet that does not walk."""
+
+    walkers = 2
+
+    def __init__(self, starts):
+        self.starts = starts

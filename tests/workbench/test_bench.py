@@ -153,3 +153,16 @@ def test_the_command_names_its_suites_and_refuses_others(capsys):
 def test_every_suite_names_its_rows(capsys):
     for name in runner.suite_names():
         assert main(["bench", name, "--dry-run"]) == 0
+
+
+def test_a_hash_of_code_covers_the_tables_that_it_reads(tmp_path, monkeypatch):
+    from lcma.workbench.bench import codehash
+
+    monkeypatch.setattr(codehash, "ROOT", tmp_path)
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "code.py").write_text("x = 1")
+    (tmp_path / "part" / "settings.csv").write_text("a,b")
+    before = codehash.code_hash(["part"])
+    assert codehash.code_hash(["part"]) == before
+    (tmp_path / "part" / "settings.csv").write_text("a,c")
+    assert codehash.code_hash(["part"]) != before

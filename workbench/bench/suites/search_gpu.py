@@ -192,10 +192,14 @@ FORMS = {
     "z2-8x8x8": ("8x8x8", {}),
     "zt-4x5x5": ("4x5x5", {"ternary": True}),
     "c3-5x5x5": ("5x5x5", {"symmetric": True}),
+    "c3z2-6x6x6": ("6x6x6", {"reversible": True}),
     "half-4x4x4": ("4x4x4:tri-left", {}),
     "half-5x5x5": ("5x5x5:tri-left", {}),
 }
 """Formats whose rate is taken on the way down from the naive scheme."""
+
+WALKS = {"ternary": "flip-zt", "symmetric": "flip-c3", "reversible": "flip-c3z2"}
+"""The walk whose naive start a kind of fleet takes."""
 
 NUMBERS = (1056, 4224, 16896, 33792, None)
 """Numbers of walkers on a GPU of 132 multiprocessors: a quarter of a warp each to as many as fit."""
@@ -205,7 +209,7 @@ def form_rate(bench: Bench, name: str, say: Say) -> Figures:
     """The rate of a format after 40 000 steps of every walker from the naive scheme."""
     target, kind = FORMS[name]
     cost = "full" if name.startswith("half") else ""
-    walk = "flip-zt" if kind.get("ternary") else "flip-c3" if kind.get("symmetric") else "flip"
+    walk = WALKS.get(next(iter(kind), ""), "flip")
     start = naive(target, walk)
     policy = setting_for(start.target, cost=cost, **kind).policy
     steps = 4_000 if max(start.target.shape) > 5 else 20_000
@@ -347,6 +351,8 @@ def cases(options: Options) -> Iterator[Case]:
     yield Case("gate/z2", lambda say: gate(bench, square, {}, room=15), 10, exact)
     yield Case("gate/zt", lambda say: gate(bench, square, {"ternary": True}, room=15), 12, exact)
     yield Case("gate/c3", lambda say: gate(bench, naive("5x5x5", "flip-c3"), {"symmetric": True}, room=9), 12, exact)
+    reverse = naive("6x6x6", "flip-c3z2")
+    yield Case("gate/c3z2", lambda say: gate(bench, reverse, {"reversible": True}, room=9), 14, exact)
     yield Case("gate/half", lambda say: gate(bench, naive("4x4x4:tri-left"), {}, "full"), 10, exact)
     yield Case("rate/z2-4x4x4", rate_444, 6, (Bar("gflips", 40), *exact))
     yield Case("rate/z2-5x5x5", rate_555, 6, (Bar("gflips", 13), *exact))
