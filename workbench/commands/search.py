@@ -84,7 +84,7 @@ from ..starts import keep_argument, mask_start, start_argument
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds do not depend on it."
 )
-@click.option("--device", default="cpu", show_default=True, help="What walks: cpu, or cuda with the extra [cuda].")
+@click.option("--device", default="cpu", show_default=True, help="What walks: cpu, cuda, cuda:0,1 or cuda:all.")
 @click.option(
     "--start",
     metavar="SCHEME",
@@ -110,7 +110,8 @@ from ..starts import keep_argument, mask_start, start_argument
     help="Schemes of a rank to gather before walks start from it. Default: every walk goes down by itself.",
 )
 @click.option(
-    "--method",
+    "--by",
+    "method",
     default="walks",
     show_default=True,
     help="walks, or lns: put products of walks around the best scheme together by CP-SAT, again and again.",
