@@ -24,11 +24,11 @@ from .numbers import (
 from .primitives import I32, U32, U64, Primitives, gpu, processor
 
 WALK_BEST, SINCE, MISSES, WALK_STEPS, STEPS, PLUSES, RESTARTS, GAIN_STEP = range(8)
-"""Places of a walker's tally: the lowest rank since the start, steps since an event, draws without an
+"""Places of a walker's counters: the lowest rank since the start, steps since an event, draws without an
 active slot in a row, steps since WALK_BEST; in all, its steps, pluses and restarts, and the step of
 the last gain of its score."""
 
-TALLIES = 8
+COUNTERS = 8
 
 
 def make_transfer(
@@ -92,7 +92,22 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
 
     @jit
     def launch(
-        fast, lane, walker, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps
+        fast,
+        lane,
+        walker,
+        state,
+        pool,
+        best,
+        score,
+        flips,
+        counters,
+        draws,
+        origin,
+        goals,
+        halves,
+        accept,
+        numbers,
+        steps,
     ):
         """Carry a walker on, from its own state or, where `origin` names one, from an entry of the pool."""
         own = U64(walker) * U64(words)
@@ -102,8 +117,8 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
             walk_best, since, misses, walk_steps = rank, I32(0), I32(0), I32(0)
         else:
             rank = load(fast, state, lane, own, state, own)
-            walk_best, since = I32(tally[walker, WALK_BEST]), I32(tally[walker, SINCE])
-            misses, walk_steps = I32(tally[walker, MISSES]), I32(tally[walker, WALK_STEPS])
+            walk_best, since = I32(counters[walker, WALK_BEST]), I32(counters[walker, SINCE])
+            misses, walk_steps = I32(counters[walker, MISSES]), I32(counters[walker, WALK_STEPS])
         goal, starts = I32(goals[walker]), U32(numbers[STARTS])
         plus_after, margin = I32(numbers[PLUS_AFTER]), I32(numbers[MARGIN])
         restart_after, trap_rank = I32(numbers[RESTART_AFTER]), I32(numbers[TRAP_RANK])
@@ -152,14 +167,14 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
         score[walker] = lowest
         flips[walker] = made
         origin[walker] = I32(-1)
-        before = tally[walker, STEPS]
-        tally[walker, WALK_BEST], tally[walker, SINCE] = walk_best, since
-        tally[walker, MISSES], tally[walker, WALK_STEPS] = misses, walk_steps
-        tally[walker, STEPS] = before + done
-        tally[walker, PLUSES] += pluses
-        tally[walker, RESTARTS] += restarts
+        before = counters[walker, STEPS]
+        counters[walker, WALK_BEST], counters[walker, SINCE] = walk_best, since
+        counters[walker, MISSES], counters[walker, WALK_STEPS] = misses, walk_steps
+        counters[walker, STEPS] = before + done
+        counters[walker, PLUSES] += pluses
+        counters[walker, RESTARTS] += restarts
         if gain >= I32(0):
-            tally[walker, GAIN_STEP] = before + gain
+            counters[walker, GAIN_STEP] = before + gain
 
     return launch
 
@@ -176,7 +191,7 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
 
     @prims.jit
     def run(
-        fast, walkers, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps
+        fast, walkers, state, pool, best, score, flips, counters, draws, origin, goals, halves, accept, numbers, steps
     ):
         for walker in range(walkers):
             lane = U64(walker % threads)
@@ -189,7 +204,7 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
                 best,
                 score,
                 flips,
-                tally,
+                counters,
                 draws,
                 origin,
                 goals,
@@ -210,7 +225,7 @@ def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
     launch = make_launch(gpu(), form, cost)
     threads = form.threads
 
-    def walk(walkers, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps):
+    def walk(walkers, state, pool, best, score, flips, counters, draws, origin, goals, halves, accept, numbers, steps):
         fast = cuda.shared.array(0, dtype=U32)
         lane = U64(cuda.threadIdx.x)
         walker = U32(U32(cuda.blockIdx.x) * U32(threads) + U32(cuda.threadIdx.x))
@@ -224,7 +239,7 @@ def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
                 best,
                 score,
                 flips,
-                tally,
+                counters,
                 draws,
                 origin,
                 goals,
