@@ -35,10 +35,16 @@ class Report:
     certificate: Certificate | None
     over_z2_only: bool = False
     notes: tuple[str, ...] = ()
+    declared: Ring | None = None
 
     @property
     def ok(self) -> bool:
         return self.certificate is not None
+
+    @property
+    def warned(self) -> bool:
+        """Whether it holds modulo 2 only, and nobody said that this is what is wanted."""
+        return self.ok and self.over_z2_only and self.declared is None
 
     @property
     def known(self) -> KnownRank | None:
@@ -107,11 +113,12 @@ def _duration(seconds: float) -> str:
 def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), ring: Ring | None = None) -> AnyReport:
     """Verify one reading: each convention that the file allows, over the file's ring, then over Z2.
 
-    Where a ring is given, nothing is tried over another one. Coefficients that are not exact are
-    not proven by any method; the report tells what they miss by.
+    Where a ring is given or declared by the file, nothing is tried over another one. Coefficients
+    that are not exact are not proven by any method; the report tells what they miss by.
     """
     if reading.approximations:
         return judge_approximations(reading.approximations, label, reading.format, reading.notes)
+    ring = ring or reading.declared
     holding: list[tuple[str, Scheme, tuple[Outcome, ...]]] = []
     z2_only = False
     candidates = list(reading.candidates)
@@ -150,7 +157,15 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     z2_only = z2_only or scheme.ring == Z2
     certificate = certificate_of(scheme, outcomes)
     return Report(
-        label, reading.format, scheme, outcomes, tuple(name for name, _, _ in holding), certificate, z2_only, notes
+        label,
+        reading.format,
+        scheme,
+        outcomes,
+        tuple(name for name, _, _ in holding),
+        certificate,
+        z2_only,
+        notes,
+        ring,
     )
 
 
@@ -206,7 +221,15 @@ def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[AnyReport
         certificate = certificate_of(scheme, outcomes) if ok else None
         notes = (*reading.notes, said) if ok else reading.notes
         report = Report(
-            label, reading.format, scheme, outcomes, (convention,), certificate, ok and scheme.ring == Z2, notes
+            label,
+            reading.format,
+            scheme,
+            outcomes,
+            (convention,),
+            certificate,
+            ok and scheme.ring == Z2,
+            notes,
+            reading.declared,
         )
         reports.append(report)
     return reports

@@ -160,7 +160,7 @@ def parse_bytes(
         (one.NAME, partial(one.parse, raw, target, ring, allow_pickle)) for one in _matching(_BINARY, raw, format)
     ]
     if binary:
-        return _first_reading(binary)
+        return _declared(_first_reading(binary), ring)
     text = _decoded(raw)
     if not text.strip():
         raise SchemeFormatError("is empty")
@@ -171,7 +171,12 @@ def parse_bytes(
         raise UnknownFormatError(
             f"{_what_text(text)}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
         )
-    return _first_reading(texts)
+    return _declared(_first_reading(texts), ring)
+
+
+def _declared(readings: list[Reading], ring: Ring | None) -> list[Reading]:
+    """The readings with the ring that the user names, which binds as one that the file names does."""
+    return readings if ring is None else [dataclasses.replace(one, declared=ring) for one in readings]
 
 
 def _matching(formats: Sequence[Any], content: str | bytes, named: str | None) -> list[Any]:

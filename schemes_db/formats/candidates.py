@@ -252,7 +252,8 @@ def is_exact(array: npt.NDArray[np.generic]) -> bool:
     """Whether all numbers are small binary fractions; an array of other things is left to `exact`."""
     if array.dtype.kind not in "fc" or not np.isfinite(array).all():
         return True
-    parts = np.stack([array.real, array.imag]) * float(1 << MAX_BINARY_PLACES)
+    with np.errstate(over="ignore"):  # which leaves no finite number, so no exact one
+        parts = np.stack([array.real, array.imag]) * float(1 << MAX_BINARY_PLACES)
     return bool((parts == np.rint(parts)).all())
 
 

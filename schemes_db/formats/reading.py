@@ -40,13 +40,15 @@ class Reading:
 
     `candidates` are (convention, scheme) pairs: what the file says if its third factor is indexed
     by C, or by the transpose of C; the format's documented convention first. Which one computes
-    the target only verification can tell. A file with coefficients that are not exact gives
+    the target only verification can tell. `declared` is the ring that the
+    file or the user says: it binds. A file with coefficients that are not exact gives
     `approximations` instead.
     """
 
     format: str
     candidates: tuple[tuple[str, Scheme], ...]
     approximations: tuple[tuple[str, Approximation], ...] = field(default=(), kw_only=True)
+    declared: Ring | None = field(default=None, kw_only=True)
     certificate: Certificate | None = None
     notes: tuple[str, ...] = field(default=())
 
