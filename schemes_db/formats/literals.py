@@ -36,7 +36,8 @@ _COMMENT = re.compile(r"(?m)(?:#|//|%)[^\n]*$")
 _FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _HEADING = re.compile(
-    r"[^\w\n]*(?:(?:matrix|factor|array)\s+)?([A-Za-z]+\d?)\b[^\d\n]*(?:\(?\d+\s*[x, ]\s*\d+\)?)?[^\w\n]*"
+    r"[\s#%*=-]*(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]+\d?)\s*"
+    r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
 _ROW = re.compile(r"\s*(?:-\s+)?[\s\[({|]*[-+]?\d[\d./]*(?:[\s,;|&]+[-+]?\d[\d./]*)*[\])}|,;\s\\]*")
 _MATLAB = re.compile(r"(?m)^[ \t]*([A-Za-z]\w*)\s*=\s*\[([-+\d\s.,;/]*)\]")
@@ -235,6 +236,8 @@ def _groups(text: str) -> list[tuple[int | None, list[str]]]:
             role, fresh = named, True
         elif not line.strip() or set(line.strip()) <= set("-=#*"):
             fresh = True
+        elif re.search(r"\d", line):
+            return []  # a row that is none: this is no table of numbers
     return found
 
 
