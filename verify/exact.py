@@ -19,7 +19,7 @@ import numpy as np
 from ..schemes_db import Proof, Scheme
 from ..schemes_db.costs import full_and_half
 from ..schemes_db.factor import Factor, IntArray
-from ..schemes_db.gaussian import gaussian, simplest
+from ..schemes_db.gaussian import Gaussian, gaussian, simplest
 from . import expansion
 from .expansion import (
     MODULAR_ROWS,
@@ -40,6 +40,17 @@ GROUP_ENTRIES = 1 << 21
 
 _FLOAT_LIMIT = 1 << 53
 _MODULAR_PRIME_LIMIT = 1 << 21
+
+
+LONG_PROOF = 20_000_000_000
+"""Multiplications of a dense proof from which a wrong scheme's equations are not counted (some seconds)."""
+
+
+def is_long(scheme: Scheme) -> bool:
+    """Whether all equations take more than seconds."""
+    left, right, outputs = (np.diff(factor.indptr) for factor in scheme.factors)
+    terms = int((left * right * outputs).sum())
+    return min(expansion.TERM_COST * terms, scheme.u.nnz * scheme.v.blocks * scheme.w.blocks) > LONG_PROOF
 
 
 def check_exact(scheme: Scheme) -> Outcome:
@@ -125,7 +136,7 @@ def _count_wrong(scheme: Scheme, images: tuple[Image, ...], numerators: Numerato
             wrong += count
             if first is None:
                 p, q, s = np.argwhere(residuals)[0]
-                first = _mismatch(scheme, int(a[p]), int(b[q]), int(c[s]))
+                first = mismatch(scheme, int(a[p]), int(b[q]), int(c[s]))
     return wrong, first
 
 
@@ -134,21 +145,28 @@ def _pieces(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -
     return (expansion.residuals if expansion.is_sparse(scheme) else _residuals)(scheme, images, numerators)
 
 
-def _mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
+def mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
     """The equation of blocks p, q, s of A, B, C in Python integers."""
     _, k, n = scheme.target.shape
     places = divmod(p, k), divmod(q, n), divmod(s, n)
     total = gaussian(0)
     for r in scheme.u.product[scheme.u.indices == p].tolist():
-        u, v, w = (
-            gaussian(dict(factor.coefficients(r)).get(index, 0))
-            for factor, index in zip(scheme.factors, (p, q, s), strict=True)
-        )
+        u, v, w = (_coefficient(factor, r, index) for factor, index in zip(scheme.factors, (p, q, s), strict=True))
         total += u * v * w
     wanted = scheme.target.wanted(p, q, s)
     if modulus := scheme.ring.characteristic:
         return Mismatch(*places, Fraction(int(total.real) % modulus), wanted % modulus)
     return Mismatch(*places, simplest(total), wanted)
+
+
+def _coefficient(factor: Factor, r: int, index: int) -> Gaussian:
+    """The coefficient of a block in product r."""
+    start, stop = factor.indptr[r : r + 2]
+    at = start + int(np.searchsorted(factor.indices[start:stop], index))
+    if at == stop or factor.indices[at] != index:
+        return gaussian(0)
+    real, imag = factor.values[at].tolist() if factor.gaussian else (int(factor.values[at]), 0)
+    return Gaussian(Fraction(real, factor.denominator), Fraction(imag, factor.denominator))
 
 
 def _residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
