@@ -17,6 +17,7 @@ from . import (
     alphaevolve,
     alphatensor,
     bini,
+    coq,
     equations,
     exp,
     fast_matmul,
@@ -94,7 +95,7 @@ _TEXT: tuple[TextFormat, ...] = (
 _MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, lcma_npz, sparse_npz)
 """Formats with a mark of their own: a file that has it is of no other."""
 
-_WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, fmm_json, equations, exp, maple, plinopt)
+_WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, fmm_json, equations, exp, maple, plinopt, coq)
 
 FORMATS: dict[str, Format] = {module.NAME: module for module in (*_TEXT, *_BINARY)}
 """All formats that are read."""
