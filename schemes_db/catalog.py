@@ -178,6 +178,7 @@ class Catalog:
 
     def _check_name(self, entry: Entry) -> None:
         """Refuse a name that means another scheme already."""
+        checked_name(entry.name)
         owner = self.named(entry.name)
         if owner and owner != entry.digest:
             whose = "a shipped scheme's" if entry.name in shipped_names() else f"that of {owner[:12]}"
@@ -231,11 +232,11 @@ class Catalog:
             CatalogError: it is a shipped scheme, or there is no such scheme.
         """
         if self._rows("SELECT 1 FROM aliases WHERE name = ?", (key,)):
-            entry = self._entry_of(self.find(key)[0].digest)
+            entry = self._entry_of(self._found(key)[0])
             with self._writing() as connection:
                 connection.execute("DELETE FROM aliases WHERE name = ?", (key,))
             return dataclasses.replace(entry, name=key)
-        entry = self._own(self.find(key)[0].digest, "removed")
+        entry = self._own(self._found(key)[0], "removed")
         with self._writing() as connection:
             connection.execute("DELETE FROM aliases WHERE digest = ?", (entry.digest,))
             connection.execute("DELETE FROM schemes WHERE digest = ?", (entry.digest,))
@@ -370,8 +371,24 @@ class Catalog:
         """The scheme with that name, or whose digest starts with `key` (six characters or more).
 
         Raises:
-            CatalogError: there is none, or several.
+            CatalogError: there is none, or several, or its row is damaged.
         """
+        digest, document = self._found(key)
+        try:
+            reading = lcma_json.parse(document)[0]
+        except SchemeFormatError as error:
+            raise CatalogError(
+                f"the catalogue's row {digest[:12]} is damaged ({error}); take it out with: lcma remove {digest[:12]}"
+            ) from None
+        if reading.certificate is None or reading.scheme.digest != digest:
+            raise CatalogError(
+                f"the catalogue's row {digest[:12]} is damaged: its certificate is of another scheme; "
+                f"take it out with: lcma remove {digest[:12]}"
+            )
+        return reading.scheme, reading.certificate
+
+    def _found(self, key: str) -> tuple[str, str]:
+        """The digest and the document of the one row that a name or the start of a digest means."""
         rows = self._rows("SELECT digest, document FROM schemes WHERE name = ? LIMIT 2", (key,))
         if not rows:
             rows = self._rows(
@@ -386,15 +403,7 @@ class Catalog:
             raise CatalogError(f"no scheme {key!r} in the catalogue; `lcma list` shows what there is")
         if len(rows) > 1:
             raise CatalogError(f"{key!r} names several schemes; give more of the digest, such as {rows[0][0][:12]}")
-        try:
-            reading = lcma_json.parse(rows[0][1])[0]
-        except SchemeFormatError as error:
-            raise CatalogError(f"the catalogue's row {rows[0][0][:12]} is damaged: {error}; remove it") from None
-        if reading.certificate is None or reading.scheme.digest != rows[0][0]:
-            raise CatalogError(
-                f"the catalogue's row {rows[0][0][:12]} is damaged: its certificate is of another scheme"
-            )
-        return reading.scheme, reading.certificate
+        return str(rows[0][0]), str(rows[0][1])
 
     def parents(self, digest: str) -> list[tuple[str, str]]:
         """(digest, relation) of the schemes that a scheme was made from."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from ..errors import SchemeFormatError
 
 MAX_NAME = 120
 
 MAX_STEM = 100
 """Characters of a name that a file's name keeps: with digest and suffix it stays below 255 bytes."""
-
-_BAD = re.compile(r"[^\w .,:;+*()\[\]{}<>=@#&/'!-]")
 
 
 def checked_name(name: str) -> str:
@@ -22,8 +18,8 @@ def checked_name(name: str) -> str:
     """
     if len(name) > MAX_NAME:
         raise SchemeFormatError(f"a name of {len(name)} characters; the longest has {MAX_NAME}")
-    if bad := _BAD.search(name):
-        raise SchemeFormatError(f"'{visible(name)[:40]}' is no name for a scheme: it has {bad.group()!r} in it")
+    if bad := next((one for one in name if not one.isprintable()), ""):
+        raise SchemeFormatError(f"'{visible(name)[:40]}' is no name for a scheme: it has {bad!r} in it")
     if name != name.strip() or name.startswith("-"):
         raise SchemeFormatError(f"'{name[:40]}' is no name for a scheme: it begins with '-', or has blanks at its ends")
     return name
@@ -31,7 +27,7 @@ def checked_name(name: str) -> str:
 
 def tidy_name(text: str) -> str:
     """A name made from any text, such as a file's: what may not stand in one becomes an underscore."""
-    name = _BAD.sub("_", text)[:MAX_NAME].strip().lstrip("-")
+    name = "".join(one if one.isprintable() else "_" for one in text)[:MAX_NAME].strip().lstrip("-")
     return name or "unnamed"
 
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import SchemeFormatError, VerificationError
 from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
+from ..schemes_db.factor import Factor
 from ..schemes_db.formats import Reading, format_named, read_file
 from ..schemes_db.formats.reading import render_coefficient
 from ..schemes_db.ranks import KnownRank, best_known
@@ -99,6 +102,9 @@ class Report:
 
 AnyReport = Report | ApproximateReport
 
+MAX_REMARKED = 20_000
+"""The largest rank whose products are looked through for odd ones."""
+
 
 def _how(outcome: Outcome) -> str:
     if not (outcome.proof and outcome.proof.rounds):
@@ -152,6 +158,7 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     if len(holding) > 1 and holding[0][1].digest != holding[1][1].digest:
         notes += (f"holds by both conventions; read as {holding[0][0]}",)
     convention, scheme, outcomes = holding[0]
+    notes += remarks(scheme)
     documented = format_named(reading.format).CONVENTION
     if convention != documented:
         notes += (f"third factor indexed by {convention}, where the format documents {documented}",)
@@ -168,6 +175,34 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
         notes,
         ring,
     )
+
+
+def remarks(scheme: Scheme) -> tuple[str, ...]:
+    """What is odd about the products of a scheme: those that are zero, are used nowhere, or stand there twice."""
+    if scheme.rank > MAX_REMARKED:
+        return ()
+    u, v, w = (np.diff(factor.indptr) == 0 for factor in scheme.factors)
+    zero, unused = np.flatnonzero(u | v), np.flatnonzero(w & ~(u | v))
+    rows: dict[bytes, list[int]] = {}
+    for r in range(scheme.rank):
+        if not (u[r] or v[r]):
+            parts = (factor_row(factor, r) for factor in (scheme.u, scheme.v))
+            rows.setdefault(b"|".join(parts), []).append(r)
+    twice = [r for found in rows.values() for r in found[1:]]
+    kinds = (("zero", zero.tolist()), ("used by no output", unused.tolist()), ("the same as one before", twice))
+    return tuple(
+        f"products that are {what}: {', '.join(str(r + 1) for r in found[:5])}{', ...' if len(found) > 5 else ''}"
+        for what, found in kinds
+        if found
+    )
+
+
+def factor_row(factor: Factor, r: int) -> bytes:
+    """One product of a factor as bytes, up to its sign."""
+    part = slice(factor.indptr[r], factor.indptr[r + 1])
+    values = factor.values[part]
+    sign = 1 if factor.gaussian or values[0] > 0 else -1
+    return factor.indices[part].tobytes() + b":" + (sign * values).tobytes()
 
 
 def _refutation(scheme: Scheme) -> Outcome | None:

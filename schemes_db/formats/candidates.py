@@ -34,6 +34,11 @@ def shape_of(a: int, b: int, c: int) -> Shape:
         k = math.isqrt(a * b // c)
         if k and not (a % k or b % k) and (a // k) * (b // k) == c:
             return a // k, k, b // k
+    if a > 1 and b > 1 and c == a + b - 1:
+        raise SchemeFormatError(
+            f"factors of {a}, {b} and {c} entries multiply polynomials, which is no product of matrices; say what they "
+            "compute with --target, as terms(...)"
+        )
     raise SchemeFormatError(f"factors of {a}, {b} and {c} entries belong to no matrix product")
 
 

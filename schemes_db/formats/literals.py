@@ -32,6 +32,7 @@ _TOKEN = re.compile(
     r"|(?P<string>\"[^\"\n]{0,200}\"|'[^'\n]{0,200}')|(?P<name>[A-Za-z_][\w.]*)|(?P<symbol>[\[\]{}(),=+\-*/:]))"
 )
 _ASSIGNED = re.compile(r"(?m)(?:^|;)[ \t>*-]*([A-Za-z_]\w*)\s*(?::[^=\n\[{(]*)?=\s*(?=[\[{(A-Za-z])")
+_LISTED = re.compile(r"=\s*(?:[A-Za-z_][\w.]*\()*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]")
 _COMMENT = re.compile(r"(?m)(?:#|//|%)[^\n]*$")
 _FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
@@ -48,7 +49,7 @@ def sniff(text: str) -> bool:
     """Whether it has three arrays of numbers under names, or in one list."""
     plain = _body(text[:20_000])
     begins = re.match(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)", plain) is not None
-    return begins or _ASSIGNED.search(plain) is not None or _has_tables(plain)
+    return begins or _LISTED.search(plain) is not None or _has_tables(plain)
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
