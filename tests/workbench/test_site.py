@@ -114,7 +114,7 @@ def test_every_download_is_the_scheme_of_its_page(site):
         files = [out / values["href"] for values in Page(out / f"{stem}.html").of("a") if "download" in values]
         assert len(files) >= 3
         for file in files:
-            if row.entry.nonzeros < 1_000:
+            if row.entry.nonzeros < 1_000 and file.suffix != ".v":  # Coq's proofs are not read back
                 (reading,) = read_file(file, target=row.target, ring=parse_ring(row.entry.ring))
                 assert row.entry.digest in {scheme.digest for _, scheme in reading.candidates}, file
 
