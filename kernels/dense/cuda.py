@@ -195,15 +195,11 @@ class CudaScheme:
             return f"the vendor's product takes less than {1e6 * INSTANT:.0f} us: launches alone would eat the gain"
         pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
         bounds = _bounds(pool.costs, request, costs)
-        places: dict[tuple[float, ...], list[int]] = {}
-        for i in np.argsort(bounds, kind="stable").tolist():
-            if not bounds[i] < vendor:
-                break
-            alike = tuple(float(x[i]) for x in (pool.costs.m, pool.costs.k, pool.costs.n, pool.costs.rank))
-            if alike not in places and len(places) == PRICED:
-                break
-            places.setdefault(alike, []).append(i)
-        chosen = [i for group in places.values() for i in sorted(group)]
+        order = [i for i in np.argsort(bounds, kind="stable").tolist() if bounds[i] < vendor]
+        chosen = _first_formats(order, pool.costs)
+        if request.max_workspace is not None:  # those that need no pieces may be far down
+            fitting = _stacks(pool.costs, request) <= request.max_workspace
+            chosen += [i for i in _first_formats([i for i in order if fitting[i]], pool.costs) if i not in chosen]
         if not chosen:
             return []
         some = pool.costs[np.array(chosen)]
@@ -335,6 +331,26 @@ def _in_pieces(costs: SchemeCosts, request: Request, model: CudaCostModel, metho
         (name, count * flops, count * moved, count * seconds, product)
         for count, (name, flops, moved, seconds, product) in zip(times, one, strict=True)
     ]
+
+
+def _first_formats(order: list[int], costs: SchemeCosts) -> list[int]:
+    """The first PRICED formats and ranks in an order of chains, with all the chains that have one in common."""
+    places: dict[tuple[float, ...], list[int]] = {}
+    for i in order:
+        alike = tuple(float(x[i]) for x in (costs.m, costs.k, costs.n, costs.rank))
+        if alike not in places and len(places) == PRICED:
+            break
+        places.setdefault(alike, []).append(i)
+    return [i for group in places.values() for i in sorted(group)]
+
+
+def _stacks(costs: SchemeCosts, request: Request) -> npt.NDArray[np.float64]:
+    """Bytes of all sums and products at most, without padding."""
+    shape = Shape.of(request)
+    left = shape.lefts * request.m * request.k / (costs.m * costs.k)
+    right = shape.rights * request.k * request.n / (costs.k * costs.n)
+    product = shape.items * request.m * request.n / (costs.m * costs.n)
+    return np.asarray(costs.rank * (left + right + product) * itemsize(request.dtype), dtype=float)
 
 
 def _bounds(costs: SchemeCosts, request: Request, model: CudaCostModel) -> npt.NDArray[np.float64]:
