@@ -19,7 +19,7 @@ from .certificate import Certificate
 from .formats import lcma_json
 from .invariants import invariants
 from .migrations import STEPS, migrate
-from .names import checked_name
+from .names import checked_name, tidy_name
 from .pareto import POLICIES, Entry, entry_of, now
 from .scheme import Scheme
 from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
@@ -375,7 +375,7 @@ class Catalog:
         """
         digest, document = self._found(key)
         try:
-            reading = lcma_json.parse(document)[0]
+            reading = lcma_json.parse(_tidied(document))[0]
         except SchemeFormatError as error:
             raise CatalogError(
                 f"the catalogue's row {digest[:12]} is damaged ({error}); take it out with: lcma remove {digest[:12]}"
@@ -484,6 +484,18 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+def _tidied(document: str) -> str:
+    """A row's document, its name changed where it is one that no scheme may have: other programs write rows, too."""
+    try:
+        data = json.loads(document)
+        if not isinstance(data, dict) or not isinstance(data.get("name", ""), str):
+            return document
+    except ValueError:
+        return document
+    name = data.get("name", "")
+    return document if not name or tidy_name(name) == name else json.dumps({**data, "name": tidy_name(name)})
 
 
 def _entry(row: tuple[object, ...]) -> Entry:
