@@ -109,6 +109,12 @@ class BlockMask:
         """See `Structure`."""
         if self.rows > max(rows, 1) or self.cols > max(cols, 1) or 0 in (self.rows, self.cols):
             return f"has a mask of {self.rows} x {self.cols} blocks, which does not fit {rows} x {cols}"
+        kinds = self.kinds
+        height, width = -(-rows // self.rows), -(-cols // self.cols)
+        for i, j in np.argwhere((kinds == Kind.LOWER) | (kinds == Kind.UPPER)).tolist():
+            block = max(0, min(height, rows - i * height)), max(0, min(width, cols - j * width))
+            if 0 not in block and block[0] != block[1]:
+                return f"has a triangular block in its mask, which must be square, but it is {block[0]} x {block[1]}"
         return None
 
     def naive(self, matrix: Matrix) -> Matrix:

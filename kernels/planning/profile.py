@@ -147,19 +147,24 @@ class Profile:
 
     def _check(self) -> None:
         """Raise ValueError or TypeError where a figure is no positive finite number: nothing could be predicted."""
-        rates = [("bandwidth", self.bandwidth), ("combine_rate", self.combine_rate), ("add_rate", self.add_rate)]
-        rates += [(f"rate of {row.dtype} {row.m}x{row.k}x{row.n}", row.rate) for row in self.gemm]
-        sizes = [("size", size) for row in self.gemm for size in (row.m, row.k, row.n)]
-        for name, value in (*rates, *sizes, *(("cache", size) for size in self.caches)):
-            if value is not None and not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+        figures = {"bandwidth": self.bandwidth, "combine_rate": self.combine_rate, "add_rate": self.add_rate}
+        known = [(name, value) for name, value in figures.items() if value is not None]
+        known += [("cache", size) for size in self.caches]
+        for row in self.gemm:
+            known += [(f"{name} of a rate", value) for name, value in zip("mkn", (row.m, row.k, row.n), strict=True)]
+            known.append((f"rate of {row.dtype} {row.m}x{row.k}x{row.n}", row.rate))
+        for name, value in known:
+            if not (_is_number(value) and value > 0):
                 raise ValueError(f"{name} must be a positive number, not {value!r}")
         overhead = self.call_overhead
-        if overhead is not None and not (isinstance(overhead, int | float) and math.isfinite(overhead)):
+        if overhead is not None and not _is_number(overhead):
             raise ValueError(f"call_overhead must be a number of seconds, not {overhead!r}")
         if not all(isinstance(text, str) for text in (self.id, self.hardware, self.source, self.notes)):
             raise TypeError("id, hardware, source and notes must be texts")
-        if not all(isinstance(row.dtype, str) and isinstance(row.mode, str) for row in self.gemm):
-            raise TypeError("dtype and mode of a rate must be texts")
+        if not all(isinstance(text, str) for row in self.gemm for text in (row.dtype, row.mode, row.backend)):
+            raise TypeError("dtype, mode and backend of a rate must be texts")
+        if not all(isinstance(text, str) for pair in self.versions for text in pair):
+            raise TypeError("versions must be pairs of texts")
 
     def to_json(self) -> str:
         """The profile as JSON text."""
@@ -179,11 +184,15 @@ class Profile:
             fields["caches"] = tuple(fields["caches"])
             profile = cls(**fields)
             profile._check()
-        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise SchemeFormatError(f"not a machine profile: {error}") from error
         if profile.source not in SOURCES:
             raise SchemeFormatError(f"profile source must be one of {', '.join(SOURCES)}, not {profile.source!r}")
         return profile
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @lru_cache(maxsize=1)

@@ -151,9 +151,8 @@ def test_errors_stay_within_twice_the_standard_algorithms():
         truth = sdpa(q.double(), k.double(), v.double(), is_causal=True)
         future = torch.ones(256, 256).triu(1).bool()
         plain = (q / 128**0.5 @ k.mT).masked_fill(future, -torch.inf).softmax(-1) @ v
-        for way, got in [("standard", plain)] + [
-            (x, causal_attention(q, k, v, scheme=x)) for x in stable_scheme_names()
-        ]:
+        ours = {name: causal_attention(q, k, v, scheme=name) for name in stable_scheme_names()}
+        for way, got in {"standard": plain, **ours}.items():
             worst[way] = max(worst.get(way, 0.0), float((got - truth).norm() / truth.norm()))
     assert max(worst[way] for way in ("standard", *stable_scheme_names())) <= 2 * worst["standard"]
     assert stable_scheme_names()

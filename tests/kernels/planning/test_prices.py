@@ -1,0 +1,135 @@
+"""One price: what a proposal is ranked by is what its plan states; and every plan that is made can be built."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError
+from lcma.kernels import BlockMask, Machine, Request, decision_for, strategies
+from lcma.kernels.cuda.cost_model import CudaCostModel
+from lcma.kernels.cuda.h200 import h200
+from lcma.kernels.dense.pool import SchemePool
+from lcma.kernels.planning.profile import GemmRate, Profile
+from lcma.kernels.request import structures_of
+from lcma.kernels.structure import DENSE
+from lcma.schemes_db.symmetry import SIDES, Triangle
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+_SPEC = importlib.util.spec_from_file_location("golden_chosen", GOLDEN / "chosen.py")
+golden = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(golden)
+
+ROWS = json.loads((GOLDEN / "requests.json").read_text(encoding="utf-8"))
+PLANS = json.loads((GOLDEN / "plans.json").read_text(encoding="utf-8"))
+SAMPLE = ROWS[::16]
+
+FLAT = Profile(
+    "flat", "test", (), tuple(GemmRate(dtype, 64, 64, 64, 1e11) for dtype in ("float32", "float64")), 5e10, 5e10
+)
+
+
+@pytest.mark.parametrize("row", SAMPLE, ids=lambda row: row["id"])
+def test_a_proposal_is_ranked_by_the_price_of_its_plan(row):
+    with golden._environment():
+        request, machine = golden._request(row), golden._machine(row)
+        known = strategies(request.device)
+        if "refused" in PLANS[row["id"]]:
+            with pytest.raises(PlanError, match="cannot be run"):
+                decision_for(request, machine=machine)
+            return
+        found = decision_for(request, machine=machine)
+        for proposal in found.proposals[:: max(1, len(found.proposals) // 12)]:
+            candidate = proposal.candidate
+            strategy = known[candidate.family, candidate.strategy]
+            if math.isnan(proposal.bound) or strategy.can_run(candidate, request, machine):
+                continue
+            price = sum(stage.seconds for stage in strategy.predict(candidate, request, machine))
+            assert proposal.bound <= price
+            assert proposal.bound == pytest.approx(price, rel=2e-9)
+        if found.plan.seconds is not None:
+            assert found.plan.seconds == sum(stage.seconds for stage in found.plan.stages)
+
+
+@pytest.fixture
+def machines(machine_of):
+    """By device, one with rates of all that is asked here."""
+    return {"cpu": machine_of(FLAT), "cuda": Machine("cuda", h200(), CudaCostModel(h200()))}
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_shared_operand_is_priced_once(device, machines):
+    """One B for all matrices of A: on a GPU its sums are computed once; the products are as many."""
+    every = Request(2048, 2048, 2048, "float32", (4,), (4,), device)
+    shared = replace(every, batch_b=())
+    vendor = [decision_for(x, strategy="vendor", machine=machines[device]).plan.seconds for x in (shared, every)]
+    assert vendor[0] <= vendor[1]
+
+    def stages(request):
+        found = decision_for(request, "strassen", strategy="scheme:batched", machine=machines[device])
+        return {stage.name: (stage.bytes, stage.seconds) for stage in found.plan.stages}
+
+    once, each = stages(shared), stages(every)
+    assert once.pop("Combine B")[0] * (4 if device == "cuda" else 1) == each.pop("Combine B")[0]
+    assert once == each
+
+
+SIZES = {"left": (70, 70, 30), "right": (30, 70, 70), "out": (70, 30, 70)}
+
+
+@pytest.mark.parametrize("strategy", [None, "vendor", "strips"])
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("upper", [False, True])
+def test_every_triangular_plan_runs(machine_of, side, upper, strategy):
+    rng, triangle = np.random.default_rng(0), Triangle(side, upper)
+    m, k, n = SIZES[side]
+    request = Request(m, k, n, "float64", structures=structures_of(triangle))
+    a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+    plan = decision_for(request, strategy=strategy, machine=machine_of(FLAT)).plan
+    left, right, out = request.structures
+    expected = out.naive(left.naive(a) @ right.naive(b))
+    np.testing.assert_allclose(plan.build().run(a, b), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("kinds", [[[1, 0], [1, 1]], [[2, 0], [1, 3]], [[0, 0]]])
+def test_every_masked_plan_runs(machine_of, kinds, batch):
+    rng, mask = np.random.default_rng(1), BlockMask.of(np.array(kinds, np.int8))
+    request = Request(39, 20, 39, "float64", batch, (), structures=(DENSE, DENSE, mask))
+    a, b = rng.standard_normal((*batch, 39, 20)), rng.standard_normal((20, 39))
+    found = decision_for(request, machine=machine_of(FLAT))
+    np.testing.assert_allclose(found.plan.build().run(a, b), mask.naive(a @ b), atol=1e-12)
+
+
+def test_every_dense_plan_runs(machine_of, strassen):
+    rng, machine = np.random.default_rng(2), machine_of(FLAT, 2, schemes=SchemePool.of([strassen]))
+    a, b = rng.standard_normal((2, 40, 41)), rng.standard_normal((41, 42))
+    request = Request.of(a, b)
+    plans = [decision_for(request, strategy=strategy, machine=machine).plan for strategy in (None, "vendor")]
+    for method in ("batched", "tasks", "loop", "depth-first"):
+        plans.append(decision_for(request, strassen, 2, strategy=f"scheme:{method}", machine=machine).plan)
+        assert plans[-1].candidate.method == method
+    for plan in plans:
+        np.testing.assert_allclose(plan.build().run(a, b), a @ b, atol=1e-11)
+
+
+@pytest.mark.parametrize("triangle", [None, Triangle("out"), Triangle("left", True), Triangle("right")])
+def test_plans_for_a_gpu_build_without_one(triangle):
+    """Kernels are compiled when tensors come: a plan builds here, or says in one line why it cannot."""
+    pytest.importorskip("torch")
+    structured = {} if triangle is None else {"structures": structures_of(triangle)}
+    request = Request(4096, 4096, 4096, "float32", device="cuda", **structured)
+    found = decision_for(request)
+    names = ("vendor", "scheme") if triangle is None else ("vendor", "strips", "kernel", "scheme")
+    plans = [found.plan, *(decision_for(request, strategy=name).plan for name in names)]
+    if triangle is not None:
+        plans += [decision_for(request, scheme).plan for scheme in ("halving", "halving:strassen")]
+    for plan in plans:
+        assert plan.build().workspace == plan.workspace
+        assert plan.seconds > 0

@@ -1,0 +1,130 @@
+"""Tuning: what is timed, checked and stored, with a bench that is played and on this processor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError, VerificationError
+from lcma.kernels import Profile, Request, decision_for, tune
+from lcma.kernels.cpu import bench as cpu_bench
+from lcma.kernels.cpu.bench import CpuBench
+from lcma.kernels.dense.pool import SchemePool
+from lcma.kernels.planning.profile import GemmRate
+from lcma.kernels.planning.wisdom import stored_wisdom
+from lcma.kernels.request import structures_of
+from lcma.schemes_db.symmetry import SIDES, Triangle
+
+RATES = tuple(GemmRate(dtype, 64, 64, 64, 1e9) for dtype in ("float32", "float64"))
+SLOW = Profile("slow", "test", (), RATES, 5e10, 5e10, add_rate=1e12)
+"""Products so slow that schemes seem to gain at sizes that tests can compute."""
+
+REQUEST = Request(256, 256, 256, "float64")
+
+
+@dataclass
+class Played(CpuBench):
+    """A bench whose clock is a table: seconds by the name of the candidate, 1 for those that it lacks."""
+
+    times: dict[str, float] = field(default_factory=dict)
+    timed: list[str] = field(default_factory=list)
+
+    def interleaved(self, calls, rounds):
+        self.timed += calls
+        for call in calls.values():
+            call()
+        return {name: [self.times.get(name, 1.0)] * rounds for name in calls}
+
+
+@pytest.fixture
+def slow(strassen, machine_of):
+    return machine_of(SLOW, schemes=SchemePool.of([strassen]))
+
+
+@pytest.fixture
+def played(monkeypatch):
+    bench = Played()
+    monkeypatch.setattr(cpu_bench, "CpuBench", lambda: bench)
+    return bench
+
+
+def test_the_fastest_candidate_is_stored_and_taken_from_then_on(home, slow, played):
+    before = decision_for(REQUEST, machine=slow)
+    assert before.plan.candidate.source is not None
+    assert not before.measured
+    played.times = {"vendor": 0.5}
+    events = []
+    found = tune(REQUEST, machine=slow, rounds=3, on_event=events.append)
+    assert played.timed[0] == "vendor"
+    assert str(before.plan.candidate) in played.timed
+    assert found[0].plan.label == "vendor"
+    assert [one.seconds for one in found] == sorted(one.seconds for one in found)
+    assert [one.ratio for one in found] == [1.0, *[0.5] * (len(found) - 1)]
+    assert all(one.error < 1e-12 for one in found)
+    assert any(str(before.plan.candidate) in line for line in events)
+    after = decision_for(REQUEST, machine=replace(slow, wisdom=stored_wisdom("slow")))
+    assert after.measured
+    assert after.is_baseline
+
+
+def test_nothing_is_stored_unless_it_is_wanted(home, slow, played):
+    tune(REQUEST, machine=slow, rounds=1, keep=False)
+    assert stored_wisdom("slow") is None
+
+
+def test_top_bounds_what_is_timed(home, slow, played):
+    tune(REQUEST, machine=slow, rounds=1, top=1, keep=False)
+    assert len(played.timed) == 2
+
+
+def test_a_wrong_product_is_an_error_and_nothing_is_stored(home, slow, played, monkeypatch):
+    right = CpuBench.error
+    calls = []
+
+    def wrong(self, *args):
+        calls.append(args)
+        return right(self, *args) if len(calls) == 1 else 0.5
+
+    monkeypatch.setattr(Played, "error", wrong)
+    with pytest.raises(VerificationError, match=r"came out wrong: relative error 5.0e-01; nothing was stored"):
+        tune(REQUEST, machine=slow, rounds=1)
+    assert stored_wisdom("slow") is None
+    monkeypatch.setattr(Played, "error", lambda self, *args: float("nan"))
+    with pytest.raises(VerificationError):
+        tune(REQUEST, machine=slow, rounds=1)
+
+
+def test_an_empty_product_is_refused(slow):
+    with pytest.raises(PlanError, match="empty: there is nothing to measure"):
+        tune(Request(0, 4, 4), machine=slow)
+
+
+def test_effort_is_one_of_two():
+    with pytest.raises(PlanError, match='effort must be "predict" or "measure", not \'guess\''):
+        decision_for(REQUEST, effort="guess")
+
+
+@pytest.mark.parametrize("side", [None, *SIDES])
+def test_the_bench_of_a_processor_checks_every_product(side):
+    """Its check passes what is right and fails what is wrong, in structures too."""
+    structures = {} if side is None else {"structures": structures_of(Triangle(side))}
+    request, bench = Request(40, 40, 40, "float64", (2,), (), **structures), CpuBench()
+    a, b, c = bench.operands(request, 3)
+    left, right, out = request.structures
+    c[...] = out.naive(left.naive(a) @ right.naive(b))
+    assert bench.error(request, a, b, c) < 1e-15
+    c[0, 17, 3] += 1.0
+    assert bench.error(request, a, b, c) > 1e-3
+    same = bench.operands(request, 3)
+    assert all(np.array_equal(x, y) for x, y in zip((a, b), same[:2], strict=True))
+
+
+def test_calls_are_timed_in_turns_after_an_untimed_round():
+    order = []
+    calls = {name: lambda name=name: order.append(name) for name in "abc"}
+    samples = CpuBench().interleaved(calls, 2)
+    assert order == [*"abc", *"bca", *"cab"]
+    assert {name: len(seconds) for name, seconds in samples.items()} == {"a": 2, "b": 2, "c": 2}
+    assert all(second >= 0 for seconds in samples.values() for second in seconds)
