@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 
+from ..errors import PlanError
 from .families import machine_for, strategies
 from .planning.machine import Machine
 from .planning.tune import TOP, Bench, Tuned, candidates
@@ -41,15 +43,16 @@ def precompile(
 ) -> None:
     """Compile what `tune` would time for many requests of one device, side by side where the device allows it.
 
+    Requests that nothing can run are left out: `tune` names the reason.
+
     Raises:
-        PlanError: nothing can run a request, or there is no GPU.
+        PlanError: there is no GPU.
     """
     requests = list(requests)
-    plans = [
-        plan
-        for request in requests
-        for plan in candidates(request, machine_for(request), strategies(request.device), top)
-    ]
+    plans = []
+    for request in requests:
+        with contextlib.suppress(PlanError):
+            plans += candidates(request, machine_for(request), strategies(request.device), top)
     if plans:
         bench_for(requests[0]).precompile(plans, on_event)
 

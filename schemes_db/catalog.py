@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from ..errors import CatalogError
+from ..errors import CatalogError, SchemeFormatError
 from ..home import data_folder
 from ..version import __version__
 from .certificate import Certificate
 from .formats import lcma_json
 from .invariants import invariants
 from .migrations import STEPS, migrate
+from .names import checked_name, tidy_name
 from .pareto import POLICIES, Entry, entry_of, now
 from .scheme import Scheme
 from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
@@ -53,7 +56,25 @@ class Catalog:
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
         self._connection = connection
         self.path = path
+        self._connection.execute("PRAGMA foreign_keys = ON")
         self._sync_shipped()
+
+    def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query.
+
+        Raises:
+            CatalogError: the file is damaged.
+        """
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> CatalogError:
+        return CatalogError(
+            f"the catalogue {self.path} can't be read ({error}); move it away to start a new one, and add your "
+            "schemes again from an export"
+        )
 
     @classmethod
     def open(cls, path: Path | None = None) -> Catalog:
@@ -102,7 +123,8 @@ class Catalog:
         try:
             yield self._connection
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.DatabaseError):
+                self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
 
@@ -119,6 +141,7 @@ class Catalog:
                     shared = shared_additions().get(name)
                     entry = entry_of(reading.scheme, "shipped", shared)
                     self._insert(connection, entry, reading.scheme, reading.certificate)
+            connection.execute("DELETE FROM aliases WHERE digest NOT IN (SELECT digest FROM schemes)")
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('shipped', ?)", (shipped_stamp(),))
 
     def add(self, scheme: Scheme, certificate: Certificate, overwrite: str = "never") -> bool:
@@ -141,16 +164,104 @@ class Catalog:
             raise CatalogError(f"the catalogue folder {data_folder()} can't be written; set LCMA_HOME to one that can")
         try:
             mine = entry_of(scheme, "user")
+            self._check_name(mine)
             # Outside of the transaction: what takes long must not keep others from writing.
             alike = {entry.digest for entry in self.alike(scheme)} if overwrite == "distinct" else None
             with self._writing() as connection:
-                if overwrite != "never" and not self._make_room(connection, mine, alike):
+                if overwrite != "never" and not self._make_room(connection, mine, alike, scheme.provenance.parents):
                     return False
                 return self._insert(connection, mine, scheme, certificate)
         except sqlite3.OperationalError as error:
             raise CatalogError(f"{self.path} can't be written: {error}") from None
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(error) from None
 
-    def _make_room(self, connection: sqlite3.Connection, mine: Entry, alike: set[str] | None) -> bool:
+    def _check_name(self, entry: Entry) -> None:
+        """Refuse a name that means another scheme already."""
+        checked_name(entry.name)
+        owner = self.named(entry.name)
+        if owner and owner != entry.digest:
+            whose = "a shipped scheme's" if entry.name in shipped_names() else f"that of {owner[:12]}"
+            raise CatalogError(f"the name {entry.name!r} is {whose}; choose another one with --name")
+
+    def named(self, name: str) -> str | None:
+        """The digest of the scheme that has a name, as its own or as an alias; None where there is none or several."""
+        if not name:
+            return None
+        if name in shipped_names():
+            return shipped(name).scheme.digest
+        rows = self._rows(
+            "SELECT digest FROM schemes WHERE name = ? UNION SELECT digest FROM aliases WHERE name = ?", (name, name)
+        )
+        return str(rows[0][0]) if len(rows) == 1 else None
+
+    def alias(self, name: str, digest: str) -> None:
+        """Give a kept scheme one more name.
+
+        Raises:
+            CatalogError: the name is another scheme's, or there is no such scheme.
+        """
+        checked_name(name)
+        entry = self._entry_of(digest)
+        self._check_name(dataclasses.replace(entry, name=name))
+        with self._writing() as connection:
+            connection.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (name, entry.digest))
+
+    def rename(self, key: str, name: str) -> Entry:
+        """Give a user's scheme another name; the old one is forgotten.
+
+        Raises:
+            CatalogError: it is a shipped scheme, the name is another scheme's, or there is no such scheme.
+        """
+        checked_name(name)
+        scheme, certificate = self.find(key)
+        entry = self._own(scheme.digest, "renamed")
+        self._check_name(dataclasses.replace(entry, name=name))
+        with self._writing() as connection:
+            connection.execute("DELETE FROM aliases WHERE name = ?", (name,))
+            document = lcma_json.render(scheme.replace(name=name), certificate)
+            connection.execute(
+                "UPDATE schemes SET name = ?, document = ? WHERE digest = ?", (name, document, entry.digest)
+            )
+        return dataclasses.replace(entry, name=name)
+
+    def remove(self, key: str) -> Entry:
+        """Take a user's scheme, or an alias of any scheme, out of the catalogue; what it was made from stays noted.
+
+        Raises:
+            CatalogError: it is a shipped scheme, or there is no such scheme.
+        """
+        if self._rows("SELECT 1 FROM aliases WHERE name = ?", (key,)):
+            entry = self._entry_of(self._found(key)[0])
+            with self._writing() as connection:
+                connection.execute("DELETE FROM aliases WHERE name = ?", (key,))
+            return dataclasses.replace(entry, name=key)
+        entry = self._own(self._found(key)[0], "removed")
+        with self._writing() as connection:
+            connection.execute("DELETE FROM aliases WHERE digest = ?", (entry.digest,))
+            connection.execute("DELETE FROM schemes WHERE digest = ?", (entry.digest,))
+        return entry
+
+    def aliases(self, digest: str) -> list[str]:
+        """The other names of a scheme."""
+        return [str(row[0]) for row in self._rows("SELECT name FROM aliases WHERE digest = ? ORDER BY name", (digest,))]
+
+    def _entry_of(self, digest: str) -> Entry:
+        rows = self._rows(f"SELECT {', '.join(_COLUMNS)} FROM schemes WHERE digest = ?", (digest,))
+        if not rows:
+            raise CatalogError(f"no scheme {digest[:12]} in the catalogue")
+        return _entry(rows[0])
+
+    def _own(self, digest: str, what: str) -> Entry:
+        """The row of a user's scheme."""
+        entry = self._entry_of(digest)
+        if entry.origin != "user":
+            raise CatalogError(f"{entry.name or digest[:12]} comes with lcma and can't be {what}")
+        return entry
+
+    def _make_room(
+        self, connection: sqlite3.Connection, mine: Entry, alike: set[str] | None, parents: Sequence[str]
+    ) -> bool:
         """Whether no other kept scheme (or none of these) dominates a new one; the user's that it dominates go."""
         rivals = [
             entry
@@ -164,8 +275,18 @@ class Catalog:
 
         if any(dominates(rival, mine) for rival in rivals):
             return False
-        beaten = [(rival.digest,) for rival in rivals if rival.origin == "user" and dominates(mine, rival)]
-        connection.executemany("DELETE FROM schemes WHERE digest = ?", beaten)
+        for rival in rivals:
+            if rival.origin != "user" or not dominates(mine, rival):
+                continue
+            # What others were made from, or has a name that somebody gave it, is still found; no list shows it.
+            used = connection.execute(
+                "SELECT 1 FROM lineage WHERE parent = ? UNION SELECT 1 FROM aliases WHERE digest = ?",
+                (rival.digest, rival.digest),
+            ).fetchone()
+            if used or rival.name or rival.digest in parents:
+                connection.execute("UPDATE schemes SET superseded = 1 WHERE digest = ?", (rival.digest,))
+            else:
+                connection.execute("DELETE FROM schemes WHERE digest = ?", (rival.digest,))
         return True
 
     def alike(self, scheme: Scheme) -> list[Entry]:
@@ -206,6 +327,7 @@ class Catalog:
             f"VALUES ({', '.join('?' * len(row))})",
             row,
         )
+        connection.execute("UPDATE schemes SET superseded = 0 WHERE digest = ?", (entry.digest,))
         connection.executemany(
             "INSERT OR IGNORE INTO lineage VALUES (?, ?, ?)",
             [(scheme.digest, parent, scheme.provenance.relation) for parent in scheme.provenance.parents],
@@ -216,7 +338,7 @@ class Catalog:
         self, target: str | None = None, ring: str | None = None, max_rank: int | None = None, origin: str | None = None
     ) -> list[Entry]:
         """The rows that pass all given filters, by size of the grid, target, ring, rank and additions."""
-        wheres, values = [], []
+        wheres, values = ["superseded = 0"], []
         for condition, value in (
             ("target = ?", target),
             ("ring = ?", ring),
@@ -226,9 +348,8 @@ class Catalog:
             if value is not None:
                 wheres.append(condition)
                 values.append(value)
-        where = f"WHERE {' AND '.join(wheres)}" if wheres else ""
-        rows = self._connection.execute(
-            f"SELECT {', '.join(_COLUMNS)} FROM schemes {where} "
+        rows = self._rows(
+            f"SELECT {', '.join(_COLUMNS)} FROM schemes WHERE {' AND '.join(wheres)} "
             "ORDER BY m * k * n, m, k, n, target, ring, rank, full_products, additions, digest",
             values,
         )
@@ -250,38 +371,48 @@ class Catalog:
         """The scheme with that name, or whose digest starts with `key` (six characters or more).
 
         Raises:
-            CatalogError: there is none, or several.
+            CatalogError: there is none, or several, or its row is damaged.
         """
-        rows = self._connection.execute(
-            "SELECT digest, document FROM schemes WHERE name = ? LIMIT 2", (key,)
-        ).fetchall()
+        digest, document = self._found(key)
+        try:
+            reading = lcma_json.parse(_tidied(document))[0]
+        except SchemeFormatError as error:
+            raise CatalogError(
+                f"the catalogue's row {digest[:12]} is damaged ({error}); take it out with: lcma remove {digest[:12]}"
+            ) from None
+        if reading.certificate is None or reading.scheme.digest != digest:
+            raise CatalogError(
+                f"the catalogue's row {digest[:12]} is damaged: its certificate is of another scheme; "
+                f"take it out with: lcma remove {digest[:12]}"
+            )
+        return reading.scheme, reading.certificate
+
+    def _found(self, key: str) -> tuple[str, str]:
+        """The digest and the document of the one row that a name or the start of a digest means."""
+        rows = self._rows("SELECT digest, document FROM schemes WHERE name = ? LIMIT 2", (key,))
+        if not rows:
+            rows = self._rows(
+                "SELECT digest, document FROM schemes WHERE digest = (SELECT digest FROM aliases WHERE name = ?)",
+                (key,),
+            )
         if not rows and len(key) >= 6 and set(key) <= set("0123456789abcdef"):
-            rows = self._connection.execute(
+            rows = self._rows(
                 "SELECT digest, document FROM schemes WHERE substr(digest, 1, ?) = ? LIMIT 2", (len(key), key)
-            ).fetchall()
+            )
         if not rows:
             raise CatalogError(f"no scheme {key!r} in the catalogue; `lcma list` shows what there is")
         if len(rows) > 1:
             raise CatalogError(f"{key!r} names several schemes; give more of the digest, such as {rows[0][0][:12]}")
-        reading = lcma_json.parse(rows[0][1])[0]
-        if reading.certificate is None:
-            raise CatalogError(
-                f"the catalogue's row {rows[0][0][:12]} is damaged: its certificate is of another scheme"
-            )
-        return reading.scheme, reading.certificate
+        return str(rows[0][0]), str(rows[0][1])
 
     def parents(self, digest: str) -> list[tuple[str, str]]:
         """(digest, relation) of the schemes that a scheme was made from."""
-        rows = self._connection.execute(
-            "SELECT parent, relation FROM lineage WHERE child = ? ORDER BY parent", (digest,)
-        )
+        rows = self._rows("SELECT parent, relation FROM lineage WHERE child = ? ORDER BY parent", (digest,))
         return [(parent, relation) for parent, relation in rows]
 
     def children(self, digest: str) -> list[tuple[str, str]]:
         """(digest, relation) of the schemes that were made from a scheme."""
-        rows = self._connection.execute(
-            "SELECT child, relation FROM lineage WHERE parent = ? ORDER BY child", (digest,)
-        )
+        rows = self._rows("SELECT child, relation FROM lineage WHERE parent = ? ORDER BY child", (digest,))
         return [(child, relation) for child, relation in rows]
 
     def measure(self, digest: str, what: str, value: float, unit: str, machine: str, detail: dict[str, object]) -> None:
@@ -315,12 +446,12 @@ class Catalog:
     def runs(self) -> list[dict[str, object]]:
         """The searches that were recorded, oldest first."""
         keys = ("command", "target", "ring", "seed", "rounds", "flips", "seconds", "finds", "version", "started")
-        rows = self._connection.execute(f"SELECT {', '.join(keys)} FROM runs ORDER BY id")
+        rows = self._rows(f"SELECT {', '.join(keys)} FROM runs ORDER BY id")
         return [dict(zip(keys, row, strict=True)) for row in rows]
 
     def measurements(self, digest: str) -> list[dict[str, object]]:
         """The measured figures of a scheme, oldest first."""
-        rows = self._connection.execute(
+        rows = self._rows(
             "SELECT what, value, unit, machine, detail, taken FROM measurements WHERE digest = ? ORDER BY id", (digest,)
         )
         keys = ("what", "value", "unit", "machine", "detail", "taken")
@@ -353,6 +484,18 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+
+
+def _tidied(document: str) -> str:
+    """A row's document, its name changed where it is one that no scheme may have: other programs write rows, too."""
+    try:
+        data = json.loads(document)
+        if not isinstance(data, dict) or not isinstance(data.get("name", ""), str):
+            return document
+    except ValueError:
+        return document
+    name = data.get("name", "")
+    return document if not name or tidy_name(name) == name else json.dumps({**data, "name": tidy_name(name)})
 
 
 def _entry(row: tuple[object, ...]) -> Entry:

@@ -66,6 +66,14 @@ STEPS: tuple[str, ...] = (
     """
     ALTER TABLE schemes ADD COLUMN invariants TEXT;
     """,
+    """
+    ALTER TABLE schemes ADD COLUMN superseded INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE aliases (
+        name   TEXT PRIMARY KEY,
+        digest TEXT NOT NULL REFERENCES schemes (digest) DEFERRABLE INITIALLY DEFERRED
+    ) STRICT;
+    CREATE INDEX aliases_by_digest ON aliases (digest);
+    """,
 )
 
 

@@ -42,7 +42,7 @@ def resolve(name: str, catalog: Catalog | None = None) -> tuple[Scheme, Certific
 
 
 def _stored(name: str, catalog: Catalog) -> tuple[Scheme, Certificate]:
-    if not re.match(r"\d+x\d+x\d+", name):
+    if not re.fullmatch(r"\d+x\d+x\d+(:.+)?", name) or catalog.named(name):
         return catalog.find(name)
     target = parse_target(name).name
     entries = [entry for entry in catalog.entries(target=target) if entry.ring in ("Z", "Q")]

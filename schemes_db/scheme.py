@@ -127,7 +127,7 @@ class Scheme:
                 else Gaussian(Fraction(values[0], factor.denominator), Fraction(values[1], factor.denominator))
             )
             for factor in self.factors
-            for values in np.unique(factor.values.reshape(factor.nnz, 2 if factor.gaussian else 1), axis=0).tolist()
+            for values in _distinct(factor)
         }
         numbers = [value if isinstance(value, Gaussian) else Fraction(value) for value in found]
         return tuple(sorted(numbers, key=lambda value: (isinstance(value, Gaussian), *_parts(value))))
@@ -150,7 +150,7 @@ class Scheme:
             return real.digest
         hasher = hashlib.sha256()
         field = self.gaussian or self.ring.characteristic > 2
-        rows, denominator = (_monic_rows(self), 1) if field else _canonical_rows(self)
+        rows, denominator = (_monic_rows(self), 1) if field else (_canonical_rows(self), self.primitive.denominator)
         head = (
             f"lcma-1 {self.target.name} characteristic {self.ring.characteristic} rank {self.rank} over {denominator}"
         )
@@ -158,6 +158,14 @@ class Scheme:
         for row in rows:
             hasher.update(("\n" + " ".join(map(str, row))).encode())
         return hasher.hexdigest()
+
+    @cached_property
+    def primitive(self) -> Primitive:
+        """The same products with primitive U and V and the contents moved to W: the smallest integers that say them.
+
+        For real coefficients, and over Z2.
+        """
+        return _primitive_form(self)
 
     @property
     def gaussian(self) -> bool:
@@ -185,6 +193,14 @@ class Scheme:
         return f"<{self.target}:{self.rank} over {self.ring}>"
 
 
+def _distinct(factor: Factor) -> list[list[int]]:
+    """The distinct numerators, each as its parts; along no axis where they are real, which is much faster."""
+    if factor.gaussian:
+        pairs: list[list[int]] = np.unique(factor.values, axis=0).tolist()
+        return pairs
+    return [[value] for value in np.unique(factor.values).tolist()]
+
+
 def _primitive(factor: Factor, modulus: int) -> tuple[Factor, IntArray]:
     """The factor divided, product by product, by its signed content; and that content (R,)."""
     content = np.ones(factor.rank, dtype=np.int64)
@@ -196,8 +212,21 @@ def _primitive(factor: Factor, modulus: int) -> tuple[Factor, IntArray]:
     return Factor(factor.rows, factor.cols, factor.indptr, factor.indices, values), content
 
 
-def _canonical_rows(scheme: Scheme) -> tuple[list[tuple[int, ...]], int]:
-    """The products of the canonical form, sorted, each (nnz u, nnz v, index, value, ...), and W's denominator."""
+@dataclass(frozen=True, eq=False)
+class Primitive:
+    """U and V with content 1 and a positive first entry in every product, W as integers over one denominator.
+
+    `w_values` are Python integers, in the order of the nonzeros of the scheme's own W; 0 for a product
+    that has an empty factor.
+    """
+
+    u: Factor
+    v: Factor
+    w_values: list[int]
+    denominator: int
+
+
+def _primitive_form(scheme: Scheme) -> Primitive:
     modulus = scheme.ring.characteristic
     u, u_content = _primitive(scheme.u, modulus)
     v, v_content = _primitive(scheme.v, modulus)
@@ -215,6 +244,14 @@ def _canonical_rows(scheme: Scheme) -> tuple[list[tuple[int, ...]], int]:
         common = math.gcd(denominator, *w_values)
         denominator //= common
         w_values = [value // common for value in w_values]
+    return Primitive(u, v, w_values, denominator)
+
+
+def _canonical_rows(scheme: Scheme) -> list[tuple[int, ...]]:
+    """The products of the canonical form, sorted, each (nnz u, nnz v, index, value, ...)."""
+    form = scheme.primitive
+    u, v, w_values = form.u, form.v, form.w_values
+    empty = np.logical_or.reduce([np.diff(factor.indptr) == 0 for factor in scheme.factors]).tolist()
     columns: list[Iterator[tuple[list[int], list[int]]]] = []
     for factor, values in ((u, u.values.tolist()), (v, v.values.tolist()), (scheme.w, w_values)):
         bounds = factor.indptr.tolist()
@@ -224,7 +261,7 @@ def _canonical_rows(scheme: Scheme) -> tuple[list[tuple[int, ...]], int]:
         (0, 0) if nothing else (len(ui), len(vi), *ui, *uv, *vi, *vv, *wi, *wv)
         for nothing, (ui, uv), (vi, vv), (wi, wv) in zip(empty, *columns, strict=True)
     ]
-    return sorted(rows), denominator
+    return sorted(rows)
 
 
 def _parts(value: Fraction | Gaussian) -> tuple[Fraction, Fraction]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .flipgraph.graph import FlipGraph, flip_graph
     from .flipgraph.policy import Policy, Selection
     from .flipgraph.walkers import Walker, make_walker, pack_start, register_walk, walk_names, walk_policy
-    from .format_moves.registry import passage_names, register_passage
+    from .format_moves.registry import format_move_names, register_format_move
     from .improve.gaps import Gap, formats_up_to
     from .lifting.batch import PoolLift, lift_pool
     from .lifting.lift import Lift, lift
@@ -81,12 +81,12 @@ _EXPORTS = {
     "merge": "runs.run_status",
     "objective_names": "runs.objectives",
     "pack_start": "flipgraph.walkers",
-    "passage_names": "format_moves.registry",
+    "format_move_names": "format_moves.registry",
     "polished": "slp.anneal",
     "recombine": "cpsat.recombine",
     "register_engine": "runs.engine",
     "register_objective": "runs.objectives",
-    "register_passage": "format_moves.registry",
+    "register_format_move": "format_moves.registry",
     "register_walk": "flipgraph.walkers",
     "resume": "runs.run",
     "score_of": "runs.objectives",
@@ -135,6 +135,7 @@ __all__ = [
     "find",
     "flip_graph",
     "footprint",
+    "format_move_names",
     "formats_below",
     "formats_up_to",
     "kept_first",
@@ -144,12 +145,11 @@ __all__ = [
     "merge",
     "objective_names",
     "pack_start",
-    "passage_names",
     "polished",
     "recombine",
     "register_engine",
+    "register_format_move",
     "register_objective",
-    "register_passage",
     "register_walk",
     "resume",
     "score_of",

@@ -8,25 +8,27 @@ multiplied out instead (`expansion`).
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
 from ..schemes_db import Proof, Scheme
 from ..schemes_db.costs import full_and_half
 from ..schemes_db.factor import Factor, IntArray
-from ..schemes_db.gaussian import gaussian, simplest
+from ..schemes_db.gaussian import Gaussian, gaussian, simplest
 from . import expansion
 from .expansion import (
     MODULAR_ROWS,
     FloatArray,
     Image,
+    Numerators,
     Residuals,
-    common_denominator,
     gathered,
-    image,
+    numerators_of,
     right_sides,
     symmetric,
 )
@@ -40,6 +42,17 @@ _FLOAT_LIMIT = 1 << 53
 _MODULAR_PRIME_LIMIT = 1 << 21
 
 
+LONG_PROOF = 20_000_000_000
+"""Multiplications of a dense proof from which a wrong scheme's equations are not counted (some seconds)."""
+
+
+def is_long(scheme: Scheme) -> bool:
+    """Whether all equations take more than seconds."""
+    left, right, outputs = (np.diff(factor.indptr) for factor in scheme.factors)
+    terms = int((left * right * outputs).sum())
+    return min(expansion.TERM_COST * terms, scheme.u.nnz * scheme.v.blocks * scheme.w.blocks) > LONG_PROOF
+
+
 def check_exact(scheme: Scheme) -> Outcome:
     """Decide whether a scheme computes its target over its ring: all equations, no chance involved.
 
@@ -50,8 +63,9 @@ def check_exact(scheme: Scheme) -> Outcome:
     """
     start = time.perf_counter()
     modulus = scheme.ring.characteristic
-    images = ((modulus, 0),) if modulus else _images_for(magnitude_bound(scheme), scheme.gaussian)
-    wrong, first = _count_wrong(scheme, images)
+    numerators = numerators_of(scheme)
+    images = ((modulus, 0),) if modulus else _images_for(_bound(scheme, numerators), scheme.gaussian)
+    wrong, first = _count_wrong(scheme, images, numerators)
     equations = scheme.target.equations
     if not wrong:
         full, half = full_and_half(scheme)
@@ -61,21 +75,36 @@ def check_exact(scheme: Scheme) -> Outcome:
     holds_mod_2 = None
     if not modulus:
         over_z2 = scheme.over_z2()
-        holds_mod_2 = over_z2 is not None and not any(piece[3].any() for piece in _pieces(over_z2, ((2, 0),)))
+        holds_mod_2 = over_z2 is not None and not any(
+            piece[3].any() for piece in _pieces(over_z2, ((2, 0),), numerators_of(over_z2))
+        )
     return Outcome("exact", None, equations, time.perf_counter() - start, wrong, first, holds_mod_2)
 
 
 def magnitude_bound(scheme: Scheme) -> int:
     """An upper bound on every partial sum of numerators in every equation, and on the wanted value."""
-    total = 0
-    peaks = [_row_peaks(factor) for factor in scheme.factors]
-    for x, y, z in zip(*peaks, strict=True):
-        total += x * y * z
-    return total + common_denominator(scheme) * int(np.abs(scheme.target.term_values).max())
+    values = (factor.values for factor in scheme.factors)
+    peaks = [_row_peaks(factor, part) for factor, part in zip(scheme.factors, values, strict=True)]
+    return _summed(scheme, peaks, math.prod(scheme.denominators))
 
 
-def _row_peaks(factor: Factor) -> list[int]:
-    sizes = np.abs(factor.values)
+def _bound(scheme: Scheme, numerators: Numerators) -> int:
+    """The same of the integers that are multiplied out."""
+    parts = (numerators.u, numerators.v, numerators.w)
+    peaks = [_row_peaks(factor, part) for factor, part in zip(scheme.factors, parts, strict=True)]
+    return _summed(scheme, peaks, numerators.one)
+
+
+def _summed(scheme: Scheme, peaks: list[list[int]], one: int) -> int:
+    total: int = sum(x * y * z for x, y, z in zip(*peaks, strict=True))
+    return total + one * int(np.abs(scheme.target.term_values).max())
+
+
+def _row_peaks(factor: Factor, values: IntArray | list[int]) -> list[int]:
+    if isinstance(values, list):
+        bounds = factor.indptr.tolist()
+        return [max(map(abs, values[a:b]), default=0) for a, b in pairwise(bounds)]
+    sizes = np.abs(values)
     peaks = np.zeros(factor.rank, dtype=np.int64)
     # |a| + |b| bounds the parts of products of a + b i.
     np.maximum.at(peaks, factor.product, sizes.sum(axis=1) if factor.gaussian else sizes)
@@ -99,33 +128,30 @@ def _images_for(bound: int, gaussian: bool) -> tuple[Image, ...]:
     raise OverflowError(f"bound {bound} needs more primes than there are below {_MODULAR_PRIME_LIMIT}")
 
 
-def _count_wrong(scheme: Scheme, images: tuple[Image, ...]) -> tuple[int, Mismatch | None]:
+def _count_wrong(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> tuple[int, Mismatch | None]:
     """How many equations fail in any of the images, and the first of them."""
     wrong, first = 0, None
-    for a, b, c, residuals in _pieces(scheme, images):
+    for a, b, c, residuals in _pieces(scheme, images, numerators):
         if count := int(np.count_nonzero(residuals)):
             wrong += count
             if first is None:
                 p, q, s = np.argwhere(residuals)[0]
-                first = _mismatch(scheme, int(a[p]), int(b[q]), int(c[s]))
+                first = mismatch(scheme, int(a[p]), int(b[q]), int(c[s]))
     return wrong, first
 
 
-def _pieces(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]:
-    """The residuals of all equations that are not trivially 0 = 0, by the cheaper way."""
-    return (expansion.residuals if expansion.is_sparse(scheme) else _residuals)(scheme, images)
+def _pieces(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
+    """The residuals of all equations that are not trivially 0 = 0, by the cheaper method."""
+    return (expansion.residuals if expansion.is_sparse(scheme) else _residuals)(scheme, images, numerators)
 
 
-def _mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
+def mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
     """The equation of blocks p, q, s of A, B, C in Python integers."""
     _, k, n = scheme.target.shape
     places = divmod(p, k), divmod(q, n), divmod(s, n)
     total = gaussian(0)
     for r in scheme.u.product[scheme.u.indices == p].tolist():
-        u, v, w = (
-            gaussian(dict(factor.coefficients(r)).get(index, 0))
-            for factor, index in zip(scheme.factors, (p, q, s), strict=True)
-        )
+        u, v, w = (_coefficient(factor, r, index) for factor, index in zip(scheme.factors, (p, q, s), strict=True))
         total += u * v * w
     wanted = scheme.target.wanted(p, q, s)
     if modulus := scheme.ring.characteristic:
@@ -133,7 +159,17 @@ def _mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
     return Mismatch(*places, simplest(total), wanted)
 
 
-def _residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]:
+def _coefficient(factor: Factor, r: int, index: int) -> Gaussian:
+    """The coefficient of a block in product r."""
+    start, stop = factor.indptr[r : r + 2]
+    at = start + int(np.searchsorted(factor.indices[start:stop], index))
+    if at == stop or factor.indices[at] != index:
+        return gaussian(0)
+    real, imag = factor.values[at].tolist() if factor.gaussian else (int(factor.values[at]), 0)
+    return Gaussian(Fraction(real, factor.denominator), Fraction(imag, factor.denominator))
+
+
+def _residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
     """For each group of A blocks the residuals of all its equations."""
     u, v, w = scheme.factors
     by_block = np.argsort(u.indices, kind="stable")
@@ -142,17 +178,18 @@ def _residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]
     terms = target.terms
     term_bounds = np.searchsorted(terms[:, 0], np.arange(u.blocks + 1))
     size = max(1, min(u.blocks, GROUP_ENTRIES // max(1, scheme.rank * v.blocks)))
-    one = common_denominator(scheme)
+    one = numerators.one
+    values = [numerators.images(*one_image) for one_image in images]
     for start in range(0, u.blocks, size):
         stop = min(start + size, u.blocks)
         entries = by_block[bounds[start] : bounds[stop]]
         rows, local = np.unique(u.product[entries], return_inverse=True)
         wanted = terms[term_bounds[start] : term_bounds[stop]]
         total: FloatArray | None = None
-        for modulus, root in images:
+        for (modulus, _), (in_u, in_v, in_w) in zip(images, values, strict=True):
             left = np.zeros((len(rows), stop - start), dtype=np.int64)
-            left[local, u.indices[entries] - start] = image(u.values[entries], modulus, root)
-            sums = _sums(left, _rows(v, rows, modulus, root), _rows(w, rows, modulus, root), modulus)
+            left[local, u.indices[entries] - start] = in_u[entries]
+            sums = _sums(left, _rows(v, rows, in_v), _rows(w, rows, in_w), modulus)
             right = right_sides(one, target.term_values[term_bounds[start] : term_bounds[stop]], modulus)
             sums[wanted[:, 2], wanted[:, 0] - start, wanted[:, 1]] -= right
             if modulus:
@@ -162,11 +199,11 @@ def _residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]
             yield np.arange(start, stop), np.arange(v.blocks), np.arange(w.blocks), total.transpose(1, 2, 0)
 
 
-def _rows(factor: Factor, rows: IntArray, modulus: int, root: int) -> IntArray:
-    """The dense numerators (len(rows), blocks) of some products, in one image."""
+def _rows(factor: Factor, rows: IntArray, values: IntArray) -> IntArray:
+    """The dense numerators (len(rows), blocks) of some products, from those of all nonzeros in one image."""
     positions, owners = gathered(factor, rows)
     dense = np.zeros((len(rows), factor.blocks), dtype=np.int64)
-    dense[owners, factor.indices[positions]] = image(factor.values[positions], modulus, root)
+    dense[owners, factor.indices[positions]] = values[positions]
     return dense
 
 

@@ -8,6 +8,7 @@ of half a million entries.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -39,10 +40,38 @@ def is_sparse(scheme: Scheme) -> bool:
     return TERM_COST * terms < scheme.u.nnz * scheme.v.blocks * scheme.w.blocks
 
 
-def common_denominator(scheme: Scheme) -> int:
-    """What a right coefficient is when all numerators are multiplied."""
-    du, dv, dw = scheme.denominators
-    return du * dv * dw
+@dataclass(frozen=True, eq=False)
+class Numerators:
+    """The integers that are multiplied out: the values of U, V and W in the order of their nonzeros.
+
+    `one` is what a right coefficient is then. W is a list of Python integers where they exceed int64.
+    """
+
+    u: IntArray
+    v: IntArray
+    w: IntArray | list[int]
+    one: int
+
+    def images(self, modulus: int, root: int) -> tuple[IntArray, IntArray, IntArray]:
+        """The three factors in one image."""
+        w = self.w if isinstance(self.w, np.ndarray) else np.array([value % modulus for value in self.w], np.int64)
+        return image(self.u, modulus, root), image(self.v, modulus, root), image(w, modulus, root)
+
+
+def numerators_of(scheme: Scheme) -> Numerators:
+    """The smallest integers of a scheme: with fractions those of its primitive form, else the numerators as they are.
+
+    Large common denominators mostly come from scales that cancel within a product.
+    """
+    if scheme.gaussian or scheme.ring.characteristic or scheme.denominators == (1, 1, 1):
+        du, dv, dw = scheme.denominators
+        return Numerators(scheme.u.values, scheme.v.values, scheme.w.values, du * dv * dw)
+    form = scheme.primitive
+    # A product that has an empty factor says nothing, whatever the others are.
+    w: IntArray | list[int] = form.w_values
+    if max(map(abs, form.w_values), default=0) < 1 << 62:
+        w = np.array(form.w_values, dtype=np.int64)
+    return Numerators(form.u.values, form.v.values, w, form.denominator)
 
 
 def right_sides(one: int, coefficients: IntArray, modulus: int) -> IntArray:
@@ -72,15 +101,15 @@ def gathered(factor: Factor, rows: IntArray) -> tuple[IntArray, IntArray]:
     return np.arange(len(shift)) + shift, np.repeat(np.arange(len(rows)), counts)
 
 
-def residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]:
+def residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
     """For each block of A: the residuals of all its equations that are not trivially 0 = 0."""
     u, v, w = scheme.factors
     by_block = np.argsort(u.indices, kind="stable")
     bounds = np.searchsorted(u.indices[by_block], np.arange(u.blocks + 1))
     terms = scheme.target.terms
     term_bounds = np.searchsorted(terms[:, 0], np.arange(u.blocks + 1))
-    one = common_denominator(scheme)
-    values = [[image(factor.values, *one_image) for factor in scheme.factors] for one_image in images]
+    one = numerators.one
+    values = [numerators.images(*one_image) for one_image in images]
     for p in range(u.blocks):
         entries = by_block[bounds[p] : bounds[p + 1]]
         wanted = terms[term_bounds[p] : term_bounds[p + 1]]
@@ -91,23 +120,29 @@ def residuals(scheme: Scheme, images: tuple[Image, ...]) -> Iterator[Residuals]:
         c, to_c = _occurring(w.indices[at_w], wanted[:, 2], w.blocks)
         keys_b, keys_c = to_b[v.indices[at_v]] * len(c), to_c[w.indices[at_w]]
         first_w = np.searchsorted(of_w, np.arange(len(rows) + 1))
-        worst: FloatArray | None = None
-        for (modulus, _), (in_u, in_v, in_w) in zip(images, values, strict=True):
-            pairs = in_u[entries][of_v] * in_v[at_v]
-            if modulus:
-                pairs = symmetric(pairs, modulus)
-            table = np.zeros(len(b) * len(c))
-            for part in _batches(of_v, np.diff(first_w), modulus):
-                # Each (u, v) pair meets all w of its product.
-                times = np.diff(first_w)[of_v[part]]
-                ends = np.cumsum(times)
-                meets = np.arange(ends[-1] if len(ends) else 0)
-                meets += np.repeat(first_w[of_v[part]] - ends + times, times)
-                weights = np.repeat(pairs[part], times) * in_w[at_w][meets]
-                table += np.bincount(np.repeat(keys_b[part], times) + keys_c[meets], weights, len(table))
+        counts = np.diff(first_w)
+        pairs = []
+        for (modulus, _), (in_u, in_v, _) in zip(images, values, strict=True):
+            products = in_u[entries][of_v] * in_v[at_v]
+            pairs.append(symmetric(products, modulus) if modulus else products)
+        outputs = [in_w[at_w] for _, _, in_w in values]
+        tables = [np.zeros(len(b) * len(c)) for _ in images]
+        for part in _batches(of_v, counts, any(modulus for modulus, _ in images)):
+            # Each (u, v) pair meets all w of its product; where they meet is the same in all images.
+            times = counts[of_v[part]]
+            ends = np.cumsum(times)
+            meets = np.arange(ends[-1] if len(ends) else 0)
+            meets += np.repeat(first_w[of_v[part]] - ends + times, times)
+            keys = np.repeat(keys_b[part], times) + keys_c[meets]
+            for at, (modulus, _) in enumerate(images):
+                weights = np.repeat(pairs[at][part], times) * outputs[at][meets]
+                tables[at] += np.bincount(keys, weights, len(tables[at]))
                 if modulus:
-                    table %= modulus
-            table[to_b[wanted[:, 1]] * len(c) + to_c[wanted[:, 2]]] -= right_sides(one, coefficients, modulus)
+                    tables[at] %= modulus
+        worst: FloatArray | None = None
+        places = to_b[wanted[:, 1]] * len(c) + to_c[wanted[:, 2]]
+        for table, (modulus, _) in zip(tables, images, strict=True):
+            table[places] -= right_sides(one, coefficients, modulus)
             if modulus:
                 table %= modulus
             worst = table if worst is None else np.maximum(np.abs(worst), np.abs(table))
@@ -125,13 +160,13 @@ def _occurring(found: IntArray, wanted: IntArray, blocks: int) -> tuple[IntArray
     return occurring, places
 
 
-def _batches(of_v: IntArray, times: IntArray, modulus: int) -> Iterator[slice]:
+def _batches(of_v: IntArray, times: IntArray, modular: bool) -> Iterator[slice]:
     """The (u, v) pairs in slices of bounded memory, and of so few products that residues cannot overflow."""
     ends = np.cumsum(times[of_v])
     start = 0
     while start < len(of_v):
         stop = int(np.searchsorted(ends, (ends[start - 1] if start else 0) + _BATCH_TERMS))
-        if modulus:
+        if modular:
             stop = min(stop, int(np.searchsorted(of_v, of_v[start] + MODULAR_ROWS)))
         stop = max(stop, start + 1)
         yield slice(start, stop)

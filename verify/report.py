@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import SchemeFormatError, VerificationError
 from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
+from ..schemes_db.factor import Factor
 from ..schemes_db.formats import Reading, format_named, read_file
 from ..schemes_db.formats.reading import render_coefficient
 from ..schemes_db.ranks import KnownRank, best_known
 from .approximate import ApproximateReport, judge_approximations
 from .certify import certificate_of, certify, check, recheck_outcomes
+from .exact import is_long
 from .outcome import Outcome
-from .randomized import refuted
+from .randomized import first_wrong, refuted
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,16 @@ class Report:
     certificate: Certificate | None
     over_z2_only: bool = False
     notes: tuple[str, ...] = ()
+    declared: Ring | None = None
 
     @property
     def ok(self) -> bool:
         return self.certificate is not None
+
+    @property
+    def warned(self) -> bool:
+        """Whether it holds modulo 2 only, and nobody said that this is what is wanted."""
+        return self.ok and self.over_z2_only and self.declared is None
 
     @property
     def known(self) -> KnownRank | None:
@@ -92,6 +102,9 @@ class Report:
 
 AnyReport = Report | ApproximateReport
 
+MAX_REMARKED = 20_000
+"""The largest rank whose products are looked through for odd ones."""
+
 
 def _how(outcome: Outcome) -> str:
     if not (outcome.proof and outcome.proof.rounds):
@@ -107,11 +120,12 @@ def _duration(seconds: float) -> str:
 def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), ring: Ring | None = None) -> AnyReport:
     """Verify one reading: each convention that the file allows, over the file's ring, then over Z2.
 
-    Where a ring is given, nothing is tried over another one. Coefficients that are not exact are
-    not proven by any method; the report tells what they miss by.
+    Where a ring is given or declared by the file, nothing is tried over another one. Coefficients
+    that are not exact are not proven by any method; the report tells what they miss by.
     """
     if reading.approximations:
         return judge_approximations(reading.approximations, label, reading.format, reading.notes)
+    ring = ring or reading.declared
     holding: list[tuple[str, Scheme, tuple[Outcome, ...]]] = []
     z2_only = False
     candidates = list(reading.candidates)
@@ -144,19 +158,65 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     if len(holding) > 1 and holding[0][1].digest != holding[1][1].digest:
         notes += (f"holds by both conventions; read as {holding[0][0]}",)
     convention, scheme, outcomes = holding[0]
+    notes += remarks(scheme)
     documented = format_named(reading.format).CONVENTION
     if convention != documented:
         notes += (f"third factor indexed by {convention}, where the format documents {documented}",)
     z2_only = z2_only or scheme.ring == Z2
     certificate = certificate_of(scheme, outcomes)
     return Report(
-        label, reading.format, scheme, outcomes, tuple(name for name, _, _ in holding), certificate, z2_only, notes
+        label,
+        reading.format,
+        scheme,
+        outcomes,
+        tuple(name for name, _, _ in holding),
+        certificate,
+        z2_only,
+        notes,
+        ring,
     )
+
+
+def remarks(scheme: Scheme) -> tuple[str, ...]:
+    """What is odd about the products of a scheme: those that are zero, are used nowhere, or stand there twice."""
+    if scheme.rank > MAX_REMARKED:
+        return ()
+    u, v, w = (np.diff(factor.indptr) == 0 for factor in scheme.factors)
+    zero, unused = np.flatnonzero(u | v), np.flatnonzero(w & ~(u | v))
+    rows: dict[bytes, list[int]] = {}
+    for r in range(scheme.rank):
+        if not (u[r] or v[r]):
+            parts = (factor_row(factor, r) for factor in (scheme.u, scheme.v))
+            rows.setdefault(b"|".join(parts), []).append(r)
+    twice = [r for found in rows.values() for r in found[1:]]
+    kinds = (("zero", zero.tolist()), ("used by no output", unused.tolist()), ("the same as one before", twice))
+    return tuple(
+        f"products that are {what}: {', '.join(str(r + 1) for r in found[:5])}{', ...' if len(found) > 5 else ''}"
+        for what, found in kinds
+        if found
+    )
+
+
+def factor_row(factor: Factor, r: int) -> bytes:
+    """One product of a factor as bytes, up to its sign."""
+    part = slice(factor.indptr[r], factor.indptr[r + 1])
+    values = factor.values[part]
+    sign = 1 if factor.gaussian or values[0] > 0 else -1
+    return factor.indices[part].tobytes() + b":" + (sign * values).tobytes()
+
+
+def _refutation(scheme: Scheme) -> Outcome | None:
+    """A wrong equation that random points find; over a small field one point often misses it."""
+    seeds = 16 if 0 < scheme.ring.characteristic < 100 else 1
+    return next(filter(None, (first_wrong(scheme, seed) for seed in range(seeds))), None)
 
 
 def _checked(scheme: Scheme, methods: Sequence[str]) -> tuple[Outcome, ...]:
     """The outcomes of the methods in order, ending with the first that fails."""
     outcomes = []
+    # One random value refutes a wrong scheme in a fraction of the time: then its first wrong equation will do.
+    if "exact" in methods and is_long(scheme) and (failure := _refutation(scheme)):
+        return (failure,)
     for method in methods:
         outcomes.append(check(scheme, method))
         if not outcomes[-1].ok:
@@ -206,7 +266,15 @@ def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[AnyReport
         certificate = certificate_of(scheme, outcomes) if ok else None
         notes = (*reading.notes, said) if ok else reading.notes
         report = Report(
-            label, reading.format, scheme, outcomes, (convention,), certificate, ok and scheme.ring == Z2, notes
+            label,
+            reading.format,
+            scheme,
+            outcomes,
+            (convention,),
+            certificate,
+            ok and scheme.ring == Z2,
+            notes,
+            reading.declared,
         )
         reports.append(report)
     return reports

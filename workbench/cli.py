@@ -11,6 +11,7 @@ from importlib import import_module
 import click
 
 from ..errors import LcmaError
+from ..schemes_db.names import visible
 from ..version import __version__
 from .environment import prepare
 
@@ -32,15 +33,17 @@ COMMANDS = {
     "merge": "Put the finds of several searches together.",
     "plan": "Show how a product would be run, and why.",
     "recombine": "Put the cheapest scheme together from the products of several.",
+    "remove": "Take your own schemes out of the catalogue.",
+    "rename": "Give one of your schemes another name.",
     "report": "Write the shipped schemes as a page of Markdown.",
-    "resume": "Go on with a search from its folder.",
+    "resume": "Go on with a search or an improvement from its folder.",
     "run": "Multiply the matrices of two files by a certified scheme, or by what should be fastest.",
     "same": "Compare two schemes up to change of basis and permutation of roles.",
     "search": "Search for schemes of low rank; what is found is certified and kept.",
     "show": "Show a scheme: equations, costs, certificate, provenance.",
     "site": "Write the catalogue as static pages into the folder OUT.",
     "solve": "Solve the Brent equations of a tiny target, or prove that they have no solution.",
-    "status": "Show how searches stand.",
+    "status": "Show how searches and improvements stand.",
     "suggest": "List the schemes that should be fastest for a size.",
     "time": "Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.",
     "tune": "Measure the best candidates for a product, and let later plans rest on the times.",
@@ -97,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except LcmaError as error:
-        click.echo(f"lcma: {error}", err=True)
+        click.echo(f"lcma: {visible(str(error))}", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("lcma: interrupted", err=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import PlanError, VerificationError
 from .bench.machine import BUSY_SHARE, Watch
 from .gpu_monitor import GpuMonitor, GpuState
+from .products import require_memory, within_memory
 from .schemes import AUTO, planned_scheme
 from .timing import Timing, gflops, paired_interval, ratio_to
 from .truth import relative_error, true_product
@@ -103,16 +104,15 @@ class Contest:
         from ..kernels.tuning import bench_for
 
         bench = bench_for(self.request)
+        require_memory(self.request)
         a, b, out = bench.operands(self.request, self.seed)
         calls: dict[str, Callable[[], object]] = {}
         errors: dict[str, float] = {}
         for one in self.contenders:
             say(f"compiling and checking {one.what}")
-            executor = one.plan.build()
-            try:
+            with within_memory(self.request, one.plan.candidate):
+                executor = one.plan.build()
                 errors[one.what] = self._error(bench, one, a, b, executor.run(a, b, out))
-            except MemoryError:
-                raise PlanError(f"out of memory: {self.request} by {one.plan.candidate}") from None
             calls[one.what] = lambda executor=executor: executor.run(a, b, out)  # type: ignore[misc]
         watch = Watch()
         timings, gpu = self._timed(calls, rounds, say)

@@ -49,10 +49,12 @@ def composition_line(result: Result) -> str | None:
     return f"the catalogue has rank {part.rank}: lcma compose {result.target}"
 
 
-def saving(result: Result) -> str:
+def saving(result: Result, start: Scheme | None = None) -> str:
     """What the best find of a run saves against the blocks' own products, a half product counted as half of one."""
     plain = _cost(naive(result.target))
-    best = min(map(_cost, result.schemes), default=plain)
+    near = [result.nearest.scheme] if isinstance(result.nearest, Find) else []
+    composed = [start] if start is not None and start.provenance.kind == "composition" else []
+    best = min(map(_cost, (*result.schemes, *near, *composed)), default=plain)
     if best < plain:
         saved = f"{float(1 - best / plain):.1%}"
         return f"{result.target}: {float(best):g} products of blocks instead of {float(plain):g}, {saved} saved"
@@ -64,8 +66,8 @@ def _cost(scheme: Scheme) -> Fraction:
     return full + Fraction(half, 2)
 
 
-def print_result(result: Result, kept: Iterable[bool]) -> None:
-    """The finds of a run, and what they cost."""
+def print_result(result: Result, kept: Iterable[bool], start: Scheme | None = None) -> None:
+    """The finds of a run, and what they and a composed start cost."""
     for step in result.lineage:
         click.echo(f"by way of {step.scheme!r} {step.scheme.digest[:12]}")
     print_finds(result.finds, kept)
@@ -76,7 +78,7 @@ def print_result(result: Result, kept: Iterable[bool]) -> None:
     for lost in result.unlifted:
         click.echo(f"not lifted: {lost.origin!r}: {lost.reason}")
     if not result.target.is_general:
-        click.echo(saving(result))
+        click.echo(saving(result, start))
     ranks = ", ".join(f"{rank} ({walks} walks)" for rank, walks in sorted(result.ranks.items()))
     click.echo(
         f"{len(result.finds)} found in {result.seconds:.2f} s, {result.rounds} rounds, "

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from ..schemes_db.names import visible
+
 
 def print_json(data: Any) -> None:
     """One JSON document on stdout."""
@@ -22,13 +24,14 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for position, column in enumerate(columns):
         numeric = all(isinstance(row[position], int | float) for row in rows) and rows
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
+        table.add_row(*(Text("" if cell is None else visible(str(cell))) for cell in row))  # no markup is read
     width = None if sys.stdout.isatty() else 160
     Console(width=width).print(table)
 
@@ -37,7 +40,7 @@ def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """The same rows as CSV on stdout."""
     writer = csv.writer(sys.stdout)
     writer.writerow(columns)
-    writer.writerows(rows)
+    writer.writerows([visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
 
 
 def ratio(value: Fraction) -> str:

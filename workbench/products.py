@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -189,3 +190,41 @@ def _profile_of_threads(threads: int) -> Profile:
         mend = f"run LCMA_NUM_THREADS={threads} lcma doctor --profile"
         raise PlanError(f"this machine was not measured with {threads} threads: {mend}, or name a --profile")
     return profile
+
+
+def require_memory(request: Request) -> None:
+    """That the matrices of a request can be made up on its device.
+
+    Raises:
+        PlanError: they are larger than what is free.
+    """
+    (m, k, n), item = request.shape, request.itemsize
+    needed = item * (request.items_a * m * k + request.items_b * k * n + request.items * m * n)
+    if request.device == "cpu":
+        from ..kernels.cpu.memory import free_bytes
+
+        # Numbers are drawn in float64, one matrix at a time.
+        needed += 8 * max(request.items_a * m * k, request.items_b * k * n, request.items * m * n)
+        free = free_bytes()
+    else:
+        import torch
+
+        free = torch.cuda.mem_get_info()[0]
+    if needed > free:
+        raise PlanError(f"the matrices of {request} need {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free")
+
+
+@contextmanager
+def within_memory(request: Request, what: object) -> Iterator[None]:
+    """Turn a lack of memory, of the processor or of a GPU, into one line.
+
+    Raises:
+        PlanError: there was too little memory.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        # torch, whose error is a RuntimeError, need not be imported.
+        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise PlanError(f"out of memory: {request} by {what}; try --strategy vendor, or smaller matrices") from None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 from ..errors import TargetError
-from ..schemes_db import Ring, Scheme, Target
+from ..schemes_db import Kind, Ring, Scheme, Target
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
-from ..schemes_db.composition import best_composition, build
-from ..search import common_products, kept_first
+from ..schemes_db.composition import MAX_SIDE, best_composition, build
+from ..search import common_products, kept_first, score_of
+from ..search.format_moves.corners import restricted
 from ..search.improve.starts import best_below
+from ..verify import certify
 from .schemes import scheme_argument
 
 
@@ -37,6 +39,25 @@ def start_argument(text: str, target: Target, ring: Ring) -> Scheme:
     if found is None:
         raise TargetError(f"the catalogue has no scheme below {target} to start from: name one, or leave --start out")
     return found
+
+
+def mask_start(target: Target, ring: Ring) -> Scheme | None:
+    """The best scheme of the full product on a target's grid, restricted to the blocks wanted, if it costs less.
+
+    None where the products of the target's own blocks cost no more, a half product as half of one.
+    """
+    absent = any((kinds == Kind.ABSENT).any() for kinds in target.kind_arrays)
+    if target.is_general or not target.is_product or target.shared or not absent or max(target.shape) > MAX_SIDE:
+        return None
+    with Catalog.open() as catalog:
+        part = best_composition(target.shape, catalog.best_ranks())
+        whole = build(part, target.shape, lambda name: catalog.find(name)[0])
+    found = restricted(whole, target)
+    if ring.characteristic == 2:
+        flat = found.over_z2()
+        found = flat if flat is not None else found
+    certify(found)
+    return found if score_of("cost", found) < score_of("cost", naive(target)) else None
 
 
 def keep_argument(text: str, start: Scheme) -> tuple[Scheme, int]:

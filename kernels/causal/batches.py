@@ -14,6 +14,9 @@ from .run import STRATEGIES, run_triangular
 
 Matrix = npt.NDArray[Any]
 
+HALVING = "halving"
+"""A program of two triangles and the square between them, whose full product a dense scheme may make."""
+
 
 def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
     """What `run_triangular` takes for a strategy and a scheme, of which either may be None.
@@ -21,11 +24,12 @@ def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
     Raises:
         PlanError: there is no such strategy, or it takes no scheme.
     """
-    if strategy is not None and strategy not in STRATEGIES:
-        raise PlanError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}; a scheme goes to scheme=")
+    known = (*STRATEGIES, HALVING)
+    if strategy is not None and strategy not in known:
+        raise PlanError(f"strategy must be one of {', '.join(known)}, not {strategy!r}; a scheme goes to scheme=")
     if strategy is None or scheme is None:
         return strategy or scheme
-    if strategy != "halving":
+    if strategy != HALVING:
         raise PlanError(f"{strategy} takes no scheme; leave strategy or scheme out")
     return f"{strategy}:{scheme}"
 

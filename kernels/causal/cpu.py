@@ -11,7 +11,7 @@ from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cpu.executor import StagedCore
 from ..cpu.half import HalfProduct
 from ..cpu.level import Level, core_of
-from ..cpu.partition import Way
+from ..cpu.partition import Method
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import strip_count
@@ -113,7 +113,7 @@ def _core(candidate: Candidate, request: Request) -> StagedCore:
     program = candidate.program
     assert program is not None  # halving and schemes have a source
     if candidate.strategy == "scheme":
-        return core_of(program, request, Way(grouped=True))
+        return core_of(program, request, Method(grouped=True))
     dense = dict(program.inner).get(ProductKind.FULL)
     return HalfProduct(
         triangle,

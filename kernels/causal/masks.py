@@ -20,10 +20,10 @@ from ..codegen.programs import program_for
 from ..cpu.executor import StagedCore, is_empty
 from ..cpu.level import core_of
 from ..cpu.library import library_for
-from ..cpu.partition import Way
+from ..cpu.partition import Method
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
-from ..cpu.strips import cut
+from ..cpu.strips import zero_outside_triangle
 from ..cpu.workspace import Arena
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
@@ -176,7 +176,7 @@ class CpuMaskedScheme(CpuStrategy):
         """See `CpuStrategy.core`."""
         program = candidate.program
         assert program is not None  # a scheme has a source
-        return core_of(program, request, Way(False, 0, library_for(request, machine.profile)))
+        return core_of(program, request, Method(False, 0, library_for(request, machine.profile)))
 
 
 def _kinds(mask: BlockMask) -> Kinds:
@@ -208,4 +208,4 @@ def _runs(a: Matrix, b: Matrix, out: Matrix, kinds: npt.NDArray[np.int8], height
         for j in np.flatnonzero((row == Kind.LOWER) | (row == Kind.UPPER)):
             block = out[rows, j * width : (j + 1) * width]
             check_square(block.shape)
-            cut(block, row[j] == Kind.UPPER)
+            zero_outside_triangle(block, row[j] == Kind.UPPER)

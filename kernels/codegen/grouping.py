@@ -20,7 +20,7 @@ Sums = tuple[Terms, ...]
 
 
 @dataclass(frozen=True)
-class Bundle:
+class ProductGroup:
     """Products worked as one: those of their left sums beside each other and right sums below each other."""
 
     kind: ProductKind
@@ -34,61 +34,61 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Bundled:
-    """A program as bundles: their sums, and how the blocks of C are made of them.
+class GroupedProgram:
+    """A program as groups: their sums, and how the blocks of C are made of them.
 
-    The sources of `merge` are the bundles, its results the blocks `stored`.
+    The sources of `merge` are the groups, its results the blocks `stored`.
     """
 
     maps: ProgramMaps
-    bundles: tuple[Bundle, ...]
+    groups: tuple[ProductGroup, ...]
     merge: LinearMap
 
     @property
     def alone(self) -> dict[int, Block]:
-        """Bundle -> the block of C that it is, all of it and as it stands."""
+        """Group -> the block of C that it is, all of it and as it stands."""
         return {
             terms[0][1]: block
             for terms, block in zip(self.merge.results, self.maps.stored, strict=True)
-            if len(terms) == 1 and terms[0] == (1, terms[0][1]) and terms[0][1] < len(self.bundles)
+            if len(terms) == 1 and terms[0] == (1, terms[0][1]) and terms[0][1] < len(self.groups)
         }
 
     @property
     def once(self) -> dict[int, Block]:
-        """Bundle -> the only block of C that it is a term of, for those that go into no shared sum."""
+        """Group -> the only block of C that it is a term of, for those that go into no shared sum."""
         uses: dict[int, list[Block | None]] = defaultdict(list)
         blocks: list[Block | None] = [None] * len(self.merge.lins) + list(self.maps.stored)
         for block, terms in zip(blocks, self.merge.lins + self.merge.results, strict=True):
             for _, src in terms:
                 uses[src].append(block)
         return {
-            i: users[0] for i, users in sorted(uses.items()) if i < len(self.bundles) and len(users) == 1 and users[0]
+            i: users[0] for i, users in sorted(uses.items()) if i < len(self.groups) and len(users) == 1 and users[0]
         }
 
 
-_JOINABLE = {ProductKind.FULL, ProductKind.HALF_OUT, ProductKind.HALF_OUT_UPPER}
+_GROUPABLE = {ProductKind.FULL, ProductKind.HALF_OUT, ProductKind.HALF_OUT_UPPER}
 # The triangular operands of other kinds would stand beside each other: no triangle any more.
 
 
-def bundled(maps: ProgramMaps) -> Bundled:
-    """The program with every set of products that are added up alike made one bundle."""
+def group_products(maps: ProgramMaps) -> GroupedProgram:
+    """The program with all products that are added up alike in one group."""
     users = _users(maps.merge)
-    groups: dict[object, list[int]] = defaultdict(list)
+    alike: dict[object, list[int]] = defaultdict(list)
     for r, op in enumerate(maps.products):
         lead = _lead(users[r])
         shape = tuple((place, _ratio(coefficient, lead)) for place, coefficient in users[r])
-        groups[(op.kind, shape) if op.kind in _JOINABLE else r].append(r)
-    bundles = []
-    for members in groups.values():
+        alike[(op.kind, shape) if op.kind in _GROUPABLE else r].append(r)
+    groups = []
+    for members in alike.values():
         # Sums that are blocks as they stand should stay so: the first product keeps its sign, unless it is all of
         # a block, which then needs no merging.
         unit = 1 if _fills_a_block(maps.merge, users[members[0]], len(members)) else _lead(users[members[0]])
         factors = [_ratio(_lead(users[r]), unit) for r in members]
         left = (_scaled(maps.left.results[maps.left_of[r]], f) for r, f in zip(members, factors, strict=True))
         right = tuple(maps.right.results[maps.right_of[r]] for r in members)
-        bundles.append((Bundle(maps.products[members[0]].kind, tuple(left), right), members[0], factors[0]))
-    place = {r: (i, factor) for i, (_, r, factor) in enumerate(bundles)}
-    return Bundled(maps, tuple(bundle for bundle, _, _ in bundles), _merged(maps.merge, place))
+        groups.append((ProductGroup(maps.products[members[0]].kind, tuple(left), right), members[0], factors[0]))
+    place = {r: (i, factor) for i, (_, r, factor) in enumerate(groups)}
+    return GroupedProgram(maps, tuple(group for group, _, _ in groups), _merged(maps.merge, place))
 
 
 def _users(merge: LinearMap) -> list[list[tuple[int, Coefficient]]]:
@@ -124,7 +124,7 @@ def _scaled(terms: Terms, factor: Coefficient) -> Terms:
 
 
 def _merged(merge: LinearMap, place: dict[int, tuple[int, Coefficient]]) -> LinearMap:
-    """The merge over bundles. `place`: a bundle's first product -> the bundle and the factor its left sum took."""
+    """The merge over groups. `place`: a group's first product -> the group and the factor its left sum took."""
 
     def renamed(terms: Terms) -> Terms:
         kept: list[tuple[Coefficient, int]] = []
@@ -132,8 +132,8 @@ def _merged(merge: LinearMap, place: dict[int, tuple[int, Coefficient]]) -> Line
             if src >= merge.sources:
                 kept.append((coefficient, src - merge.sources + len(place)))
             elif src in place:
-                bundle, factor = place[src]
-                kept.append((_ratio(coefficient, factor), bundle))
+                group, factor = place[src]
+                kept.append((_ratio(coefficient, factor), group))
         return tuple(kept)
 
     return LinearMap(len(place), tuple(map(renamed, merge.lins)), tuple(map(renamed, merge.results)))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Terms
-from ..codegen.grouping import Bundled, Sums, bundled
+from ..codegen.grouping import GroupedProgram, Sums, group_products
 from ..codegen.maps import Block, LinearMap, ProgramMaps
 from ..planning.strategy import Stage
 from .blocks import Blocks, leading_dimension
@@ -18,7 +18,7 @@ from .mapping import BoundMap
 from .operands import OperandSums
 from .partition import Partition, spare_rows
 from .store import Batch, Form
-from .strips import cut as zero_outside
+from .strips import zero_outside_triangle
 from .workspace import Arena, aligned
 
 Matrix = npt.NDArray[Any]
@@ -27,17 +27,17 @@ Matrix = npt.NDArray[Any]
 class Groups:
     """All sums of a level, stored side by side where one longer product takes them; a `Store`.
 
-    A bundle is one GEMM. A bundle that is a term of one block alone stands in that block until it is
+    A group is one GEMM. A group that is a term of one block alone stands in that block until it is
     merged, and the absent blocks of C hold others: what is left needs a buffer.
     """
 
     def __init__(self, cut: Partition) -> None:
         self._cut = cut
         target = cut.program.target
-        self.joined: Bundled = bundled(cut.maps)
-        maps, bundles = cut.maps, self.joined.bundles
-        self.forms: list[Form] = [bundle.form for bundle in bundles]
-        lefts, rights = [x.left for x in bundles], [x.right for x in bundles]
+        self.grouped: GroupedProgram = group_products(cut.maps)
+        maps, groups = cut.maps, self.grouped.groups
+        self.forms: list[Form] = [group.form for group in groups]
+        lefts, rights = [x.left for x in groups], [x.right for x in groups]
         self._operands: tuple[OperandSums, ...]
         if target.shared:
             # B = A^T: the right sums, transposed, are sums of the same blocks, and all are made in one pass over A.
@@ -47,14 +47,14 @@ class Groups:
             self._operands = (OperandSums(cut, 0, lefts, maps.left), OperandSums(cut, 1, rights, maps.right))
         self._grid = grid = cut.grids[2]
         self._place_products()
-        done = {self.joined.alone[i] for i in self._homes if self._homes[i] == self.joined.alone.get(i)}
+        done = {self.grouped.alone[i] for i in self._homes if self._homes[i] == self.grouped.alone.get(i)}
         self._finished = sorted(done)
         merged = [i for i, block in enumerate(maps.stored) if block not in done]
-        self._merge = BoundMap.of(self.joined.merge, merged, cut.dtype, grid.height, grid.width)
+        self._merge = BoundMap.of(self.grouped.merge, merged, cut.dtype, grid.height, grid.width)
         self._merged = {i: i for i in merged}
 
     def _place_products(self) -> None:
-        """Give bundles a block of C to stand in: one that is all of its block, or a term of no other, or an absent one.
+        """Give groups a block of C to stand in: one that is all of its block, or a term of no other, or an absent one.
 
         The others get a place in the buffer. Only whole blocks inside the matrix are taken.
         """
@@ -62,12 +62,12 @@ class Groups:
         every = [(p, q) for p in range(target.m) for q in range(target.n)]
         free = {(p, q): True for p, q in every if (p + 1) * bm <= m and (q + 1) * bn <= n}
         homes: dict[int, Block] = {}
-        for wishes in (self.joined.alone, self.joined.once):
+        for wishes in (self.grouped.alone, self.grouped.once):
             for i, block in wishes.items():
                 if i not in homes and free.pop(block, False):
                     homes[i] = block
         absent = [block for block in free if target.c[block[0]][block[1]] is Kind.ABSENT]
-        others = [i for i in range(len(self.joined.bundles)) if i not in homes]
+        others = [i for i in range(len(self.grouped.groups)) if i not in homes]
         self._homes = homes | dict(zip(others, absent, strict=False))
         self._buffered = {i: t for t, i in enumerate(i for i in others if i not in self._homes)}
 
@@ -100,7 +100,7 @@ class Groups:
     def batches(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
     ) -> Iterator[Batch]:
-        """See `Store.batches`: one batch of all bundles."""
+        """See `Store.batches`: one batch of all groups."""
         cut = self._cut
         buffer = arena.array(self._buffer_shape, cut.storage)
         spare = spare_rows(cut, [arena.array((cut.spare_width,), cut.storage) for _ in range(2)])
@@ -117,10 +117,10 @@ class Groups:
         for place in self._finished:
             kind = cut.program.target.c[place[0]][place[1]]
             if kind.half:
-                zero_outside(cut.view(2, out, place), kind is Kind.UPPER)
+                zero_outside_triangle(cut.view(2, out, place), kind is Kind.UPPER)
 
     def _home(self, i: int, out: Matrix, buffer: Matrix) -> Matrix:
-        """Where bundle i stands until the merge, as it is to be multiplied."""
+        """Where group i stands until the merge, as it is to be multiplied."""
         if i in self._homes:
             return self._cut.view(2, out, self._homes[i])
         return self._cut.stored(2, buffer[self._buffered[i], :, : self._grid.width])
@@ -130,10 +130,10 @@ class Groups:
         transposed = self._cut.by_columns[2]
         stored = [self._cut.stored(2, product) for product in products]
         shapes = np.empty((len(stored), 3), np.int64)
-        for i, bundle in enumerate(self.joined.bundles):
+        for i, group in enumerate(self.grouped.groups):
             kind = Kind.FULL
-            if bundle.kind.side == "out":
-                kind = Kind.UPPER if bundle.kind.of_upper else Kind.LOWER
+            if group.kind.side == "out":
+                kind = Kind.UPPER if group.kind.of_upper else Kind.LOWER
             shapes[i] = (kind.mirrored if transposed else kind, self._grid.height, self._grid.width)
         addresses = np.array([x.ctypes.data for x in stored], np.int64)
         return Blocks(addresses, np.array([x.strides[0] for x in stored], np.int64), shapes)

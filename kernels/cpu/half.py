@@ -19,11 +19,11 @@ from .leaf import Leaf
 from .strips import (
     Sizes,
     check_triangle,
-    clear_strip,
-    has_stray,
+    has_nonzero_outside_triangle,
     outside,
     ranges,
     worked_fraction,
+    zero_outside_strip,
 )
 from .threads import parallel_tasks
 from .workspace import Arena, aligned
@@ -183,7 +183,7 @@ class HalfProduct:
             for strip, piece in zip(strips, self._pieces(a, b, out, arena), strict=True):
                 self.blas.multiply(*piece, self.dtype)
                 if cleared:
-                    clear_strip(out, *strip, self.triangle.upper)
+                    zero_outside_strip(out, *strip, self.triangle.upper)
 
     def _pieces(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena) -> Iterator[Piece]:
         """The GEMMs of the strips; they write different parts of `out`. A clean strip is valid until the next one."""
@@ -201,7 +201,7 @@ class HalfProduct:
     def _cleaned(self, strip: Matrix, diagonal: slice, arena: Arena) -> Matrix:
         """Rows of a triangular operand: a view, or a copy where there is something outside the triangle."""
         upper = self.triangle.upper
-        if not has_stray(strip[:, diagonal], upper):
+        if not has_nonzero_outside_triangle(strip[:, diagonal], upper):
             return strip
         copy = arena.rest().array(strip.shape, strip.dtype)
         copy[...] = strip

@@ -18,7 +18,7 @@ from .buffers import Buffers
 from .grouped import Groups
 from .half import BASE, HalfProduct
 from .leaf import Leaf
-from .partition import Partition, Sizes, Way
+from .partition import Method, Partition, Sizes
 from .slabs import Slabs
 from .store import Batch, Form, Store
 from .strips import leaf_strips, task_strips
@@ -41,34 +41,35 @@ class Right:
 class Level:
     """A program level, and all levels below it; a `StagedCore`.
 
-    The way says how sums and products are stored (`Slabs`, `Buffers` or `Groups`), and who runs the products.
+    The method says how sums and products are stored (`Slabs`, `Buffers` or `Groups`), and who runs the products.
 
     Raises:
         PlanError: the sizes do not suit the target's half blocks.
     """
 
     def __init__(
-        self, program: Program, sizes: Sizes, dtype: str, by_columns: ByColumns, way: Way | None = None
+        self, program: Program, sizes: Sizes, dtype: str, by_columns: ByColumns, method: Method | None = None
     ) -> None:
-        self.way = way = Way() if way is None else way
+        self.method = method = Method() if method is None else method
         self.cut = cut = Partition(program, sizes, dtype, by_columns)
-        self.store: Store = Buffers(cut) if way.loops else Groups(cut) if way.grouped else Slabs(cut)
+        self.store: Store = Buffers(cut) if method.loops else Groups(cut) if method.grouped else Slabs(cut)
         self._inner = dict(program.inner)
         self._cores = {form: self._core(*form) for form in set(self.store.forms)}
         self._core_of = [self._cores[form] for form in self.store.forms]
 
     def _core(self, kind: ProductKind, length: int) -> Level | Leaf | HalfProduct:
         bm, bk, bn = self.cut.block
-        sizes, dtype, way = (bm, length * bk, bn), self.cut.dtype, self.way
+        sizes, dtype, method = (bm, length * bk, bn), self.cut.dtype, self.method
         if kind in self._inner:
             program = self._inner[kind]
-            return Level(program, sizes, dtype, self.cut.by_columns, way.below(program))
+            return Level(program, sizes, dtype, self.cut.by_columns, method.below(program))
         if not kind.half:
-            return Leaf(sizes, dtype, way.blas, way.tasks)
+            return Leaf(sizes, dtype, method.blas, method.tasks)
         triangle = Triangle(kind.side, kind.of_upper)
         size = bn if kind.side == "right" else bm
-        if not way.grouped:
-            return HalfProduct(triangle, sizes, dtype, leaf_strips(size), clean=False, blas=way.blas, shared=way.tasks)
+        if not method.grouped:
+            strips, tasks = leaf_strips(size), method.tasks
+            return HalfProduct(triangle, sizes, dtype, strips, clean=False, blas=method.blas, shared=tasks)
         if kind.side == "out":
             return HalfProduct(triangle, sizes, dtype, base=BASE, clean=False)
         return HalfProduct(triangle, sizes, dtype, task_strips(size), clean=False)
@@ -83,7 +84,7 @@ class Level:
     @property
     def _task_bytes(self) -> int:
         """Bytes that a product which one thread runs alone takes from the arena, at most."""
-        if self.way.tasks:
+        if self.method.tasks:
             return max(core.workspace(1) for core in self._cores.values())
         return 0  # of grouped levels only leaves run so, which take nothing
 
@@ -132,7 +133,7 @@ class Level:
 
         alone = self._alone(batch.products, threads) if threads > 1 else []
         # Products that all threads share run by BLAS on one thread each, too.
-        shared = self.way.tasks and threads > 1
+        shared = self.method.tasks and threads > 1
         with ExitStack() as limited:
             if alone or shared:
                 limited.enter_context(single_threaded_blas())
@@ -148,10 +149,10 @@ class Level:
 
     def _alone(self, products: Sequence[int], threads: int) -> list[int]:
         """The places in a batch of the products that run as tasks, in the order of their start."""
-        if self.way.tasks:
+        if self.method.tasks:
             # What does not go round evenly is run by all threads together, or most would wait for few.
             return list(range(len(products) // threads * threads))
-        if not self.way.grouped:
+        if not self.method.grouped:
             return []
         forms: list[Form] = [self.store.forms[r] for r in products]
         leaves = [i for i, (kind, _) in enumerate(forms) if kind not in self._inner]
@@ -184,7 +185,7 @@ class Level:
         return [first, *([] if prepared else others), *products, last]
 
 
-def core_of(program: Program, request: Request, way: Way | None = None) -> Level:
+def core_of(program: Program, request: Request, method: Method | None = None) -> Level:
     """The program on one matrix of a request; a scattered matrix has been copied by rows."""
     first, second, third = (layout is Layout.COLUMNS for layout in request.layouts)
-    return Level(program, request.shape, request.dtype, (first, second, third), way)
+    return Level(program, request.shape, request.dtype, (first, second, third), method)

@@ -1,4 +1,4 @@
-"""How the sums of one operand stand in memory: bundled side by side, or not at all where they are blocks of it."""
+"""How the sums of one operand stand in memory: grouped side by side, or not at all where they are blocks of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Matrix = npt.NDArray[Any]
 
 
 class OperandSums:
-    """The sums that the bundles take of A (side 0) or of B (side 1), for one size, dtype and layout.
+    """The sums that the groups take of A (side 0) or of B (side 1), for one size, dtype and layout.
 
     Sums that are adjacent full blocks as they stand are views; equal ones are made once. Half blocks
     are copied first, with zeros for what they lack: rows that end at a diagonal are slow to add up,
@@ -94,7 +94,7 @@ class OperandSums:
         return self._copying, self._adding
 
     def make(self, matrix: Matrix, arena: Arena, spare: npt.NDArray[np.int64], threads: int) -> list[Matrix]:
-        """Work all sums of an operand: for every bundle the matrix that it multiplies."""
+        """Work all sums of an operand: for every group the matrix that it multiplies."""
         slots = [arena.array(self._slot_shape(length), self._storage) for length in self._lengths]
         source = self._grid.locate(matrix.T if self._by_columns else matrix, self._table)
         if self._halves:

@@ -22,7 +22,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Way:
+class Method:
     """How levels are run.
 
     `tasks`: the products of a level are handed to the threads, each worked by one of them alone;
@@ -37,11 +37,11 @@ class Way:
     blas: Backend = NUMPY
     grouped: bool = False
 
-    def below(self, program: Program) -> Way:
-        """The way of the next level, which runs `program`."""
+    def below(self, program: Program) -> Method:
+        """The method of the next level, which runs `program`."""
         if self.grouped:
-            return Way() if program.target.is_general else self
-        return Way(self.tasks, max(self.loops - 1, 0), self.blas)
+            return Method() if program.target.is_general else self
+        return Method(self.tasks, max(self.loops - 1, 0), self.blas)
 
 
 class Partition:

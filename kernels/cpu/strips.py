@@ -61,13 +61,13 @@ def check_triangle(triangle: Triangle, sizes: Sizes) -> None:
         raise PlanError(f"{name} is triangular and must be square, but it is {rows} x {cols}")
 
 
-def cut(matrix: Matrix, upper: bool) -> None:
+def zero_outside_triangle(matrix: Matrix, upper: bool) -> None:
     """Zero what lies outside the triangle, in place."""
     for start, stop in ranges(len(matrix), max(1, len(matrix) // STRIP)):
-        clear_strip(matrix, start, stop, upper)
+        zero_outside_strip(matrix, start, stop, upper)
 
 
-def clear_strip(matrix: Matrix, start: int, stop: int, upper: bool) -> None:
+def zero_outside_strip(matrix: Matrix, start: int, stop: int, upper: bool) -> None:
     """Zero what lies outside the triangle in rows start <= i < stop of a square matrix, in place."""
     if upper:
         matrix[start:stop, :start] = 0
@@ -84,13 +84,13 @@ def outside(size: int, upper: bool) -> npt.NDArray[np.bool_]:
     return mask if upper else ~mask
 
 
-def has_stray(matrix: Matrix, upper: bool) -> bool:
+def has_nonzero_outside_triangle(matrix: Matrix, upper: bool) -> bool:
     """Whether a square matrix has anything but zeros outside its triangle; NaN and -0.0 count as something."""
     # As bits: comparing floats would pass over the memory several times.
     bits = matrix.view(np.dtype(f"u{matrix.itemsize}")) if matrix.itemsize <= 8 else matrix
     size = len(bits)
-    for start in range(0, size, _STRAY_ROWS):
-        stop = min(start + _STRAY_ROWS, size)
+    for start in range(0, size, _CHECKED_ROWS):
+        stop = min(start + _CHECKED_ROWS, size)
         if bits[start:stop, start:stop][outside(stop - start, upper)].any():
             return True
         far = bits[start:stop, :start] if upper else bits[start:stop, stop:]
@@ -99,4 +99,4 @@ def has_stray(matrix: Matrix, upper: bool) -> bool:
     return False
 
 
-_STRAY_ROWS = 64
+_CHECKED_ROWS = 64

@@ -21,7 +21,7 @@ MAX_RANK = 512
 """Most products of a program whose levels are worked in one pass; three levels of Strassen are 343."""
 
 
-class Spread:
+class FlatProgram:
     """A program with its levels flattened: then a level's sums are values of one kernel, not passes over memory.
 
     `products` are ordered by kind, full ones first; `left` and `right` have a result for each, in that order, and
@@ -68,13 +68,13 @@ def kept(key: tuple[object, ...], make: Callable[[], Made]) -> Made:
         return made
 
 
-def spread(program: Program) -> Spread:
-    """The spread form of a program; kept.
+def flat_program(program: Program) -> FlatProgram:
+    """The flat form of a program; kept.
 
     Raises:
-        PlanError: as `Spread`.
+        PlanError: as `FlatProgram`.
     """
-    return kept(("spread", program.digest), lambda: Spread(program))
+    return kept(("flat", program.digest), lambda: FlatProgram(program))
 
 
 def reason_against(program: Program, dtype: str) -> str | None:
@@ -84,7 +84,7 @@ def reason_against(program: Program, dtype: str) -> str | None:
     if any(op.kind is not ProductKind.FULL for op in program.products):
         return "the program has half products, which the causal strategies work"
     try:
-        values = spread(program).alive * (2 if dtype == "float64" else 1)
+        values = flat_program(program).alive * (2 if dtype == "float64" else 1)
     except PlanError as error:
         return str(error)
     if values > MAX_ALIVE:

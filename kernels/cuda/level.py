@@ -15,7 +15,7 @@ from ..codegen.triton_text import Direction
 from ..prepared_operand import PreparedOperand
 from . import half
 from .combine import Combination, merge_of
-from .flat_program import Spread, kept, spread
+from .flat_program import FlatProgram, flat_program, kept
 from .naive import combine
 from .shape import Piece, Shape
 from .stack import multiply_stack
@@ -23,7 +23,7 @@ from .stack import multiply_stack
 Tensor = Any
 
 
-class Way(StrEnum):
+class Method(StrEnum):
     """How the full products of a level are run: one batched call, a call each with B~ transposed, or our own kernel."""
 
     BATCHED = "batched"
@@ -32,7 +32,7 @@ class Way(StrEnum):
 
 
 class CudaLevel:
-    """A program and the way its products are run, for tensors of any floating dtype.
+    """A program and the method by which its products run, for tensors of any floating dtype.
 
     LOOP takes the products one by one, reads every distinct sum once, and stores B~ by columns:
     measured faster for tf32, whose tensor cores take operands with the inner index adjacent.
@@ -42,31 +42,31 @@ class CudaLevel:
     processor that Triton does not interpret the sums are computed by plain torch: the twin that tests run.
 
     Raises:
-        PlanError: as `Spread`, or half products are to be run in another way.
+        PlanError: as `FlatProgram`, or half products are to be run by another method.
     """
 
-    def __init__(self, program: Program, way: Way = Way.BATCHED) -> None:
-        self.way = way
-        self.spread: Spread = spread(program)
-        self.target = target = self.spread.program.target
-        self._kinds = [op.kind for op in self.spread.products]
+    def __init__(self, program: Program, method: Method = Method.BATCHED) -> None:
+        self.method = method
+        self.flat: FlatProgram = flat_program(program)
+        self.target = target = self.flat.program.target
+        self._kinds = [op.kind for op in self.flat.products]
         self._halves = any(kind.half for kind in self._kinds)
-        if self._halves and way is not Way.BATCHED:
-            raise PlanError(f"half products are run in batches, not by {way}")
+        if self._halves and method is not Method.BATCHED:
+            raise PlanError(f"half products are run in batches, not by {method}")
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
-        maps = self.spread.maps
-        looped = way is Way.LOOP
-        self._left_of = maps.left_of if looped else tuple(range(self.spread.rank))
-        self._right_of = maps.right_of if looped else tuple(range(self.spread.rank))
-        left, right = (maps.left, maps.right) if looped else (self.spread.left, self.spread.right)
+        maps = self.flat.maps
+        looped = method is Method.LOOP
+        self._left_of = maps.left_of if looped else tuple(range(self.flat.rank))
+        self._right_of = maps.right_of if looped else tuple(range(self.flat.rank))
+        left, right = (maps.left, maps.right) if looped else (self.flat.left, self.flat.right)
 
         def split(linear: LinearMap, blocks: tuple[Block, ...], grid: tuple[tuple[Kind, ...], ...]) -> Combination:
             return Combination(linear, Direction.SPLIT, blocks, tuple(grid[i][j] for i, j in blocks))
 
         self.left, self.right = split(left, maps.left_blocks, target.a), split(right, maps.right_blocks, target.b)
-        needed = tuple(map(_needed, self.spread.products)) if self._halves else ()
-        self.merge = merge_of(self.spread.merge, maps.stored, target.c, needed)
-        self.slabs = (len(left.results), len(right.results), self.spread.rank)
+        needed = tuple(map(_needed, self.flat.products)) if self._halves else ()
+        self.merge = merge_of(self.flat.merge, maps.stored, target.c, needed)
+        self.slabs = (len(left.results), len(right.results), self.flat.rank)
         self._blocks = lru_cache(maxsize=64)(self._blocks_of)
 
     def _blocks_of(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
@@ -130,16 +130,16 @@ class CudaLevel:
         combine(self.left, a, lefts)
         rights = right if prepared else self._rights(right, bk, bn)
         if self._halves:
-            products = half.empty_products(a, items, self.spread.rank, bm, bn)
+            products = half.empty_products(a, items, self.flat.rank, bm, bn)
         else:
-            products = a.new_empty((items, self.spread.rank, bm, bn))
+            products = a.new_empty((items, self.flat.rank, bm, bn))
         self._multiply(lefts, rights, products)
         combine(self.merge, out, products)
 
     def _rights(self, b: Tensor, bk: int, bn: int) -> Tensor:
         if self._halves:
             stack = half.empty_stacks(b, b.shape[0], self.slabs[1], bk, bn)
-        elif self.way is Way.LOOP:
+        elif self.method is Method.LOOP:
             stack = b.new_empty((b.shape[0], self.slabs[1], bn, bk)).transpose(2, 3)
         else:
             stack = b.new_empty((b.shape[0], self.slabs[1], bk, bn))
@@ -148,17 +148,17 @@ class CudaLevel:
 
     def _multiply(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         items = products.shape[0]
-        if self.way is not Way.LOOP and not self._halves and lefts.shape[0] == rights.shape[0] == items:
+        if self.method is not Method.LOOP and not self._halves and lefts.shape[0] == rights.shape[0] == items:
             self._batch(lefts.flatten(0, 1), rights.flatten(0, 1), products.flatten(0, 1))
             return
-        one = self._by_kind if self._halves else self._one_by_one if self.way is Way.LOOP else self._batch
+        one = self._by_kind if self._halves else self._one_by_one if self.method is Method.LOOP else self._batch
         for i in range(items):
             one(lefts[i % lefts.shape[0]], rights[i % rights.shape[0]], products[i])
 
     def _batch(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         import torch
 
-        if self.way is Way.BATCHED or not multiply_stack(lefts, rights, products):
+        if self.method is Method.BATCHED or not multiply_stack(lefts, rights, products):
             torch.bmm(lefts, rights, out=products)
 
     def _one_by_one(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
@@ -186,10 +186,10 @@ def _items(x: Tensor, piece: Piece) -> Tensor:
     return x if x.shape[0] == 1 else x[piece.items]
 
 
-def cuda_level(program: Program, way: Way = Way.BATCHED) -> CudaLevel:
+def cuda_level(program: Program, method: Method = Method.BATCHED) -> CudaLevel:
     """The level of a program, kept with its kernels.
 
     Raises:
         PlanError: as `CudaLevel`.
     """
-    return kept((way, program.digest), lambda: CudaLevel(program, way))
+    return kept((method, program.digest), lambda: CudaLevel(program, method))

@@ -13,7 +13,7 @@ from ..codegen.flatten import flatten
 from ..planning.profile import GemmRate, Profile
 from .clock import settled
 from .cost_model import MULTIPROCESSORS, mode_of
-from .level import CudaLevel, Way
+from .level import CudaLevel, Method
 from .machine import device_id, require_device, versions
 from .points import DTYPES, Point, points
 from .stack import device_fits, multiply_stack
@@ -70,7 +70,7 @@ def _combine_rate() -> tuple[float, float]:
     import torch
 
     one = program_of(shipped("strassen").scheme)
-    core = CudaLevel(flatten(one, one), Way.BATCHED)
+    core = CudaLevel(flatten(one, one), Method.BATCHED)
 
     def rate(size: int) -> tuple[float, float]:
         matrix = torch.randn(1, size, size, device="cuda")
@@ -90,7 +90,7 @@ def _rates(memory: int, say: Callable[[str], None]) -> Iterator[GemmRate]:
     try:
         for dtype in DTYPES:
             torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
-            known = [p for p in points(dtype) if p.bytes <= memory and (fits or p.way is not Way.STACK)]
+            known = [p for p in points(dtype) if p.bytes <= memory and (fits or p.way is not Method.STACK)]
             seconds: dict[Point, list[float]] = {point: [] for point in known}
             for visit in range(VISITS):
                 for point in known if visit % 2 == 0 else reversed(known):
@@ -115,13 +115,13 @@ def _products(point: Point) -> Callable[[], Any]:
     m, k, n = point.sizes
     # Full-range random numbers: zeros or small integers would draw less power and run faster.
     a = torch.randn((point.count, m, k), device="cuda", dtype=dtype)
-    if point.way is Way.LOOP:
+    if point.way is Method.LOOP:
         b = torch.randn((point.count, n, k), device="cuda", dtype=dtype).transpose(1, 2)
     else:
         b = torch.randn((point.count, k, n), device="cuda", dtype=dtype)
     out = torch.empty((point.count, m, n), device="cuda", dtype=dtype)
-    if point.way is Way.BATCHED:
+    if point.way is Method.BATCHED:
         return lambda: torch.bmm(a, b, out=out)
-    if point.way is Way.STACK:
+    if point.way is Method.STACK:
         return lambda: multiply_stack(a, b, out)
     return lambda: [torch.mm(a[r], b[r], out=out[r]) for r in range(point.count)]

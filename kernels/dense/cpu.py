@@ -18,7 +18,7 @@ from ..cpu.int8 import Int8Leaf, Int8Level
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.library import library_for
-from ..cpu.partition import Way
+from ..cpu.partition import Method
 from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.timing import priced
@@ -156,12 +156,12 @@ class CpuScheme(CpuStrategy):
             return "a single product is the vendor's"
         if reason := basic_reason(program, request):
             return reason
-        way, method = _way(candidate, request, machine), candidate.method
-        if request.dtype == "int8" and way.loops < (ALL_LEVELS if program.inner else 1):
+        how, method = _method(candidate, request, machine), candidate.method
+        if request.dtype == "int8" and how.loops < (ALL_LEVELS if program.inner else 1):
             return "int8 products are made one at a time on every level"
         if method == TASKS and machine.threads == 1:
             return "there is one thread: the same as batched"
-        if method == TASKS and (not machine.blas_limited or way.blas is not NUMPY):
+        if method == TASKS and (not machine.blas_limited or how.blas is not NUMPY):
             return "the library of the products has no thread limit that could be set for each task"
         if method == DEPTH_FIRST and not program.inner:
             return "there is one level: the same as loop"
@@ -190,7 +190,7 @@ class CpuScheme(CpuStrategy):
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         """See `CpuStrategy.core`."""
         unlimited = replace(request, max_error=None, max_workspace=None)
-        return _core(Same(_program(candidate)), unlimited, _way(candidate, request, machine))
+        return _core(Same(_program(candidate)), unlimited, _method(candidate, request, machine))
 
 
 BOUND = 1 - 1e-9
@@ -203,17 +203,17 @@ def _program(candidate: Candidate) -> Program:
     return program
 
 
-def _way(candidate: Candidate, request: Request, machine: Machine) -> Way:
+def _method(candidate: Candidate, request: Request, machine: Machine) -> Method:
     loops = {LOOP: 1, DEPTH_FIRST: ALL_LEVELS}.get(candidate.method, 0)
-    return Way(candidate.method == TASKS, loops, library_for(request, machine.profile))
+    return Method(candidate.method == TASKS, loops, library_for(request, machine.profile))
 
 
 @lru_cache(maxsize=64)
-def _core(program: Same, request: Request, way: Way) -> Level | Int8Level:
+def _core(program: Same, request: Request, method: Method) -> Level | Int8Level:
     """Predicting, sizing and building share one core."""
     if request.dtype == "int8":
         return Int8Level(program.held, request.shape)
-    return core_of(program.held, request, way)
+    return core_of(program.held, request, method)
 
 
 def _check_levels(program: Program) -> None:

@@ -17,7 +17,7 @@ from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
 from ..cuda.flat_program import MAX_RANK, reason_against
-from ..cuda.level import CudaLevel, Way, cuda_level
+from ..cuda.level import CudaLevel, Method, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack
@@ -195,15 +195,11 @@ class CudaScheme:
             return f"the vendor's product takes less than {1e6 * INSTANT:.0f} us: launches alone would eat the gain"
         pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
         bounds = _bounds(pool.costs, request, costs)
-        places: dict[tuple[float, ...], list[int]] = {}
-        for i in np.argsort(bounds, kind="stable").tolist():
-            if not bounds[i] < vendor:
-                break
-            alike = tuple(float(x[i]) for x in (pool.costs.m, pool.costs.k, pool.costs.n, pool.costs.rank))
-            if alike not in places and len(places) == PRICED:
-                break
-            places.setdefault(alike, []).append(i)
-        chosen = [i for group in places.values() for i in sorted(group)]
+        order = [i for i in np.argsort(bounds, kind="stable").tolist() if bounds[i] < vendor]
+        chosen = _first_formats(order, pool.costs)
+        if request.max_workspace is not None:  # those that need no pieces may be far down
+            fitting = _stacks(pool.costs, request) <= request.max_workspace
+            chosen += [i for i in _first_formats([i for i in order if fitting[i]], pool.costs) if i not in chosen]
         if not chosen:
             return []
         some = pool.costs[np.array(chosen)]
@@ -337,6 +333,26 @@ def _in_pieces(costs: SchemeCosts, request: Request, model: CudaCostModel, metho
     ]
 
 
+def _first_formats(order: list[int], costs: SchemeCosts) -> list[int]:
+    """The first PRICED formats and ranks in an order of chains, with all the chains that have one in common."""
+    places: dict[tuple[float, ...], list[int]] = {}
+    for i in order:
+        alike = tuple(float(x[i]) for x in (costs.m, costs.k, costs.n, costs.rank))
+        if alike not in places and len(places) == PRICED:
+            break
+        places.setdefault(alike, []).append(i)
+    return [i for group in places.values() for i in sorted(group)]
+
+
+def _stacks(costs: SchemeCosts, request: Request) -> npt.NDArray[np.float64]:
+    """Bytes of all sums and products at most, without padding."""
+    shape = Shape.of(request)
+    left = shape.lefts * request.m * request.k / (costs.m * costs.k)
+    right = shape.rights * request.k * request.n / (costs.k * costs.n)
+    product = shape.items * request.m * request.n / (costs.m * costs.n)
+    return np.asarray(costs.rank * (left + right + product) * itemsize(request.dtype), dtype=float)
+
+
 def _bounds(costs: SchemeCosts, request: Request, model: CudaCostModel) -> npt.NDArray[np.float64]:
     """Seconds that each chain takes at least: without padding, its products at the best rate of all."""
     shape, item = Shape.of(request), itemsize(request.dtype)
@@ -370,7 +386,7 @@ def _costs_of_core(core: CudaLevel) -> SchemeCosts:
     """The costs of a program with absent blocks, from its maps."""
     m, k, n = core.target.shape
     left, right, merge = core.left.map, core.right.map, core.merge.map
-    rank = core.spread.rank
+    rank = core.flat.rank
     nnz = left.additions + rank, right.additions + rank, merge.additions + m * n
     return SchemeCosts(m, k, n, rank, nnz, (rank, rank), (len(left.results), len(right.results)), 1.0)
 
@@ -385,7 +401,7 @@ def _method_reason(method: str, request: Request) -> str | None:
 def _stack_reason(core: CudaLevel, request: Request) -> str | None:
     shape = Shape.of(request)
     m, k, _ = shape.blocks(core.target)
-    if not shape.empty and not fits_stack(core.spread.rank * shape.items, m, k, request.dtype):
+    if not shape.empty and not fits_stack(core.flat.rank * shape.items, m, k, request.dtype):
         return f"blocks of {m}x{k} are no whole tiles of {TILE.m}x{TILE.k}"
     return None
 
@@ -397,7 +413,7 @@ def _program(candidate: Candidate) -> Program:
 
 
 def _core(candidate: Candidate) -> CudaLevel:
-    return cuda_level(_program(candidate), Way(candidate.method))
+    return cuda_level(_program(candidate), Method(candidate.method))
 
 
 def _sizes(candidate: Candidate) -> tuple[Target, tuple[int, int, int]]:

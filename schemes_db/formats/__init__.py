@@ -17,6 +17,7 @@ from . import (
     alphaevolve,
     alphatensor,
     bini,
+    coq,
     equations,
     exp,
     fast_matmul,
@@ -94,7 +95,7 @@ _TEXT: tuple[TextFormat, ...] = (
 _MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, lcma_npz, sparse_npz)
 """Formats with a mark of their own: a file that has it is of no other."""
 
-_WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, fmm_json, equations, exp, maple, plinopt)
+_WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, fmm_json, equations, exp, maple, plinopt, coq)
 
 FORMATS: dict[str, Format] = {module.NAME: module for module in (*_TEXT, *_BINARY)}
 """All formats that are read."""
@@ -160,7 +161,7 @@ def parse_bytes(
         (one.NAME, partial(one.parse, raw, target, ring, allow_pickle)) for one in _matching(_BINARY, raw, format)
     ]
     if binary:
-        return _first_reading(binary)
+        return _declared(_first_reading(binary), ring)
     text = _decoded(raw)
     if not text.strip():
         raise SchemeFormatError("is empty")
@@ -171,7 +172,12 @@ def parse_bytes(
         raise UnknownFormatError(
             f"{_what_text(text)}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
         )
-    return _first_reading(texts)
+    return _declared(_first_reading(texts), ring)
+
+
+def _declared(readings: list[Reading], ring: Ring | None) -> list[Reading]:
+    """The readings with the ring that the user names, which binds as one that the file names does."""
+    return readings if ring is None else [dataclasses.replace(one, declared=ring) for one in readings]
 
 
 def _matching(formats: Sequence[Any], content: str | bytes, named: str | None) -> list[Any]:

@@ -34,6 +34,11 @@ def shape_of(a: int, b: int, c: int) -> Shape:
         k = math.isqrt(a * b // c)
         if k and not (a % k or b % k) and (a // k) * (b // k) == c:
             return a // k, k, b // k
+    if a > 1 and b > 1 and c == a + b - 1:
+        raise SchemeFormatError(
+            f"factors of {a}, {b} and {c} entries multiply polynomials, which is no product of matrices; say what they "
+            "compute with --target, as terms(...)"
+        )
     raise SchemeFormatError(f"factors of {a}, {b} and {c} entries belong to no matrix product")
 
 
@@ -252,7 +257,8 @@ def is_exact(array: npt.NDArray[np.generic]) -> bool:
     """Whether all numbers are small binary fractions; an array of other things is left to `exact`."""
     if array.dtype.kind not in "fc" or not np.isfinite(array).all():
         return True
-    parts = np.stack([array.real, array.imag]) * float(1 << MAX_BINARY_PLACES)
+    with np.errstate(over="ignore"):  # which leaves no finite number, so no exact one
+        parts = np.stack([array.real, array.imag]) * float(1 << MAX_BINARY_PLACES)
     return bool((parts == np.rint(parts)).all())
 
 

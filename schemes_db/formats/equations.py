@@ -8,6 +8,7 @@ what can't be seen from the equations. Blocks may have one running index instead
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 from fractions import Fraction
 
@@ -67,9 +68,8 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if not found.products or not (found.outputs or wanted):
         raise SchemeFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
     try:
-        if found.flat:
-            return [_flat_reading(found, wanted, ring, header.name)]
-        return [_reading(found, wanted, ring, header.name)]
+        read = _flat_reading if found.flat else _reading
+        return [dataclasses.replace(read(found, wanted, ring, header.name), declared=ring)]
     except SchemeFormatError:
         raise
     except LcmaError as error:

@@ -91,7 +91,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     notes = ["indices count from 0"] if not base else []
     notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
     notes += [f"{len(cyclic)} products stand for their three rotations"] if cyclic else []
-    return [dataclasses.replace(reading, notes=tuple(notes))]
+    return [dataclasses.replace(reading, notes=tuple(notes), declared=ring or header.ring)]
 
 
 def _is_trilinear(statement: str) -> bool:

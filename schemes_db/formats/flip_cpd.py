@@ -33,7 +33,7 @@ CONVENTION = C
 MAX_SHAPES = 400
 """Sizes of plain products that a row without a name is tried with."""
 
-MAX_STRUCTURED = 4000
+MAX_STRUCTURED = 1000
 """Structured targets that it is tried with then."""
 Factors = tuple[Sequence[Row], Sequence[Row], Sequence[Row]]
 Words = npt.NDArray[np.generic]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from fractions import Fraction
 from typing import Any
 
 from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor
-from ..ring import Z2, Ring
+from ..ring import Z2, Q, Ring
 from ..scheme import Scheme
 from ..target import Target
 from .candidates import Row, reading_of_rows
@@ -58,7 +59,8 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     ring = ring or (Z2 if data.get("z2") is True else None)
     known = {"n", "m", "z2", "u", "v", "w", *_TEXT_FIELDS}
     notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in known)
-    return [reading_of_rows(NAME, (u, v, w), shape.shape, CONVENTION, target, ring, notes)]
+    reading = reading_of_rows(NAME, (u, v, w), shape.shape, CONVENTION, target, ring, notes)
+    return [dataclasses.replace(reading, declared=ring or (Q if data.get("z2") is False else None))]
 
 
 def _rows(data: dict[str, Any], key: str, rank: int, size: int) -> list[Row]:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ...errors import LcmaError, SchemeFormatError
+from ..names import checked_name
 from ..ring import Ring, parse_ring
 from ..scheme import Scheme
 from ..target import Target, parse_target
@@ -36,7 +37,7 @@ def parse_header(text: str) -> Header:
         ring = parse_ring(found["ring"]) if "ring" in found else None
     except LcmaError as error:
         raise SchemeFormatError(str(error)) from None
-    return Header(target, ring, found.get("name", ""))
+    return Header(target, ring, checked_name(found.get("name", "")))
 
 
 def render_header(scheme: Scheme) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import LcmaError, SchemeFormatError
 from ..certificate import Certificate
 from ..factor import Factor
+from ..names import checked_name
 from ..provenance import Provenance
 from ..ring import Ring, parse_ring
 from ..scheme import Scheme
@@ -35,7 +36,42 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     Raises:
         SchemeFormatError: a field is missing, of the wrong type, or does not fit the others.
     """
-    data = loads(text)
+    try:
+        data = loads(text)
+    except SchemeFormatError:
+        first = text.lstrip().partition("\n")[0].rstrip()
+        if not (first.startswith("{") and first.endswith("}")):
+            raise
+        return _parse_lines(text, target, ring)
+    if isinstance(data, dict) and "lcma_scheme" not in data:
+        return _held(data, target, ring)
+    return [_reading(data, target, ring)]
+
+
+def _parse_lines(text: str, target: Target | None, ring: Ring | None) -> list[Reading]:
+    """The schemes of a file of finds, an object a line."""
+    readings: list[Reading] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            try:
+                data = loads(line)
+                readings += _held(data, target, ring) if isinstance(data, dict) else [_reading(data, target, ring)]
+            except SchemeFormatError as error:
+                raise SchemeFormatError(error.message, line=number) from None
+    return readings
+
+
+def _held(data: dict[str, Any], target: Target | None, ring: Ring | None) -> list[Reading]:
+    """The scheme of what `lcma show --json` and the finds of a search are: an object that holds it as `scheme`."""
+    if "lcma_scheme" in data:
+        return [_reading(data, target, ring)]
+    inner = data.get("scheme", data.get("origin"))
+    if not isinstance(inner, dict):
+        raise SchemeFormatError("an object without a scheme in it")
+    return [_reading(inner, target, ring)]
+
+
+def _reading(data: Any, target: Target | None, ring: Ring | None) -> Reading:
     if not isinstance(data, dict):
         raise SchemeFormatError("a scheme must be a JSON object")
     if (version := need(data, "lcma_scheme", int)) != 1:
@@ -61,11 +97,12 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     name = data.get("name", "")
     if not isinstance(name, str):
         raise SchemeFormatError("name must be a string")
+    checked_name(name)
     scheme = Scheme(own_target, u, v, w, own_ring, name, provenance)
     if certificate is not None and certificate.digest != scheme.digest:
         notes += ("its certificate is of another scheme and is ignored",)
         certificate = None
-    return [Reading(NAME, ((C, scheme),), certificate, notes)]
+    return Reading(NAME, ((C, scheme),), certificate, notes, declared=own_ring)
 
 
 def _terms(product: object, key: str, r: int) -> list[Term]:

@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import LcmaError, SchemeFormatError
 from ..certificate import Certificate
 from ..factor import COEFFICIENT_LIMIT, Factor
+from ..names import checked_name
 from ..provenance import Provenance
 from ..ring import Ring, parse_ring
 from ..scheme import MAX_RANK, Scheme
@@ -58,11 +59,11 @@ def parse(
         raise SchemeFormatError("origin must be an object with provenance and certificate")
     provenance = Provenance.from_json(origin["provenance"]) if "provenance" in origin else Provenance()
     certificate = Certificate.from_json(origin["certificate"]) if "certificate" in origin else None
-    scheme = Scheme(own_target, u, v, w, own_ring, archive.text("name"), provenance)
+    scheme = Scheme(own_target, u, v, w, own_ring, checked_name(archive.text("name")), provenance)
     notes: tuple[str, ...] = ()
     if certificate is not None and certificate.digest != scheme.digest:
         certificate, notes = None, ("its certificate is of another scheme and is ignored",)
-    return [Reading(NAME, ((C, scheme),), certificate, notes)]
+    return [Reading(NAME, ((C, scheme),), certificate, notes, declared=own_ring)]
 
 
 def _factor(archive: Archive, key: str, rows: int, cols: int) -> Factor:

@@ -32,11 +32,13 @@ _TOKEN = re.compile(
     r"|(?P<string>\"[^\"\n]{0,200}\"|'[^'\n]{0,200}')|(?P<name>[A-Za-z_][\w.]*)|(?P<symbol>[\[\]{}(),=+\-*/:]))"
 )
 _ASSIGNED = re.compile(r"(?m)(?:^|;)[ \t>*-]*([A-Za-z_]\w*)\s*(?::[^=\n\[{(]*)?=\s*(?=[\[{(A-Za-z])")
+_LISTED = re.compile(r"=\s*(?:[A-Za-z_][\w.]*\()*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]")
 _COMMENT = re.compile(r"(?m)(?:#|//|%)[^\n]*$")
 _FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _HEADING = re.compile(
-    r"[^\w\n]*(?:(?:matrix|factor|array)\s+)?([A-Za-z]+\d?)\b[^\d\n]*(?:\(?\d+\s*[x, ]\s*\d+\)?)?[^\w\n]*"
+    r"[\s#%*=-]*(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]+\d?)\s*"
+    r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
 _ROW = re.compile(r"\s*(?:-\s+)?[\s\[({|]*[-+]?\d[\d./]*(?:[\s,;|&]+[-+]?\d[\d./]*)*[\])}|,;\s\\]*")
 _MATLAB = re.compile(r"(?m)^[ \t]*([A-Za-z]\w*)\s*=\s*\[([-+\d\s.,;/]*)\]")
@@ -47,7 +49,7 @@ def sniff(text: str) -> bool:
     """Whether it has three arrays of numbers under names, or in one list."""
     plain = _body(text[:20_000])
     begins = re.match(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)", plain) is not None
-    return begins or _ASSIGNED.search(plain) is not None or _has_tables(plain)
+    return begins or _LISTED.search(plain) is not None or _has_tables(plain)
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -235,6 +237,8 @@ def _groups(text: str) -> list[tuple[int | None, list[str]]]:
             role, fresh = named, True
         elif not line.strip() or set(line.strip()) <= set("-=#*"):
             fresh = True
+        elif re.search(r"\d", line):
+            return []  # a row that is none: this is no table of numbers
     return found
 
 

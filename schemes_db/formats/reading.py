@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -40,13 +41,15 @@ class Reading:
 
     `candidates` are (convention, scheme) pairs: what the file says if its third factor is indexed
     by C, or by the transpose of C; the format's documented convention first. Which one computes
-    the target only verification can tell. A file with coefficients that are not exact gives
+    the target only verification can tell. `declared` is the ring that the
+    file or the user says: it binds. A file with coefficients that are not exact gives
     `approximations` instead.
     """
 
     format: str
     candidates: tuple[tuple[str, Scheme], ...]
     approximations: tuple[tuple[str, Approximation], ...] = field(default=(), kw_only=True)
+    declared: Ring | None = field(default=None, kw_only=True)
     certificate: Certificate | None = None
     notes: tuple[str, ...] = field(default=())
 
@@ -73,6 +76,8 @@ def parse_coefficient(value: object, where: str) -> Number:
     if isinstance(value, str):
         with contextlib.suppress(ValueError, ZeroDivisionError):
             return parse_number(value)
+    if isinstance(value, str) and (named := re.search(r"[A-Za-z]\w*(?:\([^()]*\))?", value)):
+        raise SchemeFormatError(f"{where}: the parameter {named.group()[:20]} is no exact fraction")
     raise SchemeFormatError(f'{where}: {value!r} is not a coefficient; write an integer or "p/q"')
 
 

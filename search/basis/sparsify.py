@@ -16,10 +16,10 @@ def sparsified(terms: PackedTerms) -> PackedTerms:
 
     Full products come first, so halves are never lost. Deterministic.
     """
-    from .sparsify_kernel import descend
+    from .sparsify_kernel import sparsify_kernel
 
     words = np.array(terms.words, order="C")
-    descend(words, shear_table(terms.target), half_masks(terms.target))
+    sparsify_kernel(words, shear_table(terms.target), half_masks(terms.target))
     return PackedTerms(terms.target, words)
 
 

@@ -30,7 +30,7 @@ def is_full(a: np.uint64, b: np.uint64, c: np.uint64, masks: Words) -> bool:
 
 
 @compiled(nogil=True)
-def descend(words: Words, table: Words, masks: Words) -> None:
+def sparsify_kernel(words: Words, table: Words, masks: Words) -> None:
     """Take the shear that lowers full products, then nonzeros, most, until none does; `words` is (3, R), in place.
 
     `table` and `masks` are those of `shears`.

@@ -14,6 +14,9 @@ from .policy import Policy
 from .slots import BUCKET_BITS, Arena, Kind
 from .walk import begin
 
+LINE_WORDS = 16
+"""Words of two cache lines of 64 bytes, which processors fetch together."""
+
 
 def make_arena(start: Terms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> Arena:
     """A walker at `start` with slots for at least `room` terms more.
@@ -33,19 +36,31 @@ def arena_of(kind: Kind, terms: Words, lanes: int, state: int, guard: Words, pol
     """A walker at a start given in the form of `Arena.x`, with so many words of slots."""
     arena = Arena(
         kind=kind,
-        x=np.zeros_like(terms),
-        buckets=np.zeros(3 * lanes << BUCKET_BITS, dtype=np.uint64),
-        active=np.zeros(3 * lanes, dtype=np.uint64),
-        live=np.zeros(lanes, dtype=np.uint64),
+        x=apart(len(terms)),
+        buckets=apart(3 * lanes << BUCKET_BITS),
+        active=apart(3 * lanes),
+        live=apart(lanes),
         start=terms,
-        best=terms.copy(),
-        rng=np.array([state], dtype=np.uint64),
-        tally=np.zeros(13, dtype=np.int64),
-        guard=guard,
-        scratch=np.zeros((3, WORD_BITS), dtype=np.uint64),
+        best=apart(len(terms)),
+        rng=apart(1),
+        counters=apart(13).view(np.int64),
+        guard=apart(len(guard)),
+        scratch=apart(3 * WORD_BITS).reshape(3, WORD_BITS),
     )
+    arena.best[:], arena.rng[:], arena.guard[:] = terms, state, guard
     begin(arena, policy.numbers)
     return arena
+
+
+def apart(words: int) -> Words:
+    """Zeros that share no pair of cache lines with anything else.
+
+    A flip writes some words of its walker alone. Where those of two walkers stand in one line, the cores of
+    two threads take it from each other at every flip.
+    """
+    block = np.zeros(words + 2 * LINE_WORDS, dtype=np.uint64)
+    first = -(block.ctypes.data // 8) % LINE_WORDS
+    return block[first : first + words]
 
 
 def rows_of(terms: Terms, slots: int) -> Words:

@@ -77,4 +77,4 @@ def absorb(s: Arena, e: np.uint64, members: Words, last: int, mask: np.uint64) -
             i = members[t]
             put(s, e, i, (word_at(s, e, i) ^ word_at(s, e, j), ZERO))
     drop(s, j)
-    s.tally[REDUCTIONS] += 1
+    s.counters[REDUCTIONS] += 1

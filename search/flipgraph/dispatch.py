@@ -53,14 +53,14 @@ def _load(kind, s, terms):
     return lambda kind, s, terms: move(s, terms)
 
 
-def settle(kind: Kind, s: Arena) -> None:
+def reduce(kind: Kind, s: Arena) -> None:
     """Reduce where terms are zero or share two factors."""
-    _moves(kind).settle(s)
+    _moves(kind).reduce(s)
 
 
-@overload(settle, jit_options={"_nrt": False})
-def _settle(kind, s):
-    move = _moves(kind).settle
+@overload(reduce, jit_options={"_nrt": False})
+def _reduce(kind, s):
+    move = _moves(kind).reduce
     return lambda kind, s: move(s)
 
 

@@ -36,15 +36,15 @@ class FlipWalker:
 
     @property
     def rank(self) -> int:
-        return int(self._arena.tally[BEST]) + self._kept.rank
+        return int(self._arena.counters[BEST]) + self._kept.rank
 
     @property
     def flips(self) -> int:
-        return int(self._arena.tally[FLIPS])
+        return int(self._arena.counters[FLIPS])
 
     @property
     def steps(self) -> int:
-        return int(self._arena.tally[STEPS])
+        return int(self._arena.counters[STEPS])
 
     def advance(self, goal: int, steps: int) -> None:
         advance(self._arena, self._numbers, goal - self._kept.rank, steps)

@@ -35,7 +35,7 @@ from .slots import (
     turn_term,
 )
 
-NONE, MISS, STAY, FLIP, GAIN, HIT = range(6)
+NONE, NO_PARTNER, REJECTED, FLIP, GAIN, REDUCIBLE = range(6)
 """What a try of a flip came to: no active slot, unequal partner or a clash, a flip that the guard
 forbids, a flip, one that leaves fewer products full, one that lets terms merge."""
 
@@ -138,7 +138,7 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
     total = count_active(kind, active)
     if total != ZERO:
         f, i, j, h, coin = choose(kind, x, buckets, active, draw, total)
-        event = MISS
+        event = NO_PARTNER
         if same(kind, x, f, i, j):
             ring = kind.ring
             g, e = (_NEXT >> (f + f)) & _THREE, (_LAST >> (f + f)) & _THREE
@@ -160,7 +160,7 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
                     a = factor_at(kind, x, f, i)
                     change = change_of_full(guard, f, g, e, supports_b, supports_c, a[0] | a[1])
                 if len(kind.guard) > 1 and not allowed(guard, draw, change, bu | bd, cu | cd):
-                    event = STAY
+                    event = REJECTED
                 else:
                     turn_i, turn_j = sign_of(ring, (bu, bd)), sign_of(ring, (cu, cd))
                     turn_term(kind, x, i, turn_i)
@@ -174,7 +174,7 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
                         event = GAIN if change < 0 else FLIP
                     zero = left[0] == ZERO or right[0] == ZERO
                     if zero or meets_another(kind, x, buckets, g, e, i, j, left, right, h):
-                        event = HIT
+                        event = REDUCIBLE
     return event
 
 
@@ -207,7 +207,7 @@ def drop(s: Arena, slot: np.uint64) -> None:
         put(s, np.uint64(f), slot, (ZERO, ZERO))
     turn_term(s.kind, s.x, slot, term_sign(s.kind, s.x, slot))
     set_live(s.live, slot, False)
-    s.tally[RANK] -= 1
+    s.counters[RANK] -= 1
 
 
 @compiled
@@ -222,7 +222,7 @@ def load(s: Arena, terms: Words) -> None:
                 place(s.kind, s.x, s.buckets, s.active, f, slot, factor_at(s.kind, terms, f, slot))
             turn_term(s.kind, s.x, slot, term_sign(s.kind, terms, slot))
             set_live(s.live, slot, True)
-            s.tally[RANK] += 1
+            s.counters[RANK] += 1
     set_out(s)
 
 
@@ -246,7 +246,7 @@ def fits(s: Arena, plus: np.uint64, minus: np.uint64, clash: np.uint64) -> bool:
 
 
 @compiled
-def settle(s: Arena) -> None:
+def reduce(s: Arena) -> None:
     """Drop terms with a zero factor and merge pairs that share two factors, where the sum stays in the ring."""
     slots = 64 * len(s.kind.lanes)
     kind, x = s.kind, s.x
@@ -257,7 +257,7 @@ def settle(s: Arena) -> None:
             i = np.uint64(t)
             if is_live(s.live, i) and (x[t] == ZERO or x[slots + t] == ZERO or x[2 * slots + t] == ZERO):
                 drop(s, i)
-                s.tally[REDUCTIONS] += 1
+                s.counters[REDUCTIONS] += 1
         for t in range(slots):
             i = np.uint64(t)
             for u in range(t + 1, slots if is_live(s.live, i) else 0):
@@ -275,7 +275,7 @@ def settle(s: Arena) -> None:
                     if fits(s, plus, minus, clash):
                         put(s, f, i, (plus, minus))
                         drop(s, j)
-                        s.tally[REDUCTIONS] += 1
+                        s.counters[REDUCTIONS] += 1
                         again = True
 
 
@@ -287,7 +287,7 @@ def plus(s: Arena) -> bool:
     and roles of the factors by the draw. Both terms must differ in all factors, up to sign.
     """
     slot = free_slot(s.live)
-    if slot == np.uint64(64 * len(s.live)) or s.tally[RANK] < 2:
+    if slot == np.uint64(64 * len(s.live)) or s.counters[RANK] < 2:
         return False
     kind, ring, x = s.kind, s.kind.ring, s.x
     for _ in range(PLUS_TRIES):
@@ -325,6 +325,6 @@ def plus(s: Arena) -> bool:
                 put(s, g, slot, bj)
                 put(s, e, slot, cj)
                 set_live(s.live, slot, True)
-                s.tally[RANK] += 1
+                s.counters[RANK] += 1
                 return True
     return False

@@ -17,7 +17,7 @@ import numpy as np
 from ..terms.bits import ONE, compiled, next_draw, popcount, reverse_bits, scalar_code
 from ..terms.packed import Words
 from ..terms.rings import ZERO
-from .moves import FLIP, HIT, MISS, NONE, choose, count_active
+from .moves import FLIP, NO_PARTNER, NONE, REDUCIBLE, choose, count_active
 from .policy import PLUS_TRIES
 from .slots import (
     RANK,
@@ -76,7 +76,7 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
     total = count_active(kind, active)
     if total != ZERO:
         _, i, j, _, coin = choose(kind, x, buckets, active, draw, total)
-        event = MISS
+        event = NO_PARTNER
         slots = np.uint64(64 * len(kind.lanes)) // _THREE
         equal, reverse = x[i] == x[j], False
         if len(kind.turns) == 6 and x[i] == reverse_bits(x[j]):
@@ -98,7 +98,7 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
             place(kind, x, buckets, active, ZERO, ej, (right, ZERO))
             event = FLIP
             if left == ZERO or right == ZERO or meets(kind, x, buckets, gi) or meets(kind, x, buckets, ej):
-                event = HIT
+                event = REDUCIBLE
     return event
 
 
@@ -176,7 +176,7 @@ def count_rank(s: Arena) -> None:
             total += 3 if len(s.kind.turns) == 3 or is_alike(s, slot) else 6
     for q in range(MAX_CUBES):
         total += s.x[192 * len(s.live) + q] != ZERO
-    s.tally[RANK] = total
+    s.counters[RANK] = total
 
 
 @compiled
@@ -234,12 +234,12 @@ def shrink(s: Arena, t: int) -> bool:
         put_node(s, odd * slots + t, value ^ mirrored(s.kind, value))
     else:
         return False
-    s.tally[REDUCTIONS] += 1
+    s.counters[REDUCTIONS] += 1
     return odd < 3
 
 
 @compiled
-def settle(s: Arena) -> None:
+def reduce(s: Arena) -> None:
     """Make orbits smaller where that can be, and merge those that share two matrices."""
     slots = 64 * len(s.live)
     x = s.x
@@ -270,7 +270,7 @@ def settle(s: Arena) -> None:
                         if paired and is_alike(s, t):
                             put_node(s, t, ZERO)
                         drop_orbit(s, u)
-                        s.tally[REDUCTIONS] += 1
+                        s.counters[REDUCTIONS] += 1
                         again = True
                         break
     count_rank(s)

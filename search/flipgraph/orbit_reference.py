@@ -137,7 +137,7 @@ class OrbitReferenceWalk(ReferenceWalk):
             self.reductions += 1
         return len(odd) == 1
 
-    def settle(self) -> None:
+    def reduce(self) -> None:
         """Make orbits smaller where that can be, and merge those that share two matrices."""
         merged = True
         while merged:

@@ -73,15 +73,15 @@ class OrbitWalker:
 
     @property
     def rank(self) -> int:
-        return int(self._arena.tally[BEST])
+        return int(self._arena.counters[BEST])
 
     @property
     def flips(self) -> int:
-        return int(self._arena.tally[FLIPS])
+        return int(self._arena.counters[FLIPS])
 
     @property
     def steps(self) -> int:
-        return int(self._arena.tally[STEPS])
+        return int(self._arena.counters[STEPS])
 
     def advance(self, goal: int, steps: int) -> None:
         advance(self._arena, self._numbers, goal, steps)

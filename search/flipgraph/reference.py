@@ -151,7 +151,7 @@ class ReferenceWalk:
         event = self.try_flip(self.draw())
         self.misses = self.misses + 1 if event == "miss" else 0
         if event == "hit":
-            self.settle()
+            self.reduce()
         trapped = event == "none" or self.misses >= MISS_LIMIT
         if trapped or self.since >= self.policy.plus_after:
             self.unblock(trapped)
@@ -197,7 +197,7 @@ class ReferenceWalk:
     def agreement(self, i: int, j: int) -> int:
         return sum(x == y for x, y in zip(self.term(i)[:3], self.term(j)[:3], strict=True))
 
-    def settle(self) -> None:
+    def reduce(self) -> None:
         """Drop terms with a zero factor and merge pairs that share two factors, where the sum stays in the ring."""
         merged = True
         while merged:
@@ -233,14 +233,14 @@ class ReferenceWalk:
         """A linear dependence if there is one, else a plus, else the start."""
         self.since = self.misses = 0
         if self.reduce_dependent():
-            self.settle()
+            self.reduce()
             return
         self.trapped += trapped
         if self.trapped > self.policy.trap or self.walk_steps > self.policy.restart_after:
             self.restart()
         elif self.rank < self.walk_best + self.policy.margin and self.plus():
             self.pluses += 1
-            self.settle()
+            self.reduce()
         elif trapped:
             self.restart()
 

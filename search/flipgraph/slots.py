@@ -25,7 +25,7 @@ _TWO, _SIX, _LOW = np.uint64(2), np.uint64(6), np.uint64(63)
 (STEPS, FLIPS, MISSES, SINCE, RANK, WALK_BEST, WALK_STEPS, TRAPPED, BEST, PLUSES, RESTARTS, REDUCTIONS, GAIN_STEP) = (
     range(13)
 )
-"""Places of `Arena.tally`; see `Arena`."""
+"""Places of `Arena.counters`; see `Arena`."""
 
 
 class Kind(NamedTuple):
@@ -57,7 +57,7 @@ class Arena(NamedTuple):
         start: as x, the terms that a restart goes back to.
         best: as x, the best terms so far.
         rng: (1,) uint64, the state of xorshift64.
-        tally: (13,) int64: STEPS done (draws), FLIPS made, MISSES in a row, steps SINCE the last
+        counters: (13,) int64: STEPS done (draws), FLIPS made, MISSES in a row, steps SINCE the last
             event, RANK now, WALK_BEST rank since the restart, WALK_STEPS steps since WALK_BEST,
             how often TRAPPED since WALK_BEST, BEST rank of all (or what the policy counts as
             such), PLUSES, RESTARTS, REDUCTIONS, and the step of the last gain of BEST.
@@ -73,12 +73,12 @@ class Arena(NamedTuple):
     start: Words
     best: Words
     rng: Words
-    tally: npt.NDArray[np.int64]
+    counters: npt.NDArray[np.int64]
     guard: Words
     scratch: Words
 
 
-STATE = ("x", "buckets", "active", "live", "start", "best", "rng", "tally", "guard", "scratch")
+STATE = ("x", "buckets", "active", "live", "start", "best", "rng", "counters", "guard", "scratch")
 """The arrays of an arena that change."""
 
 
@@ -213,12 +213,12 @@ def clear(s: Arena) -> None:
     """Take all terms out."""
     for words in (s.buckets, s.active, s.live, s.x):
         words[:] = ZERO
-    s.tally[RANK] = 0
+    s.counters[RANK] = 0
 
 
 @compiled
 def set_out(s: Arena) -> None:
     """Begin to count anew, from the terms that stand there."""
-    s.tally[WALK_BEST] = s.tally[RANK]
+    s.counters[WALK_BEST] = s.counters[RANK]
     for place in (WALK_STEPS, TRAPPED, SINCE, MISSES):
-        s.tally[place] = 0
+        s.counters[place] = 0

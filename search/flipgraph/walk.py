@@ -7,8 +7,8 @@ import numpy as np
 from ..terms.bits import compiled, next_draw, scalar_code
 from ..terms.packed import Words
 from .constraints import BEST_FULL, FULL
-from .dispatch import load, plus, reduce_dependent, settle, try_flip
-from .moves import FLIP, GAIN, HIT, MISS, NONE, count_full
+from .dispatch import load, plus, reduce, reduce_dependent, try_flip
+from .moves import FLIP, GAIN, NO_PARTNER, NONE, REDUCIBLE, count_full
 from .policy import MISS_LIMIT, PolicyNumbers
 from .slots import (
     BEST,
@@ -38,13 +38,13 @@ def copy(source: Words, goal: Words) -> None:
 def restart(s: Arena) -> None:
     """Go back to the start."""
     load(s.kind, s, s.start)
-    s.tally[RESTARTS] += 1
+    s.counters[RESTARTS] += 1
 
 
 @compiled
 def standing(s: Arena, policy: PolicyNumbers) -> int:
     """What the walk brings down: the rank, and full products beyond what the policy allows."""
-    rank = s.tally[RANK]
+    rank = s.counters[RANK]
     if len(s.kind.guard) > 1 and policy.full >= 0:
         rank += max(0, np.int64(s.guard[FULL]) - policy.full)
     return rank
@@ -53,25 +53,25 @@ def standing(s: Arena, policy: PolicyNumbers) -> int:
 @compiled
 def record(s: Arena, policy: PolicyNumbers) -> None:
     """Note a rank that is new to the walk, and keep the terms if they are the best of all."""
-    if s.tally[RANK] < s.tally[WALK_BEST]:
-        s.tally[WALK_BEST] = s.tally[RANK]
-        s.tally[WALK_STEPS] = 0
-        s.tally[TRAPPED] = 0
-        s.tally[SINCE] = 0
+    if s.counters[RANK] < s.counters[WALK_BEST]:
+        s.counters[WALK_BEST] = s.counters[RANK]
+        s.counters[WALK_STEPS] = 0
+        s.counters[TRAPPED] = 0
+        s.counters[SINCE] = 0
     count_full(s)
     now = standing(s, policy)
-    best = now < s.tally[BEST]
+    best = now < s.counters[BEST]
     if len(s.kind.guard) > 1:
-        best |= now == s.tally[BEST] and s.guard[FULL] < s.guard[BEST_FULL]
+        best |= now == s.counters[BEST] and s.guard[FULL] < s.guard[BEST_FULL]
     if best:
         keep(s, policy)
-        s.tally[GAIN_STEP] = s.tally[STEPS]
+        s.counters[GAIN_STEP] = s.counters[STEPS]
 
 
 @compiled
 def keep(s: Arena, policy: PolicyNumbers) -> None:
     """The terms that stand there are the best."""
-    s.tally[BEST] = standing(s, policy)
+    s.counters[BEST] = standing(s, policy)
     s.guard[BEST_FULL] = s.guard[FULL]
     copy(s.x, s.best)
 
@@ -79,18 +79,18 @@ def keep(s: Arena, policy: PolicyNumbers) -> None:
 @compiled
 def unblock(s: Arena, policy: PolicyNumbers, trapped: bool) -> None:
     """What to do when flips lead nowhere: a linear dependence, else a plus, else the start."""
-    s.tally[SINCE] = 0
-    s.tally[MISSES] = 0
+    s.counters[SINCE] = 0
+    s.counters[MISSES] = 0
     if reduce_dependent(s.kind, s):
-        settle(s.kind, s)
+        reduce(s.kind, s)
         return
     if trapped:
-        s.tally[TRAPPED] += 1
-    if s.tally[TRAPPED] > policy.trap or s.tally[WALK_STEPS] > policy.restart_after:
+        s.counters[TRAPPED] += 1
+    if s.counters[TRAPPED] > policy.trap or s.counters[WALK_STEPS] > policy.restart_after:
         restart(s)
-    elif s.tally[RANK] < s.tally[WALK_BEST] + policy.margin and plus(s.kind, s):
-        s.tally[PLUSES] += 1
-        settle(s.kind, s)
+    elif s.counters[RANK] < s.counters[WALK_BEST] + policy.margin and plus(s.kind, s):
+        s.counters[PLUSES] += 1
+        reduce(s.kind, s)
     elif trapped:
         restart(s)
 
@@ -99,8 +99,8 @@ def unblock(s: Arena, policy: PolicyNumbers, trapped: bool) -> None:
 def advance(s: Arena, policy: PolicyNumbers, goal: int, steps: int) -> None:
     """Walk for so many steps, or until the best rank is at most `goal`; a step is one draw."""
     scalar_code()
-    rng, best = s.rng[0], s.tally[BEST]
-    since, misses, flips, done, noted = s.tally[SINCE], s.tally[MISSES], 0, 0, 0
+    rng, best = s.rng[0], s.counters[BEST]
+    since, misses, flips, done, noted = s.counters[SINCE], s.counters[MISSES], 0, 0, 0
     x, buckets, active, guard = s.x, s.buckets, s.active, s.guard
     while done < steps and best > goal:
         done += 1
@@ -108,25 +108,25 @@ def advance(s: Arena, policy: PolicyNumbers, goal: int, steps: int) -> None:
         rng = next_draw(rng)
         event = try_flip(s.kind, x, buckets, active, guard, rng)
         flips += event >= FLIP
-        misses = misses + 1 if event == MISS else 0
+        misses = misses + 1 if event == NO_PARTNER else 0
         trapped = event == NONE or misses >= MISS_LIMIT
         if event >= GAIN or trapped or since >= policy.plus_after:
             s.rng[0] = rng
-            s.tally[SINCE], s.tally[MISSES] = since, misses
-            s.tally[STEPS] += done - noted
-            s.tally[WALK_STEPS] += done - noted
+            s.counters[SINCE], s.counters[MISSES] = since, misses
+            s.counters[STEPS] += done - noted
+            s.counters[WALK_STEPS] += done - noted
             noted = done
-            if event == HIT:
-                settle(s.kind, s)
+            if event == REDUCIBLE:
+                reduce(s.kind, s)
             if trapped or since >= policy.plus_after:
                 unblock(s, policy, trapped)
             record(s, policy)
-            rng, best, since, misses = s.rng[0], s.tally[BEST], s.tally[SINCE], s.tally[MISSES]
+            rng, best, since, misses = s.rng[0], s.counters[BEST], s.counters[SINCE], s.counters[MISSES]
     s.rng[0] = rng
-    s.tally[SINCE], s.tally[MISSES] = since, misses
-    s.tally[STEPS] += done - noted
-    s.tally[WALK_STEPS] += done - noted
-    s.tally[FLIPS] += flips
+    s.counters[SINCE], s.counters[MISSES] = since, misses
+    s.counters[STEPS] += done - noted
+    s.counters[WALK_STEPS] += done - noted
+    s.counters[FLIPS] += flips
 
 
 @compiled

@@ -28,7 +28,7 @@ _MET = {"m": 1, "k": 2, "n": 0}
 """The factor (U, V, W) that the products of a border along an axis share with those of the scheme."""
 
 
-def met(scheme: Scheme, axis: str, rng: np.random.Generator, detour: float = 0.0) -> Scheme:
+def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator, detour: float = 0.0) -> Scheme:
     """The scheme in a basis where a naive border along an axis shares many of its factors.
 
     Without a `detour` as many as were found in some tries, which nearly all end in the same basis; with
@@ -61,7 +61,7 @@ def met(scheme: Scheme, axis: str, rng: np.random.Generator, detour: float = 0.0
     return Scheme.from_arrays(scheme.target, *moved, scheme.ring, provenance=origin)
 
 
-def met_products(scheme: Scheme, axis: str) -> int:
+def products_at_border(scheme: Scheme, axis: str) -> int:
     """Products that share a factor with the naive border along an axis.
 
     Raises:

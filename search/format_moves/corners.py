@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Kind, Provenance, Scheme, Target
 from ...schemes_db.ring import Z2
-from .borders import met
+from .borders import align_basis_with_border
 from .meta_moves import AXES
 
 MEMBERS = 128
 """Schemes of a pool that are carried over at most, drawn if there are more."""
 
 DETOURS = (0.0, 2.0)
-"""Of each scheme of a pool so many bases that meet its border, one of them the best found; see `borders.met`."""
+"""Of each scheme of a pool so many bases that meet its border, one of them the best found; see `borders`."""
 
 
 def bordered(scheme: Scheme, target: Target) -> Scheme:
@@ -74,6 +75,48 @@ def cut(scheme: Scheme, target: Target) -> Scheme:
     return Scheme.from_arrays(target, u, v, w, scheme.ring, provenance=provenance)
 
 
+def restricted(scheme: Scheme, target: Target) -> Scheme:
+    """A scheme of a masked or structured target from one of the full product on its grid.
+
+    Coefficients of absent blocks are set to zero, and products that lose a factor are dropped; those that
+    differ in one factor alone are joined.
+
+    Raises:
+        PlanError: the scheme is of no full product, of another grid, or the target is no product of matrices.
+    """
+    if not scheme.target.is_general or scheme.target.shape != target.shape or not target.is_product or target.shared:
+        raise PlanError(f"{scheme.target} can't be restricted to {target}")
+    parts = [
+        np.where(kinds == Kind.ABSENT, 0, factor.dense.reshape(-1, *kinds.shape)).reshape(scheme.rank, -1)
+        for factor, kinds in zip(scheme.factors, target.kind_arrays, strict=True)
+    ]
+    parts = [part[np.logical_and.reduce([one.any(axis=1) for one in parts])] for part in parts]
+    if not scheme.ring.gaussian and set(scheme.denominators) == {1}:
+        parts = _joined(parts, scheme.ring.characteristic)
+    u, v, w = (part.reshape(-1, *kinds.shape) for part, kinds in zip(parts, target.kind_arrays, strict=True))
+    provenance = Provenance("composition", parents=(scheme.digest,), relation="restriction to the blocks wanted")
+    return Scheme.from_arrays(target, u, v, w, scheme.ring, denominators=scheme.denominators, provenance=provenance)
+
+
+def _joined(parts: list[npt.NDArray[np.int64]], characteristic: int) -> list[npt.NDArray[np.int64]]:
+    """Products that agree in two factors added in the third, as long as there are such; integers alone."""
+    before = -1
+    while before != len(parts[0]):
+        before = len(parts[0])
+        for f in range(3):
+            others = [parts[g] for g in range(3) if g != f]
+            keys = np.concatenate(others, axis=1)
+            _, first, places = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+            total = np.zeros((len(first), parts[f].shape[1]), dtype=np.int64)
+            np.add.at(total, places.ravel(), parts[f])
+            if characteristic:
+                total %= characteristic
+            left = total.any(axis=1)
+            chosen = first[left]
+            parts = [total[left] if g == f else parts[g][chosen] for g in range(3)]
+    return parts
+
+
 def rolled(scheme: Scheme, by: int) -> Scheme:
     """The scheme of a full product with the rows of A and C moved down in a circle: so any row can be cut off.
 
@@ -92,7 +135,7 @@ def carried(scheme: Scheme, target: Target, rng: np.random.Generator | None = No
     """The scheme on another target, by a border or a cut.
 
     With `rng` a full product over Z2 is brought to a basis that meets its border, one block after another;
-    see `borders.met` for that and for `detour`.
+    see `borders.align_basis_with_border` for that and for `detour`.
 
     Raises:
         PlanError: neither leads there.
@@ -107,7 +150,7 @@ def carried(scheme: Scheme, target: Target, rng: np.random.Generator | None = No
         while scheme.target.shape[place] < target.shape[place]:
             shape = list(scheme.target.shape)
             shape[place] += 1
-            scheme = bordered(met(scheme, axis, rng, detour), Target.general(*shape))
+            scheme = bordered(align_basis_with_border(scheme, axis, rng, detour), Target.general(*shape))
     return scheme
 
 

@@ -14,11 +14,11 @@ from ...errors import PlanError
 from ...schemes_db import Target
 from ...schemes_db.algebra import tensor
 from ..terms.packed import PackedTerms
-from .borders import MAX_SIDE, met
+from .borders import MAX_SIDE, align_basis_with_border
 from .meta_moves import AXES, Packed, extend, merge, project
 
 
-class Moved(NamedTuple, Generic[Packed]):
+class MoveResult(NamedTuple, Generic[Packed]):
     """Terms of another format, what was done to get them, and to which of the given terms (their places)."""
 
     terms: Packed
@@ -26,7 +26,7 @@ class Moved(NamedTuple, Generic[Packed]):
     sources: tuple[int, ...]
 
 
-class Passed(NamedTuple):
+class MoveStep(NamedTuple):
     """Terms nearer to a format, what was done, and the place of a second scheme of the pool that it took."""
 
     terms: Any
@@ -34,86 +34,86 @@ class Passed(NamedTuple):
     other: int | None = None
 
 
-Passage = Callable[[Sequence[Any], int, Any, str, Target], Passed | None]
+FormatMove = Callable[[Sequence[Any], int, Any, str, Target], MoveStep | None]
 """From a pool, a place in it, the terms on the way from there, an axis (m, k, n) and the target; None: no use here."""
 
 
-def _product(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> Passed | None:
+def _product(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
     """The product with the next scheme of the pool, where that has just the format."""
     other = (place + 1) % len(pool)
     pairs = zip(terms.target.shape, pool[other].target.shape, target.shape, strict=True)
     if terms is not pool[place] or any(x * y != size for x, y, size in pairs) or min(target.shape) < 2:
         return None
     whole = tensor(terms.to_scheme(), pool[other].to_scheme())
-    return Passed(type(terms).from_scheme(whole), "product", other)
+    return MoveStep(type(terms).from_scheme(whole), "product", other)
 
 
-def _merge(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> Passed | None:
+def _merge(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
     """With the next scheme of the pool side by side, where the axis is twice as long."""
     other = (place + 1) % len(pool)
     size, wanted = terms.target.shape[AXES[axis]], target.shape[AXES[axis]]
     if wanted != 2 * size or size < 2 or pool[other].target.shape != terms.target.shape:
         return None
-    return Passed(merge(terms, pool[other], axis), f"merge along {axis}", other)
+    return MoveStep(merge(terms, pool[other], axis), f"merge along {axis}", other)
 
 
-def _extend(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> Passed | None:
+def _extend(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
     """One block more, naively; over Z2 in a basis that meets the border."""
     if target.shape[AXES[axis]] <= terms.target.shape[AXES[axis]]:
         return None
     if isinstance(terms, PackedTerms) and max(terms.target.shape) <= MAX_SIDE:
-        terms = PackedTerms.from_scheme(met(terms.to_scheme(), axis, np.random.default_rng(place)))
-    return Passed(extend(terms, axis), f"extension along {axis}")
+        terms = PackedTerms.from_scheme(align_basis_with_border(terms.to_scheme(), axis, np.random.default_rng(place)))
+    return MoveStep(extend(terms, axis), f"extension along {axis}")
 
 
-def _project(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> Passed | None:
+def _project(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
     """Without the block whose loss leaves the fewest products."""
     size = terms.target.shape[AXES[axis]]
     if target.shape[AXES[axis]] >= size:
         return None
     shorter = min((project(terms, axis, index) for index in range(size)), key=lambda one: one.rank)
-    return Passed(shorter, f"projection along {axis}")
+    return MoveStep(shorter, f"projection along {axis}")
 
 
-_PASSAGES: dict[str, Passage] = {"merge": _merge, "extend": _extend, "project": _project, "product": _product}
+_FORMAT_MOVES: dict[str, FormatMove] = {"merge": _merge, "extend": _extend, "project": _project, "product": _product}
 
 MOVES = ("merge", "extend", "project")
 """Those that a run takes by itself; a product of good schemes has a low rank and few flips to go on by."""
 
 
-def register_passage(name: str, passage: Passage) -> None:
+def register_format_move(name: str, passage: FormatMove) -> None:
     """Enter a move from format to format.
 
     Raises:
         PlanError: the name is taken.
     """
-    if name in _PASSAGES:
+    if name in _FORMAT_MOVES:
         raise PlanError(f"a move named {name!r} is registered already")
-    _PASSAGES[name] = passage
+    _FORMAT_MOVES[name] = passage
 
 
-def passage_names() -> tuple[str, ...]:
+def format_move_names() -> tuple[str, ...]:
     """The moves that a run knows."""
-    return tuple(_PASSAGES)
+    return tuple(_FORMAT_MOVES)
 
 
 def refuse_moves(moves: Sequence[str]) -> None:
     """Raise a PlanError where a move is not known."""
     for name in moves:
-        if name not in _PASSAGES:
-            raise PlanError(f"move {name!r} is not known; choose from {', '.join(_PASSAGES)}")
+        if name not in _FORMAT_MOVES:
+            raise PlanError(f"move {name!r} is not known; choose from {', '.join(_FORMAT_MOVES)}")
 
 
-def carried(pool: Sequence[Packed], target: Target, moves: Sequence[str] = MOVES) -> list[Moved[Packed]]:
+def change_format(pool: Sequence[Packed], target: Target, moves: Sequence[str] = MOVES) -> list[MoveResult[Packed]]:
     """Every scheme of a pool brought to another format, axis by axis, each time by the first move that is of use.
 
-    `Moved.sources` begins with the place of the scheme itself.
+    `MoveResult.sources` begins with the place of the scheme itself.
 
     Raises:
         PlanError: a target is no full product, or does not fit, a move is not known, or none leads there.
     """
     refuse_moves(moves)
-    found = [Moved(terms, "", (place,)) for place, terms in enumerate(pool)]
+    found = [MoveResult(terms, "", (place,)) for place, terms in enumerate(pool)]
     for axis in AXES:
         found = [_along(found, place, axis, target, moves) for place in range(len(found))]
     for one in found:
@@ -122,18 +122,20 @@ def carried(pool: Sequence[Packed], target: Target, moves: Sequence[str] = MOVES
     return found
 
 
-def _along(pool: Sequence[Moved[Packed]], place: int, axis: str, target: Target, moves: Sequence[str]) -> Moved[Packed]:
+def _along(
+    pool: Sequence[MoveResult[Packed]], place: int, axis: str, target: Target, moves: Sequence[str]
+) -> MoveResult[Packed]:
     """A member of a pool after the moves along one axis."""
     terms, sources = pool[place].terms, list(pool[place].sources)
     here = [one.terms for one in pool]
     relations = [pool[place].relation] if pool[place].relation else []
     while terms.target.shape[AXES[axis]] != target.shape[AXES[axis]]:
-        tried = (_PASSAGES[name](here, place, terms, axis, target) for name in moves)
-        passed: Passed | None = next((one for one in tried if one is not None), None)
+        tried = (_FORMAT_MOVES[name](here, place, terms, axis, target) for name in moves)
+        passed: MoveStep | None = next((one for one in tried if one is not None), None)
         if passed is None:
             raise PlanError(f"none of the moves {', '.join(moves)} leads from {terms.target} to {target}")
         terms = passed.terms
         relations.append(passed.relation)
         if passed.other is not None:
             sources += pool[passed.other].sources
-    return Moved(terms, ", ".join(dict.fromkeys(relations)), tuple(dict.fromkeys(sources)))
+    return MoveResult(terms, ", ".join(dict.fromkeys(relations)), tuple(dict.fromkeys(sources)))

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...schemes_db import Scheme, Target
-from .registry import MOVES, Moved, carried
+from .registry import MOVES, MoveResult, change_format
 
 
 def starts_from(
     pool: Sequence[Any], target: Target, moves: Sequence[str], rng: np.random.Generator | None
-) -> list[Moved[Any]]:
+) -> list[MoveResult[Any]]:
     """Every scheme of a pool brought to another format.
 
     With `rng`, for the many walkers of a GPU, in several bases that meet the border, where the moves are
@@ -23,13 +23,13 @@ def starts_from(
         PlanError: a scheme can't be brought there.
     """
     if rng is None or tuple(moves) != MOVES:
-        return carried(pool, target, moves)
+        return change_format(pool, target, moves)
     from .corners import starts_for
 
     kind, schemes = type(pool[0]), [terms.to_scheme() for terms in pool]
     places = {scheme.digest: place for place, scheme in enumerate(schemes)}
     return [
-        Moved(kind.from_scheme(start), start.provenance.relation, (_origin(start, places),))
+        MoveResult(kind.from_scheme(start), start.provenance.relation, (_origin(start, places),))
         for start in starts_for(schemes, target, rng)
     ]
 

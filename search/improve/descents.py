@@ -18,7 +18,7 @@ from ..runs.distinct import DistinctPool
 from .catalogue import CatalogueUpdater, in_order
 from .collect import collect_below
 from .gaps import Gap, Shape
-from .neighbours import Way, ways
+from .neighbours import Route, routes
 
 WANTED = 16
 """Schemes of a format that walkers are to start from, if they can be had in a moment."""
@@ -72,13 +72,13 @@ class Descents:
         for near in [*sorted(one for one in smaller if one[0] > 1), shape]:
             self._widen(near, seconds * MOMENT)
         rng = np.random.default_rng([self._seed, tried])
-        found = ways(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
+        found = routes(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
         m, k, n = shape
         symmetric = m == k == n > EASY_SIDE and not self._ternary
         if symmetric:
-            found.append(Way("symmetry", [pack_start("flip-c3", gap.target).to_scheme()]))
+            found.append(Route("symmetry", [pack_start("flip-c3", gap.target).to_scheme()]))
         if not found:
-            found.append(Way("naive", [naive(gap.target)]))
+            found.append(Route("naive", [naive(gap.target)]))
         way = found[tried % len(found)]
         cyclic = symmetric and way is found[-1]
         setting = setting_for(gap.target, ternary=self._ternary, symmetric=cyclic)

@@ -26,14 +26,14 @@ MOST = 256
 """Starts of a way."""
 
 
-class Way(NamedTuple):
+class Route(NamedTuple):
     """Schemes of one format to start from, all different, and how they were come by."""
 
     name: str
     starts: list[Scheme]
 
 
-def ways(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary: bool = False) -> list[Way]:
+def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary: bool = False) -> list[Route]:
     """What a full product can be reached from: its own schemes, borders of smaller ones, cuts of larger, sums of two.
 
     The way with the lowest start comes first. Modulo 2 what gets a border meets it (`starts_for`); with
@@ -67,7 +67,7 @@ def ways(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary: 
             for left, right in _pairs(known(first), known(second), rng)
         ],
     }
-    found = [Way(name, _least(starts, rng)) for name, starts in made.items() if any(map(_whole, starts))]
+    found = [Route(name, _least(starts, rng)) for name, starts in made.items() if any(map(_whole, starts))]
     return sorted(found, key=lambda way: min(start.rank for start in way.starts))
 
 

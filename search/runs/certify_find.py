@@ -79,7 +79,7 @@ def told(config: RunConfig, terms: Terms, ancestry: Ancestry, remark: str, secon
 def taken(config: RunConfig, origin: Scheme) -> Find | Unlifted:
     """The certified find, or the certified scheme over Z2 that does not lift to the ring and bounds of the run."""
     certificate = certify(origin)
-    if origin.ring is not Z2 or config.over is Z2:
+    if origin.ring is not Z2 or config.output_ring is Z2:
         return Find(origin, certificate, origin, certificate)
     lifted = _lifted(config, origin)
     if lifted.scheme is None or lifted.certificate is None:
@@ -92,6 +92,6 @@ def taken(config: RunConfig, origin: Scheme) -> Find | Unlifted:
 def _lifted(config: RunConfig, origin: Scheme) -> Lift:
     """The lift of a find; of a small one over Z the ternary lift of a neighbour where it has none itself."""
     small = config.goal.equations <= TERNARY_EQUATIONS and config.patience.nonzeros == ANY_NONZEROS
-    if config.over is Z and origin.ring is Z2 and small:
+    if config.output_ring is Z and origin.ring is Z2 and small:
         return ternary_lift(origin, walks=NEIGHBOURS, seed=config.seed)
-    return lift(origin, ring=config.over, seed=config.seed)
+    return lift(origin, ring=config.output_ring, seed=config.seed)

@@ -24,7 +24,8 @@ def keep(result: Result, start: Scheme | None = None) -> list[bool]:
     Raises:
         CatalogError: the catalogue can't be written.
     """
-    if result.finds and start is not None and start.provenance.kind == "composition":
+    composed = start is not None and start.provenance.kind == "composition"
+    if start is not None and composed and (result.finds or not start.target.is_general):
         with Catalog.open() as catalog:
             catalog.add(start, certify(start))
     keep_finds(result.lineage)

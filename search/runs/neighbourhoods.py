@@ -22,14 +22,14 @@ from .folder import Checkpoint
 from .objectives import score_of
 from .record import Record
 from .result import Find
-from .search_run import Course
+from .search_run import SearchRun
 from .snapshot import Arrays
 
 MODEL_SECONDS = 5.0
 """Deterministic seconds of the solver in a round."""
 
 
-class Neighbourhoods(Course):
+class Neighbourhoods(SearchRun):
     """A large neighbourhood search in progress; its incumbent costs F + H/2 products.
 
     In a round, walks leave the incumbent and come back to its rank; CP-SAT puts the cheapest scheme

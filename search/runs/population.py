@@ -30,18 +30,19 @@ class PopulationWalks:
     """
 
     def __init__(self, starts: Sequence[Terms], walkers: int, goal: int, plan: PoolPlan, *, gather: bool) -> None:
-        self.plan, self.goal, self._walkers, self._gather = plan, goal, walkers, gather
+        self.plan, self.goal, self._gather = plan, goal, gather
         self._kind: Any = type(starts[0])
         self._target, self._count = starts[0].target, len(starts)
         self._pool = DistinctPool()
         self._lowest, self._still, self._rounds, self._first = min(terms.rank for terms in starts), 0, 0, -1
+        self._goals = np.full(walkers, goal)
         self._reached = [terms for terms in starts if terms.rank <= goal]
 
     def begin(self, session: Session) -> None:
         """Nothing: the walks of a session start from all its starts in turn."""
 
     def goals(self) -> Vector:
-        return np.full(self._walkers, self.goal)
+        return self._goals
 
     def roots(self, walks: Vector) -> Vector:
         """Of many starts any: a walk that restarts draws one anew."""

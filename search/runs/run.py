@@ -15,8 +15,8 @@ from .config import RunConfig
 from .engine import engine_of
 from .folder import RunFolder
 from .result import Progress, Result
-from .search_run import Course
-from .walk_run import Rounds
+from .search_run import SearchRun
+from .walk_run import WalkRun
 
 OnEvent = Callable[[Progress], None]
 """Told after every round how the run stands."""
@@ -85,7 +85,7 @@ def carry_out(
     stop: Stop = never,
 ) -> Result:
     """The search that a configuration describes; see `find`."""
-    state = _course(config)  # first, so that a target that fits no walk leaves no folder behind
+    state = _run_of(config)  # first, so that a target that fits no walk leaves no folder behind
     if out is None:
         return _go(state, jobs, on_event, stop)
     folder = RunFolder.create(out, config)
@@ -119,7 +119,7 @@ def resume(
         config = folder.config
         if rounds is not None or seconds is not None or count is not None:
             config = config.limited(rounds or config.rounds, seconds or config.seconds, count or config.count)
-        return _go(_course(config, folder), jobs, on_event, stop)
+        return _go(_run_of(config, folder), jobs, on_event, stop)
     finally:
         folder.close()
 
@@ -142,17 +142,17 @@ def footprint(config: RunConfig) -> int:
     return config.walks * max(sizes)
 
 
-def _course(config: RunConfig, folder: RunFolder | None = None) -> Course:
+def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:
     """The run by its method."""
     if config.method == "lns":
         from .neighbourhoods import Neighbourhoods
 
         return Neighbourhoods(config, folder)
-    return Rounds(config, folder)
+    return WalkRun(config, folder)
 
 
-def _go(state: Course, jobs: int, on_event: OnEvent | None, stop: Stop) -> Result:
-    """Rounds until a limit or an interruption.
+def _go(state: SearchRun, jobs: int, on_event: OnEvent | None, stop: Stop) -> Result:
+    """WalkRun until a limit or an interruption.
 
     Raises:
         PlanError: no job is to do it.

@@ -107,10 +107,10 @@ def merge(paths: Sequence[str | Path], out: str | Path | None = None) -> tuple[t
     runs = tuple(status(path) for path in paths)
     for run in runs:
         first, own = runs[0].config, run.config
-        if (own.target, own.over) != (first.target, first.over):
+        if (own.target, own.output_ring) != (first.target, first.output_ring):
             raise RunFolderError(
-                f"{run.path} searched for {own.target} over {own.over}, {runs[0].path} for {first.target} over "
-                f"{first.over}: merge like with like"
+                f"{run.path} searched for {own.target} over {own.output_ring}, {runs[0].path} for {first.target} over "
+                f"{first.output_ring}: merge like with like"
             )
     distinct = {found.scheme.digest: found for run in runs for found in run.finds}
     finds = tuple(sorted(distinct.values(), key=lambda found: (found.scheme.rank, found.scheme.digest)))

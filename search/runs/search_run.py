@@ -25,7 +25,7 @@ RATE_SECONDS = 10.0
 """The rate that is told is that of so many seconds."""
 
 
-class Course(ABC):
+class SearchRun(ABC):
     """A run in progress. With a folder it starts from the checkpoint there, if there is one.
 
     Raises:
@@ -169,7 +169,7 @@ class Course(ABC):
         """What the run has come to."""
         return Result(
             self.config.goal,
-            self.config.over,
+            self.config.output_ring,
             self.config.seed,
             tuple(self._finds),
             tuple(self._unlifted),

@@ -22,7 +22,7 @@ from .pools import RankPools
 from .population import PopulationWalks
 from .record import Record
 from .result import Find, Unlifted
-from .search_run import Course
+from .search_run import SearchRun
 from .snapshot import Arrays
 from .strategy import IndependentWalks, Strategy
 
@@ -36,7 +36,7 @@ NEXT_SEED = 1_000_003
 """What going back for other schemes of a format adds to the seed."""
 
 
-class Rounds(Course):
+class WalkRun(SearchRun):
     """A search by walks in progress."""
 
     _session: Session

@@ -16,14 +16,14 @@ from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm
 from lcma.kernels.cpu.executor import MatrixExecutor
 from lcma.kernels.cpu.half import HalfProduct
 from lcma.kernels.cpu.level import Level
-from lcma.kernels.cpu.partition import Way
-from lcma.kernels.cpu.strips import has_stray
+from lcma.kernels.cpu.partition import Method
+from lcma.kernels.cpu.strips import has_nonzero_outside_triangle
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.request import Layout, structures_of
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
-GROUPED = Way(grouped=True)
+GROUPED = Method(grouped=True)
 WAYS = (
     {},
     {"strategy": "strips"},
@@ -147,8 +147,8 @@ def test_products_that_feed_one_sum_are_one_product():
     """ECA's h1..h4 are all of S1: one product with a four times longer inner dimension, in its place."""
     program = scheme_program(lcma.resolve("eca-stage1")[0], Triangle("out"))
     store = Level(program, (64, 64, 64), "float64", (False,) * 3, GROUPED).store
-    assert len(store.joined.bundles) == 28
-    assert sorted(store.joined.alone.values()) == [(0, 0), (3, 3)]
+    assert len(store.grouped.groups) == 28
+    assert sorted(store.grouped.alone.values()) == [(0, 0), (3, 3)]
     assert len(store._buffered) == 14  # of 34: the rest stand in C or in another's registers
 
 
@@ -193,12 +193,12 @@ def test_user_mistakes_are_named():
 
 def test_strays_are_seen():
     clean = np.tril(np.ones((200, 200)))
-    assert not has_stray(clean, False)
+    assert not has_nonzero_outside_triangle(clean, False)
     for place, value in (((3, 199), np.nan), ((10, 11), 1e-300)):
         spoiled = clean.copy()
         spoiled[place] = value
-        assert has_stray(spoiled, False)
-        assert has_stray(spoiled.T, True)
+        assert has_nonzero_outside_triangle(spoiled, False)
+        assert has_nonzero_outside_triangle(spoiled.T, True)
 
 
 def test_errors_stay_within_three_times_the_standard_algorithms():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import lcma
 from lcma.errors import LcmaError, SchemeFormatError
 from lcma.schemes_db import Q, Z, formats
-from lcma.schemes_db.formats import WRITERS, expression, lcma_json, parse_bytes, parse_text, read_file, render
+from lcma.schemes_db.formats import FORMATS, WRITERS, expression, lcma_json, parse_bytes, parse_text, read_file, render
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify import judge
 
@@ -19,7 +19,7 @@ STRUCTURED = ["eca-stage1", "eca-stage2", "naive:2x3x2:tri-out:upper"]
 
 
 @pytest.mark.parametrize("name", GENERAL)
-@pytest.mark.parametrize("format_", list(WRITERS))
+@pytest.mark.parametrize("format_", [name for name in WRITERS if name in FORMATS])
 def test_every_format_reads_back_what_it_writes(name, format_):
     scheme = lcma.resolve(name)[0]
     (reading,) = parse_bytes(render(scheme, format_))

@@ -6,8 +6,8 @@ import pytest
 from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import Scheme, Target
-from lcma.schemes_db.resolve import resolve
-from lcma.search.format_moves.borders import met, met_products
+from lcma.schemes_db.library import resolve
+from lcma.search.format_moves.borders import align_basis_with_border, products_at_border
 from lcma.search.format_moves.corners import starts_for
 
 
@@ -26,29 +26,32 @@ def scrambled(name: str) -> Scheme:
 def test_a_scheme_that_meets_its_border_is_a_scheme(name, axis):
     scheme = scrambled(name)
     certify(scheme)
-    found = met(scheme, axis, np.random.default_rng(1))
+    found = align_basis_with_border(scheme, axis, np.random.default_rng(1))
     certify(found)
     assert (found.target, found.rank) == (scheme.target, scheme.rank)
-    assert met_products(found, axis) > met_products(scheme, axis)
+    assert products_at_border(found, axis) > products_at_border(scheme, axis)
 
 
 def test_detours_lead_to_other_bases():
     scheme = scrambled("3x4x5")
-    found = [met(scheme, "k", np.random.default_rng(seed), 6.0) for seed in range(4)]
+    found = [align_basis_with_border(scheme, "k", np.random.default_rng(seed), 6.0) for seed in range(4)]
     for one in found:
         certify(one)
     assert len({one.digest for one in found}) > 1
-    best = met(scheme, "k", np.random.default_rng(0))
-    assert max(met_products(one, "k") for one in found) <= met_products(best, "k")
+    best = align_basis_with_border(scheme, "k", np.random.default_rng(0))
+    assert max(products_at_border(one, "k") for one in found) <= products_at_border(best, "k")
 
 
 def test_a_basis_is_for_full_products_modulo_2_of_moderate_sides():
     rng = np.random.default_rng(0)
     with pytest.raises(PlanError, match="over Z2 with sides up to 32, not 3x3x3 over Z"):
-        met(resolve("laderman")[0], "m", rng)
+        align_basis_with_border(resolve("laderman")[0], "m", rng)
     with pytest.raises(PlanError, match="sides up to 32"):
-        met(resolve("naive:2x2x33")[0].over_z2(), "n", rng)
-    for ask in (lambda: met(scrambled("laderman"), "x", rng), lambda: met_products(scrambled("laderman"), "x")):
+        align_basis_with_border(resolve("naive:2x2x33")[0].over_z2(), "n", rng)
+    for ask in (
+        lambda: align_basis_with_border(scrambled("laderman"), "x", rng),
+        lambda: products_at_border(scrambled("laderman"), "x"),
+    ):
         with pytest.raises(PlanError, match="axis 'x' is not known"):
             ask()
 

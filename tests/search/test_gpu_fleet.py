@@ -13,8 +13,8 @@ import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2, parse_target
 from lcma.schemes_db.costs import full_and_half
-from lcma.schemes_db.resolve import resolve
-from lcma.search import find, pack_start
+from lcma.schemes_db.library import resolve
+from lcma.search import PoolPlan, find, pack_start, resume
 from lcma.search.flipgraph.gpu import device as gpu_device
 from lcma.search.flipgraph.gpu import memory
 from lcma.search.flipgraph.gpu.device import DeviceLostError
@@ -23,7 +23,7 @@ from lcma.search.flipgraph.gpu.kernel import twin
 from lcma.search.flipgraph.gpu.ladders import Rung, climb
 from lcma.search.flipgraph.gpu.layout import Layout
 from lcma.search.flipgraph.gpu.packing import pack, ranks_of, unpack
-from lcma.search.flipgraph.gpu.search_until import chase
+from lcma.search.flipgraph.gpu.search_until import search_until
 from lcma.search.flipgraph.gpu.session import CudaSession
 from lcma.search.flipgraph.gpu.settings import setting_for
 from lcma.search.flipgraph.gpu.widen import from_many_roots, widened
@@ -97,7 +97,7 @@ def test_no_gpu_is_one_clear_line(monkeypatch):
 def test_a_fleet_finds_selects_and_goes_on_from_a_checkpoint():
     start = naive("3x3x3")
     fleet = Fleet([start], POLICY, seed=3, walkers=8, device="cpu")
-    result = chase(fleet, 23, steps=4000, seconds=20, count=3, linger=20)
+    result = search_until(fleet, 23, steps=4000, seconds=20, count=3, linger=20)
     assert len(result.schemes) == 3
     assert {scheme.rank for scheme in result.schemes} == {23}
     assert all(certificate.target == start.target.name for certificate in result.certificates)
@@ -338,6 +338,26 @@ def test_a_run_drives_100_000_walkers():
     assert [one.digest for one in again.schemes] == [one.digest for one in result.schemes]
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"pool": PoolPlan(large=6, small=3, near=2, patience=3, stall=20)},
+        {"ladder": ("2x3x3:15",), "pool": PoolPlan(large=0, passed=4, linger=3, leave=6, tries=2)},
+    ],
+    ids=["pools", "ladder"],
+)
+def test_runs_of_gpu_walks_go_on_as_if_nothing_had_been(tmp_path, kind):
+    course = {"rank": 22, "ring": "Z2", "device": "twin", "walks": 32, "steps": 2000, "seed": 1, **kind}
+    whole = find("3x3x3", rounds=24, **course)
+    find("3x3x3", rounds=9, out=tmp_path / "run", **course)
+    again = resume(tmp_path / "run", rounds=24)
+    assert (again.ranks, again.flips) == (whole.ranks, whole.flips)
+    assert [step.origin.digest for step in again.steps] == [step.origin.digest for step in whole.steps]
+    if "ladder" in kind:
+        assert {step.scheme.rank for step in whole.steps} == {15}
+        assert len({step.origin.digest for step in whole.steps}) == len(whole.steps) > 0
+
+
 def test_a_pool_has_members_that_no_change_of_basis_makes_one():
     laderman, strassen = resolve("laderman")[0], resolve("strassen")[0]
     pool = DistinctPool([laderman])
@@ -361,7 +381,9 @@ def test_finds_of_many_roots_come_first():
 def test_walks_from_a_find_widen_a_pool():
     fleet = Fleet([naive("3x3x3")], POLICY, seed=3, walkers=8, device="cpu")
     told = []
-    found = chase(fleet, 25, steps=500, seconds=20, distinct=True, on_find=lambda scheme, _: told.append(scheme.digest))
+    found = search_until(
+        fleet, 25, steps=500, seconds=20, distinct=True, on_find=lambda scheme, _: told.append(scheme.digest)
+    )
     assert told == [scheme.digest for scheme in found.schemes]
     pool = DistinctPool(found.schemes)
     widened(fleet, pool, 25, 3, seconds=20, on_find=lambda scheme: told.append(scheme.digest))

@@ -19,7 +19,7 @@ from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept
 from lcma.search.improve.gaps import Gap, gaps
-from lcma.search.improve.neighbours import ways
+from lcma.search.improve.neighbours import routes
 from lcma.verify import certify
 from lcma.workbench.finds import kept_line
 
@@ -53,7 +53,9 @@ def test_the_ways_to_a_format_are_exact_and_near_the_least():
         (2, 3, 4): [resolve("2x3x4")[0]],
     }
     for ternary in (False, True):
-        found = ways(Target.general(2, 3, 4), lambda one: pools.get(one, []), np.random.default_rng(0), ternary=ternary)
+        found = routes(
+            Target.general(2, 3, 4), lambda one: pools.get(one, []), np.random.default_rng(0), ternary=ternary
+        )
         assert [way.name for way in found] == ["own", "border", "sum"]
         lows = [min(start.rank for start in way.starts) for way in found]
         assert lows == [20, 21, 22]
@@ -65,7 +67,7 @@ def test_the_ways_to_a_format_are_exact_and_near_the_least():
                 assert (start.ring, start.ternary) == (Z, True) if ternary else start.ring == Z2
     cuts = next(
         way
-        for way in ways(Target.general(2, 3, 3), lambda one: pools.get(one, []), np.random.default_rng(0))
+        for way in routes(Target.general(2, 3, 3), lambda one: pools.get(one, []), np.random.default_rng(0))
         if way.name == "cut"
     )
     assert {start.target.shape for start in cuts.starts} == {(2, 3, 3)}
@@ -137,3 +139,25 @@ def test_equals_are_remembered_and_worse_is_not_kept(home):
 def test_gpu_walks_are_for_their_rings_only(home):
     with CatalogueUpdater(Z, 1) as keeper, pytest.raises(PlanError, match="not for Z3"):
         Descents(keeper, "Z3", 0, "cpu", "")
+
+
+def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch):
+    seen = []
+    monkeypatch.setattr(descents, "routes", lambda *arguments, **options: [])
+    monkeypatch.setattr(descents, "collect_below", lambda fleet, highest, **options: seen.append((fleet, highest)))
+    monkeypatch.setattr(Descents, "_widen", lambda self, shape, seconds: None)
+    monkeypatch.setattr(Descents, "_fleet", lambda self, starts, setting, tried, symmetric=False: SimpleStarts(starts))
+    with CatalogueUpdater(Z, 1) as keeper:
+        walks = Descents(keeper, "ZT", 1, "cpu", "a command", walkers=2)
+        assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0, lambda text: None) == "naive"
+    ((fleet, highest),) = seen
+    assert ([start.rank for start in fleet.starts], highest) == ([12], 11)
+
+
+class SimpleStarts:
+    """A fleet that does not walk."""
+
+    walkers = 2
+
+    def __init__(self, starts):
+        self.starts = starts

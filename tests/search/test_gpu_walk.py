@@ -74,8 +74,8 @@ def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme 
         assert int(fleet.score[1]) == walker.lowest
         certify(fleet.scheme(1))
         certify(fleet.scheme(1, current=True))
-    tally = arrays["tally"][1].tolist()
-    assert tally[4:7] == [walker.steps, walker.pluses, walker.restarts]
+    counters = arrays["counters"][1].tolist()
+    assert counters[4:7] == [walker.steps, walker.pluses, walker.restarts]
     assert walker.flips > steps // 40
     # 80 terms fill every slot of their form: no plus fits, the walk starts anew instead
     assert walker.restarts > 0 if name == "4x4x5" else walker.pluses > 0

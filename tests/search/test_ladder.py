@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
-from lcma.schemes_db.resolve import resolve
-from lcma.search import make_walker, passage_names, register_passage
+from lcma.schemes_db.library import resolve
+from lcma.search import format_move_names, make_walker, register_format_move
 from lcma.search.flipgraph.walkers import pack_start, walk_policy
 from lcma.search.format_moves.meta_moves import extend, merge, project
-from lcma.search.format_moves.registry import MOVES, carried
+from lcma.search.format_moves.registry import MOVES, change_format
 from lcma.search.terms.packed import PackedTerms
 from lcma.search.terms.ternary import TernaryTerms
 
@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_refused():
 @settings(max_examples=30, deadline=None)
 def test_pools_are_carried_to_any_format(walk, shape, wanted, seed):
     pool = [walked(walk, shape, seed), walked(walk, shape, seed + 1)]
-    for place, moved in enumerate(carried(pool, named(wanted))):
+    for place, moved in enumerate(change_format(pool, named(wanted))):
         assert moved.terms.target == named(wanted)
         assert moved.sources[0] == place
         assert (moved.relation == "") == (shape == wanted)
@@ -105,15 +105,15 @@ def test_pools_are_carried_to_any_format(walk, shape, wanted, seed):
 def test_moves_between_formats_have_names_and_an_order(walk):
     pool = [pack_start(walk, named((2, 2, 2)), resolve(name)[0]) for name in ("strassen", "winograd")]
     aim = named((4, 4, 4))
-    by_rank = {moves: carried(pool, aim, moves)[0] for moves in (("product",), ("merge", "extend"), ("extend",))}
+    by_rank = {moves: change_format(pool, aim, moves)[0] for moves in (("product",), ("merge", "extend"), ("extend",))}
     assert [moved.terms.rank for moved in by_rank.values()] == [49, 56, 64 - 8 + 7]
     assert [moved.sources for moved in by_rank.values()] == [(0, 1), (0, 1), (0,)]
     for moved in by_rank.values():
         certify(moved.terms.to_scheme())
-    assert set(MOVES) < set(passage_names())
+    assert set(MOVES) < set(format_move_names())
     with pytest.raises(PlanError, match="none of the moves project, product leads from 2x2x2 to 2x2x3"):
-        carried(pool, named((2, 2, 3)), ("project", "product"))
+        change_format(pool, named((2, 2, 3)), ("project", "product"))
     with pytest.raises(PlanError, match="choose from merge, extend, project, product"):
-        carried(pool, aim, ("jump",))
+        change_format(pool, aim, ("jump",))
     with pytest.raises(PlanError, match="registered already"):
-        register_passage("merge", None)
+        register_format_move("merge", None)

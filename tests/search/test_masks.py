@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import lcma
-from lcma.schemes_db import Z
+from lcma.errors import PlanError
+from lcma.schemes_db import Z, parse_target
+from lcma.schemes_db.algebra import naive
+from lcma.schemes_db.library import resolve
 from lcma.search import find
+from lcma.search.format_moves.corners import restricted
+from lcma.verify import certify
+from lcma.workbench.starts import mask_start
 
 MASKS = {
     "tridiagonal": ("FF../FFF./.FFF/..FF", 34),
@@ -24,3 +31,33 @@ def test_a_mask_is_worked_with_fewer_products_than_blocks(name):
     assert result.best.rank <= rank < len(result.target.terms)
     assert result.best.ring is Z
     assert lcma.check(result.best).ok
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_general_scheme_restricted_to_random_blocks_is_exact(seed):
+    rng = np.random.default_rng(seed)
+    size = 4
+    whole = ["4x4x4-r47-mod2", "4x4x4-r49"][seed % 2]
+    grids = ["/".join("".join(rng.choice(list("FFFLU."), size)) for _ in range(size)) for _ in range(3)]
+    full = "/".join(["F" * size] * size)
+    for grid in (f"{full},{full},{grids[2]}", ",".join(grids)):
+        target = parse_target(f"4x4x4:blocks({grid})")
+        if not len(target.terms):
+            continue
+        found = restricted(resolve(whole)[0], target)
+        assert certify(found).rank == found.rank <= resolve(whole)[0].rank
+    with pytest.raises(PlanError, match="can't be restricted"):
+        restricted(resolve("strassen")[0], target)
+
+
+def test_a_mask_starts_from_the_better_of_its_blocks_and_the_full_product(home):
+    rows = "/".join(["FFFFF"] * 4 + ["FFFF."])
+    whole = "/".join(["FFFFF"] * 5)
+    target = parse_target(f"5x5x5:blocks({whole},{whole},{rows})")
+    start = mask_start(target, Z)
+    assert start is not None
+    assert start.rank <= 93 < naive(target).rank
+    assert (
+        mask_start(parse_target("4x4x4:blocks(FFFF/FFFF/FFFF/FFFF,FFFF/FFFF/FFFF/FFFF,F.../.F../..F./...F)"), Z) is None
+    )
+    assert mask_start(parse_target("5x5x5"), Z) is None

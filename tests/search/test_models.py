@@ -9,6 +9,7 @@ from lcma.schemes_db import Scheme, parse_target
 from lcma.schemes_db.costs import full_and_half
 from lcma.search import find, recombine, resume, solve, status
 from lcma.search.cpsat.recombine import distinct_products
+from lcma.search.cpsat.solver import solved
 from lcma.search.runs.folder import RunFolder
 from lcma.verify import certify
 
@@ -133,3 +134,11 @@ def test_a_large_neighbourhood_search_gets_better_and_goes_on_where_it_was(tmp_p
 def test_a_large_neighbourhood_search_says_what_it_can_not_do(arguments, message):
     with pytest.raises(PlanError, match=message):
         find("2x2x2", **{"rank": 7, "method": "lns", **arguments})
+
+
+def test_an_interruption_is_not_taken_for_a_limit_of_the_solver(monkeypatch):
+    cp_model = pytest.importorskip("ortools.sat.python.cp_model")
+    seen = []
+    monkeypatch.setattr(cp_model.CpSolver, "solve", lambda self, model: seen.append(self.parameters) or 0)
+    solved(cp_model.CpModel(), seconds=1, seed=0)
+    assert [parameters.catch_sigint_signal for parameters in seen] == [False]

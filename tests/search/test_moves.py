@@ -6,7 +6,7 @@ import pytest
 from lcma.schemes_db import parse_target
 from lcma.search.flipgraph.arena import current_terms, make_arena
 from lcma.search.flipgraph.dependence import reduce_dependent
-from lcma.search.flipgraph.moves import plus, settle
+from lcma.search.flipgraph.moves import plus, reduce
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.slots import RANK
 from lcma.search.flipgraph.walk import advance
@@ -31,16 +31,16 @@ def test_a_split_term_is_merged_again():
     split = with_columns(terms, (a, b ^ 8, c), (a, 8, c), without=[0])
     assert holds(split)
     arena = make_arena(split, 1)
-    settle(arena)
-    assert arena.tally[RANK] == 8
+    reduce(arena)
+    assert arena.counters[RANK] == 8
     assert holds(current_terms(arena, split))
 
 
 def test_equal_terms_cancel():
     doubled = with_columns(naive(), (5, 6, 7), (5, 6, 7))
     arena = make_arena(doubled, 1)
-    settle(arena)
-    assert arena.tally[RANK] == 8
+    reduce(arena)
+    assert arena.counters[RANK] == 8
     assert holds(current_terms(arena, doubled))
 
 
@@ -55,7 +55,7 @@ def test_a_linear_dependence_takes_a_term_out(room):
     assert holds(longer)
     arena = make_arena(longer, 1, 0, room)
     assert reduce_dependent(arena)
-    assert arena.tally[RANK] == 8
+    assert arena.counters[RANK] == 8
     assert holds(current_terms(arena, longer))
     assert not reduce_dependent(arena)
 
@@ -67,9 +67,9 @@ def test_plus_adds_one_term_and_keeps_the_tensor(ring, name):
     for seed in range(20):
         arena = make_arena(terms, seed, 0, 2)
         advance(arena, Policy(plus_after=1 << 40).numbers, 0, 30)
-        rank = arena.tally[RANK]
+        rank = arena.counters[RANK]
         assert plus(arena)
-        assert arena.tally[RANK] == rank + 1
+        assert arena.counters[RANK] == rank + 1
         now = current_terms(arena, terms)
         assert holds(now) if ring is PackedTerms else now.holds()
 

@@ -53,7 +53,7 @@ def test_step_for_step_as_the_reference(n, seed, room, steps, chunk, reverse):
         assert nodes[:, nodes[0] != 0].T.tolist() == [twin.term(slot) for slot in twin.live]
         assert sorted(cubes[cubes != 0].tolist()) == sorted(twin.cubes)
         assert int(arena.rng[0]) == twin.rng
-        assert arena.tally.tolist() == [
+        assert arena.counters.tolist() == [
             twin.steps,
             twin.flips,
             twin.misses,
@@ -78,7 +78,7 @@ def test_every_step_keeps_the_tensor(n, seed, room, reverse):
     for _ in range(40):
         advance(arena, HASTY.numbers, 0, 25)
         now = orbits_in(arena.x, arena, start)
-        assert now.rank == arena.tally[RANK]
+        assert now.rank == arena.counters[RANK]
         assert holds(now.packed())
 
 
@@ -157,7 +157,7 @@ def test_ten_seeds_succeed(n, rank, limit):
     for seed in range(1, 11):
         arena = make_orbit_arena(square(n), seed, 0, 3)
         advance(arena, walk_policy("flip-c3").numbers, rank, limit)
-        assert arena.tally[BEST] <= rank, seed
+        assert arena.counters[BEST] <= rank, seed
         assert holds(orbits_in(arena.best, arena, square(n)).packed())
 
 
@@ -186,7 +186,7 @@ def test_plus_adds_one_orbit_and_keeps_the_tensor():
     for seed in range(20):
         arena = make_orbit_arena(terms, seed)
         assert plus(arena)
-        assert arena.tally[RANK] == terms.rank + 3
+        assert arena.counters[RANK] == terms.rank + 3
         assert holds(orbits_in(arena.x, arena, terms).packed())
 
 

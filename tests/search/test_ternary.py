@@ -9,7 +9,7 @@ from lcma.schemes_db import Q, Scheme, Z, parse_target
 from lcma.schemes_db.ring import Z3
 from lcma.search import make_walker
 from lcma.search.flipgraph.arena import current_terms, make_arena
-from lcma.search.flipgraph.moves import settle
+from lcma.search.flipgraph.moves import reduce
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.slots import RANK
 from lcma.search.flipgraph.walk import advance
@@ -76,16 +76,16 @@ def test_opposite_terms_cancel_and_equal_ones_stay():
     negative = extra[[0, 4, 2, 3, 1, 5]]
     for other, rank in ((negative, 8), (extra, 10)):
         arena = make_arena(TernaryTerms(terms.target, np.concatenate([terms.words, extra, other], axis=1)), 1)
-        settle(arena)
-        assert arena.tally[RANK] == rank
+        reduce(arena)
+        assert arena.counters[RANK] == rank
 
 
 def test_modulo_3_equal_terms_become_one():
     terms = TermsModulo3.naive(parse_target("2x2x2"))
     extra = np.array([[5], [6], [7], [0], [0], [0]], dtype=np.uint64)
     arena = make_arena(TermsModulo3(terms.target, np.concatenate([terms.words, extra, extra], axis=1)), 1)
-    settle(arena)
-    assert arena.tally[RANK] == 9
+    reduce(arena)
+    assert arena.counters[RANK] == 9
 
 
 def test_what_does_not_fit_is_refused():

@@ -48,7 +48,7 @@ def assert_same(arena, twin, start):
     rows = arena.x.reshape(-1, 64 * len(arena.kind.lanes)).T
     assert rows.tolist() == [words_of(term, start.planes) for term in twin.slots]
     assert int(arena.rng[0]) == twin.rng
-    assert arena.tally.tolist() == [
+    assert arena.counters.tolist() == [
         twin.steps,
         twin.flips,
         twin.misses,
@@ -142,7 +142,7 @@ def test_every_step_keeps_the_tensor(ring, shape, form, seed, wide):
         advance(arena, HASTY.numbers, 0, 25)
         now = current_terms(arena, start)
         assert holds(now)
-        assert now.rank == arena.tally[RANK]
+        assert now.rank == arena.counters[RANK]
         assert now.support.all()
 
 
@@ -183,7 +183,7 @@ def test_ten_seeds_succeed(ring, name, rank, limit, plus_after):
     for seed in range(1, 11):
         arena = make_arena(start, seed)
         advance(arena, Policy(plus_after=plus_after).numbers, rank, limit)
-        assert arena.tally[BEST] <= rank, seed
+        assert arena.counters[BEST] <= rank, seed
         assert holds(best_terms(arena, start))
 
 
@@ -236,7 +236,7 @@ def test_the_course_depends_on_seed_and_index_only():
         arena = make_arena(start, seed, index)
         for _ in range(0, 60_000, chunk):
             advance(arena, Policy().numbers, 0, chunk)
-        return arena.x.tolist(), arena.tally.tolist()
+        return arena.x.tolist(), arena.counters.tolist()
 
     assert course(1, 0, 60_000) == course(1, 0, 1_000)
     assert course(1, 0, 60_000) != course(1, 1, 60_000)
@@ -248,10 +248,10 @@ def test_a_new_beginning_forgets_the_best_but_draws_on():
     arena = make_arena(start, 1)
     advance(arena, Policy().numbers, 7, 300_000)
     begin(arena, Policy().numbers)
-    assert arena.tally[BEST] == 8
+    assert arena.counters[BEST] == 8
     assert np.array_equal(current_terms(arena, start).words, start.words)
     advance(arena, Policy().numbers, 7, 300_000)
-    assert arena.tally[BEST] == 7
+    assert arena.counters[BEST] == 7
 
 
 @pytest.mark.parametrize("ring", RINGS)
@@ -270,4 +270,16 @@ def test_four_and_eight_words(ring, room):
     arena = make_arena(start, 1, 0, room)
     advance(arena, Policy(plus_after=5_000 if ring is PackedTerms else 20_000).numbers, 23, 60_000_000)
     assert holds(best_terms(arena, start))
-    assert arena.tally[BEST] == 23
+    assert arena.counters[BEST] == 23
+
+
+def test_no_two_arrays_of_walkers_share_a_cache_line():
+    start = naive(PackedTerms, "3x3x3")
+    arenas = [make_arena(start, 1, index) for index in range(3)]
+    lines = [
+        set(range(array.ctypes.data // 64, (array.ctypes.data + array.nbytes - 1) // 64 + 1))
+        for arena in arenas
+        for name in ("x", "buckets", "active", "live", "best", "rng", "counters", "guard", "scratch")
+        for array in (getattr(arena, name),)
+    ]
+    assert sum(map(len, lines)) == len(set().union(*lines))

@@ -1,3 +1,6 @@
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,6 +8,7 @@ from hypothesis import strategies as st
 
 import lcma
 from lcma.schemes_db import Q, Z
+from lcma.schemes_db.factor import Factor
 from lcma.schemes_db.ring import parse_ring
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify import expansion
@@ -122,3 +126,49 @@ def test_the_fifth_tensor_power_is_proven_in_one_process(strassen):
     assert outcome.ok
     assert outcome.equations == 1 << 30
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20  # KiB: a dense check needs more
+
+
+def test_scales_that_cancel_within_products_need_no_primes():
+    spec = importlib.util.spec_from_file_location("make_rational", Path(__file__).parent / "make_rational.py")
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    scheme = make.make(2)
+    assert {factor.denominator for factor in scheme.factors} == {make.DENOMINATOR}
+    assert make.DENOMINATOR > 1 << 40
+    assert max(int(np.abs(factor.values).max()) for factor in scheme.factors) > 1 << 50
+    outcome = check_exact(scheme)
+    assert outcome.ok
+    assert outcome.proof.primes == ()
+    wrong = scheme.w.values.copy()
+    wrong[5] += 1
+    changed = Factor(4, 4, scheme.w.indptr, scheme.w.indices, wrong, scheme.w.denominator)
+    failed = check_exact(scheme.replace(w=changed))
+    assert not failed.ok
+    assert failed.first.got - failed.first.wanted == _one_numerator(scheme, 5, failed.first)
+
+
+def _one_numerator(scheme, at, first):
+    """What one more in the numerator of a nonzero of W changes in an equation."""
+    r = int(scheme.w.product[at])
+    u, v = (
+        dict(factor.coefficients(r))[row * factor.cols + col]
+        for factor, (row, col) in zip((scheme.u, scheme.v), (first.a, first.b), strict=True)
+    )
+    return u * v / scheme.w.denominator
+
+
+def test_fractions_that_do_not_cancel_are_proven_modulo_primes():
+    scheme = lcma.resolve("strassen")[0]
+    scales = np.array([10**12 + 39, 11])  # of the rows of A, and so of C
+    u = scheme.u.values * scales[scheme.u.indices // 2]
+    common = int(scales.prod())
+    w = scheme.w.values * (common // scales[scheme.w.indices // 2])
+    first = Factor(2, 2, scheme.u.indptr, scheme.u.indices, u)
+    third = Factor(2, 2, scheme.w.indptr, scheme.w.indices, w, common)
+    outcome = check_exact(Scheme(scheme.target, first, scheme.v, third, Q))
+    assert outcome.ok
+    assert len(outcome.proof.primes) > 3
+    w = w.copy()
+    w[0] += 1
+    third = Factor(2, 2, scheme.w.indptr, scheme.w.indices, w, common)
+    assert not check_exact(Scheme(scheme.target, first, scheme.v, third, Q)).ok

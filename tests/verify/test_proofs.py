@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 import lcma
 from lcma.errors import LcmaError, VerificationError
 from lcma.schemes_db import Z2, Q
+from lcma.schemes_db.formats import parse_bytes, render
 from lcma.schemes_db.scheme import Scheme
 from lcma.schemes_db.shipped import shipped, shipped_names
+from lcma.verify import judge
 from lcma.verify.exact import check_exact, magnitude_bound
-from lcma.verify.randomized import check_randomized, refuted
+from lcma.verify.randomized import check_randomized, first_wrong, refuted
 
 VALID = [
     "strassen",
@@ -250,3 +252,25 @@ def test_what_is_refuted_by_one_value_is_wrong_and_no_right_scheme_is(name):
     bad = [changed(scheme, *changes[i]) for i in rng.choice(len(changes), 20, replace=False)]
     found = sum(refuted(one) for one in bad)
     assert found == 20 or scheme.ring.characteristic
+
+
+@pytest.mark.parametrize("name", ["strassen", "eca-stage1", "laderman"])
+def test_a_wrong_equation_is_found_without_all_of_them(name):
+    scheme, rng = lcma.resolve(name)[0], np.random.default_rng(3)
+    assert first_wrong(scheme) is None
+    changes = list(single_changes(scheme))
+    for i in rng.choice(len(changes), 20, replace=False):
+        wrong = changed(scheme, *changes[i])
+        found, all_of_them = first_wrong(wrong), check_exact(wrong)
+        assert not found.ok
+        assert found.wrong is None
+        assert found.first == all_of_them.first
+
+
+def test_a_long_wrong_file_is_refuted_by_one_equation(monkeypatch):
+    monkeypatch.setattr("lcma.verify.report.is_long", lambda scheme: True)
+    wrong = changed(lcma.resolve("strassen")[0], *next(iter(single_changes(lcma.resolve("strassen")[0]))))
+    (reading,) = parse_bytes(render(wrong, "lcma-json"))
+    report = judge(reading, "long")
+    assert not report.ok
+    assert report.headline().startswith("FAIL 2x2x2 rank 7 over Z: coefficient of A[")

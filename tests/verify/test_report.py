@@ -5,8 +5,9 @@ import pytest
 import lcma
 from lcma.errors import SchemeFormatError, VerificationError
 from lcma.schemes_db import Z2
-from lcma.schemes_db.formats import exp, fmm_json, lcma_json
+from lcma.schemes_db.formats import equations, exp, fmm_json, lcma_json, parse_text
 from lcma.schemes_db.scheme import Scheme
+from lcma.verify import judge
 
 
 @pytest.fixture
@@ -110,3 +111,25 @@ def test_missing_files_and_folders_are_named(tmp_path):
         lcma.load(tmp_path / "none.json")
     with pytest.raises(SchemeFormatError, match="is a folder"):
         lcma.load(tmp_path)
+
+
+def test_zero_unused_and_doubled_products_are_noted(strassen):
+    odd = "n1 = (a11 - a11)(b11)\nn2 = (a12)(b11)\nn3 = (-a12)(b11)\nn4 = (a12)(b12)\n"
+    text = odd + equations.render(strassen).replace("c11 = ", "c11 = n2 + n3 + ").replace("c12 = ", "c12 = n1 + ")
+    (reading,) = parse_text(text)
+    notes = judge(reading, "odd").notes
+    assert "products that are zero: 1" in notes
+    assert "products that are used by no output: 4" in notes
+    assert "products that are the same as one before: 3" in notes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("3 2 R\n1 1 sqrt(3)\n0 0 0\n", r"the parameter sqrt\(3\) is no exact fraction"),
+        ("3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 3 R\n1 1 1\n0 0 0\n", "polynomials"),
+    ],
+)
+def test_what_is_no_scheme_of_matrices_is_refused_by_name(text, message):
+    with pytest.raises(SchemeFormatError, match=message):
+        parse_text(text)

@@ -169,3 +169,16 @@ def test_plans_are_counted_without_changing_them(device):
     assert rows["warm plan"].run(lambda line: None)["us"] > 0
     cold = rows["cold plan"].run(lambda line: None)
     assert cold["most_ms"] >= cold["ms"] > 0
+
+
+def test_a_hash_of_code_covers_the_tables_that_it_reads(tmp_path, monkeypatch):
+    from lcma.workbench.bench import codehash
+
+    monkeypatch.setattr(codehash, "ROOT", tmp_path)
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "code.py").write_text("x = 1")
+    (tmp_path / "part" / "settings.csv").write_text("a,b")
+    before = codehash.code_hash(["part"])
+    assert codehash.code_hash(["part"]) == before
+    (tmp_path / "part" / "settings.csv").write_text("a,c")
+    assert codehash.code_hash(["part"]) != before

@@ -375,3 +375,24 @@ def test_times_that_cannot_be_stored_are_one_line(run, small_sums, monkeypatch):
 def test_devices_are_named(no_gpu):
     with pytest.raises(PlanError, match="sees no GPU"):
         Device("cuda", 1).require()
+
+
+def test_matrices_that_do_not_fit_are_never_made(run, monkeypatch):
+    from lcma.kernels.cpu import memory
+
+    monkeypatch.setattr(memory, "free_bytes", lambda: 1e6)
+    for command in (("time", "auto", "--size", 4096), ("tune", 4096, 4096, 4096, "--dtype", "float64")):
+        code, _, err = run(*command)
+        assert code == 3
+        assert "GB are free" in err.splitlines()[-1]
+
+
+def test_a_lack_of_memory_is_one_line(run, monkeypatch, matrices):
+    from lcma.kernels.cpu.executor import MatrixExecutor
+
+    def exhausted(self, a, b, out=None):
+        raise MemoryError
+
+    monkeypatch.setattr(MatrixExecutor, "run", exhausted)
+    code, out, err = run("run", "auto", matrices("q"), matrices("w"))
+    assert (code, out, one_line(err), "out of memory" in err) == (3, "", True, True)

@@ -114,7 +114,7 @@ def test_every_download_is_the_scheme_of_its_page(site):
         files = [out / values["href"] for values in Page(out / f"{stem}.html").of("a") if "download" in values]
         assert len(files) >= 3
         for file in files:
-            if row.entry.nonzeros < 1_000:
+            if row.entry.nonzeros < 1_000 and file.suffix != ".v":  # Coq's proofs are not read back
                 (reading,) = read_file(file, target=row.target, ring=parse_ring(row.entry.ring))
                 assert row.entry.digest in {scheme.digest for _, scheme in reading.candidates}, file
 
@@ -219,7 +219,7 @@ def test_a_build_that_fails_leaves_the_old_site(tmp_path, home, monkeypatch, cap
 
     monkeypatch.setattr(build, "draw", full)
     assert cli.main(["site", str(out)]) == 2
-    assert capsys.readouterr().err == f"lcma: {out} can't be written: No space left on device\n"
+    assert capsys.readouterr().err.splitlines()[-1] == f"lcma: {out} can't be written: No space left on device"
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*")}
     assert [path.name for path in tmp_path.iterdir() if path.name != "home"] == ["site"]
 

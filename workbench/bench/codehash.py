@@ -10,12 +10,16 @@ ROOT = Path(__file__).resolve().parents[2]
 """The package's root folder."""
 
 
+KINDS = (".py", ".csv")
+"""What code is made of: sources, and the tables of settings that they read."""
+
+
 def code_hash(sources: Sequence[str]) -> str:
-    """The sha256 (16 hex digits) over names and contents of all Python files in these files and folders."""
+    """The sha256 (16 hex digits) over names and contents of all Python files and tables in these files and folders."""
     digest = hashlib.sha256()
     for source in sorted(sources):
         place = ROOT / source
-        files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+        files = sorted(file for file in place.rglob("*") if file.suffix in KINDS) if place.is_dir() else [place]
         for file in files:
             digest.update(f"{file.relative_to(ROOT).as_posix()}\0".encode())
             digest.update(hashlib.sha256(file.read_bytes()).digest())

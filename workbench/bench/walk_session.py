@@ -13,7 +13,7 @@ from ...schemes_db import Certificate, Provenance, Scheme, parse_target
 from ...schemes_db.formats import lcma_json
 from ...search import Policy, pack_start
 from ...search.flipgraph.gpu.fleet import Fleet
-from ...search.flipgraph.gpu.search_until import Chase
+from ...search.flipgraph.gpu.search_until import SearchOutcome
 from .case import Options
 
 KEPT = 40
@@ -37,7 +37,7 @@ class Bench:
         """A fleet on the device asked for; `--sample` is the number of walkers, else as many as fit."""
         return Fleet(starts, policy, seed=seed, walkers=self.options.sample, device=self.options.device, **kind)
 
-    def keep(self, goal: int, result: Chase, ring: str) -> None:
+    def keep(self, goal: int, result: SearchOutcome, ring: str) -> None:
         """Give finds to later cases."""
         if result.schemes:
             self.pools.setdefault((result.schemes[0].target.name, ring, goal), []).extend(result.schemes)

@@ -12,6 +12,8 @@ from ...errors import LcmaError, VerificationError
 from ...schemes_db import Certificate, Scheme, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import FORMATS
+from ...schemes_db.names import checked_name, file_stem, tidy_name, visible
+from ...schemes_db.shipped import shipped_names
 from ...verify import Report, verify_file
 
 
@@ -42,6 +44,9 @@ def command(
 ) -> None:
     """Verify schemes from files and keep them in the catalogue. All are verified before the first is kept.
 
+    Of a scheme that is there already --name becomes one more name. A name that means another scheme is
+    refused; a file's own name that is taken gets the start of the digest.
+
     Of schemes that no invariant tells apart (the same up to a change of basis, as far as is known)
     the better ones are kept: fewer additions, or a smaller growth factor.
     """
@@ -52,6 +57,8 @@ def command(
     reports = []
     for file in files:
         reports += verify_file(file, format=format_, target=wanted, allow_pickle=allow_pickle)
+    if name:
+        checked_name(name)
     if name and len(reports) != 1:
         raise LcmaError(f"--name is for one scheme, not {len(reports)}")
     proven = []
@@ -66,16 +73,26 @@ def command(
             if not origin.kind:
                 sha = hashlib.sha256(path.read_bytes()).hexdigest()
                 origin = replace(origin, kind="import", source=source or path.name, file_sha256=sha)
-            scheme = report.scheme.replace(name=name or report.scheme.name or path.stem, provenance=origin)
-            click.echo(_kept(catalog, scheme, certificate, policy))
+            own = name or _free(catalog, report.scheme.name or tidy_name(path.stem), report.scheme.digest)
+            scheme = report.scheme.replace(name=own, provenance=origin)
+            click.echo(visible(_kept(catalog, scheme, certificate, policy, name)))
 
 
-def _kept(catalog: Catalog, scheme: Scheme, certificate: Certificate, policy: str) -> str:
-    """Add a scheme, and say in a line what became of it."""
+def _free(catalog: Catalog, name: str, digest: str) -> str:
+    """The name, or that with the start of the digest where another scheme has it."""
+    return name if catalog.named(name) in (None, digest) and name not in shipped_names() else file_stem(name, digest)
+
+
+def _kept(catalog: Catalog, scheme: Scheme, certificate: Certificate, policy: str, alias: str | None) -> str:
+    """Add a scheme, and say in a line what became of it; `alias` is a name that the user wants for it."""
     subject = f"{scheme.name} {scheme!r} {scheme.digest[:12]}"
     entries = catalog.entries(scheme.target.name, scheme.ring.name)
     if own := next((entry for entry in entries if entry.digest == scheme.digest), None):
-        return f"not kept, there already as {own.name or own.digest[:12]}: {subject}"
+        known = own.name or own.digest[:12]
+        if alias and alias != own.name:
+            catalog.alias(alias, own.digest)
+            return f"there already as {known}; {alias} is now a name of it, too: {scheme!r} {own.digest[:12]}"
+        return f"not kept, there already as {known}: {subject}"
     alike = catalog.alike(scheme) if policy != "improved" else []
     twin = f", the same up to symmetry as {alike[0].name or alike[0].digest[:12]}" if alike else ""
     if catalog.add(scheme, certificate, policy):

@@ -11,6 +11,7 @@ from ...home import write_atomic
 from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import WRITERS, lcma_json, lcma_npz, render
+from ...schemes_db.names import file_stem
 from ..schemes import scheme_argument
 
 
@@ -63,6 +64,6 @@ def _export_all(format_: str, folder: Path) -> None:
         for entry in entries:
             scheme, certificate = catalog.find(entry.digest)
             content = _content(scheme, certificate, format_)
-            stem = "".join(ch if ch.isalnum() or ch in "-_." else "_" for ch in entry.name or entry.target)
-            write_atomic(folder / f"{stem}-{entry.digest[:12]}{WRITERS[format_].SUFFIX}", content)
+            stem = file_stem(entry.name or entry.target, entry.digest)
+            write_atomic(folder / f"{stem}{WRITERS[format_].SUFFIX}", content)
     click.echo(f"{len(entries)} schemes written to {folder}", err=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ..matrix_files import DTYPES, Operand, check_destination, read_operand, write_product
-from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name
+from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name, within_memory
 from ..schemes import AUTO, chosen_scheme, planned_scheme
 from ..timing import gflops
 from ..truth import relative_error, true_product
@@ -87,14 +87,13 @@ def command(
 
         plan = plan_for(request, chosen, levels, strategy=strategy)
         began = time.perf_counter()
-        try:
+        with within_memory(request, plan.candidate):
             result = plan.build().run(x, y)
             _wait(device)
-        except MemoryError:
-            raise PlanError(f"out of memory: {request} by {plan.candidate}; try --strategy vendor") from None
         seconds = time.perf_counter() - began
+        into = f" into {held}" if held != left.dtype else ""
         click.echo(
-            f"{plan.candidate}: {request} on {device}: {seconds:.3f} s, "
+            f"{plan.candidate}: {request}{into} on {device}: {seconds:.3f} s, "
             f"{request.items * gflops(*request.shape, seconds):.1f} effective GFLOP/s (first call, compiling included)"
         )
         if out is not None:

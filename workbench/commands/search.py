@@ -23,7 +23,7 @@ from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json, print_table
 from ..progress import Progress
-from ..starts import keep_argument, start_argument
+from ..starts import keep_argument, mask_start, start_argument
 
 
 @click.command("search")
@@ -84,7 +84,7 @@ from ..starts import keep_argument, start_argument
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds do not depend on it."
 )
-@click.option("--device", default="cpu", show_default=True, help="What walks: cpu, or cuda with the extra [cuda].")
+@click.option("--device", default="cpu", show_default=True, help="What walks: cpu, cuda, cuda:0,1 or cuda:all.")
 @click.option(
     "--start",
     metavar="SCHEME",
@@ -110,7 +110,8 @@ from ..starts import keep_argument, start_argument
     help="Schemes of a rank to gather before walks start from it. Default: every walk goes down by itself.",
 )
 @click.option(
-    "--method",
+    "--by",
+    "method",
     default="walks",
     show_default=True,
     help="walks, or lns: put products of walks around the best scheme together by CP-SAT, again and again.",
@@ -165,6 +166,8 @@ def command(
         known = best_known(wanted, over)
         rank = known.rank if known else None
     first = start_argument(start or "naive", wanted, over) if start or keep else None
+    if first is None and not full:
+        first = mask_start(wanted, over)
     kept = None
     if first is not None and keep:
         first, kept = keep_argument(keep, first)
@@ -237,7 +240,7 @@ def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
 def known_rank(config: RunConfig) -> str:
     """What the catalogue has of a target over the ring of a run, for its progress."""
     with Catalog.open() as catalog:
-        entries = catalog.entries(target=config.goal.name, ring=config.over.name)
+        entries = catalog.entries(target=config.goal.name, ring=config.output_ring.name)
     return f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
 
 
@@ -258,7 +261,7 @@ def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None
         found = [found.scheme.digest for found in result.finds]
         print_json({**result.to_json(), "schemes": found, "nearest": near})
     else:
-        print_result(result, kept)
+        print_result(result, kept, start)
         if line := composition_line(result):
             click.echo(line)
     if result.interrupted:

@@ -12,7 +12,7 @@ from ...errors import LcmaError, PlanError
 from ..bench.machine import BUSY_SHARE, Watch
 from ..options import Duration
 from ..output import print_json, print_table
-from ..products import CAUSAL, DEVICE, Device, causal_name, request_of
+from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, require_memory
 from ..progress import CountedProgress
 from ..shapes import ShapeRow, read_shapes
 
@@ -72,6 +72,7 @@ def command(
     watch = Watch()
     results: list[dict[str, Any]] = []
     with device.current(), CountedProgress(len(requests)) as progress:
+        _precompile(requests, top, again, progress)
         began, longest = time.perf_counter(), 0.0
         for request in requests:
             start = time.perf_counter()
@@ -95,6 +96,25 @@ def command(
         raise PlanError(str(results[0]["refused"]))
 
 
+def _precompile(requests: list[Request], top: int, again: bool, progress: CountedProgress) -> None:
+    """Compile the kernels of all products that are not measured yet side by side: one after the other takes minutes."""
+    from ...kernels.tuning import precompile
+
+    pending = [request for request in requests if again or _measured(request) is None]
+    if len(pending) > 1 and pending[0].device == "cuda":
+        progress.update(f"compiling kernels of {len(pending)} products")
+        precompile(pending, top=top, on_event=progress.update)
+
+
+def _measured(request: Request) -> str | None:
+    """The day on which a product of this class and these sizes was measured; None: it was not."""
+    from ...kernels import machine_for
+
+    wisdom = machine_for(request).wisdom
+    known = wisdom.near(request) if wisdom is not None else None
+    return known.when if known is not None and known.exact else None
+
+
 def _tuned(
     request: Request, top: int, rounds: int, seed: int, again: bool, progress: CountedProgress
 ) -> dict[str, Any]:
@@ -109,9 +129,10 @@ def _tuned(
         if not machine.costs.knows(request.dtype) and request.device == "cuda":
             mend = "run lcma doctor --profile --device cuda first"
             raise PlanError(f"profile {machine.profile.id} has no rates of {request.dtype} products: {mend}")
-        known = machine.wisdom.near(request) if machine.wisdom is not None else None
-        if known is not None and known.exact and not again:
-            return {**found, "skipped": f"measured {known.when}"}
+        day = _measured(request)
+        if day is not None and not again:
+            return {**found, "skipped": f"measured {day}"}
+        require_memory(request)
         say = progress.update
         tuned = tune(request, top=top, rounds=rounds, seed=seed, on_event=lambda text: say(f"{request}: {text}"))
     except PlanError as error:

@@ -19,6 +19,7 @@ from ...errors import LcmaError, SchemeFormatError
 from ...home import write_atomic
 from ...schemes_db import Ring, Target, costs, parse_ring, parse_target
 from ...schemes_db.formats import FORMATS, MAX_FILE_BYTES, lcma_json
+from ...schemes_db.names import file_stem, visible
 from ...verify import METHODS, ApproximateReport, Report, recheck_file, verify_file
 from ...verify.files import files_below, is_of_no_format
 from ..output import ratio
@@ -83,7 +84,7 @@ class Answer:
 )
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes to work with.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a scheme, one a line.")
-@click.option("-q", "--quiet", is_flag=True, help="The first line only, and that only for failures.")
+@click.option("-q", "--quiet", is_flag=True, help="The first line only, and that only for failures and warnings.")
 def command(
     files: tuple[str, ...],
     methods: tuple[str, ...],
@@ -101,8 +102,8 @@ def command(
     """Prove or refute the schemes in files.
 
     The first line is the verdict. Of a FOLDER all scheme files below it are taken, with one line
-    each; `-` is standard input. Exit code 0: all are valid (over Z2 at least, unless --ring says
-    otherwise); 1: one is not; 65: one can't be read.
+    each; `-` is standard input. Exit code 0: all are valid (over Z2 at least, with a warning, unless the
+    file or --ring says the ring); 1: one is not; 65: one can't be read.
     """
     if recheck and (methods or ring or target or format_):
         raise click.UsageError("--recheck takes methods, ring and target from the certificates; leave them out")
@@ -210,10 +211,10 @@ def _answer(source: tuple[str, bool], options: Options) -> Answer:
         if options.as_json:
             out = json.dumps({"lcma_report": 1, "file": file, "ok": False, "unreadable": str(error)})
             return Answer(error.exit_code, out=f"{out}\n")
-        return Answer(error.exit_code, err=f"lcma: {error}\n")
+        return Answer(error.exit_code, err=f"lcma: {visible(str(error))}\n")
     except LcmaError as error:
         where = "" if file in str(error) else f"{file}: "
-        return Answer(error.exit_code, err=f"lcma: {where}{error}\n")
+        return Answer(error.exit_code, err=f"lcma: {visible(f'{where}{error}')}\n")
     valid = sum(report.ok for report in reports)
     return Answer(0 if valid == len(reports) else EXIT_INVALID, "".join(texts), "", len(reports), valid)
 
@@ -254,7 +255,7 @@ def _write_certificate(report: AnyReport, options: Options) -> None:
     path = Path(options.certificates)
     if not options.one_certificate:
         stem = Path(report.label.replace("#", "-")).stem if report.label != STDIN else "stdin"
-        path /= f"{stem}-{report.scheme.digest[:12]}.json"
+        path /= f"{file_stem(stem, report.scheme.digest)}.json"
     try:
         write_atomic(path, lcma_json.render(report.scheme, report.certificate))
     except OSError as error:
@@ -268,15 +269,15 @@ def _text(report: AnyReport, options: Options) -> str:
         if options.stability and isinstance(report, Report):
             data["stability"] = _stability(report)
         return json.dumps(data) + "\n"
-    if options.quiet and report.ok:
+    if options.quiet and report.ok and not (isinstance(report, Report) and report.warned):
         return ""
-    lines = [f"{report.headline()}{f'  {report.label}' if options.label else ''}"]
+    lines = [f"{report.headline()}{f'  {visible(report.label)}' if options.label else ''}"]
     if options.details and isinstance(report, Report):
         lines += [f"  {f'{name}:':<14}{value}" for name, value in _details(report).items()]
     if options.stability and not options.quiet and isinstance(report, Report):
         lines += [f"  {'stability:':<14}{line}" for line in _stability_lines(report)]
     if options.details:
-        lines += [f"  note: {note}" for note in report.notes]
+        lines += [f"  note: {visible(note)}" for note in report.notes]
     return "\n".join(lines) + "\n"
 
 

@@ -93,7 +93,7 @@ class Fleet:
         self.walkers = int(self._ends[-1])
         first = 0
         for part in self._parts:
-            part.settle(splitmix_range(seed, first, part.walkers), self.layout.halves, thresholds_of(self.policy))
+            part.allocate(splitmix_range(seed, first, part.walkers), self.layout.halves, thresholds_of(self.policy))
             first += part.walkers
         self.flips, self.launches, self.seconds = 0, 0, 0.0
         self._sent = np.full(self.walkers, -1, dtype=np.int32)
@@ -251,7 +251,7 @@ class Fleet:
     @property
     def steps(self) -> npt.NDArray[np.int64]:
         """(walkers,): the steps of each in all."""
-        return self._gather("tally")[:, STEPS]
+        return self._gather("counters")[:, STEPS]
 
     def start_ranks(self, walkers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The ranks of the schemes that some walkers started from first."""

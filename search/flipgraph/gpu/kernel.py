@@ -24,11 +24,11 @@ from .numbers import (
 from .primitives import I32, U32, U64, Primitives, gpu, processor
 
 WALK_BEST, SINCE, MISSES, WALK_STEPS, STEPS, PLUSES, RESTARTS, GAIN_STEP = range(8)
-"""Places of a walker's tally: the lowest rank since the start, steps since an event, draws without an
+"""Places of a walker's counters: the lowest rank since the start, steps since an event, draws without an
 active slot in a row, steps since WALK_BEST; in all, its steps, pluses and restarts, and the step of
 the last gain of its score."""
 
-TALLIES = 8
+COUNTERS = 8
 
 
 def make_transfer(
@@ -82,17 +82,34 @@ def make_transfer(
     return load, store
 
 
+def make_count(prims: Primitives) -> Callable[..., Any]:
+    """What a launch adds to a walker's counters."""
+
+    @prims.jit
+    def count(counts, walker, walk_best, since, misses, walk_steps, done, pluses, restarts, gain):
+        before = counts[walker, STEPS]
+        counts[walker, WALK_BEST], counts[walker, SINCE] = walk_best, since
+        counts[walker, MISSES], counts[walker, WALK_STEPS] = misses, walk_steps
+        counts[walker, STEPS] = before + done
+        counts[walker, PLUSES] += pluses
+        counts[walker, RESTARTS] += restarts
+        if gain >= I32(0):
+            counts[walker, GAIN_STEP] = before + gain
+
+    return count
+
+
 def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
     """The function that carries one walker on for a number of steps; its arguments are those of a kernel."""
     algebra, biased, words, jit = make_algebra(prims, form, cost), cost != "", form.words, prims.jit
     cells = make_cells(prims, form, algebra)
     moves = make_moves(prims, form, cells, algebra, biased)
     next_draw, step, plus, total_cost = moves.next_draw, moves.step, moves.plus, moves.total_cost
-    load, store = make_transfer(prims, form, cells, moves)
+    (load, store), count = make_transfer(prims, form, cells, moves), make_count(prims)
 
     @jit
     def launch(
-        fast, lane, walker, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps
+        fast, lane, walker, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps
     ):
         """Carry a walker on, from its own state or, where `origin` names one, from an entry of the pool."""
         own = U64(walker) * U64(words)
@@ -102,12 +119,12 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
             walk_best, since, misses, walk_steps = rank, I32(0), I32(0), I32(0)
         else:
             rank = load(fast, state, lane, own, state, own)
-            walk_best, since = I32(tally[walker, WALK_BEST]), I32(tally[walker, SINCE])
-            misses, walk_steps = I32(tally[walker, MISSES]), I32(tally[walker, WALK_STEPS])
-        goal, starts = I32(goals[walker]), U32(numbers[STARTS])
-        plus_after, margin = I32(numbers[PLUS_AFTER]), I32(numbers[MARGIN])
-        restart_after, trap_rank = I32(numbers[RESTART_AFTER]), I32(numbers[TRAP_RANK])
-        rank_weight, cost_weight = I32(numbers[RANK_WEIGHT]), I32(numbers[COST_WEIGHT])
+            walk_best, since = I32(counts[walker, WALK_BEST]), I32(counts[walker, SINCE])
+            misses, walk_steps = I32(counts[walker, MISSES]), I32(counts[walker, WALK_STEPS])
+        goal, starts = I32(goals[walker]), U32(policy[STARTS])
+        plus_after, margin = I32(policy[PLUS_AFTER]), I32(policy[MARGIN])
+        restart_after, trap_rank = I32(policy[RESTART_AFTER]), I32(policy[TRAP_RANK])
+        rank_weight, cost_weight = I32(policy[RANK_WEIGHT]), I32(policy[COST_WEIGHT])
         cost = I32(0)
         if biased:
             cost = total_cost(fast, state, lane, own, halves)
@@ -152,14 +169,7 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
         score[walker] = lowest
         flips[walker] = made
         origin[walker] = I32(-1)
-        before = tally[walker, STEPS]
-        tally[walker, WALK_BEST], tally[walker, SINCE] = walk_best, since
-        tally[walker, MISSES], tally[walker, WALK_STEPS] = misses, walk_steps
-        tally[walker, STEPS] = before + done
-        tally[walker, PLUSES] += pluses
-        tally[walker, RESTARTS] += restarts
-        if gain >= I32(0):
-            tally[walker, GAIN_STEP] = before + gain
+        count(counts, walker, walk_best, since, misses, walk_steps, done, pluses, restarts, gain)
 
     return launch
 
@@ -176,7 +186,7 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
 
     @prims.jit
     def run(
-        fast, walkers, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps
+        fast, walkers, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps
     ):
         for walker in range(walkers):
             lane = U64(walker % threads)
@@ -189,13 +199,13 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
                 best,
                 score,
                 flips,
-                tally,
+                counts,
                 draws,
                 origin,
                 goals,
                 halves,
                 accept,
-                numbers,
+                policy,
                 I32(steps),
             )
 
@@ -210,7 +220,7 @@ def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
     launch = make_launch(gpu(), form, cost)
     threads = form.threads
 
-    def walk(walkers, state, pool, best, score, flips, tally, draws, origin, goals, halves, accept, numbers, steps):
+    def walk(walkers, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps):
         fast = cuda.shared.array(0, dtype=U32)
         lane = U64(cuda.threadIdx.x)
         walker = U32(U32(cuda.blockIdx.x) * U32(threads) + U32(cuda.threadIdx.x))
@@ -224,13 +234,13 @@ def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
                 best,
                 score,
                 flips,
-                tally,
+                counts,
                 draws,
                 origin,
                 goals,
                 halves,
                 accept,
-                numbers,
+                policy,
                 I32(steps),
             )
 

@@ -116,4 +116,4 @@ def _bytes_of(cubin: Any) -> bytes:
 
 def _loadable(cubin: bytes, name: str) -> Any:
     """A cubin as this numba-cuda loads it."""
-    return import_module("cuda.core").ObjectCode.from_cubin(cubin, name=name)
+    return import_module("numba.cuda.cudadrv.driver").ObjectCode.from_cubin(cubin, name=name)

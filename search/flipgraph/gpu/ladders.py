@@ -13,7 +13,7 @@ from ....schemes_db import Certificate, Provenance, Scheme, parse_target
 from ...format_moves.corners import starts_for
 from ...runs.distinct import DistinctPool
 from .fleet import Fleet
-from .search_until import Chase, Say, chase
+from .search_until import Say, SearchOutcome, search_until
 from .settings import Setting, setting_for
 from .widen import widened
 
@@ -40,7 +40,7 @@ class Rung:
 
 def _widen(
     fleet: Fleet,
-    result: Chase,
+    result: SearchOutcome,
     rung: Rung,
     provenance: Provenance | None,
     on_find: Callable[[Scheme, Certificate], None],
@@ -74,9 +74,9 @@ def climb(
     device: str = "cuda",
     provenance: Callable[[Rung], Provenance] | None = None,
     on_find: Callable[[Rung, Scheme, Certificate], None] = lambda rung, scheme, certificate: None,
-    on_rung: Callable[[Rung, Chase, Fleet], None] = lambda rung, chase, fleet: None,
+    on_rung: Callable[[Rung, SearchOutcome, Fleet], None] = lambda rung, search_until, fleet: None,
     say: Say = lambda _: None,
-) -> list[Chase]:
+) -> list[SearchOutcome]:
     """Each rung from the finds of the one before, the first from `starts`.
 
     The finds of a rung are distinct (`DistinctPool`). Where they are fewer than wanted, walks from
@@ -84,14 +84,14 @@ def climb(
     Where a rung finds nothing, the rung before looks for other schemes with another seed, up to `tries`
     times in all: what a scheme leads to is decided by its orbit, not by the walk from it. Measured: of
     the 4x5x5:73 over Z2, those with 21 products that meet their border came to 5x5x5:97 in 0.2 s, those
-    with 18 not in 20 s. Returns the last chase of each rung that was tried.
+    with 18 not in 20 s. Returns the last search_until of each rung that was tried.
 
     Raises:
         PlanError: a rung's target can't be reached from the one before, or no GPU is there.
         TargetError: a target is not known.
     """
     rng = np.random.default_rng(seed)
-    pools, results = [list(starts)], list[Chase]()
+    pools, results = [list(starts)], list[SearchOutcome]()
     attempt = level = 0
     while level < len(rungs):
         rung = rungs[level]
@@ -109,7 +109,7 @@ def climb(
         took = time.perf_counter() - began
         say(f"{rung.target}: {len(pools[level])} starts, {fleet.walkers} walkers, ready in {took:.1f} s")
         source = provenance(rung) if provenance else None
-        result = chase(
+        result = search_until(
             fleet,
             rung.goal,
             steps=setting.steps,

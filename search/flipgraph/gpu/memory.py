@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from .device import DeviceLostError, cuda_module, driver_errors, first_line
-from .kernel import TALLIES, make_kernel, twin
+from .kernel import COUNTERS, make_kernel, twin
 from .kernel_cache import KernelCache
 from .layout import Form, Words
 
 Array = npt.NDArray[Any]
 Answer = TypeVar("Answer")
 
-KEPT = ("state", "best", "score", "tally", "draws")
+KEPT = ("state", "best", "score", "counters", "draws")
 """The arrays that a walk goes on from, each with a row a walker."""
 
-PASSED = ("state", "pool", "best", "score", "flips", "tally", "draws", "origin", "goals", "halves", "accept")
+PASSED = ("state", "pool", "best", "score", "flips", "counters", "draws", "origin", "goals", "halves", "accept")
 """The arrays that a launch takes, in the order of its parameters."""
 
 
@@ -32,7 +32,7 @@ def blank(form: Form, walkers: int, draws: npt.NDArray[np.uint64]) -> dict[str, 
         "best": np.zeros(walkers * form.words, dtype=np.uint32),
         "score": np.zeros(walkers, dtype=np.int32),
         "flips": np.zeros(walkers, dtype=np.uint32),
-        "tally": np.zeros((walkers, TALLIES), dtype=np.int64),
+        "counters": np.zeros((walkers, COUNTERS), dtype=np.int64),
         "draws": draws,
         "origin": np.zeros(walkers, dtype=np.int32),
         "goals": np.zeros(walkers, dtype=np.int32),
@@ -48,7 +48,7 @@ class Memory(Protocol):
 
     walkers: int
 
-    def settle(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
+    def allocate(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
         """Make room for the walkers and give each its generator's state."""
 
     def put(self, name: str, array: Array) -> None:
@@ -76,7 +76,7 @@ class HostMemory:
         self._arrays: dict[str, Array] = {}
         self._fast = np.zeros(form.fast * form.threads, dtype=np.uint32)
 
-    def settle(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
+    def allocate(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
         self._arrays = {**blank(self._form, self.walkers, draws), "halves": halves, "accept": thresholds}
 
     def put(self, name: str, array: Array) -> None:
@@ -131,7 +131,7 @@ class GpuMemory:
     def _measured(self) -> dict[str, int]:
         """Registers, local and shared bytes, and how many blocks are resident; compiles the kernel."""
         form = self._form
-        self.settle(np.ones(1, dtype=np.uint64), np.zeros(6, dtype=np.uint64), np.zeros(16, dtype=np.uint32))
+        self.allocate(np.ones(1, dtype=np.uint64), np.zeros(6, dtype=np.uint64), np.zeros(16, dtype=np.uint32))
         self.put("pool", np.zeros(form.words, dtype=np.uint32))
         self.start(np.zeros(7, dtype=np.int64), 0)
         self.finish()
@@ -156,7 +156,7 @@ class GpuMemory:
 
         return self._on_gpu(look)
 
-    def settle(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
+    def allocate(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
         self.walkers = len(draws)
         for name, array in blank(self._form, self.walkers, draws).items():
             self.put(name, array)

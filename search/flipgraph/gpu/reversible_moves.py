@@ -18,7 +18,7 @@ from .primitives import I32, U32, U64, Primitives
 def make_orbits(
     prims: Primitives, cells: SimpleNamespace, algebra: SimpleNamespace, common: SimpleNamespace
 ) -> SimpleNamespace:
-    """What an orbit stands for, and `settle`, which makes it smaller where that can be."""
+    """What an orbit stands for, and `reduce`, which makes it smaller where that can be."""
     jit, get = prims.jit, cells.get
     is_zero, same, add, reversed_of = algebra.is_zero, algebra.same, algebra.add, algebra.reversed_of
     drop, toggle_cube, set_value = common.drop, common.toggle_cube, common.set_value
@@ -51,7 +51,7 @@ def make_orbits(
         return I32(change - terms)
 
     @jit
-    def settle(fast, far, lane, own, slot, terms):
+    def reduce(fast, far, lane, own, slot, terms):
         """Make an orbit smaller, which stood for so many terms before it was changed: the change of the rank."""
         a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
         c = get(fast, far, lane, own, U32(2), slot)
@@ -72,7 +72,7 @@ def make_orbits(
             change = I32(change + into_cubes(fast, far, lane, own, slot, a, terms))
         return change
 
-    return SimpleNamespace(odd=odd, weight=weight, settle=settle)
+    return SimpleNamespace(odd=odd, weight=weight, reduce=reduce)
 
 
 def make_step(
@@ -86,7 +86,7 @@ def make_step(
     jit, get, put, meets, note = prims.jit, cells.get, cells.put, cells.meets, cells.note
     partner, active, print_at, leave = cells.partner, cells.active, cells.print_at, cells.leave
     same, add, reversed_of = algebra.same, algebra.add, algebra.reversed_of
-    after, odd, settle = common.after, orbits.odd, orbits.settle
+    after, odd, reduce = common.after, orbits.odd, orbits.reduce
     none, idle, flip = common.events
 
     @jit
@@ -129,8 +129,8 @@ def make_step(
         met, met_too = meets(fast, lane, g, i, new), meets(fast, lane, eq, j, other)
         note(fast, lane, g, i, met)
         note(fast, lane, eq, j, met_too)
-        gone = settle(fast, far, lane, own, i, terms)
-        return I32(flip), I32(gone + settle(fast, far, lane, own, j, others)), I32(0)
+        gone = reduce(fast, far, lane, own, i, terms)
+        return I32(flip), I32(gone + reduce(fast, far, lane, own, j, others)), I32(0)
 
     return step
 
@@ -147,7 +147,7 @@ def make_plus(
     jit, get, room = prims.jit, cells.get, 32 * form.masks
     same, add, reversed_of = algebra.same, algebra.add, algebra.reversed_of
     after, is_live, set_value, free_slot = common.after, common.is_live, common.set_value, common.free_slot
-    weight, settle, next_draw, tries = orbits.weight, orbits.settle, common.next_draw, common.tries
+    weight, reduce, next_draw, tries = orbits.weight, orbits.reduce, common.next_draw, common.tries
 
     @jit
     def plus(fast, far, lane, own, rng, walker):
@@ -202,9 +202,9 @@ def make_plus(
                 elif part == 6:
                     at, term, value = e, slot, cj
                 set_value(fast, far, lane, own, at, term, value)
-            change = I32(terms + settle(fast, far, lane, own, i, terms))
-            change = I32(change + settle(fast, far, lane, own, j, terms))
-            return I32(change + settle(fast, far, lane, own, slot, terms)), rng
+            change = I32(terms + reduce(fast, far, lane, own, i, terms))
+            change = I32(change + reduce(fast, far, lane, own, j, terms))
+            return I32(change + reduce(fast, far, lane, own, slot, terms)), rng
         return I32(0), rng
 
     return plus

@@ -48,10 +48,10 @@ class ReversibleReferenceWalk(ReferenceWalk):
         self.flips += 1
         self.enter(g, i)
         self.enter(eq, j)
-        self.settle(i, terms)
-        self.settle(j, others)
+        self.reduce(i, terms)
+        self.reduce(j, others)
 
-    def settle(self, slot: int, terms: int) -> None:
+    def reduce(self, slot: int, terms: int) -> None:
         """Make an orbit smaller, which stood for so many terms before it was changed."""
         odd = self.odd(slot)
         if any(self.values[f][slot] == ZERO for f in range(3)) or (terms == 6 and not odd):
@@ -107,6 +107,6 @@ class ReversibleReferenceWalk(ReferenceWalk):
             for place, value in zip(roles, (first, theirs[1], theirs[2]), strict=True):
                 self.put(place, slot, value)
             for one in (i, j, slot):
-                self.settle(one, terms)
+                self.reduce(one, terms)
             return self.rank > before
         return False

@@ -19,8 +19,8 @@ BATCH = 256
 
 
 @dataclass
-class Chase:
-    """What came of a chase: certified schemes in order of finding, and when each came.
+class SearchOutcome:
+    """What came of a search_until: certified schemes in order of finding, and when each came.
 
     `seconds` are those since the first launch, with certifying and without compiling; `times` has one
     entry a scheme. `setup` are those before, until the walkers of a ladder stood ready. `histogram` says of
@@ -51,7 +51,7 @@ class Chase:
         return self.times[0] if self.times else None
 
 
-def chase(
+def search_until(
     fleet: Fleet,
     goal: int,
     *,
@@ -63,20 +63,20 @@ def chase(
     provenance: Provenance | None = None,
     on_find: Callable[[Scheme, Certificate], None] = lambda scheme, certificate: None,
     say: Say = lambda _: None,
-) -> Chase:
+) -> SearchOutcome:
     """Walk until `count` different schemes of a score of at most `goal` are found, or `seconds` are over.
 
     With `distinct`, schemes count as different only where their invariants are, and finds of many
     lines of descent come before many of one. `on_find` gets every find as soon as it is certified.
 
-    Once there is one find, the chase ends after `linger` seconds more: what a pool for the next format
+    Once there is one find, the search_until ends after `linger` seconds more: what a pool for the next format
     gets is worth some time, but not all. A walker that found starts anew.
 
     Raises:
         VerificationError: a walker came back with a scheme that is wrong, which must not happen.
         DeviceLostError: a GPU stopped answering.
     """
-    result, begin, before = Chase(), time.perf_counter(), fleet.flips
+    result, begin, before = SearchOutcome(), time.perf_counter(), fleet.flips
     pool, seen = DistinctPool(), set[str]()
     spoken = begin
     while len(result.schemes) < count:

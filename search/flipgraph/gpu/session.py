@@ -29,7 +29,7 @@ WALKS: dict[str, dict[str, Any]] = {
     "flip-half": {"cost": "full"},
     "flip-zt": {"ternary": True},
     "flip-c3": {"symmetric": True},
-    "flip-c3z2": {"symmetric": True},
+    "flip-c3z2": {"reversible": True},
 }
 """The kinds of walk that a GPU knows, and what `setting_for` calls them."""
 
@@ -108,7 +108,9 @@ class CudaSession:
 
     def _ranks_by_score(self) -> Vector:
         """The ranks that scores stand for: at most r where the score is at most that of r and the full products."""
-        return -((self._rest - self._fleet.score.astype(np.int64)) // self._weight)
+        score = self._fleet.score.astype(np.int64)
+        # A division of 70,000 numbers takes a hundredth of a round.
+        return score - self._rest if self._weight == 1 else -((self._rest - score) // self._weight)
 
     @property
     def ranks(self) -> Vector:

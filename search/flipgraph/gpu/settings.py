@@ -44,9 +44,14 @@ _TABLE = {
 }
 
 
-def setting_for(target: Target, *, ternary: bool = False, symmetric: bool = False, cost: str = "") -> Setting:
+def setting_for(
+    target: Target, *, ternary: bool = False, symmetric: bool = False, reversible: bool = False, cost: str = ""
+) -> Setting:
     """The setting of a format: its own, or that of its kind."""
     size = max(target.shape)
+    if reversible:
+        # 6x6x6 in 50 s: 159 with these; plus 2k and margin 7 161, plus 20k and margin 12 or plus 83k and margin 60 162.
+        return Setting(_policy(plus_after=5_000, margin=24), 40_000)
     if symmetric:
         return Setting(_policy(plus_after=2_000, margin=7, restart_after=20_000_000), 40_000)
     if cost == "full":

@@ -19,7 +19,7 @@ import lcma
 from lcma.kernels.codegen.triton_modules import combine_kernel
 from lcma.kernels.codegen.triton_text import Combine, Direction
 from lcma.kernels.codegen.triton_tiles import tile_of
-from lcma.kernels.cuda.flat_program import spread
+from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.schemes_db import Kind
 
@@ -29,7 +29,7 @@ SIZES = {"bfloat16": 2, "float32": 4, "float64": 8}
 
 def compiled(levels, side, dtype, exact, transposed=False):
     """Registers, bytes of spills, and the PTX of a kernel as it is launched on aligned matrices."""
-    whole = spread(arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1])
+    whole = flat_program(arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1])
     maps = whole.maps
     linear, direction, blocks = {
         "A": (whole.left, Direction.SPLIT, maps.left_blocks),

@@ -20,7 +20,7 @@ from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda import naive
 from lcma.kernels.cuda.combine import Combination, merge_of
 from lcma.kernels.cuda.executor import request_of
-from lcma.kernels.cuda.flat_program import spread
+from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.level import cuda_level
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.families import CUDA as STRATEGIES
@@ -90,7 +90,7 @@ def close(got, a, b, limit):
 def test_maps(names, dtype, order):
     """Both splits and the merge against the naive map, where blocks reach over the edge."""
     torch.manual_seed(0)
-    whole = spread(program(*names))
+    whole = flat_program(program(*names))
     maps, (m, k, n) = whole.maps, whole.program.target.shape
     sides = ((whole.left, maps.left_blocks, (m, k)), (whole.right, maps.right_blocks, (k, n)))
     # Terms are added in another order than in the naive map, and the interpreter rounds bfloat16 its own way.

@@ -12,7 +12,7 @@ from triton import knobs
 from triton.runtime.driver import driver
 
 import lcma
-from lcma.kernels.cuda.level import Way
+from lcma.kernels.cuda.level import Method
 from lcma.kernels.cuda.precompile import Kernel, _work, compile_ahead, kernels_of
 from lcma.kernels.cuda.precompile_worker import Target
 from lcma.kernels.dense.arrangements import arrangements, levels_of
@@ -34,7 +34,7 @@ def compilations():
     knobs.compilation.listener = None
 
 
-def product(sizes, dtype, way=Way.BATCHED, levels=("strassen",)):
+def product(sizes, dtype, way=Method.BATCHED, levels=("strassen",)):
     """A call on tensors without data, as a plan would make it."""
     program = arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1]
     m, k, n = sizes
@@ -80,7 +80,7 @@ def test_products_of_many_shapes_are_compiled_together(monkeypatch, compilations
 
 
 def test_descriptors_of_the_accelerator_are_part_of_what_is_asked(compilations):
-    call = product((256, 128, 512), "bfloat16", Way.STACK)
+    call = product((256, 128, 512), "bfloat16", Method.STACK)
     names = [kernel.name for kernel in kernels_of([call])]
     assert names == ["combine", "combine", "stack_gemm", "combine"]
     assert compile_ahead([call]).failed == ()

@@ -7,7 +7,7 @@ import pytest
 from lcma.kernels import Profile
 from lcma.kernels.cuda import measure
 from lcma.kernels.cuda.cost_model import CudaCostModel, alignment_efficiency
-from lcma.kernels.cuda.level import Way
+from lcma.kernels.cuda.level import Method
 from lcma.kernels.cuda.measure import rate_of
 from lcma.kernels.cuda.points import DTYPES, Point, points
 from lcma.kernels.cuda.stack import fits_stack
@@ -17,18 +17,18 @@ from lcma.kernels.cuda.stack import fits_stack
 def test_what_is_measured(dtype):
     found = list(points(dtype))
     assert len(set(found)) == len(found)
-    assert {None, Way.BATCHED} <= {point.way for point in found}
+    assert {None, Method.BATCHED} <= {point.way for point in found}
     assert any(len(set(point.sizes)) == 1 for point in found)
     assert any(len(set(point.sizes)) == 3 for point in found)
     for point in found:
         assert point.bytes <= 16 << 30
         assert alignment_efficiency(dtype, *point.sizes[1:]) == 1.0
-        if point.way is Way.STACK:
+        if point.way is Method.STACK:
             assert fits_stack(point.count, *point.sizes[:2], dtype)
 
 
 def test_a_measured_point_is_a_rate():
-    point = next(p for p in points("tf32") if p.way is Way.LOOP and len(set(p.sizes)) == 3)
+    point = next(p for p in points("tf32") if p.way is Method.LOOP and len(set(p.sizes)) == 3)
     row = rate_of(point, 0.01)
     assert (row.mode, row.m, row.k, row.n) == ("loop", *point.sizes)
     model = CudaCostModel(Profile("x", "", (("multiprocessors", "132"),), (row,)))
@@ -45,17 +45,17 @@ def on_cpu(monkeypatch):
     return torch
 
 
-@pytest.mark.parametrize("way", [None, Way.BATCHED, Way.LOOP])
+@pytest.mark.parametrize("way", [None, Method.BATCHED, Method.LOOP])
 def test_the_products_of_a_point_are_worked(way, on_cpu, monkeypatch):
     written = []
     mm, bmm = on_cpu.mm, on_cpu.bmm
     monkeypatch.setattr(on_cpu, "mm", lambda a, b, out: written.append((a, b, mm(a, b, out=out))))
     monkeypatch.setattr(on_cpu, "bmm", lambda a, b, out: written.append((a, b, bmm(a, b, out=out))))
     measure._products(Point("float64", (6, 4, 10), way, 1 if way is None else 3))()
-    assert len(written) == (3 if way is Way.LOOP else 1)
+    assert len(written) == (3 if way is Method.LOOP else 1)
     for a, b, c in written:
         assert (a.shape[-2:], b.shape[-2:]) == ((6, 4), (4, 10))
-        assert b.stride(-2) == (1 if way is Way.LOOP else 10)
+        assert b.stride(-2) == (1 if way is Method.LOOP else 10)
         on_cpu.testing.assert_close(c, a @ b)
     assert sum(c.numel() for *_, c in written) == 60 * (1 if way is None else 3)
 
@@ -70,7 +70,7 @@ def test_every_point_is_visited_there_and_back(monkeypatch):
     memory = 1 << 30
     rates = list(measure._rates(memory, lambda _: None))
     assert torch.backends.cuda.matmul.allow_tf32 == before
-    wanted = [p for dtype in DTYPES for p in points(dtype) if p.way is not Way.STACK and p.bytes <= memory]
+    wanted = [p for dtype in DTYPES for p in points(dtype) if p.way is not Method.STACK and p.bytes <= memory]
     assert [(r.dtype, r.m, r.k, r.n) for r in rates] == [(p.dtype, *p.sizes) for p in wanted]
     first = [point for point in wanted if point.dtype == DTYPES[0]]
     assert visited[: 2 * len(first)] == first + first[::-1]

@@ -14,7 +14,7 @@ from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Sum, Take, peak_alive, steps
 from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
 from lcma.kernels.cuda.cost_model import CudaCostModel, alignment_efficiency, wave_efficiency
-from lcma.kernels.cuda.flat_program import spread
+from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.h200 import h200 as h200_figures
 from lcma.kernels.cuda.shape import Shape
 from lcma.kernels.dense.arrangements import arrangements, levels_of
@@ -89,7 +89,7 @@ def worked(linear, sources, ahead):
 @pytest.mark.parametrize("names", [("strassen",), ("laderman", "2x2x3"), ("strassen",) * 3], ids="/".join)
 def test_steps_work_the_map(names):
     rng = np.random.default_rng(0)
-    whole = spread(program(*names))
+    whole = flat_program(program(*names))
     for linear in (whole.left, whole.right, whole.merge):
         sources = rng.integers(-9, 9, linear.sources).astype(float)
         values = list(sources)
@@ -102,7 +102,7 @@ def test_steps_work_the_map(names):
 
 def test_few_values_are_alive_at_once():
     """A merge keeps its results and little else, however many products there are."""
-    whole = spread(program("strassen", "strassen", "strassen"))
+    whole = flat_program(program("strassen", "strassen", "strassen"))
     assert peak_alive(whole.merge) <= 64 + 24
     assert peak_alive(whole.left) <= 64 + 24
     assert (whole.rank, len(whole.left.results), len(whole.merge.results)) == (343, 343, 64)
@@ -111,7 +111,7 @@ def test_few_values_are_alive_at_once():
 @pytest.mark.parametrize("itemsize", [2, 4, 8])
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_tiles_fit_the_registers_and_hide_the_latency(levels, itemsize):
-    whole = spread(program(*["strassen"] * levels))
+    whole = flat_program(program(*["strassen"] * levels))
     for linear in (whole.left, whole.merge):
         tiles = list(candidates(linear, itemsize))
         assert len(set(tiles)) == len(tiles) >= 4
@@ -125,7 +125,7 @@ def test_tiles_fit_the_registers_and_hide_the_latency(levels, itemsize):
 
 
 def test_products_that_share_a_sum_have_a_slab_each():
-    whole = spread(program("5x5x5"))
+    whole = flat_program(program("5x5x5"))
     assert len(maps_of(whole.program).left.results) < whole.rank == len(whole.left.results)
 
 

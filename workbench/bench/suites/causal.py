@@ -113,7 +113,7 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.causal.naive import plain
     from ....kernels.cpu.executor import MatrixExecutor
     from ....kernels.cpu.half import HalfProduct
-    from ....kernels.cpu.strips import cut
+    from ....kernels.cpu.strips import zero_outside_triangle
     from ....kernels.planning.planner import plan_candidate
     from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 
@@ -138,7 +138,7 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
     def whole() -> None:
         np.matmul(a, b, out=out)
         if triangle.side == "out":
-            cut(out, triangle.upper)
+            zero_outside_triangle(out, triangle.upper)
 
     contenders["full + tril"] = whole
     contenders["chosen"] = partial(plan.build().run, a, b, out)

@@ -22,7 +22,7 @@ from ....schemes_db.resolve import resolve
 from ....search import Policy, Selection, lift
 from ....search.flipgraph.gpu.fleet import Fleet
 from ....search.flipgraph.gpu.ladders import Rung, climb
-from ....search.flipgraph.gpu.search_until import Chase, chase
+from ....search.flipgraph.gpu.search_until import SearchOutcome, search_until
 from ....search.flipgraph.gpu.settings import setting_for
 from ....search.format_moves.corners import bordered, cut, rolled
 from ....verify import certify
@@ -114,7 +114,7 @@ def times(
         if spent > total:
             break
         fleet = bench.fleet(starts, setting.policy, seed, **kind)
-        result = chase(
+        result = search_until(
             fleet,
             goal,
             steps=setting.steps,
@@ -154,7 +154,7 @@ def ladder(
     stream = bench.stream(case)
     begin, walked = time.perf_counter(), 0.0
 
-    def on_rung(rung: Rung, result: Chase, fleet: Fleet) -> None:
+    def on_rung(rung: Rung, result: SearchOutcome, fleet: Fleet) -> None:
         nonlocal begin, walked
         bench.keep(rung.goal, result, ring)
         name = f"{rung.target}:{rung.goal}"
@@ -192,10 +192,14 @@ FORMS = {
     "z2-8x8x8": ("8x8x8", {}),
     "zt-4x5x5": ("4x5x5", {"ternary": True}),
     "c3-5x5x5": ("5x5x5", {"symmetric": True}),
+    "c3z2-6x6x6": ("6x6x6", {"reversible": True}),
     "half-4x4x4": ("4x4x4:tri-left", {}),
     "half-5x5x5": ("5x5x5:tri-left", {}),
 }
 """Formats whose rate is taken on the way down from the naive scheme."""
+
+WALKS = {"ternary": "flip-zt", "symmetric": "flip-c3", "reversible": "flip-c3z2"}
+"""The walk whose naive start a kind of fleet takes."""
 
 NUMBERS = (1056, 4224, 16896, 33792, None)
 """Numbers of walkers on a GPU of 132 multiprocessors: a quarter of a warp each to as many as fit."""
@@ -205,7 +209,7 @@ def form_rate(bench: Bench, name: str, say: Say) -> Figures:
     """The rate of a format after 40 000 steps of every walker from the naive scheme."""
     target, kind = FORMS[name]
     cost = "full" if name.startswith("half") else ""
-    walk = "flip-zt" if kind.get("ternary") else "flip-c3" if kind.get("symmetric") else "flip"
+    walk = WALKS.get(next(iter(kind), ""), "flip")
     start = naive(target, walk)
     policy = setting_for(start.target, cost=cost, **kind).policy
     steps = 4_000 if max(start.target.shape) > 5 else 20_000
@@ -220,7 +224,7 @@ def crowds(bench: Bench, goal: int, limit: float, say: Say) -> Figures:
     for number in NUMBERS:
         for seed in bench.seeds(2):
             fleet = Fleet([start], setting.policy, seed=seed, walkers=number, device=bench.options.device)
-            result = chase(fleet, goal, steps=setting.steps, seconds=limit, say=say)
+            result = search_until(fleet, goal, steps=setting.steps, seconds=limit, say=say)
             mine: dict[str, Any] = figures.setdefault(str(fleet.walkers), {"first": []})
             mine["gflips"] = fleet.flips_per_second / 1e9
             mine["flips_of_one"] = fleet.flips_per_second / fleet.walkers
@@ -246,7 +250,7 @@ def settings(bench: Bench, case: str, start: Scheme, goal: int, limit: float, sa
         name = f"plus {policy.plus_after} margin {policy.margin} {tuple(policy.selection)}"
         fleet = bench.fleet([start], policy, bench.options.seed)
         steps = setting_for(start.target).steps
-        result = chase(fleet, goal, steps=steps, seconds=limit, on_find=bench.stream(case), say=say)
+        result = search_until(fleet, goal, steps=steps, seconds=limit, on_find=bench.stream(case), say=say)
         figures[name] = result.first or {str(score): walkers for score, walkers in list(result.histogram.items())[:3]}
         say(f"{name}: {figures[name]}")
     return figures
@@ -297,7 +301,7 @@ def cases(options: Options) -> Iterator[Case]:
         start = naive(name, "flip-zt" if ternary else "flip")
         setting = setting_for(start.target, ternary=ternary)
         fleet = bench.fleet([start], setting.policy, options.seed, ternary=ternary)
-        return chase(fleet, goal, steps=setting.steps, seconds=10, count=SAMPLED, linger=3).schemes or [start]
+        return search_until(fleet, goal, steps=setting.steps, seconds=10, count=SAMPLED, linger=3).schemes or [start]
 
     def rate_444(say: Say) -> Figures:
         policy = setting_for(parse_target("4x4x4")).policy
@@ -323,7 +327,7 @@ def cases(options: Options) -> Iterator[Case]:
     def tri_5(say: Say) -> Figures:
         policy = setting_for(parse_target("4x4x4:tri-left"), cost="full").policy
         fleet = bench.fleet([naive("4x4x4:tri-left")], policy, 999)
-        pool = chase(fleet, small, steps=40_000, seconds=20, count=TRIANGULAR_POOL, linger=15, say=say).schemes
+        pool = search_until(fleet, small, steps=40_000, seconds=20, count=TRIANGULAR_POOL, linger=15, say=say).schemes
         say(f"{len(pool)} starts")
         target = parse_target("5x5x5:tri-left")
         return triangular(bench, "time/tri-5", [bordered(scheme, target) for scheme in pool], large, 30, 150, say)
@@ -347,6 +351,8 @@ def cases(options: Options) -> Iterator[Case]:
     yield Case("gate/z2", lambda say: gate(bench, square, {}, room=15), 10, exact)
     yield Case("gate/zt", lambda say: gate(bench, square, {"ternary": True}, room=15), 12, exact)
     yield Case("gate/c3", lambda say: gate(bench, naive("5x5x5", "flip-c3"), {"symmetric": True}, room=9), 12, exact)
+    reverse = naive("6x6x6", "flip-c3z2")
+    yield Case("gate/c3z2", lambda say: gate(bench, reverse, {"reversible": True}, room=9), 14, exact)
     yield Case("gate/half", lambda say: gate(bench, naive("4x4x4:tri-left"), {}, "full"), 10, exact)
     yield Case("rate/z2-4x4x4", rate_444, 6, (Bar("gflips", 40), *exact))
     yield Case("rate/z2-5x5x5", rate_555, 6, (Bar("gflips", 13), *exact))

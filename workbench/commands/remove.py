@@ -1,0 +1,21 @@
+"""`lcma remove`"""
+
+from __future__ import annotations
+
+import click
+
+from ...schemes_db.catalog import Catalog
+
+
+@click.command("remove")
+@click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
+def command(schemes: tuple[str, ...]) -> None:
+    """Take your own schemes out of the catalogue, by name or by the start of their digest.
+
+    A name that `lcma add --name` gave to a kept scheme is forgotten, and the scheme stays. What comes
+    with lcma can't be removed.
+    """
+    with Catalog.open() as catalog:
+        for scheme in schemes:
+            entry = catalog.remove(scheme)
+            click.echo(f"removed {entry.name or entry.digest[:12]} <{entry.target}:{entry.rank} over {entry.ring}>")
