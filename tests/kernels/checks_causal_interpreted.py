@@ -11,8 +11,8 @@ from functools import partial
 import pytest
 import torch
 
-from lcma.kernels.causal import causal_pv, causal_qk, syrk, trmm
 from lcma.kernels.causal.naive import plain, triangular
+from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm
 from lcma.kernels.cuda.tiles import Tile, tile_places
 from lcma.kernels.cuda.triangular import multiply
 from lcma.kernels.torch import triangular as triangular_ops
