@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import shutil
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 
 from .errors import LcmaError
@@ -39,15 +42,24 @@ def writable(folder: Path) -> Path:
     """`folder` if files can be made in it, else one of this process in the temporary directory.
 
     For caches only: what must not be lost is written where the user said, or not at all.
+
+    Raises:
+        OSError: neither can be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except OSError:
-        fallback = Path(tempfile.gettempdir()) / f"lcma-{os.getuid() if hasattr(os, 'getuid') else 0}-{os.getpid()}"
-        fallback.mkdir(parents=True, exist_ok=True)
-        return fallback
+        return _private_folder()
+
+
+@lru_cache(maxsize=1)
+def _private_folder() -> Path:
+    """A new folder that nobody else can write or have made, removed at the end of the process."""
+    folder = tempfile.mkdtemp(prefix="lcma-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:

@@ -34,7 +34,10 @@ def _folder_stamp(folder: Path, deep: bool) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _cache_root() -> Path:
-    return writable(cache_folder() / "numba")
+    folder = cache_folder() / "numba"
+    with contextlib.suppress(OSError):  # then every entry fails to be written, which is the same as no cache
+        return writable(folder)
+    return folder
 
 
 class _Locator(caching._CacheLocator):

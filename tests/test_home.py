@@ -1,10 +1,11 @@
 import os
 import sys
+import tempfile
 
 import pytest
 
 import lcma
-from lcma.home import cache_folder, data_folder, home, writable, write_atomic
+from lcma.home import _private_folder, cache_folder, data_folder, home, writable, write_atomic
 
 
 def test_one_folder_holds_everything(monkeypatch, tmp_path):
@@ -43,4 +44,15 @@ def test_an_unwritable_cache_falls_back_to_the_temporary_folder(tmp_path):
     fallback = writable(tmp_path / "file" / "cache")
     assert fallback.is_dir()
     assert tmp_path not in fallback.parents
+    assert fallback.stat().st_mode & 0o077 == 0  # nobody else can put code there
+    assert writable(tmp_path / "file" / "other") == fallback
     assert writable(tmp_path / "good") == tmp_path / "good"
+
+
+def test_a_cache_without_any_place_is_an_error_that_says_so(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    _private_folder.cache_clear()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(OSError, match="none"):
+        writable(tmp_path / "file" / "cache")
+    _private_folder.cache_clear()

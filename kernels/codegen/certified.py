@@ -19,7 +19,7 @@ def certified(scheme: SchemeLike) -> Scheme:
     """The scheme itself, proven: by the certificate it came with, or now (once a digest).
 
     Raises:
-        PlanError: it holds over Z2 only, or has coefficients that are not real.
+        PlanError: it is none, holds over Z2 only, or has coefficients that are not real.
         VerificationError: it does not compute its target.
     """
     from ...verify import certify
@@ -28,7 +28,11 @@ def certified(scheme: SchemeLike) -> Scheme:
         from ...schemes_db.resolve import resolve
 
         scheme = resolve(scheme)
-    scheme, certificate = (scheme, None) if isinstance(scheme, Scheme) else scheme
+    if isinstance(scheme, Scheme):
+        scheme = scheme, None
+    if not (isinstance(scheme, tuple) and len(scheme) == 2 and isinstance(scheme[0], Scheme)):
+        raise PlanError(f"scheme must be a name, a scheme or a pair (scheme, certificate), not {scheme!r}")
+    scheme, certificate = scheme
     if not scheme.target.is_product:
         raise PlanError(f"{scheme.target} is no product of matrices: no kernel is made of it")
     if scheme.ring.characteristic:

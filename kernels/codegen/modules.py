@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import linecache
 import sys
 import threading
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from types import ModuleType
 
 import numpy as np
 
-from ...home import cache_folder, writable, write_atomic
+from ...home import cache_folder, write_atomic
 from .emit import module_text
 from .maps import LinearMap
 
@@ -45,7 +46,7 @@ def load(text: str) -> ModuleType:
     """The module of this text, imported from a file of its own.
 
     The file's folder is named by the hash of the text. A file that is not what its name says is
-    written anew; where the cache folder is read-only, a folder of this process serves.
+    written anew. Where none can be written the module has no file, and is compiled anew by every process.
     """
     name = hashlib.sha256(text.encode()).hexdigest()[:24]
     qualified = f"lcma_generated_{name}"
@@ -53,27 +54,30 @@ def load(text: str) -> ModuleType:
         if qualified in sys.modules:
             return sys.modules[qualified]
         path = _file(text, name)
+        origin = f"<{qualified}>" if path is None else str(path)
         module = ModuleType(qualified)
-        module.__file__ = str(path)
+        if path is not None:
+            module.__file__ = origin
+        else:
+            # Where inspect, which Triton asks, and tracebacks find the lines.
+            linecache.cache[origin] = len(text), None, text.splitlines(keepends=True), origin
         sys.modules[qualified] = module
         try:
             # Not through importlib, whose .pyc beside the file could be stale or damaged.
-            exec(compile(text, str(path), "exec"), module.__dict__)
+            exec(compile(text, origin, "exec"), module.__dict__)
         except BaseException:
             del sys.modules[qualified]
             raise
         return module
 
 
-def _file(text: str, name: str) -> Path:
-    kept = cache_folder() / "kernels" / name / "kernel.py"
+def _file(text: str, name: str) -> Path | None:
+    """The file with this text in the cache folder; None where it cannot be written."""
+    path = cache_folder() / "kernels" / name / "kernel.py"
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        if kept.read_text(encoding="utf-8") == text:
-            return kept
+        if path.read_text(encoding="utf-8") == text:
+            return path
     with contextlib.suppress(OSError):
-        path = writable(cache_folder() / "kernels" / name) / "kernel.py"
-        if path.parent != kept.parent:
-            path = path.parent / "kernels" / name / "kernel.py"
         write_atomic(path, text)
         return path
-    raise OSError(f"no folder to write a generated kernel in: neither {kept.parent} nor the temporary directory")
+    return None

@@ -6,13 +6,16 @@ lie in the middle of a canvas whose border must stay as it was.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
 
-from lcma.kernels.causal import causal_pv, causal_qk, syrk, trmm
+from lcma.kernels.causal import tensors
 from lcma.kernels.causal.naive import plain, triangular
+from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm
+from lcma.kernels.cuda.executor import request_of
 from lcma.kernels.cuda.tiles import Tile, tile_places
 from lcma.kernels.cuda.triangular import multiply
 from lcma.kernels.torch import triangular as triangular_ops
@@ -87,6 +90,7 @@ def test_tiles_beyond_the_triangle_are_left_out():
 
 def test_gradients_by_the_kernel_are_products_by_the_kernel(monkeypatch):
     monkeypatch.setitem(triangular_ops.PRODUCTS, "cpu", triangular_ops._on_gpu)
+    monkeypatch.setattr(tensors, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
     shapes = ((4, 9, 3), (2, 7, 3), (4, 9, 7))
     q, k, p = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
     for product, operands in ((causal_qk, (q, k)), (causal_pv, (p, k)), (syrk, (p,)), (trmm, (p[:, :7], k))):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -13,7 +14,9 @@ torch = pytest.importorskip("torch")
 from torch.library import opcheck  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
-from lcma.kernels.causal import causal_pv, causal_qk, syrk, trmm  # noqa: E402
+from lcma.kernels.causal import tensors  # noqa: E402
+from lcma.kernels.causal.products import causal_pv, causal_qk, syrk, trmm  # noqa: E402
+from lcma.kernels.cuda.executor import request_of  # noqa: E402
 from lcma.kernels.torch import triangular  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
@@ -44,6 +47,7 @@ def _one_thread():
 def of_gpu(monkeypatch):
     """What a GPU runs, strips and schemes with their sums by plain torch, on tensors of the processor."""
     monkeypatch.setitem(triangular.PRODUCTS, "cpu", triangular._on_gpu)
+    monkeypatch.setattr(tensors, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
 
 
 @pytest.fixture(params=["cpu", "gpu"])

@@ -146,8 +146,10 @@ def test_what_does_not_multiply_is_refused():
         ops.matmul(a, a, "strassen")
     with pytest.raises(lcma.PlanError, match="no gradient"):
         ops.matmul(a, b, "strassen", out=torch.empty(4, 3, dtype=torch.float64))
-    with pytest.raises(lcma.PlanError, match="not int"):
+    with pytest.raises(lcma.PlanError, match=r"scheme must be .*, not 5"):
         lcma.matmul(a, b, 5)
+    with pytest.raises(lcma.PlanError, match=r"scheme must be .*, not 7"):
+        lcma.matmul(a.detach().numpy(), b.detach().numpy(), [("strassen", 7)])
     with pytest.raises(lcma.CatalogError):
         ops.matmul(a, b, "nobodys-scheme")
     with pytest.raises(lcma.PlanError, match="int8"):

@@ -12,23 +12,25 @@ import pytest
 import torch
 
 import lcma
-from lcma.kernels import Profile, Request
+from lcma.kernels import Candidate, Machine, Profile, Request, families, strategies
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_modules import combine_kernel
 from lcma.kernels.codegen.triton_text import Direction, combine_text
 from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda import naive
 from lcma.kernels.cuda.combine import Combination, merge_of
+from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.executor import request_of
 from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.level import cuda_level
 from lcma.kernels.dense.arrangements import arrangements, levels_of
-from lcma.kernels.families import CUDA as STRATEGIES
+from lcma.kernels.dense.given import GivenProgram
+from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.torch import dispatch
 from lcma.kernels.torch.recipe import Recipe
 from lcma.schemes_db import Kind
 
-THREE_STAGE = STRATEGIES[1:]
+METHODS = ("batched", "loop", "stack")
 CANARY = 7.5
 # Relative, in the Frobenius norm, of products of one or two levels.
 LIMITS = {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
@@ -44,6 +46,17 @@ def _poisoned(monkeypatch):
 
 def program(*names):
     return arrangements(levels_of([lcma.resolve(name)[0] for name in names], 1))[0][1]
+
+
+def machine(profile=None):
+    profile = Profile("none", "test") if profile is None else profile
+    return Machine("cuda", profile, CudaCostModel(profile))
+
+
+def built(nest, request, method="batched"):
+    """The executor of a program by one method."""
+    candidate = Candidate("dense", "scheme", GivenProgram("nest", nest), (("method", method),))
+    return strategies("cuda")["dense", "scheme"].build(candidate, request, machine())
 
 
 def drawn(shape, dtype, order="rows"):
@@ -157,7 +170,7 @@ def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
     assert (out[0, 5:, :5] == 0).all()
 
 
-@pytest.mark.parametrize("strategy", THREE_STAGE, ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     ("names", "dtype"),
     [
@@ -167,7 +180,7 @@ def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
     ],
     ids=str,
 )
-def test_products(strategy, dtype, names):
+def test_products(method, dtype, names):
     """Any size and storage order; `out` with borders; the same bits again; with B packed; in pieces."""
     torch.manual_seed(1)
     nest = program(*names)
@@ -178,7 +191,7 @@ def test_products(strategy, dtype, names):
         ((11, 7, 5), "scattered"),
     ):
         a, b = drawn((m, k), dtype, order), drawn((k, n), dtype, order)
-        executor = strategy.build(nest, request_of(a, b, NAMES[dtype]))
+        executor = built(nest, request_of(a, b, NAMES[dtype]), method)
         result = executor.run(a, b)
         assert close(result, a, b, LIMITS[dtype])
         out, canvas = framed((m, n), dtype, order if order == "columns" else "rows")
@@ -186,34 +199,30 @@ def test_products(strategy, dtype, names):
         assert torch.equal(out, result)
         assert untouched(out, canvas)
     a, b = drawn((37, 13), dtype), drawn((13, 19), dtype)
-    smaller = strategy.build(
-        nest, request_of(a, b, NAMES[dtype], max_workspace=2 * executor_bytes(strategy, nest, a, b) // 3)
-    )
+    request = request_of(a, b, NAMES[dtype])
+    most = 2 * built(nest, request, method).workspace // 3
+    smaller = built(nest, replace(request, max_workspace=most), method)
     assert smaller.pieces > 1
     assert close(smaller.run(a, b), a, b, LIMITS[dtype])
 
 
-def executor_bytes(strategy, nest, a, b):
-    return strategy.build(nest, request_of(a, b, NAMES[a.dtype])).workspace
-
-
-@pytest.mark.parametrize("strategy", THREE_STAGE, ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "leading", [((3,), ()), ((), (3,)), ((2, 1), (3,)), ((2, 3), (2, 3)), ((1,), (1,)), ((0,), ())]
 )
-def test_batches(strategy, leading):
+def test_batches(method, leading):
     torch.manual_seed(2)
     a, b = drawn((*leading[0], 5, 7), torch.float64), drawn((*leading[1], 7, 3), torch.float64)
     request = request_of(a, b, "float64")
-    result = strategy.build(program("strassen"), request).run(a, b)
+    result = built(program("strassen"), request, method).run(a, b)
     torch.testing.assert_close(result, a @ b)
-    pieces = strategy.build(program("strassen"), replace(request, max_workspace=40 * 7 * 64))
+    pieces = built(program("strassen"), replace(request, max_workspace=40 * 7 * 64), method)
     torch.testing.assert_close(pieces.run(a, b), a @ b)
 
 
 def test_out_may_be_an_operand_but_not_expanded():
     a = drawn((8, 8), torch.float64)
-    executor = THREE_STAGE[0].build(program("strassen"), request_of(a, a, "float64"))
+    executor = built(program("strassen"), request_of(a, a, "float64"))
     expected = a @ a
     torch.testing.assert_close(executor.run(a, a, a), expected)
     with pytest.raises(lcma.PlanError, match="share memory"):
@@ -225,7 +234,7 @@ def test_out_may_be_an_operand_but_not_expanded():
 def test_blocks_that_are_not_wanted_come_out_as_zeros():
     nest = lcma.program_of(lcma.naive(lcma.parse_target("3x3x3:band(1)")))
     a, b = drawn((10, 8), torch.float64), drawn((8, 11), torch.float64)
-    result = THREE_STAGE[0].build(nest, Request(10, 8, 11, "float64")).run(a, b)
+    result = built(nest, Request(10, 8, 11, "float64")).run(a, b)
     expected = a @ b
     expected[:4, 8:] = 0
     expected[8:, :4] = 0
@@ -234,7 +243,7 @@ def test_blocks_that_are_not_wanted_come_out_as_zeros():
 
 def test_less_memory_than_thought(monkeypatch):
     a, b = drawn((64, 32), torch.float64), drawn((32, 32), torch.float64)
-    executor = THREE_STAGE[0].build(program("strassen"), request_of(a, b, "float64"))
+    executor = built(program("strassen"), request_of(a, b, "float64"))
     core = cuda_level(program("strassen"))
     plain, calls = core._piece, []
 
@@ -259,26 +268,25 @@ def pretended(monkeypatch):
     """CPU tensors are taken for those of a GPU whose profile makes every scheme look good."""
     monkeypatch.setattr(dispatch, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
-    monkeypatch.setattr(dispatch, "device_reason", lambda index: None)
     monkeypatch.setattr(dispatch, "require_device", lambda index: None)
     monkeypatch.setattr(
         "lcma.kernels.cuda.executor.request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda")
     )
     profiles = [None]
-    monkeypatch.setattr(dispatch, "device_profile", lambda index: profiles[0])
-    dispatch.forget()
+    monkeypatch.setattr(families, "machine_for", lambda request, measure=True: machine(profiles[0]))
+    plan_cache.clear()
     yield profiles
-    dispatch.forget()
+    plan_cache.clear()
 
 
 def test_dispatch(pretended, make_profile):
     a, b = drawn((3, 40, 64), torch.float32), drawn((64, 48), torch.float32)
-    for text in ("auto", "strassen", "strassen/strassen@gpu-loop", "strassen?"):
+    for text in ("auto", "strassen", "strassen/strassen@scheme:loop", "strassen?"):
         torch.testing.assert_close(dispatch.run(Recipe.parse(text), a, b), a @ b, rtol=1e-3, atol=1e-4)
     whole = a.flatten(0, 1)
     assert isinstance(dispatch.executor_of(Recipe(), whole, b), dispatch.VendorExecutor)  # nothing was measured
     assert isinstance(dispatch.executor_of(Recipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
-    dispatch.forget()
+    plan_cache.clear()
     pretended[0] = make_profile(sums=1e15)
     assert not isinstance(dispatch.executor_of(Recipe.parse("strassen?"), whole, b), dispatch.VendorExecutor)
     recipe, stack = dispatch.pack(Recipe(), b, 120)

@@ -12,12 +12,14 @@ from triton import knobs
 from triton.runtime.driver import driver
 
 import lcma
+from lcma.kernels import Candidate, Machine, Request, strategies
+from lcma.kernels.cuda.cost_model import CudaCostModel
+from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.level import Method
 from lcma.kernels.cuda.precompile import Kernel, _work, compile_ahead, kernels_of
 from lcma.kernels.cuda.precompile_worker import Target
 from lcma.kernels.dense.arrangements import arrangements, levels_of
-from lcma.kernels.dense.strategies_cuda import ThreeStageStrategy
-from lcma.kernels.request import Request
+from lcma.kernels.dense.given import GivenProgram
 
 
 @pytest.fixture(autouse=True)
@@ -34,11 +36,14 @@ def compilations():
     knobs.compilation.listener = None
 
 
-def product(sizes, dtype, way=Method.BATCHED, levels=("strassen",)):
+def product(sizes, dtype, method=Method.BATCHED, levels=("strassen",)):
     """A call on tensors without data, as a plan would make it."""
     program = arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1]
     m, k, n = sizes
-    executor = ThreeStageStrategy(way).build(program, Request(m, k, n, dtype, device="cuda"))
+    candidate = Candidate("dense", "scheme", GivenProgram("/".join(levels), program), (("method", method.value),))
+    machine = Machine("cuda", h200(), CudaCostModel(h200()))
+    request = Request(m, k, n, dtype, device="cuda")
+    executor = strategies("cuda")["dense", "scheme"].build(candidate, request, machine)
     a, b = (torch.empty(shape, dtype=getattr(torch, dtype), device="meta") for shape in ((m, k), (k, n)))
     return lambda: executor.run(a, b)
 
@@ -58,13 +63,12 @@ def test_launches_find_what_was_compiled_ahead(compilations):
 
 
 def test_products_of_many_shapes_are_compiled_together(monkeypatch, compilations):
-    from lcma.kernels.cuda import precompile as ahead
     from lcma.kernels.torch import dispatch
     from lcma.kernels.torch import precompile as products
 
     with pytest.raises(lcma.PlanError, match="no GPU"):
         products.compile_products([])
-    for module in (ahead, dispatch):
+    for module in (products, dispatch):
         monkeypatch.setattr(module, "require_device", lambda index=None: None)
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
     blank = [torch.empty(rows, 96, device="meta", dtype=torch.float16) for rows in (512, 128, 150)]
