@@ -6,7 +6,7 @@ import pytest
 from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import Scheme, Target
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 from lcma.search.format_moves.borders import align_basis_with_border, products_at_border
 from lcma.search.format_moves.corners import starts_for
 

@@ -13,7 +13,7 @@ import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2, parse_target
 from lcma.schemes_db.costs import full_and_half
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 from lcma.search import PoolPlan, find, pack_start, resume
 from lcma.search.flipgraph.gpu import device as gpu_device
 from lcma.search.flipgraph.gpu import memory

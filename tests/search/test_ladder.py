@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 from lcma.search import format_move_names, make_walker, register_format_move
 from lcma.search.flipgraph.walkers import pack_start, walk_policy
 from lcma.search.format_moves.meta_moves import extend, merge, project

@@ -9,7 +9,7 @@ import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Z, parse_target
 from lcma.schemes_db.algebra import naive
-from lcma.schemes_db.library import resolve
+from lcma.schemes_db.resolve import resolve
 from lcma.search import find
 from lcma.search.format_moves.corners import restricted
 from lcma.verify import certify
