@@ -169,7 +169,9 @@ def _sources(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) 
 
     if is_one(scheme):
         return list(given(certified(cast(SchemeLike, scheme)), levels))
-    entries = [(certified(entry),) if is_one(entry) else tuple(map(certified, entry)) for entry in _entries(scheme)]
+    entries = [
+        (certified(entry),) if is_one(entry) else tuple(map(certified, _entries(entry))) for entry in _entries(scheme)
+    ]
     return list(given(entries, levels))
 
 

@@ -33,7 +33,7 @@ COMMANDS = {
     "merge": "Put the finds of several searches together.",
     "plan": "Show how a product would be run, and why.",
     "recombine": "Put the cheapest scheme together from the products of several.",
-    "remove": "Take your own schemes out of the catalogue.",
+    "remove": "Take your own schemes out of the catalogue, by name or by the start of their digest.",
     "rename": "Give one of your schemes another name.",
     "report": "Write the shipped schemes as a page of Markdown.",
     "resume": "Go on with a search or an improvement from its folder.",

@@ -86,6 +86,8 @@ def restricted(scheme: Scheme, target: Target) -> Scheme:
     """
     if not scheme.target.is_general or scheme.target.shape != target.shape or not target.is_product or target.shared:
         raise PlanError(f"{scheme.target} can't be restricted to {target}")
+    if any((kinds == Kind.ABSENT).all() for kinds in target.kind_arrays):
+        raise PlanError(f"{target} has no block that is wanted: there is nothing to search for")
     parts = [
         np.where(kinds == Kind.ABSENT, 0, factor.dense.reshape(-1, *kinds.shape)).reshape(scheme.rank, -1)
         for factor, kinds in zip(scheme.factors, target.kind_arrays, strict=True)

@@ -328,7 +328,7 @@ def test_our_npz_keeps_provenance_and_certificate():
         ("7 4 R\n8 1 1\n0 0 0\n", "outside the 7 x 4"),
         ("9999999 4 R\n0 0 0\n", "beyond"),
         ("1000000 1 R\n1 1 1\n0 0 0\n1000000 1 R\n0 0 0\n1 1000000 R\n0 0 0", "only 1 entries"),
-        ("7 4 R\n1 1 x\n0 0 0", "not a coefficient"),
+        ("7 4 R\n1 1 x\n0 0 0", "parameter x is no exact fraction"),
         ("7 4 R\n0 0 0\n7 4 R\n0 0 0\n4 8 R\n0 0 0\n", "P has 8 columns"),
         ("o0:=i0;", "1 programs"),
         ("o0:=i0;\n#\no1:=i0;\n#\no0:=i0;", "no one number|never set"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,7 +128,7 @@ def test_equals_are_remembered_and_worse_is_not_kept(home):
         assert not keeper.keep(naive((2, 2, 2)), certify(naive((2, 2, 2))))
         for ranks in keeper.ranks.values():
             ranks[2, 2, 2] = 8
-        mod2 = strassen.over_z2()
+        mod2 = replace(strassen.over_z2(), name="")
         keeper.take(mod2, certify(mod2))
     first, second = map(kept_line, told)
     assert mod2.digest in {scheme.digest for scheme in starts}

@@ -12,7 +12,7 @@ from lcma.schemes_db.formats import parse_bytes, render
 from lcma.schemes_db.scheme import Scheme
 from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.verify import judge
-from lcma.verify.exact import check_exact, magnitude_bound
+from lcma.verify.exact import check_exact
 from lcma.verify.randomized import check_randomized, first_wrong, refuted
 
 VALID = [
@@ -139,12 +139,12 @@ def test_rational_schemes_are_cleared_of_denominators(strassen):
 
 
 @pytest.mark.parametrize("scale", [1 << 18, 1 << 40, 1 << 61])
-def test_large_coefficients_are_exact_by_several_primes(strassen, scale):
+def test_large_coefficients_are_exact(strassen, scale):
     u, v, w = (factor.dense for factor in strassen.factors)
     good = Scheme.from_arrays(strassen.target, u * scale, v, w * scale, Q, denominators=(scale, 1, scale))
     outcome = check_exact(good)
     assert outcome.ok
-    assert bool(outcome.proof.primes) == (magnitude_bound(good) >= 1 << 53)
+    assert not outcome.proof.primes  # the scale cancels: the primitive products are small
     wrong = w * scale
     wrong[3, 0, 0] += 1
     bad = Scheme.from_arrays(strassen.target, u * scale, v, wrong, Q, denominators=(scale, 1, scale))
