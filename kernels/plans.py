@@ -142,7 +142,7 @@ def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None
         digests = certified(scheme).digest
     else:
         digests = tuple(
-            (certified(entry).digest,) if is_one(entry) else tuple(certified(one).digest for one in entry)
+            (certified(entry).digest,) if is_one(entry) else tuple(certified(one).digest for one in _entries(entry))
             for entry in _entries(scheme)
         )
     threads = _thread_count() if request.device == "cpu" else _device_index()
