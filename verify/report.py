@@ -17,7 +17,7 @@ from ..schemes_db.formats.reading import render_coefficient
 from ..schemes_db.ranks import KnownRank, best_known
 from .approximate import ApproximateReport, judge_approximations
 from .certify import certificate_of, certify, check, recheck_outcomes
-from .exact import is_long
+from .exact import is_long, wrong_in_one_image
 from .outcome import Outcome
 from .randomized import first_wrong, refuted
 
@@ -137,13 +137,10 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     for convention, scheme in candidates:
         if convention in tried and tried[convention][-1].ok:
             holding.append((convention, scheme, tried[convention]))
-    failed: list[tuple[Outcome, ...]] = []
-    if not holding:
-        failed = [tried.get(convention) or _checked(scheme, methods) for convention, scheme in candidates]
     if not holding and ring is None:
-        for (convention, scheme), outcomes in zip(candidates, failed, strict=True):
-            over_z2 = scheme.over_z2() if not scheme.ring.characteristic else None
-            if over_z2 is None or outcomes[-1].holds_mod_2 is False:
+        for convention, scheme in candidates:
+            over_z2 = None if scheme.ring.characteristic else scheme.over_z2()
+            if over_z2 is None or _refutation(over_z2):
                 continue
             outcomes = _checked(over_z2, methods)
             if all(outcome.ok for outcome in outcomes):
@@ -151,9 +148,11 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
                 z2_only = True
     if not holding:
         # Which convention was meant nobody can say; the one with fewer wrong equations says more.
-        index = min(range(len(failed)), key=lambda i: (failed[i][0].wrong or 0, i))
-        convention, scheme = candidates[index]
-        return Report(label, reading.format, scheme, failed[index], (convention,), None, notes=reading.notes)
+        convention, scheme = candidates[0]
+        if len(candidates) > 1:
+            convention, scheme = min(candidates, key=lambda candidate: wrong_in_one_image(candidate[1]))
+        outcomes = tried.get(convention) or _checked(scheme, methods)
+        return Report(label, reading.format, scheme, outcomes, (convention,), None, notes=reading.notes)
     notes = reading.notes
     if len(holding) > 1 and holding[0][1].digest != holding[1][1].digest:
         notes += (f"holds by both conventions; read as {holding[0][0]}",)

@@ -26,9 +26,10 @@ _TOKEN = (
 _CLOSERS = {"[": "]", "{": "}", "(": ")"}
 _UNITS = ("i", "j", "I", "J")
 
-_INTEGER = r"\s*-?(?:0|[1-9]\d{0,17})\s*"
+_BLANKS = r"[ \t\r\n]*"  # what JSON skips; \s is more
+_INTEGER = rf"{_BLANKS}-?(?:0|[1-9]\d{{0,17}}){_BLANKS}"
 _PLAIN_ROWS = {
-    opener: re.compile(rf"{start}\s*{row}\s*(?:,\s*{row}\s*)*{end}", re.ASCII)
+    opener: re.compile(rf"{start}{_BLANKS}{row}{_BLANKS}(?:,{_BLANKS}{row}{_BLANKS})*{end}", re.ASCII)
     for opener, start, end in (("[", r"\[", r"\]"), ("{", r"\{", r"\}"))
     for row in (rf"{start}{_INTEGER}(?:,{_INTEGER})*{end}",)
 }
