@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .runs.bounds import common_products, kept_first
     from .runs.config import RunConfig
     from .runs.engine import Engine, Session, device_names, register_engine
-    from .runs.folder import RunFolderError
+    from .runs.locked_folder import RunFolderError
     from .runs.objectives import objective_names, register_objective, score_of
     from .runs.plan import ALONE, PoolPlan, Setting
     from .runs.pools import RankPools
@@ -56,7 +56,7 @@ _EXPORTS = {
     "Setting": "runs.plan",
     "Engine": "runs.engine",
     "RunConfig": "runs.config",
-    "RunFolderError": "runs.folder",
+    "RunFolderError": "runs.locked_folder",
     "Solved": "cpsat.brent",
     "Stage": "runs.stages",
     "Status": "runs.run_status",

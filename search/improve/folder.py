@@ -24,7 +24,7 @@ from ...schemes_db.formats.strict_json import loads
 from ...verify import certify
 from ...version import __version__
 from ..runs.code import code_hash
-from ..runs.folder import RunFolderError, locked, reported, signed
+from ..runs.locked_folder import LockedFolder, RunFolderError, locked, new_folder, reported, signed
 
 FORMAT = 1
 KIND = "lcma_improve"
@@ -56,11 +56,12 @@ class ImproveState:
     done: bool = False
 
 
-class ImproveFolder:
+class ImproveFolder(LockedFolder):
     """An open folder; `create` and `open` take the lock, `close` gives it back."""
 
     def __init__(self, path: Path, config: ImproveConfig, lock: BinaryIO | None) -> None:
-        self.path, self.config, self._lock = path, config, lock
+        super().__init__(path, lock)
+        self.config = config
 
     @classmethod
     def create(cls, path: str | Path, config: ImproveConfig) -> ImproveFolder:
@@ -69,11 +70,7 @@ class ImproveFolder:
         Raises:
             RunFolderError: there is a run in it already, or it can't be written.
         """
-        path = Path(path)
-        if (path / "run.json").exists():
-            raise RunFolderError(f"{path} holds a run already: go on with `lcma resume {path}`, or name another folder")
-        with reported(path):
-            path.mkdir(parents=True, exist_ok=True)
+        path = new_folder(path)
         folder = cls(path, config, signed(locked(path)))
         about = {KIND: FORMAT, "version": __version__, "code": code_hash(), "config": asdict(config)}
         with reported(path):
@@ -111,21 +108,6 @@ class ImproveFolder:
         except (TypeError, KeyError) as error:
             raise RunFolderError(f"{Path(path) / 'run.json'} is damaged: {error}") from None
         return cls(Path(path), config, None)
-
-    def close(self) -> None:
-        """Give the lock back."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    @property
-    def running(self) -> bool:
-        """Whether some process holds the lock now."""
-        try:
-            locked(self.path).close()
-        except RunFolderError:
-            return True
-        return False
 
     def append(self, name: str, scheme: Scheme) -> None:
         """Add a scheme to found.jsonl or starts.jsonl, synced to the disk.

@@ -10,12 +10,10 @@ lock         held (flock) by the process that writes here
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,6 +27,7 @@ from ...schemes_db.formats.strict_json import loads
 from ...version import __version__
 from .code import code_hash
 from .config import RunConfig
+from .locked_folder import LockedFolder, RunFolderError, locked, new_folder, reported, signed
 from .record import Record
 from .snapshot import Arrays
 
@@ -36,12 +35,6 @@ FORMAT = 4
 
 
 _FACTS = ("stage", "round", "seconds", "gained", "lowest", "flips", "done")
-
-
-class RunFolderError(LcmaError):
-    """A run folder that is locked, of other code, damaged or full."""
-
-    exit_code = 3
 
 
 @dataclass(frozen=True)
@@ -58,11 +51,12 @@ class Checkpoint:
     arrays: Arrays
 
 
-class RunFolder:
+class RunFolder(LockedFolder):
     """An open run folder. `RunFolder.create` and `RunFolder.open` take the lock; `close` gives it back."""
 
     def __init__(self, path: Path, config: RunConfig, lock: BinaryIO | None) -> None:
-        self.path, self.config, self._lock = path, config, lock
+        super().__init__(path, lock)
+        self.config = config
 
     @classmethod
     def create(cls, path: str | Path, config: RunConfig) -> RunFolder:
@@ -71,11 +65,7 @@ class RunFolder:
         Raises:
             RunFolderError: there is a run in it already, or it can't be written.
         """
-        path = Path(path)
-        if (path / "run.json").exists():
-            raise RunFolderError(f"{path} holds a run already: go on with `lcma resume {path}`, or name another folder")
-        with reported(path):
-            path.mkdir(parents=True, exist_ok=True)
+        path = new_folder(path)
         folder = cls(path, config, signed(locked(path)))
         about = {
             "lcma_run": FORMAT,
@@ -124,21 +114,6 @@ class RunFolder:
             return cls(path, RunConfig.from_json(about["config"], start), None)
         except (OSError, LcmaError) as error:
             raise RunFolderError(f"{path} is damaged: {error}") from None
-
-    def close(self) -> None:
-        """Give the lock back."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    @property
-    def running(self) -> bool:
-        """Whether some process holds the lock now."""
-        try:
-            locked(self.path).close()
-        except RunFolderError:
-            return True
-        return False
 
     def append(self, records: list[Record]) -> None:
         """Add finds, synced to the disk, or none of them.
@@ -229,40 +204,3 @@ def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
     return {"python": platform.python_version(), "numpy": np.__version__, "numba": version("numba")}
-
-
-def locked(path: Path) -> BinaryIO:
-    """The lock file, held; the system lets go of it when the process ends, however it ends."""
-    import fcntl
-
-    with reported(path):
-        stream = (path / "lock").open("a+b")
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        stream.seek(0)
-        holder = stream.read(64).decode(errors="replace").strip()
-        stream.close()
-        raise RunFolderError(f"{path} is in use by process {holder or 'unknown'}: wait for it, or stop it") from None
-    return stream
-
-
-def signed(lock: BinaryIO) -> BinaryIO:
-    """The lock with our process number in it, for the message to whoever comes second."""
-    with contextlib.suppress(OSError):
-        lock.truncate(0)
-        lock.write(str(os.getpid()).encode())
-        lock.flush()
-    return lock
-
-
-@contextlib.contextmanager
-def reported(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        mend = "free some space, then " if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
-        raise RunFolderError(
-            f"{path} can't be written or read ({error.strerror}): {mend}`lcma resume {path}` goes on; "
-            f"what is recorded there is safe"
-        ) from None

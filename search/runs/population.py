@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from .plan import PoolPlan
 from .snapshot import Arrays
 
 
+@runtime_checkable
 class Widening(Protocol):
     """A session that knows how to come from schemes to more of their rank."""
 
@@ -70,7 +71,7 @@ class PopulationWalks:
         if self._reached:
             yield from ((terms, root) for terms in self._reached)
             return
-        if len(self._pool) and hasattr(session, "widen"):
+        if len(self._pool) and isinstance(session, Widening):
             session.widen(self._pool, self.goal, self.plan.passed, max(1, self.plan.linger // 8))
         for scheme in self._pool.schemes:
             yield self._kind.from_scheme(scheme), root

@@ -9,7 +9,8 @@ from typing import Any
 
 from ...schemes_db import Target
 from .config import RunConfig
-from .folder import Checkpoint, RunFolder, RunFolderError
+from .folder import Checkpoint, RunFolder
+from .locked_folder import RunFolderError
 from .record import Record
 from .result import Find, Unlifted
 

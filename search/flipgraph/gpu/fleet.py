@@ -257,10 +257,6 @@ class Fleet:
         """The ranks of the schemes that some walkers started from first."""
         return self._start_ranks[walkers % len(self._start_ranks)]
 
-    def start_of(self, walkers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The places of those schemes."""
-        return walkers % len(self._start_ranks)
-
     @property
     def flips_per_second(self) -> float:
         return self.flips / self.seconds if self.seconds else 0.0

@@ -1,0 +1,92 @@
+"""A folder in which one process at a time writes."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from ...errors import LcmaError
+
+
+class RunFolderError(LcmaError):
+    """A run folder that is locked, of other code, damaged or full."""
+
+    exit_code = 3
+
+
+class LockedFolder:
+    """An open folder, which holds its lock unless it was opened to look at it."""
+
+    def __init__(self, path: Path, lock: BinaryIO | None) -> None:
+        self.path, self._lock = path, lock
+
+    def close(self) -> None:
+        """Give the lock back."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    @property
+    def running(self) -> bool:
+        """Whether some process holds the lock now."""
+        try:
+            locked(self.path).close()
+        except RunFolderError:
+            return True
+        return False
+
+
+def new_folder(path: str | Path) -> Path:
+    """A folder for a new run, created where there was none.
+
+    Raises:
+        RunFolderError: there is a run in it already, or it can't be written.
+    """
+    path = Path(path)
+    if (path / "run.json").exists():
+        raise RunFolderError(f"{path} holds a run already: go on with `lcma resume {path}`, or name another folder")
+    with reported(path):
+        path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def locked(path: Path) -> BinaryIO:
+    """The lock file, held; the system lets go of it when the process ends, however it ends."""
+    import fcntl
+
+    with reported(path):
+        stream = (path / "lock").open("a+b")
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        stream.seek(0)
+        holder = stream.read(64).decode(errors="replace").strip()
+        stream.close()
+        raise RunFolderError(f"{path} is in use by process {holder or 'unknown'}: wait for it, or stop it") from None
+    return stream
+
+
+def signed(lock: BinaryIO) -> BinaryIO:
+    """The lock with our process number in it, for the message to whoever comes second."""
+    with contextlib.suppress(OSError):
+        lock.truncate(0)
+        lock.write(str(os.getpid()).encode())
+        lock.flush()
+    return lock
+
+
+@contextlib.contextmanager
+def reported(path: Path) -> Iterator[None]:
+    """Failures of the file system as RunFolderError, with what mends them."""
+    try:
+        yield
+    except OSError as error:
+        mend = "free some space, then " if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
+        raise RunFolderError(
+            f"{path} can't be written or read ({error.strerror}): {mend}`lcma resume {path}` goes on; "
+            f"what is recorded there is safe"
+        ) from None
