@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from .timing import priced
 
 
 @dataclass(frozen=True)
-class CpuStrategy:
+class CpuStrategy(ABC):
     """A strategy whose candidates run by a `StagedCore`. Subclasses add `propose`, `can_run` and `core`."""
 
     name: str
@@ -22,9 +23,9 @@ class CpuStrategy:
     version: int = 3
     device: str = "cpu"
 
+    @abstractmethod
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         """The core of a candidate that can run a request which is not empty."""
-        raise NotImplementedError
 
     def mode(self, candidate: Candidate) -> str:
         """The mode in which the library's products run: "whole" (all threads each) or "tasks" (a thread each)."""

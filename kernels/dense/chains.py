@@ -33,15 +33,10 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Chain:
-    """Schemes by level, outermost first; a `Source`. An entry may be two levels flattened into one.
-
-    `pool` and `places` say where the costs of the levels are, if they are at hand: computing them reads the schemes.
-    """
+class Levels:
+    """Schemes by level, outermost first; a `Source`. An entry may be two levels flattened into one."""
 
     levels: tuple[LevelScheme, ...]
-    pool: SchemePool | None = field(default=None, compare=False, repr=False)
-    places: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def key(self) -> str:
@@ -57,6 +52,17 @@ class Chain:
     def program(self) -> Program:
         """The nested program of all levels."""
         return nested_program(self.levels)
+
+
+@dataclass(frozen=True)
+class Chain(Levels):
+    """Levels that are executed one within the other.
+
+    `pool` and `places` say where the costs of the levels are, if they are at hand: computing them reads the schemes.
+    """
+
+    pool: SchemePool | None = field(default=None, compare=False, repr=False)
+    places: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def costs(self) -> tuple[SchemeCosts, ...]:

@@ -27,7 +27,7 @@ from ..identity import Same
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request
-from .chains import nested_program
+from .chains import Levels
 from .given import GivenProgram
 from .pool import LevelScheme, SchemePool, restored_levels, scheme_pool
 from .scheme_costs import STAGES, SchemeCosts, costs_of
@@ -51,29 +51,13 @@ COARSE, MAX_GRID = 2.0**-11, 5
 
 
 @dataclass(frozen=True)
-class FlatChain:
-    """Schemes by level, outermost first, to be executed in one pass; a `Source`.
+class FlatChain(Levels):
+    """Levels that are executed in one pass.
 
-    `costs` are those of the tensor product of all levels, None where they have to be computed.
+    `known` are the costs of the tensor product of all levels, None where they have to be computed.
     """
 
-    levels: tuple[LevelScheme, ...]
     known: SchemeCosts | None = field(default=None, compare=False, repr=False)
-
-    @cached_property
-    def key(self) -> str:
-        """See `Source`."""
-        return "/".join(level.name for level in self.levels)
-
-    @property
-    def label(self) -> str:
-        """See `Source`."""
-        return " * ".join(level.label for level in self.levels)
-
-    @cached_property
-    def program(self) -> Program:
-        """The nested program of all levels."""
-        return nested_program(self.levels)
 
     @cached_property
     def flat_costs(self) -> SchemeCosts:
