@@ -16,6 +16,7 @@ from ...schemes_db import Scheme, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
 from ...search import ALONE, Find, Result, RunConfig, carry_out, footprint
+from ...search.runs.bounds import has_halves
 from ...search.runs.keep import keep as keep_result
 from ...search.runs.keep import refuse_unwritable, write_beside
 from ..finds import composition_line, print_result
@@ -23,7 +24,7 @@ from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json, print_table
 from ..progress import Progress
-from ..starts import keep_argument, mask_start, start_argument
+from ..starts import is_mask, keep_argument, mask_start, start_argument
 
 
 @click.command("search")
@@ -77,9 +78,8 @@ from ..starts import keep_argument, mask_start, start_argument
 )
 @click.option(
     "--objective",
-    default="rank",
-    show_default=True,
-    help="What finds are to be better in: rank, cost (F + H/2), recursive, additions, nonzeros or coefficients.",
+    help="What finds are to be better in: rank, cost (F + H/2), recursive, additions, nonzeros or coefficients. "
+    "Default: rank; cost for a mask with half blocks whose rank is not given.",
 )
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds do not depend on it."
@@ -141,7 +141,7 @@ def command(
     chance: float | None,
     nonzeros: int | None,
     keep: str | None,
-    objective: str,
+    objective: str | None,
     jobs: int,
     device: str,
     start: str | None,
@@ -166,8 +166,10 @@ def command(
         known = best_known(wanted, over)
         rank = known.rank if known else None
     first = start_argument(start or "naive", wanted, over) if start or keep else None
-    if first is None and not full:
+    masked = first is None and not full and ladder == "auto" and method == "walks" and is_mask(wanted)
+    if masked:
         first = mask_start(wanted, over)
+    naive_too = masked and first is not None
     kept = None
     if first is not None and keep:
         first, kept = keep_argument(keep, first)
@@ -197,10 +199,11 @@ def command(
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
         pool=None if pool is None else ALONE._replace(large=pool),
         device=device,
-        objective=objective,
+        objective=objective or ("cost" if masked and rank is None and has_halves(wanted) else "rank"),
         method=method,
         moves=tuple(moves.split(",")),
         cubes=cubes,
+        naive_too=naive_too,
     )
     if dry_run:
         _say(config)
