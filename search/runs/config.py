@@ -75,7 +75,7 @@ class RunConfig:
     seconds: float | None = None
     count: int = 1
     walk: str = ""
-    policy: Policy | Mapping[str, float] | None = None
+    policy: Policy | Mapping[str, float | str] | None = None
     command: str = ""
     start: Scheme | None = None
     ladder: tuple[str, ...] | None = None

@@ -16,6 +16,7 @@ from ...schemes_db import Scheme, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
 from ...search import ALONE, Find, Result, RunConfig, carry_out, footprint
+from ...search.flipgraph.policy import ORBITS
 from ...search.runs.bounds import has_halves
 from ...search.runs.keep import keep as keep_result
 from ...search.runs.keep import refuse_unwritable, write_beside
@@ -62,6 +63,11 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
 )
 @click.option(
     "--cubes", default="", metavar="12,34,56", help="Cubes of the start of a symmetric walk, by the diagonal."
+)
+@click.option(
+    "--orbits",
+    type=click.Choice(ORBITS),
+    help="Walk flip-c3z2: orbits of any size, or whole ones of six terms. Default: by the target.",
 )
 @click.option("--plus", type=click.IntRange(1), help="Steps without a gain before a plus. Default: by the target.")
 @click.option("--margin", type=click.IntRange(1), help="How far a plus may go above the best rank.")
@@ -134,6 +140,7 @@ def command(
     count: int,
     walk: str,
     cubes: str,
+    orbits: str | None,
     plus: int | None,
     margin: int | None,
     restart: int | None,
@@ -174,6 +181,7 @@ def command(
     if first is not None and keep:
         first, kept = keep_argument(keep, first)
     policy = {
+        "orbits": orbits,
         "plus_after": plus,
         "margin": margin,
         "restart_after": restart,
