@@ -68,6 +68,8 @@ class WalkRun(SearchRun):
                 Ancestry(tuple(steps[place].origin.digest for place in one.sources), one.relation) for one in moved
             ]
         engine, places = engine_of(config.device)
+        self._setup["starts"] += time.perf_counter() - begin
+        started = time.perf_counter()
         self._session = engine.start(
             config.walk,
             starts,
@@ -93,7 +95,10 @@ class WalkRun(SearchRun):
             self._least_score = min(score_of(config.objective, scheme) for scheme in schemes)
         # Both compile, so that the clock counts walking and what is found only.
         self._session.advance(np.zeros(count, dtype=np.int64), 0, None)
+        walking = time.perf_counter()
         sparse(self._session.terms(np.zeros(1, dtype=np.int64))[0], config.patience)
+        self._setup["walkers"] += walking - started
+        self._setup["bases"] += time.perf_counter() - walking
         self._began += time.perf_counter() - begin
 
     def _take_up(self, checkpoint: Checkpoint) -> None:

@@ -6,6 +6,7 @@ import shlex
 import sqlite3
 import statistics
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from ...search.flipgraph.policy import ORBITS
 from ...search.runs.bounds import has_halves
 from ...search.runs.keep import keep as keep_result
 from ...search.runs.keep import refuse_unwritable, write_beside
-from ..finds import composition_line, print_result
+from ..finds import composition_line, print_result, spent_line
 from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json, print_table
@@ -127,6 +128,7 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be done.")
 @click.option("--json", "as_json", is_flag=True, help="Statistics and finds as JSON.")
+@click.option("-v", "--verbose", is_flag=True, help="Say on stderr where the time went.")
 def command(
     target: str,
     rank: int | None,
@@ -159,6 +161,7 @@ def command(
     out: Path | None,
     dry_run: bool,
     as_json: bool,
+    verbose: bool,
 ) -> int:
     """Search for schemes of low rank; what is found is certified and kept.
 
@@ -217,7 +220,7 @@ def command(
         _say(config)
         return 0
     if seeds is None:
-        return _one(config, jobs, out, as_json)
+        return _one(config, jobs, out, as_json, verbose)
     return _many([replace(config, seed=seed + i) for i in range(seeds)], jobs, out, as_json)
 
 
@@ -255,8 +258,14 @@ def known_rank(config: RunConfig) -> str:
     return f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
 
 
-def _one(config: RunConfig, jobs: int, out: Path | None, as_json: bool) -> int:
-    return report(_searched(config, jobs, out), as_json, out, config.start)
+def _one(config: RunConfig, jobs: int, out: Path | None, as_json: bool, verbose: bool) -> int:
+    result = _searched(config, jobs, out)
+    found = time.perf_counter()
+    try:
+        return report(result, as_json, out, config.start)
+    finally:
+        if verbose:
+            click.echo(spent_line(result, time.perf_counter() - found), err=True)
 
 
 def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None = None) -> int:
