@@ -190,12 +190,12 @@ def extended(chains: ChainCosts, costs: SchemeCosts, request: Request, model: Cp
     item, threads = dtype_of(request.dtype).numpy.itemsize, model.threads
     m, k, n = (size[:, None] for size in chains.sizes)
     count = chains.count[:, None]
-    work = costs.combines(request.dtype, m, k, n)
+    bm, bk, bn = costs.block(m, k, n)
+    work = costs.combines(request.dtype, bm, bk, bn)
     if request.static == "B":
         work = work[0], work[2]
     combine = count * sum(model.combine(moved, flops) for flops, moved in work)
     level = combine + count * model.overhead(costs.rank, 1)
-    bm, bk, bn = costs.block(m, k, n)
     left, right, product = bm * bk, bk * bn, bm * bn
     own = item * (costs.made[0] * left + costs.made[1] * right + costs.rank * product)
     buffers = item * (left + right + product)
@@ -234,11 +234,12 @@ def chain_stages(
         before = chains
         chains = extended(chains, single, request, model).at(np.zeros(1, np.int64))
         looped = method == DEPTH_FIRST or (method == LOOP and not depth)
-        work = [(float(np.ravel(f)[0]), float(np.ravel(b)[0])) for f, b in single.combines(request.dtype, *sizes)]
+        bm, bk, bn = (int(size[0]) for size in single.block(*sizes))
+        work = [(float(f[0]), float(b[0])) for f, b in single.combines(request.dtype, bm, bk, bn)]
         for name, (flops, moved) in zip(STAGES, work, strict=True):
             if name == "Combine B" and request.static == "B" and not looped:
                 continue
-            seconds = None if looped else items * count * float(np.ravel(model.combine(moved, flops))[0])
+            seconds = None if looped else items * count * float(model.combine(moved, flops))
             stages.append(Stage(name, items * count * flops, items * count * moved, seconds, level=label))
         if looped:
             spent = chains.spent_deep - before.spent_deep if method == DEPTH_FIRST else chains.spent_loop
@@ -247,7 +248,7 @@ def chain_stages(
         else:
             seconds = items * count * model.overhead(float(one.rank), 1)
             stages.append(Stage("calls", 0.0, 0.0, seconds, level=label))
-        sizes = tuple(int(np.ravel(size)[0]) for size in single.block(*sizes))  # type: ignore[assignment]
+        sizes = bm, bk, bn
         count *= float(one.rank)
     methods = seconds_by_method(chains, request.dtype, model, len(costs))
     found = {name: float(seconds[0]) for name, seconds, _ in methods}
