@@ -217,7 +217,7 @@ class _Search:
             if isinstance(proposed, str):
                 self.silence = self.silence or proposed
             else:
-                found += [one for one in proposed if self.method in ("", one.candidate.method)]
+                found += [one for one in proposed if not self.method or one.candidate.method == self.method]
         found.sort(key=lambda one: (math.isnan(one.bound), one.bound))
         self.proposals = tuple(found)
         best: Plan | None = None

@@ -53,7 +53,7 @@ class RateTable:
         rates = np.array(list(best.values()))
         # A product that holds another is hardly slower a flop: where it seems to be, it was disturbed.
         holds = (places[:, None, :] >= places[None, :, :]).all(axis=2)
-        self._places = places
+        self._sizes, self._places = tuple(best), places
         self._rates = np.log(np.maximum(rates, HELD_BACK * np.where(holds, rates[None, :], 0).max(axis=1)))
 
     def at(self, m: Any, k: Any, n: Any) -> Any:
@@ -62,7 +62,7 @@ class RateTable:
 
     def both(self, other: RateTable, m: Any, k: Any, n: Any) -> tuple[Any, Any]:
         """The rates of this table and of another: nearness is worked out once where both know the same sizes."""
-        if not np.array_equal(self._places, other._places):
+        if self._sizes != other._sizes:
             return self.at(m, k, n), other.at(m, k, n)
         mine, theirs = self._between(np.stack([self._rates, other._rates]), m, k, n)
         return mine, theirs
