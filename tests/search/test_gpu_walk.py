@@ -7,7 +7,8 @@ import pytest
 import lcma
 from lcma.schemes_db import parse_target
 from lcma.search import Policy
-from lcma.search.flipgraph.gpu.fleet import Fleet
+from lcma.search.flipgraph.gpu.fleet import Fleet, slots_for
+from lcma.search.flipgraph.gpu.layout import Layout
 from lcma.search.flipgraph.gpu.packing import bits_of
 from lcma.search.flipgraph.gpu.reference import ReferenceWalk
 from lcma.search.flipgraph.gpu.reversible_reference import ReversibleReferenceWalk
@@ -104,3 +105,11 @@ def test_orbits_that_are_their_own_reversal_walk_as_the_reference_does():
     reference = ReversibleReferenceWalk(fleet.layout, start, Policy(), 1)
     assert {reference.weight(slot) for slot in reference.live} == {3, 6}
     follow("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=12), 1200, start)
+
+
+@pytest.mark.parametrize("margin", [12, 24, 60])
+def test_a_block_of_reversible_walkers_on_6x6x6_is_a_warp(margin):
+    start = naive("6x6x6", "flip-c3z2")
+    slots = slots_for([start], margin, True, False, True)
+    assert slots == 48
+    assert Layout.fitting(start.target, slots, symmetric=True, reversible=True).form.threads == 32

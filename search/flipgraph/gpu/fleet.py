@@ -29,6 +29,19 @@ _SELECTION = 1 << 40
 """Draws of the host start at this index, where no walker's are."""
 
 
+def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, symmetric: bool, reversible: bool) -> int:
+    """The slots that walkers from some schemes need to take `spare` terms more; `falling`: none before they fell."""
+    largest = max(scheme.rank for scheme in starts)
+    if reversible:
+        # Mostly a slot for six terms; a plus that finds no slot is not taken. With 48 slots, not 64, a block of
+        # 6x6x6 is a whole warp.
+        return max(orbits_in_pairs(scheme) for scheme in starts) + min(spare // 3, 2) + 8
+    if symmetric:
+        return (largest + 2) // 3 + spare // 3 + 2
+    # A naive scheme falls before a plus is of use: it needs room for its own terms only.
+    return largest if falling and largest >= len(starts[0].target.terms) else largest + spare
+
+
 class Fleet:
     """Walkers from some schemes of one target, which bring a score down: the rank, or rank and cost.
 
@@ -72,17 +85,9 @@ class Fleet:
         if walkers is not None and walkers < 1:
             raise PlanError("a fleet needs at least 1 walker")
         self.policy = (policy or Policy()).checked()
-        largest = max(scheme.rank for scheme in starts)
-        # A naive scheme falls before a plus is of use: it needs room for its own terms only.
-        naive = not (symmetric or reversible) and largest >= len(starts[0].target.terms)
-        spare = room if room is not None else 0 if naive else self.policy.margin
-        slots = (largest + 2) // 3 + spare // 3 + 2 if symmetric else largest + spare
-        if reversible:
-            # Mostly a slot for six terms; a plus that finds no slot is not taken.
-            slots = max(orbits_in_pairs(scheme) for scheme in starts) + spare // 3 + 8
         self.layout = Layout.fitting(
             starts[0].target,
-            slots,
+            slots_for(starts, self.policy.margin if room is None else room, room is None, symmetric, reversible),
             ternary=ternary,
             symmetric=symmetric or reversible,
             reversible=reversible,
