@@ -42,6 +42,12 @@ class PlanError(LcmaError):
     exit_code = 3
 
 
+class LargeCoefficientError(LcmaError):
+    """A proven scheme whose coefficients exceed int64: it is neither kept nor run."""
+
+    exit_code = 3
+
+
 class CatalogError(LcmaError):
     """A catalogue that cannot be opened, or that lacks what was asked of it."""
 

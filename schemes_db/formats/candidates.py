@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import SchemeFormatError
-from ..factor import COEFFICIENT_LIMIT, Factor, IntArray
+from ..factor import Factor, IntArray, integer_array
 from ..inexact import Approximation, Coefficient, Inexact, inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
@@ -263,17 +263,20 @@ def is_exact(array: npt.NDArray[np.generic]) -> bool:
 
 
 def exact(array: npt.NDArray[np.generic]) -> tuple[IntArray, int]:
-    """An array of numbers as int64 over one denominator; complex ones get a trailing axis of length 2.
+    """An array of numbers as integers over one denominator; complex ones get a trailing axis of length 2.
+
+    Integers that int64 does not hold become Python integers (dtype object).
 
     Raises:
-        SchemeFormatError: a float that is no fraction with a small power of two below, or a number beyond 2^62.
+        SchemeFormatError: a float that is no fraction with a small power of two below, or beyond 2^40.
     """
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag], axis=-1)
     if array.dtype.kind in "bui":
-        if array.size and (int(array.max()) >= COEFFICIENT_LIMIT or int(array.min()) <= -COEFFICIENT_LIMIT):
-            raise SchemeFormatError("a coefficient beyond 2^62")
-        return array.astype(np.int64), 1
+        ends = [int(array.min()), int(array.max())] if array.size else []
+        return array.astype(integer_array(ends).dtype), 1
+    if array.dtype.kind == "O" and set(map(type, array.ravel())) <= {int}:
+        return integer_array(array.ravel().tolist()).reshape(array.shape), 1
     if array.dtype.kind != "f":
         raise SchemeFormatError(f"an array of {array.dtype}, where numbers belong")
     values = array.astype(np.float64)

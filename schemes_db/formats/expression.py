@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from ...errors import SchemeFormatError
-from ..gaussian import Gaussian, Number, gaussian
+from ..gaussian import MAX_BITS, Gaussian, Number, bits, gaussian
 from ..inexact import Coefficient, Inexact, inexact
 
 LinearForm = dict[str, Coefficient]
@@ -34,8 +34,8 @@ _BLOCK = r"([abcxyzABCXYZ])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|
 MAX_BINARY_PLACES = 20
 """Binary places of a decimal that is taken for an exact fraction."""
 
-MAX_DIGITS = 40
-"""Digits of one number: more than any coefficient that fits the ring's limit, few enough to be cheap."""
+MAX_DIGITS = 1_000
+"""Digits of one number: few enough to be cheap."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,17 @@ class ProductForm:
 
 
 def times(x: Coefficient, y: Coefficient) -> Coefficient:
-    """The product of two numbers of any kind."""
+    """The product of two numbers of any kind.
+
+    Raises:
+        SchemeFormatError: it has more than MAX_BITS bits.
+    """
     if isinstance(x, Inexact) or isinstance(y, Inexact):
         return inexact(x) * y
-    return gaussian(x) * y if isinstance(x, Gaussian) or isinstance(y, Gaussian) else x * y
+    product = gaussian(x) * y if isinstance(x, Gaussian) or isinstance(y, Gaussian) else x * y
+    if bits(product) > MAX_BITS:
+        raise SchemeFormatError(f"a coefficient or denominator beyond 2^{MAX_BITS}")
+    return product
 
 
 def plus(x: Coefficient, y: Coefficient) -> Coefficient:

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...errors import SchemeFormatError
 from ..certificate import Certificate
-from ..factor import COEFFICIENT_LIMIT, Factor, IntArray
-from ..gaussian import Number, gaussian, parse_number, simplest
+from ..factor import Factor, integer_array
+from ..gaussian import MAX_BITS, Number, bits, gaussian, parse_number, simplest
 from ..inexact import Approximation, Coefficient, Inexact
 from ..ring import QI, Q, Ring, Z
 from ..scheme import MAX_RANK, Scheme
@@ -120,26 +120,27 @@ def factor_of(products: Sequence[Iterable[Term]], rows: int, cols: int, label: s
     if len(set(keys.tolist())) != len(keys):
         r, index = divmod(Counter(keys.tolist()).most_common(1)[0][0], rows * cols)
         raise SchemeFormatError(f"product {r + 1}: {label} has block [{index // cols + 1},{index % cols + 1}] twice")
-    values, denominator = _numerators([value for _, _, value in flat], label)
+    numerators, denominator, width = _numerators([value for _, _, value in flat], label)
+    values = integer_array(numerators, denominator)
+    values = values.reshape(-1, 2) if width == 2 else values
     return Factor.from_triplets(len(listed), rows, cols, product, indices, values, denominator)
 
 
-def _numerators(given: list[Coefficient], label: str) -> tuple[IntArray, int]:
-    """The numbers (T,), or (T, 2) where one is not real, over their least common denominator."""
+def _numerators(given: list[Coefficient], label: str) -> tuple[list[int], int, int]:
+    """The numerators over their least common denominator, that denominator, and 2 where real and imaginary parts
+    follow each other, else 1.
+    """
     numbers = [number for number in given if not isinstance(number, Inexact)]
     if len(numbers) != len(given):
         raise SchemeFormatError(f"{label} has a coefficient that is rounded, or has a power of an infinitesimal")
-    parts: list[int] = []
-    denominator = 1
     if set(map(type, numbers)) <= {int}:
-        parts, shape = numbers, (len(numbers),)  # type: ignore[assignment]
-    else:
-        pairs = [part for number in map(gaussian, numbers) for part in (number.real, number.imag)]
-        denominator = math.lcm(*{part.denominator for part in pairs})
-        parts, shape = [int(part * denominator) for part in pairs], (len(numbers), 2)  # type: ignore[assignment]
-    if denominator >= COEFFICIENT_LIMIT or any(abs(part) >= COEFFICIENT_LIMIT for part in parts):
-        raise SchemeFormatError(f"{label} has a coefficient or common denominator beyond 2^62")
-    return np.array(parts, dtype=np.int64).reshape(shape), denominator
+        return numbers, 1, 1  # type: ignore[return-value]
+    # Every numerator grows to the common denominator.
+    pairs = [part for number in map(gaussian, numbers) for part in (number.real, number.imag)]
+    denominator = math.lcm(*{part.denominator for part in pairs})
+    if bits(denominator) > MAX_BITS:
+        raise SchemeFormatError(f"{label} has a common denominator beyond 2^{MAX_BITS}")
+    return [int(part * denominator) for part in pairs], denominator, 2
 
 
 def ring_of(factors: Iterable[Factor]) -> Ring:

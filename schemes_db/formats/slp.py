@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 
 from ...errors import SchemeFormatError
-from ..factor import COEFFICIENT_LIMIT
-from ..gaussian import gaussian, simplest
+from ..gaussian import simplest
 from ..inexact import Coefficient, Inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK
@@ -102,12 +101,7 @@ class _Linear:
                 raise SchemeFormatError(f"the sums have more than {MAX_TERMS} terms once expanded")
             for index, coefficient in part.items():
                 value = plus(total.get(index, 0), times(factor, coefficient))
-                if not isinstance(value, Inexact):
-                    real = gaussian(value).real
-                    if max(abs(real.numerator), real.denominator) >= COEFFICIENT_LIMIT:
-                        raise SchemeFormatError("a coefficient or denominator beyond 2^62")
-                    value = simplest(value)
-                total[index] = value
+                total[index] = value if isinstance(value, Inexact) else simplest(value)
         self.values[name] = {index: value for index, value in total.items() if value}
         if indexed and indexed.group(1) == "o":
             self.outputs.add(int(indexed.group(2)))
