@@ -42,8 +42,8 @@ class PlanError(LcmaError):
     exit_code = 3
 
 
-class LargeCoefficientError(LcmaError):
-    """A proven scheme whose coefficients exceed int64: it is neither kept nor run."""
+class VerifyOnlyError(LcmaError):
+    """A proven scheme that is neither kept nor run: coefficients beyond int64, or programs that are not expanded."""
 
     exit_code = 3
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from ..errors import LargeCoefficientError, LcmaError, VerificationError
+from ..errors import LcmaError, VerificationError, VerifyOnlyError
 from ..schemes_db import Certificate, Proof, Scheme
 from ..version import __version__
 from .exact import check_exact
@@ -41,7 +41,7 @@ def certificate_of(scheme: Scheme, outcomes: Sequence[Outcome]) -> Certificate:
 
     Raises:
         VerificationError: one of the checks failed.
-        LargeCoefficientError: all passed, but a coefficient exceeds int64.
+        VerifyOnlyError: all passed, but a coefficient exceeds int64.
     """
     proofs = []
     for outcome in outcomes:
@@ -49,7 +49,7 @@ def certificate_of(scheme: Scheme, outcomes: Sequence[Outcome]) -> Certificate:
             raise VerificationError(f"{scheme!r} is not valid ({outcome.method}): {outcome.explain()}")
         proofs.append(outcome.proof)
     if scheme.large:
-        raise LargeCoefficientError(f"{scheme!r} is valid, but has coefficients beyond int64: neither kept nor run")
+        raise VerifyOnlyError(f"{scheme!r} is valid, but has coefficients beyond int64: neither kept nor run")
     return Certificate(scheme.target.name, scheme.ring.name, scheme.rank, scheme.digest, tuple(proofs), __version__)
 
 
@@ -58,7 +58,7 @@ def certify(scheme: Scheme, methods: Sequence[str] = ("exact",)) -> Certificate:
 
     Raises:
         VerificationError: it does not; the message names the first wrong equation.
-        LargeCoefficientError: it does, but a coefficient exceeds int64.
+        VerifyOnlyError: it does, but a coefficient exceeds int64.
     """
     return certificate_of(scheme, [check(scheme, method) for method in methods])
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LargeCoefficientError, SchemeFormatError, VerificationError
+from ..errors import SchemeFormatError, VerificationError, VerifyOnlyError
 from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
 from ..schemes_db.factor import Factor
 from ..schemes_db.formats import Reading, format_named, read_file
@@ -19,6 +19,7 @@ from .approximate import ApproximateReport, judge_approximations
 from .certify import certificate_of, certify, check, recheck_outcomes
 from .exact import is_long, wrong_in_one_image
 from .large import NOTE
+from .linear_program import ProgramReport, judge_programs
 from .outcome import Outcome
 from .randomized import first_wrong, refuted
 
@@ -103,7 +104,7 @@ class Report:
         }
 
 
-AnyReport = Report | ApproximateReport
+AnyReport = Report | ApproximateReport | ProgramReport
 
 MAX_REMARKED = 20_000
 """The largest rank whose products are looked through for odd ones."""
@@ -128,6 +129,8 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     """
     if reading.approximations:
         return judge_approximations(reading.approximations, label, reading.format, reading.notes)
+    if reading.programs is not None:
+        return judge_programs(reading, reading.programs, label)
     ring = ring or reading.declared
     holding: list[tuple[str, Scheme, tuple[Outcome, ...]]] = []
     z2_only = False
@@ -313,7 +316,7 @@ def load(
     Raises:
         SchemeFormatError: the file cannot be read, or holds several schemes.
         VerificationError: the scheme is not valid; the message names the first wrong equation.
-        LargeCoefficientError: it is valid, but a coefficient exceeds int64.
+        VerifyOnlyError: it is valid, but a coefficient exceeds int64.
     """
     reports = verify_file(path, format=format, target=target, ring=ring, allow_pickle=allow_pickle)
     if len(reports) != 1:
@@ -329,10 +332,10 @@ def certified_scheme(report: AnyReport) -> tuple[Scheme, Certificate]:
 
     Raises:
         VerificationError: it is not valid; the message names the first wrong equation.
-        LargeCoefficientError: it is valid, but a coefficient exceeds int64.
+        VerifyOnlyError: it is valid, but a coefficient exceeds int64, or it is a program that is not expanded.
     """
     if isinstance(report, Report) and report.certificate is not None:
         return report.scheme, report.certificate
     if report.ok:
-        raise LargeCoefficientError(f"{report.label}: {report.headline()}: {NOTE}")
+        raise VerifyOnlyError(f"{report.label}: {report.headline()}: {report.notes[-1]}")
     raise VerificationError(f"{report.label}: {report.headline()}")

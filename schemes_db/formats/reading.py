@@ -19,6 +19,7 @@ from ..gaussian import MAX_BITS, Number, bits, gaussian, parse_number, simplest
 from ..inexact import Approximation, Coefficient, Inexact
 from ..ring import QI, Q, Ring, Z
 from ..scheme import MAX_RANK, Scheme
+from .linear_program import BilinearPrograms
 
 C = "C"
 C_TRANSPOSED = "C^T"
@@ -43,12 +44,13 @@ class Reading:
     by C, or by the transpose of C; the format's documented convention first. Which one computes
     the target only verification can tell. `declared` is the ring that the
     file or the user says: it binds. A file with coefficients that are not exact gives
-    `approximations` instead.
+    `approximations` instead, one of straight-line programs that are too long to be expanded `programs`.
     """
 
     format: str
     candidates: tuple[tuple[str, Scheme], ...]
     approximations: tuple[tuple[str, Approximation], ...] = field(default=(), kw_only=True)
+    programs: BilinearPrograms | None = field(default=None, kw_only=True)
     declared: Ring | None = field(default=None, kw_only=True)
     certificate: Certificate | None = None
     notes: tuple[str, ...] = field(default=())
@@ -58,8 +60,10 @@ class Reading:
         """The scheme by the format's documented convention.
 
         Raises:
-            SchemeFormatError: the coefficients are not exact.
+            SchemeFormatError: the coefficients are not exact, or the programs are not expanded.
         """
+        if self.programs is not None:
+            raise SchemeFormatError("straight-line programs whose sums are too long to be expanded: no scheme")
         if not self.candidates:
             raise SchemeFormatError("coefficients are rounded, or have powers of an infinitesimal: no exact scheme")
         return self.candidates[0][1]

@@ -217,7 +217,7 @@ class Evil:
     [
         ([Evil(), 1, 2], "asks for '(posix|nt) mkdir'"),
         ([1, 2, 3], "must be three arrays"),
-        ([1, 2.5, 3], "other than arrays of numbers"),
+        ([1, 2.5, 3], "holds more than arrays of numbers|other than arrays"),
         ([{}, [], ()], "holds more than arrays of numbers"),
         (["x", "y", "z"], "other than arrays of numbers"),
         ([np.array(["x"]), np.array([1]), np.array([1])], "'U1', not of numbers"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import LargeCoefficientError, LcmaError, SchemeFormatError
+from lcma.errors import LcmaError, SchemeFormatError, VerifyOnlyError
 from lcma.schemes_db import Q, Scheme, Z, formats
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.factor import Factor, integer_array
@@ -172,15 +172,15 @@ def test_a_declared_field_reduces_them():
 def test_they_are_neither_certified_nor_kept_nor_run(tmp_path, monkeypatch):
     monkeypatch.setenv("LCMA_HOME", str(tmp_path / "home"))
     scheme = sheared()
-    with pytest.raises(LargeCoefficientError, match="neither kept nor run"):
+    with pytest.raises(VerifyOnlyError, match="neither kept nor run"):
         certify(scheme)
     with pytest.raises(LcmaError, match="by exact, not by randomized"):
         check(scheme, "randomized")
     other = certify(lcma.resolve("strassen")[0])
     forged = type(other)(other.target, other.ring, other.rank, scheme.digest, other.proofs, other.version)
-    with Catalog.open() as catalog, pytest.raises(LargeCoefficientError, match="not kept"):
+    with Catalog.open() as catalog, pytest.raises(VerifyOnlyError, match="not kept"):
         catalog.add(scheme, forged)
-    with pytest.raises(LargeCoefficientError, match="neither kept nor run"):
+    with pytest.raises(VerifyOnlyError, match="neither kept nor run"):
         lcma.matmul(np.ones((4, 4)), np.ones((4, 4)), scheme=scheme)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ...errors import LargeCoefficientError, LcmaError, VerificationError
+from ...errors import LcmaError, VerificationError, VerifyOnlyError
 from ...schemes_db import Certificate, Scheme, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import FORMATS
@@ -63,7 +63,7 @@ def command(
         raise LcmaError(f"--name is for one scheme, not {len(reports)}")
     try:
         proven = [(report.label, *certified_scheme(report)) for report in reports]
-    except (VerificationError, LargeCoefficientError) as error:
+    except (VerificationError, VerifyOnlyError) as error:
         raise type(error)(f"{error}; nothing was added") from None
     with Catalog.open() as catalog:
         for label, found, certificate in proven:

@@ -20,11 +20,9 @@ from ...home import write_atomic
 from ...schemes_db import Ring, Target, costs, parse_ring, parse_target
 from ...schemes_db.formats import FORMATS, MAX_FILE_BYTES, lcma_json
 from ...schemes_db.names import file_stem, visible
-from ...verify import METHODS, ApproximateReport, Report, recheck_file, verify_file
+from ...verify import METHODS, AnyReport, Report, recheck_file, verify_file
 from ...verify.files import files_below, is_of_no_format
 from ..output import ratio
-
-AnyReport = Report | ApproximateReport
 
 EXIT_INVALID = 1
 STDIN = "-"
