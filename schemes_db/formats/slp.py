@@ -99,6 +99,8 @@ class _Linear:
         if match is None:
             raise SchemeFormatError("expected a statement such as o0:=i2-i0;")
         name = match.group(1)
+        if parameter := re.search(r"[A-Za-z]\w*\([^()]{0,40}\)", match.group(2)):
+            raise SchemeFormatError(f"the parameter {parameter.group()[:20]} is no exact fraction")
         terms = tuple((factor, self.source(source)) for source, factor in parse_linear(match.group(2)).items())
         self.values[name] = len(self.statements)
         self.statements.append(terms)
