@@ -78,7 +78,7 @@ def decimal(text: str) -> int | Fraction | Inexact:
     return int(number) if number.denominator == 1 else number
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 16)
 def block_of(name: str) -> tuple[str, int, int] | None:
     """(letter, row, column), as written, of a block's name: a11, a[10,2], a_10_2 or a10,2; None if it is not one.
 
@@ -234,10 +234,12 @@ def plain_sum(text: str) -> LinearForm | None:
     """
     if not re.fullmatch(_PLAIN_SUM, text):
         return None
-    total: dict[str, int] = {}
-    for sign, size, name in re.findall(rf"([-+]?){_PLAIN_TERM}", text):
-        value = int(size or 1)
-        total[name] = total.get(name, 0) + (-value if sign == "-" else value)
+    terms = re.findall(rf"([-+]?){_PLAIN_TERM}", text)
+    total = {name: int(f"{sign}{size or 1}") if size else -1 if sign == "-" else 1 for sign, size, name in terms}
+    if len(total) != len(terms):
+        total = dict.fromkeys(total, 0)
+        for sign, size, name in terms:
+            total[name] += int(f"{sign}{size or 1}")
     if not _RESERVED.isdisjoint(total):
         return None
     return {name: value for name, value in total.items() if value}

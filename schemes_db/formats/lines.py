@@ -80,29 +80,37 @@ _COMMENT = re.compile(r"(?<!\\)(?:#|//|%|\(\*|/\*|\s!\s).*$")
 _SUBSCRIPT = re.compile(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
 _TABLE_ROW = re.compile(r"^\s*\|\s*([A-Za-z]\w*)\s*\|([^|]*[A-Za-z]\d[^|]*)\|")
 _SIDE_BY_SIDE = re.compile(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
+_PLAIN = re.compile(
+    r"(?a)\s*(?=[(A-Za-z])(?>[-+*()=]\s*|\d+\s*\*\s*|[A-Za-z]{1,2}(?:\d+|\[\d+,\d+\])\s*(?![A-Za-z\d_\[,]))*"
+)
+"""A line that is in plain spelling already, as almost all lines of large files are."""
+
 _WORD_TIMES = re.compile(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
 
 
 def statements(text: str) -> Iterator[Statement]:
     """Every statement of a text, in order; a line that ends with an operator goes on in the next one."""
-    number, held = 0, ""
-    for at, line in _lines(text):
+    number, held, whole = 0, "", False
+    for at, line, plain in _lines(text):
         goes_on = held and (held[-1] in "+-*=(,/" or line[0] in "*/=)" or ("=" in held and line[0] in "+-"))
         if goes_on and held.count("=") + line.count("=") <= 1:
             held = f"{held} {line}"
             continue
         if held:
-            yield from _parted(number, held)
-        number, held = at, line
+            yield from [(number, held)] if whole else _parted(number, held)
+        number, held, whole = at, line, plain
     if held:
-        yield from _parted(number, held)
+        yield from [(number, held)] if whole else _parted(number, held)
 
 
-def _lines(text: str) -> Iterator[Statement]:
-    """The lines that say something, in plain spelling."""
+def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
+    """The lines that say something, in plain spelling, and whether they were so already and are one statement."""
     latex = "\\\\" in text
     for number, line in enumerate(text.splitlines(), start=1):
         if line.lstrip().startswith(("```", "~~~")):
+            continue
+        if _PLAIN.fullmatch(line) and not line.isspace():
+            yield number, line.strip(), True
             continue
         plain = _COMMENT.sub("", line)
         if "|" in plain:
@@ -112,7 +120,7 @@ def _lines(text: str) -> Iterator[Statement]:
             part = _trimmed(spelled(numbering.sub("", part.lstrip())))
             part = numbering.sub("", part)
             if part:
-                yield number, part
+                yield number, part, False
 
 
 def _parted(number: int, text: str) -> Iterator[Statement]:

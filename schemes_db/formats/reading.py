@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,7 +107,11 @@ def factor_of(products: Sequence[Iterable[Term]], rows: int, cols: int, label: s
     listed = [terms if isinstance(terms, list) else list(terms) for terms in products]
     flat = [term for terms in listed for term in terms]
     counts = [len(terms) for terms in listed]
-    if any(not (0 <= row < rows and 0 <= col < cols) for row, col, _ in flat):
+    product = np.repeat(np.arange(len(listed), dtype=np.int64), counts)
+    places = np.array(
+        [row * cols + col if 0 <= row < rows and 0 <= col < cols else -1 for row, col, _ in flat], dtype=np.int64
+    )
+    if len(places) and places.min() < 0:
         r, row, col = next(
             (r, row, col)
             for r, terms in enumerate(listed)
@@ -118,16 +121,14 @@ def factor_of(products: Sequence[Iterable[Term]], rows: int, cols: int, label: s
         raise SchemeFormatError(
             f"product {r + 1}: {label} has block [{row + 1},{col + 1}], outside its {rows} x {cols} grid"
         )
-    product = np.repeat(np.arange(len(listed), dtype=np.int64), counts)
-    indices = np.array([row * cols + col for row, col, _ in flat], dtype=np.int64)
-    keys = product * (rows * cols) + indices
-    if len(set(keys.tolist())) != len(keys):
-        r, index = divmod(Counter(keys.tolist()).most_common(1)[0][0], rows * cols)
+    keys = np.sort(product * (rows * cols) + places)
+    if len(twice := np.flatnonzero(keys[1:] == keys[:-1])):
+        r, index = divmod(int(keys[twice[0]]), rows * cols)
         raise SchemeFormatError(f"product {r + 1}: {label} has block [{index // cols + 1},{index % cols + 1}] twice")
     numerators, denominator, width = _numerators([value for _, _, value in flat], label)
     values = integer_array(numerators, denominator)
     values = values.reshape(-1, 2) if width == 2 else values
-    return Factor.from_triplets(len(listed), rows, cols, product, indices, values, denominator)
+    return Factor.from_triplets(len(listed), rows, cols, product, places, values, denominator)
 
 
 def _numerators(given: list[Coefficient], label: str) -> tuple[list[int], int, int]:
