@@ -34,6 +34,9 @@ _BLOCK = r"([abcxyzABCXYZ])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|
 MAX_BINARY_PLACES = 20
 """Binary places of a decimal that is taken for an exact fraction."""
 
+FAST = 1 << 62
+"""Products of two integers below this need no look at their size."""
+
 MAX_DIGITS = 1_000
 """Digits of one number: few enough to be cheap."""
 
@@ -52,6 +55,8 @@ def times(x: Coefficient, y: Coefficient) -> Coefficient:
     Raises:
         SchemeFormatError: it has more than MAX_BITS bits.
     """
+    if type(x) is int and type(y) is int and -FAST < x < FAST and -FAST < y < FAST:
+        return x * y
     if isinstance(x, Inexact) or isinstance(y, Inexact):
         return inexact(x) * y
     product = gaussian(x) * y if isinstance(x, Gaussian) or isinstance(y, Gaussian) else x * y

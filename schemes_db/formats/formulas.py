@@ -10,11 +10,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
 from ..scheme import MAX_RANK
-from .expression import IMAGINARY, Parser, plain_product, plus, times, unit_of
+from .expression import IMAGINARY, Parser, plain_product, plain_sum, plus, times, unit_of
 from .lines import Statement
 
 Index = tuple[int, ...]
@@ -63,6 +64,7 @@ class Formulas:
     notes: list[str] = field(default_factory=list)
 
 
+@lru_cache(maxsize=1 << 16)
 def family(name: str) -> tuple[str, Index] | None:
     """The letters of an indexed name, in lower case, and its index as written: digits side by side are one number."""
     match = _INDEXED.fullmatch(name)
@@ -254,6 +256,8 @@ class _Reader:
         product = plain_product(text)
         if product is not None and len(product.forms) == 2:
             return self.product(*(self.resolved(form) for form in product.forms))
+        if (plain := plain_sum(text)) is not None:
+            return self.resolved(plain)
         if _NUMBERS_ONLY.fullmatch(text) and re.fullmatch(r"[-+()\s]*0[\s)]*", text):
             return {}
         return _Formula(text, self).value()
