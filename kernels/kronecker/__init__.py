@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .layouts import to_layout as to_layout
     from .matrix import KroneckerMatrix as KroneckerMatrix
     from .pattern import Pattern as Pattern
+    from .products import matmul as matmul
     from .structure import KroneckerSparse as KroneckerSparse
 
 _MODULES = {
@@ -35,6 +36,7 @@ _MODULES = {
     "layouts": ("from_layout", "to_layout"),
     "matrix": ("KroneckerMatrix",),
     "pattern": ("Pattern",),
+    "products": ("matmul",),
     "structure": ("KroneckerSparse",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

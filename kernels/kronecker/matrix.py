@@ -65,18 +65,9 @@ class KroneckerMatrix:
     def random(
         cls, patterns: Pattern | Sequence[Pattern], seed: int | np.random.Generator = 0, dtype: str = "float32"
     ) -> KroneckerMatrix:
-        """Factors with entries uniform in +-1/sqrt(c), the initialisation of layers; complex ones in both parts."""
-        rng = np.random.default_rng(seed)
+        """Random factors, see `KroneckerSparse.draw`."""
         structure = KroneckerSparse.of(patterns)
-
-        def drawn(pattern: Pattern) -> Matrix:
-            bound = pattern.c**-0.5
-            real = rng.uniform(-bound, bound, pattern.parameter_shape)
-            if dtype.startswith("complex"):
-                return (real + 1j * rng.uniform(-bound, bound, pattern.parameter_shape)).astype(dtype)
-            return real.astype(dtype)
-
-        return cls(structure.patterns, tuple(map(drawn, structure.patterns)), dtype)
+        return cls(structure.patterns, structure.draw(np.random.default_rng(seed), dtype), dtype)
 
     @property
     def structure(self) -> KroneckerSparse:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from .naive import support
 from .pattern import Pattern, check_composes
+from .rewrites import as_blocks
 
 Matrix = npt.NDArray[Any]
 
@@ -77,3 +78,25 @@ class KroneckerSparse:
         if len(self.patterns) > 1:
             return matrix
         return np.where(support(self.patterns[0]), matrix, np.zeros((), matrix.dtype))
+
+    def draw(self, rng: np.random.Generator, dtype: str) -> tuple[Matrix, ...]:
+        """See `FactoredStructure`: uniform in +-1/sqrt(c), the initialisation of layers; complex ones in both parts."""
+
+        def drawn(pattern: Pattern) -> Matrix:
+            bound = pattern.c**-0.5
+            values = rng.uniform(-bound, bound, pattern.parameter_shape)
+            if dtype.startswith("complex"):
+                values = values + 1j * rng.uniform(-bound, bound, pattern.parameter_shape)
+            return values.astype(dtype)
+
+        return tuple(map(drawn, self.patterns))
+
+    def multiply_wide(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
+        """See `FactoredStructure`."""
+        wide = np.complex128 if any(map(np.iscomplexobj, (*factors, x))) else np.float64
+        x = x.astype(wide)
+        for weights, pattern in zip(reversed(factors), reversed(self.patterns), strict=True):
+            a, _, c, d = pattern.sizes
+            product = weights.astype(wide) @ as_blocks(x, a, c, d)
+            x = product.swapaxes(1, 2).reshape(pattern.rows, x.shape[1])
+        return x
