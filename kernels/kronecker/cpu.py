@@ -18,7 +18,7 @@ from .cpu_executor import KroneckerExecutor
 from .pattern import Pattern
 from .requests import structure_of
 from .rewrites import DENSE, WIDENED, rewritten_patterns
-from .slabs import GEMM, SMALL, SlabProduct
+from .slabs import SlabProduct
 from .structure import KroneckerSparse
 
 FAMILY = "kronecker"
@@ -29,27 +29,22 @@ SLABS = "slabs"
 SLAB_WIDTHS = (128, 512, 2048)
 """Columns of the batch that a thread takes through all factors at once."""
 
-MOST_SMALL = 16
-"""Blocks of a longer side are multiplied by the library."""
+CALL_SECONDS = 3e-6
+"""Seconds that a GEMM takes beside its work, where one call of numpy multiplies many blocks. Measured on two cores,
+patterns (64,8,8,8) and (1024,2,2,2), batch 4096 in slabs of 128."""
 
-SMALL_RATE = 4e9
-"""Operations per second and thread of the compiled loop over small blocks, float32. Measured on two cores of a Xeon,
-patterns (256,2,2,4) and (64,8,8,8), batch 4096."""
-
-CALL_SECONDS = 0.6e-6
-"""Seconds that a GEMM of numpy takes beside its work, where one call multiplies many blocks. Measured with blocks of
-4 x 4 and one column."""
-
-TRANSPOSED = 2.0
-"""Seconds of a transposed copy over those of a plain one. Measured on slabs of 4096 x 512, float32."""
+COPIES = {"transposed slabs": 6.0, "permutations": 12.0}
+"""Seconds of a strided copy over those of a plain one of as many bytes: in cache, and into fresh memory. Measured on two
+cores, float32, batch 4096, patterns (1,192,48,8), (1,256,256,4) and (4,128,128,16) in both layouts: 5 to 7, and 10 to
+20."""
 
 
 @dataclass(frozen=True)
 class CpuKronecker(CpuStrategy):
     """One way to multiply by Kronecker-sparse factors on a processor.
 
-    - slabs: slabs of the batch, one a thread, each taken through all factors in cache; GEMMs on strided views (or a
-      compiled loop over small blocks), transposed in cache where a batch-first X cannot be read in place.
+    - slabs: slabs of the batch, one a thread, each taken through all factors in cache; GEMMs on strided views,
+      transposed in cache where a batch-first X cannot be read in place.
     - widened: the same by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
     - dense: the whole matrix, within `max_extra_bytes`.
     - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, csr: torch's.
@@ -74,9 +69,8 @@ class CpuKronecker(CpuStrategy):
             yield Candidate(FAMILY, self.name)
             return
         widths = sorted({min(width, max(request.n, 1)) for width in SLAB_WIDTHS})
-        for inner in (GEMM, SMALL) if self.name == SLABS else (GEMM,):
-            for width in widths:
-                yield Candidate(FAMILY, self.name, None, (("method", inner), ("slab", width)))
+        for width in widths:
+            yield Candidate(FAMILY, self.name, None, (("slab", width),))
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
@@ -99,8 +93,6 @@ class CpuKronecker(CpuStrategy):
             return "the sparse format is torch's; install torch"
         if self.name in (SLABS, WIDENED, DENSE) and machine.threads > 1 and not machine.blas_limited:
             return "the library of the products has no thread limit that could be set for each slab"
-        if candidate.method == SMALL and max(max(one.b, one.c) for one in structure.patterns) > MOST_SMALL:
-            return f"its blocks have a side longer than {MOST_SMALL}"
         if self.name == WIDENED and all(one.d == 1 for one in structure.patterns):
             return "d = 1: it is the same as slabs"
         if self.name == DENSE and (extra := extra_bytes(structure, request)) > request.max_extra_bytes:
@@ -115,7 +107,7 @@ class CpuKronecker(CpuStrategy):
         if self.name in PRODUCTS and not self.baseline:
             return stages  # no model: these are run where they are named, or were measured
         mode = "whole" if self.baseline else "tasks"
-        return [replace(one, seconds=_seconds(one, request, machine, mode, candidate.method)) for one in stages]
+        return [replace(one, seconds=_seconds(one, request, machine, mode)) for one in stages]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`; the permuted copies of the baselines are the library's."""
@@ -137,9 +129,8 @@ class CpuKronecker(CpuStrategy):
             return BaselineProduct(patterns, request.n, request.dtype, first, last, self.name)
         if self.name != SLABS:
             patterns = rewritten_patterns(patterns, self.name)
-        parameters = dict(candidate.parameters)
-        slab = min(int(parameters["slab"]), request.n)
-        return SlabProduct(patterns, request.n, request.dtype, first, last, slab, str(parameters["method"]))
+        slab = min(int(dict(candidate.parameters)["slab"]), request.n)
+        return SlabProduct(patterns, request.n, request.dtype, first, last, slab)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
@@ -164,16 +155,12 @@ def _structure(request: Request) -> KroneckerSparse:
     return structure
 
 
-def _seconds(stage: Stage, request: Request, machine: Machine, mode: str, inner: str) -> float | None:
+def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> float | None:
     """Seconds of a stage: its products or its traffic, whichever takes longer; None where a rate is not known."""
     costs = machine.costs
     moved = float(costs.combine(stage.bytes))
     if stage.product is None:
-        found = moved * (TRANSPOSED if stage.name.startswith("transposed") else 1)
-    elif inner == SMALL:
-        parts = dtype_of(request.dtype).parts
-        wide = dtype_of(request.dtype).numpy.itemsize / parts / 4
-        found = max(moved, stage.flops * wide / (SMALL_RATE * machine.threads))
+        found = moved * COPIES[stage.name]
     else:
         count = stage.flops / (2.0 * dtype_of(request.dtype).parts ** 2 * math.prod(stage.product))
         waiting = count * CALL_SECONDS / (machine.threads if mode == "tasks" else 1)

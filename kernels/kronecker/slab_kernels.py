@@ -1,4 +1,4 @@
-"""Compiled loops over one slab of the batch: a transposed copy, and the product by small blocks.
+"""The transposed copy of one slab of the batch, compiled.
 
 Imports numba: only what runs them imports this.
 """
@@ -20,23 +20,3 @@ def transpose_into(source, target):
             for j in range(j0, min(j0 + TILE, cols)):
                 for i in range(i0, i1):
                     target[j, i] = source[i, j]
-
-
-@njit(nogil=True, fastmath={"contract"})
-def multiply_blocks(weights, x, out):
-    """out (a, b, d, n) = weights (a, d, b, c) times x (a, c, d, n), block by block; each entry sums over c in order."""
-    a, d, b, c = weights.shape
-    n = x.shape[3]
-    for i in range(a):
-        for j in range(d):
-            for p in range(b):
-                row = out[i, p, j]
-                first = weights[i, j, p, 0]
-                source = x[i, 0, j]
-                for s in range(n):
-                    row[s] = first * source[s]
-                for q in range(1, c):
-                    weight = weights[i, j, p, q]
-                    source = x[i, q, j]
-                    for s in range(n):
-                        row[s] += weight * source[s]

@@ -19,9 +19,6 @@ from .rewrites import as_blocks
 
 Matrix = npt.NDArray[Any]
 
-GEMM, SMALL = "gemm", "small"
-"""How a slab is multiplied by a factor: a GEMM of the library for each block, or a compiled loop over small blocks."""
-
 
 @dataclass(frozen=True)
 class SlabProduct:
@@ -39,7 +36,6 @@ class SlabProduct:
     first: bool
     last: bool
     slab: int
-    inner: str = GEMM
 
     @cached_property
     def _ordered(self) -> tuple[Pattern, ...]:
@@ -53,11 +49,11 @@ class SlabProduct:
     @property
     def _turns_in(self) -> bool:
         """Whether X is transposed on the way in."""
-        return self.first and (self._ordered[0].d > 1 or self.inner == SMALL)
+        return self.first and self._ordered[0].d > 1
 
     @property
     def _turns_out(self) -> bool:
-        return self.last and (self._ordered[-1].d > 1 or self.inner == SMALL)
+        return self.last and self._ordered[-1].d > 1
 
     @cached_property
     def _buffer_rows(self) -> tuple[int, int]:
@@ -118,21 +114,11 @@ class SlabProduct:
         for place, (weights, pattern) in enumerate(zip(factors, self._ordered, strict=True)):
             ends = place == len(factors) - 1 and not self._turns_out
             target = out if ends else buffers[turn % 2][: pattern.rows]
-            _multiply(weights, pattern, x, target, self.inner)
+            a, b, c, d = pattern.sizes
+            np.matmul(weights, as_blocks(x, a, c, d), out=as_blocks(target, a, b, d))
             x, turn = target, turn + 1
         if self._turns_out:
             _transpose(x, out.T)
-
-
-def _multiply(weights: Matrix, pattern: Pattern, x: Matrix, out: Matrix, inner: str) -> None:
-    a, b, c, d = pattern.sizes
-    if inner == SMALL:
-        from .slab_kernels import multiply_blocks
-
-        n = x.shape[1]
-        multiply_blocks(weights, x.reshape(a, c, d, n), out.reshape(a, b, d, n))
-        return
-    np.matmul(weights, as_blocks(x, a, c, d), out=as_blocks(out, a, b, d))
 
 
 def _transpose(source: Matrix, target: Matrix) -> None:
