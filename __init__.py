@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .errors import VerificationError as VerificationError
     from .kernels import Prepared as Prepared
     from .kernels import finite as finite
+    from .kernels import kronecker as kronecker
     from .kernels import matmul as matmul
     from .kernels import prepare as prepare
     from .kernels.causal.masked import masked_matmul as masked_matmul
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
-    ".kernels": ("Prepared", "finite", "matmul", "prepare"),
+    ".kernels": ("Prepared", "finite", "kronecker", "matmul", "prepare"),
     ".kernels.causal.masked": ("masked_matmul",),
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.torch.attention": ("causal_attention",),

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..errors import CatalogError, SchemeFormatError
+from ..errors import CatalogError, SchemeFormatError, VerifyOnlyError
 from ..home import data_folder
 from ..version import __version__
 from .certificate import Certificate
@@ -158,6 +158,8 @@ class Catalog:
         """
         if (certificate.digest, certificate.ring) != (scheme.digest, scheme.ring.name):
             raise CatalogError(f"the certificate is not of {scheme!r}; certify this scheme first")
+        if scheme.large:
+            raise VerifyOnlyError(f"{scheme!r} has coefficients beyond int64 and is not kept")
         if overwrite not in POLICIES:
             raise CatalogError(f"overwrite must be {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {overwrite!r}")
         if self.path is None:

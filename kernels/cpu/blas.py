@@ -77,7 +77,7 @@ class Torch:
         """See `Backend`."""
         import torch
 
-        left, right, result = (_tensor(matrix, dtype) for matrix in (a, b, out))
+        left, right, result = (as_tensor(matrix, dtype) for matrix in (a, b, out))
         torch.mm(left, right, out=result)
 
     def limit(self, threads: int) -> int:
@@ -99,7 +99,8 @@ class _Writable:
         self.__array_interface__ = interface
 
 
-def _tensor(matrix: Matrix, dtype: str) -> Any:
+def as_tensor(matrix: Matrix, dtype: str) -> Any:
+    """A torch tensor of the memory of a stored matrix, read-only ones included."""
     import torch
 
     if dtype == "bfloat16":

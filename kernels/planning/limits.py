@@ -81,6 +81,14 @@ MARGINS: tuple[Margin, ...] = (
         "lcma bench causal: candidates within 4% of the strips change places between runs",
     ),
     Margin(
+        "cpu",
+        ("kronecker",),
+        0.97,
+        _always,
+        "3%",
+        "lcma bench ks, two cores: the order of slabs, larger blocks and the permuted product is as predicted",
+    ),
+    Margin(
         "cuda",
         ("dense",),
         0.98,

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...schemes_db import Scheme
 from ..flipgraph.walkers import Terms, pack_start
@@ -17,6 +18,7 @@ from .bounds import broken
 from .certify_find import Ancestry, sparse, taken, told
 from .engine import Session, engine_of
 from .folder import Checkpoint
+from .objectives import HALF_OBJECTIVES, score_of
 from .plan import Setting
 from .pools import RankPools
 from .population import PopulationWalks
@@ -54,8 +56,8 @@ class WalkRun(SearchRun):
         config = self.config
         self._stage, aim, self._setting = stage, config.stages[stage], config.setting(stage)
         plan = self._setting.plan
-        starts: list[Terms] = [config.terms]
-        self._ancestries = [Ancestry((config.start.digest,) if config.start else ())]
+        starts: list[Terms] = list(config.starts)
+        self._ancestries = [Ancestry((config.start.digest,) if config.start else ()), Ancestry()][: len(starts)]
         if stage:
             steps = [step for before, step in self._steps if before == stage - 1][-plan.passed :]
             pool: list[Any] = [pack_start(config.walk, config.stages[stage - 1].target, step.origin) for step in steps]
@@ -66,6 +68,8 @@ class WalkRun(SearchRun):
                 Ancestry(tuple(steps[place].origin.digest for place in one.sources), one.relation) for one in moved
             ]
         engine, places = engine_of(config.device)
+        self._setup["starts"] += time.perf_counter() - begin
+        started = time.perf_counter()
         self._session = engine.start(
             config.walk,
             starts,
@@ -83,10 +87,18 @@ class WalkRun(SearchRun):
         else:
             self._strategy = IndependentWalks(starts, count, goal, self._setting.steps, plan, gather=not self._last)
         self._strategy.begin(self._session)
-        self._lowest = self._started = min(terms.rank for terms in starts)
+        self._start_ranks = np.array([terms.rank for terms in starts], dtype=np.int64)
+        self._lowest = self._started = int(self._start_ranks.min())
+        self._looked_at: dict[int, str] = {}
+        if config.objective in HALF_OBJECTIVES:
+            schemes = [*(found.scheme for found in self._finds), *(terms.to_scheme() for terms in starts)]
+            self._least_score = min(score_of(config.objective, scheme) for scheme in schemes)
         # Both compile, so that the clock counts walking and what is found only.
         self._session.advance(np.zeros(count, dtype=np.int64), 0, None)
+        walking = time.perf_counter()
         sparse(self._session.terms(np.zeros(1, dtype=np.int64))[0], config.patience)
+        self._setup["walkers"] += walking - started
+        self._setup["bases"] += time.perf_counter() - walking
         self._began += time.perf_counter() - begin
 
     def _take_up(self, checkpoint: Checkpoint) -> None:
@@ -131,6 +143,8 @@ class WalkRun(SearchRun):
             self._gained, self._lowest = self.seconds, lowest
         if not self._last:
             return []
+        if rank is None and config.objective in HALF_OBJECTIVES:
+            return self._cheaper()
         # Without a rank, below all finds so far and not all that was seen: some do not lift.
         wanted = ranks <= rank if rank is not None else ranks < self._held
         records = []
@@ -148,6 +162,33 @@ class WalkRun(SearchRun):
                 records.append(record)
                 self._keep(record)
         return records
+
+    def _cheaper(self) -> list[Record]:
+        """What costs less than all starts and finds, whatever its rank: full products count more than half ones."""
+        records, name = [], self.config.objective
+        for walk in self._session.chosen(np.flatnonzero(self._below_start())).tolist():
+            terms = self._session.terms(np.array([walk]))[0]
+            plain = terms.to_scheme()
+            if self._looked_at.get(walk) == plain.digest:
+                continue
+            self._looked_at[walk] = plain.digest
+            if score_of(name, plain) >= self._least_score:
+                continue
+            origin = self._told(terms, walk)
+            if origin.digest in self._seen or broken(origin, self.config.patience):
+                continue
+            record = self._taken(origin, walk)
+            if self._better(record.found):
+                records.append(record)
+                self._keep(record)
+                if isinstance(record.found, Find):
+                    self._least_score = min(self._least_score, score_of(name, record.found.scheme))
+        return records
+
+    def _below_start(self) -> npt.NDArray[np.bool_]:
+        """Of each walk whether it is below its own start; of one that may be from any, below the highest."""
+        roots = self._strategy.roots(np.arange(self._session.walkers))
+        return self._session.ranks < np.where(roots < 0, self._start_ranks.max(), self._start_ranks[roots])
 
     def _nearest(self) -> Find | Unlifted | None:
         """Of the walks for the target the lowest below their start, and one that lifts if there is one."""
@@ -182,6 +223,8 @@ class WalkRun(SearchRun):
         """Where what came from a start of this format comes from; -1 is any of them."""
         if root >= 0:
             return self._ancestries[root]
+        if not self._stage:
+            return Ancestry(self._ancestries[0].parents, "from it or from naive")
         before = self.config.stages[self._stage - 1]
         return Ancestry((), f"{len(self._ancestries)} starts from schemes {before}")
 

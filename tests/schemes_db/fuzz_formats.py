@@ -19,7 +19,13 @@ from lcma.schemes_db import formats, parse_target
 from lcma.schemes_db.ring import Z2, Z3
 
 HERE = Path(__file__).parent
-FOLDERS = (HERE / "samples", HERE / "published", HERE / "published" / "structured", HERE / "handwritten")
+FOLDERS = (
+    HERE / "samples",
+    HERE / "published",
+    HERE / "published" / "structured",
+    HERE / "handwritten",
+    HERE / "dialects",
+)
 OPTIONS = {
     "flip_mod2.npy": {"target": parse_target("2x3x4"), "ring": Z2},
     "flip_mod3.npy": {"target": parse_target("2x3x4"), "ring": Z3},

@@ -6,6 +6,7 @@ import shlex
 import sqlite3
 import statistics
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,14 +17,16 @@ from ...schemes_db import Scheme, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
 from ...search import ALONE, Find, Result, RunConfig, carry_out, footprint
+from ...search.flipgraph.policy import ORBITS
+from ...search.runs.bounds import has_halves
 from ...search.runs.keep import keep as keep_result
 from ...search.runs.keep import refuse_unwritable, write_beside
-from ..finds import composition_line, print_result
+from ..finds import composition_line, print_result, spent_line
 from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json, print_table
 from ..progress import Progress
-from ..starts import keep_argument, mask_start, start_argument
+from ..starts import is_mask, keep_argument, mask_start, start_argument
 
 
 @click.command("search")
@@ -62,6 +65,11 @@ from ..starts import keep_argument, mask_start, start_argument
 @click.option(
     "--cubes", default="", metavar="12,34,56", help="Cubes of the start of a symmetric walk, by the diagonal."
 )
+@click.option(
+    "--orbits",
+    type=click.Choice(ORBITS),
+    help="Walk flip-c3z2: orbits of any size, or whole ones of six terms. Default: by the target.",
+)
 @click.option("--plus", type=click.IntRange(1), help="Steps without a gain before a plus. Default: by the target.")
 @click.option("--margin", type=click.IntRange(1), help="How far a plus may go above the best rank.")
 @click.option("--restart", type=click.IntRange(1), help="Steps without a gain before a walk goes back to its start.")
@@ -77,9 +85,8 @@ from ..starts import keep_argument, mask_start, start_argument
 )
 @click.option(
     "--objective",
-    default="rank",
-    show_default=True,
-    help="What finds are to be better in: rank, cost (F + H/2), recursive, additions, nonzeros or coefficients.",
+    help="What finds are to be better in: rank, cost (F + H/2), recursive, additions, nonzeros or coefficients. "
+    "Default: rank; cost for a mask with half blocks whose rank is not given.",
 )
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds do not depend on it."
@@ -121,6 +128,7 @@ from ..starts import keep_argument, mask_start, start_argument
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be done.")
 @click.option("--json", "as_json", is_flag=True, help="Statistics and finds as JSON.")
+@click.option("-v", "--verbose", is_flag=True, help="Say on stderr where the time went.")
 def command(
     target: str,
     rank: int | None,
@@ -134,6 +142,7 @@ def command(
     count: int,
     walk: str,
     cubes: str,
+    orbits: str | None,
     plus: int | None,
     margin: int | None,
     restart: int | None,
@@ -141,7 +150,7 @@ def command(
     chance: float | None,
     nonzeros: int | None,
     keep: str | None,
-    objective: str,
+    objective: str | None,
     jobs: int,
     device: str,
     start: str | None,
@@ -152,6 +161,7 @@ def command(
     out: Path | None,
     dry_run: bool,
     as_json: bool,
+    verbose: bool,
 ) -> int:
     """Search for schemes of low rank; what is found is certified and kept.
 
@@ -166,12 +176,15 @@ def command(
         known = best_known(wanted, over)
         rank = known.rank if known else None
     first = start_argument(start or "naive", wanted, over) if start or keep else None
-    if first is None and not full:
+    masked = first is None and not full and ladder == "auto" and method == "walks" and is_mask(wanted)
+    if masked:
         first = mask_start(wanted, over)
+    naive_too = masked and first is not None
     kept = None
     if first is not None and keep:
         first, kept = keep_argument(keep, first)
     policy = {
+        "orbits": orbits,
         "plus_after": plus,
         "margin": margin,
         "restart_after": restart,
@@ -197,16 +210,17 @@ def command(
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
         pool=None if pool is None else ALONE._replace(large=pool),
         device=device,
-        objective=objective,
+        objective=objective or ("cost" if masked and rank is None and has_halves(wanted) else "rank"),
         method=method,
         moves=tuple(moves.split(",")),
         cubes=cubes,
+        naive_too=naive_too,
     )
     if dry_run:
         _say(config)
         return 0
     if seeds is None:
-        return _one(config, jobs, out, as_json)
+        return _one(config, jobs, out, as_json, verbose)
     return _many([replace(config, seed=seed + i) for i in range(seeds)], jobs, out, as_json)
 
 
@@ -244,8 +258,14 @@ def known_rank(config: RunConfig) -> str:
     return f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
 
 
-def _one(config: RunConfig, jobs: int, out: Path | None, as_json: bool) -> int:
-    return report(_searched(config, jobs, out), as_json, out, config.start)
+def _one(config: RunConfig, jobs: int, out: Path | None, as_json: bool, verbose: bool) -> int:
+    result = _searched(config, jobs, out)
+    found = time.perf_counter()
+    try:
+        return report(result, as_json, out, config.start)
+    finally:
+        if verbose:
+            click.echo(spent_line(result, time.perf_counter() - found), err=True)
 
 
 def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None = None) -> int:
