@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from ..errors import CatalogError
 from .algebra import naive, permute, tensor
-from .catalog import Catalog, Entry
+from .catalog import Catalog
 from .certificate import Certificate
+from .pareto import Entry
 from .scheme import Scheme
 from .shipped import shipped, shipped_names
 from .target import parse_target

@@ -33,7 +33,7 @@ of one thread each."""
 
 @dataclass(frozen=True)
 class CpuTriangular(TriangularStrategy, CpuStrategy):
-    """One way to compute a triangular product.
+    """A strategy for triangular products on a processor.
 
     - vendor: the whole product by the library, cut afterwards.
     - strips: row strips of one GEMM each: the baseline.

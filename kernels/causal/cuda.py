@@ -62,7 +62,7 @@ KERNEL_TILE = 192
 
 @dataclass(frozen=True)
 class CudaTriangular(TriangularStrategy):
-    """One way to compute a triangular product on a GPU.
+    """A strategy for triangular products on a GPU.
 
     - vendor: the whole product, cut afterwards.
     - strips: row strips of one GEMM each: the baseline.

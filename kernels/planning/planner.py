@@ -14,7 +14,7 @@ from .machine import Machine
 from .strategy import Candidate, Plan, Proposal, Source, Stage, Strategy
 
 MOST_PRICED = 64
-"""Proposals that are priced and checked, the least bounds first, before the baseline is taken."""
+"""Proposals that are priced and checked, the least bounds first, before the baseline is chosen."""
 
 Strategies = Mapping[tuple[str, str], Strategy]
 """The strategies of a device by family and name."""
