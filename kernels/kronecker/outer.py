@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..request import Layout, layout_of
-from .rewrites import as_blocks
+from .blocks import as_blocks
 
 Matrix = npt.NDArray[Any]
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import PlanError
+from ..kronecker.approximation import factorize
 from ..kronecker.layouts import from_layout, to_layout
 from ..kronecker.matrix import KroneckerMatrix
 from ..kronecker.pattern import Pattern
@@ -31,6 +32,8 @@ class KSLinear(nn.Module):
     Raises:
         PlanError: the patterns do not compose, or the layout is none.
     """
+
+    bias: nn.Parameter | None
 
     def __init__(
         self,
@@ -79,6 +82,25 @@ class KSLinear(nn.Module):
             if bias is not None:
                 layer._set_bias(bias)
         return layer
+
+    @classmethod
+    def from_dense(
+        cls,
+        linear: nn.Linear,
+        patterns: PatternLike | Sequence[PatternLike],
+        layout: str = BATCH_FIRST,
+        by: str = "hierarchical",
+    ) -> KSLinear:
+        """A layer whose factors are near the weight of a dense one, by `lcma.kronecker.factorize`; the bias is copied.
+
+        Raises:
+            PlanError: the list is not of the weight's size, or is not chainable and `by` is "hierarchical".
+        """
+        weight = linear.weight.detach().cpu()
+        plain = weight.float() if weight.dtype in (torch.float16, torch.bfloat16) else weight
+        found = factorize(plain.numpy(), _patterns(patterns), by).matrix
+        bias = None if linear.bias is None else linear.bias.detach().cpu().to(plain.dtype)
+        return cls.from_matrix(found, bias, layout).to(linear.weight.device, linear.weight.dtype)
 
     def matrix(self) -> KroneckerMatrix:
         """The factors as a matrix of numpy arrays, to be stored or analysed."""
@@ -148,4 +170,4 @@ class KSLinear(nn.Module):
 def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]:
     if isinstance(given, Pattern) or (len(given) == 4 and all(isinstance(size, int) for size in given)):
         given = [given]  # type: ignore[list-item]
-    return tuple(one if isinstance(one, Pattern) else Pattern(*one) for one in given)  # type: ignore[union-attr, misc]
+    return tuple(one if isinstance(one, Pattern) else Pattern(*one) for one in given)  # type: ignore[misc]
