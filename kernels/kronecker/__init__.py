@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .approximation import factorize as factorize
     from .constructions import block_butterfly as block_butterfly
     from .constructions import deformable_butterfly as deformable_butterfly
     from .constructions import dense as dense
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .structure import KroneckerSparse as KroneckerSparse
 
 _MODULES = {
+    "approximation": ("factorize",),
     "constructions": (
         "block_butterfly",
         "deformable_butterfly",

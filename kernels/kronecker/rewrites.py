@@ -7,17 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from .blocks import apply_factors
 from .pattern import Pattern
 
 Array = Any
 """A numpy array or a torch tensor."""
 
 WIDENED, DENSE = "widened", "dense"
-
-
-def as_blocks(matrix: Array, outer: int, inner: int, d: int) -> Array:
-    """The view (outer, d, inner, n) of a matrix (outer inner d, n): a matrix (inner, n) for each block."""
-    return matrix.reshape(outer, inner, d, matrix.shape[1]).swapaxes(1, 2)
 
 
 def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Pattern, ...]:
@@ -31,11 +27,7 @@ def rewritten(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: st
     """The parameters of the rewritten patterns, in new numpy arrays or tensors."""
     if rewrite == WIDENED:
         return tuple(map(_widened, factors, patterns))
-    product = _dense(factors[-1], patterns[-1])
-    for weights, pattern in zip(factors[-2::-1], patterns[-2::-1], strict=True):
-        a, _, c, d = pattern.sizes
-        blocks = weights @ as_blocks(product, a, c, d)
-        product = blocks.swapaxes(1, 2).reshape(pattern.rows, product.shape[1])
+    product = apply_factors(factors[:-1], patterns[:-1], _dense(factors[-1], patterns[-1]))
     return (product.reshape(1, 1, *product.shape),)
 
 

@@ -14,8 +14,8 @@ from ..cpu.threads import parallel_tasks, single_threaded_blas
 from ..cpu.workspace import Arena, aligned
 from ..dtypes import dtype_of
 from ..planning.strategy import Stage
+from .blocks import as_blocks
 from .pattern import Pattern
-from .rewrites import as_blocks
 
 Matrix = npt.NDArray[Any]
 

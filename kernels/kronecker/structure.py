@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .blocks import apply_factors
 from .naive import support
 from .pattern import Pattern, check_composes
-from .rewrites import as_blocks
 
 Matrix = npt.NDArray[Any]
 
@@ -94,9 +94,4 @@ class KroneckerSparse:
     def multiply_wide(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
         """See `FactoredStructure`."""
         wide = np.complex128 if any(map(np.iscomplexobj, (*factors, x))) else np.float64
-        x = x.astype(wide)
-        for weights, pattern in zip(reversed(factors), reversed(self.patterns), strict=True):
-            a, _, c, d = pattern.sizes
-            product = weights.astype(wide) @ as_blocks(x, a, c, d)
-            x = product.swapaxes(1, 2).reshape(pattern.rows, x.shape[1])
-        return x
+        return apply_factors([weights.astype(wide) for weights in factors], self.patterns, x.astype(wide))

@@ -1,4 +1,4 @@
-"""How walks walk: their patience, the flips that they do not make, and how they select among them."""
+"""How walks walk: how long they wait, the flips that they do not make, and how they select among them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PolicyNumbers(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The patience of a walk, in steps (one draw each) but for the counts, its bounds, and its selection.
+    """When a walk takes a plus or restarts, in steps (one draw each) but for the counts; its bounds and selection.
 
     Attributes:
         plus_after: steps without a plus or a new best after which the walk takes a plus.

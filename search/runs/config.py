@@ -44,7 +44,7 @@ class RunConfig:
     """The settings of a run; `seconds`, `rounds` and `count` limit it, the others fix its course.
 
     `rank` is the rank wanted, and the run ends after the round in which it has `count` finds. `policy` is the
-    patience of the walks and their bounds, or some fields of it: {"full": 22}. `device` is one of
+    policy of the walks, or some fields of it: {"full": 22}. `device` is one of
     `device_names()`, for GPUs with their numbers: cuda:0,1.
 
     `ring` is one of `RINGS`. `start` is None for the naive scheme. Without a `walk` it is the plain
@@ -129,9 +129,14 @@ class RunConfig:
             raise PlanError(
                 f"walk {self.walk!r} does not lead to {self.ring}: only flip-z3 leads to Z3, and only there"
             )
-        refuse_bounds(self.patience, self.walk, self.terms, self.output_ring, self.ladder or ())
+        refuse_bounds(self.target_policy, self.walk, self.terms, self.output_ring, self.ladder or ())
         rank = self.start_rank
-        if not self.ladder and self.rank is not None and rank <= self.rank and not broken(self.terms, self.patience):
+        if (
+            not self.ladder
+            and self.rank is not None
+            and rank <= self.rank
+            and not broken(self.terms, self.target_policy)
+        ):
             raise PlanError(f"the start has rank {rank} already: ask for less than that")
 
     def _be_lns(self) -> None:
@@ -261,7 +266,7 @@ class RunConfig:
         return self.terms.rank
 
     @property
-    def patience(self) -> Policy:
+    def target_policy(self) -> Policy:
         """The policy of the walks for the target."""
         return self.setting(len(self.stages) - 1).policy
 

@@ -15,7 +15,7 @@ from ...schemes_db import Scheme
 from ..flipgraph.walkers import Terms, pack_start
 from ..format_moves.starts import starts_from
 from .bounds import broken
-from .certify_find import Ancestry, sparse, taken, told
+from .certify_find import Ancestry, certified, scheme_of, sparse
 from .engine import Session, engine_of
 from .folder import Checkpoint
 from .objectives import HALF_OBJECTIVES, score_of
@@ -96,7 +96,7 @@ class WalkRun(SearchRun):
         # Both compile, so that the clock counts walking and what is found only.
         self._session.advance(np.zeros(count, dtype=np.int64), 0, None)
         walking = time.perf_counter()
-        sparse(self._session.terms(np.zeros(1, dtype=np.int64))[0], config.patience)
+        sparse(self._session.terms(np.zeros(1, dtype=np.int64))[0], config.target_policy)
         self._setup["walkers"] += walking - started
         self._setup["bases"] += time.perf_counter() - walking
         self._began += time.perf_counter() - begin
@@ -153,11 +153,11 @@ class WalkRun(SearchRun):
                 continue
             if config.engine.by_format and rank is not None and len(self._finds) >= config.count:
                 break  # a GPU brings hundreds
-            origin = self._told(self._session.terms(np.array([walk]))[0], walk)
+            origin = self._scheme_of(self._session.terms(np.array([walk]))[0], walk)
             above = rank is not None and origin.rank > rank  # by a score that also counts full products
-            if above or origin.digest in self._seen or broken(origin, config.patience):
+            if above or origin.digest in self._seen or broken(origin, config.target_policy):
                 continue
-            record = self._taken(origin, walk)
+            record = self._certified(origin, walk)
             if self._better(record.found):
                 records.append(record)
                 self._keep(record)
@@ -174,10 +174,10 @@ class WalkRun(SearchRun):
             self._looked_at[walk] = plain.digest
             if score_of(name, plain) >= self._least_score:
                 continue
-            origin = self._told(terms, walk)
-            if origin.digest in self._seen or broken(origin, self.config.patience):
+            origin = self._scheme_of(terms, walk)
+            if origin.digest in self._seen or broken(origin, self.config.target_policy):
                 continue
-            record = self._taken(origin, walk)
+            record = self._certified(origin, walk)
             if self._better(record.found):
                 records.append(record)
                 self._keep(record)
@@ -198,10 +198,10 @@ class WalkRun(SearchRun):
             return None
         lost: Unlifted | None = None
         for walk in order[ranks[order] == ranks[order[0]]].tolist():
-            origin = self._told(self._session.terms(np.array([walk]))[0], walk)
-            if broken(origin, self.config.patience):
+            origin = self._scheme_of(self._session.terms(np.array([walk]))[0], walk)
+            if broken(origin, self.config.target_policy):
                 continue
-            found = self._taken(origin, walk).found
+            found = self._certified(origin, walk).found
             if isinstance(found, Find):
                 return found
             lost = lost or found
@@ -212,12 +212,14 @@ class WalkRun(SearchRun):
         """The lowest rank among the finds, that of the start where there are none."""
         return min([self._started, *(found.scheme.rank for found in self._finds)])
 
-    def _told(self, terms: Terms, walk: int, root: int | None = None) -> Scheme:
+    def _scheme_of(self, terms: Terms, walk: int, root: int | None = None) -> Scheme:
         """The scheme of what a walk brought; it comes from the start of the walk, or from another root."""
         places = np.array([walk])
         remark = f"walk {walk}, round {self._round}, step {self._session.steps(places)[0]}"
         root = int(self._strategy.roots(places)[0]) if root is None else root
-        return told(self.config, sparse(terms, self.config.patience), self._ancestry(root), remark, self.seconds)
+        return scheme_of(
+            self.config, sparse(terms, self.config.target_policy), self._ancestry(root), remark, self.seconds
+        )
 
     def _ancestry(self, root: int) -> Ancestry:
         """Where what came from a start of this format comes from; -1 is any of them."""
@@ -228,8 +230,8 @@ class WalkRun(SearchRun):
         before = self.config.stages[self._stage - 1]
         return Ancestry((), f"{len(self._ancestries)} starts from schemes {before}")
 
-    def _taken(self, origin: Scheme, walk: int) -> Record:
-        return Record(self._round, walk, taken(self.config, origin), self._stage)
+    def _certified(self, origin: Scheme, walk: int) -> Record:
+        return Record(self._round, walk, certified(self.config, origin), self._stage)
 
     def _climb(self, executor: Executor | None) -> None:
         """Take what the next format starts from, and go on to it."""
@@ -238,10 +240,10 @@ class WalkRun(SearchRun):
         records: list[Record] = []
         digests = {step.origin.digest for stage, step in self._steps if stage == self._stage and self._attempt}
         while len(records) < passed and (some := list(islice(members, passed))):
-            origins = [self._told(terms, 0, root) for terms, root in some]
+            origins = [self._scheme_of(terms, 0, root) for terms, root in some]
             fresh = list({origin.digest: origin for origin in origins if origin.digest not in digests}.values())
             digests |= {origin.digest for origin in fresh}
-            mapped = (map if executor is None else executor.map)(lambda origin: self._taken(origin, 0), fresh)
+            mapped = (map if executor is None else executor.map)(lambda origin: self._certified(origin, 0), fresh)
             records += [record for record in mapped if isinstance(record.found, Find)]
         for record in records[:passed]:
             self._keep(record)

@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -70,9 +71,16 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
     type=click.Choice(ORBITS),
     help="Walk flip-c3z2: orbits of any size, or whole ones of six terms. Default: by the target.",
 )
-@click.option("--plus", type=click.IntRange(1), help="Steps without a gain before a plus. Default: by the target.")
+@click.option(
+    "--plus", "plus_after", type=click.IntRange(1), help="Steps without a gain before a plus. Default: by the target."
+)
 @click.option("--margin", type=click.IntRange(1), help="How far a plus may go above the best rank.")
-@click.option("--restart", type=click.IntRange(1), help="Steps without a gain before a walk goes back to its start.")
+@click.option(
+    "--restart",
+    "restart_after",
+    type=click.IntRange(1),
+    help="Steps without a gain before a walk goes back to its start.",
+)
 @click.option("--full", type=click.IntRange(0), help="At most so many full products, the others half ones.")
 @click.option(
     "--chance", type=click.FloatRange(0, 1), help="How likely a flip is made that leaves one more product full."
@@ -131,37 +139,13 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
 @click.option("-v", "--verbose", is_flag=True, help="Say on stderr where the time went.")
 def command(
     target: str,
-    rank: int | None,
-    ring: str,
-    seed: int,
     seeds: int | None,
-    seconds: float,
-    rounds: int | None,
-    walks: int | None,
-    steps: int | None,
-    count: int,
-    walk: str,
-    cubes: str,
-    orbits: str | None,
-    plus: int | None,
-    margin: int | None,
-    restart: int | None,
-    full: int | None,
-    chance: float | None,
-    nonzeros: int | None,
-    keep: str | None,
-    objective: str | None,
     jobs: int,
-    device: str,
-    start: str | None,
-    ladder: str,
-    moves: str,
-    pool: int | None,
-    method: str,
     out: Path | None,
     dry_run: bool,
     as_json: bool,
     verbose: bool,
+    **settings: Any,
 ) -> int:
     """Search for schemes of low rank; what is found is certified and kept.
 
@@ -169,8 +153,41 @@ def command(
     seed, walks, steps and rounds give the same finds. With --out every find is on the disk at once,
     and `lcma resume` goes on after an interruption or a crash. Exit code 1: nothing was found.
     """
+    config = _config(target, **settings)
+    if dry_run:
+        _say(config)
+        return 0
+    if seeds is None:
+        return _one(config, jobs, out, as_json, verbose)
+    return _many([replace(config, seed=config.seed + i) for i in range(seeds)], jobs, out, as_json, verbose)
+
+
+def _config(
+    target: str,
+    *,
+    rank: int | None,
+    ring: str,
+    walks: int | None,
+    steps: int | None,
+    start: str | None,
+    keep: str | None,
+    objective: str | None,
+    ladder: str,
+    moves: str,
+    pool: int | None,
+    method: str,
+    full: int | None,
+    seed: int,
+    seconds: float,
+    rounds: int | None,
+    count: int,
+    walk: str,
+    cubes: str,
+    device: str,
+    **policy: Any,
+) -> RunConfig:
+    """The run that the options ask for; `policy` has the fields of that name, None where they are not given."""
     over = parse_ring("Z" if ring.upper() == "ZT" else ring)
-    call = shlex.join(["lcma", *sys.argv[1:]])
     wanted = parse_target(target)
     if rank is None:
         known = best_known(wanted, over)
@@ -183,17 +200,8 @@ def command(
     kept = None
     if first is not None and keep:
         first, kept = keep_argument(keep, first)
-    policy = {
-        "orbits": orbits,
-        "plus_after": plus,
-        "margin": margin,
-        "restart_after": restart,
-        "full": full,
-        "chance": chance,
-        "nonzeros": nonzeros,
-        "keep": kept,
-    }
-    config = RunConfig(
+    given = {**policy, "full": full, "keep": kept}
+    return RunConfig(
         wanted.name,
         rank=rank,
         ring=ring.upper(),
@@ -204,8 +212,8 @@ def command(
         seconds=seconds,
         count=count,
         walk=walk,
-        policy={name: value for name, value in policy.items() if value is not None},
-        command=call,
+        policy={name: value for name, value in given.items() if value is not None},
+        command=shlex.join(["lcma", *sys.argv[1:]]),
         start=first,
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
         pool=None if pool is None else ALONE._replace(large=pool),
@@ -216,20 +224,14 @@ def command(
         cubes=cubes,
         naive_too=naive_too,
     )
-    if dry_run:
-        _say(config)
-        return 0
-    if seeds is None:
-        return _one(config, jobs, out, as_json, verbose)
-    return _many([replace(config, seed=seed + i) for i in range(seeds)], jobs, out, as_json)
 
 
 def _say(config: RunConfig) -> None:
     """What a run would do."""
-    way = " -> ".join(map(str, config.stages))
+    stages = " -> ".join(map(str, config.stages))
     last = config.setting(len(config.stages) - 1)
     click.echo(
-        f"{way} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} "
+        f"{stages} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} "
         f"to {config.rank or 'less'}, "
         f"{config.walks or 'as many'} walks ({config.walk}) of {last.steps} steps a round, "
         f"for {'-' if config.seconds is None else format(config.seconds, 'g')} s, seed {config.seed}"
@@ -306,12 +308,15 @@ def stored(result: Result, start: Scheme | None) -> list[bool]:
         raise CatalogError(f"{error}; written beside: {places or 'nothing'} (`lcma add` takes them)") from None
 
 
-def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) -> int:
+def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool, verbose: bool) -> int:
     """The same search from many seeds, one at a time, and how often it succeeds."""
     results: list[Result] = []
     for config in configs:
         results.append(_searched(config, jobs, out / f"seed-{config.seed}" if out else None))
+        found = time.perf_counter()
         stored(results[-1], config.start)
+        if verbose:
+            click.echo(f"seed {config.seed}: {spent_line(results[-1], time.perf_counter() - found)}", err=True)
         if results[-1].interrupted:
             break
     reached = [result.seconds for result in results if result.finds]
