@@ -1,8 +1,8 @@
 """Feed damaged sample files to the readers: `fuzz_formats.py CASES SEED [FORMAT...]`, CASES a format.
 
-It runs in a process of its own under a limit of 1 GiB of memory, with an alarm after 5 s of processor time a case. Every
-case must give readings or a SchemeFormatError of one line; what does not is printed, and the exit
-code is 1.
+It runs in a process of its own under a limit of 1 GiB of memory, with an alarm after 5 s of processor
+time a case. Every case must give readings or a SchemeFormatError of one line; what does not is
+printed, and the exit code is 1.
 """
 
 from __future__ import annotations
