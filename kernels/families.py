@@ -55,7 +55,9 @@ def _cpu() -> tuple[Strategy, ...]:
 def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
+    from .kronecker.cuda import CudaKronecker
 
     names = ("vendor", "halving", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
-    return CudaVendor(), CudaScheme(), *triangular
+    sparse = tuple(CudaKronecker(name) for name in ("strided", "tiled", "widened", "einsum", "csr", "dense"))
+    return CudaVendor(), CudaScheme(), *triangular, CudaKronecker("bmm", baseline=True), *sparse

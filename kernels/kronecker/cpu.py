@@ -94,7 +94,7 @@ class CpuKronecker(CpuStrategy):
             return "the library of the products has no thread limit that could be set for each slab"
         if self.name == WIDENED and all(one.d == 1 for one in structure.patterns):
             return "d = 1: it is the same as slabs"
-        if self.name == DENSE and (extra := extra_bytes(structure, request)) > request.max_extra_bytes:
+        if self.name == DENSE and (extra := structure.extra_elements * request.itemsize) > request.max_extra_bytes:
             return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
         return None
 
@@ -141,11 +141,6 @@ class CpuKronecker(CpuStrategy):
         rewrite = self.name if self.name in (WIDENED, DENSE) else None
         held = self.workspace(candidate, request, machine)
         return KroneckerExecutor(request, structure, core, machine.pool, machine.threads, rewrite, held)
-
-
-def extra_bytes(structure: KroneckerSparse, request: Request) -> int:
-    """Bytes by which the dense matrix exceeds the factors."""
-    return max(0, structure.rows * structure.cols - structure.parameters) * request.itemsize
 
 
 def _structure(request: Request) -> KroneckerSparse:

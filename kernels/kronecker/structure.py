@@ -59,6 +59,11 @@ class KroneckerSparse:
         return self.parameters / (self.rows * self.cols)
 
     @property
+    def extra_elements(self) -> int:
+        """Elements by which the dense matrix exceeds the parameters."""
+        return max(0, self.rows * self.cols - self.parameters)
+
+    @property
     def transposed(self) -> KroneckerSparse:
         """The structure of the transposed product."""
         return KroneckerSparse(tuple(pattern.transposed for pattern in reversed(self.patterns)))

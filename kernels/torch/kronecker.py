@@ -15,7 +15,9 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from ...errors import PlanError
-from ..kronecker.outer import outer_blocks
+from ..cuda.dtypes import name_of
+from ..cuda.executor import layout_of as tensor_layout
+from ..kronecker.outer import outer_blocks, outer_tensors
 from ..kronecker.pattern import Pattern
 from ..kronecker.requests import request_of
 from ..kronecker.structure import KroneckerSparse
@@ -77,9 +79,22 @@ def _run(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor
         _checked(matrix, blocks)
         if matrix.device.type == "cpu":
             return _on_processor(matrix, blocks, last, strategy)
-        raise PlanError(f"Kronecker-sparse products run on cpu, not on {matrix.device}; move the operands with .to")
+        if matrix.device.type == "cuda":
+            return _on_gpu(matrix, blocks, last, strategy)
+        raise PlanError(f"Kronecker-sparse products run on cpu and cuda, not on {matrix.device}; move them with .to")
 
     return _mapped(one, x, weights)
+
+
+def _on_gpu(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor:
+    x, weights = x.resolve_conj(), weights.resolve_conj().contiguous()
+    if tensor_layout(x) is Layout.SCATTERED:
+        x = x.contiguous()
+    layouts = tensor_layout(x), Layout.COLUMNS if last else Layout.ROWS
+    structure, extra = KroneckerSparse.of(pattern_of(weights)), 1 << 62 if strategy else 0
+    request = request_of(structure, x.shape[1], name_of(x), device="cuda", layouts=layouts, max_extra_bytes=extra)
+    product: Tensor = planned(request, AUTO, None, strategy)[1].run([weights], x)
+    return product
 
 
 def _plain(tensor: Tensor) -> Any:
@@ -128,11 +143,13 @@ def _gradients(
 
 def _run_outer(grad: Tensor, x: Tensor, a: int, d: int) -> Tensor:
     def one(left: Tensor, right: Tensor) -> Tensor:
+        if left.is_cuda:
+            return outer_tensors(left, right, a, d)
         found = torch.from_numpy(outer_blocks(_plain(left), _plain(right), a, d))
         return found.to(grad.dtype)
 
-    if grad.device.type != "cpu":
-        raise PlanError(f"Kronecker-sparse products run on cpu, not on {grad.device}; move the operands with .to")
+    if grad.device.type not in ("cpu", "cuda"):
+        raise PlanError(f"Kronecker-sparse products run on cpu and cuda, not on {grad.device}; move them with .to")
     if grad.dim() == 2 and x.dim() == 2:
         return one(grad, x)
     left, right = (y.reshape(-1, *y.shape[-2:]) for y in (grad, x))
