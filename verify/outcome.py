@@ -9,7 +9,10 @@ import numpy as np
 
 from ..schemes_db import Proof, Scheme
 from ..schemes_db.factor import Factor
-from ..schemes_db.gaussian import Gaussian, Number, gaussian, simplest
+from ..schemes_db.gaussian import Gaussian, Number, bits, gaussian, simplest
+
+MAX_SHOWN_BITS = 400
+"""Longer numbers are not written out."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,9 @@ class Mismatch:
 
     def __str__(self) -> str:
         a, b, c = (f"{i + 1},{j + 1}" for i, j in (self.a, self.b, self.c))
-        return f"coefficient of A[{a}] B[{b}] in C[{c}] is {self.got}, wanted {self.wanted}"
+        size = bits(self.got)
+        got = str(self.got) if size <= MAX_SHOWN_BITS else f"a number of {size} bits"
+        return f"coefficient of A[{a}] B[{b}] in C[{c}] is {got}, wanted {self.wanted}"
 
 
 @dataclass(frozen=True)
