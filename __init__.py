@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .errors import VerificationError as VerificationError
     from .kernels import Prepared as Prepared
     from .kernels import finite as finite
+    from .kernels import kronecker as kronecker
     from .kernels import matmul as matmul
     from .kernels import prepare as prepare
     from .kernels.causal.masked import masked_matmul as masked_matmul
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .kernels.causal.products import syrk as syrk
     from .kernels.causal.products import trmm as trmm
     from .kernels.torch.attention import causal_attention as causal_attention
+    from .kernels.torch.kronecker_layers import KSLinear as KSLinear
     from .kernels.torch.layers import FastLinear as FastLinear
     from .kernels.torch.precompile import compile_products as compile_products
     from .schemes_db import Certificate as Certificate
@@ -61,11 +63,12 @@ if TYPE_CHECKING:
 
 _MODULES = {
     ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
-    ".kernels": ("Prepared", "finite", "matmul", "prepare"),
+    ".kernels": ("Prepared", "finite", "kronecker", "matmul", "prepare"),
     ".kernels.causal.masked": ("masked_matmul",),
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.torch.attention": ("causal_attention",),
     ".kernels.torch.precompile": ("compile_products",),
+    ".kernels.torch.kronecker_layers": ("KSLinear",),
     ".kernels.torch.layers": ("FastLinear",),
     ".schemes_db": ("Certificate", "Program", "Provenance", "Ring", "Scheme", "Target", "parse_ring", "parse_target"),
     ".schemes_db.algebra": ("naive", "permute", "reverse", "rotate", "tensor", "transpose"),

@@ -51,7 +51,7 @@ def matmul(
     for small matrices. Else `scheme` is a name of the catalogue, a scheme, a pair (scheme,
     certificate), or a list with an entry for every level, of which each may again be a list: the
     scheme for the half products and that for the full ones; one scheme is recursed `levels` times
-    (default 1; 0 is numpy's product). A scheme without a fitting certificate is proven first. Sizes
+    (default 1; 0 is numpy's product). Every scheme is proven once a process. Sizes
     need not be multiples of the grid; leading sizes broadcast as in numpy. Where the scheme's target
     calls a part of a or b absent it is never read (it may hold NaN), and what the target does not
     want of C comes out as zero.

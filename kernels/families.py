@@ -43,16 +43,21 @@ def _cpu() -> tuple[Strategy, ...]:
     from .causal.masks import CpuMaskedRuns, CpuMaskedScheme
     from .dense.cpu import CpuScheme, CpuVendor
     from .dense.naive import NaiveScheme
+    from .kronecker.cpu import CpuKronecker
 
     names = ("vendor", "halving", "scheme")
     triangular = (CpuTriangular("strips", baseline=True), *(CpuTriangular(name) for name in names))
-    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, CpuMaskedRuns(), CpuMaskedScheme()
+    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "csr", "dense"))
+    kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
+    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, CpuMaskedRuns(), CpuMaskedScheme(), *kronecker
 
 
 def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
+    from .kronecker.cuda import CudaKronecker
 
     names = ("vendor", "halving", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
-    return CudaVendor(), CudaScheme(), *triangular
+    sparse = tuple(CudaKronecker(name) for name in ("strided", "tiled", "widened", "einsum", "csr", "dense"))
+    return CudaVendor(), CudaScheme(), *triangular, CudaKronecker("bmm", baseline=True), *sparse

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..schemes_db.symmetry import SIDES, Triangle
 from .dtypes import dtype_of
-from .structure import DENSE, BlockMask, Structure, Triangular
+from .structure import DENSE, BlockMask, FactoredStructure, Structure, Triangular
 
 Matrix = npt.NDArray[Any]
 
@@ -39,7 +39,8 @@ class Request:
     """One product C = A B, A (*batch_a, m, k) and B (*batch_b, k, n); the batches broadcast.
 
     `layouts` and `structures` are those of A, B and C; with `shared`, B is the transpose of A. `static`
-    names the operand ("A" or "B") that stays the same from call to call. `max_workspace` is in bytes.
+    names the operand ("A" or "B") that stays the same from call to call. `max_workspace` is in bytes;
+    `max_extra_bytes` bounds what a structured operand may be expanded to beyond its parameters.
     `max_error` bounds the a-priori error of an element relative to k max|A| max|B|. `max_abs` is the
     largest magnitude of an entry of integer A and B, as the caller states it: nothing may overflow
     then. int8 needs it; its C is int32.
@@ -62,6 +63,7 @@ class Request:
     max_error: float | None = None
     max_workspace: int | None = None
     max_abs: int | None = None
+    max_extra_bytes: int = 0
 
     def __post_init__(self) -> None:
         if min(self.m, self.k, self.n, 0, *self.batch_a, *self.batch_b) < 0:
@@ -79,6 +81,8 @@ class Request:
             raise PlanError(f'static must be "A", "B" or None, not {self.static!r}')
         if self.max_workspace is not None and self.max_workspace < 0:
             raise PlanError(f"max_workspace must be at least 0 bytes, not {self.max_workspace}")
+        if self.max_extra_bytes < 0:
+            raise PlanError(f"max_extra_bytes must be at least 0 bytes, not {self.max_extra_bytes}")
         if self.max_error is not None and not self.max_error > 0:
             raise PlanError(f"max_error must be positive, not {self.max_error}")
         if self.max_abs is not None:
@@ -242,6 +246,8 @@ class Request:
         batch = f"{'x'.join(map(str, self.batch))} of " if self.batch else ""
         what = "" if (triangle := self.triangle) is None else f":{triangle}"
         what = what if self.mask is None else f":{self.mask.name}"
+        if isinstance(self.structures[0], FactoredStructure):
+            what = f":{self.structures[0].name}"
         return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -29,6 +30,17 @@ class Structure(Protocol):
 
     def naive(self, matrix: Matrix) -> Matrix:
         """The matrix (..., rows, cols) with zeros where the structure has nothing."""
+
+
+@runtime_checkable
+class FactoredStructure(Structure, Protocol):
+    """A structure whose operand is stored by the parameters of factors in place of its elements."""
+
+    def draw(self, rng: np.random.Generator, dtype: str) -> tuple[Matrix, ...]:
+        """Random parameters of every factor, in a dtype that numpy knows."""
+
+    def multiply_wide(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
+        """The product with x (cols, n), both in float64 or complex128: the truth that others are compared with."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import PlanError, VerificationError
@@ -17,8 +18,13 @@ from .truth import relative_error, true_product
 if TYPE_CHECKING:
     from ..kernels import Plan, Request
 
-BASELINES = {"dense": ("vendor",), "causal": ("vendor", "strips", "halving")}
-"""The strategies that ratios are taken to, by family; the fastest of them counts."""
+BASELINES = {
+    "dense": ("vendor",),
+    "causal": ("vendor", "strips", "halving"),
+    "kronecker": ("bmm", "einsum", "csr", "dense"),
+}
+"""The strategies that ratios are taken to, by family; the fastest of them counts. Of Kronecker-sparse ones those that
+can run; the dense matrix is made before it is timed."""
 
 MAX_ERROR = {
     "float64": 1e-10,
@@ -87,12 +93,13 @@ class Contender:
 
 @dataclass(frozen=True)
 class Contest:
-    """The contenders for a request; `basis` says what the planner's own choice rests on."""
+    """The contenders for a request, the basis of the planner's own choice, and A where it is given (None: random)."""
 
     request: Request
     contenders: tuple[Contender, ...]
     basis: str
     seed: int
+    operand: Any = None
 
     def run(self, rounds: int, say: Callable[[str], None] = lambda _: None) -> Result:
         """Check every contender, then time all of them in turns.
@@ -106,14 +113,16 @@ class Contest:
         bench = bench_for(self.request)
         require_memory(self.request)
         a, b, out = bench.operands(self.request, self.seed)
+        a = a if self.operand is None else self.operand
         calls: dict[str, Callable[[], object]] = {}
         errors: dict[str, float] = {}
         for one in self.contenders:
             say(f"compiling and checking {one.what}")
             with within_memory(self.request, one.plan.candidate):
-                executor = one.plan.build()
+                executor: Any = one.plan.build()
                 errors[one.what] = self._error(bench, one, a, b, executor.run(a, b, out))
-            calls[one.what] = lambda executor=executor: executor.run(a, b, out)  # type: ignore[misc]
+                left = executor.prepare(a) if self.request.static == "A" else a
+            calls[one.what] = lambda executor=executor, left=left: executor.run(left, b, out)  # type: ignore[misc]
         watch = Watch()
         timings, gpu = self._timed(calls, rounds, say)
         bases = [one.what for one in self.contenders if one.is_baseline]
@@ -163,16 +172,20 @@ class Contest:
         )
 
 
-def contest_of(request: Request, text: str, levels: Sequence[int], strategy: str | None, seed: int = 0) -> Contest:
+def contest_of(
+    request: Request, text: str, levels: Sequence[int], strategy: str | None, seed: int = 0, operand: Any = None
+) -> Contest:
     """The baselines of a request, and the plan of "auto" or of a scheme at each number of levels.
 
     Raises:
         PlanError, CatalogError, VerificationError: nothing can run it, or there is no such scheme.
     """
     from ..kernels import decision_for, plan_for
+    from ..kernels.structure import FactoredStructure
 
-    family = "dense" if request.is_dense else "causal"
-    found = [Contender(name, plan_for(request, strategy=name), AUTO, is_baseline=True) for name in BASELINES[family]]
+    factored = isinstance(request.structures[0], FactoredStructure)
+    family = "dense" if request.is_dense else "kronecker" if factored else "causal"
+    found = [Contender(name, plan, AUTO, is_baseline=True) for name, plan in _baselines(request, family)]
     if 0 in (*request.shape, *request.batch):
         raise PlanError(f"{request} is empty: there is nothing to time")
     scheme = planned_scheme(text, family == "causal")
@@ -187,7 +200,19 @@ def contest_of(request: Request, text: str, levels: Sequence[int], strategy: str
             single = family == "dense" and not isinstance(scheme, list)
             label = f"{text}, {count} level{'s' if count > 1 else ''}" if single else text
             found.append(Contender(label, plan, scheme, is_baseline=False))
-    return Contest(request, tuple(found), basis, seed)
+    return Contest(request, tuple(found), basis, seed, operand)
+
+
+def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan]]:
+    from ..kernels import plan_for
+
+    if family != "kronecker":
+        yield from ((name, plan_for(request, strategy=name)) for name in BASELINES[family])
+        return
+    unlimited = replace(request, max_extra_bytes=1 << 62)
+    for name in BASELINES[family]:
+        with suppress(PlanError):  # the dense matrix may not fit in memory, a format may not be there
+            yield name, plan_for(unlimited, strategy=name)
 
 
 def _shown(plan: Plan) -> str:

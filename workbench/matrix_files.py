@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..errors import LcmaError, PlanError, SchemeFormatError
 from ..home import write_atomic
-from . import safetensors
+from ..kernels import safetensors
 
 Matrix = npt.NDArray[Any]
 

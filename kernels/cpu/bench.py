@@ -1,4 +1,4 @@
-"""Timing of candidates on a processor: operands, checks, and calls in turns."""
+"""Timing of candidates on a processor: operands, checks, and interleaved calls."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..dtypes import dtype_of
 from ..planning.strategy import Plan
 from ..request import Layout, Request
+from ..structure import FactoredStructure
 
 Matrix = npt.NDArray[Any]
 
@@ -22,22 +23,30 @@ CHECKED = 96
 class CpuBench:
     """A `planning.tune.Bench`."""
 
-    def operands(self, request: Request, seed: int) -> tuple[Matrix, Matrix, Matrix]:
-        """See `Bench.operands`: standard normal numbers, or small integers."""
+    def operands(self, request: Request, seed: int) -> tuple[Any, Matrix, Matrix]:
+        """See `Bench.operands`: standard normal numbers, or small integers; of a factored A random parameters."""
         rng = np.random.default_rng(seed)
         shapes = (
             (*request.batch_a, request.m, request.k),
             (*request.batch_b, request.k, request.n),
             (*request.batch, request.m, request.n),
         )
+        factored = request.structures[0]
+        if isinstance(factored, FactoredStructure):
+            b, c = (_drawn(rng, shapes[place], request, place) for place in (1, 2))
+            return factored.draw(rng, request.dtype), b, c
         a, b, c = (_drawn(rng, shape, request, place) for place, shape in enumerate(shapes))
         return a, b, c
 
     def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
         """See `Bench.precompile`: building a plan compiles it here."""
 
-    def error(self, request: Request, a: Matrix, b: Matrix, c: Matrix) -> float:
-        """See `Bench.error`."""
+    def error(self, request: Request, a: Any, b: Matrix, c: Matrix) -> float:
+        """See `Bench.error`; of a factored A on some columns."""
+        if isinstance(factored := request.structures[0], FactoredStructure):
+            cols = np.linspace(0, request.n - 1, min(request.n, CHECKED)).astype(int)
+            truth = factored.multiply_wide(a, b[:, cols])
+            return float(np.linalg.norm(c[:, cols] - truth) / (np.linalg.norm(truth) or 1.0))
         first = (0,) * len(request.batch)
         left, right = (_wide(x, request)[(0,) * (x.ndim - 2)] for x in (a, b))
         rows = np.linspace(0, request.m - 1, min(request.m, CHECKED)).astype(int)

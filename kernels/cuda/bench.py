@@ -1,4 +1,4 @@
-"""Timing of candidates on a GPU: operands, checks, and calls in turns by the GPU's own events."""
+"""Timing of candidates on a GPU: operands, checks, and interleaved calls timed by the GPU's own events."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ...errors import PlanError
 from ..planning.strategy import Plan
 from ..request import Layout, Request
-from ..structure import Triangular
+from ..structure import FactoredStructure, Triangular
 from .clock import interleaved
 from .precompile import compile_ahead
 
@@ -20,7 +22,7 @@ CHECKED = 128
 """Rows of C that are compared with float64."""
 
 SPENT = 0.02
-"""Seconds of a call's turn: long enough for the power limit to take effect over a few rounds."""
+"""Seconds of one contender in a round: long enough for the power limit to take effect over a few rounds."""
 
 
 class CudaBench:
@@ -39,8 +41,12 @@ class CudaBench:
             (*request.batch_b, request.k, request.n),
             (*request.batch, request.m, request.n),
         )
-        found = []
+        found: list[Any] = []
         for place, shape in enumerate(shapes):
+            if place == 0 and isinstance(factored := request.structures[0], FactoredStructure):
+                parameters = factored.draw(np.random.default_rng(seed), "float32")
+                found.append([torch.from_numpy(weights).to(device, dtype) for weights in parameters])
+                continue
             columns = request.layouts[place] is Layout.COLUMNS
             size = (*shape[:-2], shape[-1], shape[-2]) if columns else shape
             drawn = torch.randn(size, generator=generator, device=device, dtype=dtype)
@@ -61,8 +67,14 @@ class CudaBench:
         compile_ahead(calls, lambda done, known: on_event(f"compiled {done} of {known} kernels"))
 
     def error(self, request: Request, a: Tensor, b: Tensor, c: Tensor) -> float:
-        """See `Bench.error`."""
+        """See `Bench.error`; of a factored A on some columns."""
         import torch
+
+        if isinstance(factored := request.structures[0], FactoredStructure):
+            cols = torch.linspace(0, request.n - 1, min(request.n, CHECKED), device=b.device).long()
+            some, given = (x[:, cols].double().cpu().numpy() for x in (c, b))
+            wide = factored.multiply_wide([weights.double().cpu().numpy() for weights in a], given)
+            return float(np.linalg.norm(some - wide) / (np.linalg.norm(wide) or 1.0))
 
         left, right, result = (x[(0,) * (x.dim() - 2)] for x in (a, b, c))
         rows = torch.linspace(0, request.m - 1, min(request.m, CHECKED), device=a.device).long()

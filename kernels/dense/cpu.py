@@ -158,7 +158,7 @@ class CpuScheme(CpuStrategy):
             return reason
         how, method = _method(candidate, request, machine), candidate.method
         if request.dtype == "int8" and how.loops < (ALL_LEVELS if program.inner else 1):
-            return "int8 products are made one at a time on every level"
+            return "int8 products are computed one at a time on every level"
         if method == TASKS and machine.threads == 1:
             return "there is one thread: the same as batched"
         if method == TASKS and (not machine.blas_limited or how.blas is not NUMPY):

@@ -28,6 +28,7 @@ def define_bilinear(
     fake: Callable[..., Tensor],
     gradients: Gradients,
     tangent_options: Callable[[Options, int], Options] = lambda options, operand: options,
+    exact_strides: bool = False,
 ) -> Any:
     """Register `lcma::SCHEMA`, an operator of tensors a (..., M, K), b (..., K, N) and options; returns the overload.
 
@@ -35,9 +36,11 @@ def define_bilinear(
     of the product in which the operand (0 or 1) is replaced by its tangent. `gradients` and the
     forward rule call operators of this kind, so that derivatives of any order and mode exist.
     `torch.library.custom_op` has no forward rule: forward AD through it gives zero without an error.
+    With `exact_strides` a compiled graph passes operands with the strides that they were traced with.
     """
     name = schema.partition("(")[0]
-    LIBRARY.define(schema, tags=torch.Tag.pt2_compliant_tag)
+    strides = (torch.Tag.needs_exact_strides,) if exact_strides else ()
+    LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, *strides))
     op = getattr(torch.ops.lcma, name).default
     defaults = tuple(argument.default_value for argument in op._schema.arguments[2:])
     LIBRARY.impl(name, run, "CompositeExplicitAutograd")
@@ -118,3 +121,22 @@ def sum_to(grad: Tensor, like: Tensor) -> Tensor:
     if grad.dim() > 2 and like.dim() > 2 and like.shape[-3] not in (0, 1, grad.shape[-3]):
         grad = grad.reshape(*grad.shape[:-3], like.shape[-3], -1, *grad.shape[-2:]).sum(-3)
     return grad if grad.shape == like.shape else grad.sum_to_size(like.shape)
+
+
+def register_autocast(name: str, op: Any, device: str) -> None:
+    """Under autocast on a device the operator takes its two operands in autocast's dtype of the moment."""
+    key = "Autocast" + torch._C._dispatch_key_for_device(device)
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+
+    def lowered(_: Any, a: Tensor, b: Tensor, *options: Any) -> Tensor:
+        dtype = torch.get_autocast_dtype(device)
+
+        def cast_down(x: Tensor) -> Tensor:
+            eligible = x.device.type == device and x.is_floating_point() and x.dtype != torch.float64
+            return x.to(dtype) if eligible else x
+
+        with torch._C._ExcludeDispatchKeyGuard(keys):
+            result: Tensor = op(cast_down(a), cast_down(b), *options)
+            return result
+
+    LIBRARY.impl(name, lowered, key, with_keyset=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lcma.errors import PlanError, SchemeFormatError
-from lcma.workbench import safetensors
+from lcma.kernels import safetensors
 from lcma.workbench.matrix_files import Operand, bfloat16_bits, float32_of, read_operand, write_product
 
 

@@ -112,7 +112,7 @@ def test_run_refuses_what_a_processor_does_not_multiply(run, matrices, dtype, me
 
 
 def test_run_multiplies_bfloat16_tensors_of_one_file(run, tmp_path):
-    from lcma.workbench import safetensors
+    from lcma.kernels import safetensors
 
     rng = np.random.default_rng(1)
     a, b = (bfloat16_bits(rng.standard_normal((9, 9)).astype(np.float32)) for _ in range(2))

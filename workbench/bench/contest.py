@@ -49,7 +49,7 @@ def libraries(a: Matrix, b: Matrix, threads: int) -> dict[str, Call]:
     dtype = a.dtype.name
     calls: dict[str, Call] = {}
     for backend in backends():
-        if backend.works(dtype):
+        if backend.supports(dtype):
             out = np.empty((len(a), b.shape[1]), a.dtype)
 
             def call(backend: Any = backend, out: Matrix = out) -> Matrix:

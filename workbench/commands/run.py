@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from ...errors import PlanError
+from ..kronecker import LAYOUT, operand_matrix, run_product
 from ..matrix_files import DTYPES, Operand, check_destination, read_operand, write_product
 from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name, within_memory
 from ..schemes import AUTO, chosen_scheme, planned_scheme
@@ -31,9 +32,9 @@ MAX_ERROR = {
 
 
 @click.command("run")
-@click.argument("scheme", metavar="SCHEME|auto")
+@click.argument("scheme", metavar="SCHEME|auto|K")
 @click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@click.argument("b", metavar="[B]", required=False)
 @click.option("--scheme", "named", metavar="SCHEME", help="The same as the first argument, where that is auto.")
 @click.option("--levels", type=click.IntRange(0, 12), help="Levels of recursion of the named scheme. Default: 1.")
 @click.option("--strategy", metavar="NAME[:METHOD]", help="The only strategy to take: vendor, scheme, scheme:tasks.")
@@ -43,12 +44,13 @@ MAX_ERROR = {
 @click.option(
     "--max-abs", type=click.IntRange(min=0), help="Largest magnitude of an entry of integer operands; int8 needs it."
 )
+@click.option("--layout", type=LAYOUT, help="Of X and the product with K: batch first (default) or batch last.")
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not kept.")
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
 def command(
     scheme: str,
     a: str,
-    b: str,
+    b: str | None,
     named: str | None,
     levels: int | None,
     strategy: str | None,
@@ -56,6 +58,7 @@ def command(
     dtype: str | None,
     causal: str | None,
     max_abs: int | None,
+    layout: str | None,
     out: str | None,
     check: bool,
 ) -> int:
@@ -65,9 +68,20 @@ def command(
     leading dimensions are a batch. SCHEME may be SCHEME/SCHEME, one a level. A scheme for a triangular or
     masked target reads or writes the triangle that its target names.
 
+    K X multiplies X by a Kronecker-sparse matrix: K is a .npz or .safetensors file with the tensors patterns (L, 4)
+    and factor1 ... factorL, each (a, d, b, c); Y = X K^T for X (batch, features), Y = K X with --layout bsl.
+
     With --causal the files hold what the formula names, and what stands above a triangle is not used:
     qk: S = Q K^T, pv: O = P V, dv: dV = P^T dO, dp: dP = dO V^T, dq: dQ = dS K, dk: dK = dS^T Q.
     """
+    if (matrix := operand_matrix(scheme)) is not None and b is None:
+        if device.kind != "cpu" or levels is not None or causal or named or max_abs is not None:
+            raise click.UsageError("K X takes --layout, --strategy, --dtype, --out and --check; --device is cpu")
+        for line in run_product(matrix, a, layout, strategy, dtype, out, check):
+            click.echo(line)
+        return 0
+    if b is None or layout is not None:
+        raise click.UsageError("give SCHEME A B, or K X with a file K that holds a Kronecker-sparse matrix")
     product = causal_name(causal)
     text = chosen_scheme(scheme, named)
     if levels == 0:  # no level of any scheme

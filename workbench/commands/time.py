@@ -10,6 +10,7 @@ import click
 
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
+from ..kronecker import LAYOUT, UNLIMITED, operand_matrix, product_request
 from ..output import print_json, print_table
 from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, sizes_of
 from ..progress import Progress
@@ -17,7 +18,7 @@ from ..schemes import AUTO, chosen_scheme, scheme_argument
 
 
 @click.command("time")
-@click.argument("scheme", metavar="SCHEME|auto")
+@click.argument("scheme", metavar="SCHEME|auto|K")
 @click.option("--scheme", "named", metavar="SCHEME", help="The same as the argument, where that is auto.")
 @click.option("--size", default="2048", show_default=True, metavar="N|MxKxN|LxD", help="LxD is for --causal.")
 @click.option(
@@ -30,7 +31,8 @@ from ..schemes import AUTO, chosen_scheme, scheme_argument
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
-@click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C. Default: one, without a batch.")
+@click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C; of K the inputs.")
+@click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
 @click.option("--record", is_flag=True, help="Keep the figures in the catalogue, beside the named scheme.")
@@ -45,6 +47,7 @@ def command(
     dtype: str,
     causal: str | None,
     batch: int | None,
+    layout: str | None,
     rounds: int,
     seed: int,
     record: bool,
@@ -56,7 +59,31 @@ def command(
     faster than the vendor's GEMM on the same device. For --causal the baselines are the whole product cut
     afterwards (vendor), strips and halving, and ratios are to the fastest of them. For a scheme with a
     triangular or masked target of its own the baseline is the whole product.
+
+    K is a file with a Kronecker-sparse matrix, as for `run`; the baselines are the permuted batched GEMM (bmm),
+    einsum, sparse rows (csr) and the dense matrix, as far as they can run.
     """
+    if (matrix := operand_matrix(scheme)) is not None:
+        if levels or causal or named or record:
+            raise click.UsageError("K takes --batch, --layout, --strategy, --dtype, --device, --rounds and --seed")
+        request = product_request(
+            matrix.structure, batch, dtype, layout, device, max_extra_bytes=UNLIMITED if strategy else 0
+        )
+        device.require()
+        factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
+        with device.current(), Progress() as progress:
+            found = contest_of(request, AUTO, (1,), strategy, seed, factors).run(rounds, progress.update)
+        about: dict[str, Any] = {
+            "kronecker": [one.sizes for one in matrix.patterns],
+            "layout": layout or "bsf",
+            "size": request.shape,
+        }
+        _show(
+            found, {**about, "dtype": dtype, "device": str(device), "batch": batch, "rounds": rounds}, device, as_json
+        )
+        return
+    if layout is not None:
+        raise click.UsageError("--layout is for a file with a Kronecker-sparse matrix")
     text = chosen_scheme(scheme, named)
     if text == AUTO and (levels or record):
         raise click.UsageError(f"{'--levels' if levels else '--record'} is for a scheme that is named, not for auto")
@@ -70,19 +97,20 @@ def command(
         found = contest.run(rounds, progress.update)
     if record and digest is not None:
         _record(digest, found, dtype, sizes)
+    data: dict[str, Any] = {
+        "size": sizes,
+        "dtype": dtype,
+        "device": str(device),
+        "causal": causal,
+        "batch": batch,
+        "rounds": rounds,
+    }
+    _show(found, {**data, "digest": digest}, device, as_json)
+
+
+def _show(found: Result, data: dict[str, Any], device: Device, as_json: bool) -> None:
     if as_json:
-        print_json(
-            {
-                "size": sizes,
-                "dtype": dtype,
-                "device": str(device),
-                "causal": causal,
-                "batch": batch,
-                "rounds": rounds,
-                "digest": digest,
-                **found.as_json(),
-            }
-        )
+        print_json({**data, **found.as_json()})
         return
     columns = ("what", "plan", "median", "quartiles", "effective GFLOP/s", "ratio", "interval", "error")
     print_table(columns, [_cells(row) for row in found.rows])

@@ -1,0 +1,31 @@
+"""Products by factors through strided views of their operands: nothing is copied to gather a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .pattern import Pattern
+
+Array = Any
+"""A numpy array or a torch tensor."""
+
+
+def as_blocks(matrix: Array, outer: int, inner: int, d: int) -> Array:
+    """The view (outer, d, inner, n) of a matrix (outer inner d, n): a matrix (inner, n) for each block."""
+    return matrix.reshape(outer, inner, d, matrix.shape[1]).swapaxes(1, 2)
+
+
+def apply_factors(factors: Sequence[Array], patterns: Sequence[Pattern], x: Array) -> Array:
+    """K1 ... KL x for x (cols, n), one batched product for each factor; x itself where there is none."""
+    for weights, pattern in zip(reversed(factors), reversed(patterns), strict=True):
+        a, _, c, d = pattern.sizes
+        product = weights @ as_blocks(x, a, c, d)
+        x = product.swapaxes(1, 2).reshape(pattern.rows, x.shape[1])
+    return x
+
+
+def apply_transposed(factors: Sequence[Array], patterns: Sequence[Pattern], x: Array) -> Array:
+    """(K1 ... KL)^H x for x (rows, n)."""
+    adjoint = [weights.conj().swapaxes(2, 3) for weights in reversed(factors)]
+    return apply_factors(adjoint, [pattern.transposed for pattern in reversed(patterns)], x)

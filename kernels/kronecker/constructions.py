@@ -1,0 +1,87 @@
+"""Lists of patterns that are used in place of dense layers, left-most factor first.
+
+Source: Gonon, Zheng, Carrivain, Le (ICML 2025), Table 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...errors import PlanError
+from .pattern import Pattern, check_composes
+
+Patterns = tuple[Pattern, ...]
+
+
+def dense(rows: int, cols: int) -> Patterns:
+    """One dense factor."""
+    return (Pattern(1, rows, cols, 1),)
+
+
+def low_rank(rows: int, cols: int, rank: int) -> Patterns:
+    """Two dense factors of inner size `rank`."""
+    return Pattern(1, rows, rank, 1), Pattern(1, rank, cols, 1)
+
+
+def square_dyadic(size: int) -> Patterns:
+    """The log2(size) factors (2^(l-1), 2, 2, 2^(L-l)) of the butterfly of a size that is a power of two.
+
+    Raises:
+        PlanError: the size is not a power of two, or below 2.
+    """
+    return block_butterfly(size, 1)
+
+
+def kaleidoscope(size: int) -> Patterns:
+    """A butterfly times the transpose of one.
+
+    Raises:
+        PlanError: the size is not a power of two, or below 2.
+    """
+    first = square_dyadic(size)
+    return (*first, *(pattern.transposed for pattern in reversed(first)))
+
+
+def block_butterfly(size: int, block: int) -> Patterns:
+    """The factors (2^(l-1), 2t, 2t, 2^(L-l)) with t = `block`, of a size 2^L t.
+
+    Raises:
+        PlanError: size / block is not a power of two, or below 2.
+    """
+    levels = size // block if block > 0 else 0
+    if levels < 2 or levels & (levels - 1) or levels * block != size:
+        nearest = block * 2 ** max(1, round(math.log2(max(levels, 2)))) if block > 0 else 0
+        mend = f"; {nearest} would do" if nearest else ""
+        raise PlanError(f"a butterfly of blocks of {block} needs a size of {block} 2^L, L >= 1, not {size}{mend}")
+    count = levels.bit_length() - 1
+    return tuple(Pattern(1 << i, 2 * block, 2 * block, 1 << (count - 1 - i)) for i in range(count))
+
+
+def monarch(rows: int, cols: int, parts: int) -> Patterns:
+    """The factors (1, M/p, r/p, p) and (p, r/p, N/p, 1) with r = min(M, N) and p = `parts`.
+
+    Raises:
+        PlanError: p does not divide both sides.
+    """
+    if parts < 1 or rows % parts or cols % parts:
+        common = math.gcd(rows, cols)
+        some = [p for p in range(1, min(common, 4096) + 1) if common % p == 0]
+        raise PlanError(f"parts must divide {rows} and {cols}, not {parts}; choose one of {_few(some)}")
+    inner = min(rows, cols) // parts
+    return Pattern(1, rows // parts, inner, parts), Pattern(parts, inner, cols // parts, 1)
+
+
+def deformable_butterfly(patterns: Sequence[Pattern]) -> Patterns:
+    """Any list of factors that compose: a_l c_l d_l = a_(l+1) b_(l+1) d_(l+1).
+
+    Raises:
+        PlanError: neighbours do not compose.
+    """
+    check_composes(patterns)
+    return tuple(patterns)
+
+
+def _few(numbers: Sequence[int]) -> str:
+    shown = [str(number) for number in numbers]
+    return ", ".join(shown if len(shown) <= 12 else [*shown[:6], "...", *shown[-5:]])

@@ -1,0 +1,162 @@
+"""Strategies for Kronecker-sparse products on a processor: slabs in cache, larger blocks, and the usual baselines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..cpu.executor import StagedCore, is_empty
+from ..cpu.reasons import basic_reason
+from ..cpu.strategy import CpuStrategy
+from ..dtypes import dtype_of
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Stage
+from ..request import Layout, Request
+from .baselines import CSR, PRODUCTS, BaselineProduct, has_torch
+from .cpu_executor import KroneckerExecutor
+from .pattern import Pattern
+from .requests import structure_of
+from .rewrites import DENSE, WIDENED, rewritten_patterns
+from .slabs import SlabProduct
+from .structure import KroneckerSparse
+
+FAMILY = "kronecker"
+
+SLABS = "slabs"
+"""The strategy that multiplies by the factors as they are."""
+
+SLAB_WIDTHS = (128, 512, 2048)
+"""Columns of the batch that a thread takes through all factors at once."""
+
+CALL_SECONDS = 3e-6
+"""Seconds that a GEMM takes beside its work, where one call of numpy multiplies many blocks. Measured on two cores,
+patterns (64,8,8,8) and (1024,2,2,2), batch 4096 in slabs of 128."""
+
+COPIES = {"transposed slabs": 6.0, "permutations": 12.0}
+"""Seconds of a strided copy over those of a plain one of as many bytes: in cache, and into fresh memory. Measured on
+two cores, float32, batch 4096, (1,192,48,8), (1,256,256,4) and (4,128,128,16) in both layouts: 5 to 7, and 10 to 20."""
+
+
+@dataclass(frozen=True)
+class CpuKronecker(CpuStrategy):
+    """One way to multiply by Kronecker-sparse factors on a processor.
+
+    - slabs: slabs of the batch, one a thread, each taken through all factors in cache; GEMMs on strided views,
+      transposed in cache where a batch-first X cannot be read in place.
+    - widened: the same by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
+    - dense: the whole matrix, within `max_extra_bytes`.
+    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, csr: torch's.
+    """
+
+    family: str = FAMILY
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`; what cannot run is proposed too, to be refused with its reason."""
+        if structure_of(request) is None:
+            return []
+        found = []
+        for candidate in self._candidates(request):
+            reason = self.can_run(candidate, request, machine)
+            seconds = [] if self.baseline or reason else self.predict(candidate, request, machine)
+            prices = [math.nan if stage.seconds is None else stage.seconds for stage in seconds]
+            found.append(Proposal(sum(prices) * (1 - 1e-9), candidate))
+        return found
+
+    def _candidates(self, request: Request) -> Iterator[Candidate]:
+        if self.name in PRODUCTS:
+            yield Candidate(FAMILY, self.name)
+            return
+        widths = sorted({min(width, max(request.n, 1)) for width in SLAB_WIDTHS})
+        for width in widths:
+            yield Candidate(FAMILY, self.name, None, (("slab", width),))
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """See `Strategy.restore`."""
+        return None if key else Candidate(FAMILY, self.name, None, parameters)
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        structure = structure_of(request)
+        if structure is None:
+            return "no operand is Kronecker-sparse"
+        if request.batch:
+            return "Kronecker-sparse products take one matrix X; join the leading sizes of a batch"
+        if request.dtype not in ("float32", "float64", "complex64", "complex128"):
+            return f"{request.dtype} is not multiplied by Kronecker-sparse factors here; convert to float32"
+        if Layout.SCATTERED in request.layouts:
+            return "X must be stored with contiguous rows or columns; pass numpy.ascontiguousarray(X)"
+        if reason := basic_reason(None, request):
+            return reason
+        if self.name == CSR and not has_torch(request.dtype):
+            return "the sparse format is torch's; install torch"
+        if self.name in (SLABS, WIDENED, DENSE) and machine.threads > 1 and not machine.blas_limited:
+            return "the library of the products has no thread limit that could be set for each slab"
+        if self.name == WIDENED and all(one.d == 1 for one in structure.patterns):
+            return "d = 1: it is the same as slabs"
+        if self.name == DENSE and (extra := structure.extra_elements * request.itemsize) > request.max_extra_bytes:
+            return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
+        return None
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`: every stage is bound by its arithmetic or by memory."""
+        if is_empty(request):
+            return []
+        stages = self.core(candidate, request, machine).stages()
+        if self.name in PRODUCTS and not self.baseline:
+            return stages  # no model: these are run where they are named, or were measured
+        mode = "whole" if self.baseline else "tasks"
+        return [replace(one, seconds=_seconds(one, request, machine, mode)) for one in stages]
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`; the permuted copies of the baselines are the library's."""
+        if is_empty(request):
+            return 0
+        structure, item = _structure(request), request.itemsize
+        held = 0
+        if self.name in PRODUCTS and self.name != CSR:
+            held = 2 * request.n * max(one.rows + one.cols for one in structure.patterns) * item
+        elif self.name in (WIDENED, DENSE):
+            held = sum(one.nonzeros for one in rewritten_patterns(structure.patterns, self.name)) * item
+        return self.core(candidate, request, machine).workspace(machine.threads) + held
+
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+        """See `CpuStrategy.core`."""
+        patterns: tuple[Pattern, ...] = _structure(request).patterns
+        first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
+        if self.name in PRODUCTS:
+            return BaselineProduct(patterns, request.n, request.dtype, first, last, self.name)
+        if self.name != SLABS:
+            patterns = rewritten_patterns(patterns, self.name)
+        slab = min(int(dict(candidate.parameters)["slab"]), request.n)
+        return SlabProduct(patterns, request.n, request.dtype, first, last, slab)
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`."""
+        structure = _structure(request)
+        if is_empty(request):
+            return KroneckerExecutor(request, structure, None, machine.pool, 1)
+        core = self.core(candidate, request, machine)
+        core.compile()
+        rewrite = self.name if self.name in (WIDENED, DENSE) else None
+        held = self.workspace(candidate, request, machine)
+        return KroneckerExecutor(request, structure, core, machine.pool, machine.threads, rewrite, held)
+
+
+def _structure(request: Request) -> KroneckerSparse:
+    structure = structure_of(request)
+    assert structure is not None  # asked before, in can_run
+    return structure
+
+
+def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> float | None:
+    """Seconds of a stage: its products or its traffic, whichever takes longer; None where a rate is not known."""
+    costs = machine.costs
+    moved = float(costs.combine(stage.bytes))
+    if stage.product is None:
+        found = moved * COPIES[stage.name]
+    else:
+        count = stage.flops / (2.0 * dtype_of(request.dtype).parts ** 2 * math.prod(stage.product))
+        waiting = count * CALL_SECONDS / (machine.threads if mode == "tasks" else 1)
+        found = max(moved, float(costs.gemm(request.dtype, *stage.product, count=count, mode=mode)) + waiting)
+    return None if math.isnan(found) else found

@@ -1,0 +1,105 @@
+"""The executor of Kronecker-sparse products of arrays: checks, rewritten factors, `out`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ..cpu.executor import StagedCore
+from ..cpu.workspace import Pool, empty_aligned, shared_pool
+from ..prepared_operand import PreparedOperand
+from ..request import Layout, Request, layout_of
+from .rewrites import rewritten
+from .structure import KroneckerSparse
+
+Matrix = npt.NDArray[Any]
+Factors = Sequence[Matrix]
+
+
+class KroneckerExecutor:
+    """Runs a core on the factors of W and on X (cols, batch). Thread-safe and deterministic.
+
+    `core` is None where the request is empty. With `rewrite` the core multiplies by the rewritten factors, which
+    `prepare` computes once, and `run` each time where it is given the factors themselves.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        structure: KroneckerSparse,
+        core: StagedCore | None,
+        pool: Pool | None,
+        threads: int,
+        rewrite: str | None = None,
+        workspace: int = 0,
+    ) -> None:
+        self.request, self.structure, self.threads, self.workspace = request, structure, threads, workspace
+        self._core, self._rewrite = core, rewrite
+        self._pool = shared_pool if pool is None else pool
+
+    def prepare(self, a: Factors) -> PreparedOperand:
+        """The factors as the core reads them, to be given to `run` in place of `a`; a must stay as it is."""
+        self._check_factors(a)
+        sums = tuple(a) if self._rewrite is None else rewritten(a, self.structure.patterns, self._rewrite)
+        return PreparedOperand(a, sums, 0 if self._rewrite is None else sum(weights.nbytes for weights in sums))
+
+    def run(self, a: Factors | PreparedOperand, b: Matrix, out: Matrix | None = None) -> Matrix:
+        """W X in `out` (rows, batch), or in a new array of the request's layout. See `Executor.run`.
+
+        Raises:
+            PlanError: the operands are not of the request.
+        """
+        request = self.request
+        factors: Any = a.sums if isinstance(a, PreparedOperand) else a
+        if not isinstance(a, PreparedOperand):
+            self._check_factors(a)
+        self._check_matrix("x", b, (request.k, request.n), request.layouts[1])
+        if out is None:
+            out = _empty(request)
+        else:
+            self._check_matrix("out", out, (request.m, request.n), request.layouts[2])
+            if not out.flags.writeable:
+                raise PlanError("out is read-only; pass a writable array")
+        if self._core is None:
+            out[...] = 0
+            return out
+        if self._rewrite is not None and not isinstance(a, PreparedOperand):
+            factors = rewritten(a, self.structure.patterns, self._rewrite)
+        target = _empty(request) if np.may_share_memory(out, b) else out
+        with self._pool.take(self._core.workspace(self.threads)) as arena:
+            self._core.run(factors, b, target, arena, self.threads)
+        if target is not out:
+            out[...] = target
+        return out
+
+    def _check_factors(self, factors: Factors) -> None:
+        patterns = self.structure.patterns
+        if isinstance(factors, np.ndarray) or len(factors) != len(patterns):
+            raise PlanError(f"{self.structure.name} needs a list of {len(patterns)} factors, left-most first")
+        for place, (weights, pattern) in enumerate(zip(factors, patterns, strict=True), 1):
+            if weights.shape != pattern.parameter_shape or weights.dtype != self.request.storage:
+                raise PlanError(
+                    f"factor {place} is {weights.dtype} of shape {weights.shape}; {pattern} in "
+                    f"{self.request.dtype} needs (a, d, b, c) = {pattern.parameter_shape}"
+                )
+
+    def _check_matrix(self, label: str, matrix: Matrix, shape: tuple[int, int], layout: Layout) -> None:
+        request = self.request
+        if matrix.shape != shape or matrix.dtype != request.storage:
+            raise PlanError(
+                f"{label} is {matrix.dtype} of shape {matrix.shape}; the plan is for {request.dtype} of shape {shape}"
+            )
+        found = layout_of(matrix)
+        single = 1 in shape and found is not Layout.SCATTERED  # one row or column alone can be read either way
+        if 0 not in shape and found is not layout and not single:
+            raise PlanError(f"{label} is stored by {found}; the plan is for {layout}: plan again")
+
+
+def _empty(request: Request) -> Matrix:
+    if request.layouts[2] is Layout.COLUMNS:
+        return empty_aligned((request.n, request.m), request.result).T
+    return empty_aligned((request.m, request.n), request.result)

@@ -1,0 +1,109 @@
+"""The executor of Kronecker-sparse products of tensors: checks, rewritten factors, factor after factor, `out`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import PlanError
+from ..cuda.executor import layout_of
+from ..prepared_operand import PreparedOperand
+from ..request import Layout, Request
+from .baselines import PRODUCTS
+from .pattern import Pattern
+from .rewrites import rewritten, rewritten_patterns
+from .structure import KroneckerSparse
+from .tensors import is_batch_first, is_readable, multiply_strided, multiply_tiled
+
+Tensor = Any
+Factors = Sequence[Tensor]
+
+STRIDED, TILED = "strided", "tiled"
+
+
+class TensorKroneckerExecutor:
+    """Runs the factors of W on X (cols, n) one after the other. Thread-safe and deterministic.
+
+    `strategy` names what multiplies: STRIDED, TILED, or one of the baselines. Results between factors are
+    batch-last. With `rewrite` the factors are rewritten first; `prepare` does so once.
+    """
+
+    def __init__(
+        self, request: Request, structure: KroneckerSparse, strategy: str, rewrite: str | None, workspace: int
+    ) -> None:
+        self.request, self.structure, self.workspace = request, structure, workspace
+        self._strategy, self._rewrite = strategy, rewrite
+
+    def prepare(self, a: Factors) -> PreparedOperand:
+        """The factors as they are multiplied, to be given to `run` in place of `a`; a must stay as it is."""
+        sums = tuple(a) if self._rewrite is None else rewritten(a, self.structure.patterns, self._rewrite)
+        nbytes = 0 if self._rewrite is None else sum(weights.nbytes for weights in sums)
+        return PreparedOperand(a, sums, nbytes)
+
+    def run(self, a: Factors | PreparedOperand, b: Tensor, out: Tensor | None = None) -> Tensor:
+        """W X in `out` (rows, n), or in a new tensor of the request's layout. See `Executor.run`.
+
+        Raises:
+            PlanError: the operands are not of the request.
+        """
+        request, patterns = self.request, self.structure.patterns
+        self._check(a.b if isinstance(a, PreparedOperand) else a, b, out)
+        last = request.layouts[2] is Layout.COLUMNS
+        target = _empty(b, request.m, last) if out is None or _overlap(out, b) else out
+        if 0 in (request.m, request.n):
+            return target
+        factors = (a if isinstance(a, PreparedOperand) else self.prepare(a)).sums
+        if self._rewrite is not None:
+            patterns = rewritten_patterns(patterns, self._rewrite)
+        x = b
+        for place in reversed(range(len(patterns))):
+            x = self._factor(factors[place], patterns[place], x, target if place == 0 else None)
+        if x is not target:
+            target.copy_(x)
+        return target if out is None or target is out else out.copy_(target)
+
+    def _factor(self, weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor | None) -> Tensor:
+        """K x, in `out` if it can be written there."""
+        if self._strategy in PRODUCTS:
+            return PRODUCTS[self._strategy](weights, pattern, x, is_batch_first(x))
+        if self._strategy == TILED:
+            out = _empty(x, pattern.rows, last=False) if out is None else out
+            multiply_tiled(weights, pattern, x, out, self.request.dtype)
+            return out
+        x = x if is_readable(x, pattern.d) else x.contiguous()
+        if out is None or not is_readable(out, pattern.d):
+            out = _empty(x, pattern.rows, last=False)
+        multiply_strided(weights, pattern, x, out)
+        return out
+
+    def _check(self, factors: Factors, x: Tensor, out: Tensor | None) -> None:
+        request, patterns = self.request, self.structure.patterns
+        if len(factors) != len(patterns):
+            raise PlanError(f"{self.structure.name} needs a list of {len(patterns)} factors, left-most first")
+        for place, (weights, pattern) in enumerate(zip(factors, patterns, strict=True), 1):
+            if tuple(weights.shape) != pattern.parameter_shape or weights.dtype != x.dtype:
+                raise PlanError(
+                    f"factor {place} is {weights.dtype} of shape {list(weights.shape)}; {pattern} with x of {x.dtype} "
+                    f"needs (a, d, b, c) = {list(pattern.parameter_shape)}"
+                )
+            if not weights.is_contiguous():
+                raise PlanError(f"factor {place} is not contiguous; pass weights.contiguous()")
+        for label, matrix, shape, layout in (
+            ("x", x, (request.k, request.n), request.layouts[1]),
+            ("out", out, (request.m, request.n), request.layouts[2]),
+        ):
+            if matrix is None:
+                continue
+            if tuple(matrix.shape) != shape or matrix.dtype != x.dtype:
+                raise PlanError(f"{label} is {matrix.dtype} of shape {list(matrix.shape)}; the plan is for {shape}")
+            if not {0, 1} & {*shape} and layout_of(matrix) is not layout:
+                raise PlanError(f"{label} is stored by {layout_of(matrix)}; the plan is for {layout}: plan again")
+
+
+def _empty(like: Tensor, rows: int, last: bool) -> Tensor:
+    n = like.shape[1]
+    return like.new_empty((n, rows)).T if last else like.new_empty((rows, n))
+
+
+def _overlap(x: Tensor, y: Tensor) -> bool:
+    return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())

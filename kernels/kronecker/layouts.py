@@ -1,0 +1,78 @@
+"""Conversion of a factor's parameters between the canonical layout (a, d, b, c) and the layouts of other code.
+
+- bmm: (a d, b, c), the batched operand of the permuted product; the same memory as the canonical layout.
+- kernel: (a d c, b), every dense block transposed, for kernels that read rows of K^T.
+- abcd: (a, b, c, d), entry [i, p, q, j] of K viewed as a x (b x c) x d; how the reference layer stores parameters.
+- dense: (rows, cols), the whole matrix with its zeros.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from .naive import dense_factor, factor_parameters
+from .pattern import Pattern
+
+Matrix = npt.NDArray[Any]
+
+LAYOUTS = ("canonical", "bmm", "kernel", "abcd", "dense")
+
+
+def layout_shape(pattern: Pattern, layout: str) -> tuple[int, ...]:
+    """The shape of a factor's parameters in a layout.
+
+    Raises:
+        PlanError: there is no such layout.
+    """
+    a, b, c, d = pattern.sizes
+    shapes: dict[str, tuple[int, ...]] = {
+        "canonical": (a, d, b, c),
+        "bmm": (a * d, b, c),
+        "kernel": (a * d * c, b),
+        "abcd": (a, b, c, d),
+        "dense": (pattern.rows, pattern.cols),
+    }
+    if layout not in shapes:
+        raise PlanError(f"layout {layout!r} is not known; choose one of {', '.join(LAYOUTS)}")
+    return shapes[layout]
+
+
+def from_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
+    """Parameters (a, d, b, c) of what another layout holds.
+
+    Raises:
+        PlanError: there is no such layout, or the array has not its shape.
+    """
+    wanted = layout_shape(pattern, layout)
+    if weights.shape != wanted:
+        raise PlanError(f"parameters of {pattern} in layout {layout} have shape {wanted}, not {weights.shape}")
+    a, b, c, d = pattern.sizes
+    if layout == "kernel":
+        return np.ascontiguousarray(weights.reshape(a, d, c, b).swapaxes(2, 3))
+    if layout == "abcd":
+        return np.ascontiguousarray(weights.transpose(0, 3, 1, 2))
+    if layout == "dense":
+        return factor_parameters(weights, pattern)
+    return weights.reshape(a, d, b, c)
+
+
+def to_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
+    """Parameters (a, d, b, c) in another layout; the inverse of `from_layout`.
+
+    Raises:
+        PlanError: there is no such layout, or the parameters are not of the pattern.
+    """
+    wanted = layout_shape(pattern, layout)
+    if weights.shape != pattern.parameter_shape:
+        raise PlanError(f"parameters of {pattern} have shape {pattern.parameter_shape}, not {weights.shape}")
+    if layout == "kernel":
+        return np.ascontiguousarray(weights.swapaxes(2, 3)).reshape(wanted)
+    if layout == "abcd":
+        return np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
+    if layout == "dense":
+        return dense_factor(weights, pattern)
+    return weights.reshape(wanted)

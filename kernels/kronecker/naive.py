@@ -1,0 +1,55 @@
+"""Kronecker-sparse matrices and their products by definition: what every fast product is tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .pattern import Pattern
+
+Matrix = npt.NDArray[Any]
+
+
+def support(pattern: Pattern) -> npt.NDArray[np.bool_]:
+    """I_a (x) 1_{b x c} (x) I_d, (rows, cols)."""
+    inner = np.kron(np.ones((pattern.b, pattern.c), bool), np.eye(pattern.d, dtype=bool))
+    found: npt.NDArray[np.bool_] = np.kron(np.eye(pattern.a, dtype=bool), inner)
+    return found
+
+
+def dense_factor(weights: Matrix, pattern: Pattern) -> Matrix:
+    """The matrix (rows, cols) of parameters (a, d, b, c): K[i b d + p d + j, i c d + q d + j] = weights[i, j, p, q]."""
+    a, b, c, d = pattern.sizes
+    full = np.zeros((a, b, d, a, c, d), weights.dtype)
+    for i in range(a):
+        for j in range(d):
+            full[i, :, j, i, :, j] = weights[i, j]
+    return full.reshape(pattern.rows, pattern.cols)
+
+
+def factor_parameters(matrix: Matrix, pattern: Pattern) -> Matrix:
+    """The parameters (a, d, b, c) of a matrix (rows, cols); what lies outside the support is not read."""
+    a, b, c, d = pattern.sizes
+    full = matrix.reshape(a, b, d, a, c, d)
+    weights = np.empty(pattern.parameter_shape, matrix.dtype)
+    for i in range(a):
+        for j in range(d):
+            weights[i, j] = full[i, :, j, i, :, j]
+    return weights
+
+
+def dense_product(factors: Sequence[Matrix], patterns: Sequence[Pattern]) -> Matrix:
+    """K1 K2 ... KL as a dense matrix."""
+    pairs = zip(factors, patterns, strict=True)
+    return reduce(np.matmul, [dense_factor(weights, pattern) for weights, pattern in pairs])
+
+
+def multiply(factors: Sequence[Matrix], patterns: Sequence[Pattern], x: Matrix) -> Matrix:
+    """K1 K2 ... KL x for x (cols, batch), factor by factor, each by its dense matrix."""
+    for weights, pattern in reversed(list(zip(factors, patterns, strict=True))):
+        x = dense_factor(weights, pattern) @ x
+    return x

@@ -1,0 +1,89 @@
+"""The product by a Kronecker-sparse matrix that users call."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ..plans import AUTO, PREDICT, planned
+from ..request import Layout, layout_of
+from .matrix import KroneckerMatrix
+from .requests import BATCH_FIRST, check_order, layout_of_order, request_of
+
+Matrix = npt.NDArray[Any]
+
+
+def matmul(
+    matrix: KroneckerMatrix,
+    x: npt.ArrayLike,
+    layout: str = BATCH_FIRST,
+    *,
+    out: Matrix | None = None,
+    strategy: str | None = None,
+    effort: str = PREDICT,
+    max_workspace: int | None = None,
+    max_extra_bytes: int = 0,
+) -> Matrix:
+    """Y = X W^T for x (..., cols) of layout "bsf" (batch first), Y = W X for x (cols, batch) of "bsl" (batch last).
+
+    The result is (..., rows), or (rows, batch). `strategy` names the only strategy to take ("slabs", "widened",
+    "dense", "bmm", "einsum", "csr"); `effort="measure"` times the best candidates once (see `lcma tune`).
+    `max_workspace` bounds the bytes taken beside operands and result, `max_extra_bytes` those by which the matrix may
+    be expanded ("dense" needs them). An x whose rows or columns are not contiguous is copied first.
+
+    Raises:
+        PlanError: x does not fit the matrix or has another dtype, or nothing keeps to the limits.
+    """
+    check_order(layout)
+    if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(x):
+        raise PlanError("x is a torch tensor; use lcma.KSLinear, or pass x.numpy()")
+    x = np.asarray(x)
+    rows, cols = matrix.shape
+    if layout == BATCH_FIRST:
+        if x.ndim < 1 or x.shape[-1] != cols:
+            raise PlanError(_misfit(x.shape, f"(..., {cols})", matrix, layout, "bsl"))
+        leading = x.shape[:-1]
+        columns = x.reshape(-1, cols).T
+    else:
+        if x.ndim != 2 or x.shape[0] != cols:
+            raise PlanError(_misfit(x.shape, f"({cols}, batch)", matrix, layout, "bsf"))
+        leading, columns = (), x
+    if x.dtype.name != matrix.dtype:
+        raise PlanError(f"x is {x.dtype} and the matrix {matrix.dtype}; convert one with .astype")
+    if columns.size and layout_of(columns) is Layout.SCATTERED:
+        columns = np.array(columns, order="F" if layout == BATCH_FIRST else "C")
+    target = None
+    if out is not None:
+        wanted = (*leading, rows) if layout == BATCH_FIRST else (rows, columns.shape[1])
+        if not isinstance(out, np.ndarray) or out.shape != wanted or out.dtype != x.dtype or not out.flags.c_contiguous:
+            raise PlanError(f"out must be a C-ordered array of shape {wanted} and dtype {x.dtype}")
+        target = out.reshape(-1, rows).T if layout == BATCH_FIRST else out
+    request = request_of(
+        matrix.structure,
+        columns.shape[1],
+        matrix.dtype,
+        layout,
+        layouts=(_plain(columns, layout), layout_of_order(layout)),
+        max_workspace=max_workspace,
+        max_extra_bytes=max_extra_bytes,
+    )
+    executor = planned(request, AUTO, None, strategy, effort)[1]
+    product = executor.run(matrix.factors, columns, target)
+    if out is not None:
+        return out
+    return cast(Matrix, product.T.reshape(*leading, rows) if layout == BATCH_FIRST else product)
+
+
+def _plain(columns: Matrix, layout: str) -> Layout:
+    """The layout of X (cols, batch); where one row or column alone can be read either way, that of the order."""
+    return layout_of_order(layout) if {0, 1} & {*columns.shape} else layout_of(columns)
+
+
+def _misfit(shape: tuple[int, ...], wanted: str, matrix: KroneckerMatrix, layout: str, other: str) -> str:
+    cols = matrix.shape[1]
+    mend = f'; pass layout="{other}"' if cols in shape and len(shape) == 2 else ""
+    return f"x of layout {layout} must have shape {wanted} for {matrix!r}, not {shape}{mend}"

@@ -1,0 +1,68 @@
+"""Requests for Kronecker-sparse products: Y = W X, where X (cols, batch) is stored batch-first or batch-last."""
+
+from __future__ import annotations
+
+from ...errors import PlanError
+from ..request import Layout, Request
+from ..structure import DENSE
+from .structure import KroneckerSparse
+
+BATCH_FIRST, BATCH_LAST = "bsf", "bsl"
+
+ORDERS = (BATCH_FIRST, BATCH_LAST)
+"""How inputs and outputs are stored: (batch, features) or (features, batch), as C-ordered arrays."""
+
+
+def check_order(order: str) -> None:
+    """That this is one of ORDERS.
+
+    Raises:
+        PlanError: it is not.
+    """
+    if order not in ORDERS:
+        raise PlanError(f'layout must be "bsf" (batch first) or "bsl" (batch last), not {order!r}')
+
+
+def layout_of_order(order: str) -> Layout:
+    """The layout of X (cols, batch): its columns are contiguous where the batch is first."""
+    return Layout.COLUMNS if order == BATCH_FIRST else Layout.ROWS
+
+
+def request_of(
+    structure: KroneckerSparse,
+    batch: int,
+    dtype: str = "float32",
+    order: str = BATCH_FIRST,
+    *,
+    device: str = "cpu",
+    layouts: tuple[Layout, Layout] | None = None,
+    max_workspace: int | None = None,
+    max_extra_bytes: int = 0,
+) -> Request:
+    """The request for W X of so many columns; `layouts` are those of X (cols, batch) and of the result, by default
+    the ones of `order`.
+
+    Raises:
+        PlanError: there is no such dtype, device or order.
+    """
+    check_order(order)
+    layout = layout_of_order(order)
+    given, wanted = (layout, layout) if layouts is None else layouts
+    return Request(
+        structure.rows,
+        structure.cols,
+        batch,
+        dtype,
+        device=device,
+        layouts=(Layout.ROWS, given, wanted),
+        static="A",
+        structures=(structure, DENSE, DENSE),
+        max_workspace=max_workspace,
+        max_extra_bytes=max_extra_bytes,
+    )
+
+
+def structure_of(request: Request) -> KroneckerSparse | None:
+    """The Kronecker-sparse structure of A where B and C are plain matrices; else None."""
+    first, second, third = request.structures
+    return first if isinstance(first, KroneckerSparse) and second is third is DENSE else None

@@ -1,0 +1,204 @@
+"""The operators `lcma::kronecker_mm` and `lcma::kronecker_outer`: products by one Kronecker-sparse factor.
+
+Matrices X (cols, n) may have any strides: a batch-first one is the transpose of a tensor (n, cols). Nothing is copied
+to bring it into another layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import register_flop_formula
+
+from ...errors import PlanError
+from ..cuda.dtypes import name_of
+from ..cuda.executor import layout_of as tensor_layout
+from ..kronecker.outer import outer_blocks, outer_tensors
+from ..kronecker.pattern import Pattern
+from ..kronecker.requests import request_of
+from ..kronecker.structure import KroneckerSparse
+from ..plans import AUTO, planned
+from ..request import Layout, layout_of
+from .bilinear import Options, define_bilinear, register_autocast
+from .processor import HALVES
+
+
+def kronecker_mm(x: Tensor, weights: Tensor, last: bool = False, strategy: str | None = None) -> Tensor:
+    """K X (rows, n) for x (cols, n) and the parameters (a, d, b, c) of K.
+
+    The result is contiguous, or with `last` the transpose of a contiguous tensor (n, rows).
+
+    Raises:
+        PlanError: the operands do not fit each other.
+    """
+    product: Tensor = _mm(x, weights, last, strategy)
+    return product
+
+
+def pattern_of(weights: Any) -> Pattern:
+    """The pattern of parameters (a, d, b, c)."""
+    a, d, b, c = (int(size) for size in weights.shape[-4:])
+    return Pattern(a, b, c, d)
+
+
+def _checked(x: Tensor, weights: Tensor) -> None:
+    if weights.dim() != 4:
+        raise PlanError(f"parameters have shape {tuple(weights.shape)}; (a, d, b, c) is needed")
+    if x.dtype != weights.dtype or x.device != weights.device:
+        raise PlanError(
+            f"x is {x.dtype} on {x.device} and the parameters {weights.dtype} on {weights.device}; convert one with .to"
+        )
+    if x.dim() != 2 or x.shape[0] != weights.shape[0] * weights.shape[1] * weights.shape[3]:
+        raise PlanError(f"x of shape {tuple(x.shape)} does not fit {pattern_of(weights)}; (acd, n) is needed")
+
+
+def _leading(x: Tensor, weights: Tensor) -> list[tuple[Tensor, Tensor]] | None:
+    """Pairs of matrices where vmap has put sizes in front of an operand; None where it has not."""
+    if x.dim() == 2 and weights.dim() == 4:
+        return None
+    matrices = x.reshape(-1, *x.shape[-2:])
+    several = weights.reshape(-1, *weights.shape[-4:])
+    count = max(len(matrices), len(several))
+    return list(zip(matrices.expand(count, *x.shape[-2:]), several.expand(count, *weights.shape[-4:]), strict=True))
+
+
+def _mapped(one: Callable[[Tensor, Tensor], Tensor], x: Tensor, weights: Tensor) -> Tensor:
+    """`one` on every pair that vmap makes."""
+    pairs = _leading(x, weights)
+    if pairs is None:
+        return one(x, weights)
+    return torch.stack([one(*pair) for pair in pairs])
+
+
+def _run(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor:
+    def one(matrix: Tensor, blocks: Tensor) -> Tensor:
+        _checked(matrix, blocks)
+        if matrix.device.type == "cpu":
+            return _on_processor(matrix, blocks, last, strategy)
+        if matrix.device.type == "cuda":
+            return _on_gpu(matrix, blocks, last, strategy)
+        raise PlanError(f"Kronecker-sparse products run on cpu and cuda, not on {matrix.device}; move them with .to")
+
+    return _mapped(one, x, weights)
+
+
+def _on_gpu(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor:
+    x, weights = x.resolve_conj(), weights.resolve_conj().contiguous()
+    if tensor_layout(x) is Layout.SCATTERED:
+        x = x.contiguous()
+    layouts = tensor_layout(x), Layout.COLUMNS if last else Layout.ROWS
+    structure, extra = KroneckerSparse.of(pattern_of(weights)), 1 << 62 if strategy else 0
+    request = request_of(structure, x.shape[1], name_of(x), device="cuda", layouts=layouts, max_extra_bytes=extra)
+    product: Tensor = planned(request, AUTO, None, strategy)[1].run([weights], x)
+    return product
+
+
+def _plain(tensor: Tensor) -> Any:
+    """The tensor's memory as an array; halves as float32."""
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    return (plain.float() if plain.dtype in HALVES else plain).numpy()
+
+
+def _on_processor(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor:
+    matrix, blocks = _plain(x), np.ascontiguousarray(_plain(weights))
+    if matrix.size and layout_of(matrix) is Layout.SCATTERED:
+        matrix = np.ascontiguousarray(matrix)
+    single = bool({0, 1} & {*matrix.shape})
+    layouts = Layout.ROWS if single else layout_of(matrix), Layout.COLUMNS if last else Layout.ROWS
+    structure = KroneckerSparse.of(pattern_of(weights))
+    extra = 1 << 62 if strategy else 0
+    request = request_of(structure, matrix.shape[1], matrix.dtype.name, layouts=layouts, max_extra_bytes=extra)
+    product = planned(request, AUTO, None, strategy)[1].run([blocks], matrix)
+    result = torch.from_numpy(product.T if last else product)
+    result = result.to(x.dtype) if x.dtype in HALVES else result
+    return result.T if last else result
+
+
+def _fake(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor:
+    def one(matrix: Tensor, blocks: Tensor) -> Tensor:
+        torch._check(matrix.dim() == 2, lambda: "x must be a matrix (cols, n)")
+        rows = blocks.shape[0] * blocks.shape[1] * blocks.shape[2]
+        torch._check(matrix.shape[0] == blocks.shape[0] * blocks.shape[1] * blocks.shape[3], lambda: "sizes differ")
+        if last:
+            return matrix.new_empty((matrix.shape[1], rows)).T
+        return matrix.new_empty((rows, matrix.shape[1]))
+
+    return _mapped(one, x, weights)
+
+
+def _gradients(
+    x: Tensor, weights: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
+    last, strategy = options
+    first = x.stride(0) == 1 and x.stride(1) != 1 if x.dim() == 2 else last
+    grad_x = _mm(grad, weights.conj().mT, first, strategy) if needs[0] else None
+    grad_w = _outer(grad, x.conj(), weights.shape[-4], weights.shape[-3]) if needs[1] else None
+    return grad_x, grad_w
+
+
+def _run_outer(grad: Tensor, x: Tensor, a: int, d: int) -> Tensor:
+    def one(left: Tensor, right: Tensor) -> Tensor:
+        if left.is_cuda:
+            return outer_tensors(left, right, a, d)
+        found = torch.from_numpy(outer_blocks(_plain(left), _plain(right), a, d))
+        return found.to(grad.dtype)
+
+    if grad.device.type not in ("cpu", "cuda"):
+        raise PlanError(f"Kronecker-sparse products run on cpu and cuda, not on {grad.device}; move them with .to")
+    if grad.dim() == 2 and x.dim() == 2:
+        return one(grad, x)
+    left, right = (y.reshape(-1, *y.shape[-2:]) for y in (grad, x))
+    count = max(len(left), len(right))
+    return torch.stack([one(left[min(i, len(left) - 1)], right[min(i, len(right) - 1)]) for i in range(count)])
+
+
+def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int) -> Tensor:
+    leading = torch.broadcast_shapes(grad.shape[:-2], x.shape[:-2])
+    return grad.new_empty((*leading, a, d, grad.shape[-2] // (a * d), x.shape[-2] // (a * d)))
+
+
+def _outer_gradients(
+    grad: Tensor, x: Tensor, options: Options, cotangent: Tensor, needs: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """Of dW = dY X^T by blocks: with V in the place of dW, V X* and V^T dY*."""
+    of_grad = _mm(x.conj(), cotangent, False, None) if needs[0] else None
+    of_x = _mm(grad.conj(), cotangent.mT, False, None) if needs[1] else None
+    return of_grad, of_x
+
+
+_mm = define_bilinear(
+    "kronecker_mm(Tensor x, Tensor weights, bool last, str? strategy) -> Tensor",
+    _run,
+    _fake,
+    _gradients,
+    exact_strides=True,
+)
+
+_outer = define_bilinear(
+    "kronecker_outer(Tensor grad, Tensor x, int a, int d) -> Tensor",
+    _run_outer,
+    _fake_outer,
+    _outer_gradients,
+    exact_strides=True,
+)
+
+
+@register_flop_formula(torch.ops.lcma.kronecker_mm)
+def _flops(x_shape: Any, weights_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    """Twice the parameters for every column of X."""
+    return 2 * int(np.prod(weights_shape)) * int(x_shape[-1])
+
+
+@register_flop_formula(torch.ops.lcma.kronecker_outer)
+def _outer_flops(grad_shape: Any, x_shape: Any, a: int, d: int, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    """As many as the product itself takes."""
+    return 2 * int(grad_shape[-2]) * int(x_shape[-2]) // (a * d) * int(x_shape[-1])
+
+
+for _device in ("cuda", "cpu"):
+    register_autocast("kronecker_mm", _mm, _device)

@@ -1,0 +1,173 @@
+"""Linear layers whose weight is a product of Kronecker-sparse factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ...errors import PlanError
+from ..kronecker.approximation import factorize
+from ..kronecker.layouts import from_layout, to_layout
+from ..kronecker.matrix import KroneckerMatrix
+from ..kronecker.pattern import Pattern
+from ..kronecker.requests import BATCH_FIRST, BATCH_LAST, check_order
+from ..kronecker.structure import KroneckerSparse
+from .kronecker import kronecker_mm
+
+PatternLike = Pattern | tuple[int, int, int, int]
+
+
+class KSLinear(nn.Module):
+    """`torch.nn.Linear` with the weight W = K1 K2 ... KL of Kronecker-sparse factors, left-most first.
+
+    `patterns` is one (a, b, c, d) or a list. Parameters are `factors`, each (a, d, b, c) whatever runs them, and
+    `bias` (rows,); factors are drawn from U(+-1/sqrt(c)), the bias from U(+-1/sqrt(cols)). Inputs of layout "bsf"
+    are (..., cols), of "bsl" (cols, ...); so are results. Between factors the batch is last.
+
+    Raises:
+        PlanError: the patterns do not compose, or the layout is none.
+    """
+
+    bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        patterns: PatternLike | Sequence[PatternLike],
+        bias: bool = True,
+        layout: str = BATCH_FIRST,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        strategy: str | None = None,
+    ) -> None:
+        super().__init__()
+        check_order(layout)
+        self.structure = KroneckerSparse(_patterns(patterns))
+        self.layout, self.strategy = layout, strategy
+        self.in_features, self.out_features = self.structure.cols, self.structure.rows
+        shapes = [pattern.parameter_shape for pattern in self.structure.patterns]
+        self.factors = nn.ParameterList(torch.empty(shape, device=device, dtype=dtype) for shape in shapes)
+        self.register_parameter(
+            "bias", nn.Parameter(torch.empty(self.out_features, device=device, dtype=dtype)) if bias else None
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new factors and a new bias."""
+        for weights, pattern in zip(self.factors, self.structure.patterns, strict=True):
+            nn.init.uniform_(weights, -1 / math.sqrt(pattern.c), 1 / math.sqrt(pattern.c))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features)
+            nn.init.uniform_(self.bias, -bound, bound)
+
+    @classmethod
+    def from_matrix(cls, matrix: KroneckerMatrix, bias: Tensor | None = None, layout: str = BATCH_FIRST) -> KSLinear:
+        """The layer of a stored matrix; its factors are copied.
+
+        Raises:
+            PlanError: the matrix is bfloat16, which numpy does not know, or the bias has another size.
+        """
+        if matrix.dtype == "bfloat16":
+            raise PlanError("a bfloat16 matrix is not read here; store it as float32, and convert the layer with .to")
+        dtype = getattr(torch, matrix.dtype)
+        layer = cls(matrix.patterns, bias is not None, layout, dtype=dtype)
+        with torch.no_grad():
+            for parameter, weights in zip(layer.factors, matrix.factors, strict=True):
+                parameter.copy_(torch.from_numpy(np.array(weights)))
+            if bias is not None:
+                layer._set_bias(bias)
+        return layer
+
+    @classmethod
+    def from_dense(
+        cls,
+        linear: nn.Linear,
+        patterns: PatternLike | Sequence[PatternLike],
+        layout: str = BATCH_FIRST,
+        by: str = "hierarchical",
+    ) -> KSLinear:
+        """A layer whose factors are near the weight of a dense one, by `lcma.kronecker.factorize`; the bias is copied.
+
+        Raises:
+            PlanError: the list is not of the weight's size, or is not chainable and `by` is "hierarchical".
+        """
+        weight = linear.weight.detach().cpu()
+        plain = weight.float() if weight.dtype in (torch.float16, torch.bfloat16) else weight
+        found = factorize(plain.numpy(), _patterns(patterns), by).matrix
+        bias = None if linear.bias is None else linear.bias.detach().cpu().to(plain.dtype)
+        return cls.from_matrix(found, bias, layout).to(linear.weight.device, linear.weight.dtype)
+
+    def matrix(self) -> KroneckerMatrix:
+        """The factors as a matrix of numpy arrays, to be stored or analysed."""
+        factors = [weights.detach().cpu().numpy() for weights in self.factors]
+        return KroneckerMatrix.of(self.structure.patterns, factors)
+
+    def load_layout(self, weights: Sequence[Tensor], layout: str, bias: Tensor | None = None) -> KSLinear:
+        """Take parameters of other code: "bmm" (ad, b, c), "kernel" (adc, b), "abcd" or "dense", left-most first.
+
+        The bias may be (rows,) or (rows, 1).
+
+        Raises:
+            PlanError: shapes or numbers are not those of the layer's patterns.
+        """
+        patterns = self.structure.patterns
+        if len(weights) != len(patterns):
+            raise PlanError(f"the layer has {len(patterns)} factors, not {len(weights)}; list them left-most first")
+        with torch.no_grad():
+            for parameter, given, pattern in zip(self.factors, weights, patterns, strict=True):
+                parameter.copy_(torch.from_numpy(from_layout(given.detach().cpu().numpy(), pattern, layout)))
+            if bias is not None:
+                self._set_bias(bias)
+        return self
+
+    def in_layout(self, layout: str) -> list[Tensor]:
+        """The factors in a layout of other code; see `load_layout`."""
+        pairs = zip(self.factors, self.structure.patterns, strict=True)
+        return [torch.from_numpy(to_layout(w.detach().cpu().numpy(), pattern, layout)) for w, pattern in pairs]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (..., cols) to (..., rows), or with layout "bsl" (cols, ...) to (rows, ...).
+
+        Raises:
+            PlanError: x has another number of features, or another dtype.
+        """
+        first = self.layout == BATCH_FIRST
+        if x.dim() < 1 or x.shape[-1 if first else 0] != self.in_features:
+            raise PlanError(self._misfit(tuple(x.shape)))
+        leading = x.shape[:-1] if first else x.shape[1:]
+        y = x.reshape(-1, self.in_features).T if first else x.reshape(self.in_features, -1)
+        for place, weights in reversed(list(enumerate(self.factors))):
+            y = kronecker_mm(y, weights, first and place == 0, self.strategy)
+        if first:
+            result = y.T.reshape(*leading, self.out_features)
+            return result if self.bias is None else result + self.bias.to(result.dtype)
+        if self.bias is not None:
+            y = y + self.bias.to(y.dtype)[:, None]
+        return y.reshape(self.out_features, *leading)
+
+    def _set_bias(self, bias: Tensor) -> None:
+        if self.bias is None or bias.numel() != self.out_features:
+            raise PlanError(f"a bias of {bias.numel()} entries is not one of this layer of {self.out_features} outputs")
+        self.bias.copy_(bias.reshape(-1))
+
+    def _misfit(self, shape: tuple[int, ...]) -> str:
+        wanted = f"(..., {self.in_features})" if self.layout == BATCH_FIRST else f"({self.in_features}, ...)"
+        other = BATCH_LAST if self.layout == BATCH_FIRST else BATCH_FIRST
+        fits = shape and shape[0 if self.layout == BATCH_FIRST else -1] == self.in_features
+        mend = f'; make the layer with layout="{other}"' if fits else ""
+        return f"inputs of layout {self.layout} have shape {wanted}, not {shape}{mend}"
+
+    def extra_repr(self) -> str:
+        names = "".join(map(str, self.structure.patterns))
+        return f"{names}, bias={self.bias is not None}, layout={self.layout}"
+
+
+def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]:
+    if isinstance(given, Pattern) or (len(given) == 4 and all(isinstance(size, int) for size in given)):
+        given = [given]  # type: ignore[list-item]
+    return tuple(one if isinstance(one, Pattern) else Pattern(*one) for one in given)  # type: ignore[misc]

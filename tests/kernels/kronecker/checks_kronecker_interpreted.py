@@ -1,0 +1,56 @@
+"""Run with TRITON_INTERPRET=1 (test_tensors.py does): the Triton kernel of a factor on tensors of a processor.
+
+Sizes are no multiples of a tile, fresh memory is NaN, and results lie in the middle of a canvas whose border must
+stay as it was.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from lcma.kernels import decision_for
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, square_dyadic
+from lcma.kernels.kronecker.requests import request_of
+from lcma.kernels.kronecker.tensors import FactorTile, multiply_tiled
+from lcma.kernels.request import Layout
+
+TILE = FactorTile(16, 16, 16, 2, 4, 2)
+CANARY = 7.5
+LIMITS = {"float64": 1e-13, "float32": 1e-6, "float16": 2e-3}
+
+
+@pytest.mark.parametrize("dtype", LIMITS)
+@pytest.mark.parametrize("pattern", [Pattern(2, 17, 19, 3), Pattern(1, 16, 32, 2), Pattern(3, 5, 4, 1)], ids=str)
+def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern):
+    kind = getattr(torch, dtype)
+    weights = torch.randn(pattern.parameter_shape, dtype=torch.float64).to(kind)
+    full = torch.from_numpy(KroneckerMatrix.of(pattern, weights.double().numpy()).dense())
+    for first, last in itertools.product((False, True), (False, True)):
+        n = 21
+        x = torch.randn(pattern.cols, n, dtype=torch.float64).to(kind)
+        given = x.T.contiguous().T if first else x
+        canvas = torch.full((n + 4, pattern.rows) if last else (pattern.rows, n + 4), CANARY, dtype=kind)
+        out = canvas[2:-2].T if last else canvas[:, 2:-2]
+        out.fill_(torch.nan)
+        multiply_tiled(weights, pattern, given, out, dtype, TILE)
+        truth = full @ x.double()
+        assert (out.double() - truth).norm() <= LIMITS[dtype] * truth.norm()
+        out.fill_(CANARY)
+        assert (canvas == CANARY).all()
+
+
+def test_the_strategy_runs_lists_of_factors():
+    structure = KroneckerSparse.of(square_dyadic(8))
+    matrix = KroneckerMatrix.random(structure.patterns)
+    layouts = (Layout.ROWS, Layout.COLUMNS)
+    x = torch.randn(8, 5)
+    for first, last in itertools.product(layouts, layouts):
+        request = request_of(structure, 5, device="cuda", layouts=(first, last))
+        given = x if first is Layout.ROWS else x.T.contiguous().T
+        found = (
+            decision_for(request, strategy="tiled").plan.build().run(list(map(torch.from_numpy, matrix.factors)), given)
+        )
+        torch.testing.assert_close(found, torch.from_numpy(matrix.dense()) @ x, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,81 @@
+"""Kronecker-sparse matrices in .npz and .safetensors files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lcma import kronecker
+from lcma.errors import PlanError, SchemeFormatError
+from lcma.kernels.kronecker import KroneckerMatrix
+from lcma.kernels.kronecker.files import is_operand_file
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_what_is_saved_is_loaded(tmp_path, suffix, dtype):
+    path = tmp_path / f"k{suffix}"
+    matrix = KroneckerMatrix.random(kronecker.monarch(12, 24, 3), dtype=dtype)
+    kronecker.save(path, matrix)
+    found = kronecker.load(path)
+    assert (found.patterns, found.dtype) == (matrix.patterns, dtype)
+    for mine, other in zip(matrix.factors, found.factors, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    assert is_operand_file(path)
+    assert not is_operand_file(tmp_path / "none.npz")
+
+
+def test_bfloat16_is_kept_as_its_bits(tmp_path):
+    bits = np.arange(8, dtype=np.uint16).reshape(1, 2, 2, 2)
+    matrix = KroneckerMatrix((kronecker.Pattern(1, 2, 2, 2),), (bits,), "bfloat16")
+    kronecker.save(tmp_path / "k.safetensors", matrix)
+    found = kronecker.load(tmp_path / "k.safetensors")
+    assert found.dtype == "bfloat16"
+    np.testing.assert_array_equal(found.factors[0], bits)
+    with pytest.raises(PlanError, match="holds no bfloat16"):
+        kronecker.save(tmp_path / "k.npz", matrix)
+    with pytest.raises(PlanError, match="holds no complex128"):
+        kronecker.save(tmp_path / "k.safetensors", KroneckerMatrix.random(kronecker.dense(2, 2), dtype="complex128"))
+    with pytest.raises(PlanError, match="must end in"):
+        kronecker.save(tmp_path / "k.bin", matrix)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": np.zeros(3)}, "has no array 'patterns'"),
+        ({"patterns": np.zeros((2, 3), np.int64)}, r"patterns has shape \(2, 3\)"),
+        ({"patterns": np.ones((1, 4))}, "patterns is float64"),
+        ({"patterns": np.zeros((1, 4), np.int64)}, "positive integer"),
+        ({"patterns": np.ones((100_000, 4), np.int64)}, "more than 256 patterns"),
+        ({"patterns": np.array([[1, 2, 2, 1]])}, r"factor1 must hold the parameters \(1, 1, 2, 2\)"),
+        ({"patterns": np.array([[1, 2, 2, 1]]), "factor1": np.zeros((2, 2))}, r"shape \(2, 2\) is there"),
+        ({"patterns": np.array([[1, 2, 2, 1]]), "factor1": np.zeros(1 << 16)}, "array of 524416 bytes is there"),
+        ({"patterns": np.array([[1, 2, 2, 1], [1, 3, 2, 1]])}, "factor1 must hold"),
+        ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[["text"]]]])}, "str128 are not supported"),
+        ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[[{}]]]], object)}, "not a .npz file"),
+    ],
+)
+def test_files_that_hold_none_name_what_is_wrong(tmp_path, arrays, message):
+    path = tmp_path / "bad.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(SchemeFormatError, match=message) as caught:
+        kronecker.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_damaged_files_are_refused(tmp_path):
+    path = tmp_path / "k.npz"
+    kronecker.save(path, KroneckerMatrix.random(kronecker.dense(8, 8)))
+    content = path.read_bytes()
+    for cut in (0, 10, len(content) // 2, len(content) - 4):
+        path.write_bytes(content[:cut])
+        with pytest.raises(SchemeFormatError):
+            kronecker.load(path)
+    other = tmp_path / "k.safetensors"
+    kronecker.save(other, KroneckerMatrix.random(kronecker.dense(8, 8)))
+    other.write_bytes(other.read_bytes()[:-8])
+    with pytest.raises(SchemeFormatError, match="file does not hold them"):
+        kronecker.load(other)
+    with pytest.raises(SchemeFormatError, match="can't be read"):
+        kronecker.load(tmp_path / "missing.npz")

@@ -1,0 +1,159 @@
+"""Patterns, chains of them, the lists of the literature, and the canonical layout of parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lcma import kronecker
+from lcma.errors import PlanError
+from lcma.kernels import Structure
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern
+from lcma.kernels.kronecker.chainability import chain_pattern, chain_rank, chain_reason, product_pattern, redundant_pair
+from lcma.kernels.kronecker.layouts import LAYOUTS
+from lcma.kernels.kronecker.naive import dense_factor, dense_product, factor_parameters, multiply, support
+from lcma.kernels.kronecker.pattern import parse_patterns
+
+SOME = [Pattern(1, 3, 2, 4), Pattern(2, 2, 5, 1), Pattern(3, 1, 2, 2), Pattern(2, 4, 3, 3), Pattern(5, 1, 1, 2)]
+
+
+@pytest.mark.parametrize("pattern", SOME, ids=str)
+def test_figures_of_a_pattern_are_those_of_its_support(pattern):
+    a, b, c, d = pattern.sizes
+    kept = support(pattern)
+    np.testing.assert_array_equal(kept, np.kron(np.kron(np.eye(a), np.ones((b, c))), np.eye(d)) > 0)
+    assert kept.shape == (pattern.rows, pattern.cols) == (a * b * d, a * c * d)
+    assert kept.sum() == pattern.nonzeros
+    assert kept.mean() == pytest.approx(pattern.density)
+    assert pattern.h == pytest.approx((b + c) / (b * c))
+    assert (support(pattern.transposed) == kept.T).all()
+    assert Pattern.parse(str(pattern)) == pattern
+
+
+@pytest.mark.parametrize("pattern", SOME, ids=str)
+def test_parameters_fill_the_support_and_come_back_from_every_layout(pattern):
+    weights = np.arange(1.0, pattern.nonzeros + 1).reshape(pattern.parameter_shape)
+    full = dense_factor(weights, pattern)
+    assert ((full != 0) == support(pattern)).all()
+    np.testing.assert_array_equal(factor_parameters(full, pattern), weights)
+    a, b, c, d = pattern.sizes
+    for layout in LAYOUTS:
+        other = kronecker.to_layout(weights, pattern, layout)
+        np.testing.assert_array_equal(kronecker.from_layout(other, pattern, layout), weights)
+    i, j, p, q = a - 1, d - 1, b - 1, c - 1
+    entry = weights[i, j, p, q]
+    assert full[i * b * d + p * d + j, i * c * d + q * d + j] == entry
+    assert kronecker.to_layout(weights, pattern, "bmm")[i * d + j, p, q] == entry
+    assert kronecker.to_layout(weights, pattern, "kernel")[(i * d + j) * c + q, p] == entry
+    assert kronecker.to_layout(weights, pattern, "abcd")[i, p, q, j] == entry
+
+
+@pytest.mark.parametrize("sizes", [(0, 1, 1, 1), (1, 1, 1, -2), (1, 2.0, 1, 1), (True, 1, 1, 1)])
+def test_sizes_that_are_no_positive_integers_are_refused(sizes):
+    with pytest.raises(PlanError, match="positive integer"):
+        Pattern(*sizes)
+
+
+def test_texts_that_are_no_patterns_are_refused():
+    assert parse_patterns("(1,2,3,4) (2, 3,1,2)") == (Pattern(1, 2, 3, 4), Pattern(2, 3, 1, 2))
+    assert parse_patterns("1,2,3,4") == (Pattern(1, 2, 3, 4),)
+    for text in ("", "(1,2,3)", "(1,2,3,4)x", "1,2,3,4;(1,2,3,4)"):
+        with pytest.raises(PlanError, match="is not a"):
+            parse_patterns(text)
+    with pytest.raises(PlanError, match="at most"):
+        Pattern.parse("(9999999999,1,1,2)")
+
+
+def test_factors_must_compose():
+    with pytest.raises(PlanError, match=r"patterns 1 and 2 do not compose: \(1,2,3,1\) has 3 columns"):
+        KroneckerSparse((Pattern(1, 2, 3, 1), Pattern(1, 4, 2, 1)))
+    with pytest.raises(PlanError, match="at least one"):
+        KroneckerSparse(())
+
+
+def test_the_structure_is_one_of_requests():
+    single = KroneckerSparse.of(Pattern(2, 3, 4, 5))
+    assert isinstance(single, Structure)
+    assert single.fraction(30, 40) == 0.1
+    assert single.reason(30, 40) is None
+    assert "30 x 40, but it is 40 x 30" in str(single.reason(40, 30))
+    np.testing.assert_array_equal(single.naive(np.ones((30, 40))), support(Pattern(2, 3, 4, 5)))
+    pair = KroneckerSparse.of(kronecker.monarch(12, 24, 3))
+    assert (pair.rows, pair.cols, pair.fraction(12, 24)) == (12, 24, 1.0)
+    assert pair.transposed.patterns == tuple(p.transposed for p in reversed(pair.patterns))
+    assert pair.density == pair.parameters / (12 * 24)
+
+
+def test_the_lists_of_table_4():
+    assert kronecker.dense(6, 4) == (Pattern(1, 6, 4, 1),)
+    assert kronecker.low_rank(6, 4, 2) == (Pattern(1, 6, 2, 1), Pattern(1, 2, 4, 1))
+    dyadic = kronecker.square_dyadic(16)
+    assert dyadic == (Pattern(1, 2, 2, 8), Pattern(2, 2, 2, 4), Pattern(4, 2, 2, 2), Pattern(8, 2, 2, 1))
+    assert kronecker.kaleidoscope(16) == (*dyadic, *reversed(dyadic))
+    assert kronecker.block_butterfly(24, 3) == (Pattern(1, 6, 6, 4), Pattern(2, 6, 6, 2), Pattern(4, 6, 6, 1))
+    assert kronecker.monarch(12, 24, 3) == (Pattern(1, 4, 4, 3), Pattern(3, 4, 8, 1))
+    assert kronecker.deformable_butterfly(dyadic) == dyadic
+    butterfly = kronecker.block_butterfly(24, 3)
+    for patterns in (dyadic, kronecker.kaleidoscope(16), butterfly, kronecker.monarch(12, 24, 3)):
+        structure = KroneckerSparse(patterns)
+        assert (support(patterns[0]).shape[0], support(patterns[-1]).shape[1]) == (structure.rows, structure.cols)
+
+
+def test_sizes_without_such_a_list_say_which_would_do():
+    with pytest.raises(PlanError, match="8 would do"):
+        kronecker.square_dyadic(9)
+    with pytest.raises(PlanError, match="size of 3 2"):
+        kronecker.block_butterfly(20, 3)
+    with pytest.raises(PlanError, match="choose one of 1, 2, 4"):
+        kronecker.monarch(12, 8, 5)
+    with pytest.raises(PlanError, match="do not compose"):
+        kronecker.deformable_butterfly([Pattern(1, 2, 3, 1), Pattern(1, 4, 2, 1)])
+
+
+def test_chainable_lists_have_the_support_of_one_pattern():
+    for patterns in (kronecker.square_dyadic(16), kronecker.monarch(8, 16, 2), kronecker.low_rank(6, 8, 2)):
+        assert chain_reason(patterns) is None
+        whole = chain_pattern(patterns)
+        ones = [np.ones(pattern.parameter_shape) for pattern in patterns]
+        np.testing.assert_array_equal(dense_product(ones, patterns) > 0, support(whole))
+    left, right = Pattern(1, 4, 4, 4), Pattern(2, 4, 3, 2)
+    rank = chain_rank(left, right)
+    assert rank == 2
+    product = dense_factor(np.ones(left.parameter_shape), left) @ dense_factor(np.ones(right.parameter_shape), right)
+    assert set(np.unique(product)) == {0.0, float(rank)}
+    np.testing.assert_array_equal(product > 0, support(product_pattern(left, right)))
+
+
+def test_the_down_projection_of_the_paper_composes_and_is_not_chainable():
+    down = (Pattern(1, 128, 128, 3), Pattern(6, 64, 256, 1))
+    assert KroneckerSparse(down).rows == 384
+    assert "(1,128,128,3)(6,64,256,1) is not chainable" in str(chain_reason(down))
+    up = (Pattern(1, 768, 192, 2), Pattern(6, 64, 64, 1))
+    assert chain_rank(*up) == 32
+    assert redundant_pair(up) is None
+    assert redundant_pair((Pattern(1, 4, 8, 1), Pattern(1, 8, 4, 1))) is not None
+
+
+def test_a_matrix_is_its_factors():
+    patterns = kronecker.monarch(12, 24, 3)
+    matrix = KroneckerMatrix.random(patterns, seed=3, dtype="float64")
+    x = np.random.default_rng(0).standard_normal((24, 5))
+    np.testing.assert_allclose(multiply(matrix.factors, patterns, x), matrix.dense() @ x)
+    for weights, pattern in zip(matrix.factors, patterns, strict=True):
+        assert abs(weights).max() <= pattern.c**-0.5
+    assert matrix.astype("float32").dtype == "float32"
+    assert KroneckerMatrix.random(patterns, dtype="complex64").dense().dtype == np.complex64
+
+
+@pytest.mark.parametrize(
+    ("factors", "message"),
+    [
+        ([np.zeros((2, 2, 2, 2))], "2 patterns and 1 factors"),
+        ([np.zeros((1, 2, 2, 2)), np.zeros((2, 1, 2))], r"factor 2 has shape \(2, 1, 2\)"),
+        ([np.zeros((1, 2, 2, 2)), np.zeros((2, 1, 2, 2), np.float32)], "factor 2 is float32, not float64"),
+        ([np.zeros((1, 2, 2, 2), np.int32), np.zeros((2, 1, 2, 2), np.int32)], "int32 are not supported"),
+    ],
+)
+def test_factors_that_do_not_fit_are_refused(factors, message):
+    with pytest.raises(PlanError, match=message):
+        KroneckerMatrix.of(kronecker.square_dyadic(4), factors)

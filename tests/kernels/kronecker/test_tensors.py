@@ -1,0 +1,159 @@
+"""The products of a GPU on tensors of a processor: views, rewritten factors, baselines, plans, the Triton kernel."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lcma import kronecker  # noqa: E402
+from lcma.errors import PlanError  # noqa: E402
+from lcma.kernels import decision_for  # noqa: E402
+from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern  # noqa: E402
+from lcma.kernels.kronecker.outer import outer_blocks, outer_tensors  # noqa: E402
+from lcma.kernels.kronecker.requests import request_of  # noqa: E402
+from lcma.kernels.kronecker.tensors import is_readable, multiply_strided  # noqa: E402
+from lcma.kernels.request import Layout  # noqa: E402
+
+LISTS = {
+    "d above a": (Pattern(2, 3, 4, 5),),
+    "a above d": (Pattern(5, 3, 4, 2),),
+    "d of 1": (Pattern(3, 5, 2, 1),),
+    "monarch": kronecker.monarch(24, 36, 3),
+    "butterfly": kronecker.square_dyadic(16),
+}
+
+
+def executor_for(request, strategy):
+    return decision_for(request, strategy=strategy).plan.build()
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("strategy", ["strided", "widened", "dense", "bmm", "einsum", "csr"])
+def test_every_strategy_is_the_product_by_definition(name, strategy):
+    structure = KroneckerSparse.of(LISTS[name])
+    if strategy == "widened" and all(one.d == 1 for one in structure.patterns):
+        with pytest.raises(PlanError, match="the same as strided"):
+            decision_for(request_of(structure, 7, device="cuda"), strategy=strategy)
+        return
+    matrix = KroneckerMatrix.random(structure.patterns, dtype="float64")
+    factors = [torch.from_numpy(weights) for weights in matrix.factors]
+    full = torch.from_numpy(matrix.dense())
+    layouts = (Layout.ROWS, Layout.COLUMNS)
+    for first, last, n in itertools.product(layouts, layouts, (1, 6)):
+        request = request_of(structure, n, "float64", device="cuda", layouts=(first, last), max_extra_bytes=1 << 20)
+        x = torch.randn(structure.cols, n, dtype=torch.float64)
+        given = x if first is Layout.ROWS else x.T.contiguous().T
+        executor = executor_for(request, strategy)
+        prepared = executor.prepare(factors)
+        assert (prepared.nbytes > 0) == (strategy in ("widened", "dense"))
+        for operand in (factors, prepared):
+            found = executor.run(operand, given)
+            torch.testing.assert_close(found, full @ x)
+            assert n == 1 or found.stride() == ((n, 1) if last is Layout.ROWS else (1, structure.rows))
+        out = torch.full((structure.rows, n), torch.nan, dtype=torch.float64)
+        out = out if last is Layout.ROWS else out.T.contiguous().T
+        assert executor.run(factors, given, out) is out
+        torch.testing.assert_close(out, full @ x)
+
+
+def test_views_are_written_in_place_and_nothing_is_copied():
+    pattern = Pattern(2, 8, 4, 3)
+    weights = torch.randn(pattern.parameter_shape)
+    canvas = torch.full((pattern.rows, 60), torch.nan)
+    x = torch.randn(pattern.cols, 80)[:, 10:60]
+    out = canvas[:, 5:55]
+    assert is_readable(x, pattern.d)
+    assert is_readable(out, pattern.d)
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Recorder(TorchDispatchMode):
+        seen: list[str] = []  # noqa: RUF012
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Recorder() as recorder:
+        multiply_strided(weights, pattern, x, out)
+    assert recorder.seen.count("aten.bmm.out") == 2
+    assert not [name for name in recorder.seen if "copy" in name or "clone" in name or "contiguous" in name]
+    matrix = KroneckerMatrix.of(pattern, weights.numpy())
+    torch.testing.assert_close(out, torch.from_numpy(matrix.dense()) @ x, rtol=1e-4, atol=1e-5)
+    assert torch.isnan(canvas[:, :5]).all()
+    assert torch.isnan(canvas[:, 55:]).all()
+
+
+def test_the_model_chooses_views_batch_last_and_says_why_not_dense():
+    structure = KroneckerSparse.of(Pattern(1, 256, 256, 4))
+    for dtype in ("float32", "float16", "bfloat16", "tf32", "float64"):
+        decision = decision_for(request_of(structure, 25088, dtype, "bsl", device="cuda"))
+        assert decision.plan.candidate.strategy == "strided", dtype
+        assert decision.baseline.candidate.strategy == "bmm"
+        assert decision.gain > 1.3
+    with pytest.raises(PlanError, match="allow it with max_extra_bytes"):
+        decision_for(request_of(structure, 25088, device="cuda"), strategy="dense")
+
+
+@pytest.mark.parametrize("sizes", [(1, 192, 48, 2), (1, 768, 192, 2), (1, 64, 256, 16), (3, 64, 64, 64)])
+def test_predictions_of_an_h200_are_near_what_was_measured(sizes):
+    """Strided products batch-last in float32, batch 25088, milliseconds measured on an H200."""
+    measured = {(1, 192, 48, 2): 0.043, (1, 768, 192, 2): 0.363, (1, 64, 256, 16): 0.315, (3, 64, 64, 64): 1.207}
+    request = request_of(KroneckerSparse.of(Pattern(*sizes)), 25088, "float32", "bsl", device="cuda")
+    plan = decision_for(request, strategy="strided").plan
+    assert plan.seconds == pytest.approx(1e-3 * measured[sizes], rel=0.5)
+
+
+def test_more_columns_than_32_bits_count_are_planned():
+    structure = KroneckerSparse.of(Pattern(1, 1024, 1024, 128))
+    assert structure.cols * 25088 > 2**31
+    assert decision_for(request_of(structure, 25088, device="cuda")).plan.seconds > 0
+
+
+def test_operands_of_a_bench_fit_the_request():
+    structure = KroneckerSparse.of(LISTS["monarch"])
+    a, b, c = CudaBench().operands(request_of(structure, 9, "bfloat16", device="cuda"), 0, blank=True)
+    assert [tuple(weights.shape) for weights in a] == [one.parameter_shape for one in structure.patterns]
+    assert (b.shape, b.stride(), c.shape, c.stride()) == ((36, 9), (1, 36), (24, 9), (1, 24))
+    assert {x.dtype for x in (*a, b, c)} == {torch.bfloat16}
+
+
+def test_an_executor_refuses_what_it_was_not_planned_for():
+    structure = KroneckerSparse.of(LISTS["d above a"])
+    executor = executor_for(request_of(structure, 8, order="bsl", device="cuda"), "strided")
+    (weights,) = (torch.randn(one.parameter_shape) for one in structure.patterns)
+    x = torch.randn(structure.cols, 8)
+    with pytest.raises(PlanError, match="needs a list of 1 factors"):
+        executor.run([weights, weights], x)
+    with pytest.raises(PlanError, match=r"factor 1 is torch\.float64"):
+        executor.run([weights.double()], x)
+    with pytest.raises(PlanError, match="not contiguous"):
+        executor.run([torch.randn(2, 5, 4, 3).mT], x)
+    with pytest.raises(PlanError, match="the plan is for"):
+        executor.run([weights], x[:, :5])
+    with pytest.raises(PlanError, match="plan again"):
+        executor.run([weights], x.T.contiguous().T)
+    assert executor_for(request_of(structure, 0, device="cuda"), "strided").run([weights], x[:, :0]).shape == (30, 0)
+
+
+def test_sums_over_the_batch_are_those_of_arrays():
+    grad, x = torch.randn(12, 500, dtype=torch.float64), torch.randn(24, 500, dtype=torch.float64)
+    truth = torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), 2, 3))
+    torch.testing.assert_close(outer_tensors(grad, x, 2, 3), truth)
+    halved = outer_tensors(grad.bfloat16(), x.bfloat16(), 2, 3)
+    assert halved.dtype == torch.bfloat16
+    assert (halved.double() - truth).norm() < 2e-2 * truth.norm()
+
+
+def test_the_interpreted_kernel_is_the_product(run_checks):
+    pytest.importorskip("triton")
+    run_checks("checks_kronecker_interpreted.py", TRITON_INTERPRET="1")
+
+
+@pytest.mark.slow
+def test_the_kernel_fits_the_registers_of_sm_90(run_checks, tmp_path):
+    pytest.importorskip("triton")
+    run_checks("checks_kronecker_compiled.py", TRITON_CACHE_DIR=str(tmp_path))

@@ -1,0 +1,131 @@
+"""Kronecker-sparse matrices from the command: `run K X`, `time K`, the suite `ks`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from lcma import kronecker
+from lcma.kernels.kronecker import KroneckerMatrix, Pattern
+from lcma.workbench import cli
+from lcma.workbench.bench.ks_patterns import paper_patterns, sample
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command line: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        code = cli.main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A stored matrix, and inputs in both layouts."""
+    matrix = KroneckerMatrix.random(kronecker.monarch(12, 24, 3))
+    kronecker.save(tmp_path / "k.npz", matrix)
+    kronecker.save(tmp_path / "k.safetensors", matrix)
+    x = np.random.default_rng(0).standard_normal((50, 24)).astype(np.float32)
+    np.save(tmp_path / "first.npy", x)
+    np.save(tmp_path / "last.npy", np.ascontiguousarray(x.T))
+    return matrix, x, tmp_path
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_run_multiplies_a_stored_matrix(run, files, suffix):
+    matrix, x, folder = files
+    truth = x @ matrix.dense().T
+    for name, layout in (("first.npy", "bsf"), ("last.npy", "bsl")):
+        out = folder / f"{layout}.npy"
+        code, text, _ = run("run", folder / f"k{suffix}", folder / name, "--layout", layout, "--out", out, "--check")
+        assert code == 0
+        assert "Kronecker-sparse (1,4,4,3)(3,4,8,1)" in text
+        assert "check: relative error" in text
+        np.testing.assert_allclose(np.load(out), truth if layout == "bsf" else truth.T, rtol=1e-4, atol=1e-5)
+    code, text, _ = run("run", folder / f"k{suffix}", folder / "first.npy", "--dtype", "float64", "--strategy", "dense")
+    assert code == 0
+    assert text.startswith("dense: ")
+
+
+def test_run_says_in_one_line_what_does_not_fit(run, files):
+    _, x, folder = files
+    k = folder / "k.npz"
+    np.save(folder / "wide.npy", x.astype(np.float64))
+    np.save(folder / "odd.npy", x[:, :23])
+    cases = [
+        ((k, folder / "last.npy"), 3, "give --layout bsl"),
+        ((k, folder / "odd.npy"), 3, "needs (batch, 24) in layout bsf"),
+        ((k, folder / "wide.npy"), 3, "convert both with --dtype"),
+        ((k, folder / "first.npy", "--strategy", "magic"), 3, "choose one of"),
+        ((k, folder / "first.npy", "--levels", "1"), 2, "K X takes"),
+        (("strassen", folder / "first.npy"), 2, "give SCHEME A B, or K X"),
+        ((k, folder / "none.npy"), 65, "can't be read"),
+    ]
+    for arguments, wanted, message in cases:
+        code, _, err = run("run", *arguments)
+        assert (code, message in err) == (wanted, True), (arguments, err)
+        assert "Traceback" not in err
+    np.savez(folder / "bad.npz", patterns=np.zeros((1, 4), np.int64))
+    code, _, err = run("run", folder / "bad.npz", folder / "first.npy")
+    assert (code, "positive integer" in err) == (65, True)
+
+
+def test_time_compares_with_every_baseline_that_can_run(run, files):
+    _, _, folder = files
+    for layout in ("bsf", "bsl"):
+        code, text, _ = run("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--layout", layout, "--json")
+        assert code == 0
+        found = json.loads(text)
+        assert found["kronecker"] == [[1, 4, 4, 3], [3, 4, 8, 1]]
+        assert [row["what"] for row in found["rows"]][-1] == "auto"
+        assert {"bmm", "einsum", "dense"} <= {row["what"] for row in found["rows"]}
+        assert all(row["relative_error"] < 1e-6 for row in found["rows"])
+    code, _, err = run("time", folder / "k.npz")
+    assert (code, "--batch N" in err) == (2, True)
+    code, _, err = run("time", "strassen", "--layout", "bsl")
+    assert (code, "--layout is for" in err) == (2, True)
+
+
+def test_the_patterns_of_the_paper_are_all_there():
+    found = paper_patterns()
+    assert len(found) == len(set(found)) == 627
+    assert [sum(low <= one.d <= high for one in found) for low, high in ((1, 1), (2, 12), (16, 128))] == [22, 301, 304]
+    assert max(max(one.rows, one.cols) for one in found) == 73_728
+    assert {one.b / one.c for one in found} == {0.25, 1.0, 4.0}
+
+
+def test_a_sample_is_the_same_for_a_seed_and_covers_the_strata():
+    known = paper_patterns()
+    some = sample(known, 120, 1)
+    assert some == sample(known, 120, 1)
+    assert len(set(some)) == 120
+    assert some != sample(known, 120, 2)
+    shares = [sum(low <= one.d <= high for one in some) for low, high in ((1, 1), (2, 12), (16, 128))]
+    assert [abs(share - 120 * number / 627) <= 1 for share, number in zip(shares, (22, 301, 304), strict=True)]
+    densities = np.array([one.density for one in known])
+    edges = np.quantile(densities, [0.25, 0.5, 0.75])
+    counts = np.bincount(np.searchsorted(edges, [one.density for one in some]), minlength=4)
+    wanted = np.bincount(np.searchsorted(edges, densities), minlength=4) * 120 / 627
+    assert (abs(counts - wanted) <= 4).all()
+    assert sample(known, 1000) == known
+
+
+def test_the_suite_names_its_rows_and_runs_one(run, tmp_path, monkeypatch):
+    from lcma.workbench.bench.suites import ks
+
+    code, text, _ = run("bench", "ks", "--dry-run")
+    assert code == 0
+    assert text.count("bsf float32") == 24
+    monkeypatch.setattr(ks, "paper_patterns", lambda: (Pattern(2, 64, 64, 8),))
+    monkeypatch.setattr(ks, "CPU_BATCH", 32)
+    code, text, _ = run("bench", "ks", "--rounds", "2", "--out", tmp_path, "--json")
+    assert code in (0, 1)  # the bar is a figure of this machine at this moment
+    rows = [json.loads(line) for line in (tmp_path / "ks-cpu.jsonl").read_text().splitlines()]
+    assert len(rows) == 2
+    assert "ratio_to_bmm" in json.dumps(rows[0])

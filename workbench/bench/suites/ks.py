@@ -1,0 +1,74 @@
+"""Suite "ks": products by single Kronecker-sparse factors, batch-first and batch-last, against the usual baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from ...contenders import contest_of
+from ...schemes import AUTO
+from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..ks_patterns import BATCH, paper_patterns, sample
+from ..picture import ratios
+
+CPU_BATCH, CPU_SIDES, CPU_SAMPLE = 4096, (1024, 8192), 24
+
+CUDA_SAMPLE = 120
+
+NEVER_BELOW = 0.99
+
+
+def _cases(options: Options) -> Iterator[Case]:
+    from ....kernels.kronecker.requests import ORDERS
+
+    on_cpu = options.device == "cpu"
+    low, high = CPU_SIDES
+    known = paper_patterns()
+    if on_cpu:
+        known = tuple(one for one in known if low <= min(one.rows, one.cols) and max(one.rows, one.cols) <= high)
+    batch = CPU_BATCH if on_cpu else BATCH
+    count = options.sample or (CPU_SAMPLE if on_cpu else CUDA_SAMPLE)
+    for dtype in options.dtypes or ("float32",):
+        for pattern in sample(known, count, options.seed):
+            for order in ORDERS:
+                run = partial(_timed, pattern.sizes, batch, dtype, order, options)
+                seconds = 3 + 60 * batch * pattern.nonzeros / 1e11 if on_cpu else 4.0
+                bars = (Bar("ratio", NEVER_BELOW),) if on_cpu and dtype == "float32" else ()
+                yield Case(f"{order} {dtype} {pattern}", run, seconds, bars)
+
+
+def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str, options: Options, say: Say) -> Figures:
+    """The planner's choice against the baselines that can run, the dense matrix made before."""
+    from ....kernels.kronecker import KroneckerSparse, Pattern
+    from ....kernels.kronecker.requests import request_of
+
+    pattern = Pattern(*sizes)
+    request = request_of(KroneckerSparse.of(pattern), batch, dtype, order, device=options.device)
+    found = contest_of(request, AUTO, (1,), None, options.seed).run(options.rounds or 7, say)
+    mine = found.rows[-1]
+    best = min((row for row in found.rows if row.is_baseline), key=lambda row: row.median_s)
+    permuted = next(row for row in found.rows if row.what == "bmm")
+    return {
+        "chosen": mine.plan,
+        "baseline": best.what,
+        "ratio": mine.ratio,
+        "interval": mine.interval,
+        "ratio_to_bmm": permuted.median_s / mine.median_s,
+        "density": pattern.density,
+        "h": pattern.h,
+        "ms": {row.what: 1e3 * row.median_s for row in found.rows},
+        "ratios": {row.what: best.median_s / row.median_s for row in found.rows},
+        "predicted_ms": None if mine.predicted_s is None else 1e3 * mine.predicted_s,
+        "error": mine.relative_error,
+        "basis": found.basis,
+    }
+
+
+SUITE = Suite(
+    "ks",
+    "Kronecker-sparse products against permuted batched GEMM, einsum, sparse rows and the dense matrix",
+    _cases,
+    ("chosen", "baseline", "ratio", "interval", "ratio_to_bmm", "density", "h"),
+    ("kernels", "workbench/bench/ks_patterns.py", "workbench/contenders.py"),
+    ratios,
+)

@@ -1,0 +1,129 @@
+"""Kronecker-sparse operands of commands: stored matrices, their requests, and pattern lists for a layer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from ..errors import PlanError, VerificationError
+from .contenders import MAX_ERROR
+from .matrix_files import Operand, read_operand, write_product
+from .products import Device, within_memory
+from .timing import gflops
+
+if TYPE_CHECKING:
+    from ..kernels import Request
+    from ..kernels.kronecker import KroneckerMatrix, KroneckerSparse
+
+LAYOUT = click.Choice(["bsf", "bsl"])
+
+UNLIMITED = 1 << 62
+"""`max_extra_bytes` of baselines: a dense matrix is measured whatever it takes."""
+
+
+def operand_matrix(text: str) -> KroneckerMatrix | None:
+    """The Kronecker-sparse matrix of a file; None where the text names no such file.
+
+    Raises:
+        SchemeFormatError: the file holds patterns, but no such matrix.
+    """
+    from ..kernels.kronecker.files import is_operand_file, load
+
+    return load(text) if is_operand_file(text) else None
+
+
+def structure_option(text: str) -> KroneckerSparse:
+    """The structure of a --kronecker option: a stored matrix, or its patterns as (a,b,c,d)(a,b,c,d).
+
+    Raises:
+        PlanError, SchemeFormatError: it is neither.
+    """
+    from ..kernels.kronecker import KroneckerSparse
+    from ..kernels.kronecker.pattern import parse_patterns
+
+    matrix = operand_matrix(text)
+    if matrix is None and Path(text).is_file():
+        raise PlanError(f"{text} holds no Kronecker-sparse matrix: it needs the tensors patterns and factor1")
+    return KroneckerSparse(parse_patterns(text)) if matrix is None else matrix.structure
+
+
+def product_request(
+    structure: KroneckerSparse, batch: int | None, dtype: str, layout: str | None, device: Device, **limits: Any
+) -> Request:
+    """The request for a product with so many columns.
+
+    Raises:
+        UsageError: the batch is not given.
+        PlanError: there is no such dtype on the device.
+    """
+    from ..kernels.kronecker.requests import request_of
+
+    if batch is None:
+        raise click.UsageError("a Kronecker-sparse product needs --batch N, the number of its inputs")
+    return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, **limits)
+
+
+def run_product(
+    matrix: KroneckerMatrix,
+    file: str,
+    layout: str | None = None,
+    strategy: str | None = None,
+    dtype: str | None = None,
+    out: str | None = None,
+    check: bool = False,
+) -> Iterator[str]:
+    """Multiply a stored matrix and X of a file on a processor; yields the lines that tell how it went.
+
+    Raises:
+        PlanError, SchemeFormatError: X does not fit, or cannot be read.
+        VerificationError: the product is wrong.
+    """
+    from ..kernels import plan_for
+    from ..kernels.kronecker.requests import request_of
+
+    layout = layout or "bsf"
+    matrix, x = operands(matrix, file, dtype, layout)
+    extra = UNLIMITED if strategy else 0  # who names a strategy accepts what it takes
+    request = request_of(matrix.structure, x.shape[1], matrix.dtype, layout, max_extra_bytes=extra)
+    plan = plan_for(request, strategy=strategy)
+    began = time.perf_counter()
+    with within_memory(request, plan.candidate):
+        product = plan.build().run(matrix.factors, x)
+    seconds = time.perf_counter() - began
+    rate = gflops(*request.shape, seconds)
+    tells = f"{plan.candidate}: {request}, {layout} on cpu: {seconds:.3f} s, {rate:.1f} effective GFLOP/s"
+    yield f"{tells} (first call, compiling included)"
+    if out is not None:
+        yield write_product(out, np.ascontiguousarray(product.T if layout == "bsf" else product), matrix.dtype)
+    if check:
+        truth = matrix.structure.multiply_wide(matrix.factors, x)
+        error = float(np.linalg.norm(product - truth)) / (float(np.linalg.norm(truth)) or 1.0)
+        if not error <= MAX_ERROR[matrix.dtype]:
+            raise VerificationError(f"the product came out wrong: relative error {error:.1e} against float64")
+        yield f"check: relative error {error:.2e} against float64"
+
+
+def operands(matrix: KroneckerMatrix, file: str, dtype: str | None, layout: str) -> tuple[KroneckerMatrix, Any]:
+    """The matrix, and X (cols, batch) of a file, in one dtype.
+
+    Raises:
+        PlanError: X does not fit, or the dtypes differ.
+    """
+    operand: Operand = read_operand(file).converted(dtype)
+    matrix = matrix if dtype is None else matrix.astype(dtype)
+    if operand.dtype != matrix.dtype:
+        raise PlanError(f"{file} is {operand.dtype} and the matrix {matrix.dtype}; convert both with --dtype")
+    cols, x = matrix.shape[1], operand.matrix
+    features = x.shape[-1] if layout == "bsf" else x.shape[0]
+    if x.ndim != 2 or features != cols:
+        other = "bsl" if layout == "bsf" else "bsf"
+        mend = f"; give --layout {other}" if x.ndim == 2 and cols in x.shape else ""
+        wanted = f"(batch, {cols})" if layout == "bsf" else f"({cols}, batch)"
+        raise PlanError(f"{file} has shape {x.shape}; {matrix!r} needs {wanted} in layout {layout}{mend}")
+    x = np.ascontiguousarray(x)
+    return matrix, x.T if layout == "bsf" else x
