@@ -45,7 +45,7 @@ COMMANDS = {
     "solve": "Solve the Brent equations of a tiny target, or prove that they have no solution.",
     "status": "Show how searches and improvements stand.",
     "structure": "Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.",
-    "suggest": "List the schemes that should be fastest for a size.",
+    "suggest": "List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.",
     "time": "Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.",
     "tune": "Measure the best candidates for a product, and let later plans rest on the times.",
     "verify": "Prove or refute the schemes in files.",

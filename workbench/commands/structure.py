@@ -38,9 +38,10 @@ def command(
     picture: Path | None,
     as_json: bool,
 ) -> None:
-    """Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern, the least error first.
+    """Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.
 
-    W is a .npy file, or a tensor of a .safetensors file as FILE:TENSOR, of shape (outputs, inputs). Half precision
+    W is a .npy file, or a tensor of a .safetensors file as FILE:TENSOR, of shape (outputs, inputs); the least error
+    comes first. Half precision
     is read as float32. The lists of patterns are those of `suggest --structure kronecker`; factors are found by
     truncated SVDs of blocks, optimal for one and for two factors.
     """
