@@ -42,6 +42,12 @@ class PlanError(LcmaError):
     exit_code = 3
 
 
+class VerifyOnlyError(LcmaError):
+    """A proven scheme that is neither kept nor run: coefficients beyond int64, or programs that are not expanded."""
+
+    exit_code = 3
+
+
 class CatalogError(LcmaError):
     """A catalogue that cannot be opened, or that lacks what was asked of it."""
 

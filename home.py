@@ -19,7 +19,13 @@ def home() -> Path:
     Raises:
         LcmaError: LCMA_HOME is not set, and platformdirs, which knows that place, is not installed.
     """
-    if chosen := os.environ.get("LCMA_HOME"):
+    return _home(os.environ.get("LCMA_HOME", ""))
+
+
+@lru_cache(maxsize=8)
+def _home(chosen: str) -> Path:
+    """Planning asks for it often, and platformdirs takes longer than a look into a cache."""
+    if chosen:
         return Path(chosen).expanduser().absolute()
     try:
         import platformdirs

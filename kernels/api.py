@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from numpy import matmul as numpy_matmul
+from numpy import ndarray
 
 from ..errors import PlanError
-from .array_product import FLOATS, IS_VENDORS, multiply, thread_count
+from .array_product import IS_VENDORS, multiply, thread_count
 from .codegen.certified import SchemeLike
 from .planning.cache import plan_cache
 from .plans import AUTO, PREDICT, planned
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from .planning.strategy import Plan
 
 Matrix = npt.NDArray[Any]
+
+FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = map(np.dtype, ("float32", "float64", "complex64", "complex128"))
 
 SMALL = 1 << 28
 """m k n below which `auto` is the library's own product at once: planning and calling would cost what there is to gain.
@@ -47,7 +51,7 @@ def matmul(
     for small matrices. Else `scheme` is a name of the catalogue, a scheme, a pair (scheme,
     certificate), or a list with an entry for every level, of which each may again be a list: the
     scheme for the half products and that for the full ones; one scheme is recursed `levels` times
-    (default 1; 0 is numpy's product). A scheme without a fitting certificate is proven first. Sizes
+    (default 1; 0 is numpy's product). Every scheme is proven once a process. Sizes
     need not be multiples of the grid; leading sizes broadcast as in numpy. Where the scheme's target
     calls a part of a or b absent it is never read (it may hold NaN), and what the target does not
     want of C comes out as zero.
@@ -74,37 +78,17 @@ def matmul(
             nothing keeps to the limits, or an entry is larger than was stated.
         VerificationError: the scheme does not compute its target.
     """
-    if (
-        type(a) is np.ndarray
-        and type(b) is np.ndarray
-        and scheme is AUTO  # other objects equal to it take the longer road below
-        and levels is None
-        and strategy is None
-        and effort is PREDICT
-    ):
-        # What is below must not cost microseconds: it is paid by every small product.
-        shape_a, shape_b = a.shape, b.shape
-        if (
-            len(shape_a) == 2 == len(shape_b)
-            and shape_a[1] == shape_b[0]
-            and (
-                shape_a[0] * shape_a[1] * shape_b[1] < SMALL
-                or plan_cache.get((*shape_a, shape_b[1], a.dtype, thread_count())) is IS_VENDORS
-            )
-            and a.dtype == b.dtype
-            and a.dtype in FLOATS
-            and max_abs is None
-            and (
-                out is None
-                or (
-                    type(out) is np.ndarray
-                    and out.dtype == a.dtype
-                    and out.shape == (shape_a[0], shape_b[1])
-                    and out.flags.writeable
-                )
-            )
-        ):
-            return np.matmul(a, b, out) if out is not None else np.matmul(a, b)
+    # The road of small products: a comparison here is paid by every one of them.
+    if type(a) is type(b) is ndarray and scheme is AUTO and levels is strategy is max_abs is None and effort is PREDICT:
+        dtype = a.dtype
+        one = dtype is b.dtype and (dtype is FLOAT32 or dtype is FLOAT64 or dtype is COMPLEX64 or dtype is COMPLEX128)
+        if one and out is None and a.size * b.size < SMALL:  # M K^2 N, so that M K N is less, too
+            try:
+                return numpy_matmul(a, b)
+            except ValueError:
+                pass  # the sizes do not fit: said below, as of any product
+        elif one and _is_numpys(a, b, out):
+            return numpy_matmul(a, b, out)
     elif hasattr(b, "__lcma_prepared__"):
         return cast(Matrix, cast(Any, b).multiply(np.asarray(a), out))
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
@@ -119,6 +103,16 @@ def matmul(
     return multiply(
         np.asarray(a), np.asarray(b), scheme, levels, out, strategy=strategy, effort=effort, **cast(Any, limits)
     )
+
+
+def _is_numpys(a: Matrix, b: Matrix, out: Matrix | None) -> bool:
+    """Whether two matrices of floats are multiplied by numpy: they are small, or their plan says so."""
+    (m, k), (rows, n) = (a.shape, b.shape) if a.ndim == 2 == b.ndim else ((0, 0), (1, 0))
+    small = m * k * n < SMALL or plan_cache.get((m, k, n, a.dtype, thread_count())) is IS_VENDORS
+    if k != rows or not small:
+        return False
+    fits = type(out) is ndarray and out.dtype == a.dtype and out.shape == (m, n) and out.flags.writeable
+    return out is None or fits
 
 
 def finite(*matrices: npt.ArrayLike) -> bool:

@@ -1,4 +1,4 @@
-"""Results kept with the object they were made from: found by identity, for objects whose hash takes long."""
+"""Memoize results on the object they were computed from, keyed by identity (hashing the object is slow)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Same:
 def kept_with_it(function: Callable[Concatenate[Held, P], T]) -> Callable[Concatenate[Held, P], T]:
     """Keep what a pure function gives in its first argument, a frozen object: it lives as long as that.
 
-    A program is hashed over all its ops, which takes longer than what is made of it.
+    A program is hashed over all its ops, which takes longer than the computation.
     """
     name = f"_kept_{function.__module__}.{function.__qualname__}"
 

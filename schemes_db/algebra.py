@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import TargetError
 from .factor import COEFFICIENT_LIMIT, Factor
-from .provenance import Provenance
+from .provenance import Provenance, Step, constructed
 from .ring import QI, Q, Ring, Z
 from .scheme import MAX_RANK, Scheme
 from .target import Target
@@ -24,7 +24,11 @@ def naive(target: Target, ring: Ring = Z) -> Scheme:
         Factor.from_triplets(rank, rows, cols, products, terms[:, i], target.term_values if i == 2 else ones)
         for i, (rows, cols) in enumerate(((m, k), (k, n), (m, n)))
     )
-    origin = Provenance("textbook", source=f"the definition of the {'matrix product' if target.is_product else 'map'}")
+    origin = Provenance(
+        "textbook",
+        source=f"the definition of the {'matrix product' if target.is_product else 'map'}",
+        steps=(Step("naive", (), (("target", target.name), ("ring", ring.name))),),
+    )
     return Scheme(target, u, v, w, ring, f"naive:{target}", origin)
 
 
@@ -87,7 +91,7 @@ def tensor(outer: Scheme, inner: Scheme) -> Scheme:
         factors.append(x.tensor(y))
     ring = next((ring for ring in (QI, Q) if ring in (outer.ring, inner.ring)), outer.ring)
     name = f"{outer.name}*{inner.name}" if outer.name and inner.name else ""
-    origin = Provenance("composition", parents=(outer.digest, inner.digest), relation="tensor product")
+    origin = constructed("tensor", "tensor product", *((one.digest, one.provenance) for one in (outer, inner)))
     u, v, w = factors
     return Scheme(target, u, v, w, ring, name, origin)
 
@@ -97,6 +101,7 @@ def _peak(factor: Factor) -> int:
 
 
 def _derived(scheme: Scheme, target: Target, factors: tuple[Factor, Factor, Factor], relation: str) -> Scheme:
-    origin = Provenance("composition", parents=(scheme.digest,), relation=relation)
+    verb = {"rotation": "rotate", "transposition": "transpose", "reversal": "reverse"}[relation]
+    origin = constructed(verb, relation, (scheme.digest, scheme.provenance))
     u, v, w = factors
     return Scheme(target, u, v, w, scheme.ring, "", origin)

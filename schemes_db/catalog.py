@@ -6,27 +6,24 @@ import contextlib
 import dataclasses
 import json
 import sqlite3
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..errors import CatalogError, SchemeFormatError
+from ..errors import CatalogError, SchemeFormatError, VerifyOnlyError
 from ..home import data_folder
 from ..version import __version__
+from .catalog_file import connect
 from .certificate import Certificate
 from .formats import lcma_json
 from .invariants import invariants
-from .migrations import STEPS, migrate
+from .migrations import migrate
 from .names import checked_name, tidy_name
 from .pareto import POLICIES, Entry, entry_of, now
 from .scheme import Scheme
 from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
 from .target import parse_target
-
-LOCK_SECONDS = 30.0
-"""How long a process waits for another that writes."""
 
 _COLUMNS = (
     "digest",
@@ -86,7 +83,7 @@ class Catalog:
         chosen = path or data_folder() / "catalog.db"
         try:
             chosen.parent.mkdir(parents=True, exist_ok=True)
-            return cls(_connect(chosen), chosen)
+            return cls(connect(chosen), chosen)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError) and path is None:
                 return cls.in_memory()
@@ -158,6 +155,8 @@ class Catalog:
         """
         if (certificate.digest, certificate.ring) != (scheme.digest, scheme.ring.name):
             raise CatalogError(f"the certificate is not of {scheme!r}; certify this scheme first")
+        if scheme.large:
+            raise VerifyOnlyError(f"{scheme!r} has coefficients beyond int64 and is not kept")
         if overwrite not in POLICIES:
             raise CatalogError(f"overwrite must be {', '.join(POLICIES[:-1])} or {POLICIES[-1]}, not {overwrite!r}")
         if self.path is None:
@@ -456,34 +455,6 @@ class Catalog:
         )
         keys = ("what", "value", "unit", "machine", "detail", "taken")
         return [{**dict(zip(keys, row, strict=True)), "detail": json.loads(row[4])} for row in rows]
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None)
-    try:
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        if version > len(STEPS):
-            raise CatalogError(
-                f"{path} was written by a newer lcma (schema {version}, known {len(STEPS)}); upgrade lcma"
-            )
-        _use_write_ahead_log(connection)
-        migrate(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Readers and one writer at a time. SQLite does not wait for the lock that the switch needs, so we do."""
-    deadline = time.monotonic() + LOCK_SECONDS
-    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
 
 
 def _tidied(document: str) -> str:

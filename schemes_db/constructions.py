@@ -8,7 +8,7 @@ import numpy.typing as npt
 from ..errors import TargetError
 from .algebra import naive
 from .factor import COEFFICIENT_LIMIT, Factor, IntArray
-from .provenance import Provenance
+from .provenance import constructed
 from .ring import QI, Q, Ring
 from .scheme import Scheme
 from .target import Target
@@ -45,7 +45,8 @@ def direct_sum(first: Scheme, second: Scheme, axis: str) -> Scheme:
         for x, y, shape, offset in zip(first.factors, second.factors, shapes, offsets, strict=True)
     ]
     ring = _wider(first.ring, second.ring)
-    origin = Provenance("composition", parents=(first.digest, second.digest), relation=f"direct sum along {axis}")
+    parents = ((one.digest, one.provenance) for one in (first, second))
+    origin = constructed("sum", f"direct sum along {axis}", *parents, axis=axis)
     return Scheme(target, factors[0], factors[1], factors[2], ring, "", origin)
 
 
@@ -77,7 +78,8 @@ def project(scheme: Scheme, axis: str, index: int) -> Scheme:
     alive = np.logical_and.reduce([array.reshape(scheme.rank, -1).any(axis=1) for array in dense])
     denominators = scheme.denominators
     factors = [Factor.from_dense(array[alive], d) for array, d in zip(dense, denominators, strict=True)]
-    origin = Provenance("composition", parents=(scheme.digest,), relation=f"projection along {axis}")
+    parent = (scheme.digest, scheme.provenance)
+    origin = constructed("project", f"projection along {axis}", parent, axis=axis, index=str(index))
     return Scheme(Target.general(*sizes), factors[0], factors[1], factors[2], scheme.ring, "", origin)
 
 
@@ -101,8 +103,14 @@ def change_of_basis(scheme: Scheme, p: npt.ArrayLike, q: npt.ArrayLike, r: npt.A
         _sandwich(q_.T, scheme.v, r_inv.T),
         _sandwich(p_inv, scheme.w, r_),
     )
-    origin = Provenance("composition", parents=(scheme.digest,), relation="change of basis")
+    texts = {name: matrix_text(pair[0]) for name, pair in zip("pqr", pairs, strict=True)}
+    origin = constructed("basis", "change of basis", (scheme.digest, scheme.provenance), **texts)
     return Scheme(scheme.target, moved[0], moved[1], moved[2], scheme.ring, "", origin)
+
+
+def matrix_text(matrix: IntArray) -> str:
+    """An integer matrix as text: entries parted by commas, rows by semicolons."""
+    return ";".join(",".join(map(str, row)) for row in matrix.tolist())
 
 
 def _axis(axis: str) -> int:

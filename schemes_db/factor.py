@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,7 +15,7 @@ from .gaussian import Gaussian
 IntArray = npt.NDArray[np.int64]
 
 COEFFICIENT_LIMIT = 1 << 62
-"""Numerators and denominators stay below this, so that one addition never overflows int64."""
+"""Numerators and denominators of int64 factors stay below this, so that one addition never overflows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,8 @@ class Factor:
 
     `values[indptr[r]:indptr[r+1]]` are the nonzero numerators of product r and `indices` their flat
     row-major block indices, increasing. Over Q(i) `values` has a trailing axis of length 2, the
-    real and the imaginary part. All arrays are read-only int64.
+    real and the imaginary part. All arrays are read-only and int64, except that `values` is of Python
+    integers (dtype object) where a numerator or the denominator exceeds COEFFICIENT_LIMIT (`large`).
     """
 
     rows: int
@@ -40,7 +42,7 @@ class Factor:
     @classmethod
     def from_dense(cls, array: npt.ArrayLike, denominator: int = 1) -> Factor:
         """The factor of a dense integer array (R, rows, cols), or (R, rows, cols, 2) over Q(i)."""
-        dense = np.asarray(array, dtype=np.int64)
+        dense = np.asarray(array)
         rank, rows, cols = dense.shape[:3]
         flat = dense.reshape(rank, rows * cols, *dense.shape[3:])
         product, indices = np.nonzero(flat if flat.ndim == 2 else flat.any(axis=2))
@@ -63,12 +65,13 @@ class Factor:
         """
         if values.ndim == 2 and not values[:, 1].any():
             values = values[:, 0]
-        order = np.lexsort((indices, product))
+        order = _order(product, indices, rows * cols)
         present = values[order] != 0
         order = order[present if values.ndim == 1 else present.any(axis=1)]
         indptr = np.zeros(rank + 1, dtype=np.int64)
         np.cumsum(np.bincount(product[order], minlength=rank), out=indptr[1:])
-        return cls(rows, cols, indptr, indices[order].astype(np.int64), values[order].astype(np.int64), denominator)
+        numerators = values[order] if values.dtype == object else values[order].astype(np.int64)
+        return cls(rows, cols, indptr, indices[order].astype(np.int64), numerators, denominator)
 
     @property
     def rank(self) -> int:
@@ -86,6 +89,11 @@ class Factor:
     def gaussian(self) -> bool:
         """Whether some coefficient has an imaginary part."""
         return self.values.ndim == 2
+
+    @property
+    def large(self) -> bool:
+        """Whether the numerators are Python integers, because int64 does not hold the factor."""
+        return self.values.dtype == object
 
     @cached_property
     def product(self) -> IntArray:
@@ -138,7 +146,7 @@ class Factor:
         `root` is what i becomes: a square root of -1 modulo the modulus, for a Gaussian factor.
         """
         inverse = pow(self.denominator, -1, modulus)
-        values = self.values % modulus
+        values = (self.values % modulus).astype(np.int64)
         if self.gaussian:
             values = (values[:, 0] + values[:, 1] * root) % modulus
         values = values * inverse % modulus
@@ -185,3 +193,19 @@ def _multiplied(x: IntArray, y: IntArray) -> IntArray:
         return np.stack([real, imag], axis=1)
     wide, narrow = (x, y) if x.ndim > y.ndim else (y, x)
     return wide * narrow[:, None]
+
+
+def _order(product: npt.NDArray[np.integer], indices: npt.NDArray[np.integer], blocks: int) -> IntArray:
+    """The order of places by product, then by index; most files have them so."""
+    keys = product.astype(np.int64) * blocks + indices
+    return np.arange(len(keys)) if (np.diff(keys) > 0).all() else np.argsort(keys, kind="stable")
+
+
+def integer_array(numerators: Sequence[int], denominator: int = 1) -> IntArray:
+    """Integers as int64, or as Python integers (dtype object) where one or the denominator exceeds the limit."""
+    limit = COEFFICIENT_LIMIT
+    if denominator < limit and -limit < min(numerators, default=0) and max(numerators, default=0) < limit:
+        return np.array(numerators, dtype=np.int64)
+    array = np.empty(len(numerators), dtype=object)
+    array[:] = numerators
+    return array

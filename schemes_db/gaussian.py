@@ -48,6 +48,19 @@ Number = int | Fraction | Gaussian
 """An exact coefficient."""
 
 
+MAX_BITS = 1 << 13
+"""Bits of a numerator or denominator that readers accept: far more than int64, few enough to be cheap."""
+
+
+def bits(value: Number) -> int:
+    """The bits of the longest integer in a number."""
+    if isinstance(value, int):
+        return value.bit_length()
+    if isinstance(value, Fraction):
+        return max(value.numerator.bit_length(), value.denominator.bit_length())
+    return max(bits(value.real), bits(value.imag))
+
+
 def gaussian(value: Number) -> Gaussian:
     """Any exact coefficient as a Gaussian rational."""
     return value if isinstance(value, Gaussian) else Gaussian(Fraction(value), Fraction(0))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from pathlib import Path
-
-from ..errors import TargetError
 
 
 class Kind(IntEnum):
@@ -108,30 +105,3 @@ def window_grid(size: int, width: int) -> Kinds:
         return {0: Kind.LOWER, width: Kind.UPPER}.get(i - j, Kind.FULL if 0 < i - j < width else Kind.ABSENT)
 
     return tuple(tuple(kind(i, j) for j in range(size)) for i in range(size))
-
-
-MASK_BYTES = 1 << 16
-
-
-def mask_grid(path: str) -> Kinds:
-    """The grid of a text file: a row a line; 1 or F full, L lower, U upper, 0 or . absent; blanks between are skipped.
-
-    Raises:
-        TargetError: the file cannot be read, has other characters, or rows of different length.
-    """
-    try:
-        with Path(path).open(encoding="utf-8") as stream:
-            text = stream.read(MASK_BYTES + 1)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise TargetError(f"mask {path} can't be read: {reason}") from None
-    lines = ["".join(line.split()) for line in text.splitlines() if line.strip()]
-    names = KINDS | {"1": Kind.FULL, "0": Kind.ABSENT}
-    if (
-        len(text) > MASK_BYTES
-        or not lines
-        or len({len(line) for line in lines}) != 1
-        or not set("".join(lines)) <= set(names)
-    ):
-        raise TargetError(f"mask {path} must be rows of equal length of the characters 1, 0, F, L, U and .")
-    return tuple(tuple(names[letter] for letter in line) for line in lines)

@@ -2,9 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Callable
+from typing import Any
 
-STEPS: tuple[str, ...] = (
+
+def _note_steps(connection: sqlite3.Connection) -> None:
+    """Write into the user's rows the step that the text of their provenance tells.
+
+    A row that is no JSON, or whose provenance tells too little, stays as it is.
+    """
+    rows = connection.execute("SELECT digest, document FROM schemes WHERE origin = 'user'").fetchall()
+    for digest, document in rows:
+        try:
+            data = json.loads(document)
+            origin = data["provenance"]
+            step = None if "steps" in origin else _step_of(origin)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            continue
+        if step is None:
+            continue
+        before, after = json.dumps(origin), json.dumps({**origin, "steps": [step]})
+        if document.count(before) != 1:  # another program wrote it
+            document = json.dumps(data)
+        values = (document.replace(before, after), digest)
+        connection.execute("UPDATE schemes SET document = ? WHERE digest = ?", values)
+
+
+def _step_of(origin: dict[str, Any]) -> dict[str, Any] | None:
+    """The step that a provenance of kind, relation and parents tells, or None where it tells too little."""
+    kind, relation, parents = origin.get("kind"), origin.get("relation", ""), origin.get("parents", [])
+    plain = {"rotation": "rotate", "transposition": "transpose", "reversal": "reverse", "tensor product": "tensor"}
+    if kind == "composition" and relation in plain:
+        return {"do": plain[relation], "of": parents}
+    if kind == "composition" and relation[:-1] == "direct sum along ":
+        return {"do": "sum", "of": parents, "values": {"axis": relation[-1]}}
+    if kind == "search" and origin.get("command"):
+        return {"do": "search", "of": parents, "values": {"command": origin["command"]}}
+    if kind == "import":
+        values = {"file": origin.get("source", ""), "sha256": origin.get("file_sha256", "")}
+        return {"do": "read", "values": values}
+    return None
+
+
+STEPS: tuple[str | Callable[[sqlite3.Connection], None], ...] = (
     """
     CREATE TABLE schemes (
         digest        TEXT PRIMARY KEY,
@@ -74,6 +116,7 @@ STEPS: tuple[str, ...] = (
     ) STRICT;
     CREATE INDEX aliases_by_digest ON aliases (digest);
     """,
+    _note_steps,
 )
 
 
@@ -84,8 +127,11 @@ def migrate(connection: sqlite3.Connection) -> None:
         try:
             # Another process may have taken this step while we waited for the lock.
             if _version(connection) == version:
-                for statement in STEPS[version].split(";"):
-                    if statement.strip():
+                step = STEPS[version]
+                if callable(step):
+                    step(connection)
+                else:
+                    for statement in filter(str.strip, step.split(";")):
                         connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {version + 1}")
             connection.execute("COMMIT")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from ..errors import SchemeFormatError
@@ -10,12 +10,86 @@ from ..errors import SchemeFormatError
 KINDS = ("", "paper", "textbook", "search", "composition", "import")
 
 
+STEPS = {
+    "naive": ("target", "ring"),
+    "rotate": (),
+    "transpose": (),
+    "reverse": (),
+    "tensor": (),
+    "sum": ("axis",),
+    "project": ("axis", "index"),
+    "basis": ("p", "q", "r"),
+    "search": ("command",),
+    "read": ("file", "sha256"),
+    "print": ("source",),
+}
+"""What a step may do, and the values that it needs."""
+
+CONSTRUCTIONS = ("naive", "rotate", "transpose", "reverse", "tensor", "sum", "project", "basis")
+"""Steps that give the same scheme whenever they are repeated, from the schemes that they name."""
+
+MAX_STEPS = 1000
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step on the way to a scheme: `do` with `values` (name, text), applied to the schemes with the digests `of`.
+
+    `makes` is the digest of the result, "" for the last step, whose result is the scheme itself.
+    """
+
+    do: str
+    of: tuple[str, ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
+    makes: str = ""
+
+    def value(self, name: str) -> str:
+        """The value of that name, "" where there is none."""
+        return dict(self.values).get(name, "")
+
+    def __str__(self) -> str:
+        """The step in one line."""
+        parts = [self.do, *(digest[:12] for digest in self.of), *(f"{name}={text}" for name, text in self.values)]
+        return " ".join(parts) + (f" -> {self.makes[:12]}" if self.makes else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """The step as JSON values."""
+        data: dict[str, Any] = {"do": self.do}
+        if self.of:
+            data["of"] = list(self.of)
+        if self.values:
+            data["values"] = dict(self.values)
+        return {**data, "makes": self.makes} if self.makes else data
+
+    @classmethod
+    def from_json(cls, data: object) -> Step:
+        """The inverse of `to_json`.
+
+        Raises:
+            SchemeFormatError: not a known step with its values.
+        """
+        if not isinstance(data, dict) or not set(data) <= {"do", "of", "values", "makes"}:
+            raise SchemeFormatError("a provenance step must be an object of do, of, values and makes")
+        do, makes = data.get("do", ""), data.get("makes", "")
+        of, values = data.get("of", []), data.get("values", {})
+        if not isinstance(do, str) or do not in STEPS:
+            raise SchemeFormatError(f"provenance step {str(do)[:40]!r} is not known; known are {', '.join(STEPS)}")
+        texts = [*of, makes, *values, *values.values()] if isinstance(of, list) and isinstance(values, dict) else [None]
+        if not all(isinstance(text, str) for text in texts):
+            raise SchemeFormatError(f"provenance step {do}: of is a list of digests, values an object of texts")
+        if missing := [name for name in STEPS[do] if name not in values]:
+            raise SchemeFormatError(f"provenance step {do} needs {missing[0]}")
+        return cls(do, tuple(of), tuple(values.items()), makes)
+
+
 @dataclass(frozen=True)
 class Provenance:
     """The origin of a scheme: a paper's identity, a run of ours, a composition or an imported file.
 
-    `parents` are digests. `relation` says how the scheme came from them (flip walk, lift, tensor
-    product, rotation, ...). `date` is ISO 8601, `seconds` the time that a search took.
+    `steps` say how the scheme is made again (see `lcma.schemes_db.reproduce`): of a construction each
+    one, of anything else the one that its fields tell. `parents` are digests. `relation` says how the
+    scheme came from them (flip walk, lift, tensor product, rotation, ...). `date` is
+    ISO 8601, `seconds` the time that a search took.
     """
 
     kind: str = ""
@@ -29,11 +103,29 @@ class Provenance:
     date: str = ""
     seconds: float | None = None
     file_sha256: str = ""
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def history(self) -> tuple[Step, ...]:
+        """The steps that are noted, else the one that the other fields tell; empty where they tell none."""
+        if self.steps:
+            return self.steps
+        if self.kind == "search" and self.command:
+            return (Step("search", self.parents, (("command", self.command),)),)
+        if self.kind == "import":
+            return (Step("read", (), (("file", self.source), ("sha256", self.file_sha256))),)
+        if self.kind in ("paper", "textbook"):
+            return (Step("print", (), (("source", self.source),)),)
+        return ()
 
     def to_json(self) -> dict[str, Any]:
         """The fields that say something, ready for `json`."""
         return {
-            key: list(value) if isinstance(value, tuple) else value
+            key: [step.to_json() for step in self.steps]
+            if key == "steps"
+            else list(value)
+            if key == "parents"
+            else value
             for key, value in asdict(self).items()
             if value not in (None, "", ())
         }
@@ -59,9 +151,13 @@ class Provenance:
         if not isinstance(parents, list) or not all(isinstance(parent, str) for parent in parents):
             raise SchemeFormatError("provenance parents must be a list of digests")
         values["parents"] = tuple(parents)
+        steps = values.get("steps", [])
+        if not isinstance(steps, list) or len(steps) > MAX_STEPS:
+            raise SchemeFormatError(f"provenance steps must be a list of at most {MAX_STEPS}")
+        values["steps"] = tuple(Step.from_json(step) for step in steps)
         for key, value in values.items():
             wanted: tuple[type, ...] = (str,)
-            if key == "parents":
+            if key in ("parents", "steps"):
                 continue
             if key == "seed":
                 wanted = (int,)
@@ -70,3 +166,23 @@ class Provenance:
             if not isinstance(value, wanted) or isinstance(value, bool):
                 raise SchemeFormatError(f"provenance {key} must be a {wanted[0].__name__}, not {value!r}")
         return cls(**values)
+
+
+def constructed(do: str, relation: str, *parents: tuple[str, Provenance], **values: str) -> Provenance:
+    """The provenance of a construction from parents, each its digest and its own provenance.
+
+    The steps of parents that are constructions themselves are taken over; others are named by their digests.
+    """
+    steps: dict[str, Step] = {}
+    starts: set[str] = set()
+    for digest, origin in parents:
+        if origin.steps and all(step.do in CONSTRUCTIONS for step in origin.steps):
+            for step in (*origin.steps[:-1], replace(origin.steps[-1], makes=digest)):
+                # What an earlier step makes or starts from is there: three rotations lead back to it.
+                if step.makes not in steps and step.makes not in starts:
+                    steps[step.makes] = step
+                    starts.update(step.of)
+    digests = tuple(digest for digest, _ in parents)
+    last = Step(do, digests, tuple(values.items()))
+    before = tuple(steps.values()) if len(steps) < MAX_STEPS else ()
+    return Provenance("composition", parents=digests, relation=relation, steps=(*before, last))

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ..errors import CatalogError
-from .algebra import naive, tensor
+from .algebra import naive, permute, tensor
 from .catalog import Catalog
 from .certificate import Certificate
+from .pareto import Entry
 from .scheme import Scheme
 from .shipped import shipped, shipped_names
 from .target import parse_target
+
+ORDERS = ("mkn", "mnk", "kmn", "knm", "nmk", "nkm")
+"""The orders of three sizes, that of a target itself first."""
 
 
 def resolve(name: str, catalog: Catalog | None = None) -> tuple[Scheme, Certificate | None]:
     """The scheme that a name means, with its certificate where one is kept.
 
     A name is a shipped or stored scheme's name, the first characters of a digest, a target such as
-    `3x3x3` (the lowest rank in the catalogue over Z or Q, then the fewest additions),
-    `naive:MxKxN`, or two of these joined by `*` (the tensor product, worked from the left).
+    `3x3x3` (the lowest rank in the catalogue over Z or Q, then the fewest additions), a target and a
+    rank such as `4x4x4:47` (over Z or Q if there is one, else over another ring), `naive:MxKxN`, or two of
+    these joined by `*` (the tensor product, computed from the left). A format whose sizes the catalogue has in
+    another order is permuted: `5x4x8` from `4x5x8`.
 
     Raises:
         CatalogError: nothing has that name.
@@ -41,16 +48,36 @@ def resolve(name: str, catalog: Catalog | None = None) -> tuple[Scheme, Certific
     return _stored(name, catalog)
 
 
-def _stored(name: str, catalog: Catalog) -> tuple[Scheme, Certificate]:
+def _stored(name: str, catalog: Catalog) -> tuple[Scheme, Certificate | None]:
     if not re.fullmatch(r"\d+x\d+x\d+(:.+)?", name) or catalog.named(name):
         return catalog.find(name)
-    target = parse_target(name).name
-    entries = [entry for entry in catalog.entries(target=target) if entry.ring in ("Z", "Q")]
-    if not entries:
-        raise CatalogError(
-            f"no scheme for {target} in the catalogue; try `lcma search {target}`, or use naive:{target}"
-        )
-    best = min(
-        entries, key=lambda entry: (entry.full_products + entry.half_products / 2, entry.additions, entry.digest)
+    form, _, rank = name.rpartition(":")
+    target = parse_target(form if rank.isdecimal() else name)
+    wanted = int(rank) if rank.isdecimal() else None
+    for order in ORDERS if target.is_general else ORDERS[:1]:
+        # Sizes in this order become those of the target by the inverse order.
+        sizes = "x".join(str(target.shape[ORDERS[0].index(size)]) for size in order)
+        entry = _best(catalog.entries(target=sizes if target.is_general else target.name), wanted)
+        if entry is not None:
+            scheme, certificate = catalog.find(entry.digest)
+            if order == ORDERS[0]:
+                return scheme, certificate
+            back = "".join(ORDERS[0][order.index(size)] for size in ORDERS[0])
+            return permute(scheme, back), None
+    what = f"{target.name} of rank {wanted}" if wanted is not None else target.name
+    raise CatalogError(
+        f"no scheme for {what} in the catalogue; try `lcma search {target.name}`, or use naive:{target.name}"
     )
-    return catalog.find(best.digest)
+
+
+def _best(entries: Iterable[Entry], rank: int | None) -> Entry | None:
+    """The best entry of one target: of a given rank over Z or Q if there is one, else over another ring."""
+    kept = [entry for entry in entries if rank in (None, entry.rank)]
+    rational = [entry for entry in kept if entry.ring in ("Z", "Q")]
+    if rank is None or rational:
+        kept = rational
+    return min(
+        kept,
+        key=lambda entry: (entry.full_products + entry.half_products / 2, entry.additions, entry.digest),
+        default=None,
+    )

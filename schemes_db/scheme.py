@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import SchemeFormatError
-from .factor import COEFFICIENT_LIMIT, Factor, IntArray
+from .factor import COEFFICIENT_LIMIT, Factor, IntArray, integer_array
 from .gaussian import Gaussian, gaussian, simplest
 from .grids import Kind
 from .provenance import Provenance
@@ -62,7 +62,7 @@ class Scheme:
                 raise SchemeFormatError(f"{label} has denominator {factor.denominator}, which ring {self.ring} has not")
             if factor.gaussian and not self.ring.gaussian:
                 raise SchemeFormatError(f"{label} has an imaginary part, which ring {self.ring} has not")
-            if factor.nnz and int(np.abs(factor.values).max()) >= COEFFICIENT_LIMIT:
+            if factor.nnz and not factor.large and int(np.abs(factor.values).max()) >= COEFFICIENT_LIMIT:
                 raise SchemeFormatError(f"{label} has a coefficient beyond +-2^62")
         for label, factor, kinds in zip(FACTORS, self.factors, self.target.kind_arrays, strict=True):
             stray = np.flatnonzero(kinds.ravel()[factor.indices] == Kind.ABSENT)
@@ -172,6 +172,11 @@ class Scheme:
         """Whether some coefficient has an imaginary part."""
         return any(factor.gaussian for factor in self.factors)
 
+    @property
+    def large(self) -> bool:
+        """Whether some coefficient exceeds int64: such a scheme is verified, but neither kept nor run."""
+        return any(factor.large for factor in self.factors)
+
     def reduced_mod(self, prime: int, root: int = 0) -> tuple[Factor, Factor, Factor]:
         """The three factors modulo a prime that divides no denominator, with i at a square root of -1."""
         return self.u.reduced(prime, root), self.v.reduced(prime, root), self.w.reduced(prime, root)
@@ -203,7 +208,7 @@ def _distinct(factor: Factor) -> list[list[int]]:
 
 def _primitive(factor: Factor, modulus: int) -> tuple[Factor, IntArray]:
     """The factor divided, product by product, by its signed content; and that content (R,)."""
-    content = np.ones(factor.rank, dtype=np.int64)
+    content = np.ones(factor.rank, dtype=factor.values.dtype)
     filled = np.flatnonzero(np.diff(factor.indptr))
     if len(filled) and not modulus:
         starts = factor.indptr[filled]
@@ -306,7 +311,7 @@ def _real_twin(scheme: Scheme) -> Scheme | None:
     for position, factor in enumerate(scheme.factors):
         terms = [(r, *term) for r, parts in enumerate(products) if parts for term in parts[position]]
         denominator = math.lcm(*(value.real.denominator for _, _, value in terms))
-        numerators = np.array([int(value.real * denominator) for _, _, value in terms], dtype=np.int64)
+        numerators = integer_array([int(value.real * denominator) for _, _, value in terms], denominator)
         places = np.array([term[:2] for term in terms], dtype=np.int64).reshape(-1, 2)
         factors.append(
             Factor.from_triplets(

@@ -19,7 +19,6 @@ from .grids import (
     band_grid,
     cut_grid,
     full_grid,
-    mask_grid,
     mirrored_grid,
     prefix_grid,
     reversed_grid,
@@ -27,6 +26,7 @@ from .grids import (
     triangular_grid,
     window_grid,
 )
+from .mask_files import read_mask
 from .pairs import Pair, all_pairs, fits, grids_of, parse_pair
 from .terms import Entries, brief, checked_entries, grid_for, named, parse_terms, read_tensor
 
@@ -356,7 +356,7 @@ def _placed(shape: tuple[int, int, int], form: str) -> tuple[int, Kinds] | None:
     m, k, n = shape
     stem, _, side = form.partition(":")
     if masked := re.fullmatch(r"mask\((.+)\)", form):
-        return 2, mask_grid(masked.group(1))
+        return 2, read_mask(masked.group(1))
     if banded := re.fullmatch(r"(band|prefix|window)\((\d{1,3})\)", form):
         return (2, _BANDED[banded.group(1)](m, int(banded.group(2)))) if m == n else None
     if stem in (*_TRIANGULAR, GRAM) and side in ("", "upper", "lower"):
@@ -416,7 +416,7 @@ def parse_target(name: str, files: bool = True) -> Target:
     if masked := re.fullmatch(r"mask(?::(.+)|\((.+)\))", name.strip()):
         if not files:
             raise TargetError(f"target {name[:60]!r} names a mask file; write the mask itself as blocks(A,B,C)")
-        c = mask_grid(masked.group(1) or masked.group(2))
+        c = read_mask(masked.group(1) or masked.group(2))
         m, _, n = _checked_sizes(len(c), 1, len(c[0]))
         return Target(m, m, n, full_grid(m, m), full_grid(m, n), c)
     match = re.fullmatch(r"(\d{1,6})x(\d{1,6})x(\d{1,6})(?::(.+))?", name.strip())

@@ -5,15 +5,17 @@ from .certify import METHODS, certify, check, recheck
 from .exact import check_exact
 from .outcome import Mismatch, Outcome
 from .program import check_program
-from .report import Report, judge, load, recheck_file, verify_file
+from .report import AnyReport, Report, certified_scheme, judge, load, recheck_file, verify_file
 from .traced import check_traced
 
 __all__ = [
     "METHODS",
+    "AnyReport",
     "ApproximateReport",
     "Mismatch",
     "Outcome",
     "Report",
+    "certified_scheme",
     "certify",
     "check",
     "check_exact",

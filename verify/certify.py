@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from ..errors import LcmaError, VerificationError
+from ..errors import LcmaError, VerificationError, VerifyOnlyError
 from ..schemes_db import Certificate, Proof, Scheme
 from ..version import __version__
 from .exact import check_exact
@@ -22,11 +22,17 @@ METHODS: dict[str, Callable[[Scheme], Outcome]] = {
 
 
 def check(scheme: Scheme, method: str = "exact") -> Outcome:
-    """The outcome of one method: "exact", "randomized" or "symbolic"."""
+    """The outcome of one method: "exact", "randomized" or "symbolic".
+
+    Raises:
+        LcmaError: the method is not known, or is not "exact" where a coefficient exceeds int64.
+    """
     try:
         checker = METHODS[method]
     except KeyError:
         raise LcmaError(f"method {method!r} is not known; choose one of {', '.join(METHODS)}") from None
+    if scheme.large and method != "exact":
+        raise LcmaError(f"{scheme!r} has coefficients beyond int64, which are verified by exact, not by {method}")
     return checker(scheme)
 
 
@@ -35,12 +41,15 @@ def certificate_of(scheme: Scheme, outcomes: Sequence[Outcome]) -> Certificate:
 
     Raises:
         VerificationError: one of the checks failed.
+        VerifyOnlyError: all passed, but a coefficient exceeds int64.
     """
     proofs = []
     for outcome in outcomes:
         if outcome.proof is None:
             raise VerificationError(f"{scheme!r} is not valid ({outcome.method}): {outcome.explain()}")
         proofs.append(outcome.proof)
+    if scheme.large:
+        raise VerifyOnlyError(f"{scheme!r} is valid, but has coefficients beyond int64: neither kept nor run")
     return Certificate(scheme.target.name, scheme.ring.name, scheme.rank, scheme.digest, tuple(proofs), __version__)
 
 
@@ -49,6 +58,7 @@ def certify(scheme: Scheme, methods: Sequence[str] = ("exact",)) -> Certificate:
 
     Raises:
         VerificationError: it does not; the message names the first wrong equation.
+        VerifyOnlyError: it does, but a coefficient exceeds int64.
     """
     return certificate_of(scheme, [check(scheme, method) for method in methods])
 

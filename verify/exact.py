@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +18,6 @@ import numpy as np
 from ..schemes_db import Proof, Scheme
 from ..schemes_db.costs import full_and_half
 from ..schemes_db.factor import Factor, IntArray
-from ..schemes_db.gaussian import Gaussian, gaussian, simplest
 from . import expansion
 from .expansion import (
     MODULAR_ROWS,
@@ -32,7 +30,8 @@ from .expansion import (
     right_sides,
     symmetric,
 )
-from .outcome import Mismatch, Outcome
+from .large import check_large
+from .outcome import Mismatch, Outcome, mismatch
 from .primes import primes_below, square_root_of_minus_one
 
 GROUP_ENTRIES = 1 << 21
@@ -59,8 +58,10 @@ def check_exact(scheme: Scheme) -> Outcome:
     Sums are taken in float64 where a bound proves every partial sum below 2^53, else modulo so
     many primes that their product exceeds twice the bound. A scheme over Z/p is checked modulo p. A
     Gaussian one is checked modulo primes with a square root of -1, at both roots in the place of i:
-    a + b i vanishes at both only if p divides a and b.
+    a + b i vanishes at both only if p divides a and b. Coefficients beyond int64 are left to `check_large`.
     """
+    if scheme.large:
+        return check_large(scheme)
     start = time.perf_counter()
     modulus = scheme.ring.characteristic
     numerators = numerators_of(scheme)
@@ -161,30 +162,6 @@ def _count_wrong(scheme: Scheme, images: tuple[Image, ...], numerators: Numerato
 def _pieces(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
     """The residuals of all equations that are not trivially 0 = 0, by the cheaper method."""
     return (expansion.residuals if expansion.is_sparse(scheme) else _residuals)(scheme, images, numerators)
-
-
-def mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
-    """The equation of blocks p, q, s of A, B, C in Python integers."""
-    _, k, n = scheme.target.shape
-    places = divmod(p, k), divmod(q, n), divmod(s, n)
-    total = gaussian(0)
-    for r in scheme.u.product[scheme.u.indices == p].tolist():
-        u, v, w = (_coefficient(factor, r, index) for factor, index in zip(scheme.factors, (p, q, s), strict=True))
-        total += u * v * w
-    wanted = scheme.target.wanted(p, q, s)
-    if modulus := scheme.ring.characteristic:
-        return Mismatch(*places, Fraction(int(total.real) % modulus), wanted % modulus)
-    return Mismatch(*places, simplest(total), wanted)
-
-
-def _coefficient(factor: Factor, r: int, index: int) -> Gaussian:
-    """The coefficient of a block in product r."""
-    start, stop = factor.indptr[r : r + 2]
-    at = start + int(np.searchsorted(factor.indices[start:stop], index))
-    if at == stop or factor.indices[at] != index:
-        return gaussian(0)
-    real, imag = factor.values[at].tolist() if factor.gaussian else (int(factor.values[at]), 0)
-    return Gaussian(Fraction(real, factor.denominator), Fraction(imag, factor.denominator))
 
 
 def _residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
-from ..schemes_db import Proof
-from ..schemes_db.gaussian import Number
+import numpy as np
+
+from ..schemes_db import Proof, Scheme
+from ..schemes_db.factor import Factor
+from ..schemes_db.gaussian import Gaussian, Number, bits, gaussian, simplest
+
+MAX_SHOWN_BITS = 400
+"""Longer numbers are not written out."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +27,9 @@ class Mismatch:
 
     def __str__(self) -> str:
         a, b, c = (f"{i + 1},{j + 1}" for i, j in (self.a, self.b, self.c))
-        return f"coefficient of A[{a}] B[{b}] in C[{c}] is {self.got}, wanted {self.wanted}"
+        size = bits(self.got)
+        got = str(self.got) if size <= MAX_SHOWN_BITS else f"a number of {size} bits"
+        return f"coefficient of A[{a}] B[{b}] in C[{c}] is {got}, wanted {self.wanted}"
 
 
 @dataclass(frozen=True)
@@ -54,3 +63,27 @@ class Outcome:
         many = f"{self.wrong} of {self.equations} equations fail; " if self.wrong is not None else ""
         mod_2 = {True: "; it holds mod 2", False: "; nor does it hold mod 2", None: ""}[self.holds_mod_2]
         return f"{many}{self.first}{mod_2}" if self.first else f"{many}a random instance came out wrong{mod_2}"
+
+
+def mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
+    """The equation of blocks p, q, s of A, B, C in Python integers."""
+    _, k, n = scheme.target.shape
+    places = divmod(p, k), divmod(q, n), divmod(s, n)
+    total = gaussian(0)
+    for r in scheme.u.product[scheme.u.indices == p].tolist():
+        u, v, w = (_coefficient(factor, r, index) for factor, index in zip(scheme.factors, (p, q, s), strict=True))
+        total += u * v * w
+    wanted = scheme.target.wanted(p, q, s)
+    if modulus := scheme.ring.characteristic:
+        return Mismatch(*places, Fraction(int(total.real) % modulus), wanted % modulus)
+    return Mismatch(*places, simplest(total), wanted)
+
+
+def _coefficient(factor: Factor, r: int, index: int) -> Gaussian:
+    """The coefficient of a block in product r."""
+    start, stop = factor.indptr[r : r + 2]
+    at = start + int(np.searchsorted(factor.indices[start:stop], index))
+    if at == stop or factor.indices[at] != index:
+        return gaussian(0)
+    real, imag = factor.values[at].tolist() if factor.gaussian else (int(factor.values[at]), 0)
+    return Gaussian(Fraction(real, factor.denominator), Fraction(imag, factor.denominator))

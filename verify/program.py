@@ -13,6 +13,7 @@ import time
 from ..errors import SchemeFormatError, VerificationError
 from ..schemes_db import Kind, ProductKind, Program, Proof, Scheme, Target
 from ..schemes_db.formats.reading import factor_of
+from ..schemes_db.gaussian import MAX_BITS, bits
 from ..schemes_db.program import Coefficient, Load, Product, Store, Terms
 from .exact import check_exact
 from .outcome import Outcome
@@ -94,6 +95,8 @@ def _combined(terms: Terms, values: dict[int, tuple[str, Form]], position: int) 
     for coefficient, src in terms:
         for key, value in values[src][1].items():
             total[key] = total.get(key, 0) + coefficient * value
+    if any(bits(value) > MAX_BITS for value in total.values()):
+        raise VerificationError(f"op {position} has a coefficient beyond 2^{MAX_BITS}")
     return spaces[0], {key: value for key, value in total.items() if value}
 
 

@@ -18,8 +18,8 @@ from ..schemes_db import Kind, Proof, Scheme, Target
 from ..schemes_db.costs import product_kinds
 from ..schemes_db.factor import Factor
 from ..schemes_db.program import ProductKind
-from .exact import magnitude_bound, mismatch
-from .outcome import Outcome
+from .exact import magnitude_bound
+from .outcome import Outcome, mismatch
 from .primes import PRIMES_31_BITS, fresh_generator, is_prime, random_prime, square_root_of_minus_one
 
 DEFAULT_ERROR_LOG2 = -100.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SchemeFormatError, VerificationError
+from ..errors import SchemeFormatError, VerificationError, VerifyOnlyError
 from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
 from ..schemes_db.factor import Factor
 from ..schemes_db.formats import Reading, format_named, read_file
@@ -18,6 +18,8 @@ from ..schemes_db.ranks import KnownRank, best_known
 from .approximate import ApproximateReport, judge_approximations
 from .certify import certificate_of, certify, check, recheck_outcomes
 from .exact import is_long, wrong_in_one_image
+from .large import NOTE
+from .linear_program import ProgramReport, judge_programs
 from .outcome import Outcome
 from .randomized import first_wrong, refuted
 
@@ -28,7 +30,7 @@ class Report:
 
     `scheme` is the one that was proven (over Z2 where it holds only there), or the file's by its
     documented convention where nothing holds. `conventions` are all that hold. `certificate` is
-    None for a scheme that is not valid.
+    None for a scheme that is not valid, or has coefficients beyond int64.
     """
 
     label: str
@@ -43,7 +45,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        return self.certificate is not None
+        return all(outcome.ok for outcome in self.outcomes)
 
     @property
     def warned(self) -> bool:
@@ -62,6 +64,7 @@ class Report:
         if not self.ok:
             return f"FAIL {subject} over {self.scheme.ring}: {self.outcomes[0].explain()}"
         how = ", ".join(_how(outcome) for outcome in self.outcomes)
+        how += ", Python integers" if self.scheme.large else ""
         only = " only" if self.over_z2_only else ""
         return f"OK {subject} over {self.scheme.ring}{only} ({how}, {_duration(seconds)})"
 
@@ -89,6 +92,7 @@ class Report:
             "digest": self.scheme.digest,
             "best_known_rank": known.rank if known else None,
             "over_z2_only": self.over_z2_only,
+            "python_integers": self.scheme.large,
             "methods": [outcome.method for outcome in self.outcomes],
             "equations": self.outcomes[0].equations,
             "seconds": sum(outcome.seconds for outcome in self.outcomes),
@@ -100,7 +104,7 @@ class Report:
         }
 
 
-AnyReport = Report | ApproximateReport
+AnyReport = Report | ApproximateReport | ProgramReport
 
 MAX_REMARKED = 20_000
 """The largest rank whose products are looked through for odd ones."""
@@ -125,6 +129,8 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     """
     if reading.approximations:
         return judge_approximations(reading.approximations, label, reading.format, reading.notes)
+    if reading.programs is not None:
+        return judge_programs(reading, reading.programs, label)
     ring = ring or reading.declared
     holding: list[tuple[str, Scheme, tuple[Outcome, ...]]] = []
     z2_only = False
@@ -132,7 +138,7 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     tried = {
         convention: _checked(scheme, methods)
         for convention, scheme in candidates
-        if len(candidates) == 1 or not refuted(scheme)
+        if len(candidates) == 1 or scheme.large or not refuted(scheme)
     }
     for convention, scheme in candidates:
         if convention in tried and tried[convention][-1].ok:
@@ -150,7 +156,10 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
         # Which convention was meant nobody can say; the one with fewer wrong equations says more.
         convention, scheme = candidates[0]
         if len(candidates) > 1:
-            convention, scheme = min(candidates, key=lambda candidate: wrong_in_one_image(candidate[1]))
+            counted = {name: outcomes[-1].wrong for name, outcomes in tried.items()}
+            convention, scheme = min(
+                candidates, key=lambda one: (counted.get(one[0]) or 0) if one[1].large else wrong_in_one_image(one[1])
+            )
         outcomes = tried.get(convention) or _checked(scheme, methods)
         return Report(label, reading.format, scheme, outcomes, (convention,), None, notes=reading.notes)
     notes = reading.notes
@@ -162,18 +171,23 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     if convention != documented:
         notes += (f"third factor indexed by {convention}, where the format documents {documented}",)
     z2_only = z2_only or scheme.ring == Z2
-    certificate = certificate_of(scheme, outcomes)
+    notes += (NOTE,) if scheme.large else ()
     return Report(
         label,
         reading.format,
         scheme,
         outcomes,
         tuple(name for name, _, _ in holding),
-        certificate,
+        _certificate(scheme, outcomes),
         z2_only,
         notes,
         ring,
     )
+
+
+def _certificate(scheme: Scheme, outcomes: Sequence[Outcome]) -> Certificate | None:
+    """The certificate of a valid scheme; None where a coefficient exceeds int64."""
+    return None if scheme.large else certificate_of(scheme, outcomes)
 
 
 def remarks(scheme: Scheme) -> tuple[str, ...]:
@@ -201,7 +215,8 @@ def factor_row(factor: Factor, r: int) -> bytes:
     part = slice(factor.indptr[r], factor.indptr[r + 1])
     values = factor.values[part]
     sign = 1 if factor.gaussian or values[0] > 0 else -1
-    return factor.indices[part].tobytes() + b":" + (sign * values).tobytes()
+    numerators = str(values.tolist()).encode() if factor.large else (sign * values).tobytes()
+    return factor.indices[part].tobytes() + b":" + numerators
 
 
 def _refutation(scheme: Scheme) -> Outcome | None:
@@ -214,7 +229,7 @@ def _checked(scheme: Scheme, methods: Sequence[str]) -> tuple[Outcome, ...]:
     """The outcomes of the methods in order, ending with the first that fails."""
     outcomes = []
     # One random value refutes a wrong scheme in a fraction of the time: then its first wrong equation will do.
-    if "exact" in methods and is_long(scheme) and (failure := _refutation(scheme)):
+    if "exact" in methods and not scheme.large and is_long(scheme) and (failure := _refutation(scheme)):
         return (failure,)
     for method in methods:
         outcomes.append(check(scheme, method))
@@ -262,8 +277,9 @@ def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[AnyReport
             raise VerificationError(f"{label}: {error}") from None
         said = f"the certificate of lcma {claimed.version} ({', '.join(claimed.methods)}) was proven again"
         ok = outcomes[-1].ok
-        certificate = certificate_of(scheme, outcomes) if ok else None
+        certificate = _certificate(scheme, outcomes) if ok else None
         notes = (*reading.notes, said) if ok else reading.notes
+        notes += (NOTE,) if scheme.large else ()
         report = Report(
             label,
             reading.format,
@@ -300,6 +316,7 @@ def load(
     Raises:
         SchemeFormatError: the file cannot be read, or holds several schemes.
         VerificationError: the scheme is not valid; the message names the first wrong equation.
+        VerifyOnlyError: it is valid, but a coefficient exceeds int64.
     """
     reports = verify_file(path, format=format, target=target, ring=ring, allow_pickle=allow_pickle)
     if len(reports) != 1:
@@ -307,6 +324,18 @@ def load(
     report = reports[0]
     if isinstance(report, ApproximateReport) and rounded and report.rounded is not None:
         return report.rounded, certify(report.rounded)
-    if not isinstance(report, Report) or report.certificate is None:
-        raise VerificationError(f"{path}: {report.headline()}")
-    return report.scheme, report.certificate
+    return certified_scheme(report)
+
+
+def certified_scheme(report: AnyReport) -> tuple[Scheme, Certificate]:
+    """The scheme that a report proves, with its certificate.
+
+    Raises:
+        VerificationError: it is not valid; the message names the first wrong equation.
+        VerifyOnlyError: it is valid, but a coefficient exceeds int64, or it is a program that is not expanded.
+    """
+    if isinstance(report, Report) and report.certificate is not None:
+        return report.scheme, report.certificate
+    if report.ok:
+        raise VerifyOnlyError(f"{report.label}: {report.headline()}: {report.notes[-1]}")
+    raise VerificationError(f"{report.label}: {report.headline()}")

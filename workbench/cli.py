@@ -83,8 +83,8 @@ class _LazyGroup(click.Group):
 def cli() -> None:
     """Find lower-complexity matrix algorithms, prove them, keep them, and run them on real matrices.
 
-    A SCHEME is a name (strassen), a target (3x3x3: the best one kept), the start of a digest,
-    naive:MxKxN, a composition 'strassen*laderman', or a scheme file.
+    A SCHEME is a name (strassen), a target (3x3x3: the best one kept; 4x4x4:47: one of rank 47), the
+    start of a digest, naive:MxKxN, a composition 'strassen*laderman', or a scheme file.
 
     Exit codes: 0 fine, 1 not a valid scheme, 2 usage, 3 refused, 65 unreadable input, 70 internal
     error, 130 interrupted.

@@ -15,6 +15,7 @@ class Progress:
     """A line on stderr that keeps changing on a terminal, and is written now and then elsewhere."""
 
     def __init__(self, text: str = "") -> None:
+        self._text = text
         self._status: Any = None
         self._last = time.monotonic()
         if sys.stderr.isatty():
@@ -32,6 +33,11 @@ class Progress:
     ) -> None:
         if self._status is not None:
             self._status.stop()
+
+    def announce(self) -> None:
+        """Say what begins, off a terminal too."""
+        if self._status is None:
+            print(f"lcma: {self._text}", file=sys.stderr, flush=True)
 
     def update(self, text: str) -> None:
         """Say how things stand."""

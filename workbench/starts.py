@@ -41,13 +41,18 @@ def start_argument(text: str, target: Target, ring: Ring) -> Scheme:
     return found
 
 
+def is_mask(target: Target) -> bool:
+    """Whether a target is a product of matrices some blocks of which are left out or half, B not being A^T."""
+    return target.is_product and not target.is_general and not target.shared
+
+
 def mask_start(target: Target, ring: Ring) -> Scheme | None:
-    """The best scheme of the full product on a target's grid, restricted to the blocks wanted, if it costs less.
+    """The best scheme of the full product on a mask's grid, restricted to the blocks wanted, if it costs less.
 
     None where the products of the target's own blocks cost no more, a half product as half of one.
     """
     absent = any((kinds == Kind.ABSENT).any() for kinds in target.kind_arrays)
-    if target.is_general or not target.is_product or target.shared or not absent or max(target.shape) > MAX_SIDE:
+    if not absent or max(target.shape) > MAX_SIDE:
         return None
     with Catalog.open() as catalog:
         part = best_composition(target.shape, catalog.best_ranks())

@@ -36,12 +36,17 @@ class Timing:
 def interleaved(
     contenders: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None] = lambda _: None
 ) -> dict[str, Timing]:
-    """Time every contender once a round, after one round of warming up that is not counted."""
+    """Time every contender once a round, after one round of warming up that is not counted.
+
+    Each round begins with another one: who follows whom, on warm or cold caches, does not decide.
+    """
     samples: dict[str, list[float]] = {name: [] for name in contenders}
+    names = list(contenders)
     for number in range(rounds + 1):
-        for name, call in contenders.items():
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
             start = time.perf_counter()
-            call()
+            contenders[name]()
             if number:
                 samples[name].append(time.perf_counter() - start)
         on_round(number)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 from ...errors import CatalogError, PlanError
 from ...schemes_db.algebra import naive
@@ -15,6 +17,8 @@ from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
 from ...schemes_db.symmetry import Triangle, derive, triangle_of
 from ..codegen.certified import certified
+from ..planning.strategy import Candidate, Parameters, Source
+from ..request import Request
 
 FAMILY = "causal"
 
@@ -181,3 +185,28 @@ def named_sources(scheme: object, triangle: Triangle) -> list[TriangularSource |
     if isinstance(scheme, Scheme):
         return [GivenTriangular(scheme, triangle)]
     raise PlanError(f"a triangular product takes one scheme or its name, not {scheme!r}")
+
+
+class TriangularStrategy:
+    """What the strategies of triangular products have in common on every device."""
+
+    name: str
+    scheme_method: ClassVar[str]
+    """How a level of a triangular scheme is run."""
+
+    def candidate(self, source: Source | None) -> Candidate:
+        """The candidate that runs a source; None: that of a strategy without programs."""
+        method: Parameters = (("method", self.scheme_method),) if self.name == "scheme" else ()
+        return Candidate(FAMILY, self.name, source, method)
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`."""
+        if isinstance(source, TriangularSource | GivenTriangular) and self.name == source.strategy:
+            yield self.candidate(source)
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """See `Strategy.restore`."""
+        if not key:
+            return self.candidate(None)
+        source = None if request.triangle is None else source_of(key, request.triangle)
+        return None if source is None else self.candidate(source)

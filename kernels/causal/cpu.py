@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -16,9 +16,9 @@ from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.strips import strip_count
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Parameters, Proposal, Source
+from ..planning.strategy import Candidate, Proposal
 from ..request import Layout, Request
-from .candidates import FAMILY, GivenTriangular, TriangularSource, source_of, stable_scheme_names
+from .candidates import FAMILY, TriangularSource, TriangularStrategy, stable_scheme_names
 
 DENSE_ABOVE = 4096
 """Triangles of more rows have their full product computed by the dense scheme, where there is one."""
@@ -32,8 +32,8 @@ of one thread each."""
 
 
 @dataclass(frozen=True)
-class CpuTriangular(CpuStrategy):
-    """One way to compute a triangular product.
+class CpuTriangular(TriangularStrategy, CpuStrategy):
+    """A strategy for triangular products on a processor.
 
     - vendor: the whole product by the library, cut afterwards.
     - strips: row strips of one GEMM each: the baseline.
@@ -41,6 +41,7 @@ class CpuTriangular(CpuStrategy):
     - scheme: a level of a triangular scheme, its grouped products handed to the threads.
     """
 
+    scheme_method = GROUPED
     family: str = FAMILY
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
@@ -50,7 +51,7 @@ class CpuTriangular(CpuStrategy):
             return []
         found = []
         for name in self._names(request, triangle, machine):
-            candidate = self._candidate(TriangularSource(name, triangle) if name else None)
+            candidate = self.candidate(TriangularSource(name, triangle) if name else None)
             reason = self.can_run(candidate, request, machine)
             bound = 0.0 if reason else sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
             found.append(Proposal(bound, candidate))
@@ -64,22 +65,6 @@ class CpuTriangular(CpuStrategy):
             return ("halving", "halving:strassen") if size > DENSE_ABOVE else ("halving",)
         known: tuple[str, ...] = stable_scheme_names() if machine.triangular is None else machine.triangular
         return known
-
-    def _candidate(self, source: Source | None) -> Candidate:
-        method: Parameters = (("method", GROUPED),) if self.name == "scheme" else ()
-        return Candidate(FAMILY, self.name, source, method)
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
-        if isinstance(source, TriangularSource | GivenTriangular) and self.name == source.strategy:
-            yield self._candidate(source)
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        if not key:
-            return self._candidate(None)
-        source = None if request.triangle is None else source_of(key, request.triangle)
-        return None if source is None else self._candidate(source)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,10 +19,10 @@ from ..cuda.strips import HALVING_BASE, SCHEME_ABOVE, halving, strips, strips_of
 from ..cuda.triangular import multiply
 from ..cuda.triangular_executor import TriangularExecutor
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..ranges import ranges
 from ..request import Layout, Request
-from .candidates import FAMILY, GivenTriangular, TriangularSource, source_of
+from .candidates import FAMILY, TriangularSource, TriangularStrategy
 
 SCHEME = "4x4x4-tri-out-r34-sparse"
 """22 full and 12 half products with few coefficients. Measured on an H200, float32, L = d = 8192: with more
@@ -61,8 +61,8 @@ KERNEL_TILE = 192
 
 
 @dataclass(frozen=True)
-class CudaTriangular:
-    """One way to compute a triangular product on a GPU.
+class CudaTriangular(TriangularStrategy):
+    """A strategy for triangular products on a GPU.
 
     - vendor: the whole product, cut afterwards.
     - strips: row strips of one GEMM each: the baseline.
@@ -71,6 +71,7 @@ class CudaTriangular:
     - scheme: a triangular scheme: sums, full products in one batched call, half ones as squares or strips.
     """
 
+    scheme_method = "batched"
     name: str
     baseline: bool = False
     version: int = 2
@@ -86,7 +87,7 @@ class CudaTriangular:
             return f"the profile {machine.profile.id} has no rates of {request.dtype} products or of sums"
         found = []
         for name in self._names(request, triangle, machine):
-            candidate = self._candidate(TriangularSource(name, triangle) if name else None)
+            candidate = self.candidate(TriangularSource(name, triangle) if name else None)
             if self.baseline or self.can_run(candidate, request, machine) is None:
                 seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
                 bound = sum(one for one in seconds if one is not None) * (1 - 1e-9)
@@ -102,22 +103,6 @@ class CudaTriangular:
         if request.dtype not in ("float32", "float64"):
             return ()
         return (TWO_LEVELS, SCHEME) if triangle.side == "out" and request.dtype == "float32" else (SCHEME,)
-
-    def _candidate(self, source: Source | None) -> Candidate:
-        method: Parameters = (("method", "batched"),) if self.name == "scheme" else ()
-        return Candidate(FAMILY, self.name, source, method)
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
-        if isinstance(source, TriangularSource | GivenTriangular) and self.name == source.strategy:
-            yield self._candidate(source)
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        if not key:
-            return self._candidate(None)
-        source = None if request.triangle is None else source_of(key, request.triangle)
-        return None if source is None else self._candidate(source)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""

@@ -14,7 +14,7 @@ from .run import run_triangular
 Tensor = Any
 
 
-def triangular_heads(a: Tensor, b: Tensor, triangle: Triangle, way: str | None) -> Tensor:
+def triangular_heads(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None) -> Tensor:
     """The triangular product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
     if a.dtype != b.dtype:
         raise PlanError(f"operands are {a.dtype} and {b.dtype}; convert one with .to")
@@ -27,5 +27,5 @@ def triangular_heads(a: Tensor, b: Tensor, triangle: Triangle, way: str | None) 
             raise PlanError(f"{heads[0]} heads can't share {heads[1]}: the first must be a multiple of the second")
         a, b = a.unflatten(-3, (heads[1], heads[0] // heads[1])), b.unsqueeze(-3)
     request = request_of(a, b, name_of(a), structures=structures_of(triangle), shared=triangle.shared)
-    product: Tensor = run_triangular(request, a, b, None, way)
+    product: Tensor = run_triangular(request, a, b, None, strategy)
     return product.flatten(-4, -3) if grouped else product

@@ -12,11 +12,14 @@ SchemeLike = str | Scheme | tuple[Scheme, Certificate | None]
 """A catalogue name, a scheme, or a scheme with the certificate that came with it."""
 
 _lock = threading.Lock()
-_certified: dict[str, Certificate] = {}
+_proven: set[str] = set()
+"""Digests of the schemes that were proven in this process."""
 
 
 def certified(scheme: SchemeLike) -> Scheme:
-    """The scheme itself, proven: by the certificate it came with, or now (once a digest).
+    """The scheme itself, proven in this process (once a digest).
+
+    A certificate that comes with it is a record of an earlier proof, never a pass: it may be forged.
 
     Raises:
         PlanError: it is none, holds over Z2 only, or has coefficients that are not real.
@@ -32,7 +35,7 @@ def certified(scheme: SchemeLike) -> Scheme:
         scheme = scheme, None
     if not (isinstance(scheme, tuple) and len(scheme) == 2 and isinstance(scheme[0], Scheme)):
         raise PlanError(f"scheme must be a name, a scheme or a pair (scheme, certificate), not {scheme!r}")
-    scheme, certificate = scheme
+    scheme, _ = scheme
     if not scheme.target.is_product:
         raise PlanError(f"{scheme.target} is no product of matrices: no kernel is made of it")
     if scheme.ring.characteristic:
@@ -40,8 +43,8 @@ def certified(scheme: SchemeLike) -> Scheme:
     # Asked of the scheme in hand: its digest forgets units, so a real scheme may share it.
     if scheme.gaussian:
         raise PlanError(f"{scheme.name or scheme.target} has coefficients that are not real; no kernel is made of it")
-    if certificate is None or certificate.digest != scheme.digest:
-        certificate = _certified.get(scheme.digest) or certify(scheme)
-    with _lock:
-        _certified[scheme.digest] = certificate
+    if scheme.digest not in _proven:
+        certify(scheme)
+        with _lock:
+            _proven.add(scheme.digest)
     return scheme

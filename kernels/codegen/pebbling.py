@@ -128,7 +128,7 @@ def in_place(scheme: Scheme, beam: int = BEAM) -> Schedule:
     cell for sums. The `beam` cheapest schedules are followed.
 
     Raises:
-        PlanError: the scheme has fractions, or needs some on the way.
+        PlanError: the scheme has fractions, or needs some in between.
     """
     columns, beyond = weights(scheme), blocks_beyond(scheme)
     sums = tuple(sums_of(scheme).tolist())

@@ -1,4 +1,4 @@
-"""Timing of candidates on a processor: operands, checks, and calls in turns."""
+"""Timing of candidates on a processor: operands, checks, and interleaved calls."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Backend(Protocol):
     def loaded(self) -> bool:
         """Whether it costs nothing to begin with."""
 
-    def works(self, dtype: str) -> bool:
+    def supports(self, dtype: str) -> bool:
         """Whether it multiplies matrices of this dtype."""
 
     def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
@@ -43,7 +43,7 @@ class Numpy:
     name: str = "numpy"
     loaded: bool = True
 
-    def works(self, dtype: str) -> bool:
+    def supports(self, dtype: str) -> bool:
         """See `Backend`."""
         return dtype != "bfloat16"
 
@@ -69,7 +69,7 @@ class Torch:
         """See `Backend`."""
         return "torch" in sys.modules
 
-    def works(self, dtype: str) -> bool:
+    def supports(self, dtype: str) -> bool:
         """See `Backend`."""
         return dtype in ("float32", "float64", "complex64", "complex128", "bfloat16")
 
@@ -125,12 +125,12 @@ def backends() -> tuple[Backend, ...]:
 
 
 def backend_of(dtype: str, name: str = "") -> Backend:
-    """The library of this name if it is installed and works the dtype, else the first that does.
+    """The library of this name if it is installed and supports the dtype, else the first that does.
 
     Raises:
         PlanError: none does.
     """
-    able = [backend for backend in backends() if backend.works(dtype)]
+    able = [backend for backend in backends() if backend.supports(dtype)]
     if not able:
         raise PlanError(f"no installed library multiplies {dtype}; install torch")
     return next((backend for backend in able if backend.name == name), able[0])

@@ -1,4 +1,4 @@
-"""The profile to plan by: the stored one, or a first estimate made on the spot."""
+"""The profile used for planning: the stored one, or a first estimate measured on the spot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .hardware import machine_profile
 from .others import BUSY_SHARE, CpuLoadMonitor
 
 ATTEMPTS = 3
-"""Times that a disturbed estimate is made before it is taken for what it is."""
+"""How often a disturbed estimate is repeated before it is accepted."""
 
 _ESTIMATES: dict[tuple[str, str], Profile] = {}
 
@@ -60,7 +60,7 @@ def cautious(found: list[Profile], share: float) -> Profile:
 
     What disturbs only takes time, so the best of every rate is the nearest to the truth. It hits a
     product by all threads harder than one by each: the library is credited with the better of both,
-    and of all smaller products, or it would seem easy to beat. Sums and memory are taken at their slowest.
+    and of all smaller products, or it would seem easy to beat. Of sums and memory the slowest samples count.
     """
     best: dict[tuple[str, int, int, int, str, str], GemmRate] = {}
     for row in (row for profile in found for row in profile.gemm):
@@ -75,7 +75,7 @@ def cautious(found: list[Profile], share: float) -> Profile:
 
     rates = tuple(replace(row, rate=held(row)) if row.mode == "whole" else row for row in best.values())
     notes = (
-        f"a cautious estimate, not kept: other processes used {share:.0%} of the processors; "
+        f"a cautious estimate, not stored: other processes used {share:.0%} of the processors; "
         "run lcma doctor --profile when they are idle"
     )
 

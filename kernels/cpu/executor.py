@@ -35,7 +35,7 @@ class StagedCore(Core, Protocol):
         """Compile all code, that of inner levels included."""
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """What `times` runs cost, without seconds; `prepared`: the sums of B are made already."""
+        """What `times` runs cost, without seconds; `prepared`: the sums of B exist already."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""A linear map bound to code: its pieces, compiled, and the call that works them on blocks."""
+"""A linear map bound to code: its compiled pieces, and the call that runs them on blocks."""
 
 from __future__ import annotations
 

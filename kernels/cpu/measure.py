@@ -69,9 +69,9 @@ def measure(
         elif not quick:
             sizes += RECTANGLES
         # A first estimate does not load a library for the sake of being measured.
-        installed = [backend for backend in backends() if not quick or backend.loaded or not NUMPY.works(dtype)]
+        installed = [backend for backend in backends() if not quick or backend.loaded or not NUMPY.supports(dtype)]
         for backend in installed:
-            if backend.works(dtype):
+            if backend.supports(dtype):
                 say(f"{dtype} products by {backend.name}")
                 rows += _rates(backend, dtype, sizes, threads, main and backend is NUMPY)
     say("sums")

@@ -11,7 +11,7 @@ BUSY_SHARE = 0.05
 
 
 class CpuLoadMonitor:
-    """How busy other processes have kept the processors since this was made."""
+    """The load of other processes on the processors since this was created."""
 
     def __init__(self) -> None:
         self._busy, self._began = _busy_seconds(), time.perf_counter()
@@ -28,7 +28,7 @@ class CpuLoadMonitor:
 
 
 def _busy_seconds() -> float | None:
-    """Seconds that all processors worked for processes other than this one and its children."""
+    """Processor seconds of processes other than this one and its children."""
     try:
         fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):

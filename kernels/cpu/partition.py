@@ -27,7 +27,7 @@ class Method:
 
     `tasks`: the products of a level are handed to the threads, each worked by one of them alone;
     else one after the other, each by all threads. `loops`: so many outer levels make one product at
-    a time, in small buffers, instead of all sums first. `blas` works the products at the bottom.
+    a time, in small buffers, instead of all sums first. `blas` computes the products at the bottom.
     `grouped`: products that feed C alike are one longer product, and those at the bottom are handed to
     the threads; for structured schemes.
     """
@@ -48,7 +48,7 @@ class Partition:
     """A program level bound to sizes, dtype and layouts.
 
     Blocks that reach over the edge are padded with zeros that are never stored. A matrix stored by
-    columns is worked as its transpose, and its sums and products are stored in the same way.
+    columns is handled as its transpose, and its sums and products are stored likewise.
 
     Raises:
         PlanError: the sizes do not suit the target's half blocks.

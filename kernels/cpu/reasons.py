@@ -12,7 +12,7 @@ from .ranges import range_reason
 
 def basic_reason(program: Program | None, request: Request) -> str | None:
     """Why no strategy on a processor can run this, or None."""
-    if not any(backend.works(request.dtype) for backend in backends()):
+    if not any(backend.supports(request.dtype) for backend in backends()):
         return f"no installed library multiplies {request.dtype} on a processor; install torch"
     if program is None:
         return range_reason(None, request)

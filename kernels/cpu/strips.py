@@ -1,4 +1,4 @@
-"""Triangles of matrices: strips that cover them, what lies outside them, and that they are square."""
+"""Triangles of matrices: the strips that cover them, clearing what is outside, and the check that they are square."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def check_triangle(triangle: Triangle, sizes: Sizes) -> None:
 
 
 def zero_outside_triangle(matrix: Matrix, upper: bool) -> None:
-    """Zero what lies outside the triangle, in place."""
+    """Zero the elements outside the triangle, in place."""
     for start, stop in ranges(len(matrix), max(1, len(matrix) // STRIP)):
         zero_outside_strip(matrix, start, stop, upper)
 
 
 def zero_outside_strip(matrix: Matrix, start: int, stop: int, upper: bool) -> None:
-    """Zero what lies outside the triangle in rows start <= i < stop of a square matrix, in place."""
+    """Zero the elements outside the triangle in rows start <= i < stop of a square matrix, in place."""
     if upper:
         matrix[start:stop, :start] = 0
     else:
@@ -79,7 +79,7 @@ def zero_outside_strip(matrix: Matrix, start: int, stop: int, upper: bool) -> No
 
 
 def outside(size: int, upper: bool) -> npt.NDArray[np.bool_]:
-    """Which elements of a square matrix lie outside its triangle."""
+    """The elements of a square matrix that are outside its triangle."""
     mask = np.tri(size, k=-1 if upper else 0, dtype=bool)
     return mask if upper else ~mask
 

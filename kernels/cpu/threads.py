@@ -1,4 +1,4 @@
-"""Row ranges and tasks worked by a few threads of our own.
+"""Row ranges and tasks executed by a few threads of our own.
 
 Not OpenMP: its workers spin after every region and take the processor from BLAS's threads, which
 costs more than the sums themselves (measured: 208 against 252 GF/s, 4096, two cores).
@@ -27,7 +27,7 @@ PARTS_A_THREAD = 4
 def thread_count() -> int:
     """LCMA_NUM_THREADS, or the processors this process may use, at most as many as BLAS is allowed.
 
-    It governs the sums and the products that are worked as tasks; a product by all threads keeps
+    It governs the sums and the products that are executed as tasks; a product by all threads keeps
     the limit that BLAS has.
 
     Raises:
@@ -94,7 +94,7 @@ _single = _Single()
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """For the time of a with block, BLAS works every call on the thread that made it.
+    """Within a with block, BLAS executes every call on the calling thread.
 
     The limit is the process's: products of other threads go on, on one thread each, meanwhile.
     """

@@ -1,4 +1,4 @@
-"""Timing of candidates on a GPU: operands, checks, and calls in turns by the GPU's own events."""
+"""Timing of candidates on a GPU: operands, checks, and interleaved calls timed by the GPU's own events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHECKED = 128
 """Rows of C that are compared with float64."""
 
 SPENT = 0.02
-"""Seconds of a call's turn: long enough for the power limit to take effect over a few rounds."""
+"""Seconds of one contender in a round: long enough for the power limit to take effect over a few rounds."""
 
 
 class CudaBench:

@@ -64,9 +64,9 @@ def interleaved(
         for place, name in enumerate(names[turn:] + names[:turn]):
             if not place:
                 seconds_of(contenders[name], repeats[name])
-            taken = seconds_of(contenders[name], repeats[name])
+            spent = seconds_of(contenders[name], repeats[name])
             if number:
-                samples[name].append(taken)
+                samples[name].append(spent)
     return {name: Times(tuple(seconds)) for name, seconds in samples.items()}
 
 

@@ -1,4 +1,4 @@
-"""A linear map between the blocks of matrices and the slabs of a stack, worked on tensors by one generated kernel."""
+"""A linear map between the blocks of matrices and the slabs of a stack, computed on tensors by one generated kernel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_ITEMS = 65535
 """Most matrices of a batch that one launch takes: the limit of the second axis of a grid."""
 
 KEPT = 256
-"""Most launches of a combination that are kept."""
+"""Most launches of a combination that are cached."""
 
 
 class Combination:
@@ -30,7 +30,7 @@ class Combination:
 
     `kinds` says how much of each block there is, `slabs` how much of each slab that is read is of use.
 
-    Matrix and stack may have any strides. A matrix stored by columns is worked as its transpose,
+    Matrix and stack may have any strides. A matrix stored by columns is handled as its transpose,
     so that threads always run along memory.
     """
 
@@ -48,7 +48,7 @@ class Combination:
         self._launches: dict[Any, Launch] = {}
 
     def work(self, by_columns: bool, double: bool, exact: bool, ahead: int = 0) -> Combine:
-        """What the kernel for this storage order, dtype, kind of edges and number of early fetches works."""
+        """The kernel for this storage order, dtype, kind of edges and number of early fetches."""
         blocks, kinds, slabs = self.blocks, self.kinds, self.slabs
         if by_columns:
             blocks = tuple((j, i) for i, j in blocks)
@@ -92,7 +92,7 @@ class Combination:
         launch(matrix, stack)
 
     def _launch(self, matrix: Tensor, stack: Tensor, tile: Tile | None) -> Launch:
-        """The launch for tensors that lie in memory like these."""
+        """The launch for tensors with the strides of these."""
         import torch
 
         if by_columns := matrix.stride(2) != 1 and matrix.stride(1) == 1:
@@ -143,7 +143,7 @@ def merge_of(
 
 
 class KernelLaunch:
-    """One grid of one kernel, to be started on any matrix and stack that lie in memory like the first ones.
+    """One grid of one kernel, to be started on any matrix and stack with the strides of the first ones.
 
     What Triton compiles at the first start is started directly from then on: finding it again among
     all kernels takes longer than a small product.

@@ -23,7 +23,7 @@ TILES: dict[str, dict[tuple[int, int], float]] = {
     "float64": {(64, 64): 1.0},
 }
 """By dtype: rows and columns of C that the vendor's kernels give one multiprocessor, and the part of the best rate they
-reach. Sums of doubles take twice the registers, and there is nothing like the tensor cores' hunger for large tiles."""
+reach. Sums of doubles take twice the registers, and no tensor cores ask for large tiles."""
 
 SPLIT_BELOW, LEAST_PART, SPLIT_SHARE = 4, 512, 0.97
 """The sum over k is split below so many waves of tiles, into parts of at least so much, at so much of the rate."""
@@ -209,7 +209,7 @@ class CudaCostModel:
         m, k, n, count = np.array([(row.m, row.k, row.n, number) for row, number in rows], dtype=float).T
         rate = np.array([row.rate for row, _ in rows])
         work = 2 * m * k * n * count
-        taken = work / rate
-        taken = taken - np.minimum(self._beside(dtype, m, k, n, count), taken / 2)
+        seconds = work / rate
+        seconds = seconds - np.minimum(self._beside(dtype, m, k, n, count), seconds / 2)
         places = np.log(np.stack([m, k, n, count], axis=-1))
-        return places, np.log(work / taken / self._part(dtype, m, k, n, count, mode))
+        return places, np.log(work / seconds / self._part(dtype, m, k, n, count, mode))

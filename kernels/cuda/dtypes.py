@@ -13,7 +13,7 @@ def name_of(tensor: Any) -> str:
     """The dtype of a request for products of this tensor on a GPU; whether it is tf32 is torch's present setting.
 
     Raises:
-        PlanError: no product of it is worked.
+        PlanError: no product of it is supported.
     """
     import torch
 

@@ -41,7 +41,7 @@ class TensorExecutor:
         return PreparedOperand(b, made.sums, made.nbytes)
 
     def fits(self, stack: Tensor) -> bool:
-        """Whether this can be B~ of this executor: by its shape, so only ask of what `prepare` made of the same b."""
+        """Whether this can be B~ of this executor: by its shape: ask only for a result of `prepare` of the same b."""
         request = self.request
         return tuple(stack.shape) == self._core.prepared_shape(request.k, request.n, request.itemsize)
 
@@ -103,7 +103,7 @@ def request_of(
     structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE),
     shared: bool = False,
 ) -> Request:
-    """The request for `a @ b` of tensors, worked in `dtype`.
+    """The request for `a @ b` of tensors, computed in `dtype`.
 
     Raises:
         PlanError: the tensors do not multiply, or differ in dtype or device.

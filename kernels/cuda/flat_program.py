@@ -1,4 +1,4 @@
-"""A program as the GPU works it: all levels in one, and the maps around its products."""
+"""A program as the GPU executes it: all levels in one, and the maps around its products."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..codegen.triton_order import peak_alive
 Made = TypeVar("Made")
 
 MAX_RANK = 512
-"""Most products of a program whose levels are worked in one pass; three levels of Strassen are 343."""
+"""Most products of a program whose levels are executed in one pass; three levels of Strassen are 343."""
 
 
 class FlatProgram:
@@ -53,11 +53,11 @@ _kept: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 _lock = threading.RLock()
 
 KEPT = 256
-"""Most things made from programs that are kept."""
+"""Most results computed from programs that are cached."""
 
 
 def kept(key: tuple[object, ...], make: Callable[[], Made]) -> Made:
-    """What `make` gives, made once for a key; the last KEPT stay. `key` names a program by its digest."""
+    """The result of `make`, computed once a key; the last KEPT are cached. `key` names a program by its digest."""
     with _lock:  # flattening three levels takes a while: a second thread would do the same
         if key not in _kept:
             _kept[key] = make()
@@ -69,7 +69,7 @@ def kept(key: tuple[object, ...], make: Callable[[], Made]) -> Made:
 
 
 def flat_program(program: Program) -> FlatProgram:
-    """The flat form of a program; kept.
+    """The flat form of a program; cached.
 
     Raises:
         PlanError: as `FlatProgram`.
@@ -78,7 +78,7 @@ def flat_program(program: Program) -> FlatProgram:
 
 
 def reason_against(program: Program, dtype: str) -> str | None:
-    """Why this program is not worked on a GPU in this dtype, or None."""
+    """Why this program is not run on a GPU in this dtype, or None."""
     if rank_of(program) > MAX_RANK:
         return f"the program has {rank_of(program)} products on all levels together, more than {MAX_RANK}"
     if any(op.kind is not ProductKind.FULL for op in program.products):

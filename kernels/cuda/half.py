@@ -13,17 +13,17 @@ HALF_STRIPS = 8
 """Strips of a product with a triangular factor: measured on an H200, float32 and float64, blocks of 2048."""
 
 LONGEST = 1024
-"""Terms of a float32 sum, where a factor is triangular. The vendor works some of these products in such pieces when
+"""Terms of a float32 sum, where a factor is triangular. The vendor computes some of these products in such pieces when
 they are whole: at 8192 x 8192 x 4096 a scheme with longer sums is 3.4 times as far off, with these 2.4 times."""
 
 DIAGONAL = 128
-"""Rows of the squares on the diagonal of a wanted triangle that are worked whole: measured like HALF_STRIPS."""
+"""Rows of the squares on the diagonal of a wanted triangle that are computed whole: measured like HALF_STRIPS."""
 
 
 def empty_stacks(like: Tensor, items: int, rank: int, bk: int, bn: int) -> Tensor:
     """Right factors (items, rank, bk, bn) of half products: those of an item side by side, by rows.
 
-    By rows, as the vendor's float64 product is 9 to 16% slower on an H200 where one factor lies by columns.
+    By rows, as the vendor's float64 product is 9 to 16% slower on an H200 where one factor is stored by columns.
     """
     return like.new_empty((items, bk, rank, bn)).transpose(1, 2)
 

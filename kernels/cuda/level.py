@@ -1,4 +1,4 @@
-"""A program on tensors, its levels worked as one: generated sums, products by kind, a generated merge."""
+"""A program on tensors, its levels executed as one: generated combines, products by kind, a generated merge."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _items(x: Tensor, piece: Piece) -> Tensor:
 
 
 def cuda_level(program: Program, method: Method = Method.BATCHED) -> CudaLevel:
-    """The level of a program, kept with its kernels.
+    """The level of a program, cached with its kernels.
 
     Raises:
         PlanError: as `CudaLevel`.

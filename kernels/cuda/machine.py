@@ -1,4 +1,4 @@
-"""The profiles of GPUs: where they are kept, and what they are known by."""
+"""The profiles of GPUs: their folder and their ids."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def cuda_machine(index: int | None = None, profile: Profile | None = None) -> Ma
     """GPU number `index` as plans see it; a `profile` stands for another one.
 
     Where no GPU is here, or it was never measured, plans rest on the shipped profile of an NVIDIA H200 or
-    on nothing: then the vendor's product is taken.
+    on nothing: then the vendor's product is chosen.
     """
     here = device_reason(index) is None
     if profile is None:

@@ -90,14 +90,14 @@ def _rates(memory: int, say: Callable[[str], None]) -> Iterator[GemmRate]:
     try:
         for dtype in DTYPES:
             torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
-            known = [p for p in points(dtype) if p.bytes <= memory and (fits or p.way is not Method.STACK)]
+            known = [p for p in points(dtype) if p.bytes <= memory and (fits or p.method is not Method.STACK)]
             seconds: dict[Point, list[float]] = {point: [] for point in known}
             for visit in range(VISITS):
                 for point in known if visit % 2 == 0 else reversed(known):
-                    say(f"{dtype} {mode_of(point.way, point.count)} {'x'.join(map(str, point.sizes))}")
+                    say(f"{dtype} {mode_of(point.method, point.count)} {'x'.join(map(str, point.sizes))}")
                     seconds[point].append(settled(_products(point), SPENT))
-            for point, taken in seconds.items():
-                yield rate_of(point, statistics.median(taken))
+            for point, samples in seconds.items():
+                yield rate_of(point, statistics.median(samples))
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
 
@@ -105,7 +105,7 @@ def _rates(memory: int, say: Callable[[str], None]) -> Iterator[GemmRate]:
 def rate_of(point: Point, seconds: float) -> GemmRate:
     """The rate of a point, as a profile keeps it."""
     work = 2 * point.count * math.prod(point.sizes)
-    return GemmRate(point.dtype, *point.sizes, work / seconds, mode_of(point.way, point.count), "cublas")
+    return GemmRate(point.dtype, *point.sizes, work / seconds, mode_of(point.method, point.count), "cublas")
 
 
 def _products(point: Point) -> Callable[[], Any]:
@@ -115,13 +115,13 @@ def _products(point: Point) -> Callable[[], Any]:
     m, k, n = point.sizes
     # Full-range random numbers: zeros or small integers would draw less power and run faster.
     a = torch.randn((point.count, m, k), device="cuda", dtype=dtype)
-    if point.way is Method.LOOP:
+    if point.method is Method.LOOP:
         b = torch.randn((point.count, n, k), device="cuda", dtype=dtype).transpose(1, 2)
     else:
         b = torch.randn((point.count, k, n), device="cuda", dtype=dtype)
     out = torch.empty((point.count, m, n), device="cuda", dtype=dtype)
-    if point.way is Method.BATCHED:
+    if point.method is Method.BATCHED:
         return lambda: torch.bmm(a, b, out=out)
-    if point.way is Method.STACK:
+    if point.method is Method.STACK:
         return lambda: multiply_stack(a, b, out)
     return lambda: [torch.mm(a[r], b[r], out=out[r]) for r in range(point.count)]

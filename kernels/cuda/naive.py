@@ -16,7 +16,7 @@ Tensor = Any
 
 
 def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
-    """The results of the map on blocks of one shape; sums are made in float32, or float64 for float64.
+    """The results of the map on blocks of one shape; sums are computed in float32, or float64 for float64.
 
     A result without terms is zero.
     """
@@ -67,11 +67,11 @@ def _part(block: Tensor, kind: Kind) -> Tensor:
 
 def product(program: Program, a: Tensor, b: Tensor) -> Tensor:
     """a b by one flat program, with zero-padded copies of a and b."""
-    return worked(maps_of(program), program.target.shape, a, b)
+    return multiplied(maps_of(program), program.target.shape, a, b)
 
 
-def worked(maps: ProgramMaps, grid: tuple[int, int, int], a: Tensor, b: Tensor) -> Tensor:
-    """`product` with the maps of the program made before."""
+def multiplied(maps: ProgramMaps, grid: tuple[int, int, int], a: Tensor, b: Tensor) -> Tensor:
+    """`product` with the maps of the program computed before."""
     m, n = a.shape[0], b.shape[1]
     bm, bk, bn = (-(-size // parts) for size, parts in zip((m, a.shape[1], n), grid, strict=True))
     left, right = _blocks(_padded(a, bm, bk, grid[:2]), grid[:2]), _blocks(_padded(b, bk, bn, grid[1:]), grid[1:])

@@ -64,11 +64,11 @@ LOOPED_BLOCKS = (
 
 @dataclass(frozen=True)
 class Point:
-    """One rate to be measured: `count` products of one size, in one of the ways (None: a single product)."""
+    """One rate to be measured: `count` products of one size by one method (None: a single product)."""
 
     dtype: str
     sizes: tuple[int, int, int]
-    way: Method | None
+    method: Method | None
     count: int
 
     @property
@@ -96,9 +96,9 @@ def cubes(*sizes: int) -> tuple[tuple[int, int, int], ...]:
     return tuple((size, size, size) for size in sizes)
 
 
-def stacks(dtype: str, way: Method, *groups: Mapping[int, tuple[tuple[int, int, int], ...]]) -> Iterator[Point]:
-    """Points of one way, of sizes by their number."""
+def stacks(dtype: str, method: Method, *groups: Mapping[int, tuple[tuple[int, int, int], ...]]) -> Iterator[Point]:
+    """Points of one method, from sizes by the number of products."""
     for group in groups:
         for count, several in group.items():
             for sizes in several:
-                yield Point(dtype, sizes, way, count)
+                yield Point(dtype, sizes, method, count)

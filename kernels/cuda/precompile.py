@@ -132,7 +132,7 @@ def _rehearse(calls: Iterable[Callable[[], object]], keep: Callable[[Kernel], ob
 
 @contextmanager
 def _recorded(keep: Callable[[Kernel], object]) -> Iterator[None]:
-    """What this thread asks Triton to compile without a launch is kept instead; other threads are not touched."""
+    """Collect what this thread asks Triton to compile without a launch; other threads are not affected."""
     try:
         from triton import knobs
     except ImportError:

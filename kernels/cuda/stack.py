@@ -25,14 +25,14 @@ ALIGNED = 16
 """Bytes that addresses and rows of the accelerator are multiples of."""
 
 GROUP = 16
-"""Rows of tiles that are worked together, so that they find each other's operands in the cache."""
+"""Rows of tiles that are computed together, so that they share operands in the cache."""
 
 TILE = Tile(128, 256, 64, 8, 3)
 """The fastest of eight in bfloat16 on an H200, at 49 x 4096, 7 x 8192 and 49 x 2048."""
 
 
 def fits_stack(count: int, m: int, k: int, dtype: str, tile: Tile = TILE) -> bool:
-    """Whether products of these sizes can be worked: matrices one below the other must begin where a tile does."""
+    """Whether products of these sizes are supported: matrices one below the other must begin where a tile does."""
     return dtype in DTYPES and min(m, k) > 0 and (count == 1 or not (m % tile.m or k % tile.k))
 
 
@@ -69,7 +69,7 @@ def programs_of(device: Any) -> int:
 def rows_of(stack: Tensor) -> tuple[Tensor, bool] | None:
     """Matrices (count, rows, cols) one below the other, (count rows, cols), or those of their transposes (True).
 
-    None where they do not lie in memory like that.
+    None if their strides are others.
     """
     for transposed in (False, True):
         matrices = stack.mT if transposed else stack

@@ -51,7 +51,7 @@ def stack_gemm(
     N: tl.constexpr,
     K: tl.constexpr,
 ):
-    """C_r = A_r B_(r // heads) for `count` products; program p works the tiles p, p + programs, ...
+    """C_r = A_r B_(r // heads) for `count` products; program p computes the tiles p, p + programs, ...
 
     `a`, `b` and `c` are descriptors of all matrices one below the other, of A and B their
     transposes with A_T and B_T. SIDE is a place in `tiles.SIDES`. Of a product there are `places` tiles: all of them

@@ -17,7 +17,7 @@ SIDES = ("", "out", "left", "right")
 """Where a triangle is, in the order of the kernels' numbers (SIDE); "": nowhere."""
 
 GROUP = 8
-"""Rows of tiles that are worked together, so that they find each other's operands in the cache."""
+"""Rows of tiles that are computed together, so that they share operands in the cache."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Tile:
 
 
 def tile_places(rows: int, cols: int, triangle: Triangle, tile: Tile) -> list[tuple[int, int]]:
-    """The tiles that are worked, long ones first where their lengths differ, neighbours together.
+    """The tiles that are computed, long ones first where their lengths differ, neighbours together.
 
     Of a wanted triangle those that touch it; else all of a (rows, cols) product.
     """

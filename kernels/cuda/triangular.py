@@ -57,7 +57,7 @@ def multiply(
 ) -> Tensor:
     """The triangular product of a (items, m, k) and b (items / heads, k, n), for any strides; zero outside a triangle.
 
-    float64 sums in float64, everything else in float32; float32 is multiplied as torch is told to
+    float64 sums in float64, everything else in float32; float32 is multiplied as torch is configured to
     (allow_tf32).
 
     Raises:
@@ -71,7 +71,7 @@ def multiply(
         raise PlanError("triangular products on a GPU need Triton: pip install 'lcma[torch]' on Linux") from None
     name = str(a.dtype).removeprefix("torch.")
     if name not in TILES:
-        raise PlanError(f"dtype {name} is not worked on a GPU; convert to one of {', '.join(TILES)}")
+        raise PlanError(f"dtype {name} is not supported on a GPU; convert to one of {', '.join(TILES)}")
     rounded = name == "float32" and (a.is_cuda or a.is_meta) and torch.backends.cuda.matmul.allow_tf32
     items, m, k = a.shape
     n = b.shape[-1]

@@ -38,7 +38,7 @@ def triangular_gemm(
     N: tl.constexpr,
     K: tl.constexpr,
 ):
-    """One tile of M x N of C = A B. Program (t, item): `tiles` holds (row, column) of every tile that is worked.
+    """One tile of M x N of C = A B. Program (t, item): `tiles` holds (row, column) of every tile that is computed.
 
     `heads` matrices of C share one of B (GQA); the item strides of A and C count in matrices of C.
     SIDE is a place in `tiles.SIDES`. EXACT: the sizes are multiples of the tile's. UNIT: the triangle's diagonal

@@ -16,10 +16,10 @@ MAX_FLAT_RANK = 64
 """Most products of a flattened program: two levels of Strassen are 49, three are past what pays."""
 
 MAX_LEVELS = 8
-"""Most levels of recursion: past it the ways to cut them are thousands, and no product gains."""
+"""Most levels of recursion: beyond it there are thousands of arrangements, and no product gains."""
 
 Level = tuple[Program, ...]
-"""The programs for one level; each kind of product takes the first that works such products."""
+"""The programs for one level; each kind of product is computed by the first that can."""
 
 
 def levels_of(schemes: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int) -> tuple[Level, ...]:
@@ -44,8 +44,8 @@ def levels_of(schemes: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int
     return tuple(tuple(program_for(scheme) for scheme in entry) for entry in entries)
 
 
-def works(program: Program, kind: ProductKind) -> bool:
-    """Whether products of this kind can be worked by the program."""
+def computes(program: Program, kind: ProductKind) -> bool:
+    """Whether the program computes products of this kind."""
     target = program.target
     if not target.block_recursive:
         return False
@@ -56,10 +56,10 @@ def works(program: Program, kind: ProductKind) -> bool:
 
 
 def arrangements(levels: Sequence[Level]) -> list[tuple[str, Program]]:
-    """Every way to cut the levels, with its label: "2x2x2:7 * 2x2x2:7" nested, "(2x2x2:7 2x2x2:7)" flattened.
+    """Every arrangement of the levels, with its label: "2x2x2:7 * 2x2x2:7" nested, "(2x2x2:7 2x2x2:7)" flattened.
 
     Raises:
-        PlanError: there are no levels or too many, or no program of a level works any product of
+        PlanError: there are no levels or too many, or no program of a level computes any product of
             the one above.
     """
     if not 1 <= len(levels) <= MAX_LEVELS:
@@ -68,21 +68,21 @@ def arrangements(levels: Sequence[Level]) -> list[tuple[str, Program]]:
 
 
 def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Program]]:
-    """The ways to cut levels[depth:] when `head` works the first of them."""
+    """The arrangements of levels[depth:] whose first level is `head`."""
     label = f"{head.target}:{head.rank}"
     if depth + 1 == len(levels):
         return [(label, head)]
     kinds = sorted({op.kind for op in head.products})
-    below = {kind: next((p for p in levels[depth + 1] if works(p, kind)), None) for kind in kinds}
+    below = {kind: next((p for p in levels[depth + 1] if computes(p, kind)), None) for kind in kinds}
     found = {kind: program for kind, program in below.items() if program is not None}
     if not found:
         raise PlanError(f"level {depth + 2} has no scheme for the {' and '.join(kinds)} products of {head.target}")
-    ways: list[tuple[str, Program]] = []
-    inner_ways = {kind: _cuts_or_leaf(levels, program, depth + 1) for kind, program in found.items()}
-    for i in range(max(map(len, inner_ways.values()))):
-        chosen = {kind: options[min(i, len(options) - 1)] for kind, options in inner_ways.items()}
+    found_cuts: list[tuple[str, Program]] = []
+    inner = {kind: _cuts_or_leaf(levels, program, depth + 1) for kind, program in found.items()}
+    for i in range(max(map(len, inner.values()))):
+        chosen = {kind: options[min(i, len(options) - 1)] for kind, options in inner.items()}
         names = " | ".join(dict.fromkeys(name for name, _ in chosen.values()))
-        ways.append((f"{label} * {names}", head.nested({kind: program for kind, (_, program) in chosen.items()})))
+        found_cuts.append((f"{label} * {names}", head.nested({kind: program for kind, (_, program) in chosen.items()})))
     full = found.get(ProductKind.FULL)
     # Where blocks are absent, the outer cut must stay where the caller's sizes put it.
     if (
@@ -93,15 +93,15 @@ def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Pro
         and head.rank * full.rank <= MAX_FLAT_RANK
     ):
         flat = _flattened(Same(head), Same(full))
-        ways += [
+        found_cuts += [
             (name.replace(f"{flat.target}:{flat.rank}", f"({label} {full.target}:{full.rank})", 1), program)
             for name, program in _cuts_or_leaf(levels, flat, depth + 1)
         ]
-    return ways
+    return found_cuts
 
 
 def _cuts_or_leaf(levels: list[Level], program: Program, depth: int) -> list[tuple[str, Program]]:
-    """The ways to cut, or the program alone where the level below has nothing for its products.
+    """The arrangements, or the program alone if the level below has nothing for its products.
 
     One branch of a mixed level may end before another.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -21,6 +22,13 @@ from .scheme_costs import STAGES, SchemeCosts, costs_of
 
 BEAM = 12
 """Chains that are extended by another level."""
+
+FASTEST = 8
+"""Those among them that are chosen by their own time; the others by what a further level should make of it."""
+
+GAIN_BELOW = 0.045
+"""A further level below blocks of v = m k n operations takes about v^-GAIN_BELOW of their time. The exponent is at most
+1 - omega/3 = 0.073 for the best schemes of small grids (omega 2.78); the combines of the level cost part of that."""
 
 MAX_DEPTH = 3
 
@@ -145,9 +153,30 @@ def cost_table(request: Request, model: CpuCostModel, pool: SchemeCosts) -> Sequ
         chains = extended(chains, pool, request, model)
         depths.append(DepthCosts(chains, seconds_by_method(chains, request.dtype, model, depth)))
         if depth < MAX_DEPTH:
-            best = depths[-1].methods[1 if model.threads > 1 else 0][1] - model.spin * (model.threads > 1)
-            chains = chains.at(smallest(best, BEAM))
+            method = depths[-1].methods[1 if model.threads > 1 else 0]
+            chains = chains.at(promising(chains, method[1] - model.spin * (model.threads > 1)))
     return depths
+
+
+def promising(chains: ChainCosts, seconds: Array) -> Array:
+    """The indices of the BEAM chains that are extended by another level: the fastest, and then those that should be
+    once extended.
+
+    The larger the remaining blocks, the more a further level gains, so a chain of a small grid may end up ahead
+    of a faster chain of a large one. Chains of equally many products are mostly one scheme in several
+    orientations: two of them suffice.
+    """
+    bm, bk, bn = chains.sizes
+    extended_seconds = seconds * (bm * bk * bn) ** -GAIN_BELOW
+    found: list[int] = []
+    alike = Counter[float]()
+    for values, most, most_alike in ((seconds, FASTEST, 2), (extended_seconds, BEAM, 1)):
+        for index in smallest(values, 6 * BEAM).tolist():
+            count = float(chains.count[index])
+            if len(found) < most and alike[count] < most_alike:
+                alike[count] += 1
+                found.append(index)
+    return np.array(found)
 
 
 def seconds_by_method(
@@ -190,12 +219,12 @@ def extended(chains: ChainCosts, costs: SchemeCosts, request: Request, model: Cp
     item, threads = dtype_of(request.dtype).numpy.itemsize, model.threads
     m, k, n = (size[:, None] for size in chains.sizes)
     count = chains.count[:, None]
-    work = costs.combines(request.dtype, m, k, n)
+    bm, bk, bn = costs.block(m, k, n)
+    work = costs.combines(request.dtype, bm, bk, bn)
     if request.static == "B":
         work = work[0], work[2]
     combine = count * sum(model.combine(moved, flops) for flops, moved in work)
     level = combine + count * model.overhead(costs.rank, 1)
-    bm, bk, bn = costs.block(m, k, n)
     left, right, product = bm * bk, bk * bn, bm * bn
     own = item * (costs.made[0] * left + costs.made[1] * right + costs.rank * product)
     buffers = item * (left + right + product)
@@ -234,11 +263,12 @@ def chain_stages(
         before = chains
         chains = extended(chains, single, request, model).at(np.zeros(1, np.int64))
         looped = method == DEPTH_FIRST or (method == LOOP and not depth)
-        work = [(float(np.ravel(f)[0]), float(np.ravel(b)[0])) for f, b in single.combines(request.dtype, *sizes)]
+        bm, bk, bn = (int(size[0]) for size in single.block(*sizes))
+        work = [(float(f[0]), float(b[0])) for f, b in single.combines(request.dtype, bm, bk, bn)]
         for name, (flops, moved) in zip(STAGES, work, strict=True):
             if name == "Combine B" and request.static == "B" and not looped:
                 continue
-            seconds = None if looped else items * count * float(np.ravel(model.combine(moved, flops))[0])
+            seconds = None if looped else items * count * float(model.combine(moved, flops))
             stages.append(Stage(name, items * count * flops, items * count * moved, seconds, level=label))
         if looped:
             spent = chains.spent_deep - before.spent_deep if method == DEPTH_FIRST else chains.spent_loop
@@ -247,7 +277,7 @@ def chain_stages(
         else:
             seconds = items * count * model.overhead(float(one.rank), 1)
             stages.append(Stage("calls", 0.0, 0.0, seconds, level=label))
-        sizes = tuple(int(np.ravel(size)[0]) for size in single.block(*sizes))  # type: ignore[assignment]
+        sizes = bm, bk, bn
         count *= float(one.rank)
     methods = seconds_by_method(chains, request.dtype, model, len(costs))
     found = {name: float(seconds[0]) for name, seconds, _ in methods}

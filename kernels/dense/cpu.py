@@ -43,7 +43,7 @@ from .roofline import compute_bound
 
 FAMILY = "dense"
 
-KEPT = 12
+KEPT = 8
 """Chains of a depth and method that are proposed."""
 
 LEAN = (LOOP, DEPTH_FIRST)
@@ -117,7 +117,7 @@ class CpuScheme(CpuStrategy):
             return f"memory-bound ({bound}): no scheme can gain"
         assert isinstance(machine.costs, CpuCostModel)
         pool: SchemePool = scheme_pool() if machine.schemes is None else machine.schemes
-        most, found = request.max_workspace, []
+        most, items, found = request.max_workspace, request.items * BOUND, []
         for depth in cost_table(request, machine.costs, pool.costs):
             chains = depth.chains
             bm, bk, bn = chains.sizes
@@ -134,7 +134,7 @@ class CpuScheme(CpuStrategy):
                     places = chains.chain(i)
                     source = Chain(tuple(pool.entries[place] for place in places), pool, places)
                     candidate = Candidate(FAMILY, self.name, source, (("method", method),))
-                    found.append(Proposal(request.items * float(seconds[i]) * BOUND, candidate))
+                    found.append(Proposal(items * float(seconds[i]), candidate))
         return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
@@ -158,7 +158,7 @@ class CpuScheme(CpuStrategy):
             return reason
         how, method = _method(candidate, request, machine), candidate.method
         if request.dtype == "int8" and how.loops < (ALL_LEVELS if program.inner else 1):
-            return "int8 products are made one at a time on every level"
+            return "int8 products are computed one at a time on every level"
         if method == TASKS and machine.threads == 1:
             return "there is one thread: the same as batched"
         if method == TASKS and (not machine.blas_limited or how.blas is not NUMPY):

@@ -38,7 +38,7 @@ class GivenProgram:
 
 
 def given(scheme: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int = 1) -> list[GivenProgram]:
-    """Every way to arrange proven schemes in levels: nested, and neighbouring levels flattened.
+    """Every arrangement of proven schemes in levels: nested, and neighbouring levels flattened.
 
     Raises:
         PlanError: levels that no product has, or a level without a scheme for the products above it.

@@ -55,7 +55,7 @@ def _shipped() -> str:
 
 
 def read_table(stamp: str) -> PoolTable | None:
-    """The table kept for a state of the catalogue; None where there is none, or it is damaged."""
+    """The stored table of a state of the catalogue; None if there is none, or it is damaged."""
     try:
         fields = json.loads(_path(stamp).read_text(encoding="utf-8"))
         entries = tuple(

@@ -27,7 +27,7 @@ from .chains import BATCHED, TASKS
 Matrix = npt.NDArray[Any]
 
 KEPT_LEVELS = 64
-"""Executors by rows of A that are kept."""
+"""The most executors, by rows of A, that are cached."""
 
 
 class Prepared:
@@ -64,11 +64,11 @@ class Prepared:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the sums that are kept."""
+        """Bytes of the stored sums."""
         return 0 if self._operand is None else self._operand.nbytes
 
     def _executor(self, rows: int, by_columns: bool) -> MatrixExecutor:
-        """The executor for so many rows of A; the last few are kept."""
+        """The executor for a number of rows of A; the last few are cached."""
         key = rows, by_columns, thread_count()
         with self._lock:
             if key not in self._executors:

@@ -84,11 +84,10 @@ class SchemeCosts:
         # Exact: a quotient of integers this small never rounds to an integer. Faster than `//`.
         return np.ceil(m / self.m), np.ceil(k / self.k), np.ceil(n / self.n)
 
-    def combines(self, dtype: str, m: Any, k: Any, n: Any) -> tuple[tuple[Any, Any], ...]:
-        """(operations, bytes) of Combine A, Combine B and Combine H of one level on m x k x n."""
+    def combines(self, dtype: str, bm: Any, bk: Any, bn: Any) -> tuple[tuple[Any, Any], ...]:
+        """(operations, bytes) of Combine A, Combine B and Combine H of one level, from the sizes of its blocks."""
         kind = dtype_of(dtype)
         item = float(kind.numpy.itemsize)
-        bm, bk, bn = self.block(m, k, n)
 
         def work(additions: Any, reads: Any, writes: Any, block: Any) -> tuple[Any, Any]:
             # A kernel has at most MAX_TARGETS results: a larger map reads its sources once a kernel.

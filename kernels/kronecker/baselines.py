@@ -86,7 +86,7 @@ PRODUCTS = {BMM: by_bmm, EINSUM: by_einsum, CSR: by_csr}
 
 def has_torch(dtype: str) -> bool:
     """Whether torch is installed and multiplies this dtype."""
-    return any(backend.name == "torch" and backend.works(dtype) for backend in backends())
+    return any(backend.name == "torch" and backend.supports(dtype) for backend in backends())
 
 
 @dataclass(frozen=True)

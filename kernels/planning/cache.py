@@ -13,7 +13,7 @@ Made = TypeVar("Made")
 MOST_ENTRIES = 1024
 
 CHECK_SECONDS = 1.0
-"""How often files are looked at for changes that other processes made: a look costs more than a lookup."""
+"""Interval of checking files for changes by other processes: a check costs more than a lookup."""
 
 
 class PlanCache:

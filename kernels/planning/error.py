@@ -12,7 +12,7 @@ from ..request import Request
 
 @dataclass(frozen=True)
 class _Size:
-    """Of a value: the sum of |coefficients| over what it is made of, and the roundings on its longest path."""
+    """Of a value: the sum of |coefficients| over its terms, and the roundings on its longest path."""
 
     norm: float
     roundings: int

@@ -148,7 +148,7 @@ def margin(family: str, request: Request, stages: Sequence[Stage]) -> float:
 
 
 SMALL = {("cpu", "causal"): 1 << 28}
-"""m k n by device and family below which the baseline is taken at once: planning would cost what there is to gain."""
+"""m k n by device and family below which the baseline is chosen at once: planning would cost the gain."""
 
 
 def smallness(family: str, request: Request) -> str | None:

@@ -14,7 +14,7 @@ from .machine import Machine
 from .strategy import Candidate, Plan, Proposal, Source, Stage, Strategy
 
 MOST_PRICED = 64
-"""Proposals that are priced and checked, the least bounds first, before the baseline is taken."""
+"""Proposals that are priced and checked, the least bounds first, before the baseline is chosen."""
 
 Strategies = Mapping[tuple[str, str], Strategy]
 """The strategies of a device by family and name."""
@@ -188,7 +188,9 @@ def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline:
     search = _Search(request, machine, only, None, method)
     best = search.best(request)
     if best is None:
-        reasons = "; ".join(dict.fromkeys(reason for _, reason in search.refused)) or search.silence or "no candidate"
+        (name, *_) = {strategy.name for strategy in only.values()}
+        nothing = f"strategy {':'.join(filter(None, (name, method)))} has no candidate for it; name another or none"
+        reasons = "; ".join(dict.fromkeys(reason for _, reason in search.refused)) or search.silence or nothing
         raise PlanError(f"{request} cannot be run: {reasons}")
     return Decision(request, machine, best, baseline, search.proposals, tuple(search.refused), "named")
 
@@ -217,7 +219,7 @@ class _Search:
             if isinstance(proposed, str):
                 self.silence = self.silence or proposed
             else:
-                found += [one for one in proposed if self.method in ("", one.candidate.method)]
+                found += [one for one in proposed if not self.method or one.candidate.method == self.method]
         found.sort(key=lambda one: (math.isnan(one.bound), one.bound))
         self.proposals = tuple(found)
         best: Plan | None = None

@@ -38,7 +38,7 @@ HELD_BACK = 0.97
 """The least rate of a product, as a part of that of any measured product no larger in any size."""
 
 PREFERENCE = 1.05
-"""How much faster another library must be than the first one measured to be taken instead."""
+"""How much faster another library must be than the first one measured to be chosen instead."""
 
 
 class RateTable:
@@ -53,7 +53,7 @@ class RateTable:
         rates = np.array(list(best.values()))
         # A product that holds another is hardly slower a flop: where it seems to be, it was disturbed.
         holds = (places[:, None, :] >= places[None, :, :]).all(axis=2)
-        self._places = places
+        self._sizes, self._places = tuple(best), places
         self._rates = np.log(np.maximum(rates, HELD_BACK * np.where(holds, rates[None, :], 0).max(axis=1)))
 
     def at(self, m: Any, k: Any, n: Any) -> Any:
@@ -61,8 +61,8 @@ class RateTable:
         return self._between(self._rates, m, k, n)
 
     def both(self, other: RateTable, m: Any, k: Any, n: Any) -> tuple[Any, Any]:
-        """The rates of this table and of another: nearness is worked out once where both know the same sizes."""
-        if not np.array_equal(self._places, other._places):
+        """The rates of this table and of another: the weights are computed once if both know the same sizes."""
+        if self._sizes != other._sizes:
             return self.at(m, k, n), other.at(m, k, n)
         mine, theirs = self._between(np.stack([self._rates, other._rates]), m, k, n)
         return mine, theirs
@@ -134,12 +134,12 @@ class Profile:
             if row.mode == "whole":
                 found.setdefault(row.dtype, {}).setdefault((row.m, row.k, row.n), []).append(row)
 
-        def taken(rows: list[GemmRate]) -> str:
+        def fastest(rows: list[GemmRate]) -> str:
             first, *others = rows
             best = max(others, key=lambda row: row.rate, default=first)
             return best.backend if best.rate > PREFERENCE * first.rate else first.backend
 
-        return {dtype: {size: taken(rows) for size, rows in sizes.items()} for dtype, sizes in found.items()}
+        return {dtype: {size: fastest(rows) for size, rows in sizes.items()} for dtype, sizes in found.items()}
 
     @cached_property
     def _tables(self) -> dict[tuple[str, str], RateTable | None]:

@@ -50,7 +50,7 @@ class Executor(Protocol):
 
     @property
     def workspace(self) -> int:
-        """Bytes taken beside the operands and the result during one run."""
+        """Bytes allocated beside the operands and the result during one run."""
 
     def run(self, a: Operand, b: Operand, out: Operand | None = None) -> Operand:
         """C = A B in `out`, or in a new array.
@@ -129,7 +129,7 @@ class Proposal:
 
 @runtime_checkable
 class Strategy(Protocol):
-    """A way to run requests of one family on one device. A changed algorithm gets a new version.
+    """An algorithm for the requests of one family on one device. A changed algorithm gets a new version.
 
     `baseline` marks the strategy of a family that every other is measured against.
     """

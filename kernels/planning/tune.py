@@ -24,7 +24,7 @@ WITHIN = 1.15
 
 
 class Bench(Protocol):
-    """A device's way to make operands, to check products and to time calls in turns."""
+    """Operands, checks and interleaved timing of calls on one device."""
 
     def operands(self, request: Request, seed: int) -> tuple[Any, Any, Any]:
         """Random A and B, and an array for C, with the request's layouts and structures."""
@@ -36,7 +36,7 @@ class Bench(Protocol):
         """The relative Frobenius error of C on some of its rows."""
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
-        """Seconds of every call, once a round in turns, after an untimed round."""
+        """Seconds of every call, interleaved: each once a round, after an untimed round."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def tune(
     keep: bool = True,
     on_event: Callable[[str], None] = lambda line: None,
 ) -> list[Tuned]:
-    """Time the baseline and the best candidates in turns, and store the medians for later plans; fastest first.
+    """Time the baseline and the best candidates interleaved, and store the medians for later plans; fastest first.
 
     Raises:
         PlanError: the request is empty, or nothing can run it.

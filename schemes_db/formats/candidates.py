@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import SchemeFormatError
-from ..factor import COEFFICIENT_LIMIT, Factor, IntArray
+from ..factor import Factor, IntArray, integer_array
 from ..inexact import Approximation, Coefficient, Inexact, inexact
 from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
@@ -173,27 +173,31 @@ def reading_of_terms(
         target_of((m, k, n), target)
     candidates: list[tuple[str, Scheme]] = []
     approximations: tuple[tuple[str, Approximation], ...] = ()
-    inexact_ones = any_inexact(value for factor in (a, b, c) for terms in factor for _, _, value in terms)
+    inexact_ones = any_inexact([value for factor in (a, b, c) for terms in factor for _, _, value in terms])
     failure = SchemeFormatError(
         f"A is {m} x {k} and B is {k} x {n}, but the third factor has {third[0]} x {third[1]} blocks"
     )
+    shape = target or Target.general(m, k, n)
+    sides: tuple[Factor, Factor] | None = None
+    thirds: dict[tuple[int, int], Factor] = {}
     for convention in sorted((C, C_TRANSPOSED), key=lambda name: name != documented):
         flipped = convention == C_TRANSPOSED
         grid = (n, m) if flipped else (m, n)
         fits = third == grid if sizes else third[0] <= grid[0] and third[1] <= grid[1]
         if not fits and (sizes or target is None):
             continue
-        shape = target or Target.general(m, k, n)
         if inexact_ones:
             widths = (shape.k, shape.n, shape.m if flipped else shape.n)
             found_here = approximate(format, flat_rows((a, b, c), widths), (convention,), shape, ring)
             approximations += found_here.approximations
             continue
-        outputs = [[(j, i, value) for i, j, value in terms] for terms in c] if flipped else c
         try:
-            u, v = factor_of(a, shape.m, shape.k, "A"), factor_of(b, shape.k, shape.n, "B")
-            w = factor_of(outputs, shape.m, shape.n, "C")
-            candidates.append((convention, Scheme(shape, u, v, w, ring or ring_of((u, v, w)))))
+            sides = sides or (factor_of(a, shape.m, shape.k, "A"), factor_of(b, shape.k, shape.n, "B"))
+            written = (shape.n, shape.m) if flipped else (shape.m, shape.n)
+            if written not in thirds:
+                thirds[written] = factor_of(c, *written, "C")
+            w = thirds[written].transposed() if flipped else thirds[written]
+            candidates.append((convention, Scheme(shape, *sides, w, ring or ring_of((*sides, w)))))
         except SchemeFormatError as error:
             failure = error
     if not (candidates or approximations):
@@ -249,8 +253,8 @@ def approximate(
 
 
 def _extent(factor: Terms) -> tuple[int, int]:
-    rows = max((row + 1 for terms in factor for row, _, _ in terms), default=0)
-    return rows, max((col + 1 for terms in factor for _, col, _ in terms), default=0)
+    places = {(row, col) for terms in factor for row, col, _ in terms}
+    return max((row + 1 for row, _ in places), default=0), max((col + 1 for _, col in places), default=0)
 
 
 def is_exact(array: npt.NDArray[np.generic]) -> bool:
@@ -263,17 +267,20 @@ def is_exact(array: npt.NDArray[np.generic]) -> bool:
 
 
 def exact(array: npt.NDArray[np.generic]) -> tuple[IntArray, int]:
-    """An array of numbers as int64 over one denominator; complex ones get a trailing axis of length 2.
+    """An array of numbers as integers over one denominator; complex ones get a trailing axis of length 2.
+
+    Integers that int64 does not hold become Python integers (dtype object).
 
     Raises:
-        SchemeFormatError: a float that is no fraction with a small power of two below, or a number beyond 2^62.
+        SchemeFormatError: a float that is no fraction with a small power of two below, or beyond 2^40.
     """
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag], axis=-1)
     if array.dtype.kind in "bui":
-        if array.size and (int(array.max()) >= COEFFICIENT_LIMIT or int(array.min()) <= -COEFFICIENT_LIMIT):
-            raise SchemeFormatError("a coefficient beyond 2^62")
-        return array.astype(np.int64), 1
+        ends = [int(array.min()), int(array.max())] if array.size else []
+        return array.astype(integer_array(ends).dtype), 1
+    if array.dtype.kind == "O" and set(map(type, array.ravel())) <= {int}:
+        return integer_array(array.ravel().tolist()).reshape(array.shape), 1
     if array.dtype.kind != "f":
         raise SchemeFormatError(f"an array of {array.dtype}, where numbers belong")
     values = array.astype(np.float64)

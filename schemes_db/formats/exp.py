@@ -38,6 +38,9 @@ CONVENTION = C_TRANSPOSED
 
 _CYCLIC = re.compile(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
 _BLOCKS = tuple(tuple(re.compile(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
+Places = dict[str, tuple[str, int, int]]
+"""The letter, row and column, from 0, of every name that was met."""
+
 _MARK = 40
 """Characters at the end of a statement in which it may say that it is cyclic."""
 
@@ -75,10 +78,11 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if not listed:
         raise SchemeFormatError("no products here")
     letters, base = _letters([product for _, product in listed])
+    places: Places = {}
     factors: tuple[list[list[Term]], ...] = ([], [], [])
     for position, (number, product) in enumerate(listed):
         try:
-            terms = _terms(product, letters, base)
+            terms = _terms(product, letters, base, places)
         except SchemeFormatError as error:
             raise SchemeFormatError(error.message, line=number) from None
         turns = 3 if position in cyclic and not terms[0] == terms[1] == terms[2] else 1
@@ -138,22 +142,27 @@ def _letters(products: list[ProductForm]) -> tuple[str, int]:
     return "xyz" if found and found <= set("xyz") else "abc", base
 
 
-def _terms(product: ProductForm, letters: str, base: int) -> list[list[Term]]:
+def _terms(product: ProductForm, letters: str, base: int, places: Places) -> list[list[Term]]:
     """The terms of the three factors of one product; the scalar goes to the third."""
     return [
-        _block_terms(form, letter, product.scalar if slot == 2 else 1, base)
+        _block_terms(form, letter, product.scalar if slot == 2 else 1, base, places)
         for slot, (form, letter) in enumerate(zip(product.forms, letters, strict=True))
     ]
 
 
-def _block_terms(form: LinearForm, letter: str, scale: Coefficient, base: int) -> list[Term]:
-    terms: list[Term] = []
-    for name, value in form.items():
-        block = block_of(name)
-        if block is None or block[0] != letter:
-            raise SchemeFormatError(f"{name} is not a block of {letter.upper()}")
-        terms.append((block[1] - base, block[2] - base, value if scale == 1 else times(value, scale)))
-    return terms
+def _block_terms(form: LinearForm, letter: str, scale: Coefficient, base: int, places: Places) -> list[Term]:
+    try:
+        found = [places[name] for name in form]
+    except KeyError:
+        for name in form:
+            if name not in places and (block := block_of(name)) is not None:
+                places[name] = block[0], block[1] - base, block[2] - base
+        found = [places.get(name, ("", 0, 0)) for name in form]
+    if {place[0] for place in found} - {letter}:
+        other = next(name for name, place in zip(form, found, strict=True) if place[0] != letter)
+        raise SchemeFormatError(f"{other} is not a block of {letter.upper()}")
+    values = form.values() if scale == 1 else [times(value, scale) for value in form.values()]
+    return [(row, col, value) for (_, row, col), value in zip(found, values, strict=True)]
 
 
 def render(scheme: Scheme) -> str:

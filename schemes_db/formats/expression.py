@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from ...errors import SchemeFormatError
-from ..gaussian import Gaussian, Number, gaussian
+from ..gaussian import MAX_BITS, Gaussian, Number, bits, gaussian
 from ..inexact import Coefficient, Inexact, inexact
 
 LinearForm = dict[str, Coefficient]
@@ -34,8 +34,11 @@ _BLOCK = r"([abcxyzABCXYZ])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|
 MAX_BINARY_PLACES = 20
 """Binary places of a decimal that is taken for an exact fraction."""
 
-MAX_DIGITS = 40
-"""Digits of one number: more than any coefficient that fits the ring's limit, few enough to be cheap."""
+FAST = 1 << 62
+"""Products of two integers below this need no look at their size."""
+
+MAX_DIGITS = 1_000
+"""Digits of one number: few enough to be cheap."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,19 @@ class ProductForm:
 
 
 def times(x: Coefficient, y: Coefficient) -> Coefficient:
-    """The product of two numbers of any kind."""
+    """The product of two numbers of any kind.
+
+    Raises:
+        SchemeFormatError: it has more than MAX_BITS bits.
+    """
+    if type(x) is int and type(y) is int and -FAST < x < FAST and -FAST < y < FAST:
+        return x * y
     if isinstance(x, Inexact) or isinstance(y, Inexact):
         return inexact(x) * y
-    return gaussian(x) * y if isinstance(x, Gaussian) or isinstance(y, Gaussian) else x * y
+    product = gaussian(x) * y if isinstance(x, Gaussian) or isinstance(y, Gaussian) else x * y
+    if bits(product) > MAX_BITS:
+        raise SchemeFormatError(f"a coefficient or denominator beyond 2^{MAX_BITS}")
+    return product
 
 
 def plus(x: Coefficient, y: Coefficient) -> Coefficient:
@@ -71,7 +83,7 @@ def decimal(text: str) -> int | Fraction | Inexact:
     return int(number) if number.denominator == 1 else number
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 16)
 def block_of(name: str) -> tuple[str, int, int] | None:
     """(letter, row, column), as written, of a block's name: a11, a[10,2], a_10_2 or a10,2; None if it is not one.
 
@@ -227,10 +239,12 @@ def plain_sum(text: str) -> LinearForm | None:
     """
     if not re.fullmatch(_PLAIN_SUM, text):
         return None
-    total: dict[str, int] = {}
-    for sign, size, name in re.findall(rf"([-+]?){_PLAIN_TERM}", text):
-        value = int(size or 1)
-        total[name] = total.get(name, 0) + (-value if sign == "-" else value)
+    terms = re.findall(rf"([-+]?){_PLAIN_TERM}", text)
+    total = {name: int(f"{sign}{size or 1}") if size else -1 if sign == "-" else 1 for sign, size, name in terms}
+    if len(total) != len(terms):
+        total = dict.fromkeys(total, 0)
+        for sign, size, name in terms:
+            total[name] += int(f"{sign}{size or 1}")
     if not _RESERVED.isdisjoint(total):
         return None
     return {name: value for name, value in total.items() if value}

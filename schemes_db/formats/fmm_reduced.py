@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import LcmaError, SchemeFormatError
-from ..factor import COEFFICIENT_LIMIT
-from ..gaussian import Number, gaussian, simplest
+from ..gaussian import MAX_BITS, Number, bits, gaussian, simplest
 from ..ring import Z2, Ring
 from ..scheme import MAX_RANK
 from ..target import Target
@@ -105,7 +104,6 @@ def _limited(start: Number, value: Number, coefficient: Number, where: str) -> N
         result: Number = start + value * coefficient
     else:
         result = simplest(gaussian(start) + gaussian(value) * coefficient)
-    exact = gaussian(result)
-    if any(max(abs(part.numerator), part.denominator) >= COEFFICIENT_LIMIT for part in (exact.real, exact.imag)):
-        raise SchemeFormatError(f"{where} has a coefficient or denominator beyond 2^62")
+    if bits(result) > MAX_BITS:
+        raise SchemeFormatError(f"{where} has a coefficient or denominator beyond 2^{MAX_BITS}")
     return result

@@ -10,11 +10,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
 from ..scheme import MAX_RANK
-from .expression import IMAGINARY, Parser, plain_product, plus, times, unit_of
+from .expression import IMAGINARY, Parser, plain_product, plain_sum, plus, times, unit_of
 from .lines import Statement
 
 Index = tuple[int, ...]
@@ -29,6 +30,7 @@ _TURNED = re.compile(rf"^(.*[)\d\]])\s*=\s*({_NAME})$")
 _INDEXED = re.compile(r"([A-Za-z]+)(?:\[(\d+),\s*(\d+)\]|_(\d+)_(\d+)|(\d+),(\d+)|(\d+))")
 _WORD = re.compile(_NAME)
 _MATRIX = re.compile(r"^(?:return\s+|[A-Za-z]\w*\s*:?=\s*)(?:[\w.]+\()*\[\s*\[(.*)\]\s*,?\s*\]\)*$")
+_SLICE = re.compile(r"[A-Za-z]\w*\[[^\]]*:[^\]]*\]")
 _NUMBERS_ONLY = re.compile(r"[-+*/().\d\s]*")
 MAX_MATRIX = 10_000
 """Characters up to which a line may be a matrix of outputs."""
@@ -63,6 +65,7 @@ class Formulas:
     notes: list[str] = field(default_factory=list)
 
 
+@lru_cache(maxsize=1 << 16)
 def family(name: str) -> tuple[str, Index] | None:
     """The letters of an indexed name, in lower case, and its index as written: digits side by side are one number."""
     match = _INDEXED.fullmatch(name)
@@ -78,6 +81,8 @@ def split_equation(line: int, text: str) -> Equation | None:
         turned = _TURNED.match(text)
         return Equation(line, turned.group(2), turned.group(1)) if turned else None
     name, operator, right = match.groups()
+    if _SLICE.fullmatch(right) or (right.count("(") != right.count(")") and not re.search(r"\d", right)):
+        return None  # A11 = A[:h, :h], and prose such as: let A = (a b; c d)
     parts = re.split(r"(?<![<>:=])=", right)
     if not parts[0].strip():
         return None
@@ -127,7 +132,9 @@ class _Reader:
                     equation.name, equation.text = equation.name.lower(), equation.text.lower()
             names = lower
         self.letters = self.single_letters([equation for _, _, equation in taken if equation], names)
-        used = {word for _, _, equation in taken if equation for word in _WORD.findall(equation.text)}
+        if self.letters:
+            self.name_outputs([equation for _, _, equation in taken if equation])
+        used = self.words_used([equation for _, _, equation in taken if equation])
         kept: list[Equation] = []
         for line, text, equation in taken:
             if equation is not None and equation.name == IMAGINARY:
@@ -137,7 +144,8 @@ class _Reader:
                 # What would set a block is an equation with a fault, anything else is prose.
                 if equation is not None and not idle and self.mentions(equation.text):
                     self.words_refused(equation, names)
-                if equation is None and self.mentions(text) and not re.search(r"[A-Za-z]{3,}", text):
+                slices = _SLICE.search(text) is not None
+                if equation is None and self.mentions(text) and not (slices or re.search(r"[A-Za-z]{3,}", text)):
                     raise SchemeFormatError(
                         f"{text[:40]!r} is no equation; write one a line, such as m1 = (a11 + a22)(b11 + b22)",
                         line=line,
@@ -151,6 +159,27 @@ class _Reader:
         """Whether the blocks are the letters a to h, those of A first."""
         used = {word for equation in equations if family(equation.name) for word in _WORD.findall(equation.text)}
         return set(_LETTERS) <= used - names and not any(family(word) for word in used - names)
+
+    def words_used(self, equations: list[Equation]) -> set[str]:
+        """The words on the right of the equations, without those that only serve a name that nothing uses."""
+        while True:
+            used = {word for equation in equations for word in _WORD.findall(equation.text)}
+            needed = [equation for equation in equations if family(equation.name) or equation.name in used]
+            if len(needed) == len(equations):
+                return used
+            equations = needed
+
+    def name_outputs(self, equations: list[Equation]) -> None:
+        """Four single letters that are set and not used, such as r, s, t and u, are the blocks of C by rows."""
+        used = {word for equation in equations for word in _WORD.findall(equation.text)}
+        letters = [equation for equation in equations if len(equation.name) == 1 and equation.name not in used]
+        names = [equation.name for equation in letters]
+        if len(names) == 4 == len(set(names)) and not any(
+            (found := family(equation.name)) and found[0] == "c" for equation in equations
+        ):
+            self.found.notes.append(f"{', '.join(names)} are read as C by rows")
+            for equation, place in zip(letters, ("c11", "c12", "c21", "c22"), strict=True):
+                equation.name = place
 
     def mentions(self, text: str) -> bool:
         """Whether a text names a block of an operand."""
@@ -254,6 +283,8 @@ class _Reader:
         product = plain_product(text)
         if product is not None and len(product.forms) == 2:
             return self.product(*(self.resolved(form) for form in product.forms))
+        if (plain := plain_sum(text)) is not None:
+            return self.resolved(plain)
         if _NUMBERS_ONLY.fullmatch(text) and re.fullmatch(r"[-+()\s]*0[\s)]*", text):
             return {}
         return _Formula(text, self).value()

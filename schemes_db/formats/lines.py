@@ -16,7 +16,8 @@ Statement = tuple[int, str]
 """The number of its line, from 1, and its text."""
 
 _MARKUP = re.compile(
-    r"[\\$&_^{}`~@<\[\u2080-\u2089\u2212\u2013\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219]|[A-Za-z]\(\s*\d"
+    r"[\\$&_^{}`~@<\[\u2080-\u2089\u2212\u2013\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2295-\u2299]"
+    r"|[A-Za-z]\(\s*\d|->|\*\*|[A-Z] \d|Eq\("
 )
 _COMMANDS = (
     (r"\\(?:tag|label|qquad|quad|hspace|vspace|ref|eqref|text|mbox|intertext)\*?\{[^{}]*\}", " "),
@@ -24,7 +25,9 @@ _COMMANDS = (
     (r"\\(?:[td]?frac)(\d)(\d)", r"(\1/\2)"),
     (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?", " "),
     (r"\\(?:left|right|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|displaystyle|quad|qquad|nonumber|notag|limits)\b", " "),
-    (r"\\(?:cdot|times|ast|star|cdotp|circ)\b\s*", "*"),
+    (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
+    (r"\\oplus\b", "+"),
+    (r"\\ominus\b", "-"),
     (r"\\(?:mathrm|mathbf|mathit|mathcal|mathsf|bm|boldsymbol|operatorname)\b", ""),
     (r"\\(?:hat|tilde|bar|widehat|widetilde|overline|underline)\b", ""),
     (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
@@ -41,6 +44,11 @@ _SIGNS = str.maketrans(
         "\u00b7": "*",
         "\u00d7": "*",
         "\u2219": "*",
+        "\u2022": "*",
+        "\u2295": "+",
+        "\u2296": "-",
+        "\u2297": "*",
+        "\u2299": "*",
         "@": "*",
         "\u2190": "=",
         "\u2254": "=",
@@ -56,6 +64,12 @@ _NAMES = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"\{([A-Za-z]+)\}", r"\1"),  # \mathbf{A}
+        (r"\*\*([A-Za-z]\w*)\*\*(?=\s*:?=)", r"\1"),  # **M1** = in Markdown
+        (r"\*\*(?=\s*[A-Za-z(])", "*"),
+        (r"->", "="),
+        (r"\[\[\s*(\d+)\s*,\s*(\d+)\s*\]\]", r"[\1,\2]"),
+        (r"^\s*(?:sp\.|sympy\.)?Eq\((\w+),(.*)\)$", r"\1 = \2"),
+        (r"(?<![A-Za-z0-9_])([A-Z]) (\d{1,3})(?=\s*[-+*()=A-Z,.;]|\s*$)", r"\1\2"),  # A 11, as PDFs give it
         (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*[,;]?\s+(\d+)\s*\}}", r"\1[\2,\3]"),
         (rf"{_LETTERS}\s*_?\s*\{{\s*(\d+)\s*[,;]\s*(\d+)\s*\}}", r"\1[\2,\3]"),
         (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*\}}", r"\1_\2"),
@@ -64,55 +78,97 @@ _NAMES = tuple(
         (rf"{_LETTERS}\(\s*(\d+)\s*\)(?=\s*:?=)", r"\1_\2"),
         (rf"{_LETTERS}_(\d+)\s*,\s*(\d+)", r"\1[\2,\3]"),
         (rf"{_LETTERS}\[\s*(\d+)\s*\]", r"\1_\2"),
-        (r"(?<![A-Za-z0-9_])([A-Za-z]+)_(\d+)(?![\w,])", r"\1\2"),
+        (r"(?<![A-Za-z0-9_])([A-Za-z]+)_(\d+)(?!\w|,\d)", r"\1\2"),
     )
 )
-_CALLS = re.compile(r"(?<![\w.])(?:(?:np|numpy|torch|tf|jnp)\.)?(?:dot|matmul|mul|multiply|mult|mm)\s*\(")
+_CALLS = re.compile(
+    r"(?i)(?<![\w.])(?:(?:np|numpy|torch|tf|jnp|self|this)\.)?"
+    r"(?:(?P<plus>add|plus|sum)|(?P<minus>sub|subtract|minus|diff)"
+    r"|dot|matmul|mul|multiply|mult|mm|prod|product|times|\w*strassen\w*|\w*winograd\w*)(?:_?mat(?:rix|rices)?)?\s*\("
+)
 _COUNTED = re.compile(r"^(?:\d{1,4}[.)]\s+|[\u2022>]\s*)+")
 _NUMBERING = re.compile(
-    r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.)]|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+)+"
+    r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.)]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+)+"
 )
 _BREAK = re.compile(r"\\\\(?:\[[^\]]*\])?")
 _REMARK = re.compile(r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\))$")
-_NEW_STATEMENT = re.compile(r"[,;]\s*(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
+_NEW_STATEMENT = re.compile(r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
 _SEVERAL = re.compile(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
 _COMMENT = re.compile(r"(?<!\\)(?:#|//|%|\(\*|/\*|\s!\s).*$")
 _SUBSCRIPT = re.compile(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
+_QUOTED = re.compile(r"^\s*[\"']?([A-Za-z]\w*)[\"']?\s*[:=]\s*([\"'])([^\"']*)\2,?\s*$")
+_ENTITIES = {"times": "*", "minus": "-", "middot": "*", "sdot": "*", "lowast": "*", "nbsp": " "}
+_ENTITY = re.compile(rf"&({'|'.join(_ENTITIES)});")
+_FACTORS_ROW = re.compile(
+    r"^\s*\|?\s*([A-Za-z]\w*)\s*(?P<by>[,|])([^,|=]*[A-Za-z]\d[^,|=]*)(?:(?P=by)([^,|=]*[A-Za-z]\d[^,|=]*))?\|?\s*$"
+)
+_MATRICES = re.compile(
+    r"\\begin\{[pbvB]?matrix\}(.{1,2000}?)\\end\{[pbvB]?matrix\}\s*&?\s*=\s*\\begin\{[pbvB]?matrix\}(.{1,9000}?)"
+    r"\\end\{[pbvB]?matrix\}",
+    re.DOTALL,
+)
 _TABLE_ROW = re.compile(r"^\s*\|\s*([A-Za-z]\w*)\s*\|([^|]*[A-Za-z]\d[^|]*)\|")
 _SIDE_BY_SIDE = re.compile(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
+_PLAIN = re.compile(
+    r"(?a)\s*(?=[(A-Za-z])(?>[-+*()=]\s*|\d+\s*\*\s*|[A-Za-z]{1,2}(?:\d+|\[\d+,\d+\])\s*(?![A-Za-z\d_\[,]))*"
+)
+"""A line that is in plain spelling already, as almost all lines of large files are."""
+
 _WORD_TIMES = re.compile(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
 
 
 def statements(text: str) -> Iterator[Statement]:
     """Every statement of a text, in order; a line that ends with an operator goes on in the next one."""
-    number, held = 0, ""
-    for at, line in _lines(text):
+    number, held, whole = 0, "", False
+    for at, line, plain in _lines(text):
         goes_on = held and (held[-1] in "+-*=(,/" or line[0] in "*/=)" or ("=" in held and line[0] in "+-"))
         if goes_on and held.count("=") + line.count("=") <= 1:
             held = f"{held} {line}"
             continue
         if held:
-            yield from _parted(number, held)
-        number, held = at, line
+            yield from [(number, held)] if whole else _parted(number, held)
+        number, held, whole = at, line, plain
     if held:
-        yield from _parted(number, held)
+        yield from [(number, held)] if whole else _parted(number, held)
 
 
-def _lines(text: str) -> Iterator[Statement]:
-    """The lines that say something, in plain spelling."""
+def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
+    """The lines that say something, in plain spelling, and whether they were so already and are one statement."""
     latex = "\\\\" in text
+    if "matrix}" in text:
+        text = _MATRICES.sub(_entry_by_entry, text)
     for number, line in enumerate(text.splitlines(), start=1):
         if line.lstrip().startswith(("```", "~~~")):
             continue
-        plain = _COMMENT.sub("", line)
+        if _PLAIN.fullmatch(line) and not line.isspace():
+            yield number, line.strip(), True
+            continue
+        plain = _COMMENT.sub("", line.replace("%*%", "*"))  # R multiplies so
+        if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
+            name, left, right = row.group(1), row.group(3), row.group(4)
+            plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
         if "|" in plain:
             plain = _TABLE_ROW.sub(r"\1 = \2", plain)
+        if '"' in plain or "'" in plain:
+            plain = _QUOTED.sub(r"\1 = \3", plain)
+        if "&" in plain:
+            plain = _ENTITY.sub(lambda match: _ENTITIES[match.group(1)], plain)
         for part in _BREAK.split(plain) if latex else (plain,):
             numbering = _NUMBERING if "=" in part else _COUNTED
             part = _trimmed(spelled(numbering.sub("", part.lstrip())))
             part = numbering.sub("", part)
             if part:
-                yield number, part
+                yield number, part, False
+
+
+def _entry_by_entry(match: re.Match[str]) -> str:
+    """An equation of two LaTeX matrices as equations of their entries; the text itself where sizes differ."""
+    sides = [[row.split("&") for row in side.split(r"\\")] for side in match.groups()]
+    names, values = ([entry.strip() for row in side for entry in row] for side in sides)
+    if len(names) != len(values):
+        return match.group()
+    entries = r" \\ ".join(f"{name} = {' '.join(value.split())}" for name, value in zip(names, values, strict=True))
+    return entries + "\n" * match.group().count("\n")
 
 
 def _parted(number: int, text: str) -> Iterator[Statement]:
@@ -144,7 +200,7 @@ def spelled(text: str) -> str:
         return _uncalled(text) if _CALLS.search(text) else text
     latex = "\\" in text or "$" in text or "_{" in text
     if "<" in text:
-        text = re.sub(r"</?\w+>", " ", _SUBSCRIPT.sub(r"_{\1}", text))
+        text = re.sub(r"</?\w+\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text))
     if "\\" in text:
         for pattern, replacement in _COMMANDS_COMPILED:
             text = pattern.sub(replacement, text)
@@ -157,7 +213,7 @@ def spelled(text: str) -> str:
 
 
 def _uncalled(text: str) -> str:
-    """`dot(x, y)` as `((x)*(y))`."""
+    """`dot(x, y)` as `((x)*(y))`, `add(x, y)` and `sub(x, y)` as sums."""
     while match := _CALLS.search(text):
         depth, comma, end = 1, -1, -1
         for at in range(match.end(), len(text)):
@@ -170,5 +226,6 @@ def _uncalled(text: str) -> str:
         if comma < 0 or end < 0:
             return text
         left, right = text[match.end() : comma], text[comma + 1 : end]
-        text = f"{text[: match.start()]}(({left})*({right})){text[end + 1 :]}"
+        sign = "+" if match["plus"] else "-" if match["minus"] else "*"
+        text = f"{text[: match.start()]}(({left}){sign}({right})){text[end + 1 :]}"
     return text

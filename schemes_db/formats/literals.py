@@ -31,16 +31,22 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)(?P<unit>[jJ]\b)?"
     r"|(?P<string>\"[^\"\n]{0,200}\"|'[^'\n]{0,200}')|(?P<name>[A-Za-z_][\w.]*)|(?P<symbol>[\[\]{}(),=+\-*/:]))"
 )
-_ASSIGNED = re.compile(r"(?m)(?:^|;)[ \t>*-]*([A-Za-z_]\w*)\s*(?::[^=\n\[{(]*)?=\s*(?=[\[{(A-Za-z])")
-_LISTED = re.compile(r"=\s*(?:[A-Za-z_][\w.]*\()*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]")
+_ASSIGNED = re.compile(
+    r"(?m)(?:^|;)[ \t>*-]*(?:[A-Za-z_]\w*[ \t]+){0,4}([A-Za-z_]\w*)(?:\[\d+\])*\s*(?::[^=\n\[{(]*)?=\s*(?=[\[{(A-Za-z])"
+)
+_LISTED = re.compile(r"=\s*(?:[A-Za-z_][\w.]*\((?:\s*\d+\s*,)*)*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]")
 _COMMENT = re.compile(r"(?m)(?:#|//|%)[^\n]*$")
 _FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
+_MATRIX_ENDS = re.compile(r"\\(begin|end)\{[pbvB]?matrix\}")
 _HEADING = re.compile(
     r"[\s#%*=-]*(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]+\d?)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
 _ROW = re.compile(r"\s*(?:-\s+)?[\s\[({|]*[-+]?\d[\d./]*(?:[\s,;|&]+[-+]?\d[\d./]*)*[\])}|,;\s\\]*")
+_SETTING = re.compile(r"\s*[A-Za-z_]\w*\s*[:=]\s*\w+\s*")
+"""A line such as `rank: 7`."""
+
 _MATLAB = re.compile(r"(?m)^[ \t]*([A-Za-z]\w*)\s*=\s*\[([-+\d\s.,;/]*)\]")
 _NUMBER = re.compile(r"[-+]?\d[\d./]*")
 
@@ -81,6 +87,9 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
 
 def _body(text: str) -> str:
     """What stands between code fences, or the whole text where there are none."""
+    if "matrix}" in text:  # LaTeX's as MATLAB's
+        text = re.sub(r"\\\\(?:\[[^\]\n]*\])?", ";", _MATRIX_ENDS.sub(lambda end: "[]"[end[1] == "end"], text))
+        text = text.replace("&", " ")
     parts = _FENCE.split(text)
     return "\n".join(parts[1::2]) if len(parts) > 2 else text
 
@@ -237,7 +246,7 @@ def _groups(text: str) -> list[tuple[int | None, list[str]]]:
             role, fresh = named, True
         elif not line.strip() or set(line.strip()) <= set("-=#*"):
             fresh = True
-        elif re.search(r"\d", line):
+        elif re.search(r"\d", line) and not _SETTING.fullmatch(line):
             return []  # a row that is none: this is no table of numbers
     return found
 
@@ -398,6 +407,8 @@ class _Parser:
                 else items[0]
             )
         if name.rpartition(".")[2] in ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple"):
+            if len(items) == 3 and _whole_numbers(items) and isinstance(items[2], list):  # Matrix(7, 4, [[...]])
+                return items[2]
             return items[0] if len(items) == 1 or not isinstance(arguments, list) else arguments
         return {}
 

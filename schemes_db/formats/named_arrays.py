@@ -36,7 +36,7 @@ def parse(
         if isinstance(array, list):
             if len(array) == 3:
                 return [reading_of_unlabelled(NAME, array, target, ring, (f"array {name}",))]
-        elif array.dtype.kind in "biufc":
+        elif array.dtype.kind in "biufcO":
             arrays[name] = array
     found = named_factors(arrays)
     if found is None and len(arrays) == 1:
@@ -52,7 +52,7 @@ def _of_one(array: Array | list[Array], target: Target | None, ring: Ring | None
     if isinstance(array, list):
         return reading_of_unlabelled(NAME, array, target, ring)
     parts = unstacked(array) or side_by_side(array)
-    if array.dtype.kind not in "biufc" or parts is None:
+    if array.dtype.kind not in "biufcO" or parts is None:
         raise SchemeFormatError(
             f"an array of shape {array.shape}, {array.dtype}: wanted are three factors in one, such as (3, R, entries)"
         )

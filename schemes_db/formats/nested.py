@@ -14,10 +14,9 @@ from functools import lru_cache
 from ...errors import SchemeFormatError
 from ..gaussian import Gaussian, gaussian, simplest
 from ..inexact import EPSILON, MAX_POWER, Coefficient, Inexact
-from .expression import decimal, plus, times
+from .expression import MAX_DIGITS, decimal, plus, times
 
 MAX_DEPTH = 10
-MAX_DIGITS = 40
 
 _TOKEN = (
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)(?P<unit>[ijIJ]\b)?"

@@ -44,8 +44,8 @@ class _Record:
     state: tuple[object, ...] = field(default=())
 
 
-def unpickled(raw: bytes) -> list[npt.NDArray[np.generic]]:
-    """The number arrays in the object array that a pickle describes.
+def unpickled(raw: bytes) -> npt.NDArray[np.object_] | list[npt.NDArray[np.generic]]:
+    """The number arrays in the object array that a pickle describes, or that array where it holds Python integers.
 
     Raises:
         SchemeFormatError: the pickle is damaged, or describes anything else.
@@ -56,9 +56,20 @@ def unpickled(raw: bytes) -> list[npt.NDArray[np.generic]]:
     shape, dtype, items = root.state[1], root.state[2], root.state[4]
     if not (isinstance(dtype, _Record) and dtype.arguments[:1] in (("O8",), ("O4",)) and isinstance(items, list)):
         raise SchemeFormatError("the pickle does not hold an object array")
+    if isinstance(shape, tuple) and items and all(type(item) is int for item in items):
+        return _integers(shape, items, bool(root.state[3]))
     if not isinstance(shape, tuple) or len(shape) != 1 or len(items) > 64:
         raise SchemeFormatError("the pickled array is not a short list of arrays")
     return [_array(item) for item in items]
+
+
+def _integers(shape: tuple[object, ...], items: list[object], fortran: bool) -> npt.NDArray[np.object_]:
+    sizes = [size for size in shape if isinstance(size, int) and 0 <= size <= len(items)]
+    if len(sizes) != len(shape) or len(shape) > 4 or math.prod(sizes) != len(items):
+        raise SchemeFormatError("the pickled array has more or fewer numbers than its shape")
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array.reshape(sizes, order="F" if fortran else "C")
 
 
 def _array(item: object) -> npt.NDArray[np.generic]:

@@ -71,7 +71,7 @@ def _matrix(header: tuple[int, list[str]], lines: Iterator[tuple[int, list[str]]
         if not (1 <= row <= rows and 1 <= col <= cols):
             raise SchemeFormatError(f"entry {row} {col} is outside the {rows} x {cols} matrix", line=number)
         try:
-            entries.append((row - 1, col - 1, parse_coefficient(words[2][:60], "the entry")))
+            entries.append((row - 1, col - 1, parse_coefficient(words[2], "the entry")))
         except SchemeFormatError as error:
             raise SchemeFormatError(error.message, line=number) from None
     raise SchemeFormatError("the matrix has no end: expected a line 0 0 0", line=number)

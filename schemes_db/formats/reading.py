@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +13,12 @@ import numpy as np
 
 from ...errors import SchemeFormatError
 from ..certificate import Certificate
-from ..factor import COEFFICIENT_LIMIT, Factor, IntArray
-from ..gaussian import Number, gaussian, parse_number, simplest
+from ..factor import Factor, integer_array
+from ..gaussian import MAX_BITS, Number, bits, gaussian, parse_number, simplest
 from ..inexact import Approximation, Coefficient, Inexact
 from ..ring import QI, Q, Ring, Z
 from ..scheme import MAX_RANK, Scheme
+from .linear_program import BilinearPrograms
 
 C = "C"
 C_TRANSPOSED = "C^T"
@@ -43,12 +43,13 @@ class Reading:
     by C, or by the transpose of C; the format's documented convention first. Which one computes
     the target only verification can tell. `declared` is the ring that the
     file or the user says: it binds. A file with coefficients that are not exact gives
-    `approximations` instead.
+    `approximations` instead, one of straight-line programs that are too long to be expanded `programs`.
     """
 
     format: str
     candidates: tuple[tuple[str, Scheme], ...]
     approximations: tuple[tuple[str, Approximation], ...] = field(default=(), kw_only=True)
+    programs: BilinearPrograms | None = field(default=None, kw_only=True)
     declared: Ring | None = field(default=None, kw_only=True)
     certificate: Certificate | None = None
     notes: tuple[str, ...] = field(default=())
@@ -58,8 +59,10 @@ class Reading:
         """The scheme by the format's documented convention.
 
         Raises:
-            SchemeFormatError: the coefficients are not exact.
+            SchemeFormatError: the coefficients are not exact, or the programs are not expanded.
         """
+        if self.programs is not None:
+            raise SchemeFormatError("straight-line programs whose sums are too long to be expanded: no scheme")
         if not self.candidates:
             raise SchemeFormatError("coefficients are rounded, or have powers of an infinitesimal: no exact scheme")
         return self.candidates[0][1]
@@ -104,7 +107,11 @@ def factor_of(products: Sequence[Iterable[Term]], rows: int, cols: int, label: s
     listed = [terms if isinstance(terms, list) else list(terms) for terms in products]
     flat = [term for terms in listed for term in terms]
     counts = [len(terms) for terms in listed]
-    if any(not (0 <= row < rows and 0 <= col < cols) for row, col, _ in flat):
+    product = np.repeat(np.arange(len(listed), dtype=np.int64), counts)
+    places = np.array(
+        [row * cols + col if 0 <= row < rows and 0 <= col < cols else -1 for row, col, _ in flat], dtype=np.int64
+    )
+    if len(places) and places.min() < 0:
         r, row, col = next(
             (r, row, col)
             for r, terms in enumerate(listed)
@@ -114,32 +121,31 @@ def factor_of(products: Sequence[Iterable[Term]], rows: int, cols: int, label: s
         raise SchemeFormatError(
             f"product {r + 1}: {label} has block [{row + 1},{col + 1}], outside its {rows} x {cols} grid"
         )
-    product = np.repeat(np.arange(len(listed), dtype=np.int64), counts)
-    indices = np.array([row * cols + col for row, col, _ in flat], dtype=np.int64)
-    keys = product * (rows * cols) + indices
-    if len(set(keys.tolist())) != len(keys):
-        r, index = divmod(Counter(keys.tolist()).most_common(1)[0][0], rows * cols)
+    keys = np.sort(product * (rows * cols) + places)
+    if len(twice := np.flatnonzero(keys[1:] == keys[:-1])):
+        r, index = divmod(int(keys[twice[0]]), rows * cols)
         raise SchemeFormatError(f"product {r + 1}: {label} has block [{index // cols + 1},{index % cols + 1}] twice")
-    values, denominator = _numerators([value for _, _, value in flat], label)
-    return Factor.from_triplets(len(listed), rows, cols, product, indices, values, denominator)
+    numerators, denominator, width = _numerators([value for _, _, value in flat], label)
+    values = integer_array(numerators, denominator)
+    values = values.reshape(-1, 2) if width == 2 else values
+    return Factor.from_triplets(len(listed), rows, cols, product, places, values, denominator)
 
 
-def _numerators(given: list[Coefficient], label: str) -> tuple[IntArray, int]:
-    """The numbers (T,), or (T, 2) where one is not real, over their least common denominator."""
+def _numerators(given: list[Coefficient], label: str) -> tuple[list[int], int, int]:
+    """The numerators over their least common denominator, that denominator, and 2 where real and imaginary parts
+    follow each other, else 1.
+    """
     numbers = [number for number in given if not isinstance(number, Inexact)]
     if len(numbers) != len(given):
         raise SchemeFormatError(f"{label} has a coefficient that is rounded, or has a power of an infinitesimal")
-    parts: list[int] = []
-    denominator = 1
     if set(map(type, numbers)) <= {int}:
-        parts, shape = numbers, (len(numbers),)  # type: ignore[assignment]
-    else:
-        pairs = [part for number in map(gaussian, numbers) for part in (number.real, number.imag)]
-        denominator = math.lcm(*{part.denominator for part in pairs})
-        parts, shape = [int(part * denominator) for part in pairs], (len(numbers), 2)  # type: ignore[assignment]
-    if denominator >= COEFFICIENT_LIMIT or any(abs(part) >= COEFFICIENT_LIMIT for part in parts):
-        raise SchemeFormatError(f"{label} has a coefficient or common denominator beyond 2^62")
-    return np.array(parts, dtype=np.int64).reshape(shape), denominator
+        return numbers, 1, 1  # type: ignore[return-value]
+    # Every numerator grows to the common denominator.
+    pairs = [part for number in map(gaussian, numbers) for part in (number.real, number.imag)]
+    denominator = math.lcm(*{part.denominator for part in pairs})
+    if bits(denominator) > MAX_BITS:
+        raise SchemeFormatError(f"{label} has a common denominator beyond 2^{MAX_BITS}")
+    return [int(part * denominator) for part in pairs], denominator, 2
 
 
 def ring_of(factors: Iterable[Factor]) -> Ring:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 
 from ...errors import SchemeFormatError
-from ..factor import COEFFICIENT_LIMIT
-from ..gaussian import gaussian, simplest
-from ..inexact import Coefficient, Inexact
+from ..inexact import Coefficient
 from ..ring import Ring
 from ..scheme import MAX_RANK
 from ..target import Target
-from .candidates import reading_of_rows, shape_of
-from .expression import parse_linear, plus, times
+from .candidates import reading_of_rows, shape_of, target_of
+from .expression import parse_linear
+from .linear_program import BilinearPrograms, LinearProgram
 from .reading import C, Reading
 
 NAME = "slp"
@@ -25,12 +24,11 @@ SUFFIX = ".slp"
 CONVENTION = C
 
 MAX_TERMS = 4_000_000
+"""Terms of all sums once expanded, from which a program is proven as it is."""
 
 _START = r"(?a)\s*(?:#[^\n]*\n\s*)*[a-z]\w*\s*:=[^;]*\bi\d"
 _STATEMENT = r"(?s)\s*([A-Za-z]\w*)\s*:=(.*)"
 _INDEXED = r"(?a)([io])(0|[1-9]\d{0,5})"
-
-Form = dict[int, Coefficient]
 
 
 def sniff(text: str) -> bool:
@@ -39,52 +37,60 @@ def sniff(text: str) -> bool:
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
-    """Read one scheme of three programs.
+    """Read one scheme of three programs; where their sums are too long to be expanded, as programs.
 
     Raises:
         SchemeFormatError: with the line; not three programs, or sizes that do not fit together.
     """
-    programs: list[_Linear] = []
+    parts: list[_Linear] = []
     fresh = True
-    budget = [MAX_TERMS]
     for number, line in enumerate(text.splitlines(), start=1):
         statements, mark, _ = line.partition("#")
         for statement in statements.split(";"):
             if statement.strip():
                 if fresh:
-                    programs.append(_Linear(budget))
+                    parts.append(_Linear())
                     fresh = False
                 try:
-                    programs[-1].statement(statement)
+                    parts[-1].statement(statement)
                 except SchemeFormatError as error:
                     raise SchemeFormatError(error.message, line=number) from None
         fresh = fresh or bool(mark)
-    if len(programs) != 3:
+    if len(parts) != 3:
         raise SchemeFormatError(
-            f"{len(programs)} programs, where L, R and P belong; name one of the files ..L.slp, ..R.slp, ..P.slp "
+            f"{len(parts)} programs, where L, R and P belong; name one of the files ..L.slp, ..R.slp, ..P.slp "
             "that stand beside each other"
         )
-    left, right, third = programs
+    left, right, third = (part.finished() for part in parts)
     rank = len(left.outputs)
     if not (rank and rank == len(right.outputs) == third.inputs):
         raise SchemeFormatError(
             f"L has {rank} outputs, R has {len(right.outputs)} and P {third.inputs} inputs: no one number of products"
         )
-    products: list[list[tuple[int, Coefficient]]] = [[] for _ in range(rank)]
-    for entry, form in enumerate(third.forms()):
-        for r, value in form.items():
-            products[r].append((entry, value))
     shape = shape_of(left.inputs, right.inputs, len(third.outputs))
-    rows = ([form.items() for form in left.forms()], [form.items() for form in right.forms()], products)
-    return [reading_of_rows(NAME, rows, shape, CONVENTION, target, ring)]
+    budget = [MAX_TERMS]
+    forms = [found for part in (left, right, third) if (found := part.expanded(budget)) is not None]
+    if len(forms) == 3:
+        products: list[list[tuple[int, Coefficient]]] = [[] for _ in range(rank)]
+        for entry, form in enumerate(forms[2]):
+            for r, value in form.items():
+                products[r].append((entry, value))
+        rows = ([form.items() for form in forms[0]], [form.items() for form in forms[1]], products)
+        return [reading_of_rows(NAME, rows, shape, CONVENTION, target, ring)]
+    if not all(part.rational for part in (left, right, third)) or (ring and (ring.characteristic or ring.gaussian)):
+        raise SchemeFormatError(
+            f"the sums have more than {MAX_TERMS} terms once expanded; such programs are proven over Z and Q only"
+        )
+    programs = BilinearPrograms(target_of(shape, target), left, right, third)
+    return [Reading(NAME, (), programs=programs, declared=ring)]
 
 
 class _Linear:
-    """A linear program: the values of its names as forms over the inputs."""
+    """A linear program as it is read: the value that every name has now."""
 
-    def __init__(self, budget: list[int]) -> None:
-        self.budget = budget
-        self.values: dict[str, Form] = {}
+    def __init__(self) -> None:
+        self.statements: list[tuple[tuple[Coefficient, str | int], ...]] = []
+        self.values: dict[str, int] = {}
         self.outputs: set[int] = set()
         self.inputs = 0
 
@@ -93,27 +99,17 @@ class _Linear:
         if match is None:
             raise SchemeFormatError("expected a statement such as o0:=i2-i0;")
         name = match.group(1)
+        if parameter := re.search(r"[A-Za-z]\w*\([^()]{0,40}\)", match.group(2)):
+            raise SchemeFormatError(f"the parameter {parameter.group()[:20]} is no exact fraction")
+        terms = tuple((factor, self.source(source)) for source, factor in parse_linear(match.group(2)).items())
+        self.values[name] = len(self.statements)
+        self.statements.append(terms)
         indexed = re.fullmatch(_INDEXED, name)
-        total: Form = {}
-        for source, factor in parse_linear(match.group(2)).items():
-            part = self.value(source)
-            self.budget[0] -= len(part) + 1
-            if self.budget[0] < 0:
-                raise SchemeFormatError(f"the sums have more than {MAX_TERMS} terms once expanded")
-            for index, coefficient in part.items():
-                value = plus(total.get(index, 0), times(factor, coefficient))
-                if not isinstance(value, Inexact):
-                    real = gaussian(value).real
-                    if max(abs(real.numerator), real.denominator) >= COEFFICIENT_LIMIT:
-                        raise SchemeFormatError("a coefficient or denominator beyond 2^62")
-                    value = simplest(value)
-                total[index] = value
-        self.values[name] = {index: value for index, value in total.items() if value}
         if indexed and indexed.group(1) == "o":
             self.outputs.add(int(indexed.group(2)))
 
-    def value(self, name: str) -> Form:
-        """The form of a name; an input that no statement has overwritten stands for itself."""
+    def source(self, name: str) -> str | int:
+        """The statement that set a name; an input that no statement has overwritten stands for itself."""
         if name in self.values:
             return self.values[name]
         indexed = re.fullmatch(_INDEXED, name)
@@ -123,15 +119,20 @@ class _Linear:
         if index >= MAX_RANK:
             raise SchemeFormatError(f"{name}: more than {MAX_RANK} inputs")
         self.inputs = max(self.inputs, index + 1)
-        return {index: 1}
+        return name
 
-    def forms(self) -> list[Form]:
-        """The outputs in order.
+    def finished(self) -> LinearProgram:
+        """The program, its inputs counted.
 
         Raises:
-            SchemeFormatError: one in between is never set.
+            SchemeFormatError: an output in between is never set.
         """
         if self.outputs != set(range(len(self.outputs))):
             missing = next(i for i in range(len(self.outputs)) if i not in self.outputs)
             raise SchemeFormatError(f"output o{missing} is never set")
-        return [self.values[f"o{i}"] for i in range(len(self.outputs))]
+        first = self.inputs
+        statements = tuple(
+            tuple((factor, int(source[1:]) if isinstance(source, str) else first + source) for factor, source in terms)
+            for terms in self.statements
+        )
+        return LinearProgram(first, statements, tuple(first + self.values[f"o{i}"] for i in range(len(self.outputs))))

@@ -7,7 +7,8 @@ Cubes stand behind the nodes in `x` and never move. `orbit_reference.py` says th
 
 With a reversal too (`Kind.turns` of length 6) a slot stands for an orbit of three and its reversal,
 six terms, and matrices that are equal up to reversal flip; an orbit that is its own reversal, matrix
-by matrix, has three terms, and takes from one of six both images at once, to stay so.
+by matrix, has three terms, and takes from one of six both images at once, to stay so. With `Kind.whole` no orbit
+of six terms becomes one of three or two cubes, as in the walks of Moosbauer and Poole (arXiv 2502.04514).
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def meets(kind: Kind, x: Words, buckets: Words, node: np.uint64) -> bool:
             )
             met = buckets[h + here] & (buckets[ha + then] | buckets[hl + before])
             near |= met & ~(np.uint64(np.uint64(q) == own >> _SIX) << (own & np.uint64(63)))
-    return near != ZERO or (a == b and a == c) or odd_one(kind, a, b, c) < 3
+    return near != ZERO or (len(kind.whole) == 1 and ((a == b and a == c) or odd_one(kind, a, b, c) < 3))
 
 
 @compiled(forceinline=True)
@@ -221,9 +222,11 @@ def shrink(s: Arena, t: int) -> bool:
     """Drop an orbit with a zero, or make a smaller one of it; whether it went on as another orbit."""
     slots = 64 * len(s.live)
     a, b, c = s.x[t], s.x[slots + t], s.x[2 * slots + t]
-    odd = odd_one(s.kind, a, b, c)
+    odd = 3 if len(s.kind.whole) == 2 else odd_one(s.kind, a, b, c)
     if a == ZERO or b == ZERO or c == ZERO:
         drop_orbit(s, t)
+    elif len(s.kind.whole) == 2:
+        return False
     elif a == b and a == c and has_room(s):
         drop_orbit(s, t)
         toggle_cube(s, a)

@@ -104,7 +104,7 @@ class OrbitReferenceWalk(ReferenceWalk):
         self.change(s, p + 1, b ^ self.mirrored(b) if six_t and not six_s else b, six_s)
         self.change(t, q + 2, c ^ self.mirrored(c) if six_s and not six_t else c, six_t)
         self.flips += 1
-        if any(not all(self.term(u)) or len(set(self.term(u))) == 1 or len(self.odd(u)) == 1 for u in (s, t)):
+        if any(not all(self.term(u)) or self.can_shrink(u) for u in (s, t)):
             return "hit"
         doubles = any(self.common(u, slot) for u in (s, t) for slot in self.live if slot != u)
         return "hit" if doubles else "flip"
@@ -123,9 +123,15 @@ class OrbitReferenceWalk(ReferenceWalk):
                 return odd, others[odd]
         return None
 
+    def can_shrink(self, slot: int) -> bool:
+        """Whether an orbit has three equal matrices, or one only that is not its own reversal, and may be less."""
+        return self.policy.orbits == "any" and (len(set(self.term(slot))) == 1 or len(self.odd(slot)) == 1)
+
     def shrink(self, slot: int) -> bool:
         """Drop an orbit with a zero, or make a smaller one of it; whether it went on as another orbit."""
         orbit, odd = self.term(slot), self.odd(slot)
+        if all(orbit) and not self.can_shrink(slot):
+            return False
         if all(orbit) and len(set(orbit)) == 1:
             for cube in {orbit[0], self.mirrored(orbit[0])}:
                 (self.cubes.remove if cube in self.cubes else self.cubes.append)(cube)

@@ -31,9 +31,13 @@ def make_orbit_arena(
     """
     orbits, cubes = reversible(start) if reverse else (start.orbits, start.cubes)
     lanes = lanes_for(orbits.shape[1] + room)
-    kind = Kind((0,) * (3 * lanes), (0,) * GF2, (0,) * (6 if reverse else 3), (0,))
+    policy = (policy or Policy()).checked()
+    if policy.orbits == "whole" and not reverse:
+        raise PlanError("whole orbits are those of walk flip-c3z2: leave orbits out, or take that walk")
+    whole = (0, 0) if policy.orbits == "whole" else (0,)
+    kind = Kind((0,) * (3 * lanes), (0,) * GF2, (0,) * (6 if reverse else 3), (0,), whole)
     terms = _flat(orbits, cubes, lanes * WORD_BITS)
-    return arena_of(kind, terms, lanes, splitmix(seed, index), np.zeros(11, dtype=np.uint64), policy or Policy())
+    return arena_of(kind, terms, lanes, splitmix(seed, index), np.zeros(11, dtype=np.uint64), policy)
 
 
 def orbits_in(flat: Words, arena: Arena, start: OrbitTerms) -> OrbitTerms:

@@ -1,4 +1,4 @@
-"""How walks walk: their patience, the flips that they do not make, and how they select among them."""
+"""How walks walk: how long they wait, the flips that they do not make, and how they select among them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ ANY_NONZEROS = 64
 
 COSTS = ("", "full", "nonzeros")
 """What a term costs beside counting as one: nothing, 1 if it is a full product, its nonzero coefficients."""
+
+
+ORBITS = ("any", "whole")
+"""Orbits that a walk under the shift and the reversal may have: of any size, or of all six terms only."""
 
 
 class Selection(NamedTuple):
@@ -50,7 +54,7 @@ class PolicyNumbers(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The patience of a walk, in steps (one draw each) but for the counts, its bounds, and its selection.
+    """When a walk takes a plus or restarts, in steps (one draw each) but for the counts; its bounds and selection.
 
     Attributes:
         plus_after: steps without a plus or a new best after which the walk takes a plus.
@@ -67,6 +71,8 @@ class Policy:
         cost: one of `COSTS`, for walks on a GPU.
         rank_weight, cost_weight: the score that walks on a GPU bring down is rank and cost with these weights.
         selection: see `Selection`; on a GPU.
+        orbits: one of `ORBITS`. Where they stay whole, an orbit of six terms is never made one of three or a pair of
+            cubes: each such step lowers the rank, but smaller orbits flip with few others and cubes with none.
     """
 
     plus_after: int = 5_000
@@ -82,6 +88,7 @@ class Policy:
     rank_weight: int = 1
     cost_weight: int = 0
     selection: Selection = NO_SELECTION
+    orbits: str = "any"
 
     @property
     def guarded(self) -> bool:
@@ -105,6 +112,8 @@ class Policy:
         """
         if self.cost not in COSTS:
             raise PlanError(f"a term has no cost {self.cost!r}; choose full or nonzeros")
+        if self.orbits not in ORBITS:
+            raise PlanError(f"orbits {self.orbits!r} are not known; choose any or whole")
         if min(self.plus_after, self.restart_after, self.rank_weight) < 1 or min(self.margin, self.cost_weight) < 0:
             raise PlanError("plus_after, restart_after and rank_weight must be at least 1, margin and cost_weight 0")
         if not 0 <= self.chance <= 1 or not all(0 <= share <= 1 for share in self.selection[1:3]):

@@ -36,12 +36,14 @@ class Kind(NamedTuple):
         ring: see `rings`.
         turns: one for a plain walk; three for orbits of a cyclic shift, six with a reversal too.
         guard: one if flips are made as they come, two if `guard.allowed` is asked before.
+        whole: two if orbits of six terms never become smaller ones, else one.
     """
 
     lanes: tuple[int, ...]
     ring: Ring
     turns: tuple[int, ...]
     guard: tuple[int, ...]
+    whole: tuple[int, ...] = (0,)
 
 
 class Arena(NamedTuple):

@@ -121,7 +121,7 @@ def pack_start(name: str, target: Target, scheme: Scheme | None = None) -> Terms
 
 
 def walk_policy(name: str) -> Policy:
-    """The patience that suits this walk where nothing is known of the target.
+    """The policy that suits this walk where nothing is known of the target.
 
     Raises:
         PlanError: no such walk.

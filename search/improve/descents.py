@@ -34,7 +34,7 @@ EASY_SIDE = 3
 
 
 class Descents:
-    """One format after the other, each turn by another way.
+    """One format after the other, each turn by another route.
 
     Args:
         ring: "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones.
@@ -62,7 +62,7 @@ class Descents:
         say: Callable[[str], None],
         stop: Callable[[], bool] = lambda: False,
     ) -> str:
-        """Work on a format for so long, the way that its turn has come to; returns the way.
+        """Work on a format for so long, by the route whose turn it is; returns its name.
 
         Raises:
             DeviceLostError: a GPU stopped answering; all finds before are kept.
@@ -79,24 +79,24 @@ class Descents:
             found.append(Route("symmetry", [pack_start("flip-c3", gap.target).to_scheme()]))
         if not found:
             found.append(Route("naive", [naive(gap.target)]))
-        way = found[tried % len(found)]
-        cyclic = symmetric and way is found[-1]
+        route = found[tried % len(found)]
+        cyclic = symmetric and route is found[-1]
         setting = setting_for(gap.target, ternary=self._ternary, symmetric=cyclic)
-        fleet = self._fleet(way.starts, setting, tried, symmetric=cyclic)
-        lowest = min(start.rank for start in way.starts)
-        say(f"{gap.target}: by {way.name} from rank {lowest}, {len(way.starts)} starts, {fleet.walkers} walkers")
+        fleet = self._fleet(route.starts, setting, tried, symmetric=cyclic)
+        lowest = min(start.rank for start in route.starts)
+        say(f"{gap.target}: by {route.name} from rank {lowest}, {len(route.starts)} starts, {fleet.walkers} walkers")
         collect_below(
             fleet,
             gap.rank - 1,
             steps=setting.steps,
             seconds=seconds,
             count=FOUND,
-            provenance=self._provenance(way.name),
+            provenance=self._provenance(route.name),
             on_find=self._updater.take,
             enough=lambda: stop() or self._updater.rank(self._updater.over.name, shape) <= gap.known,
             say=say,
         )
-        return way.name
+        return route.name
 
     def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, symmetric: bool = False) -> Fleet:
         return Fleet(
@@ -131,11 +131,11 @@ class Descents:
             source = self._provenance("plus")
             widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
 
-    def _provenance(self, way: str) -> Provenance:
+    def _provenance(self, route: str) -> Provenance:
         return Provenance(
             kind="search",
             command=self._command,
             seed=self._seed,
             version=__version__,
-            relation=f"flip walk on a GPU, by way of {way}",
+            relation=f"flip walk on a GPU, by way of {route}",
         )

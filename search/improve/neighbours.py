@@ -20,10 +20,10 @@ TAKEN = 16
 """Schemes of a neighbour that are carried over."""
 
 SLACK = 3
-"""How many products more than the least a start of a way may have."""
+"""How many products more than the least a start of a route may have."""
 
 MOST = 256
-"""Starts of a way."""
+"""Starts of a route."""
 
 
 class Route(NamedTuple):
@@ -36,7 +36,7 @@ class Route(NamedTuple):
 def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary: bool = False) -> list[Route]:
     """What a full product can be reached from: its own schemes, borders of smaller ones, cuts of larger, sums of two.
 
-    The way with the lowest start comes first. Modulo 2 what gets a border meets it (`starts_for`); with
+    The route with the lowest start comes first. Modulo 2 what gets a border meets it (`starts_for`); with
     `ternary` all starts have coefficients -1, 0, 1.
 
     Raises:
@@ -68,7 +68,7 @@ def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary
         ],
     }
     found = [Route(name, _least(starts, rng)) for name, starts in made.items() if any(map(_whole, starts))]
-    return sorted(found, key=lambda way: min(start.rank for start in way.starts))
+    return sorted(found, key=lambda route: min(start.rank for start in route.starts))
 
 
 def _least(starts: Sequence[Scheme], rng: np.random.Generator) -> list[Scheme]:

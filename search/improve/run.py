@@ -92,7 +92,7 @@ class _Tasks:
 
     @property
     def gained(self) -> int:
-        return sum(keeper.gained for keeper in (self.updater, self.fronts) if keeper is not None)
+        return sum(updater.gained for updater in (self.updater, self.fronts) if updater is not None)
 
     @property
     def turns(self) -> dict[str, int]:

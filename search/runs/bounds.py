@@ -34,6 +34,8 @@ def refuse_bounds(policy: Policy, walk: str, start: Terms, over: Ring, ladder: S
     """Raise a PlanError where the bounds of a policy mean nothing, or can't be held to."""
     if not 0 <= policy.chance <= 1 or policy.nonzeros < 1 or policy.keep < 0:
         raise PlanError("a chance is 0 to 1, nonzeros are at least 1, and kept products at least 0")
+    if policy.orbits == "whole" and walk != "flip-c3z2":
+        raise PlanError(f"walk {walk!r} has no orbits of six terms: leave orbits out, or take walk flip-c3z2")
     if not (policy.guarded or policy.keep):
         return
     if isinstance(start, OrbitTerms):

@@ -67,7 +67,7 @@ def provenance_of(config: RunConfig, ancestry: Ancestry, remark: str, seconds: f
     )
 
 
-def told(config: RunConfig, terms: Terms, ancestry: Ancestry, remark: str, seconds: float) -> Scheme:
+def scheme_of(config: RunConfig, terms: Terms, ancestry: Ancestry, remark: str, seconds: float) -> Scheme:
     """The scheme of a walk's terms, which says where it comes from."""
     origin = terms.to_scheme(provenance_of(config, ancestry, remark, seconds))
     if ancestry.parents and origin.digest in ancestry.parents:
@@ -76,7 +76,7 @@ def told(config: RunConfig, terms: Terms, ancestry: Ancestry, remark: str, secon
     return origin
 
 
-def taken(config: RunConfig, origin: Scheme) -> Find | Unlifted:
+def certified(config: RunConfig, origin: Scheme) -> Find | Unlifted:
     """The certified find, or the certified scheme over Z2 that does not lift to the ring and bounds of the run."""
     certificate = certify(origin)
     if origin.ring is not Z2 or config.output_ring is Z2:
@@ -84,14 +84,14 @@ def taken(config: RunConfig, origin: Scheme) -> Find | Unlifted:
     lifted = _lifted(config, origin)
     if lifted.scheme is None or lifted.certificate is None:
         return Unlifted(origin, lifted.reason)
-    if reason := broken(lifted.scheme, config.patience):
+    if reason := broken(lifted.scheme, config.target_policy):
         return Unlifted(origin, f"in its lift {reason}")
     return Find(lifted.scheme, lifted.certificate, origin, certificate)
 
 
 def _lifted(config: RunConfig, origin: Scheme) -> Lift:
     """The lift of a find; of a small one over Z the ternary lift of a neighbour where it has none itself."""
-    small = config.goal.equations <= TERNARY_EQUATIONS and config.patience.nonzeros == ANY_NONZEROS
+    small = config.goal.equations <= TERNARY_EQUATIONS and config.target_policy.nonzeros == ANY_NONZEROS
     if config.output_ring is Z and origin.ring is Z2 and small:
         return ternary_lift(origin, walks=NEIGHBOURS, seed=config.seed)
     return lift(origin, ring=config.output_ring, seed=config.seed)

@@ -44,7 +44,7 @@ class RunConfig:
     """The settings of a run; `seconds`, `rounds` and `count` limit it, the others fix its course.
 
     `rank` is the rank wanted, and the run ends after the round in which it has `count` finds. `policy` is the
-    patience of the walks and their bounds, or some fields of it: {"full": 22}. `device` is one of
+    policy of the walks, or some fields of it: {"full": 22}. `device` is one of
     `device_names()`, for GPUs with their numbers: cuda:0,1.
 
     `ring` is one of `RINGS`. `start` is None for the naive scheme. Without a `walk` it is the plain
@@ -58,7 +58,7 @@ class RunConfig:
     target where walks have neither a start nor a kind of their own. `objective` says which schemes
     of the rank wanted are finds: all, or each that is better than those before. Without a `pool` plan
     walks go alone. `method` is one of `METHODS`; `moves` lead from one format to the next. `cubes` are those of a naive
-    symmetric start, such as 12,34,56.
+    symmetric start, such as 12,34,56. With `naive_too` walks start in turn from `start` and from the naive scheme.
 
     Raises:
         PlanError: the settings do not fit together, or nothing limits the run.
@@ -75,7 +75,7 @@ class RunConfig:
     seconds: float | None = None
     count: int = 1
     walk: str = ""
-    policy: Policy | Mapping[str, float] | None = None
+    policy: Policy | Mapping[str, float | str] | None = None
     command: str = ""
     start: Scheme | None = None
     ladder: tuple[str, ...] | None = None
@@ -85,6 +85,7 @@ class RunConfig:
     method: str = "walks"
     moves: tuple[str, ...] = MOVES
     cubes: str = ""
+    naive_too: bool = False
 
     def __post_init__(self) -> None:
         if self.ring not in RINGS:
@@ -120,15 +121,22 @@ class RunConfig:
         first = self.stages[0].target
         if self.start is not None and self.start.target != first:
             raise PlanError(f"the start computes {self.start.target}, not {first}")
+        if self.naive_too and (self.start is None or self.ladder or self.method == "lns"):
+            raise PlanError("naive_too is for walks from a start of the target: name one, and no ladder")
         if self.ring == "ZT" and not isinstance(self.terms, TernaryTerms):
             raise PlanError(f"walk {self.walk!r} does not stay in -1, 0, 1: take flip-zt, or ring Z")
         if (self.ring == "Z3") != isinstance(self.terms, TermsModulo3):
             raise PlanError(
                 f"walk {self.walk!r} does not lead to {self.ring}: only flip-z3 leads to Z3, and only there"
             )
-        refuse_bounds(self.patience, self.walk, self.terms, self.output_ring, self.ladder or ())
+        refuse_bounds(self.target_policy, self.walk, self.terms, self.output_ring, self.ladder or ())
         rank = self.start_rank
-        if not self.ladder and self.rank is not None and rank <= self.rank and not broken(self.terms, self.patience):
+        if (
+            not self.ladder
+            and self.rank is not None
+            and rank <= self.rank
+            and not broken(self.terms, self.target_policy)
+        ):
             raise PlanError(f"the start has rank {rank} already: ask for less than that")
 
     def _be_lns(self) -> None:
@@ -248,12 +256,17 @@ class RunConfig:
         make = OrbitTerms.naive if self.walk == "flip-c3" else OrbitTerms.naive_reversible
         return make(self.goal, parse_cubes(cubes))
 
+    @cached_property
+    def starts(self) -> tuple[Terms, ...]:
+        """All that walks start from: `terms`, and the naive scheme where that is asked for too."""
+        return (self.terms, pack_start(self.walk, self.goal)) if self.naive_too else (self.terms,)
+
     @property
     def start_rank(self) -> int:
         return self.terms.rank
 
     @property
-    def patience(self) -> Policy:
+    def target_policy(self) -> Policy:
         """The policy of the walks for the target."""
         return self.setting(len(self.stages) - 1).policy
 
@@ -269,6 +282,7 @@ class RunConfig:
         settings += [f"pool={self.pool!r}"] if self.pool else []
         settings += [f"cubes={self.cubes!r}"] if self.cubes else []
         settings += [f"moves={self.moves!r}"] if self.moves != MOVES else []
+        settings += ["naive_too=True"] if self.naive_too else []
         if self.start is not None:
             settings.append(f"start=resolve({self.start.digest[:16]!r})[0]")
         return f"find({self.target!r}, {', '.join(settings)})"

@@ -79,7 +79,8 @@ class Result:
     `finds` are in the order of rounds and walks; `steps` are the schemes of smaller formats that a
     ladder went on from. `ranks` says of each rank how many walks have it as their lowest. The same
     seed, walks, steps and rounds give the same finds. Where there are none, `nearest` is the lowest
-    scheme that the walks for the target came to, if it is below their start.
+    scheme that the walks for the target came to, if it is below their start. `setup` has the seconds that
+    were spent before walking, which `seconds` leaves out, by what they went into.
     """
 
     target: Target
@@ -94,6 +95,7 @@ class Result:
     interrupted: bool
     steps: tuple[Find, ...] = ()
     nearest: Find | Unlifted | None = None
+    setup: dict[str, float] = field(default_factory=dict)
 
     @property
     def lineage(self) -> tuple[Find, ...]:

@@ -55,7 +55,7 @@ def find(
         on_event: called after every round.
         stop: asked after every round; where it says so the run is saved, and the result has `interrupted` set.
         settings: rank, seed, walks, steps, rounds, seconds, count, start, walk, policy, ladder, pool, device,
-            objective, method, moves, cubes and command, as `RunConfig` has them.
+            objective, method, moves, cubes, naive_too and command, as `RunConfig` has them.
 
     A KeyboardInterrupt gives the round up; the result holds what was found until then.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import defaultdict, deque
 from concurrent.futures import Executor
 
 from .config import RunConfig
@@ -41,6 +41,7 @@ class SearchRun(ABC):
         self._steps: list[tuple[int, Find]] = []
         self._seen: set[str] = set()
         self._written: set[tuple[int, str]] = set()
+        self._setup: defaultdict[str, float] = defaultdict(float)
         self._began = time.perf_counter()
         checkpoint = folder.checkpoint() if folder else None
         for record in folder.records() if folder else []:
@@ -180,6 +181,7 @@ class SearchRun(ABC):
             interrupted=False,
             steps=tuple(step for _, step in self._steps),
             nearest=None if self._finds else self._nearest(),
+            setup=dict(self._setup),
         )
 
 

@@ -29,8 +29,8 @@ def setting_for(target: Target, walk: str) -> Setting:
     row = _table().get((_family(target), walk))
     if row is None:
         return own
-    patience: dict[str, Any] = {name: int(row[name]) for name in ("plus_after", "margin", "restart_after")}
-    return Setting(walkers=int(row["walks"]), steps=int(row["steps"]), policy=replace(own.policy, **patience))
+    measured: dict[str, Any] = {name: int(row[name]) for name in ("plus_after", "margin", "restart_after")}
+    return Setting(walkers=int(row["walks"]), steps=int(row["steps"]), policy=replace(own.policy, **measured))
 
 
 def _family(target: Target) -> str:

@@ -9,14 +9,16 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...schemes_db import Scheme
 from ..flipgraph.walkers import Terms, pack_start
 from ..format_moves.starts import starts_from
 from .bounds import broken
-from .certify_find import Ancestry, sparse, taken, told
+from .certify_find import Ancestry, certified, scheme_of, sparse
 from .engine import Session, engine_of
 from .folder import Checkpoint
+from .objectives import HALF_OBJECTIVES, score_of
 from .plan import Setting
 from .pools import RankPools
 from .population import PopulationWalks
@@ -54,8 +56,8 @@ class WalkRun(SearchRun):
         config = self.config
         self._stage, aim, self._setting = stage, config.stages[stage], config.setting(stage)
         plan = self._setting.plan
-        starts: list[Terms] = [config.terms]
-        self._ancestries = [Ancestry((config.start.digest,) if config.start else ())]
+        starts: list[Terms] = list(config.starts)
+        self._ancestries = [Ancestry((config.start.digest,) if config.start else ()), Ancestry()][: len(starts)]
         if stage:
             steps = [step for before, step in self._steps if before == stage - 1][-plan.passed :]
             pool: list[Any] = [pack_start(config.walk, config.stages[stage - 1].target, step.origin) for step in steps]
@@ -66,6 +68,8 @@ class WalkRun(SearchRun):
                 Ancestry(tuple(steps[place].origin.digest for place in one.sources), one.relation) for one in moved
             ]
         engine, places = engine_of(config.device)
+        self._setup["starts"] += time.perf_counter() - begin
+        started = time.perf_counter()
         self._session = engine.start(
             config.walk,
             starts,
@@ -83,10 +87,18 @@ class WalkRun(SearchRun):
         else:
             self._strategy = IndependentWalks(starts, count, goal, self._setting.steps, plan, gather=not self._last)
         self._strategy.begin(self._session)
-        self._lowest = self._started = min(terms.rank for terms in starts)
+        self._start_ranks = np.array([terms.rank for terms in starts], dtype=np.int64)
+        self._lowest = self._started = int(self._start_ranks.min())
+        self._looked_at: dict[int, str] = {}
+        if config.objective in HALF_OBJECTIVES:
+            schemes = [*(found.scheme for found in self._finds), *(terms.to_scheme() for terms in starts)]
+            self._least_score = min(score_of(config.objective, scheme) for scheme in schemes)
         # Both compile, so that the clock counts walking and what is found only.
         self._session.advance(np.zeros(count, dtype=np.int64), 0, None)
-        sparse(self._session.terms(np.zeros(1, dtype=np.int64))[0], config.patience)
+        walking = time.perf_counter()
+        sparse(self._session.terms(np.zeros(1, dtype=np.int64))[0], config.target_policy)
+        self._setup["walkers"] += walking - started
+        self._setup["bases"] += time.perf_counter() - walking
         self._began += time.perf_counter() - begin
 
     def _take_up(self, checkpoint: Checkpoint) -> None:
@@ -131,6 +143,8 @@ class WalkRun(SearchRun):
             self._gained, self._lowest = self.seconds, lowest
         if not self._last:
             return []
+        if rank is None and config.objective in HALF_OBJECTIVES:
+            return self._cheaper()
         # Without a rank, below all finds so far and not all that was seen: some do not lift.
         wanted = ranks <= rank if rank is not None else ranks < self._held
         records = []
@@ -139,15 +153,42 @@ class WalkRun(SearchRun):
                 continue
             if config.engine.by_format and rank is not None and len(self._finds) >= config.count:
                 break  # a GPU brings hundreds
-            origin = self._told(self._session.terms(np.array([walk]))[0], walk)
+            origin = self._scheme_of(self._session.terms(np.array([walk]))[0], walk)
             above = rank is not None and origin.rank > rank  # by a score that also counts full products
-            if above or origin.digest in self._seen or broken(origin, config.patience):
+            if above or origin.digest in self._seen or broken(origin, config.target_policy):
                 continue
-            record = self._taken(origin, walk)
+            record = self._certified(origin, walk)
             if self._better(record.found):
                 records.append(record)
                 self._keep(record)
         return records
+
+    def _cheaper(self) -> list[Record]:
+        """What costs less than all starts and finds, whatever its rank: full products count more than half ones."""
+        records, name = [], self.config.objective
+        for walk in self._session.chosen(np.flatnonzero(self._below_start())).tolist():
+            terms = self._session.terms(np.array([walk]))[0]
+            plain = terms.to_scheme()
+            if self._looked_at.get(walk) == plain.digest:
+                continue
+            self._looked_at[walk] = plain.digest
+            if score_of(name, plain) >= self._least_score:
+                continue
+            origin = self._scheme_of(terms, walk)
+            if origin.digest in self._seen or broken(origin, self.config.target_policy):
+                continue
+            record = self._certified(origin, walk)
+            if self._better(record.found):
+                records.append(record)
+                self._keep(record)
+                if isinstance(record.found, Find):
+                    self._least_score = min(self._least_score, score_of(name, record.found.scheme))
+        return records
+
+    def _below_start(self) -> npt.NDArray[np.bool_]:
+        """Of each walk whether it is below its own start; of one that may be from any, below the highest."""
+        roots = self._strategy.roots(np.arange(self._session.walkers))
+        return self._session.ranks < np.where(roots < 0, self._start_ranks.max(), self._start_ranks[roots])
 
     def _nearest(self) -> Find | Unlifted | None:
         """Of the walks for the target the lowest below their start, and one that lifts if there is one."""
@@ -157,10 +198,10 @@ class WalkRun(SearchRun):
             return None
         lost: Unlifted | None = None
         for walk in order[ranks[order] == ranks[order[0]]].tolist():
-            origin = self._told(self._session.terms(np.array([walk]))[0], walk)
-            if broken(origin, self.config.patience):
+            origin = self._scheme_of(self._session.terms(np.array([walk]))[0], walk)
+            if broken(origin, self.config.target_policy):
                 continue
-            found = self._taken(origin, walk).found
+            found = self._certified(origin, walk).found
             if isinstance(found, Find):
                 return found
             lost = lost or found
@@ -171,22 +212,26 @@ class WalkRun(SearchRun):
         """The lowest rank among the finds, that of the start where there are none."""
         return min([self._started, *(found.scheme.rank for found in self._finds)])
 
-    def _told(self, terms: Terms, walk: int, root: int | None = None) -> Scheme:
+    def _scheme_of(self, terms: Terms, walk: int, root: int | None = None) -> Scheme:
         """The scheme of what a walk brought; it comes from the start of the walk, or from another root."""
         places = np.array([walk])
         remark = f"walk {walk}, round {self._round}, step {self._session.steps(places)[0]}"
         root = int(self._strategy.roots(places)[0]) if root is None else root
-        return told(self.config, sparse(terms, self.config.patience), self._ancestry(root), remark, self.seconds)
+        return scheme_of(
+            self.config, sparse(terms, self.config.target_policy), self._ancestry(root), remark, self.seconds
+        )
 
     def _ancestry(self, root: int) -> Ancestry:
         """Where what came from a start of this format comes from; -1 is any of them."""
         if root >= 0:
             return self._ancestries[root]
+        if not self._stage:
+            return Ancestry(self._ancestries[0].parents, "from it or from naive")
         before = self.config.stages[self._stage - 1]
         return Ancestry((), f"{len(self._ancestries)} starts from schemes {before}")
 
-    def _taken(self, origin: Scheme, walk: int) -> Record:
-        return Record(self._round, walk, taken(self.config, origin), self._stage)
+    def _certified(self, origin: Scheme, walk: int) -> Record:
+        return Record(self._round, walk, certified(self.config, origin), self._stage)
 
     def _climb(self, executor: Executor | None) -> None:
         """Take what the next format starts from, and go on to it."""
@@ -195,10 +240,10 @@ class WalkRun(SearchRun):
         records: list[Record] = []
         digests = {step.origin.digest for stage, step in self._steps if stage == self._stage and self._attempt}
         while len(records) < passed and (some := list(islice(members, passed))):
-            origins = [self._told(terms, 0, root) for terms, root in some]
+            origins = [self._scheme_of(terms, 0, root) for terms, root in some]
             fresh = list({origin.digest: origin for origin in origins if origin.digest not in digests}.values())
             digests |= {origin.digest for origin in fresh}
-            mapped = (map if executor is None else executor.map)(lambda origin: self._taken(origin, 0), fresh)
+            mapped = (map if executor is None else executor.map)(lambda origin: self._certified(origin, 0), fresh)
             records += [record for record in mapped if isinstance(record.found, Find)]
         for record in records[:passed]:
             self._keep(record)

@@ -1,8 +1,8 @@
 """Feed damaged sample files to the readers: `fuzz_formats.py CASES SEED [FORMAT...]`, CASES a format.
 
-It runs in a process of its own under a limit of 1 GiB of memory, with an alarm of 5 s a case. Every
-case must give readings or a SchemeFormatError of one line; what does not is printed, and the exit
-code is 1.
+It runs in a process of its own under a limit of 1 GiB of memory, with an alarm after 5 s of processor
+time a case. Every case must give readings or a SchemeFormatError of one line; what does not is
+printed, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from lcma.schemes_db import formats, parse_target
 from lcma.schemes_db.ring import Z2, Z3
 
 HERE = Path(__file__).parent
-FOLDERS = (HERE / "samples", HERE / "published", HERE / "published" / "structured", HERE / "handwritten")
+FOLDERS = (
+    HERE / "samples",
+    HERE / "published",
+    HERE / "published" / "structured",
+    HERE / "handwritten",
+    HERE / "dialects",
+)
 OPTIONS = {
     "flip_mod2.npy": {"target": parse_target("2x3x4"), "ring": Z2},
     "flip_mod3.npy": {"target": parse_target("2x3x4"), "ring": Z3},
@@ -71,7 +77,7 @@ def by_format() -> dict[str, list[tuple[str, bytes]]]:
 
 def fault(raw: bytes, name: str, format: str | None) -> str | None:
     """What a case did wrong, if anything."""
-    signal.alarm(5)
+    signal.setitimer(signal.ITIMER_PROF, 5)
     try:
         formats.parse_bytes(raw, format, allow_pickle=True, **OPTIONS.get(name, {}))
     except SchemeFormatError as error:
@@ -80,7 +86,7 @@ def fault(raw: bytes, name: str, format: str | None) -> str | None:
     except BaseException as error:
         return f"{type(error).__name__}: {error!s:.200}"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return None
 
 
@@ -90,7 +96,7 @@ def too_slow(number: int, frame: object) -> None:
 
 def main(cases: int, seed: int, chosen: list[str]) -> int:
     resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-    signal.signal(signal.SIGALRM, too_slow)
+    signal.signal(signal.SIGPROF, too_slow)
     warnings.simplefilter("error")
     samples = by_format()
     contents = [raw for pairs in samples.values() for _, raw in pairs]

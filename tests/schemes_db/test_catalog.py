@@ -1,3 +1,4 @@
+import itertools
 import signal
 import sqlite3
 import subprocess
@@ -240,6 +241,27 @@ def test_library_names():
         lcma.resolve("7x7x7")
     with pytest.raises(CatalogError, match="no scheme 'nobody'"):
         lcma.resolve("nobody")
+
+
+@pytest.mark.parametrize("name", ["2x2x2:7", "4x5x8:118", "5x5x5:tri-left:63", "4x4x4:47"])
+def test_a_target_and_a_rank_are_a_name(name):
+    scheme, certificate = lcma.resolve(name)
+    assert f"{scheme.target}:{scheme.rank}" == name
+    assert certificate is not None
+    assert scheme.ring.name == ("Z2" if name == "4x4x4:47" else "Z")
+
+
+@pytest.mark.parametrize("sizes", list(itertools.permutations("458")))
+def test_a_format_in_another_order_is_permuted(sizes):
+    scheme, _ = lcma.resolve("x".join(sizes))
+    assert scheme.target.name == "x".join(sizes)
+    assert scheme.rank == lcma.resolve("4x5x8")[0].rank
+    assert lcma.check(scheme).ok
+
+
+def test_no_rank_but_the_catalogues_own():
+    with pytest.raises(CatalogError, match="no scheme for 4x4x4 of rank 46"):
+        lcma.resolve("4x4x4:46")
 
 
 def test_improved_keeps_the_pareto_frontier(catalog, strassen):

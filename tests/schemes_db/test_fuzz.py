@@ -26,5 +26,5 @@ def test_300_damaged_files_a_format(script):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_10000_damaged_files_a_format(script):
-    fuzz(script, 10_000, seed=2)
+def test_2000_other_damaged_files_a_format(script):
+    fuzz(script, 2000, seed=2)  # `make fuzz` tries 10,000

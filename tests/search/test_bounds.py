@@ -35,7 +35,7 @@ def test_a_find_has_no_more_full_products_than_asked_for():
     target = "3x3x3:tri-out"
     config = RunConfig(target, 17, "Z2", policy={"full": 9})
     assert config.walk == "flip-half"
-    assert config.patience == replace(walk_policy("flip-half"), full=9)
+    assert config.target_policy == replace(walk_policy("flip-half"), full=9)
     found = find(target, rank=17, ring="Z2", seed=1, policy={"full": 9}, steps=200_000, seconds=30).best
     assert full_and_half(found)[0] <= 9
     naive = PackedTerms.naive(parse_target(target)).to_scheme()
@@ -123,7 +123,7 @@ def test_settings_by_target_and_walk():
             assert known.policy.plus_after == int(row["plus_after"])
     config = RunConfig("3x3x3", 23, "Z2")
     own = setting_for(config.goal, "flip")
-    assert (config.walks, config.steps, config.patience) == (own.walkers, own.steps, own.policy)
-    assert RunConfig("3x3x3", 23, "Z2", policy={"margin": 4}).patience == replace(config.patience, margin=4)
-    assert RunConfig("3x3x3", 23, "Z2", walks=3, steps=7, policy=Policy()).patience == Policy()
+    assert (config.walks, config.steps, config.target_policy) == (own.walkers, own.steps, own.policy)
+    assert RunConfig("3x3x3", 23, "Z2", policy={"margin": 4}).target_policy == replace(config.target_policy, margin=4)
+    assert RunConfig("3x3x3", 23, "Z2", walks=3, steps=7, policy=Policy()).target_policy == Policy()
     assert setting_for(parse_target("8x8x8"), "flip").policy == walk_policy("flip")

@@ -81,14 +81,14 @@ def test_the_course_of_a_turn_depends_on_seed_and_number_alone():
 
 
 def test_smaller_schemes_are_carried_over_in_any_role():
-    with FrontUpdater([parse_target("4x4x4:tri-left")], "Z2", 1) as keeper:
-        carried = keeper.carried(parse_target("4x4x4:tri-left"))
+    with FrontUpdater([parse_target("4x4x4:tri-left")], "Z2", 1) as updater:
+        carried = updater.carried(parse_target("4x4x4:tri-left"))
         assert carried
         # 27 products of the triangle and three columns, and the ten of the fourth.
         assert min(scheme.rank for scheme in carried) == 27 + 10
         for scheme in carried:
             certify(scheme)
-        starts = {(one.rank, full_and_half(one)[0]) for one in keeper.starts(parse_target("4x4x4:tri-left"))}
+        starts = {(one.rank, full_and_half(one)[0]) for one in updater.starts(parse_target("4x4x4:tri-left"))}
         assert starts >= {(34, 22), (34, 24)}
 
 
@@ -96,18 +96,18 @@ def test_finds_are_kept_where_nothing_at_hand_is_as_good():
     told = []
     target = parse_target("3x3x3:tri-out:upper")
     best, plain = keeper_schemes(target)
-    with FrontUpdater([target], "Z", 1, told.append) as keeper:
-        keeper.take(plain)
-        keeper.take(best)
-    assert keeper.gained == 0
+    with FrontUpdater([target], "Z", 1, told.append) as updater:
+        updater.take(plain)
+        updater.take(best)
+    assert updater.gained == 0
     assert told == []
     fresh = parse_target("3x3x3:blocks(LF./FF./..F,FFF/FFF/FFF,FFF/FFF/FFF)")
-    with FrontUpdater([fresh], "Z", 1, told.append) as keeper:
-        walk = DirectedWalk(fresh, Front(keeper.starts(fresh)), device="cpu", walkers=16, on_find=keeper.take)
+    with FrontUpdater([fresh], "Z", 1, told.append) as updater:
+        walk = DirectedWalk(fresh, Front(updater.starts(fresh)), device="cpu", walkers=16, on_find=updater.take)
         for number in range(3):
             walk.turn(number, 0.0, steps=5_000)
     said = [kept_line(event) for event in told]
-    assert keeper.gained == len(said) >= 2
+    assert updater.gained == len(said) >= 2
     assert all("certified, kept" in line for line in said)
     with Catalog.open() as catalog:
         kept = {(entry.ring, entry.rank) for entry in catalog.entries(target=fresh.name)}
@@ -125,9 +125,9 @@ def test_an_interruption_loses_no_find():
     assert best.rank < naive(target).rank
 
     def interrupted():
-        with FrontUpdater([target], "Z", 1) as keeper:
+        with FrontUpdater([target], "Z", 1) as updater:
             for scheme in finds:
-                keeper.take(scheme)
+                updater.take(scheme)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -137,8 +137,8 @@ def test_an_interruption_loses_no_find():
 
 
 def keeper_schemes(target: Target):
-    with FrontUpdater([target], "Z2", 1) as keeper:
-        best = min(keeper.starts(target), key=lambda scheme: scheme.rank)
+    with FrontUpdater([target], "Z2", 1) as updater:
+        best = min(updater.starts(target), key=lambda scheme: scheme.rank)
     assert (best.ring, best.rank) == (Z2, 17)
     return best, flat(naive(target))
 

@@ -99,20 +99,20 @@ def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch):
     kept_events = []
     monkeypatch.setattr(CatalogueUpdater, "pool", lambda self, shape, composed=True: [naive(shape)])
     monkeypatch.setattr(descents, "WANTED", 0)
-    with CatalogueUpdater(Z2, 1, kept_events.append) as keeper:
-        for ranks in keeper.ranks.values():
+    with CatalogueUpdater(Z2, 1, kept_events.append) as updater:
+        for ranks in updater.ranks.values():
             del ranks[2, 3, 3]
-        gap = Gap(Target.general(2, 3, 3), keeper.rank("Z2", (2, 3, 3)), 15)
+        gap = Gap(Target.general(2, 3, 3), updater.rank("Z2", (2, 3, 3)), 15)
         assert gap.rank == 17  # 2x2x3 and a border
-        walks = Descents(keeper, "Z2", 1, "cpu", "a command", walkers=8)
+        walks = Descents(updater, "Z2", 1, "cpu", "a command", walkers=8)
         said = []
         for tried in range(8):
             walks.turn(gap, tried, 5.0, said.append)
-            if keeper.ranks["Z2"].get((2, 3, 3), 99) <= 15:
+            if updater.ranks["Z2"].get((2, 3, 3), 99) <= 15:
                 break
     assert [event.scheme.rank for event in kept_events][-1] == 15
     assert all(isinstance(event, Kept) for event in kept_events)
-    assert keeper.gained == 2
+    assert updater.gained == 2
     assert any("by border from rank 18" in line or "by own from rank 18" in line for line in said)
     with Catalog.open() as catalog:
         kept = [catalog.find(entry.digest)[0] for entry in catalog.entries(target="2x3x3", ring="Z2", origin="user")]
@@ -122,24 +122,24 @@ def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch):
 
 def test_equals_are_remembered_and_worse_is_not_kept(home):
     told, starts = [], []
-    with CatalogueUpdater(Z, 1, told.append, starts.append) as keeper:
+    with CatalogueUpdater(Z, 1, told.append, starts.append) as updater:
         strassen = resolve("strassen")[0]
-        assert not keeper.keep(strassen, certify(strassen))
-        assert not keeper.keep(naive((2, 2, 2)), certify(naive((2, 2, 2))))
-        for ranks in keeper.ranks.values():
+        assert not updater.keep(strassen, certify(strassen))
+        assert not updater.keep(naive((2, 2, 2)), certify(naive((2, 2, 2))))
+        for ranks in updater.ranks.values():
             ranks[2, 2, 2] = 8
         mod2 = replace(strassen.over_z2(), name="")
-        keeper.take(mod2, certify(mod2))
+        updater.take(mod2, certify(mod2))
     first, second = map(kept_line, told)
     assert mod2.digest in {scheme.digest for scheme in starts}
     assert first == f"found {mod2!r} {mod2.digest[:12]}, certified, kept; rank 8 before"
     assert re.fullmatch(r"found <2x2x2:7 over Z> \w{12}, ternary, certified, kept; rank 8 before", second)
-    assert (keeper.gained, keeper.rank("Z", (2, 2, 2)), keeper.pool((2, 2, 2))[0].rank) == (1, 7, 7)
+    assert (updater.gained, updater.rank("Z", (2, 2, 2)), updater.pool((2, 2, 2))[0].rank) == (1, 7, 7)
 
 
 def test_gpu_walks_are_for_their_rings_only(home):
-    with CatalogueUpdater(Z, 1) as keeper, pytest.raises(PlanError, match="not for Z3"):
-        Descents(keeper, "Z3", 0, "cpu", "")
+    with CatalogueUpdater(Z, 1) as updater, pytest.raises(PlanError, match="not for Z3"):
+        Descents(updater, "Z3", 0, "cpu", "")
 
 
 def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch):
@@ -148,8 +148,8 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
     monkeypatch.setattr(descents, "collect_below", lambda fleet, highest, **options: seen.append((fleet, highest)))
     monkeypatch.setattr(Descents, "_widen", lambda self, shape, seconds: None)
     monkeypatch.setattr(Descents, "_fleet", lambda self, starts, setting, tried, symmetric=False: SimpleStarts(starts))
-    with CatalogueUpdater(Z, 1) as keeper:
-        walks = Descents(keeper, "ZT", 1, "cpu", "a command", walkers=2)
+    with CatalogueUpdater(Z, 1) as updater:
+        walks = Descents(updater, "ZT", 1, "cpu", "a command", walkers=2)
         assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0, lambda text: None) == "naive"
     ((fleet, highest),) = seen
     assert ([start.rank for start in fleet.starts], highest) == ([12], 11)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections import Counter
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 
-CODE = """
+from lcma.schemes_db import parse_target
+from lcma.search.flipgraph.gpu import kernel_cache
+from lcma.search.flipgraph.gpu.layout import Layout
+
+CHIP = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from lcma.schemes_db import parse_target
-from lcma.search.flipgraph.gpu import kernel_cache
+from lcma.search.flipgraph.gpu import kernel_cache, memory
 from lcma.search.flipgraph.gpu.device import cuda_module
 from lcma.search.flipgraph.gpu.kernel import make_kernel
 from lcma.search.flipgraph.gpu.layout import Layout
@@ -23,19 +30,23 @@ from numba.cuda import codegen, dispatcher, types
 chip = SimpleNamespace(compute_capability=(9, 0), id=0)
 dispatcher.get_current_device = lambda: chip
 codegen.devices = SimpleNamespace(get_context=lambda: SimpleNamespace(device=chip))
+dispatcher._Kernel.bind = lambda kernel: kernel._codelibrary.get_cubin()
 kernel_cache._capability = lambda: (9, 0)
 words, wide = types.uint32[::1], types.int64
 signature = (wide, words, words, words, types.int32[::1], words, types.int64[:, ::1], types.uint64[::1],
              types.int32[::1], types.int32[::1], types.uint64[::1], words, types.int64[::1], wide)
 form = Layout.fitting(parse_target("2x2x2"), 16).form
+"""
+
+CODE = """
 folder = Path(sys.argv[1])
 cache = kernel_cache.KernelCache(form, "", folder)
 assert cache.load_overload(signature, None) is None
 kernel = dispatcher._Kernel(make_kernel(form, ""), signature)
-cubin = kernel._codelibrary.get_cubin(cc=(9, 0))
+cubin = kernel._codelibrary.get_cubin()
 cache.save_overload(signature, kernel)
 again = kernel_cache.KernelCache(form, "", folder).load_overload(signature, None)
-assert bytes(again._codelibrary.get_cubin(cc=(9, 0)).code) == bytes(cubin.code)
+assert bytes(again._codelibrary.get_cubin().code) == bytes(cubin.code)
 assert again.signature == kernel.signature
 assert again.entry_name == kernel.entry_name
 assert kernel_cache.KernelCache(form, "full", folder).load_overload(signature, None) is None
@@ -45,8 +56,14 @@ assert cache.load_overload(signature, None) is None
 print("all is well")
 """
 
+PROCESS = """
+memory.compiled_kernel(form, "").compile(signature)
+print(dict(kernel_cache.KERNELS))
+"""
 
-def test_a_kernel_comes_back_from_the_disk(tmp_path):
+
+def run(code, folder, home):
+    """The output of a process that knows of a card, where the toolchain of GPUs is installed."""
     for package in ("numba_cuda", "nvidia.cu13"):
         try:
             present = find_spec(package)
@@ -55,14 +72,92 @@ def test_a_kernel_comes_back_from_the_disk(tmp_path):
         if present is None:
             pytest.skip(f"the toolchain is not here: {package} is missing; pip install 'numba-cuda[cu13]'")
     done = subprocess.run(
-        [sys.executable, "-c", CODE, str(tmp_path)], capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, "-c", CHIP + code, str(folder)],
+        capture_output=True, text=True, timeout=240, check=False, env={**os.environ, "LCMA_HOME": str(home)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.strip()
+
+
+def test_a_kernel_comes_back_from_the_disk(tmp_path):
+    assert run(CODE, tmp_path / "kernels", tmp_path) == "all is well"
+
+
+def test_a_second_process_compiles_no_kernel(tmp_path):
+    assert run(PROCESS, tmp_path, tmp_path / "home") == "{'compiled': 1}"
+    assert run(PROCESS, tmp_path, tmp_path / "home") == "{'from the disk': 1}"
+
+
+class FakeLibrary:
+    """The library of a kernel compiled for one card, as numba-cuda 0.30.4 has it: cubins by architecture."""
+
+    nrt = False
+
+    def __init__(self, cubins):
+        self.cubins = cubins
+
+    def _reduce_states(self):
+        facts = dict.fromkeys(kernel_cache._LIBRARY, "walk") | {"lto": True, "nrt": self.nrt}
+        return {**facts, "cubin_cache": self.cubins}
+
+
+class FakeKernel:
+    launch_config_sensitive = False
+
+    def __init__(self, library):
+        self.library = library
+
+    def _reduce_states(self):
+        return {**dict.fromkeys(kernel_cache._FACTS, None), "codelibrary": self.library}
+
+
+@pytest.fixture
+def compiler(monkeypatch):
+    """Modules of a numba-cuda that rebuilds fakes."""
+    libraries = SimpleNamespace(_rebuild=lambda cubin_cache, **_: FakeLibrary(cubin_cache))
+    kernels = SimpleNamespace(_rebuild=lambda codelibrary, **_: FakeKernel(codelibrary))
+    parts = {
+        "codegen": {"CUDACodeLibrary": libraries},
+        "dispatcher": {"_Kernel": kernels},
+        "core.sigutils": {"normalize_signature": lambda signature: (signature, None)},
+        "typing": {"signature": lambda *parts: parts},
+        "types": {"void": None},
+        "cudadrv.driver": {"ObjectCode": SimpleNamespace(from_cubin=lambda cubin, name: cubin)},
+    }
+    for name, members in parts.items():
+        monkeypatch.setitem(sys.modules, f"numba.cuda.{name}", SimpleNamespace(**members))
+    monkeypatch.setattr(kernel_cache, "version", lambda package: "0")
+    monkeypatch.setattr(kernel_cache, "_capability", lambda: (9, 0))
+    monkeypatch.setattr(kernel_cache, "KERNELS", Counter())
+    kernel_cache.code_hash.cache_clear()
+    yield
+    kernel_cache.code_hash.cache_clear()
+
+
+FORM = Layout.fitting(parse_target("2x2x2"), 16).form
+
+
+def test_a_kernel_is_kept_under_the_architecture_that_its_compiler_names(compiler, tmp_path):
+    kernel_cache.KernelCache(FORM, "", tmp_path).save_overload(
+        ("int64",), FakeKernel(FakeLibrary({(9, 0, "a"): b"12"}))
     )
-    assert done.stdout.strip() == "all is well", done.stderr[-2000:]
+    again = kernel_cache.KernelCache(FORM, "", tmp_path).load_overload(("int64",), None)
+    assert again.library.cubins == {(9, 0, "a"): b"12"}
+    assert kernel_cache.KernelCache(FORM, "full", tmp_path).load_overload(("int64",), None) is None
+    assert kernel_cache.KERNELS == {"compiled": 1, "from the disk": 1}
+
+
+def test_that_a_kernel_can_not_be_kept_is_counted(compiler, tmp_path):
+    library = FakeLibrary({(9, 0, "a"): b"12"})
+    library.nrt = True
+    cache = kernel_cache.KernelCache(FORM, "", tmp_path)
+    cache.save_overload((), FakeKernel(library))
+    cache.save_overload((), FakeKernel(FakeLibrary({})))
+    assert kernel_cache.KERNELS == {"compiled and not kept": 2}
+    assert cache.load_overload((), None) is None
 
 
 def test_the_code_of_kernels_has_one_hash(monkeypatch):
-    from lcma.search.flipgraph.gpu import kernel_cache
-
     monkeypatch.setattr(kernel_cache, "version", lambda package: "1")
     kernel_cache.code_hash.cache_clear()
     first = kernel_cache.code_hash()

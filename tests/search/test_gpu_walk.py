@@ -37,6 +37,7 @@ SLOW = {
         1000,
     ),
     "reversible": ("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=7), 1200),
+    "whole orbits": ("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=7, orbits="whole"), 1200),
     "reversible, an odd side": ("5x5x5", "flip-c3z2", Policy(plus_after=100, margin=7), 1200),
     "wide reversible": ("6x6x6", "flip-c3z2", Policy(plus_after=100, margin=12), 1000),
     "wide symmetric": ("5x5x5", "flip-c3", Policy(plus_after=100, margin=7), 1200),

@@ -1,5 +1,7 @@
 """The symmetric walk: its plain twin, symmetry and validity at every step, and how well it does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,6 +25,7 @@ from lcma.search.terms.orbits import OrbitTerms, mirrored_layout, parse_cubes, r
 from lcma.search.terms.packed import PackedTerms
 
 HASTY = Policy(plus_after=40, margin=7, restart_after=700, trap=3)
+WHOLE = replace(HASTY, orbits="whole")
 
 
 def square(n, reverse=False):
@@ -31,23 +34,25 @@ def square(n, reverse=False):
 
 
 @pytest.mark.parametrize(
-    ("n", "seed", "room", "steps", "chunk", "reverse"),
+    ("n", "seed", "room", "steps", "chunk", "reverse", "policy"),
     [
-        (2, 1, 2, 1200, 1, False),
-        (3, 2, 2, 600, 7, False),
-        (4, 3, 2, 200, 10, False),
-        (2, 4, 2, 1200, 1, True),
-        (3, 5, 2, 800, 7, True),
-        (4, 6, 2, 300, 10, True),
-        pytest.param(3, 1, 70, 150, 10, False, marks=pytest.mark.slow),
+        (2, 1, 2, 1200, 1, False, HASTY),
+        (3, 2, 2, 600, 7, False, HASTY),
+        (4, 3, 2, 200, 10, False, HASTY),
+        (2, 4, 2, 1200, 1, True, HASTY),
+        (3, 5, 2, 800, 7, True, HASTY),
+        (4, 6, 2, 300, 10, True, HASTY),
+        (2, 4, 2, 1200, 1, True, WHOLE),
+        (4, 7, 2, 300, 10, True, WHOLE),
+        pytest.param(3, 1, 70, 150, 10, False, HASTY, marks=pytest.mark.slow),
     ],
 )
-def test_step_for_step_as_the_reference(n, seed, room, steps, chunk, reverse):
+def test_step_for_step_as_the_reference(n, seed, room, steps, chunk, reverse, policy):
     start = square(n, reverse)
-    arena = make_orbit_arena(start, seed, 5, room, HASTY, reverse)
-    twin = OrbitReferenceWalk(start, seed, 5, room, HASTY, reverse)
+    arena = make_orbit_arena(start, seed, 5, room, policy, reverse)
+    twin = OrbitReferenceWalk(start, seed, 5, room, policy, reverse)
     for _ in range(0, steps, chunk):
-        advance(arena, HASTY.numbers, 0, chunk)
+        advance(arena, policy.numbers, 0, chunk)
         twin.advance(0, chunk)
         nodes, cubes = arena.x[:-MAX_CUBES].reshape(3, -1), arena.x[-MAX_CUBES:]
         assert nodes[:, nodes[0] != 0].T.tolist() == [twin.term(slot) for slot in twin.live]
@@ -70,16 +75,36 @@ def test_step_for_step_as_the_reference(n, seed, room, steps, chunk, reverse):
         ]
 
 
-@given(st.integers(1, 4), st.integers(0, 1 << 40), st.sampled_from([0, 2]), st.booleans())
+@given(st.integers(1, 4), st.integers(0, 1 << 40), st.sampled_from([0, 2]), st.sampled_from(["c3", "c3z2", "whole"]))
 @settings(max_examples=30, deadline=None)
-def test_every_step_keeps_the_tensor(n, seed, room, reverse):
+def test_every_step_keeps_the_tensor(n, seed, room, kind):
+    reverse = kind != "c3"
     start = square(n, reverse)
-    arena = make_orbit_arena(start, seed, 0, room, HASTY, reverse)
+    arena = make_orbit_arena(start, seed, 0, room, WHOLE if kind == "whole" else HASTY, reverse)
     for _ in range(40):
         advance(arena, HASTY.numbers, 0, 25)
         now = orbits_in(arena.x, arena, start)
         assert now.rank == arena.counters[RANK]
         assert holds(now.packed())
+
+
+def test_whole_orbits_keep_six_terms_and_the_cubes_of_the_start():
+    start = square(4, reverse=True)
+    policy = Policy(plus_after=6_000, margin=12, orbits="whole")
+    arena = make_orbit_arena(start, 1, 0, 8, policy, True)
+    advance(arena, policy.numbers, 50, 20_000_000)
+    found = orbits_in(arena.best, arena, start)
+    assert found.rank <= 50
+    assert sorted(found.cubes.tolist()) == sorted(start.cubes.tolist())
+    assert (found.rank - len(found.cubes)) % 6 == 0
+    assert holds(found.packed())
+
+
+def test_orbits_stay_whole_in_walks_under_a_reversal_only():
+    with pytest.raises(PlanError, match="those of walk flip-c3z2"):
+        make_walker("flip-c3", square(3), 1, 0, Policy(orbits="whole"))
+    with pytest.raises(PlanError, match="choose any or whole"):
+        make_walker("flip-c3z2", square(3, reverse=True), 1, 0, Policy(orbits="all"))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7])

@@ -1,7 +1,7 @@
 """Verify damaged sample files: `fuzz_verdicts.py CASES SEED [FORMAT...]`, CASES a format.
 
 What the readers still take must be judged: valid, or refuted with its first wrong equation. It runs
-as `fuzz_formats.py` does, in a process of its own under 1 GiB of memory, 5 s a case. Members of
+as `fuzz_formats.py` does, in a process of its own under 1 GiB of memory, 5 s of processor time a case. Members of
 archives are damaged one by one and packed again, so that checksums do not stop them at the door.
 """
 
@@ -55,7 +55,7 @@ def broken(rng: random.Random, raw: bytes, other: bytes) -> bytes:
 
 def verdict(content: bytes, name: str, format: str | None) -> str:
     """What became of a case; a fault starts with "bad"."""
-    signal.alarm(5)
+    signal.setitimer(signal.ITIMER_PROF, 5)
     try:
         readings = formats.parse_bytes(content, format, allow_pickle=True, **OPTIONS.get(name, {}))
         reports = [judge(reading, name) for reading in readings]
@@ -68,12 +68,12 @@ def verdict(content: bytes, name: str, format: str | None) -> str:
     except BaseException as error:
         return f"bad: {type(error).__name__}: {error!s:.200}"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def main(cases: int, seed: int, chosen: list[str]) -> int:
     resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-    signal.signal(signal.SIGALRM, too_slow)
+    signal.signal(signal.SIGPROF, too_slow)
     warnings.simplefilter("error")
     samples = by_format()
     contents = [raw for pairs in samples.values() for _, raw in pairs]

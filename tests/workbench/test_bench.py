@@ -12,7 +12,7 @@ from lcma.workbench.bench.case import Bar, Case, Options, Suite
 from lcma.workbench.bench.codehash import code_hash
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.cli import main
-from lcma.workbench.timing import Timing, paired_interval
+from lcma.workbench.timing import Timing, interleaved, paired_interval
 
 
 class Counted:
@@ -132,6 +132,13 @@ def test_paired_intervals_hold_the_median():
     slow, quick = Timing("slow", tuple(2.0 + 0.01 * i for i in range(15))), Timing("quick", (1.0,) * 15)
     lower, upper = paired_interval(slow, quick)
     assert 2.0 <= lower <= 2.07 <= upper <= 2.14
+
+
+def test_rounds_begin_with_another_contender_each():
+    calls = []
+    timings = interleaved({name: lambda name=name: calls.append(name) for name in "abc"}, 4)
+    assert "".join(calls) == "abc" + "bca" + "cab" + "abc" + "bca"
+    assert [len(timings[name].seconds) for name in "abc"] == [4, 4, 4]
 
 
 def test_pictures_are_reproducible(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from lcma.workbench import cli
@@ -24,6 +26,14 @@ def test_a_mask_is_searched_from_its_file(search):
     code, out = search("1...\n11..\n111.\n.111\n")
     assert code == 0
     assert "32 products of blocks instead of 36, 11.1% saved" in out
+
+
+def test_a_mask_with_half_blocks_is_searched_for_its_cost(search):
+    code, out = search(".FFF\nFUFF\nFHUU\n.F.F\n")
+    assert code == 0
+    saved = float(re.search(r": ([\d.]+) products of blocks instead of 44", out)[1])
+    assert saved <= 40.5
+    assert "FLUU" in out
 
 
 def test_that_nothing_was_found_is_said(search):

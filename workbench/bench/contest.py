@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import VerificationError
-from ..timing import FrobeniusTruth, gflops, interleaved
+from ..timing import FrobeniusTruth, gflops, interleaved, paired_interval
 
 Matrix = npt.NDArray[Any]
 Call = Callable[[], Matrix]
@@ -49,7 +49,7 @@ def libraries(a: Matrix, b: Matrix, threads: int) -> dict[str, Call]:
     dtype = a.dtype.name
     calls: dict[str, Call] = {}
     for backend in backends():
-        if backend.works(dtype):
+        if backend.supports(dtype):
             out = np.empty((len(a), b.shape[1]), a.dtype)
 
             def call(backend: Any = backend, out: Matrix = out) -> Matrix:
@@ -76,24 +76,14 @@ def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, C
             raise VerificationError(f"{name} came out wrong: error {errors[name]:.1e}; nothing was timed")
     gc.collect()
     timings = interleaved({**base, **ours}, rounds)
-    best = min(timings[name].median for name in base)
-    lower, upper = paired_interval(
-        timings[min(base, key=lambda name: timings[name].median)].seconds, timings[next(iter(ours))].seconds
-    )
+    best_library, first = min(base, key=lambda name: timings[name].median), next(iter(ours))
+    best = timings[best_library].median
     return {
         "gflops": {name: gflops(m, k, n, timing.median) for name, timing in timings.items()},
         "quartiles_s": {name: list(timing.quartiles) for name, timing in timings.items()},
         "error": {name: float(error) for name, error in errors.items()},
-        "best_library": min(base, key=lambda name: timings[name].median),
+        "best_library": best_library,
         "ratios": {name: best / timings[name].median for name in ours},
-        "ratio": best / timings[next(iter(ours))].median,
-        "interval": [lower, upper],
+        "ratio": best / timings[first].median,
+        "interval": list(paired_interval(timings[best_library], timings[first])),
     }
-
-
-def paired_interval(base: tuple[float, ...], ours: tuple[float, ...], draws: int = 2000) -> tuple[float, float]:
-    """The 95% bootstrap interval of the ratio of medians, base to ours, over interleaved pairs."""
-    rng = np.random.default_rng(0)
-    picks = rng.integers(0, len(base), (draws, len(base)))
-    ratios = np.median(np.array(base)[picks], axis=1) / np.median(np.array(ours)[picks], axis=1)
-    return float(np.quantile(ratios, 0.025)), float(np.quantile(ratios, 0.975))

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from ...errors import LcmaError, VerificationError
+from ...errors import LcmaError, VerificationError, VerifyOnlyError
 from ...schemes_db import Certificate, Scheme, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import FORMATS
 from ...schemes_db.names import checked_name, file_stem, tidy_name, visible
 from ...schemes_db.shipped import shipped_names
-from ...verify import Report, verify_file
+from ...verify import certified_scheme, verify_file
 
 
 @click.command("add")
@@ -61,20 +61,19 @@ def command(
         checked_name(name)
     if name and len(reports) != 1:
         raise LcmaError(f"--name is for one scheme, not {len(reports)}")
-    proven = []
-    for report in reports:
-        if not isinstance(report, Report) or report.certificate is None:
-            raise VerificationError(f"{report.label}: {report.headline()}; nothing was added")
-        proven.append((report, report.certificate))
+    try:
+        proven = [(report.label, *certified_scheme(report)) for report in reports]
+    except (VerificationError, VerifyOnlyError) as error:
+        raise type(error)(f"{error}; nothing was added") from None
     with Catalog.open() as catalog:
-        for report, certificate in proven:
-            path = Path(report.label.partition("#")[0])
-            origin = report.scheme.provenance
+        for label, found, certificate in proven:
+            path = Path(label.partition("#")[0])
+            origin = found.provenance
             if not origin.kind:
                 sha = hashlib.sha256(path.read_bytes()).hexdigest()
                 origin = replace(origin, kind="import", source=source or path.name, file_sha256=sha)
-            own = name or _free(catalog, report.scheme.name or tidy_name(path.stem), report.scheme.digest)
-            scheme = report.scheme.replace(name=own, provenance=origin)
+            own = name or _free(catalog, found.name or tidy_name(path.stem), found.digest)
+            scheme = found.replace(name=own, provenance=origin)
             click.echo(visible(_kept(catalog, scheme, certificate, policy, name)))
 
 

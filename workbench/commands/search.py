@@ -6,8 +6,10 @@ import shlex
 import sqlite3
 import statistics
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,14 +18,16 @@ from ...schemes_db import Scheme, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
 from ...search import ALONE, Find, Result, RunConfig, carry_out, footprint
+from ...search.flipgraph.policy import ORBITS
+from ...search.runs.bounds import has_halves
 from ...search.runs.keep import keep as keep_result
 from ...search.runs.keep import refuse_unwritable, write_beside
-from ..finds import composition_line, print_result
+from ..finds import composition_line, print_result, spent_line
 from ..interrupts import Interrupts
 from ..options import Duration
 from ..output import print_json, print_table
 from ..progress import Progress
-from ..starts import keep_argument, mask_start, start_argument
+from ..starts import is_mask, keep_argument, mask_start, start_argument
 
 
 @click.command("search")
@@ -62,9 +66,21 @@ from ..starts import keep_argument, mask_start, start_argument
 @click.option(
     "--cubes", default="", metavar="12,34,56", help="Cubes of the start of a symmetric walk, by the diagonal."
 )
-@click.option("--plus", type=click.IntRange(1), help="Steps without a gain before a plus. Default: by the target.")
+@click.option(
+    "--orbits",
+    type=click.Choice(ORBITS),
+    help="Walk flip-c3z2: orbits of any size, or whole ones of six terms. Default: by the target.",
+)
+@click.option(
+    "--plus", "plus_after", type=click.IntRange(1), help="Steps without a gain before a plus. Default: by the target."
+)
 @click.option("--margin", type=click.IntRange(1), help="How far a plus may go above the best rank.")
-@click.option("--restart", type=click.IntRange(1), help="Steps without a gain before a walk goes back to its start.")
+@click.option(
+    "--restart",
+    "restart_after",
+    type=click.IntRange(1),
+    help="Steps without a gain before a walk goes back to its start.",
+)
 @click.option("--full", type=click.IntRange(0), help="At most so many full products, the others half ones.")
 @click.option(
     "--chance", type=click.FloatRange(0, 1), help="How likely a flip is made that leaves one more product full."
@@ -77,9 +93,8 @@ from ..starts import keep_argument, mask_start, start_argument
 )
 @click.option(
     "--objective",
-    default="rank",
-    show_default=True,
-    help="What finds are to be better in: rank, cost (F + H/2), recursive, additions, nonzeros or coefficients.",
+    help="What finds are to be better in: rank, cost (F + H/2), recursive, additions, nonzeros or coefficients. "
+    "Default: rank; cost for a mask with half blocks whose rank is not given.",
 )
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds do not depend on it."
@@ -121,37 +136,16 @@ from ..starts import keep_argument, mask_start, start_argument
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be done.")
 @click.option("--json", "as_json", is_flag=True, help="Statistics and finds as JSON.")
+@click.option("-v", "--verbose", is_flag=True, help="Say on stderr where the time went.")
 def command(
     target: str,
-    rank: int | None,
-    ring: str,
-    seed: int,
     seeds: int | None,
-    seconds: float,
-    rounds: int | None,
-    walks: int | None,
-    steps: int | None,
-    count: int,
-    walk: str,
-    cubes: str,
-    plus: int | None,
-    margin: int | None,
-    restart: int | None,
-    full: int | None,
-    chance: float | None,
-    nonzeros: int | None,
-    keep: str | None,
-    objective: str,
     jobs: int,
-    device: str,
-    start: str | None,
-    ladder: str,
-    moves: str,
-    pool: int | None,
-    method: str,
     out: Path | None,
     dry_run: bool,
     as_json: bool,
+    verbose: bool,
+    **settings: Any,
 ) -> int:
     """Search for schemes of low rank; what is found is certified and kept.
 
@@ -159,28 +153,55 @@ def command(
     seed, walks, steps and rounds give the same finds. With --out every find is on the disk at once,
     and `lcma resume` goes on after an interruption or a crash. Exit code 1: nothing was found.
     """
+    config = _config(target, **settings)
+    if dry_run:
+        _say(config)
+        return 0
+    if seeds is None:
+        return _one(config, jobs, out, as_json, verbose)
+    return _many([replace(config, seed=config.seed + i) for i in range(seeds)], jobs, out, as_json, verbose)
+
+
+def _config(
+    target: str,
+    *,
+    rank: int | None,
+    ring: str,
+    walks: int | None,
+    steps: int | None,
+    start: str | None,
+    keep: str | None,
+    objective: str | None,
+    ladder: str,
+    moves: str,
+    pool: int | None,
+    method: str,
+    full: int | None,
+    seed: int,
+    seconds: float,
+    rounds: int | None,
+    count: int,
+    walk: str,
+    cubes: str,
+    device: str,
+    **policy: Any,
+) -> RunConfig:
+    """The run that the options ask for; `policy` has the fields of that name, None where they are not given."""
     over = parse_ring("Z" if ring.upper() == "ZT" else ring)
-    call = shlex.join(["lcma", *sys.argv[1:]])
     wanted = parse_target(target)
     if rank is None:
         known = best_known(wanted, over)
         rank = known.rank if known else None
     first = start_argument(start or "naive", wanted, over) if start or keep else None
-    if first is None and not full:
+    masked = first is None and not full and ladder == "auto" and method == "walks" and is_mask(wanted)
+    if masked:
         first = mask_start(wanted, over)
+    naive_too = masked and first is not None
     kept = None
     if first is not None and keep:
         first, kept = keep_argument(keep, first)
-    policy = {
-        "plus_after": plus,
-        "margin": margin,
-        "restart_after": restart,
-        "full": full,
-        "chance": chance,
-        "nonzeros": nonzeros,
-        "keep": kept,
-    }
-    config = RunConfig(
+    given = {**policy, "full": full, "keep": kept}
+    return RunConfig(
         wanted.name,
         rank=rank,
         ring=ring.upper(),
@@ -191,31 +212,26 @@ def command(
         seconds=seconds,
         count=count,
         walk=walk,
-        policy={name: value for name, value in policy.items() if value is not None},
-        command=call,
+        policy={name: value for name, value in given.items() if value is not None},
+        command=shlex.join(["lcma", *sys.argv[1:]]),
         start=first,
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
         pool=None if pool is None else ALONE._replace(large=pool),
         device=device,
-        objective=objective,
+        objective=objective or ("cost" if masked and rank is None and has_halves(wanted) else "rank"),
         method=method,
         moves=tuple(moves.split(",")),
         cubes=cubes,
+        naive_too=naive_too,
     )
-    if dry_run:
-        _say(config)
-        return 0
-    if seeds is None:
-        return _one(config, jobs, out, as_json)
-    return _many([replace(config, seed=seed + i) for i in range(seeds)], jobs, out, as_json)
 
 
 def _say(config: RunConfig) -> None:
     """What a run would do."""
-    way = " -> ".join(map(str, config.stages))
+    stages = " -> ".join(map(str, config.stages))
     last = config.setting(len(config.stages) - 1)
     click.echo(
-        f"{way} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} "
+        f"{stages} over {config.ring}: from rank {config.start_rank} of {config.stages[0].target} "
         f"to {config.rank or 'less'}, "
         f"{config.walks or 'as many'} walks ({config.walk}) of {last.steps} steps a round, "
         f"for {'-' if config.seconds is None else format(config.seconds, 'g')} s, seed {config.seed}"
@@ -244,8 +260,14 @@ def known_rank(config: RunConfig) -> str:
     return f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
 
 
-def _one(config: RunConfig, jobs: int, out: Path | None, as_json: bool) -> int:
-    return report(_searched(config, jobs, out), as_json, out, config.start)
+def _one(config: RunConfig, jobs: int, out: Path | None, as_json: bool, verbose: bool) -> int:
+    result = _searched(config, jobs, out)
+    found = time.perf_counter()
+    try:
+        return report(result, as_json, out, config.start)
+    finally:
+        if verbose:
+            click.echo(spent_line(result, time.perf_counter() - found), err=True)
 
 
 def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None = None) -> int:
@@ -286,12 +308,15 @@ def stored(result: Result, start: Scheme | None) -> list[bool]:
         raise CatalogError(f"{error}; written beside: {places or 'nothing'} (`lcma add` takes them)") from None
 
 
-def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool) -> int:
+def _many(configs: list[RunConfig], jobs: int, out: Path | None, as_json: bool, verbose: bool) -> int:
     """The same search from many seeds, one at a time, and how often it succeeds."""
     results: list[Result] = []
     for config in configs:
         results.append(_searched(config, jobs, out / f"seed-{config.seed}" if out else None))
+        found = time.perf_counter()
         stored(results[-1], config.start)
+        if verbose:
+            click.echo(f"seed {config.seed}: {spent_line(results[-1], time.perf_counter() - found)}", err=True)
         if results[-1].interrupted:
             break
     reached = [result.seconds for result in results if result.finds]

@@ -7,28 +7,64 @@ import click
 from ...schemes_db import Certificate, Scheme, costs
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import equations, lcma_json
+from ...schemes_db.names import visible
 from ...schemes_db.ranks import best_known
+from ...schemes_db.reproduce import reproduced
 from ...schemes_db.straightline import program_of
 from ..output import print_json, ratio
+from ..reproduce import searched_again
 from ..schemes import scheme_argument
 
 
 @click.command("show")
 @click.argument("scheme", metavar="SCHEME")
 @click.option("--json", "as_json", is_flag=True, help="The scheme, its costs and its certificate as JSON.")
-def command(scheme: str, as_json: bool) -> None:
-    """Show a scheme: equations, costs, certificate, provenance.
+@click.option("--reproduce", is_flag=True, help="Repeat the steps of its provenance, and compare what they make.")
+def command(scheme: str, as_json: bool, reproduce: bool) -> int:
+    """Show a scheme: equations, names, costs, certificate, provenance.
+
+    With --reproduce the steps that made it are run again: constructions from kept schemes, and searches
+    on this processor by their command and seed. Exit code 1: they make another scheme; 3: one of them
+    can't be repeated, which is said.
 
     The output is itself a scheme file: `lcma show strassen > s.txt && lcma verify s.txt`.
     """
     found, certificate = scheme_argument(scheme)
+    if reproduce:
+        return _reproduce(found)
     facts = facts_of(found)
+    with Catalog.open() as catalog:
+        names = [name for name in catalog.aliases(found.digest) if name != found.name]
     if as_json:
-        print_json({"scheme": lcma_json.to_json(found, certificate), "digest": found.digest, "costs": facts})
-        return
+        print_json(
+            {
+                "scheme": lcma_json.to_json(found, certificate),
+                "digest": found.digest,
+                "aliases": names,
+                "steps": [step.to_json() for step in found.provenance.history],
+                "costs": facts,
+            }
+        )
+        return 0
     click.echo(equations.render(found), nl=False)
-    for line in _comments(found, certificate, facts):
-        click.echo(f"# {line}")
+    for line in [*(f"also called: {name}" for name in names), *_comments(found, certificate, facts)]:
+        click.echo(f"# {visible(line)}")
+    return 0
+
+
+def _reproduce(scheme: Scheme) -> int:
+    """Run the steps of a scheme's provenance, and say whether they make the scheme."""
+    steps = scheme.provenance.history
+    for number, step in enumerate(steps, start=1):
+        click.echo(f"step {number}: {visible(str(step))}")
+    with Catalog.open() as catalog:
+        made = reproduced(
+            scheme, lambda digest: catalog.find(digest)[0], lambda step: searched_again(step, scheme.digest)
+        )
+    verdict = "the same scheme" if made.digest == scheme.digest else "another scheme"
+    steps_make = "1 step makes" if len(steps) == 1 else f"{len(steps)} steps make"
+    click.echo(f"{steps_make} {verdict}: {made!r} {made.digest[:12]}")
+    return int(made.digest != scheme.digest)
 
 
 def facts_of(scheme: Scheme) -> dict[str, object]:
@@ -65,7 +101,9 @@ def _comments(scheme: Scheme, certificate: Certificate, facts: dict[str, object]
             else f"{proof.rounds} rounds, error below 2^{proof.error_log2:.0f}"
         )
         lines.append(f"proven: {proof.method}, {detail} (lcma {certificate.version})")
-    lines += [f"{key}: {value}" for key, value in scheme.provenance.to_json().items() if key != "parents"]
+    origin = scheme.provenance.to_json()
+    lines += [f"{key}: {value}" for key, value in origin.items() if key not in ("parents", "steps")]
+    lines += [f"step {number}: {step}" for number, step in enumerate(scheme.provenance.steps, start=1)]
     parents = [(parent, scheme.provenance.relation) for parent in scheme.provenance.parents]
     if not parents:
         with Catalog.open() as catalog:

@@ -20,13 +20,16 @@ from ...home import write_atomic
 from ...schemes_db import Ring, Target, costs, parse_ring, parse_target
 from ...schemes_db.formats import FORMATS, MAX_FILE_BYTES, lcma_json
 from ...schemes_db.names import file_stem, visible
-from ...verify import METHODS, ApproximateReport, Report, recheck_file, verify_file
+from ...verify import METHODS, AnyReport, Report, recheck_file, verify_file
 from ...verify.files import files_below, is_of_no_format
 from ..output import ratio
-
-AnyReport = Report | ApproximateReport
+from ..progress import Progress
 
 EXIT_INVALID = 1
+
+LONG_BYTES = 4 << 20
+"""Files from this size on are announced while they are read and verified."""
+
 STDIN = "-"
 
 
@@ -222,6 +225,15 @@ def _answer(source: tuple[str, bool], options: Options) -> Answer:
 def _reports(file: str, options: Options) -> list[AnyReport]:
     if file == STDIN:
         return _standard_input(options)
+    size = Path(file).stat().st_size if Path(file).is_file() else 0
+    if size >= LONG_BYTES and not options.quiet:
+        with Progress(f"reading and verifying {file}, {size >> 20} MiB") as progress:
+            progress.announce()
+            return _verified(file, options)
+    return _verified(file, options)
+
+
+def _verified(file: str, options: Options) -> list[AnyReport]:
     if options.recheck:
         return recheck_file(file, options.allow_pickle)
     return verify_file(file, options.methods, options.format, options.target, options.ring, options.allow_pickle)

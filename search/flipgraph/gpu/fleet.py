@@ -81,7 +81,12 @@ class Fleet:
             # Mostly a slot for six terms; a plus that finds no slot is not taken.
             slots = max(orbits_in_pairs(scheme) for scheme in starts) + spare // 3 + 8
         self.layout = Layout.fitting(
-            starts[0].target, slots, ternary=ternary, symmetric=symmetric or reversible, reversible=reversible
+            starts[0].target,
+            slots,
+            ternary=ternary,
+            symmetric=symmetric or reversible,
+            reversible=reversible,
+            whole=self.policy.orbits == "whole",
         )
         if self.policy.cost == "full" and not self.layout.halves.any():
             raise PlanError(f"{starts[0].target} has no half blocks: there are no full products to count")

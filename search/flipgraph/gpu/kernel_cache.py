@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import io
 import json
+from collections import Counter
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import version
@@ -21,6 +22,9 @@ from ....home import cache_folder, writable, write_atomic
 from .layout import Form
 
 SCHEMA = 1
+
+KERNELS: Counter[str] = Counter()
+"""How many kernels this process took from the disk, compiled and kept, or compiled and could not keep."""
 
 _FACTS = ("cooperative", "name", "shared_memory_carveout")
 _LIBRARY = ("name", "entry_name", "max_registers", "needs_cudadevrt", "use_cooperative", "lto")
@@ -52,13 +56,17 @@ class KernelCache:
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The kernel for a signature and the current device, or None."""
         with contextlib.suppress(Exception):  # whatever a damaged entry or another numba-cuda raises: compile
-            return self._load(signature, _capability())
+            kernel = self._load(signature, _capability())
+            KERNELS["from the disk"] += 1
+            return kernel
         return None
 
     def save_overload(self, signature: Any, kernel: Any) -> None:
         """Write a kernel that was compiled for the current device."""
-        with contextlib.suppress(Exception):
-            self._save(signature, _capability(), kernel)
+        kept = False
+        with contextlib.suppress(Exception):  # a full disk, or another numba-cuda: the next process compiles again
+            kept = self._save(signature, _capability(), kernel)
+        KERNELS["compiled" if kept else "compiled and not kept"] += 1
 
     def _load(self, signature: Any, capability: tuple[int, int]) -> Any:
         # Those of numba-cuda, which stand in numba's name only where it is installed.
@@ -66,13 +74,14 @@ class KernelCache:
         code, core, dispatcher, typing, types = (import_module(f"numba.cuda.{name}") for name in names)
         with np.load(self._path(signature, capability), allow_pickle=False) as archive:
             facts, cubin = json.loads(str(archive["facts"])), archive["cubin"].tobytes()
+        architecture = tuple(facts["architecture"])
         arguments, _ = core.normalize_signature(signature)
         library = code.CUDACodeLibrary._rebuild(
             codegen=None,
             llvm_strs=[],
             ptx_cache={},
-            cubin_cache={capability: _loadable(cubin, facts["library"]["name"])},
-            linkerinfo_cache={capability: ""},
+            cubin_cache={architecture: _loadable(cubin, facts["library"]["name"])},
+            linkerinfo_cache={architecture: ""},
             nvvm_options={},
             nrt=False,
             **facts["library"],
@@ -87,13 +96,16 @@ class KernelCache:
             **facts["kernel"],
         )
 
-    def _save(self, signature: Any, capability: tuple[int, int], kernel: Any) -> None:
+    def _save(self, signature: Any, capability: tuple[int, int], kernel: Any) -> bool:
+        """Whether the kernel is one that can be kept, and is."""
         states = kernel._reduce_states()
         library = states["codelibrary"]._reduce_states()
         if library["nrt"] or kernel.launch_config_sensitive:
-            return
-        cubin = library["cubin_cache"][capability]
+            return False
+        # Compiled for one card, under the name of its architecture: (9, 0, "a") where the capability is (9, 0).
+        ((architecture, cubin),) = library["cubin_cache"].items()
         facts = {
+            "architecture": architecture,
             "kernel": {name: states[name] for name in _FACTS},
             "library": {name: library[name] for name in _LIBRARY},
         }
@@ -101,6 +113,7 @@ class KernelCache:
         np.savez(stream, facts=np.array(json.dumps(facts)), cubin=np.frombuffer(_bytes_of(cubin), dtype=np.uint8))
         self._folder.mkdir(parents=True, exist_ok=True)
         write_atomic(self._path(signature, capability), stream.getvalue())
+        return True
 
 
 def _capability() -> tuple[int, int]:

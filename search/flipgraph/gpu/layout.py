@@ -50,7 +50,7 @@ class Form:
     `width` is the number of words of a factor in one plane, a multiple of 8, and `parts` that of the
     16-bit parts of the bits of a factor. `half` is 0 but for orbits under a cyclic shift and a reversal:
     there bit i and bit half + i of a factor are entries that the reversal exchanges, and plane 0 is a
-    hash that a matrix and its reversal share.
+    hash that a matrix and its reversal share; with `whole` such orbits of six terms never become smaller ones.
     """
 
     width: int
@@ -58,6 +58,7 @@ class Form:
     ternary: bool = False
     symmetric: bool = False
     half: int = 0
+    whole: bool = False
 
     @property
     def planes(self) -> int:
@@ -154,11 +155,18 @@ class Layout:
 
     @classmethod
     def fitting(
-        cls, target: Target, slots: int, *, ternary: bool = False, symmetric: bool = False, reversible: bool = False
+        cls,
+        target: Target,
+        slots: int,
+        *,
+        ternary: bool = False,
+        symmetric: bool = False,
+        reversible: bool = False,
+        whole: bool = False,
     ) -> Layout:
         """A layout with room for `slots` terms, or orbits where `symmetric`, which are `reversible` ones too.
 
-        `ternary` is for coefficients -1, 0, 1 in place of 0, 1 modulo 2.
+        `whole` keeps such orbits at six terms. `ternary` is for coefficients -1, 0, 1 in place of 0, 1 modulo 2.
 
         Raises:
             PlanError: a factor has more than 64 blocks, or there are more than 512 slots.
@@ -172,8 +180,10 @@ class Layout:
             side(target)
         if symmetric and ternary:
             raise PlanError("symmetric GPU walks are over Z2 only: take ring Z2, or Z and lift")
+        if whole and not reversible:
+            raise PlanError("whole orbits are those of walk flip-c3z2: leave orbits out, or take that walk")
         half = (bits + 1) // 2 if reversible else 0
-        return cls(target, Form(-(-slots // 16) * 8, -(-max(bits, 2 * half) // 16), ternary, symmetric, half))
+        return cls(target, Form(-(-slots // 16) * 8, -(-max(bits, 2 * half) // 16), ternary, symmetric, half, whole))
 
     @cached_property
     def places(self) -> tuple[npt.NDArray[np.int64], ...]:

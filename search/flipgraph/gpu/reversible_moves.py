@@ -3,8 +3,8 @@
 Six terms, then, but three where every matrix is its own reversal. Matrices flip that are equal up to
 reversal; an orbit of three takes from one of six both images at once, to stay what it is. Where a flip
 leaves six terms that are three twice, they are nothing; where only one matrix of six terms is not its
-own reversal, they are three with the sum of both images. `flipgraph/orbit_moves.py` has the same moves
-for a processor, `reference.py` says them in plain Python.
+own reversal, they are three with the sum of both images, if orbits need not stay whole (`Form.whole`).
+`flipgraph/orbit_moves.py` has the same moves for a processor, `reversible_reference.py` says them in plain Python.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .primitives import I32, U32, U64, Primitives
 
 
 def make_orbits(
-    prims: Primitives, cells: SimpleNamespace, algebra: SimpleNamespace, common: SimpleNamespace
+    prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, common: SimpleNamespace
 ) -> SimpleNamespace:
     """What an orbit stands for, and `reduce`, which makes it smaller where that can be."""
-    jit, get = prims.jit, cells.get
+    jit, get, whole = prims.jit, cells.get, form.whole
     is_zero, same, add, reversed_of = algebra.is_zero, algebra.same, algebra.add, algebra.reversed_of
     drop, toggle_cube, set_value = common.drop, common.toggle_cube, common.set_value
 
@@ -60,6 +60,8 @@ def make_orbits(
             drop(fast, far, lane, own, slot)
             return I32(-terms)
         change = I32(0)
+        if whole:
+            return change
         if terms == I32(6) and odds == I32(1):
             place = U32(0) if odd(a) == I32(1) else U32(1) if odd(b) == I32(1) else U32(2)
             value = get(fast, far, lane, own, place, slot)

@@ -57,6 +57,8 @@ class ReversibleReferenceWalk(ReferenceWalk):
         if any(self.values[f][slot] == ZERO for f in range(3)) or (terms == 6 and not odd):
             self.drop(slot)
             return
+        if self.form.whole:
+            return
         if terms == 6 and len(odd) == 1:
             value = self.values[odd[0]][slot]
             self.put(odd[0], slot, (value[0] ^ self.reversal(value)[0], 0))

@@ -17,18 +17,18 @@ from lcma.kernels.cuda.stack import fits_stack
 def test_what_is_measured(dtype):
     found = list(points(dtype))
     assert len(set(found)) == len(found)
-    assert {None, Method.BATCHED} <= {point.way for point in found}
+    assert {None, Method.BATCHED} <= {point.method for point in found}
     assert any(len(set(point.sizes)) == 1 for point in found)
     assert any(len(set(point.sizes)) == 3 for point in found)
     for point in found:
         assert point.bytes <= 16 << 30
         assert alignment_efficiency(dtype, *point.sizes[1:]) == 1.0
-        if point.way is Method.STACK:
+        if point.method is Method.STACK:
             assert fits_stack(point.count, *point.sizes[:2], dtype)
 
 
 def test_a_measured_point_is_a_rate():
-    point = next(p for p in points("tf32") if p.way is Method.LOOP and len(set(p.sizes)) == 3)
+    point = next(p for p in points("tf32") if p.method is Method.LOOP and len(set(p.sizes)) == 3)
     row = rate_of(point, 0.01)
     assert (row.mode, row.m, row.k, row.n) == ("loop", *point.sizes)
     model = CudaCostModel(Profile("x", "", (("multiprocessors", "132"),), (row,)))
@@ -70,7 +70,7 @@ def test_every_point_is_visited_there_and_back(monkeypatch):
     memory = 1 << 30
     rates = list(measure._rates(memory, lambda _: None))
     assert torch.backends.cuda.matmul.allow_tf32 == before
-    wanted = [p for dtype in DTYPES for p in points(dtype) if p.way is not Method.STACK and p.bytes <= memory]
+    wanted = [p for dtype in DTYPES for p in points(dtype) if p.method is not Method.STACK and p.bytes <= memory]
     assert [(r.dtype, r.m, r.k, r.n) for r in rates] == [(p.dtype, *p.sizes) for p in wanted]
     first = [point for point in wanted if point.dtype == DTYPES[0]]
     assert visited[: 2 * len(first)] == first + first[::-1]

@@ -121,3 +121,15 @@ def test_a_namesake_replaces_a_strategy_of_the_package(registered, monkeypatch):
 def test_what_is_no_strategy_is_refused():
     with pytest.raises(PlanError, match="object is not a strategy: it needs device, family, name"):
         register_strategy(object())
+
+
+@pytest.mark.parametrize(
+    ("strategy", "reason"),
+    [
+        ("halving", "strategy halving has no candidate for it"),
+        ("fastest", "strategy 'fastest' is not known; choose one of"),
+    ],
+)
+def test_a_strategy_without_a_candidate_is_refused_by_name(strategy, reason):
+    with pytest.raises(PlanError, match=reason):
+        lcma.matmul(np.ones((8, 8)), np.ones((8, 8)), strategy=strategy)

@@ -133,7 +133,7 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     with limited(product.threads):
         decision = decided(a, b, out)
         say(f"{decision.plan.candidate}")
-        every = {backend.name: _into(backend, a, b, out) for backend in backends() if backend.works(product.dtype)}
+        every = {backend.name: _into(backend, a, b, out) for backend in backends() if backend.supports(product.dtype)}
         speeds = {
             name: compete(a, b, {name: call}, {name: call}, TRIAL)["gflops"][name] for name, call in every.items()
         }

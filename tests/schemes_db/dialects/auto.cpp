@@ -1,0 +1,11 @@
+const auto m1 = (a11 + a22) * (b11 + b22);
+const auto m2 = (a21 + a22) * b11;
+const auto m3 = a11 * (b12 - b22);
+const auto m4 = a22 * (b21 - b11);
+const auto m5 = (a11 + a12) * b22;
+const auto m6 = (a21 - a11) * (b11 + b12);
+const auto m7 = (a12 - a22) * (b21 + b22);
+const auto c11 = m1 + m4 - m5 + m7;
+const auto c12 = m3 + m5;
+const auto c21 = m2 + m4;
+const auto c22 = m1 - m2 + m3 + m6;

@@ -1,0 +1,194 @@
+"""Provenance as steps: written, read, repeated, and told where nothing can be repeated."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import CatalogError, SchemeFormatError
+from lcma.schemes_db import Provenance
+from lcma.schemes_db.algebra import naive, permute, reverse, tensor, transpose
+from lcma.schemes_db.catalog import Catalog
+from lcma.schemes_db.composition import best_composition, build
+from lcma.schemes_db.constructions import change_of_basis, direct_sum, extend, project
+from lcma.schemes_db.formats import lcma_json
+from lcma.schemes_db.provenance import Step
+from lcma.schemes_db.reproduce import reproduced
+from lcma.verify import certify
+
+
+def no_search(step):
+    raise CatalogError("no searches here")
+
+
+def again(scheme, *kept):
+    """The scheme that the steps make from kept schemes, read back from JSON first."""
+    read = lcma_json.parse(lcma_json.render(scheme))[0].scheme
+    assert read.provenance == scheme.provenance
+    by_digest = {one.digest: one for one in kept}
+
+    def find(digest):
+        if digest not in by_digest:
+            raise CatalogError(f"no scheme {digest[:12]}")
+        return by_digest[digest]
+
+    return reproduced(read, find, no_search)
+
+
+def constructions(strassen):
+    basis = change_of_basis(strassen, [[1, 2], [0, 1]], [[1, 0], [-3, 1]], np.eye(2, dtype=int))
+    return {
+        "tensor": tensor(strassen, strassen),
+        "sum": direct_sum(strassen, naive(lcma.parse_target("2x2x3")), "n"),
+        "extended": extend(permute(extend(strassen, "k"), "nkm"), "m", 2),
+        "projected": project(transpose(extend(strassen, "m")), "n", 1),
+        "basis": tensor(basis, reverse(basis)),
+        "permuted": permute(tensor(strassen, permute(extend(strassen, "n"), "kmn")), "nmk"),
+        "naive": naive(lcma.parse_target("3x3x4:tri-left")),
+    }
+
+
+@pytest.mark.parametrize("name", list(constructions(lcma.resolve("strassen")[0])))
+def test_constructions_are_made_again(name, strassen):
+    made = constructions(strassen)[name]
+    assert made.provenance.steps
+    found = again(made, strassen)
+    assert found.digest == made.digest
+    assert found == made
+
+
+def test_a_composition_of_the_catalogue_is_made_again_from_what_it_names(strassen):
+    with Catalog.in_memory() as catalog:
+        part = best_composition((6, 7, 8), catalog.best_ranks())
+        made = build(part, (6, 7, 8), lambda name: catalog.find(name)[0])
+        assert reproduced(made, lambda digest: catalog.find(digest)[0], no_search).digest == made.digest
+
+
+def test_three_rotations_do_not_grow_the_steps(strassen):
+    turned = strassen
+    for _ in range(9):
+        turned = lcma.schemes_db.algebra.rotate(turned)
+    assert len(turned.provenance.steps) <= 3
+
+
+def test_steps_that_can_not_be_repeated_say_so(strassen):
+    for name, message in (("laderman", "printed, not computed"), ("strassen", "printed, not computed")):
+        with pytest.raises(CatalogError, match=message):
+            again(lcma.resolve(name)[0])
+    imported = strassen.replace(provenance=Provenance("import", source="mine.txt", file_sha256="ab"))
+    with pytest.raises(CatalogError, match=r"step 1 \(read file=mine.txt sha256=ab\) can't be repeated: the file"):
+        again(imported)
+    with pytest.raises(CatalogError, match="no scheme"):
+        again(tensor(strassen, strassen))
+    with pytest.raises(CatalogError, match="has no step"):
+        again(strassen.replace(provenance=Provenance()))
+    searched = strassen.replace(provenance=Provenance("search", command="lcma search 2x2x2", seed=1))
+    with pytest.raises(CatalogError, match="no searches here"):
+        again(searched)
+
+
+def test_a_step_with_another_result_is_named(strassen):
+    made = tensor(extend(strassen, "n"), strassen)
+    first, *rest = made.provenance.steps
+    forged = dataclasses.replace(made.provenance, steps=(dataclasses.replace(first, makes="0" * 64), *rest))
+    with pytest.raises(CatalogError, match=r"step 1 .* gives"):
+        again(made.replace(provenance=forged), strassen)
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (3, "must be an object"),
+        ({"do": "conjure"}, "'conjure' is not known"),
+        ({"do": ["tensor"]}, "is not known"),
+        ({"do": "sum", "of": ["a", "b"]}, "needs axis"),
+        ({"do": "tensor", "of": [1]}, "list of digests"),
+        ({"do": "tensor", "of": [], "by": "me"}, "must be an object"),
+        ({"do": "search", "values": {"command": 3}}, "object of texts"),
+    ],
+)
+def test_steps_that_are_none_are_refused(step, message):
+    with pytest.raises(SchemeFormatError, match=message):
+        Provenance.from_json({"kind": "composition", "steps": [step]})
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step("tensor", ("a",)),
+        Step("sum", ("S", "S"), (("axis", "q"),)),
+        Step("project", ("S",), (("axis", "m"), ("index", "-1"))),
+        Step("basis", ("S",), (("p", "x"), ("q", "1"), ("r", "1"))),
+        Step("naive", (), (("target", "mask(/etc/passwd)"), ("ring", "Z"))),
+    ],
+)
+def test_steps_with_values_that_mean_nothing_end_in_one_line(step, strassen):
+    made = strassen.replace(provenance=Provenance("composition", steps=(step,)))
+    with pytest.raises(CatalogError, match="can't be repeated") as caught:
+        reproduced(made, lambda digest: strassen, no_search)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_catalogue_notes_the_steps_of_older_rows(tmp_path, monkeypatch, strassen):
+    from lcma.schemes_db import migrations
+
+    steps = migrations.STEPS
+    monkeypatch.setattr(migrations, "STEPS", steps[:-1])
+    path = tmp_path / "catalog.db"
+    squared = tensor(strassen, strassen)
+    old = {
+        "squared": dataclasses.replace(squared.provenance, steps=()),
+        "odd": Provenance("composition", relation="made by hand"),
+    }
+    schemes = {"squared": squared, "odd": transpose(squared)}
+    with Catalog.open(path) as catalog:
+        for name, scheme in schemes.items():
+            older = scheme.replace(name=name, provenance=old[name])
+            catalog.add(older, certify(older))
+    monkeypatch.setattr(migrations, "STEPS", steps)
+    with Catalog.open(path) as catalog:
+        found, _ = catalog.find("squared")
+        assert found.provenance.steps == (Step("tensor", (strassen.digest, strassen.digest)),)
+        assert dataclasses.replace(found.provenance, steps=()) == old["squared"]
+        assert catalog.find("odd")[0].provenance == old["odd"]
+        document = catalog._found("squared")[1]
+        assert len(document.splitlines()) > squared.rank  # a product a line, as before
+        assert json.loads(document)["name"] == "squared"
+
+
+def test_show_repeats_a_search_and_tells_what_it_can_not(home, capsys):
+    from lcma.workbench.cli import main
+
+    assert main(["show", "laderman", "--reproduce"]) == 3
+    assert "it was printed, not computed" in capsys.readouterr().err
+    assert main(["compose", "2x2x7", "--add"]) == 0
+    with Catalog.open() as catalog:
+        (entry,) = catalog.entries(origin="user")
+        catalog.alias("sevens", entry.digest)
+    capsys.readouterr()
+    assert main(["show", "sevens", "--reproduce"]) == 0
+    assert "make the same scheme: <2x2x7:25 over Z>" in capsys.readouterr().out
+    assert main(["show", "sevens", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["aliases"] == ["sevens"]
+    assert shown["steps"][-1]["do"] in ("sum", "rotate", "transpose")
+    assert main(["show", "sevens"]) == 0
+    assert "# also called: sevens" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("lcma.search.polished(scheme, seconds=6, seed=1)", "no command"),
+        ("lcma search 2x2x2 --time 1s", "no command"),
+        ("lcma search 2x2x2 --seed 1 --device cuda", "GPUs"),
+        ("lcma search 2x2x2 --seed 1 --out /tmp/x", "files of its own"),
+    ],
+)
+def test_searches_that_are_not_repeated(command, message, strassen):
+    from lcma.workbench.reproduce import searched_again
+
+    with pytest.raises(CatalogError, match=message):
+        searched_again(Step("search", (), (("command", command),)), strassen.digest)

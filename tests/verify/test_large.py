@@ -1,0 +1,210 @@
+"""Coefficients beyond int64: read by every text format, verified with Python integers, neither kept nor run."""
+
+import io
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import LcmaError, SchemeFormatError, VerifyOnlyError
+from lcma.schemes_db import Q, Scheme, Z, formats
+from lcma.schemes_db.catalog import Catalog
+from lcma.schemes_db.factor import Factor, integer_array
+from lcma.schemes_db.formats.reading import factor_of
+from lcma.verify import certify, check, judge
+from lcma.workbench.cli import main
+
+SHEAR = 3 * 10**24 + 7
+
+
+def sheared(size=SHEAR, ring=Z):
+    """Strassen's scheme of P A = (P A): row 1 of A and C becomes row 1 plus `size` times row 2, over `ring`."""
+    strassen = lcma.resolve("strassen")[0]
+    rows = []
+    for factor, slot in zip(strassen.factors, range(3), strict=True):
+        products = []
+        for r in range(strassen.rank):
+            grid = [[Fraction(0)] * 2 for _ in range(2)]
+            for index, value in factor.terms(r):
+                grid[index // 2][index % 2] = Fraction(value)
+            for col in range(2):
+                if slot == 0:  # of A' = P A: the coefficient of A[2] gains that of A[1]
+                    grid[1][col] += Fraction(size) * grid[0][col]
+                if slot == 2:  # C = P^-1 C'
+                    grid[0][col] -= Fraction(size) * grid[1][col]
+            products.append([(i, j, grid[i][j]) for i in range(2) for j in range(2) if grid[i][j]])
+        rows.append(factor_of(products, 2, 2, "UVW"[slot]))
+    return Scheme(strassen.target, rows[0], rows[1], rows[2], ring)
+
+
+@pytest.mark.parametrize("format", ["lcma-json", "fmm-json", "equations", "exp", "maple", "sms"])
+@pytest.mark.parametrize("scheme", [sheared(), sheared(Fraction(10**30, 3**50), Q)], ids=["integers", "fractions"])
+def test_what_every_text_format_holds_is_verified(format, scheme):
+    if format == "fmm-json" and scheme.ring == Q:
+        pytest.skip("fmm-json holds integers only")
+    assert scheme.large
+    report = judge(formats.parse_bytes(formats.render(scheme, format))[0], "file")
+    assert report.ok
+    assert report.scheme.large
+    assert report.certificate is None
+    assert "Python integers" in report.headline()
+    assert "neither kept nor run" in " ".join(report.notes)
+    assert report.scheme.digest == scheme.digest
+
+
+def arrays_of(scheme):
+    return {
+        name: [[int(x) for x in row] for row in dense_of(factor)]
+        for name, factor in zip("uvw", scheme.factors, strict=True)
+    }
+
+
+def dense_of(factor):
+    rows = [[0] * factor.blocks for _ in range(factor.rank)]
+    for r in range(factor.rank):
+        for index, value in factor.terms(r):
+            rows[r][index] = value
+    return rows
+
+
+def npz(**arrays):
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def test_arrays_slp_mathematica_and_pickles_hold_them_too():
+    scheme = sheared()
+    arrays = arrays_of(scheme)
+    assert judge(formats.parse_text(json.dumps(arrays))[0], "f").ok
+    python = "\n".join(f"{name.upper()} = {rows}" for name, rows in arrays.items())
+    assert judge(formats.parse_text(python)[0], "f").ok
+    unsigned = {name: np.array(rows, dtype=object) for name, rows in arrays.items()}
+    report = judge(formats.parse_bytes(npz(**unsigned), allow_pickle=True)[0], "f")
+    assert report.ok
+    assert report.scheme.large
+    programs = []
+    for factor in (scheme.u, scheme.v):
+        programs.append(" ".join(f"o{r}:={sum_of(factor.terms(r))};" for r in range(7)))
+    outputs = [[(r, dict(scheme.w.terms(r)).get(index, 0)) for r in range(7)] for index in range(4)]
+    programs.append(" ".join(f"o{i}:={sum_of([t for t in row if t[1]])};" for i, row in enumerate(outputs)))
+    assert judge(formats.parse_text("\n#\n".join(programs), "slp")[0], "f").ok
+
+
+def sum_of(terms):
+    return "".join(f"{'+' if value > 0 else '-'}{abs(value)}*i{index}" for index, value in terms).removeprefix("+")
+
+
+def test_integers_of_64_bits_beyond_the_limit_are_read_from_arrays():
+    scheme = sheared(1 << 62)
+    arrays = {name: np.array(rows, dtype=np.int64) for name, rows in arrays_of(scheme).items()}
+    report = judge(formats.parse_bytes(npz(**arrays))[0], "f")
+    assert report.ok
+    assert report.scheme.large
+
+
+@pytest.mark.parametrize("format", ["lcma-json", "equations"])
+def test_one_wrong_digit_is_refuted(format):
+    text = formats.render(sheared(), format).decode()
+    wrong = text.replace(str(SHEAR), str(SHEAR + 2), 1)
+    assert wrong != text
+    report = judge(formats.parse_text(wrong)[0], "file")
+    assert not report.ok
+    assert "equations fail" in report.headline()
+    assert report.outcomes[0].first is not None
+    assert report.outcomes[0].holds_mod_2
+
+
+def test_a_wrong_one_that_holds_modulo_2_is_a_scheme_over_z2():
+    text = formats.render(sheared(), "maple").decode().replace(str(SHEAR), str(SHEAR + 2), 1)
+    report = judge(formats.parse_text(text)[0], "file")
+    assert report.ok
+    assert report.warned
+    assert not report.scheme.large
+
+
+def test_long_entries_are_not_cut():
+    digits = "1" * 61
+    text = formats.render(sheared(int(digits)), "sms").decode()
+    assert digits in text
+    assert judge(formats.parse_text(text)[0], "file").ok
+
+
+def test_the_path_of_python_integers_agrees_with_the_fast_one_on_small_coefficients():
+    from lcma.verify.large import check_large
+
+    for name in ("strassen", "laderman", "eca-stage1"):
+        scheme = lcma.resolve(name)[0]
+        assert check_large(scheme).ok
+        w = scheme.w.dense.copy()
+        w[0, 0, 0] += 1
+        wrong = Scheme.from_arrays(
+            scheme.target, scheme.u.dense, scheme.v.dense, w, Q, denominators=scheme.denominators
+        )
+        slow, fast = check_large(wrong), check(wrong)
+        assert (slow.wrong, slow.first, slow.holds_mod_2) == (fast.wrong, fast.first, fast.holds_mod_2)
+        assert slow.wrong
+
+
+def test_gaussian_coefficients_are_multiplied_out():
+    report = judge(formats.parse_text(gaussian_text(10**20))[0], "f")
+    assert report.ok
+    assert report.scheme.large
+    assert report.scheme.ring.name == "Q(i)"
+    wrong = gaussian_text(10**20).replace("c11 = (", "c11 = 2*(")
+    assert not judge(formats.parse_text(wrong)[0], "f").ok
+
+
+def gaussian_text(size):
+    """a11 b11 of two products: (s i a11)(b11) and (a11)(b11), with s i + (1 - s i) = 1."""
+    return f"m1 = ({size}*i*a11)(b11)\nm2 = (a11)(b11)\nc11 = (m1) + (1-{size}*i)*m2\n"
+
+
+def test_a_declared_field_reduces_them():
+    report = judge(formats.parse_bytes(formats.render(sheared(), "maple"), ring=lcma.parse_ring("Z3"))[0], "f")
+    assert report.ok
+    assert not report.scheme.large
+    assert report.certificate is not None
+
+
+def test_they_are_neither_certified_nor_kept_nor_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("LCMA_HOME", str(tmp_path / "home"))
+    scheme = sheared()
+    with pytest.raises(VerifyOnlyError, match="neither kept nor run"):
+        certify(scheme)
+    with pytest.raises(LcmaError, match="by exact, not by randomized"):
+        check(scheme, "randomized")
+    other = certify(lcma.resolve("strassen")[0])
+    forged = type(other)(other.target, other.ring, other.rank, scheme.digest, other.proofs, other.version)
+    with Catalog.open() as catalog, pytest.raises(VerifyOnlyError, match="not kept"):
+        catalog.add(scheme, forged)
+    with pytest.raises(VerifyOnlyError, match="neither kept nor run"):
+        lcma.matmul(np.ones((4, 4)), np.ones((4, 4)), scheme=scheme)
+
+
+@pytest.mark.parametrize("command", [["add", "FILE"], ["convert", "FILE", "-", "--to", "exp"], ["show", "FILE"]])
+def test_commands_that_keep_or_use_it_refuse_in_one_line(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LCMA_HOME", str(tmp_path / "home"))
+    path = tmp_path / "large.txt"
+    path.write_bytes(formats.render(sheared(), "equations"))
+    assert main(["verify", str(path)]) == 0
+    assert "verified with Python integers" in capsys.readouterr().out
+    assert main([str(path) if word == "FILE" else word for word in command]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "neither kept nor run" in err
+
+
+def test_a_power_tower_is_refused():
+    text = "[[[1,[((((9^100)^100)^100)^100)],1]]]"
+    with pytest.raises(SchemeFormatError, match="beyond 2"):
+        formats.parse_text(text.replace("[", "{").replace("]", "}"), "mathematica")
+
+
+def test_integer_arrays_choose_their_type():
+    assert integer_array([1, -(2**61)]).dtype == np.int64
+    assert integer_array([1], 2**70).dtype == object
+    assert Factor.from_triplets(1, 1, 1, np.array([0]), np.array([0]), integer_array([2**70])).large

@@ -1,0 +1,76 @@
+"""Schemes with coefficients beyond int64: every product multiplied out in Python integers."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+
+import numpy as np
+
+from ..errors import LcmaError
+from ..schemes_db import Proof, Scheme
+from ..schemes_db.costs import full_and_half
+from ..schemes_db.factor import Factor
+from .outcome import Outcome, mismatch
+
+MAX_TERMS = 50_000_000
+"""The most terms u v w that are multiplied out: about a minute."""
+
+NOTE = "verified with Python integers: a coefficient exceeds int64, so the scheme is neither kept nor run"
+
+Part = tuple[int, int]
+"""The real and the imaginary numerator of a coefficient."""
+
+
+def check_large(scheme: Scheme) -> Outcome:
+    """Decide whether a scheme computes its target: all equations, in Python integers, no chance involved.
+
+    Raises:
+        LcmaError: it has too many terms for that.
+    """
+    start = time.perf_counter()
+    counts = (np.diff(factor.indptr) for factor in scheme.factors)
+    terms = int(np.prod(np.stack(list(counts)), axis=0).sum())
+    if terms > MAX_TERMS:
+        raise LcmaError(
+            f"{scheme!r} has coefficients beyond int64 and {terms} terms; Python integers take at most {MAX_TERMS}"
+        )
+    wrong = _wrong_equations(scheme)
+    equations = scheme.target.equations
+    if not wrong:
+        full, half = full_and_half(scheme)
+        proof = Proof("exact", equations=equations, full=full, half=half)
+        return Outcome("exact", proof, equations, time.perf_counter() - start)
+    over_z2 = scheme.over_z2()
+    holds_mod_2 = over_z2 is not None and not _wrong_equations(over_z2)
+    elapsed = time.perf_counter() - start
+    return Outcome("exact", None, equations, elapsed, len(wrong), mismatch(scheme, *min(wrong)), holds_mod_2)
+
+
+def _wrong_equations(scheme: Scheme) -> list[tuple[int, int, int]]:
+    """The flat blocks of A, B and C of every equation that fails."""
+    sums: dict[tuple[int, int, int], Part] = defaultdict(lambda: (0, 0))
+    columns = [_terms(factor) for factor in scheme.factors]
+    for left, right, outputs in zip(*columns, strict=True):
+        for p, x in left:
+            for q, y in right:
+                xy = x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
+                for s, z in outputs:
+                    real, imag = sums[p, q, s]
+                    sums[p, q, s] = real + xy[0] * z[0] - xy[1] * z[1], imag + xy[0] * z[1] + xy[1] * z[0]
+    one = math.prod(scheme.denominators)
+    for (p, q, s), value in zip(scheme.target.terms.tolist(), scheme.target.term_values.tolist(), strict=True):
+        real, imag = sums[p, q, s]
+        sums[p, q, s] = real - one * value, imag
+    if modulus := scheme.ring.characteristic:
+        return [place for place, (real, _) in sums.items() if real % modulus]
+    return [place for place, parts in sums.items() if any(parts)]
+
+
+def _terms(factor: Factor) -> list[list[tuple[int, Part]]]:
+    """The nonzeros of every product."""
+    values = factor.values.tolist()
+    parts = [(real, imag) for real, imag in values] if factor.gaussian else [(value, 0) for value in values]
+    found = list(zip(factor.indices.tolist(), parts, strict=True))
+    return [found[start:stop] for start, stop in zip(factor.indptr[:-1], factor.indptr[1:], strict=True)]
