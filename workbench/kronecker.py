@@ -38,21 +38,6 @@ def operand_matrix(text: str) -> KroneckerMatrix | None:
     return load(text) if is_operand_file(text) else None
 
 
-def structure_option(text: str) -> KroneckerSparse:
-    """The structure of a --kronecker option: a stored matrix, or its patterns as (a,b,c,d)(a,b,c,d).
-
-    Raises:
-        PlanError, SchemeFormatError: it is neither.
-    """
-    from ..kernels.kronecker import KroneckerSparse
-    from ..kernels.kronecker.pattern import parse_patterns
-
-    matrix = operand_matrix(text)
-    if matrix is None and Path(text).is_file():
-        raise PlanError(f"{text} holds no Kronecker-sparse matrix: it needs the tensors patterns and factor1")
-    return KroneckerSparse(parse_patterns(text)) if matrix is None else matrix.structure
-
-
 def product_request(
     structure: KroneckerSparse, batch: int | None, dtype: str, layout: str | None, device: Device, **limits: Any
 ) -> Request:
