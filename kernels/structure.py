@@ -36,6 +36,10 @@ class Structure(Protocol):
 class FactoredStructure(Structure, Protocol):
     """A structure whose operand is stored by the parameters of factors in place of its elements."""
 
+    @property
+    def parameters(self) -> int:
+        """Parameters of all factors."""
+
     def draw(self, rng: np.random.Generator, dtype: str) -> tuple[Matrix, ...]:
         """Random parameters of every factor, in a dtype that numpy knows."""
 

@@ -44,13 +44,14 @@ COMMANDS = {
     "site": "Write the catalogue as static pages into the folder OUT.",
     "solve": "Solve the Brent equations of a tiny target, or prove that they have no solution.",
     "status": "Show how searches and improvements stand.",
-    "suggest": "List the schemes that should be fastest for a size.",
+    "structure": "Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.",
+    "suggest": "List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.",
     "time": "Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.",
     "tune": "Measure the best candidates for a product, and let later plans rest on the times.",
     "verify": "Prove or refute the schemes in files.",
 }
 
-COMPUTING = {"bench", "demo", "doctor", "plan", "run", "suggest", "time", "tune"}
+COMPUTING = {"bench", "demo", "doctor", "plan", "run", "structure", "suggest", "time", "tune"}
 """The commands that multiply matrices, or tell what would."""
 
 EXIT_INTERNAL = 70

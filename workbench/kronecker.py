@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,8 @@ import numpy as np
 from ..errors import PlanError, VerificationError
 from .contenders import MAX_ERROR
 from .matrix_files import Operand, read_operand, write_product
-from .products import Device, within_memory
+from .output import print_table
+from .products import Device, machine_of, within_memory
 from .timing import gflops
 
 if TYPE_CHECKING:
@@ -35,21 +36,6 @@ def operand_matrix(text: str) -> KroneckerMatrix | None:
     from ..kernels.kronecker.files import is_operand_file, load
 
     return load(text) if is_operand_file(text) else None
-
-
-def structure_option(text: str) -> KroneckerSparse:
-    """The structure of a --kronecker option: a stored matrix, or its patterns as (a,b,c,d)(a,b,c,d).
-
-    Raises:
-        PlanError, SchemeFormatError: it is neither.
-    """
-    from ..kernels.kronecker import KroneckerSparse
-    from ..kernels.kronecker.pattern import parse_patterns
-
-    matrix = operand_matrix(text)
-    if matrix is None and Path(text).is_file():
-        raise PlanError(f"{text} holds no Kronecker-sparse matrix: it needs the tensors patterns and factor1")
-    return KroneckerSparse(parse_patterns(text)) if matrix is None else matrix.structure
 
 
 def product_request(
@@ -127,3 +113,114 @@ def operands(matrix: KroneckerMatrix, file: str, dtype: str | None, layout: str)
         raise PlanError(f"{file} has shape {x.shape}; {matrix!r} needs {wanted} in layout {layout}{mend}")
     x = np.ascontiguousarray(x)
     return matrix, x.T if layout == "bsf" else x
+
+
+def suggested_rows(
+    sizes: tuple[int, int],
+    density: float,
+    batch: int,
+    layout: str | None,
+    dtype: str,
+    device: Device,
+    profile: str | None,
+) -> list[dict[str, Any]]:
+    """Lists of patterns for a layer of `sizes` (outputs, inputs), fastest by prediction first.
+
+    Raises:
+        PlanError: no list keeps to the density.
+    """
+    from ..kernels.kronecker.suggestions import suggested
+
+    return ranked_rows(suggested(*sizes, density), batch, layout, dtype, device, profile)
+
+
+def ranked_rows(
+    structures: Sequence[KroneckerSparse],
+    batch: int,
+    layout: str | None,
+    dtype: str,
+    device: Device,
+    profile: str | None = None,
+) -> list[dict[str, Any]]:
+    """Figures of structures of one size: density, strategy, predicted seconds, and their ratio to the dense layer.
+
+    The dense layer is X W^T by the vendor's product on the same machine.
+    """
+    from ..kernels import Request, decision_for
+
+    rows, cols = structures[0].rows, structures[0].cols
+    plain = Request(batch, cols, rows, dtype, device=device.kind)
+    machine = machine_of(plain, profile)
+    dense = decision_for(plain, strategy="vendor", machine=machine).plan.seconds
+    found = []
+    for structure in structures:
+        request = product_request(structure, batch, dtype, layout, device)
+        decision = decision_for(request, machine=machine)
+        seconds = decision.seconds
+        found.append(
+            {
+                "patterns": "".join(map(str, structure.patterns)),
+                "density": structure.density,
+                "h": max(pattern.h for pattern in structure.patterns),
+                "strategy": str(decision.plan.candidate),
+                "basis": "measured" if decision.measured else "predicted",
+                "seconds": seconds,
+                "ratio": None if seconds is None or dense is None else dense / seconds,
+            }
+        )
+    return sorted(found, key=lambda row: (row["seconds"] is None, row["seconds"]))
+
+
+def show_rows(rows: Sequence[dict[str, Any]]) -> None:
+    """Print rows of `ranked_rows`, with the error of an approximation where they have one."""
+    with_error = any("error" in row for row in rows)
+    columns = ["patterns", "density", "h", "strategy", "ms", "ratio to dense", *(["error"] if with_error else [])]
+    cells = []
+    for row in rows:
+        milliseconds = "" if row["seconds"] is None else f"{1e3 * row['seconds']:.4g}"
+        ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
+        cell = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"], milliseconds, ratio]
+        cells.append([*cell, *([f"{row['error']:.4f}"] if with_error else [])])
+    print_table(columns, cells)
+
+
+def approximated(
+    weight: Any, densities: Sequence[float], batch: int, layout: str | None, device: Device, say: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Figures of the lists of patterns within some densities, each with the relative error of its factors for a weight.
+
+    Raises:
+        PlanError: the weight is no matrix of floats, or no list keeps to a density.
+    """
+    from ..kernels.kronecker import factorize
+    from ..kernels.kronecker.pattern import parse_patterns
+    from ..kernels.kronecker.suggestions import suggested
+
+    dtype = weight.dtype.name
+    found = [structure for density in densities for structure in suggested(weight.shape[0], weight.shape[1], density)]
+    rows = ranked_rows(list(dict.fromkeys(found)), batch, layout, dtype, device)
+    for place, row in enumerate(rows, 1):
+        say(f"{place} of {len(rows)}: {row['patterns']}")
+        row["error"] = factorize(weight, parse_patterns(row["patterns"])).error
+    return sorted(rows, key=lambda row: row["error"])
+
+
+def draw_errors(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw the error of every list against its predicted ratio to the dense layer, as SVG.
+
+    Raises:
+        PlanError: matplotlib is not installed.
+    """
+    from .bench.picture import new_figure, save
+
+    figure, axes = new_figure(8, 5)
+    known = [row for row in rows if row["ratio"] is not None]
+    points = axes.scatter(
+        [row["ratio"] for row in known], [row["error"] for row in known], c=[row["density"] for row in known]
+    )
+    for row in known:
+        axes.annotate(row["patterns"], (row["ratio"], row["error"]), fontsize=5, alpha=0.7)
+    figure.colorbar(points, label="density")
+    axes.set_xlabel("predicted speed, dense layer = 1")
+    axes.set_ylabel("relative error (Frobenius)")
+    save(figure, path)

@@ -198,13 +198,17 @@ def require_memory(request: Request) -> None:
     Raises:
         PlanError: they are larger than what is free.
     """
+    from ..kernels.structure import FactoredStructure
+
     (m, k, n), item = request.shape, request.itemsize
-    needed = item * (request.items_a * m * k + request.items_b * k * n + request.items * m * n)
+    factored = request.structures[0]
+    of_a = factored.parameters if isinstance(factored, FactoredStructure) else request.items_a * m * k
+    needed = item * (of_a + request.items_b * k * n + request.items * m * n)
     if request.device == "cpu":
         from ..kernels.cpu.memory import free_bytes
 
         # Numbers are drawn in float64, one matrix at a time.
-        needed += 8 * max(request.items_a * m * k, request.items_b * k * n, request.items * m * n)
+        needed += 8 * max(of_a, request.items_b * k * n, request.items * m * n)
         free = free_bytes()
     else:
         import torch

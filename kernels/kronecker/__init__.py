@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .constructions import square_dyadic as square_dyadic
     from .files import load as load
     from .files import save as save
+    from .fourier import dft as dft
     from .layouts import from_layout as from_layout
     from .layouts import to_layout as to_layout
     from .matrix import KroneckerMatrix as KroneckerMatrix
@@ -35,6 +36,7 @@ _MODULES = {
         "square_dyadic",
     ),
     "files": ("load", "save"),
+    "fourier": ("dft",),
     "layouts": ("from_layout", "to_layout"),
     "matrix": ("KroneckerMatrix",),
     "pattern": ("Pattern",),

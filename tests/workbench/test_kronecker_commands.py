@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from lcma import kronecker
-from lcma.kernels.kronecker import KroneckerMatrix, Pattern
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern
+from lcma.kernels.kronecker.chainability import chain_reason
+from lcma.kernels.kronecker.pattern import parse_patterns
 from lcma.workbench import cli
 from lcma.workbench.bench.ks_patterns import paper_patterns, sample
 
@@ -90,6 +92,55 @@ def test_time_compares_with_every_baseline_that_can_run(run, files):
     assert (code, "--batch N" in err) == (2, True)
     code, _, err = run("time", "strassen", "--layout", "bsl")
     assert (code, "--layout is for" in err) == (2, True)
+
+
+def test_suggest_ranks_patterns_within_the_density(run):
+    base = ("suggest", "--structure", "kronecker", "--in", "512", "--out", "1024")
+    code, text, _ = run(*base, "--density", "0.25", "--top", "50", "--json")
+    assert code == 0
+    rows = json.loads(text)["candidates"]
+    assert len(rows) > 5
+    seconds = [row["seconds"] for row in rows]
+    assert seconds == sorted(seconds)
+    for row in rows:
+        structure = KroneckerSparse(parse_patterns(row["patterns"]))
+        assert (structure.rows, structure.cols) == (1024, 512)
+        assert row["density"] == structure.density <= 0.25
+        assert len(structure.patterns) == 1 or chain_reason(structure.patterns) is None
+    code, text, _ = run(*base, "--density", "0.25")
+    assert (code, "ratio to dense" in text) == (0, True)
+    for arguments, wanted, message in (
+        ((*base,), 2, "needs --in N, --out M and --density P"),
+        ((*base, "--density", "2"), 3, "at most 1"),
+        (
+            ("suggest", "--structure", "kronecker", "--in", "7", "--out", "9", "--density", "0.01"),
+            3,
+            "raise the density",
+        ),
+        (("suggest", "4", "4"), 2, "give three sizes"),
+    ):
+        code, _, err = run(*arguments)
+        assert (code, message in err) == (wanted, True), err
+
+
+def test_structure_tells_error_and_speed_of_a_weight(run, tmp_path):
+    matrix = KroneckerMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
+    np.save(tmp_path / "w.npy", matrix.dense())
+    code, text, _ = run("structure", tmp_path / "w.npy", "--density", "0.5", "--top", "99", "--json")
+    assert code == 0
+    rows = json.loads(text)["candidates"]
+    errors = {row["patterns"]: row["error"] for row in rows}
+    assert list(errors.values()) == sorted(errors.values())
+    assert errors["(1,16,16,4)(4,16,16,1)"] < 1e-12
+    assert max(errors.values()) > 0.1
+    pytest.importorskip("matplotlib")
+    code, text, _ = run("structure", tmp_path / "w.npy", "--density", "0.5", "--picture", tmp_path / "w.svg")
+    assert (code, "error" in text) == (0, True)
+    assert "<svg" in (tmp_path / "w.svg").read_text()
+    np.save(tmp_path / "int.npy", np.zeros((64, 64), np.int64))
+    for file, message in (("int.npy", "floating-point"), ("none.npy", "can't be read")):
+        code, _, err = run("structure", tmp_path / file)
+        assert (code in (3, 65), message in err) == (True, True), err
 
 
 def test_the_patterns_of_the_paper_are_all_there():

@@ -21,7 +21,7 @@ from ..schemes import scheme_argument
 @click.option("--json", "as_json", is_flag=True, help="The scheme, its costs and its certificate as JSON.")
 @click.option("--reproduce", is_flag=True, help="Repeat the steps of its provenance, and compare what they make.")
 def command(scheme: str, as_json: bool, reproduce: bool) -> int:
-    """Show a scheme: equations, names, costs, certificate, provenance.
+    """Show a scheme: equations, costs, certificate, provenance.
 
     With --reproduce the steps that made it are run again: constructions from kept schemes, and searches
     on this processor by their command and seed. Exit code 1: they make another scheme; 3: one of them

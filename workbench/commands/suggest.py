@@ -6,27 +6,59 @@ from typing import Any
 
 import click
 
+from ..kronecker import LAYOUT, show_rows, suggested_rows
 from ..output import print_json, print_table
 from ..products import DEVICE, Device, machine_of
 
 
 @click.command("suggest")
-@click.argument("sizes", metavar="M K N", nargs=3, type=click.IntRange(1, 1 << 24))
+@click.argument("sizes", metavar="[M K N]", nargs=-1, type=click.IntRange(1, 1 << 24))
+@click.option("--structure", type=click.Choice(["kronecker"]), help="Patterns for a layer in place of schemes.")
+@click.option("--in", "inputs", type=click.IntRange(1, 1 << 20), metavar="N", help="Inputs of the layer.")
+@click.option("--out", "outputs", type=click.IntRange(1, 1 << 20), metavar="M", help="Outputs of the layer.")
+@click.option("--density", type=float, help="Parameters at most, as a part of those of the dense layer.")
+@click.option("--batch", type=click.IntRange(1, 1 << 20), default=4096, show_default=True, help="Of the layer.")
+@click.option("--layout", type=LAYOUT, help="Of inputs and outputs of the layer.")
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--top", type=click.IntRange(1, 100), default=5, show_default=True)
 @click.option("--profile", metavar="NAME|FILE", help="For another machine. Default: this one.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
-    sizes: tuple[int, int, int], dtype: str, device: Device, top: int, profile: str | None, as_json: bool
+    sizes: tuple[int, ...],
+    structure: str | None,
+    inputs: int | None,
+    outputs: int | None,
+    density: float | None,
+    batch: int,
+    layout: str | None,
+    dtype: str,
+    device: Device,
+    top: int,
+    profile: str | None,
+    as_json: bool,
 ) -> None:
-    """List the schemes that should be fastest for a size.
+    """List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.
 
-    The names are those to give to `run` and `time`.
+    The names of schemes are those to give to `run` and `time`. With --structure kronecker --in N --out M --density P
+    lists of patterns that keep to the density are ranked by predicted time.
     """
+    given = (inputs, outputs, density)
+    if structure is not None:
+        if sizes or inputs is None or outputs is None or density is None:
+            raise click.UsageError("--structure kronecker needs --in N, --out M and --density P, and no sizes")
+        with device.current():
+            lists = suggested_rows((outputs, inputs), density, batch, layout, dtype, device, profile)[:top]
+        if as_json:
+            print_json({"in": inputs, "out": outputs, "density": density, "batch": batch, "candidates": lists})
+        else:
+            show_rows(lists)
+        return
+    if len(sizes) != 3 or any(one is not None for one in given):
+        raise click.UsageError("give three sizes M K N, or --structure kronecker --in N --out M --density P")
     from ...kernels import Request, decision_for
 
-    request = Request(*sizes, dtype, device=device.kind)
+    request = Request(sizes[0], sizes[1], sizes[2], dtype, device=device.kind)
     with device.current():
         machine = machine_of(request, profile)
         decision = decision_for(request, machine=machine)

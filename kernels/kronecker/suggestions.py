@@ -1,0 +1,65 @@
+"""Lists of patterns for a layer under a budget of parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ...errors import PlanError
+from .chainability import chain_rank, redundant_pair
+from .constructions import low_rank
+from .pattern import Pattern
+from .structure import KroneckerSparse
+
+LEAST_BLOCK = 16
+"""Blocks with a shorter side are left to those who name them: they are bound by memory, whatever multiplies."""
+
+
+def suggested(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
+    """Single factors, pairs of factors as Monarch's, and low rank, each with at most density rows cols parameters.
+
+    Of each kind and number of blocks the list with the most parameters.
+
+    Raises:
+        PlanError: no list has so few parameters, or the density is not between 0 and 1.
+    """
+    if not 0 < density <= 1:
+        raise PlanError(f"density must be above 0 and at most 1, not {density}")
+    budget = density * rows * cols
+    found = [*_single(rows, cols, budget), *_pairs(rows, cols, budget)]
+    if rank := int(budget // (rows + cols)):
+        found.append(KroneckerSparse(low_rank(rows, cols, min(rank, rows, cols))))
+    if not found:
+        common = math.gcd(rows, cols)
+        raise PlanError(
+            f"no list for {rows} x {cols} has a density of at most {density:g}: gcd {common}; raise the density, "
+            "or pad a side to a multiple of 64"
+        )
+    return tuple(found)
+
+
+def _single(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
+    """Factors (a, b, c, d) with the fewest blocks a d that keep to the budget, for every way to write them as a d."""
+    common = math.gcd(rows, cols)
+    blocks = next((one for one in _divisors(common) if rows * cols / one <= budget), None)
+    if blocks is None or min(rows, cols) // blocks < LEAST_BLOCK:
+        return
+    for d in _divisors(blocks):
+        yield KroneckerSparse((Pattern(blocks // d, rows // blocks, cols // blocks, d),))
+
+
+def _pairs(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
+    """Pairs (1, M/p, r p, p)(p, r p, N/p, 1), which are chainable with blocks of rank r; for every p the largest r."""
+    for p in _divisors(math.gcd(rows, cols))[1:]:
+        rank = int(budget // (p * (rows + cols)))
+        rank = min(rank, rows // p, cols // p)
+        if rank < 1 or min(rows // p, cols // p, rank * p) < LEAST_BLOCK:
+            continue
+        pair = Pattern(1, rows // p, rank * p, p), Pattern(p, rank * p, cols // p, 1)
+        if chain_rank(*pair) == rank and redundant_pair(pair) is None:
+            yield KroneckerSparse(pair)
+
+
+def _divisors(number: int) -> list[int]:
+    small = [one for one in range(1, math.isqrt(number) + 1) if number % one == 0]
+    return sorted({*small, *(number // one for one in small)})

@@ -1,0 +1,50 @@
+"""The Fourier transform as Kronecker-sparse factors against the libraries' own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lcma import kronecker
+from lcma.errors import PlanError
+
+LIMITS = {"complex64": 1e-6, "complex128": 1e-14}
+
+
+@pytest.mark.parametrize("dtype", LIMITS)
+@pytest.mark.parametrize("size", [2, 16, 24, 60, 256, 4096])
+def test_it_is_the_transform(size, dtype):
+    rng = np.random.default_rng(size)
+    x = (rng.standard_normal((5, size)) + 1j * rng.standard_normal((5, size))).astype(dtype)
+    transform = kronecker.dft(size, dtype)
+    truth = np.fft.fft(x.astype(np.complex128))
+    for found in (transform.apply(x), transform.apply(np.ascontiguousarray(x.T), "bsl").T):
+        assert found.dtype == dtype
+        assert np.linalg.norm(found - truth) <= LIMITS[dtype] * np.linalg.norm(truth)
+
+
+def test_it_agrees_with_torch():
+    torch = pytest.importorskip("torch")
+    x = torch.randn(3, 64, dtype=torch.complex128)
+    found = kronecker.dft(64, "complex128").apply(x.numpy())
+    torch.testing.assert_close(torch.from_numpy(found), torch.fft.fft(x))
+
+
+def test_the_factors_of_radix_2_are_the_square_dyadic_ones():
+    transform = kronecker.dft(32, radix=2)
+    assert transform.matrix.patterns == kronecker.square_dyadic(32)
+    assert len(kronecker.dft(4096).matrix.patterns) == 3
+    full = kronecker.dft(12, "complex128").matrix.dense()[:, np.argsort(kronecker.dft(12).order)]
+    np.testing.assert_allclose(full, np.fft.fft(np.eye(12)), atol=1e-13)
+
+
+def test_sizes_that_have_none_are_refused():
+    for arguments, message in (
+        ((17,), "prime factor above the radix 16; pad to 16"),
+        ((1,), "at least 2 points"),
+        ((8, "float32"), "complex64 or complex128"),
+    ):
+        with pytest.raises(PlanError, match=message):
+            kronecker.dft(*arguments)
+    with pytest.raises(PlanError, match="of 8 points"):
+        kronecker.dft(8).apply(np.zeros((3, 4), np.complex64))
