@@ -111,6 +111,9 @@ class _Reader:
         self.operands = self.operand_letters()
         self.values: dict[str, Form] = {}
         self.pending: dict[str, Equation] = {}
+        self.blocks: dict[str, tuple[str, Index]] = {}
+        """Blocks by their names, of the names that have no value of their own."""
+
         self.depth = 0
 
     def sorted_out(self, statements: list[Statement]) -> list[Equation]:
@@ -202,15 +205,21 @@ class _Reader:
                 raise SchemeFormatError(f"{word} has no value yet", line=equation.line)
         raise SchemeFormatError(f"{equation.text[:30]!r} is not understood", line=equation.line)
 
+    def words(self) -> dict[str, None]:
+        """The words of all equations, each once, in their order: files repeat the names of blocks many times."""
+        found: dict[str, None] = {}
+        for equation in self.equations:
+            found.update(dict.fromkeys(_WORD.findall(equation.text)))
+        return found
+
     def operand_letters(self) -> dict[str, str]:
         """The letters of the operands' blocks, as a and b."""
         assigned = {equation.name for equation in self.equations}
         order: list[str] = []
-        for equation in self.equations:
-            for word in _WORD.findall(equation.text):
-                found = family(word)
-                if found and word not in assigned and found[0] not in order:
-                    order.append(found[0])
+        for word in self.words():
+            found = family(word)
+            if found and word not in assigned and found[0] not in order:
+                order.append(found[0])
         free = [letters for letters in order if letters not in ("a", "b")]
         families = {found[0] for name in assigned if (found := family(name))}
         for equation in self.equations:
@@ -271,6 +280,7 @@ class _Reader:
         own = known and equation.name in _WORD.findall(equation.text)
         if known and not equation.sign and not own:
             raise SchemeFormatError(f"{equation.name} is set twice")
+        self.blocks.pop(equation.name, None)
         if equation.sign:
             value = dict(self.values.get(equation.name, {}))
             for key, coefficient in self.value_of(equation.text).items():
@@ -293,6 +303,10 @@ class _Reader:
         """A linear form over names with every name replaced by its value."""
         total: Form = {}
         for name, coefficient in form.items():
+            block = self.blocks.get(name)
+            if block is not None and block not in total:
+                total[block] = coefficient
+                continue
             for key, value in self.of_name(name).items():
                 total[key] = plus(total.get(key, 0), times(coefficient, value))
         return {key: value for key, value in total.items() if value}
@@ -314,17 +328,17 @@ class _Reader:
         block = self.block(name)
         if block is None:
             raise SchemeFormatError(f"{name} has no value yet")
+        self.blocks[name] = block
         return {block: 1}
 
     def set_indices(self) -> None:
         """Whether blocks have one running index or two, and whether they count from 0."""
         assigned = {equation.name for equation in self.equations}
         indices: dict[str, list[Index]] = {"a": [], "b": [], "c": []}
-        for equation in self.equations:
-            for word in _WORD.findall(equation.text):
-                found = family(word)
-                if found and word not in assigned and found[0] in self.operands:
-                    indices[self.operands[found[0]]].append(_as_written(word, found[1]))
+        for word in self.words():
+            found = family(word)
+            if found and word not in assigned and found[0] in self.operands:
+                indices[self.operands[found[0]]].append(_as_written(word, found[1]))
         self.found.flat = any(len(index) == 1 for part in indices.values() for index in part)
         for name in assigned:
             if (found := family(name)) and found[0] == "c":
