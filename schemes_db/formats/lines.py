@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 MAX_SPLIT = 10_000
 """Characters up to which a line is looked at for remarks and for several names on the left of one sign."""
@@ -143,22 +144,31 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
         if _PLAIN.fullmatch(line) and not line.isspace():
             yield number, line.strip(), True
             continue
-        plain = _COMMENT.sub("", line.replace("%*%", "*"))  # R multiplies so
-        if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
-            name, left, right = row.group(1), row.group(3), row.group(4)
-            plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
-        if "|" in plain:
-            plain = _TABLE_ROW.sub(r"\1 = \2", plain)
-        if '"' in plain or "'" in plain:
-            plain = _QUOTED.sub(r"\1 = \3", plain)
-        if "&" in plain:
-            plain = _ENTITY.sub(lambda match: _ENTITIES[match.group(1)], plain)
-        for part in _BREAK.split(plain) if latex else (plain,):
-            numbering = _NUMBERING if "=" in part else _COUNTED
-            part = _trimmed(spelled(numbering.sub("", part.lstrip())))
-            part = numbering.sub("", part)
-            if part:
-                yield number, part, False
+        for part in _parts(line, latex):
+            yield number, part, False
+
+
+@lru_cache(maxsize=512)
+def _parts(line: str, latex: bool) -> tuple[str, ...]:
+    """The parts of a line in plain spelling. Several formats look at the same lines to tell whether they are theirs."""
+    plain = _COMMENT.sub("", line.replace("%*%", "*"))  # R multiplies so
+    if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
+        name, left, right = row.group(1), row.group(3), row.group(4)
+        plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
+    if "|" in plain:
+        plain = _TABLE_ROW.sub(r"\1 = \2", plain)
+    if '"' in plain or "'" in plain:
+        plain = _QUOTED.sub(r"\1 = \3", plain)
+    if "&" in plain:
+        plain = _ENTITY.sub(lambda match: _ENTITIES[match.group(1)], plain)
+    found = []
+    for part in _BREAK.split(plain) if latex else (plain,):
+        numbering = _NUMBERING if "=" in part else _COUNTED
+        part = _trimmed(spelled(numbering.sub("", part.lstrip())))
+        part = numbering.sub("", part)
+        if part:
+            found.append(part)
+    return tuple(found)
 
 
 def _entry_by_entry(match: re.Match[str]) -> str:
