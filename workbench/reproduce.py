@@ -7,12 +7,16 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 from ..errors import CatalogError
 from ..schemes_db import Scheme
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.provenance import Step
+
+FILES = {"--out", "--start"}
+"""Options of a search that name files of the user's."""
 
 
 def searched_again(step: Step, digest: str) -> Scheme:
@@ -23,12 +27,18 @@ def searched_again(step: Step, digest: str) -> Scheme:
     Raises:
         CatalogError: the command is no search on this processor with a seed, fails, or finds other schemes.
     """
-    words = shlex.split(step.value("command"))
-    if words[:2] != ["lcma", "search"] or "--seed" not in words:
+    try:
+        words = shlex.split(step.value("command"))
+    except ValueError:  # a quotation that does not end
+        words = []
+    # An option and its value are two words or, with "=", one. The command may come from a stranger's file.
+    options = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    if options[:2] != ["lcma", "search"] or "--seed" not in options:
         raise CatalogError("it is no command `lcma search ... --seed N`")
-    if "--device" in words and words[words.index("--device") + 1 : words.index("--device") + 2] != ["cpu"]:
+    devices = [value for name, value in pairwise(options) if name == "--device"]
+    if any(value != "cpu" for value in devices):
         raise CatalogError("searches on GPUs do not give the same schemes again")
-    if not {"--out", "--start"}.isdisjoint(words):
+    if not FILES.isdisjoint(options):
         raise CatalogError("the command reads or writes files of its own")
     with tempfile.TemporaryDirectory(prefix="lcma-reproduce-") as folder:
         environment = {**os.environ, "LCMA_HOME": folder}

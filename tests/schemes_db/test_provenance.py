@@ -184,7 +184,12 @@ def test_show_repeats_a_search_and_tells_what_it_can_not(home, capsys):
         ("lcma.search.polished(scheme, seconds=6, seed=1)", "no command"),
         ("lcma search 2x2x2 --time 1s", "no command"),
         ("lcma search 2x2x2 --seed 1 --device cuda", "GPUs"),
-        ("lcma search 2x2x2 --seed 1 --out /tmp/x", "files of its own"),
+        ("lcma search 2x2x2 --seed 1 --device=cuda:0", "GPUs"),
+        ("lcma search 2x2x2 --seed 1 --device cpu --device cuda", "GPUs"),
+        ("lcma search 2x2x2 --seed 1 --out folder", "files of its own"),
+        ("lcma search 2x2x2 --seed=1 --out=folder", "files of its own"),
+        ("lcma search 2x2x2 --seed=1 --start=file", "files of its own"),
+        ("lcma search '2x2x2 --seed 1", "no command"),
     ],
 )
 def test_searches_that_are_not_repeated(command, message, strassen):
