@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 LAYOUT = click.Choice(["bsf", "bsl"])
 
-UNLIMITED = 1 << 62
-"""`max_extra_bytes` of baselines: a dense matrix is measured whatever it takes."""
-
 
 def operand_matrix(text: str) -> KroneckerMatrix | None:
     """The Kronecker-sparse matrix of a file; None where the text names no such file.
@@ -39,19 +36,26 @@ def operand_matrix(text: str) -> KroneckerMatrix | None:
 
 
 def product_request(
-    structure: KroneckerSparse, batch: int | None, dtype: str, layout: str | None, device: Device, **limits: Any
+    structure: KroneckerSparse,
+    batch: int | None,
+    dtype: str,
+    layout: str | None,
+    device: Device,
+    strategy: str | None = None,
+    **limits: Any,
 ) -> Request:
-    """The request for a product with so many columns.
+    """The request for a product with so many columns by any strategy, or by the one that is named.
 
     Raises:
         UsageError: the batch is not given.
         PlanError: there is no such dtype on the device.
     """
-    from ..kernels.kronecker.requests import request_of
+    from ..kernels.kronecker.requests import extra_bytes_for, request_of
 
     if batch is None:
         raise click.UsageError("a Kronecker-sparse product needs --batch N, the number of its inputs")
-    return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, **limits)
+    extra = extra_bytes_for(strategy)
+    return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, max_extra_bytes=extra, **limits)
 
 
 def run_product(
@@ -70,11 +74,11 @@ def run_product(
         VerificationError: the product is wrong.
     """
     from ..kernels import plan_for
-    from ..kernels.kronecker.requests import request_of
+    from ..kernels.kronecker.requests import extra_bytes_for, request_of
 
     layout = layout or "bsf"
     matrix, x = operands(matrix, file, dtype, layout)
-    extra = UNLIMITED if strategy else 0  # who names a strategy accepts what it takes
+    extra = extra_bytes_for(strategy)
     request = request_of(matrix.structure, x.shape[1], matrix.dtype, layout, max_extra_bytes=extra)
     plan = plan_for(request, strategy=strategy)
     began = time.perf_counter()

@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Proposal, Source, Stage
 from ..request import Layout, Request
 from .baselines import PRODUCTS
+from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cuda_executor import STRIDED, TILED, TensorKroneckerExecutor
 from .pattern import Pattern
 from .requests import structure_of
-from .rewrites import DENSE, WIDENED, rewritten_patterns
-from .structure import KroneckerSparse
-from .tensors import TILES
-
-FAMILY = "kronecker"
+from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
+from .tensors import TILES, tiled_reason
 
 TILED_SHARE = 0.42
 """The part of the vendor's float32 rate that the Triton kernel reaches on batch-first operands, d of 4 to 64. Measured
@@ -33,8 +31,8 @@ SECTOR = 32
 
 
 @dataclass(frozen=True)
-class CudaKronecker:
-    """One way to multiply by Kronecker-sparse factors on a GPU; factors run one after the other, batch-last between.
+class CudaKronecker(KroneckerStrategy):
+    """A strategy for products by Kronecker-sparse factors on a GPU, one after the other, batch-last between.
 
     - strided: min(a, d) batched GEMMs on views; a batch-first end with d > 1 is transposed once.
     - tiled: our Triton kernel, for any strides; made for batch-first operands with d > 1.
@@ -63,28 +61,12 @@ class CudaKronecker:
         """See `Strategy.candidates_of`: none."""
         return ()
 
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return None if key else Candidate(FAMILY, self.name, None, parameters)
-
-    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
-        structure = structure_of(request)
-        if structure is None:
-            return "no operand is Kronecker-sparse"
-        if request.batch:
-            return "Kronecker-sparse products take one matrix X; join the leading sizes of a batch"
-        if Layout.SCATTERED in request.layouts:
-            return "X must be stored with contiguous rows or columns; pass X.contiguous()"
+    def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `KroneckerStrategy`."""
         if request.dtype not in TILES:
             return f"{request.dtype} is not multiplied by Kronecker-sparse factors on a GPU; convert to float32"
-        if self.name == WIDENED and all(one.d == 1 for one in structure.patterns):
-            return "d = 1: it is the same as strided"
-        if (
-            self.name == DENSE
-            and (extra := structure.extra_elements * itemsize(request.dtype)) > request.max_extra_bytes
-        ):
-            return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
+        if self.name == TILED:
+            return tiled_reason(structure_in(request).patterns, request.n, request.dtype)
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
@@ -92,8 +74,7 @@ class CudaKronecker:
         if 0 in (*request.shape, *request.batch):
             return []
         assert isinstance(machine.costs, CudaCostModel)
-        structure = _structure(request)
-        patterns = structure.patterns
+        patterns = structure_in(request).patterns
         if self.name in (WIDENED, DENSE):
             patterns = rewritten_patterns(patterns, self.name)
         stages = []
@@ -130,19 +111,17 @@ class CudaKronecker:
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound of what torch's allocator holds."""
-        structure, item = _structure(request), itemsize(request.dtype)
-        widest = max(max(one.rows, one.cols) for one in structure.patterns)
-        held = 2 * widest * request.n if len(structure.patterns) > 1 or self.name in (*PRODUCTS, STRIDED) else 0
-        if self.name in (WIDENED, DENSE):
-            held += sum(one.nonzeros for one in rewritten_patterns(structure.patterns, self.name))
-        return held * item
+        patterns, item = structure_in(request).patterns, itemsize(request.dtype)
+        widest = max(max(one.rows, one.cols) for one in patterns)
+        held = 2 * widest * request.n * item if len(patterns) > 1 or self.name in (*PRODUCTS, STRIDED) else 0
+        return held + (rewritten_bytes(self.name, patterns, item) if self.name in REWRITES else 0)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
-        rewrite = self.name if self.name in (WIDENED, DENSE) else None
-        product = STRIDED if rewrite else self.name
+        rewrite = self.name if self.name in REWRITES else None
+        product = STRIDED if self.name in (WIDENED, DENSE) else self.name
         held = self.workspace(candidate, request, machine)
-        return TensorKroneckerExecutor(request, _structure(request), product, rewrite, held)
+        return TensorKroneckerExecutor(request, structure_in(request), product, rewrite, held)
 
 
 def _tiled_seconds(
@@ -158,9 +137,3 @@ def _tiled_seconds(
 
 def _known(seconds: float) -> float | None:
     return None if math.isnan(seconds) else seconds
-
-
-def _structure(request: Request) -> KroneckerSparse:
-    structure = structure_of(request)
-    assert structure is not None  # asked before, in can_run
-    return structure

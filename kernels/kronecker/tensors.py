@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import PlanError
 from ..cuda.launch import starter
 from .pattern import Pattern
 
@@ -37,9 +38,14 @@ MOST_PROGRAMS = 65535
 """Most programs along the second and third axis of a grid."""
 
 
-def is_batch_first(matrix: Tensor) -> bool:
-    """Whether the features of one column of X (features, n) are contiguous, and columns are not rows too."""
-    return bool(matrix.stride(0) == 1 and matrix.stride(1) != 1 and matrix.shape[0] > 1)
+def tiled_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
+    """Why the Triton kernel does not multiply by these patterns; None: it does."""
+    if importlib.util.find_spec("triton") is None:
+        return "the kernel needs Triton: pip install 'lcma[torch]' on Linux"
+    for one in patterns:
+        if max(one.a, -(-one.d // TILES[dtype].j)) > MOST_PROGRAMS:
+            return f"{one} has more blocks than the kernel's grid takes; choose the strategy strided"
+    return None
 
 
 def is_readable(matrix: Tensor, d: int) -> bool:
@@ -69,22 +75,13 @@ def multiply_strided(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) 
 def multiply_tiled(
     weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, dtype: str, tile: FactorTile | None = None
 ) -> None:
-    """out (rows, n) = K x (cols, n) by the Triton kernel, for any strides.
+    """out (rows, n) = K x (cols, n) by the Triton kernel, for any strides; `tiled_reason` says whether it can."""
+    from .tiled_kernel import multiply_factor
 
-    Raises:
-        PlanError: Triton is not installed, or the factor has more blocks than a grid takes.
-    """
-    try:
-        from .tiled_kernel import multiply_factor
-    except ImportError:
-        raise PlanError("this strategy needs Triton: pip install 'lcma[torch]' on Linux") from None
     a, b, c, d = pattern.sizes
     n = x.shape[1]
     tile = TILES[dtype] if tile is None else tile
-    diagonals = -(-d // tile.j)
-    if max(a, diagonals) > MOST_PROGRAMS:
-        raise PlanError(f"{pattern} has more blocks than the kernel's grid takes; choose the strategy strided")
-    grid = -(-n // tile.n) * -(-b // tile.p), a, diagonals
+    grid = -(-n // tile.n) * -(-b // tile.p), a, -(-d // tile.j)
     starter(multiply_factor, grid, x)(
         x,
         weights,

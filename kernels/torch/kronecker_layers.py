@@ -168,6 +168,9 @@ class KSLinear(nn.Module):
 
 
 def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]:
-    if isinstance(given, Pattern) or (len(given) == 4 and all(isinstance(size, int) for size in given)):
-        given = [given]  # type: ignore[list-item]
-    return tuple(one if isinstance(one, Pattern) else Pattern(*one) for one in given)  # type: ignore[misc]
+    if isinstance(given, Pattern):
+        return (given,)
+    listed: Sequence[Any] = given
+    if len(listed) == 4 and all(isinstance(size, int) for size in listed):
+        return (Pattern(*listed),)
+    return tuple(one if isinstance(one, Pattern) else Pattern(*one) for one in listed)
