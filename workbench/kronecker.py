@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ..kernels import Request
     from ..kernels.kronecker import KroneckerMatrix, KroneckerSparse
 
+ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
+"""The dtypes that operands are stored in where their products are rounded."""
+
 LAYOUT = click.Choice(["bsf", "bsl"])
 
 
@@ -140,8 +143,8 @@ def operands(matrix: KroneckerMatrix, file: str, dtype: str | None, layout: str)
         PlanError: X does not fit, or the dtypes differ.
     """
     operand: Operand = read_operand(file).converted(dtype)
-    matrix = matrix if dtype is None else matrix.astype("float32" if dtype == "tf32" else dtype)
-    if ("float32" if operand.dtype == "tf32" else operand.dtype) != matrix.dtype:
+    matrix = matrix if dtype is None else matrix.astype(ROUNDED.get(dtype, dtype))
+    if ROUNDED.get(operand.dtype, operand.dtype) != matrix.dtype:
         raise PlanError(f"{file} is {operand.dtype} and the matrix {matrix.dtype}; convert both with --dtype")
     cols, x = matrix.shape[1], operand.matrix
     features = x.shape[-1] if layout == "bsf" else x.shape[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...errors import PlanError
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters
@@ -19,8 +21,17 @@ class KroneckerStrategy:
     name: str
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return None if key else Candidate(FAMILY, self.name, None, parameters)
+        """See `Strategy.restore`: None where the parameters are not those of a candidate of today."""
+        if key or structure_of(request) is None:
+            return None
+        known = [name for name, _ in next(iter(self.candidates(request))).parameters]
+        if [name for name, _ in parameters] != known or not all(type(value) is int for _, value in parameters):
+            return None
+        return Candidate(FAMILY, self.name, None, parameters) if all(int(x) >= 0 for _, x in parameters) else None
+
+    def candidates(self, request: Request) -> Iterator[Candidate]:
+        """What a strategy runs a Kronecker-sparse request by, whether it can or not."""
+        raise NotImplementedError
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""

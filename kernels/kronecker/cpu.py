@@ -54,14 +54,15 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
         if structure_of(request) is None:
             return []
         found = []
-        for candidate in self._candidates(request):
+        for candidate in self.candidates(request):
             reason = self.can_run(candidate, request, machine)
             seconds = [] if self.baseline or reason else self.predict(candidate, request, machine)
             prices = [math.nan if stage.seconds is None else stage.seconds for stage in seconds]
             found.append(Proposal(sum(prices) * (1 - 1e-9), candidate))
         return found
 
-    def _candidates(self, request: Request) -> Iterator[Candidate]:
+    def candidates(self, request: Request) -> Iterator[Candidate]:
+        """See `KroneckerStrategy`."""
         if self.name in PRODUCTS:
             yield Candidate(FAMILY, self.name)
             return
@@ -111,7 +112,7 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
             return BaselineProduct(patterns, request.n, request.dtype, first, last, self.name)
         if self.name != SLABS:
             patterns = rewritten_patterns(patterns, self.name)
-        slab = min(int(dict(candidate.parameters)["slab"]), request.n)
+        slab = max(1, min(int(dict(candidate.parameters)["slab"]), request.n))
         return SlabProduct(patterns, request.n, request.dtype, first, last, slab)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
@@ -17,11 +17,19 @@ from .cuda_executor import STRIDED, TILED, TensorKroneckerExecutor
 from .pattern import Pattern
 from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
-from .tensors import TILES, tiled_reason
+from .tiles import TILES, tile_choices, tile_of, tiled_reason
 
-TILED_SHARE = 0.42
-"""The part of the vendor's float32 rate that the Triton kernel reaches on batch-first operands, d of 4 to 64. Measured
-on an H200 with a prototype of the same tile and four warps: 16.8 to 23 Tflop/s of 51."""
+TILED_SHARES = {
+    "float32": (0.42, 0.8),
+    "tf32": (0.2, 0.3),
+    "tf32x3": (0.1, 0.18),
+    "float16": (0.15, 0.5),
+    "bfloat16": (0.15, 0.5),
+    "float64": (0.2, 0.3),
+}
+"""By dtype, the part of the vendor's best rate (tf32x3: of its tf32 rate) that the Triton kernel reaches by tiles of
+several diagonals and of one. Of float32 measured on an H200 with a prototype of the same tiles: 16.8 to 23 and 39 to 46
+Tflop/s of 51; the others are estimates, for which `lcma tune` measures."""
 
 TILED_TRAFFIC = 0.5
 """The part of the copy rate at which the kernel is taken to read and write batch-first operands; not measured yet."""
@@ -51,11 +59,27 @@ class CudaKronecker(KroneckerStrategy):
         """See `Strategy.propose`."""
         if structure_of(request) is None:
             return []
-        candidate = Candidate(FAMILY, self.name)
-        if self.baseline or self.can_run(candidate, request, machine):
-            return [Proposal(0.0, candidate)]
-        seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-        return [Proposal(sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9), candidate)]
+        found = []
+        for candidate in self.candidates(request):
+            if self.baseline or self.can_run(candidate, request, machine):
+                found.append(Proposal(0.0, candidate))
+                continue
+            seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
+            bound = sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9)
+            found.append(Proposal(bound, candidate))
+        return found
+
+    def candidates(self, request: Request) -> Iterator[Candidate]:
+        """See `KroneckerStrategy`: one, of the Triton kernel one for every choice that is another tile."""
+        if self.name != TILED or request.dtype not in TILES:
+            yield Candidate(FAMILY, self.name)
+            return
+        seen = set()
+        for choice in range(tile_choices(request.dtype)):
+            tiles = tuple(tile_of(request.dtype, one, choice) for one in structure_in(request).patterns)
+            if tiles not in seen:
+                seen.add(tiles)
+                yield Candidate(FAMILY, self.name, None, (("tile", choice),))
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`: none."""
@@ -66,7 +90,7 @@ class CudaKronecker(KroneckerStrategy):
         if request.dtype not in TILES:
             return f"{request.dtype} is not multiplied by Kronecker-sparse factors on a GPU; convert to float32"
         if self.name == TILED:
-            return tiled_reason(structure_in(request).patterns, request.n, request.dtype)
+            return tiled_reason(structure_in(request).patterns, request.n, request.dtype, _choice(candidate))
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
@@ -81,7 +105,10 @@ class CudaKronecker(KroneckerStrategy):
         for place in reversed(range(len(patterns))):
             first = place == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
             last = place == 0 and request.layouts[2] is Layout.COLUMNS
-            stages += self._factor_stages(patterns[place], request, machine.costs, first, last)
+            if self.name == TILED:
+                stages.append(_tiled_stage(patterns[place], _choice(candidate), request, machine.costs, first or last))
+            else:
+                stages += self._factor_stages(patterns[place], request, machine.costs, first, last)
         if self.name in PRODUCTS and not self.baseline:
             return [Stage(one.name, one.flops, one.bytes, None, one.product) for one in stages]
         return stages
@@ -90,13 +117,11 @@ class CudaKronecker(KroneckerStrategy):
         self, pattern: Pattern, request: Request, costs: CudaCostModel, first: bool, last: bool
     ) -> list[Stage]:
         """The stages of one factor; `first` and `last`: its input and its result are batch-first."""
-        item, n, dtype = itemsize(request.dtype), request.n, request.dtype
+        item, n, dtype = itemsize(request.dtype), request.n, vendor_dtype(request.dtype)
         a, b, c, d = pattern.sizes
         moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * item
         flops = 2.0 * pattern.nonzeros * n
         name = f"{a * d} blocks {b}x{c}"
-        if self.name == TILED:
-            return [Stage(name, flops, moved, _tiled_seconds(pattern, request, costs, moved, flops, first or last))]
         calls = 1 if self.baseline else min(a, d)
         seconds = calls * float(costs.gemm(dtype, b, c, n, a * d // calls, "batched"))
         found = [Stage(name, flops, moved, _known(seconds), (b, c, n))]
@@ -121,18 +146,29 @@ class CudaKronecker(KroneckerStrategy):
         rewrite = self.name if self.name in REWRITES else None
         product = STRIDED if self.name in (WIDENED, DENSE) else self.name
         held = self.workspace(candidate, request, machine)
-        return TensorKroneckerExecutor(request, structure_in(request), product, rewrite, held)
+        return TensorKroneckerExecutor(request, structure_in(request), product, rewrite, held, _choice(candidate))
 
 
-def _tiled_seconds(
-    pattern: Pattern, request: Request, costs: CudaCostModel, moved: float, flops: float, strided: bool
-) -> float | None:
-    """Traffic, of whole sectors where diagonals are neighbours, or arithmetic, whichever takes longer."""
-    width = min(pattern.d, TILES[request.dtype].j) * itemsize(request.dtype)
-    waste = SECTOR / min(width, SECTOR) if strided else 1.0
-    memory = float(costs.combine(moved * waste)) / TILED_TRAFFIC
-    rate = TILED_SHARE * costs.best_rate(request.dtype)
-    return _known(max(memory, flops / rate, float(costs.overhead(1))))
+def vendor_dtype(dtype: str) -> str:
+    """The dtype in which the vendor multiplies for a request: it has no product by three tf32 ones."""
+    return "float32" if dtype == "tf32x3" else dtype
+
+
+def _choice(candidate: Candidate) -> int:
+    return int(dict(candidate.parameters).get("tile", 0))
+
+
+def _tiled_stage(pattern: Pattern, choice: int, request: Request, costs: CudaCostModel, strided: bool) -> Stage:
+    """A factor by the Triton kernel: traffic, of whole sectors where diagonals are neighbours, or arithmetic."""
+    dtype, item = request.dtype, itemsize(request.dtype)
+    tile = tile_of(dtype, pattern, choice)
+    moved = ((pattern.rows + pattern.cols) * request.n + pattern.nonzeros) * item
+    waste = SECTOR / min(min(pattern.d, tile.j) * item, SECTOR) if strided and pattern.d > 1 else 1.0
+    memory = float(costs.combine(moved * waste)) / (TILED_TRAFFIC if pattern.d > 1 else 1.0)
+    rate = TILED_SHARES[dtype][tile.j == 1] * costs.best_rate("tf32" if dtype == "tf32x3" else dtype)
+    seconds = max(memory, 2 * tile.padded(pattern) * request.n / rate, float(costs.overhead(1)))
+    name = f"{pattern.a * pattern.d} blocks {pattern.b}x{pattern.c}"
+    return Stage(name, 2.0 * pattern.nonzeros * request.n, moved, _known(seconds))
 
 
 def _known(seconds: float) -> float | None:

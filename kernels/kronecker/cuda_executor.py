@@ -15,6 +15,7 @@ from .pattern import Pattern
 from .rewrites import rewritten, rewritten_bytes, rewritten_patterns
 from .structure import KroneckerSparse
 from .tensors import is_readable, multiply_strided, multiply_tiled
+from .tiles import tile_of
 
 Tensor = Any
 Factors = Sequence[Tensor]
@@ -26,14 +27,21 @@ class TensorKroneckerExecutor:
     """Runs the factors of W on X (cols, n) one after the other. Thread-safe and deterministic.
 
     `strategy` names what multiplies: STRIDED, TILED, or one of the baselines. Results between factors are
-    batch-last. With `rewrite` the factors are rewritten first; `prepare` does so once.
+    batch-last. `tile` is the choice of the kernel's tile. With `rewrite` the factors are rewritten first;
+    `prepare` does so once.
     """
 
     def __init__(
-        self, request: Request, structure: KroneckerSparse, strategy: str, rewrite: str | None, workspace: int
+        self,
+        request: Request,
+        structure: KroneckerSparse,
+        strategy: str,
+        rewrite: str | None,
+        workspace: int,
+        tile: int = 0,
     ) -> None:
         self.request, self.structure, self.workspace = request, structure, workspace
-        self._strategy, self._rewrite = strategy, rewrite
+        self._strategy, self._rewrite, self._tile = strategy, rewrite, tile
 
     def prepare(self, a: Factors) -> PreparedOperand:
         """The factors as they are multiplied, to be given to `run` in place of `a`; a must stay as it is."""
@@ -72,7 +80,8 @@ class TensorKroneckerExecutor:
             return out
         if self._strategy == TILED:
             out = empty_result(x, pattern.rows, first=False) if out is None else out
-            multiply_tiled(weights, pattern, x, out, self.request.dtype)
+            dtype = self.request.dtype
+            multiply_tiled(weights, pattern, x, out, dtype, tile_of(dtype, pattern, self._tile))
             return out
         x = x if is_readable(x, pattern.d) else x.contiguous()
         if out is None or not is_readable(out, pattern.d):

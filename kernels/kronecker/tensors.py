@@ -2,50 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..cuda.launch import starter
 from .pattern import Pattern
+from .tiles import FactorTile
 
 Tensor = Any
-
-
-@dataclass(frozen=True)
-class FactorTile:
-    """What one program of the kernel computes: columns of the batch, rows p, steps over q, diagonals j."""
-
-    n: int
-    p: int
-    q: int
-    j: int
-    warps: int
-    stages: int
-
-
-TILES = {
-    "float32": FactorTile(64, 64, 16, 4, 8, 2),
-    "tf32": FactorTile(64, 64, 16, 4, 8, 2),
-    "float16": FactorTile(64, 64, 16, 4, 8, 2),
-    "bfloat16": FactorTile(64, 64, 16, 4, 8, 2),
-    "float64": FactorTile(32, 32, 16, 4, 8, 2),
-}
-"""By dtype. The prototype's tile, which was measured on an H200 with four warps; with eight nothing spills on sm_90."""
-
-MOST_PROGRAMS = 65535
-"""Most programs along the second and third axis of a grid."""
-
-
-def tiled_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
-    """Why the Triton kernel does not multiply by these patterns; None: it does."""
-    if importlib.util.find_spec("triton") is None:
-        return "the kernel needs Triton: pip install 'lcma[torch]' on Linux"
-    for one in patterns:
-        if max(one.a, -(-one.d // TILES[dtype].j)) > MOST_PROGRAMS:
-            return f"{one} has more blocks than the kernel's grid takes; choose the strategy strided"
-    return None
 
 
 def is_readable(matrix: Tensor, d: int) -> bool:
@@ -72,27 +35,36 @@ def multiply_strided(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) 
         torch.bmm(left.view(d, b, c), right.view(d, c, n), out=target)
 
 
-def multiply_tiled(
-    weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, dtype: str, tile: FactorTile | None = None
-) -> None:
-    """out (rows, n) = K x (cols, n) by the Triton kernel, for any strides; `tiled_reason` says whether it can."""
+def kernel_of(tile: FactorTile) -> Any:
+    """The Triton kernel that runs a tile."""
+    if tile.j in (2, 4):
+        from .neighbour_kernel import multiply_neighbours
+
+        return multiply_neighbours
     from .tiled_kernel import multiply_factor
 
-    a, b, c, d = pattern.sizes
+    return multiply_factor
+
+
+def multiply_tiled(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, dtype: str, tile: FactorTile) -> None:
+    """out (rows, n) = K x (cols, n) by the Triton kernel, for any strides; `tiled_reason` says whether it can.
+
+    `dtype` is that of the request: float32 may be multiplied strictly, as tf32, or as three products of tf32.
+    """
+    kernel = kernel_of(tile)
+    _, b, c, d = pattern.sizes
     n = x.shape[1]
-    tile = TILES[dtype] if tile is None else tile
-    grid = -(-n // tile.n) * -(-b // tile.p), a, -(-d // tile.j)
-    starter(multiply_factor, grid, x)(
+    starter(kernel, (tile.programs(pattern, n),), x)(
         x,
         weights,
         out,
         n,
         b,
         c,
-        d,
         *x.stride(),
         *out.stride(),
-        PRECISION="tf32" if dtype == "tf32" else "ieee",
+        D=d,
+        PRECISION=dtype if dtype in ("tf32", "tf32x3") else "ieee",
         DOUBLE=dtype == "float64",
         N=tile.n,
         P=tile.p,

@@ -52,7 +52,7 @@ def test_run_multiplies_a_stored_matrix(run, files, suffix):
         np.testing.assert_allclose(np.load(out), truth if layout == "bsf" else truth.T, rtol=1e-4, atol=1e-5)
     code, text, _ = run("run", folder / f"k{suffix}", folder / "first.npy", "--dtype", "float64", "--strategy", "dense")
     assert code == 0
-    assert text.startswith("dense: ")
+    assert text.startswith("dense, slab 50: ")
 
 
 def test_run_says_in_one_line_what_does_not_fit(run, files):
@@ -104,6 +104,8 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     assert code == 0
     candidates = json.loads(text)[0]["candidates"]
     assert {one["strategy"] for one in candidates} >= {"bmm"}
+    names = [one["candidate"] for one in candidates]
+    assert len(set(names)) == len(names) > 2  # slabs of several widths are several candidates
     code, text, _ = run("plan", k, "--batch", "600", "--json")
     assert (code, json.loads(text)["basis"]) == (0, "measured")
     code, text, _ = run("tune", k, "--batch", "600", "--json")

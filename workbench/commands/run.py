@@ -132,8 +132,8 @@ def _request(x: Any, y: Any, dtype: str, device: Device, product: str | None, ma
     structures = (DENSE, DENSE, DENSE) if product is None else structures_of(ATTENTION_PRODUCTS[product])
     if device.kind == "cpu":
         held = "bfloat16" if dtype == "bfloat16" else None
-        if dtype == "tf32":
-            raise PlanError("dtype tf32 is of GPUs; leave --dtype out, or give --device cuda")
+        if dtype in ("tf32", "tf32x3"):
+            raise PlanError(f"dtype {dtype} is of GPUs; leave --dtype out, or give --device cuda")
         return Request.of(x, y, dtype=held, max_abs=max_abs, structures=structures)
     if max_abs is not None:
         raise PlanError("--max-abs is for integers on a processor; leave it out with --device cuda")

@@ -10,14 +10,15 @@ torch = pytest.importorskip("torch")
 
 from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
-from lcma.kernels import decision_for  # noqa: E402
+from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.kronecker.requests import request_of  # noqa: E402
 from lcma.kernels.kronecker.rewrites import REWRITES  # noqa: E402
 from lcma.kernels.kronecker.tensors import is_readable, multiply_strided  # noqa: E402
-from lcma.kernels.request import Layout  # noqa: E402
+from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of  # noqa: E402
+from lcma.kernels.request import Layout, Request  # noqa: E402
 
 LISTS = {
     "d above a": (Pattern(2, 3, 4, 5),),
@@ -112,6 +113,42 @@ def test_more_columns_than_32_bits_count_are_planned():
     structure = KroneckerSparse.of(Pattern(1, 1024, 1024, 128))
     assert structure.cols * 25088 > 2**31
     assert decision_for(request_of(structure, 25088, device="cuda")).plan.seconds > 0
+
+
+def test_float32_may_be_three_products_of_tf32():
+    """By our kernel, as fast as its rate says; the vendor's products stay strict, and dense operands are refused."""
+    structure = KroneckerSparse.of(Pattern(1, 64, 256, 16))
+    split = decision_for(request_of(structure, 25088, "tf32x3", device="cuda"))
+    strict = decision_for(request_of(structure, 25088, "float32", device="cuda"))
+    assert split.plan.candidate.strategy == "tiled"
+    assert split.seconds < strict.seconds
+    assert split.baseline.seconds == strict.baseline.seconds
+    a, b, _ = CudaBench().operands(split.request, 0, blank=True)
+    assert {x.dtype for x in (*a, b)} == {torch.float32}
+    with pytest.raises(PlanError, match="tf32x3 is not supported"):
+        request_of(structure, 8, "tf32x3")
+    with pytest.raises(PlanError, match="tf32x3 is not supported"):
+        Request(8, 8, 8, "tf32x3", device="cuda")
+
+
+@pytest.mark.parametrize("dtype", TILES)
+def test_tiles_fit_their_patterns_and_are_told_apart(dtype):
+    pattern = Pattern(2, 24, 40, 3)
+    names = set()
+    for choice in range(tile_choices(dtype)):
+        tile = tile_of(dtype, pattern, choice)
+        assert (tile.p, tile.j <= 4) == (32, True)
+        assert tile.padded(pattern) >= pattern.nonzeros
+        assert tile.programs(pattern, 1000) == 2 * -(-24 // tile.p) * -(-3 // tile.j) * -(-1000 // tile.n)
+        names.add(tile)
+    strategy = strategies("cuda")["kronecker", "tiled"]
+    request = request_of(KroneckerSparse.of(pattern), 1000, dtype, device="cuda")
+    proposals = strategy.propose(request, machine_for(request))
+    assert len({str(one.candidate) for one in proposals}) == len(proposals) == len(names)
+    for one in proposals:
+        assert strategy.restore("", one.candidate.parameters, request) == one.candidate
+    for damaged in ((), (("slab", 1),), (("tile", "x"),), (("tile", -1),)):
+        assert strategy.restore("", damaged, request) is None
 
 
 def test_operands_of_a_bench_fit_the_request():
