@@ -28,8 +28,8 @@ class FactorTile:
 
     def fitted(self, pattern: Pattern) -> FactorTile:
         """The tile with no more rows and diagonals than a pattern has, rounded up to powers of two."""
-        rows = min(self.p, max(LEAST_SIDE, _power_above(pattern.b)))
-        return replace(self, p=rows, j=min(self.j, _power_above(pattern.d)))
+        rows = min(self.p, max(LEAST_SIDE, power_above(pattern.b)))
+        return replace(self, p=rows, j=min(self.j, power_above(pattern.d)))
 
     def padded(self, pattern: Pattern) -> float:
         """Multiplications for one column of the batch, those by the padding of b, c and d included."""
@@ -89,7 +89,8 @@ def tiled_reason(patterns: Sequence[Pattern], n: int, dtype: str, choice: int) -
     return None
 
 
-def _power_above(size: int) -> int:
+def power_above(size: int) -> int:
+    """The least power of two that is not below a size."""
     return 1 << (size - 1).bit_length()
 
 

@@ -11,6 +11,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from lcma.kernels.kronecker.outer_kernel import sum_outer
 from lcma.kernels.kronecker.pattern import Pattern
 from lcma.kernels.kronecker.tensors import kernel_of
 from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of
@@ -42,6 +43,14 @@ def compiled(dtype, first, tile, d):
     return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
 
 
+def resources(made, folder):
+    """Registers of a thread and bytes of its stack."""
+    tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", folder / "kernel.cubin"
+    path.write_bytes(made.asm["cubin"])
+    report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
+    return tuple(int(re.search(rf"{name}:(\d+)", report).group(1)) for name in ("REG", "STACK"))
+
+
 CASES = [
     pytest.param(dtype, d, choice, first, id=f"{dtype}-d{d}-tile{choice}-{'first' if first else 'last'}")
     for dtype in TILES
@@ -55,10 +64,7 @@ CASES = [
 def test_a_tile_fits_the_registers_and_the_shared_memory(dtype, d, choice, first, tmp_path):
     tile = tile_of(dtype, Pattern(1, 128, 128, d), choice)
     made = compiled(dtype, first, tile, d)
-    tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", tmp_path / "kernel.cubin"
-    path.write_bytes(made.asm["cubin"])
-    report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
-    registers, stack = (int(re.search(rf"{name}:(\d+)", report).group(1)) for name in ("REG", "STACK"))
+    registers, stack = resources(made, tmp_path)
     ptx = made.asm["ptx"]
     vectors = sum(ptx.count(f"ld.global.v{count}") for count in (2, 4))
     print(
@@ -88,3 +94,29 @@ def test_a_tile_fits_the_registers_and_the_shared_memory(dtype, d, choice, first
         assert "mma" in ptx
     if dtype == "float32":
         assert "mma" not in ptx  # strict: scalar units, or it would round to tf32
+
+
+@pytest.mark.parametrize("d", [2, 6, 16])
+@pytest.mark.parametrize("dtype", ["float32", "tf32", "float16", "float64"])
+def test_the_kernel_of_gradients_fits(dtype, d, tmp_path):
+    diagonals, double = 2 if d == 2 else 4, dtype == "float64"
+    constants = {"PRECISION": "tf32" if dtype == "tf32" else "ieee", "DOUBLE": double, "D": d, "J": diagonals}
+    constants |= {
+        "N": 32 if dtype == "float16" else 16,
+        "P": 32 if double else 64,
+        "Q": 32 if double else 64,
+        "grad_feature": 1,
+        "x_feature": 1,
+    }
+    types = {name: "constexpr" if name in constants else "i32" for name in sum_outer.arg_names}
+    types |= {"grad": POINTERS[dtype], "x": POINTERS[dtype], "sums": "*fp64" if double else "*fp32"}
+    place = sum_outer.arg_names.index
+    aligned = {(place(name),): [["tt.divisibility", 16]] for name in sum_outer.arg_names if name not in constants}
+    source = ASTSource(sum_outer, types, {(place(name),): value for name, value in constants.items()}, aligned)
+    options = {"num_warps": 8, "num_stages": 2}
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    registers, stack = resources(made, tmp_path)
+    print(dtype, d, "reg", registers, "stack", stack, "shared", made.metadata.shared)
+    assert registers <= 255
+    assert stack <= FEW_SPILLS
+    assert made.metadata.shared <= 232448

@@ -13,6 +13,7 @@ import torch
 
 from lcma.kernels import decision_for
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, square_dyadic
+from lcma.kernels.kronecker.outer import outer_blocks, outer_tiled
 from lcma.kernels.kronecker.requests import request_of
 from lcma.kernels.kronecker.tensors import multiply_tiled
 from lcma.kernels.kronecker.tiles import FactorTile
@@ -42,6 +43,21 @@ def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, til
         assert (out.double() - truth).norm() <= LIMITS[dtype] * truth.norm()
         out.fill_(CANARY)
         assert (canvas == CANARY).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("pattern", [Pattern(1, 17, 19, 2), Pattern(2, 20, 3, 3)], ids=str)
+def test_gradients_are_summed_from_any_strides(dtype, pattern):
+    kind, n = getattr(torch, dtype), 1100
+    a, _, _, d = pattern.sizes
+    grad, x = (torch.randn(size, n, dtype=torch.float64).to(kind) for size in (pattern.rows, pattern.cols))
+    truth = torch.from_numpy(outer_blocks(grad.double().numpy(), x.double().numpy(), a, d))
+    for first, last in ((True, True), (True, False)):
+        left = grad.T.contiguous().T if first else grad
+        right = x.T.contiguous().T if last else x
+        found = outer_tiled(left, right, pattern, side=16)
+        assert found.dtype == (torch.float64 if dtype == "float64" else torch.float32)
+        assert (found.double() - truth).norm() <= 2 * LIMITS["float32" if dtype == "float16" else dtype] * truth.norm()
 
 
 def test_the_strategy_runs_lists_of_factors():

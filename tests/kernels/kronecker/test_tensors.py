@@ -8,6 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
 from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
@@ -62,6 +64,18 @@ def test_every_strategy_is_the_product_by_definition(name, strategy):
         torch.testing.assert_close(out, full @ x)
 
 
+class Recorder(TorchDispatchMode):
+    """The operations of torch that run within its context."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
 def test_views_are_written_in_place_and_nothing_is_copied():
     pattern = Pattern(2, 8, 4, 3)
     weights = torch.randn(pattern.parameter_shape)
@@ -70,15 +84,6 @@ def test_views_are_written_in_place_and_nothing_is_copied():
     out = canvas[:, 5:55]
     assert is_readable(x, pattern.d)
     assert is_readable(out, pattern.d)
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Recorder(TorchDispatchMode):
-        seen: list[str] = []  # noqa: RUF012
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            self.seen.append(str(func))
-            return func(*args, **(kwargs or {}))
-
     with Recorder() as recorder:
         multiply_strided(weights, pattern, x, out)
     assert recorder.seen.count("aten.bmm.out") == 2
@@ -177,10 +182,29 @@ def test_an_executor_refuses_what_it_was_not_planned_for():
     assert executor_for(request_of(structure, 0, device="cuda"), "strided").run([weights], x[:, :0]).shape == (30, 0)
 
 
-def test_sums_over_the_batch_are_those_of_arrays():
+@pytest.mark.parametrize(("a", "d"), [(2, 3), (3, 2), (6, 1), (1, 6)])
+def test_sums_over_the_batch_are_those_of_arrays(a, d):
+    grad, x = torch.randn(12, 500, dtype=torch.float64), torch.randn(24, 500, dtype=torch.float64)
+    truth = torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d))
+    torch.testing.assert_close(outer_tensors(grad, x, a, d), truth)
+    if d == 1:
+        first = grad.T.contiguous().T, x.T.contiguous().T
+        torch.testing.assert_close(outer_tensors(*first, a, d), truth)
+        torch.testing.assert_close(outer_tensors(first[0], x, a, d), truth)
+    scattered = torch.stack([x, x], 2)[..., 0], torch.stack([grad, grad], 2)[..., 0]
+    torch.testing.assert_close(outer_tensors(scattered[1], scattered[0], 6, 1), outer_tensors(grad, x, 6, 1))
+
+
+def test_gradients_of_the_parameters_copy_nothing_batch_last():
+    with Recorder() as recorder:
+        outer_tensors(torch.randn(12, 50), torch.randn(24, 50), 1, 6)
+    assert recorder.seen.count("aten.bmm.out") == 1
+    assert not [name for name in recorder.seen if "clone" in name or "contiguous" in name]
+
+
+def test_sums_of_halves_are_held_in_float32():
     grad, x = torch.randn(12, 500, dtype=torch.float64), torch.randn(24, 500, dtype=torch.float64)
     truth = torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), 2, 3))
-    torch.testing.assert_close(outer_tensors(grad, x, 2, 3), truth)
     halved = outer_tensors(grad.bfloat16(), x.bfloat16(), 2, 3)
     assert halved.dtype == torch.bfloat16
     assert (halved.double() - truth).norm() < 2e-2 * truth.norm()
