@@ -213,3 +213,7 @@ def test_the_suite_names_its_rows_and_runs_one(run, tmp_path, monkeypatch):
     rows = [json.loads(line) for line in (tmp_path / "ks-cpu.jsonl").read_text().splitlines()]
     assert len(rows) == 2
     assert "ratio_to_bmm" in json.dumps(rows[0])
+    assert all(-5 < row["figures"]["permutations"] < 1 for row in rows)
+    text = (tmp_path / "ks-cpu-tables.md").read_text()
+    assert "Table 6: 20.41, 1.26" in text
+    assert "of its time in permutations" in text
