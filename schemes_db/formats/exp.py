@@ -30,6 +30,7 @@ from .expression import (
 )
 from .header import parse_header, render_header
 from .lines import statements
+from .plain import read_trilinear
 from .reading import C_TRANSPOSED, Reading, Term
 
 NAME = "exp"
@@ -56,10 +57,14 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     Raises:
         SchemeFormatError: with the line.
     """
+    header = parse_header(text)
+    target, ring = target or header.target, ring or header.ring
+    symmetric = re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
+    if not symmetric and (plain := read_trilinear(text)) is not None:
+        return [dataclasses.replace(reading_of_terms(NAME, *plain, CONVENTION, target, ring), declared=ring)]
     listed: list[tuple[int, ProductForm]] = []
     cyclic: set[int] = set()
     skipped: list[int] = []
-    whole = re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
     for number, statement in statements(text):
         if _is_prose(statement):
             skipped.append(number)
@@ -70,7 +75,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         except SchemeFormatError as error:
             raise SchemeFormatError(error.message, line=number) from None
         for product in products:
-            if whole or shorter != statement:
+            if symmetric or shorter != statement:
                 cyclic.add(len(listed))
             listed.append((number, product))
         if len(listed) > MAX_RANK:
@@ -89,13 +94,12 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         for turn in range(turns):
             for slot in range(3):
                 factors[slot].append(terms[(slot + turn) % 3])
-    header = parse_header(text)
     a, b, c = factors
-    reading = reading_of_terms(NAME, a, b, c, CONVENTION, target or header.target, ring or header.ring)
+    reading = reading_of_terms(NAME, a, b, c, CONVENTION, target, ring)
     notes = ["indices count from 0"] if not base else []
     notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
     notes += [f"{len(cyclic)} products stand for their three rotations"] if cyclic else []
-    return [dataclasses.replace(reading, notes=tuple(notes), declared=ring or header.ring)]
+    return [dataclasses.replace(reading, notes=tuple(notes), declared=ring)]
 
 
 def _is_trilinear(statement: str) -> bool:
