@@ -28,16 +28,17 @@ from .formulas import Formulas, read_formulas
 from .header import parse_header, render_header
 from .layouts import PRIME, Layout, agrees, layouts_for, layouts_of
 from .lines import statements
-from .plain import read_equations
+from .patterns import pattern
+from .plain import Lines, read_equations, scan
 from .reading import C_TRANSPOSED, C, Reading, Term, Terms, factor_of, ring_of
 
 NAME = "equations"
 SUFFIX = ".txt"
 CONVENTION = C
 
-_RIGHT_SIDE = re.compile(r"=|<-|:")
-_BLOCK = re.compile(r"[A-Za-z][\W_]?\d")
-_LETTER = re.compile(r"\b[a-h]\s?[-+*(]")
+_RIGHT_SIDE = pattern(r"=|<-|:")
+_BLOCK = pattern(r"[A-Za-z][\W_]?\d")
+_LETTER = pattern(r"\b[a-h]\s?[-+*(]")
 
 
 def sniff(text: str) -> bool:
@@ -56,19 +57,31 @@ def _is_equation(line: str) -> bool:
     return len(_BLOCK.findall(line, sign.end())) > 1 or _LETTER.search(line, sign.end()) is not None
 
 
+def parse_plain(text: str, lines: Lines | None, target: Target | None, ring: Ring | None) -> list[Reading] | None:
+    """Read one scheme of equations in plain spelling, of which `lines` are given; None for any other text.
+
+    Raises:
+        SchemeFormatError: they do not fit the target or the ring.
+    """
+    if lines is None or (plain := read_equations(lines)) is None:
+        return None
+    header = parse_header(text)
+    ring = ring or header.ring
+    return [dataclasses.replace(_reading(plain, target or header.target, ring, header.name), declared=ring)]
+
+
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read one scheme of equations; both conventions become candidates where the sizes allow both.
 
     Raises:
         SchemeFormatError: with the line, where something is not an equation or a name has no value.
     """
+    if (readings := parse_plain(text, scan(text), target, ring)) is not None:
+        return readings
     header = parse_header(text)
     wanted, ring = target or header.target, ring or header.ring
     try:
-        if (plain := read_equations(text)) is not None:
-            reading = _reading(plain, wanted, ring, header.name)
-        else:
-            reading = _reading_of_formulas(read_formulas(statements(text)), wanted, ring, header.name)
+        reading = _reading_of_formulas(read_formulas(statements(text)), wanted, ring, header.name)
         return [dataclasses.replace(reading, declared=ring)]
     except SchemeFormatError:
         raise

@@ -30,15 +30,16 @@ from .expression import (
 )
 from .header import parse_header, render_header
 from .lines import statements
-from .plain import read_trilinear
+from .patterns import pattern
+from .plain import Lines, read_trilinear, scan
 from .reading import C_TRANSPOSED, Reading, Term
 
 NAME = "exp"
 SUFFIX = ".exp"
 CONVENTION = C_TRANSPOSED
 
-_CYCLIC = re.compile(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
-_BLOCKS = tuple(tuple(re.compile(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
+_CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
+_BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
 Places = dict[str, tuple[str, int, int]]
 """The letter, row and column, from 0, of every name that was met."""
 
@@ -51,17 +52,31 @@ def sniff(text: str) -> bool:
     return any(_is_trilinear(statement) for _, statement in statements(text[:40_000]))
 
 
+def parse_plain(text: str, lines: Lines | None, target: Target | None, ring: Ring | None) -> list[Reading] | None:
+    """Read one scheme of products in plain spelling, of which `lines` are given; None for any other text.
+
+    Raises:
+        SchemeFormatError: by no convention do the products fit the target and the ring.
+    """
+    if lines is None or _is_symmetric(text) or (plain := read_trilinear(lines)) is None:
+        return None
+    header = parse_header(text)
+    ring = ring or header.ring
+    reading = reading_of_terms(NAME, *plain, CONVENTION, target or header.target, ring)
+    return [dataclasses.replace(reading, declared=ring)]
+
+
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read one scheme; both conventions become candidates where the sizes allow both.
 
     Raises:
         SchemeFormatError: with the line.
     """
+    if (readings := parse_plain(text, scan(text), target, ring)) is not None:
+        return readings
     header = parse_header(text)
     target, ring = target or header.target, ring or header.ring
-    symmetric = re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
-    if not symmetric and (plain := read_trilinear(text)) is not None:
-        return [dataclasses.replace(reading_of_terms(NAME, *plain, CONVENTION, target, ring), declared=ring)]
+    symmetric = _is_symmetric(text)
     listed: list[tuple[int, ProductForm]] = []
     cyclic: set[int] = set()
     skipped: list[int] = []
@@ -100,6 +115,11 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
     notes += [f"{len(cyclic)} products stand for their three rotations"] if cyclic else []
     return [dataclasses.replace(reading, notes=tuple(notes), declared=ring)]
+
+
+def _is_symmetric(text: str) -> bool:
+    """Whether the text says that all of its products stand for their rotations."""
+    return re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
 
 
 def _is_trilinear(statement: str) -> bool:

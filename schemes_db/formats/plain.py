@@ -117,7 +117,8 @@ class _Terms:
     value: IntArray
 
     def __getitem__(self, chosen: Mask) -> _Terms:
-        return _Terms(*(getattr(self, part.name)[chosen] for part in fields(self)))
+        parts = (self.line, self.slot, self.letter, self.row, self.col, self.number, self.value)
+        return _Terms(*(part[chosen] for part in parts))
 
     def of_blocks(self, letter: str) -> _Terms:
         """These terms; all of them must be of blocks of one matrix."""
@@ -127,7 +128,7 @@ class _Terms:
 
 
 @dataclass(frozen=True)
-class _Lines:
+class Lines:
     """The lines of a text that are not empty: how many parentheses each opens; the names that are set; all terms."""
 
     opened: IntArray
@@ -135,24 +136,34 @@ class _Lines:
     terms: _Terms
 
 
-def read_equations(text: str) -> Factors | None:
-    """The factors of equations `m1 = (a11)(b11)` and `c11 = m1`, the third by C; None for any other text."""
-    return _read(text.lower(), _equations)
-
-
-def read_trilinear(text: str) -> Factors | None:
-    """The factors of products `(a11)*(b11)*(c11)`, the third as it is written; None for any other text."""
-    return _read(text, _trilinear)
-
-
-def _read(text: str, meaning: Callable[[_Lines], Factors]) -> Factors | None:
+def scan(text: str) -> Lines | None:
+    """The lines of a text in plain spelling; None where it has another one, or a fault."""
+    if text.lstrip()[:1] in ("{", "[", "\\"):
+        return None
     try:
-        return meaning(_scanned(text))
+        return _scanned(text)
     except _NotPlainError:
         return None
 
 
-def _equations(lines: _Lines) -> Factors:
+def read_equations(lines: Lines) -> Factors | None:
+    """The factors of equations `m1 = (a11)(b11)` and `c11 = m1`, the third by C; None for any other lines."""
+    return _read(lines, _equations)
+
+
+def read_trilinear(lines: Lines) -> Factors | None:
+    """The factors of products `(a11)*(b11)*(c11)`, the third as it is written; None for any other lines."""
+    return _read(lines, _trilinear)
+
+
+def _read(lines: Lines, meaning: Callable[[Lines], Factors]) -> Factors | None:
+    try:
+        return meaning(lines)
+    except _NotPlainError:
+        return None
+
+
+def _equations(lines: Lines) -> Factors:
     is_product = lines.opened == 2
     rank, count = int(is_product.sum()), len(is_product)
     _require(len(lines.heads.line) == count and 0 < rank < count and rank <= MAX_RANK)
@@ -175,7 +186,7 @@ def _equations(lines: _Lines) -> Factors:
     )
 
 
-def _trilinear(lines: _Lines) -> Factors:
+def _trilinear(lines: Lines) -> Factors:
     rank = len(lines.opened)
     _require(0 < rank <= MAX_RANK and not len(lines.heads.line) and (lines.opened == 3).all())
     a, b, c = (
@@ -204,10 +215,10 @@ def _require(condition: bool | np.bool_) -> None:
         raise _NotPlainError
 
 
-def _scanned(text: str) -> _Lines:
-    plain = _COMMENT.sub("", text).replace("\r\n", "\n")
+def _scanned(text: str) -> Lines:
+    plain = _COMMENT.sub("", text).replace("\r\n", "\n").lower()
     _require(plain.isascii() and "\\" not in text)
-    pieces: list[_Lines] = []
+    pieces: list[Lines] = []
     lines = 0
     for piece in _pieces(plain + "\n"):
         pieces.append(_scan(piece, lines))
@@ -218,7 +229,7 @@ def _scanned(text: str) -> _Lines:
         _Terms(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(_Terms)))
         for parts in ([piece.heads for piece in pieces], [piece.terms for piece in pieces])
     )
-    return _Lines(np.concatenate([piece.opened for piece in pieces]), heads, terms)
+    return Lines(np.concatenate([piece.opened for piece in pieces]), heads, terms)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -231,7 +242,7 @@ def _pieces(text: str) -> Iterator[str]:
         start = stop
 
 
-def _scan(text: str, first_line: int) -> _Lines:
+def _scan(text: str, first_line: int) -> Lines:
     """The lines of a piece that ends with a line's end."""
     kinds, characters, numbers = _tokens(text)
     is_open, is_end = kinds == _OPEN, kinds == _END
@@ -269,7 +280,7 @@ def _scan(text: str, first_line: int) -> _Lines:
     is_head = np.zeros(len(kinds), dtype=bool)
     is_head[heads] = True
     is_head = is_head[letters]
-    return _Lines((opened[ends] - opened_before)[filled], terms[is_head], terms[~is_head])
+    return Lines((opened[ends] - opened_before)[filled], terms[is_head], terms[~is_head])
 
 
 def _tokens(text: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], IntArray]:
