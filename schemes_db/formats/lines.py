@@ -10,32 +10,39 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from .patterns import pattern
+
 MAX_SPLIT = 10_000
 """Characters up to which a line is looked at for remarks and for several names on the left of one sign."""
 
 Statement = tuple[int, str]
 """The number of its line, from 1, and its text."""
 
-_MARKUP = re.compile(
+_MARKUP = pattern(
     r"[\\$&_^{}`~@<\[\u2080-\u2089\u2212\u2013\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2295-\u2299]"
     r"|[A-Za-z]\(\s*\d|->|\*\*|[A-Z] \d|Eq\("
 )
-_COMMANDS = (
-    (r"\\(?:tag|label|qquad|quad|hspace|vspace|ref|eqref|text|mbox|intertext)\*?\{[^{}]*\}", " "),
-    (r"\\(?:[td]?frac)\{([-+]?\d+)\}\{(\d+)\}", r"(\1/\2)"),
-    (r"\\(?:[td]?frac)(\d)(\d)", r"(\1/\2)"),
-    (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?", " "),
-    (r"\\(?:left|right|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|displaystyle|quad|qquad|nonumber|notag|limits)\b", " "),
-    (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
-    (r"\\oplus\b", "+"),
-    (r"\\ominus\b", "-"),
-    (r"\\(?:mathrm|mathbf|mathit|mathcal|mathsf|bm|boldsymbol|operatorname)\b", ""),
-    (r"\\(?:hat|tilde|bar|widehat|widetilde|overline|underline)\b", ""),
-    (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
-    (r"\\[,;:!> ]", " "),
-    (r"\\[\[\]()]", " "),
+_COMMANDS = tuple(
+    (pattern(text), replacement)
+    for text, replacement in (
+        (r"\\(?:tag|label|qquad|quad|hspace|vspace|ref|eqref|text|mbox|intertext)\*?\{[^{}]*\}", " "),
+        (r"\\(?:[td]?frac)\{([-+]?\d+)\}\{(\d+)\}", r"(\1/\2)"),
+        (r"\\(?:[td]?frac)(\d)(\d)", r"(\1/\2)"),
+        (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?", " "),
+        (
+            r"\\(?:left|right|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|displaystyle|quad|qquad|nonumber|notag|limits)\b",
+            " ",
+        ),
+        (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
+        (r"\\oplus\b", "+"),
+        (r"\\ominus\b", "-"),
+        (r"\\(?:mathrm|mathbf|mathit|mathcal|mathsf|bm|boldsymbol|operatorname)\b", ""),
+        (r"\\(?:hat|tilde|bar|widehat|widetilde|overline|underline)\b", ""),
+        (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
+        (r"\\[,;:!> ]", " "),
+        (r"\\[\[\]()]", " "),
+    )
 )
-_COMMANDS_COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in _COMMANDS)
 _SIGNS = str.maketrans(
     {
         "\u2212": "-",
@@ -62,8 +69,8 @@ _SIGNS = str.maketrans(
 )
 _LETTERS = r"(?<![A-Za-z0-9_])([A-Za-z]+)"
 _NAMES = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
+    (pattern(text), replacement)
+    for text, replacement in (
         (r"\{([A-Za-z]+)\}", r"\1"),  # \mathbf{A}
         (r"\*\*([A-Za-z]\w*)\*\*(?=\s*:?=)", r"\1"),  # **M1** = in Markdown
         (r"\*\*(?=\s*[A-Za-z(])", "*"),
@@ -82,40 +89,40 @@ _NAMES = tuple(
         (r"(?<![A-Za-z0-9_])([A-Za-z]+)_(\d+)(?!\w|,\d)", r"\1\2"),
     )
 )
-_CALLS = re.compile(
+_CALLS = pattern(
     r"(?i)(?<![\w.])(?:(?:np|numpy|torch|tf|jnp|self|this)\.)?"
     r"(?:(?P<plus>add|plus|sum)|(?P<minus>sub|subtract|minus|diff)"
     r"|dot|matmul|mul|multiply|mult|mm|prod|product|times|\w*strassen\w*|\w*winograd\w*)(?:_?mat(?:rix|rices)?)?\s*\("
 )
-_COUNTED = re.compile(r"^(?:\d{1,4}[.)]\s+|[\u2022>]\s*)+")
-_NUMBERING = re.compile(
+_COUNTED = pattern(r"^(?:\d{1,4}[.)]\s+|[\u2022>]\s*)+")
+_NUMBERING = pattern(
     r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.)]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+)+"
 )
-_BREAK = re.compile(r"\\\\(?:\[[^\]]*\])?")
-_REMARK = re.compile(r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\))$")
-_NEW_STATEMENT = re.compile(r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
-_SEVERAL = re.compile(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
-_COMMENT = re.compile(r"(?<!\\)(?:#|//|%|\(\*|/\*|\s!\s).*$")
-_SUBSCRIPT = re.compile(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
-_QUOTED = re.compile(r"^\s*[\"']?([A-Za-z]\w*)[\"']?\s*[:=]\s*([\"'])([^\"']*)\2,?\s*$")
+_BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
+_REMARK = pattern(r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\))$")
+_NEW_STATEMENT = pattern(r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
+_SEVERAL = pattern(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
+_COMMENT = pattern(r"(?<!\\)(?:#|//|%|\(\*|/\*|\s!\s).*$")
+_SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
+_QUOTED = pattern(r"^\s*[\"']?([A-Za-z]\w*)[\"']?\s*[:=]\s*([\"'])([^\"']*)\2,?\s*$")
 _ENTITIES = {"times": "*", "minus": "-", "middot": "*", "sdot": "*", "lowast": "*", "nbsp": " "}
-_ENTITY = re.compile(rf"&({'|'.join(_ENTITIES)});")
-_FACTORS_ROW = re.compile(
+_ENTITY = pattern(rf"&({'|'.join(_ENTITIES)});")
+_FACTORS_ROW = pattern(
     r"^\s*\|?\s*([A-Za-z]\w*)\s*(?P<by>[,|])([^,|=]*[A-Za-z]\d[^,|=]*)(?:(?P=by)([^,|=]*[A-Za-z]\d[^,|=]*))?\|?\s*$"
 )
-_MATRICES = re.compile(
+_MATRICES = pattern(
     r"\\begin\{[pbvB]?matrix\}(.{1,2000}?)\\end\{[pbvB]?matrix\}\s*&?\s*=\s*\\begin\{[pbvB]?matrix\}(.{1,9000}?)"
     r"\\end\{[pbvB]?matrix\}",
     re.DOTALL,
 )
-_TABLE_ROW = re.compile(r"^\s*\|\s*([A-Za-z]\w*)\s*\|([^|]*[A-Za-z]\d[^|]*)\|")
-_SIDE_BY_SIDE = re.compile(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
-_PLAIN = re.compile(
+_TABLE_ROW = pattern(r"^\s*\|\s*([A-Za-z]\w*)\s*\|([^|]*[A-Za-z]\d[^|]*)\|")
+_SIDE_BY_SIDE = pattern(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
+_PLAIN = pattern(
     r"(?a)\s*(?=[(A-Za-z])(?>[-+*()=]\s*|\d+\s*\*\s*|[A-Za-z]{1,2}(?:\d+|\[\d+,\d+\])\s*(?![A-Za-z\d_\[,]))*"
 )
 """A line that is in plain spelling already, as almost all lines of large files are."""
 
-_WORD_TIMES = re.compile(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
+_WORD_TIMES = pattern(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
 
 
 def statements(text: str) -> Iterator[Statement]:
@@ -212,11 +219,11 @@ def spelled(text: str) -> str:
     if "<" in text:
         text = re.sub(r"</?\w+\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text))
     if "\\" in text:
-        for pattern, replacement in _COMMANDS_COMPILED:
-            text = pattern.sub(replacement, text)
+        for command, replacement in _COMMANDS:
+            text = command.sub(replacement, text)
     text = text.translate(_SIGNS)
-    for pattern, replacement in _NAMES:
-        text = pattern.sub(replacement, text)
+    for name, replacement in _NAMES:
+        text = name.sub(replacement, text)
     text = text.replace("{", "(").replace("}", ")") if latex else text.replace("{", " ").replace("}", " ")
     text = _SIDE_BY_SIDE.sub(" ", text)
     return _uncalled(text) if _CALLS.search(text) else text

@@ -119,20 +119,6 @@ def _joined(parts: list[npt.NDArray[np.int64]], characteristic: int) -> list[npt
     return parts
 
 
-def rolled(scheme: Scheme, by: int) -> Scheme:
-    """The scheme of a full product with the rows of A and C moved down in a circle: so any row can be cut off.
-
-    Raises:
-        PlanError: it is of another target.
-    """
-    if not scheme.target.is_general:
-        raise PlanError(f"the rows of {scheme.target} can't change places")
-    u, v, w = (factor.dense.reshape(-1, factor.rows, factor.cols) for factor in scheme.factors)
-    provenance = Provenance(kind="search", parents=(scheme.digest,), relation="rows in another order")
-    moved = (np.roll(u, by, axis=1), v, np.roll(w, by, axis=1))
-    return Scheme.from_arrays(scheme.target, *moved, scheme.ring, provenance=provenance)
-
-
 def carried(scheme: Scheme, target: Target, rng: np.random.Generator | None = None, detour: float = 0.0) -> Scheme:
     """The scheme on another target, by a border or a cut.
 
