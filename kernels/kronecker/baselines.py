@@ -26,19 +26,25 @@ BMM, EINSUM, CSR = "bmm", "einsum", "csr"
 def by_bmm(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
     """out (rows, n) = K x for x (cols, n): blocks are copied together, multiplied by one batched GEMM, and copied back.
 
-    A permutation that moves nothing is not executed; the last one writes `out`. Blocks are gathered batch-first
-    where x is stored so.
+    Batch-first, features are permuted within each column of x, so that the GEMM reads blocks at the stride of a
+    column; a permutation that moves nothing is not executed, and the last one writes `out`.
     Source: Algorithm 1 of Gonon, Zheng, Carrivain, Le (ICML 2025), as in Monarch's code.
     """
     a, b, c, d = pattern.sizes
     n = x.shape[1]
     blocks = weights.reshape(a * d, b, c)
     if is_batch_first(x):
-        packed = _contiguous(_split(x.T, 1, (a, c, d)), (1, 3, 0, 2)).reshape(a * d, n, c)
-        _multiply(packed, blocks.swapaxes(1, 2), _axes(_split(out.T, 1, (a, b, d)), (1, 3, 0, 2)))
+        packed = _contiguous(_split(x.T, 1, (a, c, d)), (0, 1, 3, 2)).reshape(n, a * d, c)
+        target = _axes(_split(out.T, 1, (a, b, d)), (0, 1, 3, 2))  # (n, a, d, b)
+        product = target if _is_contiguous(target) else _empty(target)
+        _multiply(packed.swapaxes(0, 1), blocks.swapaxes(1, 2), product.reshape(n, a * d, b).swapaxes(0, 1))
     else:
         packed = _contiguous(_split(x, 0, (a, c, d)), (0, 2, 1, 3)).reshape(a * d, c, n)
-        _multiply(blocks, packed, _axes(_split(out, 0, (a, b, d)), (0, 2, 1, 3)))
+        target = _axes(_split(out, 0, (a, b, d)), (0, 2, 1, 3))  # (a, d, b, n)
+        product = target if _is_contiguous(target) else _empty(target)
+        _multiply(blocks, packed, product.reshape(a * d, b, n))
+    if product is not target:
+        target[...] = product
 
 
 def by_einsum(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
@@ -88,21 +94,23 @@ def _contiguous(x: Array, axes: tuple[int, ...]) -> Array:
     return np.ascontiguousarray(view) if isinstance(view, np.ndarray) else view.contiguous()
 
 
+def _is_contiguous(x: Array) -> bool:
+    return bool(x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous())
+
+
+def _empty(like: Array) -> Array:
+    """New contiguous memory of a shape."""
+    return np.empty(like.shape, like.dtype) if isinstance(like, np.ndarray) else like.new_empty(like.shape)
+
+
 def _multiply(left: Array, right: Array, out: Array) -> None:
-    """out (a, d, ., .) = left right, batches of ad products; in place where out is contiguous."""
-    shape = len(left), left.shape[1], right.shape[2]
+    """out = left right, a batch of products."""
     if isinstance(out, np.ndarray):
-        if out.flags.c_contiguous:
-            np.matmul(left, right, out=out.reshape(shape))
-        else:
-            out[...] = (left @ right).reshape(out.shape)
+        np.matmul(left, right, out=out)
         return
     import torch
 
-    if out.is_contiguous():
-        torch.bmm(left, right, out=out.view(shape))
-    else:
-        out.copy_(torch.bmm(left, right).view(out.shape))
+    torch.bmm(left, right, out=out)
 
 
 PRODUCTS = {BMM: by_bmm, EINSUM: by_einsum, CSR: by_csr}

@@ -19,31 +19,22 @@ from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
 
-TILED_SHARES = {
-    "float32": (0.42, 0.8),
-    "tf32": (0.2, 0.3),
-    "tf32x3": (0.1, 0.18),
-    "float16": (0.15, 0.5),
-    "bfloat16": (0.15, 0.5),
-    "float64": (0.2, 0.3),
-}
-"""By dtype, the part of the vendor's best rate (tf32x3: of its tf32 rate) that the Triton kernel reaches by tiles of
-several diagonals and of one. Of float32 measured on an H200 with a prototype of the same tiles: 16.8 to 23 and 39 to 46
-Tflop/s of 51; the others are estimates, for which `lcma tune` measures."""
+COPY_SHARES = {2: 0.38, 4: 0.55, 8: 0.7}
+"""By bytes of an element, the part of the rate of sums at which torch permutes the features of an operand. Measured on
+an H200, batch 25088, (1,64,256,16), (4,128,128,16) and (3,64,64,64), with a prototype; of 8 bytes an estimate."""
 
-TILED_TRAFFIC = 0.5
-"""The part of the copy rate at which the kernel is taken to read and write batch-first operands; not measured yet."""
-
-SECTOR = 32
-"""Bytes that memory is read in at least: fewer neighbouring diagonals waste the rest."""
+TILED_SHARES: dict[str, tuple[float, float]] = {}
+"""By dtype, the part of the vendor's best rate (tf32x3: of its tf32 rate) that the Triton kernels reach by tiles of one
+diagonal and of several. None is measured yet: without one a kernel's time is unknown, so that it is run where it is
+named or where `lcma tune` found it fastest."""
 
 
 @dataclass(frozen=True)
 class CudaKronecker(KroneckerStrategy):
     """A strategy for products by Kronecker-sparse factors on a GPU, one after the other, batch-last between.
 
-    - strided: min(a, d) batched GEMMs on views; a batch-first end with d > 1 is transposed once.
-    - tiled: our Triton kernel, for any strides; made for batch-first operands with d > 1.
+    - strided: min(a, d) batched GEMMs on views; features of a batch-first end with d > 1 are permuted first.
+    - tiled: our Triton kernels, for any strides; made for batch-first operands with d > 1.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
     - dense: the whole matrix, within `max_extra_bytes`.
     - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum and csr likewise.
@@ -106,7 +97,7 @@ class CudaKronecker(KroneckerStrategy):
             first = place == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
             last = place == 0 and request.layouts[2] is Layout.COLUMNS
             if self.name == TILED:
-                stages.append(_tiled_stage(patterns[place], _choice(candidate), request, machine.costs, first or last))
+                stages.append(_tiled_stage(patterns[place], _choice(candidate), request, machine.costs))
             else:
                 stages += self._factor_stages(patterns[place], request, machine.costs, first, last)
         if self.name in PRODUCTS and not self.baseline:
@@ -126,12 +117,12 @@ class CudaKronecker(KroneckerStrategy):
         seconds = calls * float(costs.gemm(dtype, b, c, n, a * d // calls, "batched"))
         found = [Stage(name, flops, moved, _known(seconds), (b, c, n))]
         if self.baseline:
-            turned = pattern.rows + pattern.cols if max(a, d) > 1 else 0
+            turned = pattern.rows + pattern.cols if d > 1 else 0
         else:
             turned = (pattern.cols * first + pattern.rows * last) if d > 1 else 0
         if turned:
             copied = 2 * turned * n * item
-            found.append(Stage("transposed copies", 0, copied, _known(float(costs.combine(copied)))))
+            found.append(Stage("permutations", 0, copied, _known(float(costs.combine(copied)) / COPY_SHARES[item])))
         return found
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
@@ -158,15 +149,15 @@ def _choice(candidate: Candidate) -> int:
     return int(dict(candidate.parameters).get("tile", 0))
 
 
-def _tiled_stage(pattern: Pattern, choice: int, request: Request, costs: CudaCostModel, strided: bool) -> Stage:
-    """A factor by the Triton kernel: traffic, of whole sectors where diagonals are neighbours, or arithmetic."""
-    dtype, item = request.dtype, itemsize(request.dtype)
-    tile = tile_of(dtype, pattern, choice)
-    moved = ((pattern.rows + pattern.cols) * request.n + pattern.nonzeros) * item
-    waste = SECTOR / min(min(pattern.d, tile.j) * item, SECTOR) if strided and pattern.d > 1 else 1.0
-    memory = float(costs.combine(moved * waste)) / (TILED_TRAFFIC if pattern.d > 1 else 1.0)
-    rate = TILED_SHARES[dtype][tile.j == 1] * costs.best_rate("tf32" if dtype == "tf32x3" else dtype)
-    seconds = max(memory, 2 * tile.padded(pattern) * request.n / rate, float(costs.overhead(1)))
+def _tiled_stage(pattern: Pattern, choice: int, request: Request, costs: CudaCostModel) -> Stage:
+    """A factor by the Triton kernels: bound by traffic or by arithmetic, the padding of tiles included."""
+    dtype = request.dtype
+    moved = ((pattern.rows + pattern.cols) * request.n + pattern.nonzeros) * itemsize(dtype)
+    seconds = math.nan
+    if dtype in TILED_SHARES:
+        tile = tile_of(dtype, pattern, choice)
+        rate = TILED_SHARES[dtype][tile.j > 1] * costs.best_rate("tf32" if dtype == "tf32x3" else dtype)
+        seconds = max(float(costs.combine(moved)), 2 * tile.padded(pattern) * request.n / rate)
     name = f"{pattern.a * pattern.d} blocks {pattern.b}x{pattern.c}"
     return Stage(name, 2.0 * pattern.nonzeros * request.n, moved, _known(seconds))
 

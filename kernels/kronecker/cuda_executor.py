@@ -14,7 +14,7 @@ from .blocks import empty_result, is_batch_first
 from .pattern import Pattern
 from .rewrites import rewritten, rewritten_bytes, rewritten_patterns
 from .structure import KroneckerSparse
-from .tensors import is_readable, multiply_strided, multiply_tiled
+from .tensors import multiply_strided, multiply_tiled
 from .tiles import tile_of
 
 Tensor = Any
@@ -83,9 +83,7 @@ class TensorKroneckerExecutor:
             dtype = self.request.dtype
             multiply_tiled(weights, pattern, x, out, dtype, tile_of(dtype, pattern, self._tile))
             return out
-        x = x if is_readable(x, pattern.d) else x.contiguous()
-        if out is None or not is_readable(out, pattern.d):
-            out = empty_result(x, pattern.rows, first=False)
+        out = empty_result(x, pattern.rows, first=False) if out is None else out
         multiply_strided(weights, pattern, x, out)
         return out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..cuda.launch import starter
+from .blocks import as_blocks
 from .pattern import Pattern
 from .tiles import FactorTile
 
@@ -17,27 +18,41 @@ def is_readable(matrix: Tensor, d: int) -> bool:
 
 
 def multiply_strided(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) -> None:
-    """out (rows, n) = K x (cols, n) by min(a, d) batched GEMMs on views of x and out, of which nothing is copied.
+    """out (rows, n) = K x (cols, n) by batched GEMMs on views of x and out.
 
-    Both are batch-last, or d = 1.
+    Nothing is copied where both are batch-last, or d = 1. Else the features of a batch-first operand are permuted
+    within each column, so that its blocks can be read.
     """
+    a, b, c, d = pattern.sizes
+    given, wanted = as_blocks(x, a, c, d), as_blocks(out, a, b, d)
+    if not is_readable(x, d):
+        given = given.permute(3, 0, 1, 2).contiguous().permute(1, 2, 3, 0)
+    if is_readable(out, d):
+        _multiply_blocks(weights, given, wanted)
+        return
+    product = out.new_empty((out.shape[1], a, d, b)).permute(1, 2, 3, 0)
+    _multiply_blocks(weights, given, product)
+    wanted.copy_(product)
+
+
+def _multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
+    """out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n): one batched GEMM, or min(a, d) of them on views."""
     import torch
 
-    a, b, c, d = pattern.sizes
-    n = x.shape[1]
-    blocks, results = x.unflatten(0, (a, c, d)), out.unflatten(0, (a, b, d))
-    if d <= a:
+    a, d = weights.shape[:2]
+    if all(1 in (a, d) or one.stride(0) == d * one.stride(1) for one in (weights, x, out)):
+        torch.bmm(*(one.flatten(0, 1) for one in (weights, x)), out=out.flatten(0, 1))
+    elif d <= a:
         for j in range(d):
-            torch.bmm(weights[:, j], blocks[:, :, j], out=results[:, :, j])
-        return
-    for i in range(a):
-        left, right, target = weights[i], blocks[i].transpose(0, 1), results[i].transpose(0, 1)
-        torch.bmm(left.view(d, b, c), right.view(d, c, n), out=target)
+            torch.bmm(weights[:, j], x[:, j], out=out[:, j])
+    else:
+        for i in range(a):
+            torch.bmm(weights[i], x[i], out=out[i])
 
 
 def kernel_of(tile: FactorTile) -> Any:
     """The Triton kernel that runs a tile."""
-    if tile.j in (2, 4):
+    if tile.j > 1:
         from .neighbour_kernel import multiply_neighbours
 
         return multiply_neighbours

@@ -19,7 +19,7 @@ from lcma.kernels.kronecker.tensors import multiply_tiled
 from lcma.kernels.kronecker.tiles import FactorTile
 from lcma.kernels.request import Layout
 
-TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (2, 4, 8)]
+TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
 CANARY = 7.5
 LIMITS = {"float64": 1e-13, "float32": 1e-6, "tf32x3": 1e-6, "float16": 2e-3}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern  # noqa: E402
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, cuda  # noqa: E402
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.kronecker.requests import request_of  # noqa: E402
 from lcma.kernels.kronecker.rewrites import REWRITES  # noqa: E402
@@ -120,14 +121,17 @@ def test_more_columns_than_32_bits_count_are_planned():
     assert decision_for(request_of(structure, 25088, device="cuda")).plan.seconds > 0
 
 
-def test_float32_may_be_three_products_of_tf32():
-    """By our kernel, as fast as its rate says; the vendor's products stay strict, and dense operands are refused."""
+def test_float32_may_be_three_products_of_tf32(monkeypatch):
+    """By our kernel, where its rate is known; the vendor's products stay strict, and dense operands are refused."""
     structure = KroneckerSparse.of(Pattern(1, 64, 256, 16))
     split = decision_for(request_of(structure, 25088, "tf32x3", device="cuda"))
     strict = decision_for(request_of(structure, 25088, "float32", device="cuda"))
-    assert split.plan.candidate.strategy == "tiled"
-    assert split.seconds < strict.seconds
+    assert split.plan.candidate.strategy != "tiled"
     assert split.baseline.seconds == strict.baseline.seconds
+    monkeypatch.setattr(cuda, "TILED_SHARES", {"tf32x3": (0.2, 0.15)})
+    fast = decision_for(replace(split.request, n=25089))
+    assert fast.plan.candidate.strategy == "tiled"
+    assert fast.seconds < strict.seconds
     a, b, _ = CudaBench().operands(split.request, 0, blank=True)
     assert {x.dtype for x in (*a, b)} == {torch.float32}
     with pytest.raises(PlanError, match="tf32x3 is not supported"):
