@@ -39,14 +39,14 @@ class KSFeedForward(nn.Module):
         approximate: str = "none",
     ) -> None:
         super().__init__()
-        self.up = KSLinear(up, bias, layout, device, dtype)
-        self.down = KSLinear(down, bias, layout, device, dtype)
-        if self.up.out_features != self.down.in_features:
-            raise PlanError(f"up gives {self.up.out_features} features and down takes {self.down.in_features}")
-        if residual and self.up.in_features != self.down.out_features:
-            sizes = f"{self.up.in_features} features become {self.down.out_features}"
+        first, second = (KSLinear(patterns, bias, layout, device, dtype) for patterns in (up, down))
+        if first.out_features != second.in_features:
+            raise PlanError(f"up gives {first.out_features} features and down takes {second.in_features}")
+        if residual and first.in_features != second.out_features:
+            sizes = f"{first.in_features} features become {second.out_features}"
             raise PlanError(f"a residual needs equal sizes, and {sizes}; pass residual=False")
-        self.norm = nn.LayerNorm(self.up.in_features, device=device, dtype=dtype) if norm else None
+        self.norm = nn.LayerNorm(first.in_features, device=device, dtype=dtype) if norm else None
+        self.up, self.down = first, second
         self.layout, self.residual, self.approximate = layout, residual, approximate
 
     def forward(self, x: Tensor) -> Tensor:

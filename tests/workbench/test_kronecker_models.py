@@ -1,0 +1,49 @@
+"""The suite of transformers with Kronecker-sparse layers, at tiny sizes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lcma.workbench import cli  # noqa: E402
+from lcma.workbench.bench import ks_models  # noqa: E402
+from lcma.workbench.bench.suites import e2e_ks  # noqa: E402
+
+TINY = ks_models.Sizes(
+    24, 2, 2, 2, 5, False, ((1, 12, 3, 2), (2, 3, 12, 1)), ((1, 48, 12, 2), (6, 4, 4, 1)), ((1, 8, 8, 3), (6, 4, 16, 1))
+)
+
+
+@pytest.mark.parametrize("part", e2e_ks.PARTS)
+def test_parts_of_both_kinds_compute_the_same(part):
+    where = {"dtype": torch.float64}
+    ours, theirs = (e2e_ks._part(TINY, part, kind, where) for kind in ("auto", "bmm"))
+    ks_models.copy_parameters(ours, theirs)
+    x = torch.randn(2, 5, 96 if part == "down" else 24, **where)
+    torch.testing.assert_close(e2e_ks._run(ours, x), e2e_ks._run(theirs, x))
+    dense = e2e_ks._part(TINY, part, "dense", where)
+    assert e2e_ks._run(dense, x).shape == e2e_ks._run(ours, x).shape
+
+
+def test_the_patterns_are_those_of_the_layers():
+    for sizes in (ks_models.VIT_S, ks_models.GPT2_MEDIUM):
+        n = sizes.features
+        for patterns, shape in ((sizes.square, (n, n)), (sizes.up, (4 * n, n)), (sizes.down, (n, 4 * n))):
+            if patterns:
+                layer = ks_models.linear(shape[1], shape[0], patterns, "auto", device="meta")
+                assert (layer.out_features, layer.in_features) == shape
+
+
+def test_the_suite_runs_and_compares_first(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(ks_models, "VIT_S", TINY)
+    arguments = ["bench", "e2e_ks", "--rows", "vit-s*", "--rounds", "2", "--out", str(tmp_path), "--json"]
+    assert cli.main(arguments) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["key"].split()[1] for row in rows] == list(e2e_ks.PARTS)
+    assert all(row["figures"]["over_dense"] > 0 and row["figures"]["difference"] < 1e-5 for row in rows)
+    monkeypatch.setattr(ks_models, "copy_parameters", lambda source, target: None)
+    assert cli.main([*arguments, "--fresh"]) == 1
+    assert "came out wrong" in capsys.readouterr().err

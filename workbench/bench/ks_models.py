@@ -1,0 +1,117 @@
+"""Transformers with random weights whose linear layers are dense or Kronecker-sparse. Imports torch.
+
+Source of sizes and patterns: Gonon, Zheng, Carrivain, Le, "Fast Inference with Kronecker-Sparse Matrices" (ICML 2025),
+appendix E.8; there the factors of the down projection are listed right-most first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...kernels.torch.kronecker_layers import KSLinear
+from ...kernels.torch.kronecker_mlp import KSFeedForward
+
+Patterns = tuple[tuple[int, int, int, int], ...] | None
+"""Patterns of a layer, left-most factor first; None: the layer stays dense."""
+
+DENSE, OURS, BMM = "dense", "auto", "bmm"
+"""What layers with patterns are: dense, Kronecker-sparse by the planner's choice, or by the permuted batched GEMM."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A transformer: features, heads, blocks, the sequence, and the patterns of its layers."""
+
+    features: int
+    heads: int
+    blocks: int
+    batch: int
+    tokens: int
+    causal: bool
+    square: Patterns
+    up: Patterns
+    down: Patterns
+
+
+VIT_S = Sizes(
+    384,
+    6,
+    12,
+    128,
+    196,
+    False,
+    ((1, 192, 48, 2), (2, 48, 192, 1)),
+    ((1, 768, 192, 2), (6, 64, 64, 1)),
+    ((1, 128, 128, 3), (6, 64, 256, 1)),
+)
+"""ViT-S/16 on 224 x 224 images, without the patch embedding and the head."""
+
+GPT2_MEDIUM = Sizes(1024, 16, 24, 8, 1024, True, None, None, ((1, 64, 256, 16), (64, 64, 64, 1)))
+"""GPT-2 medium without embeddings; the paper replaces its down projections alone and gives no sizes of its batch."""
+
+
+def linear(cols: int, rows: int, patterns: Patterns, kind: str, **where: Any) -> nn.Module:
+    """A layer of so many inputs and outputs, dense without patterns."""
+    if patterns is None or kind == DENSE:
+        return nn.Linear(cols, rows, **where)
+    return KSLinear(list(patterns), strategy=None if kind == OURS else BMM, **where)
+
+
+class Attention(nn.Module):
+    """Multi-head attention: query, key, value and output projections by square layers."""
+
+    def __init__(self, sizes: Sizes, kind: str, **where: Any) -> None:
+        super().__init__()
+        self.heads, self.causal = sizes.heads, sizes.causal
+        n = sizes.features
+        self.projections = nn.ModuleList(linear(n, n, sizes.square, kind, **where) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = (one(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in self.projections[:3])
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
+        result: Tensor = self.projections[3](mixed.transpose(1, 2).flatten(2))
+        return result
+
+
+def feed_forward(sizes: Sizes, kind: str, **where: Any) -> nn.Module:
+    """x + down(gelu(up(norm(x)))); batch-last in between where both layers are Kronecker-sparse by our choice."""
+    n = sizes.features
+    if kind == OURS and sizes.up and sizes.down:
+        return KSFeedForward(list(sizes.up), list(sizes.down), **where)
+    layers = linear(n, 4 * n, sizes.up, kind, **where), linear(4 * n, n, sizes.down, kind, **where)
+    return Residual(nn.Sequential(nn.LayerNorm(n, **where), layers[0], nn.GELU(), layers[1]))
+
+
+class Residual(nn.Module):
+    """x + inner(x)."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = x + self.inner(x)
+        return result
+
+
+def block(sizes: Sizes, kind: str, **where: Any) -> nn.Module:
+    """One block: attention and the feed-forward layers, each after a norm and with a residual."""
+    attention = nn.Sequential(nn.LayerNorm(sizes.features, **where), Attention(sizes, kind, **where))
+    return nn.Sequential(Residual(attention), feed_forward(sizes, kind, **where))
+
+
+def model(sizes: Sizes, kind: str, **where: Any) -> nn.Module:
+    """All blocks."""
+    return nn.Sequential(*(block(sizes, kind, **where) for _ in range(sizes.blocks)))
+
+
+def copy_parameters(source: nn.Module, target: nn.Module) -> None:
+    """Give one module the parameters of another one that lists the same shapes in the same order."""
+    with torch.no_grad():
+        for mine, other in zip(target.parameters(), source.parameters(), strict=True):
+            mine.copy_(other)
