@@ -26,7 +26,7 @@ TILED_SHARE = 0.42
 on an H200 with a prototype of the same tile and four warps: 16.8 to 23 Tflop/s of 51."""
 
 TILED_TRAFFIC = 0.5
-"""The part of the copy rate at which the kernel is taken to read and write batch-first operands; not measured yet."""
+"""The part of the copy rate at which the kernel is assumed to read and write batch-first operands; not measured yet."""
 
 SECTOR = 32
 """Bytes that memory is read in at least: fewer neighbouring diagonals waste the rest."""

@@ -126,7 +126,7 @@ _WORD_TIMES = pattern(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """Every statement of a text, in order; a line that ends with an operator goes on in the next one."""
+    """Every statement of a text, in order; a line that ends with an operator continues in the next one."""
     number, held, whole = 0, "", False
     for at, line, plain in _lines(text):
         goes_on = held and (held[-1] in "+-*=(,/" or line[0] in "*/=)" or ("=" in held and line[0] in "+-"))

@@ -12,17 +12,8 @@ from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.formats import equations, lcma_json, render
 from lcma.schemes_db.names import checked_name, file_stem, tidy_name, visible
-from lcma.workbench import cli
 
-
-@pytest.fixture
-def run(home, capsys):
-    def call(*arguments):
-        code = cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def command(
     The product is M x K by K x N, as for `lcma plan`; SHAPES.csv has a line m,k,n[,dtype,causal] for each of
     many. The candidates that are predicted to be fastest, and the baseline, are checked and take turns; the
     medians are stored beside the machine's profile. Products that were measured before are skipped, so that
-    the same command goes on where it was stopped.
+    the same command continues where it was stopped.
     """
     if (file is None) == (not sizes) or len(sizes) not in (0, 3):
         raise click.UsageError("give three sizes M K N, or --from SHAPES.csv")
@@ -87,7 +87,7 @@ def command(
             f"other processes used {share:.0%} of the processors meanwhile; tune --again when they are idle", err=True
         )
     if len(results) < len(requests):
-        click.echo(f"{len(results)} of {len(requests)} products; the same command goes on from there", err=True)
+        click.echo(f"{len(results)} of {len(requests)} products; the same command continues from there", err=True)
     if as_json:
         print_json(results)
     else:

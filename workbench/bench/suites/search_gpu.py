@@ -39,7 +39,7 @@ TRIANGULAR_POOL = 500
 """Different 4x4x4:tri-left schemes that walks on 5x5x5:tri-left start from."""
 
 TRIES = 6
-"""How often a ladder goes back a rung for schemes that lead further."""
+"""How often a ladder returns to the rung before for schemes that lead further."""
 
 
 def gate(bench: Bench, start: Scheme, kind: dict[str, bool], cost: str = "", room: int = 0) -> Figures:
