@@ -24,7 +24,7 @@ BASELINES = {
     "kronecker": ("bmm", "einsum", "csr", "dense"),
 }
 """The strategies that ratios are taken to, by family; the fastest of them counts. Of Kronecker-sparse ones those that
-can run; the dense matrix is made before it is timed."""
+can run; the dense matrix is built before the timing starts."""
 
 MAX_ERROR = {
     "float64": 1e-10,

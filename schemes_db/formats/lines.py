@@ -81,6 +81,8 @@ _NAMES = tuple(
         (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*[,;]?\s+(\d+)\s*\}}", r"\1[\2,\3]"),
         (rf"{_LETTERS}\s*_?\s*\{{\s*(\d+)\s*[,;]\s*(\d+)\s*\}}", r"\1[\2,\3]"),
         (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*\}}", r"\1_\2"),
+        (rf"{_LETTERS}\^\{{\(\s*(\d+)\s*\)\}}", r"\1_\2"),  # M^{(1)}
+        (rf"{_LETTERS}_\(\s*(\d+)\s*\)", r"\1_\2"),  # a_(11), as Typst has it
         (rf"{_LETTERS}\[\s*(\d+)\s*\]\s*\[\s*(\d+)\s*\]", r"\1[\2,\3]"),
         (rf"{_LETTERS}\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\1[\2,\3]"),
         (rf"{_LETTERS}\(\s*(\d+)\s*\)(?=\s*:?=)", r"\1_\2"),
@@ -108,7 +110,7 @@ _QUOTED = pattern(r"^\s*[\"']?([A-Za-z]\w*)[\"']?\s*[:=]\s*([\"'])([^\"']*)\2,?\
 _ENTITIES = {"times": "*", "minus": "-", "middot": "*", "sdot": "*", "lowast": "*", "nbsp": " "}
 _ENTITY = pattern(rf"&({'|'.join(_ENTITIES)});")
 _FACTORS_ROW = pattern(
-    r"^\s*\|?\s*([A-Za-z]\w*)\s*(?P<by>[,|])([^,|=]*[A-Za-z]\d[^,|=]*)(?:(?P=by)([^,|=]*[A-Za-z]\d[^,|=]*))?\|?\s*$"
+    r"^\s*\|?\s*([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
 )
 _MATRICES = pattern(
     r"\\begin\{[pbvB]?matrix\}(.{1,2000}?)\\end\{[pbvB]?matrix\}\s*&?\s*=\s*\\begin\{[pbvB]?matrix\}(.{1,9000}?)"
@@ -116,6 +118,23 @@ _MATRICES = pattern(
     re.DOTALL,
 )
 _TABLE_ROW = pattern(r"^\s*\|\s*([A-Za-z]\w*)\s*\|([^|]*[A-Za-z]\d[^|]*)\|")
+_REWRITES = tuple(
+    (mark, pattern(text), replacement)
+    for mark, text, replacement in (
+        ("define", r"^\s*#\s*define\s+([A-Za-z]\w*)\s+", r"\1 = "),
+        (" :: ", r"^\s*[-+*]\s+([A-Za-z]\w*)\s+::\s+", r"\1 = "),  # a list of Org mode
+        ("<t", r"(?:</?t[rdh]\b[^<>]*>\s*)+", "|"),
+        ("self.", r"\bself\.(?=[A-Za-z])", ""),
+        ("this.", r"\bthis\.(?=[A-Za-z])", ""),
+        (":0]", r"\b(wire|reg|logic|signed)\s*\[\d+:0\]", r"\1 "),
+        ("{", r"^([^={}\\]*\b[A-Za-z]\w*\d)\{([^={}\\]+)\}\s*;?\s*$", r"\1 = \2"),  # double m1{a11 * b11};
+    )
+)
+"""What a line has in it, and how such a line is respelled before its comment is removed."""
+
+_MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
+_RULER = pattern(r"\s*([-+=*_~#])\1{2,}\s*")
+_EQUATION_NUMBER = pattern(r"(?:\t|\s\s)\s*\(\d{1,3}\)$")
 _SIDE_BY_SIDE = pattern(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
 _PLAIN = pattern(
     r"(?a)\s*(?=[(A-Za-z])(?>[-+*()=]\s*|\d+\s*\*\s*|[A-Za-z]{1,2}(?:\d+|\[\d+,\d+\])\s*(?![A-Za-z\d_\[,]))*"
@@ -126,7 +145,7 @@ _WORD_TIMES = pattern(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """Every statement of a text, in order; a line that ends with an operator goes on in the next one."""
+    """Every statement of a text, in order; a line that ends with an operator continues in the next one."""
     number, held, whole = 0, "", False
     for at, line, plain in _lines(text):
         goes_on = held and (held[-1] in "+-*=(,/" or line[0] in "*/=)" or ("=" in held and line[0] in "+-"))
@@ -146,7 +165,7 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     if "matrix}" in text:
         text = _MATRICES.sub(_entry_by_entry, text)
     for number, line in enumerate(text.splitlines(), start=1):
-        if line.lstrip().startswith(("```", "~~~")):
+        if line.lstrip().startswith(("```", "~~~")) or _RULER.fullmatch(line):
             continue
         if _PLAIN.fullmatch(line) and not line.isspace():
             yield number, line.strip(), True
@@ -158,7 +177,13 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
 @lru_cache(maxsize=512)
 def _parts(line: str, latex: bool) -> tuple[str, ...]:
     """The parts of a line in plain spelling. Several formats look at the same lines to tell whether they are theirs."""
+    for mark, rewritten, replacement in _REWRITES:
+        if mark in line:
+            line = rewritten.sub(replacement, line)
     plain = _COMMENT.sub("", line.replace("%*%", "*"))  # R multiplies so
+    plain = plain.rstrip().removesuffix(" \\")  # Typst ends lines so
+    if plain.lstrip()[:1] == "{" and "=" not in plain and '"' not in plain:
+        plain = _MAPPING.sub(r" \1 = ", plain)
     if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
         name, left, right = row.group(1), row.group(3), row.group(4)
         plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
@@ -203,6 +228,8 @@ def _parted(number: int, text: str) -> Iterator[Statement]:
 def _trimmed(text: str) -> str:
     """A statement without blanks, punctuation and a remark in brackets at its end."""
     text = text.strip().rstrip(".,;: \t")
+    if text[-1:] == ")" and "=" in text:
+        text = (text[:-20] + _EQUATION_NUMBER.sub("", text[-20:])).rstrip()
     if text[-1:] in ("]", ")") and len(text) < MAX_SPLIT and (remark := _REMARK.search(text)):
         text = text[: remark.start()].rstrip(".,;: \t") if text[: remark.start()][-1:].isspace() else text
     return text

@@ -39,6 +39,7 @@ _LISTED = pattern(r"=\s*(?:[A-Za-z_][\w.]*\((?:\s*\d+\s*,)*)*\s*[\[({][\[({\s]*[
 _COMMENT = pattern(r"(?m)(?:#|//|%)[^\n]*$")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
+_TEXT_MATRIX = pattern(r"\b(?:np\.|numpy\.)?matrix\(\s*(['\"])([-+\d\s.,;/]*)\1\s*\)")
 _MATRIX_ENDS = pattern(r"\\(begin|end)\{[pbvB]?matrix\}")
 _HEADING = pattern(
     r"[\s#%*=-]*(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]+\d?)\s*"
@@ -91,6 +92,8 @@ def _body(text: str) -> str:
     if "matrix}" in text:  # LaTeX's as MATLAB's
         text = re.sub(r"\\\\(?:\[[^\]\n]*\])?", ";", _MATRIX_ENDS.sub(lambda end: "[]"[end[1] == "end"], text))
         text = text.replace("&", " ")
+    if "matrix(" in text:
+        text = _TEXT_MATRIX.sub(r"[\2]", text)
     parts = _FENCE.split(text)
     return "\n".join(parts[1::2]) if len(parts) > 2 else text
 

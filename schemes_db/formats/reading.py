@@ -153,8 +153,9 @@ def _numerators(given: list[Coefficient], label: str) -> tuple[list[int], int, i
     numbers = [number for number in given if not isinstance(number, Inexact)]
     if len(numbers) != len(given):
         raise SchemeFormatError(f"{label} has a coefficient that is rounded, or has a power of an infinitesimal")
-    if set(map(type, numbers)) <= {int}:
-        return numbers, 1, 1  # type: ignore[return-value]  # mypy does not see what the line above says
+    integers = [number for number in numbers if isinstance(number, int)]
+    if len(integers) == len(numbers):
+        return integers, 1, 1
     # Every numerator grows to the common denominator.
     pairs = [part for number in map(gaussian, numbers) for part in (number.real, number.imag)]
     denominator = math.lcm(*{part.denominator for part in pairs})

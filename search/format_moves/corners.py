@@ -37,15 +37,15 @@ def bordered(scheme: Scheme, target: Target) -> Scheme:
     ):
         raise PlanError(f"{small} is no corner of {target}: the border between them is not defined")
     (m, k, n), (rows, inner, cols) = small.shape, target.shape
-    a, b, _ = target.terms.T
-    covered = (a // inner < m) & (a % inner < k) & (b % cols < n)
-    extra = target.terms[~covered]
+    a, b, c = target.terms.T
+    covered = (a // inner < m) & (a % inner < k) & (b // cols < k) & (b % cols < n) & (c // cols < m) & (c % cols < n)
+    extra, values = target.terms[~covered], target.term_values[~covered]
     factors = []
     shapes = ((rows, inner), (inner, cols), (rows, cols))
     for f, (factor, shape) in enumerate(zip(scheme.factors, shapes, strict=True)):
         whole = np.zeros((scheme.rank + len(extra), *shape), dtype=np.int64)
         whole[: scheme.rank, : factor.rows, : factor.cols] = factor.dense.reshape(-1, factor.rows, factor.cols)
-        whole.reshape(len(whole), -1)[scheme.rank + np.arange(len(extra)), extra[:, f]] = 1
+        whole.reshape(len(whole), -1)[scheme.rank + np.arange(len(extra)), extra[:, f]] = values if f == 2 else 1
         factors.append(whole)
     provenance = Provenance(kind="search", parents=(scheme.digest,), relation="naive border")
     u, v, w = factors

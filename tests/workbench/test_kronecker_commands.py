@@ -11,20 +11,7 @@ from lcma import kronecker
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern
 from lcma.kernels.kronecker.chainability import chain_reason
 from lcma.kernels.kronecker.pattern import parse_patterns
-from lcma.workbench import cli
 from lcma.workbench.bench.ks_patterns import paper_patterns, sample
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command line: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        code = cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

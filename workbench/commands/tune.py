@@ -56,7 +56,7 @@ def command(
     The product is M x K by K x N, or that of a stored matrix K, as for `lcma plan`; SHAPES.csv has a line
     m,k,n[,dtype,causal] for each of many. The candidates that are predicted to be fastest, and the baseline, are
     checked and take turns; the medians are stored beside the machine's profile. Products that were measured before
-    are skipped, so that the same command goes on where it was stopped.
+    are skipped, so that the same command continues where it was stopped.
     """
     if (file is None) == (not arguments):
         raise click.UsageError("give three sizes M K N, a file K, or --from SHAPES.csv")
@@ -97,7 +97,7 @@ def command(
             f"other processes used {share:.0%} of the processors meanwhile; tune --again when they are idle", err=True
         )
     if len(results) < len(requests):
-        click.echo(f"{len(results)} of {len(requests)} products; the same command goes on from there", err=True)
+        click.echo(f"{len(results)} of {len(requests)} products; the same command continues from there", err=True)
     if as_json:
         print_json(results)
     else:
