@@ -23,7 +23,7 @@ from .ring import Z2, Q, Ring, Z
 from .target import Target
 
 MAX_RANK = 1 << 20
-"""The largest rank of a scheme; a header that claims more is refused before memory is taken."""
+"""The largest rank of a scheme; a header that claims more is refused before memory is allocated."""
 
 FACTORS = ("U", "V", "W")
 
