@@ -30,7 +30,7 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python tests/verify/fuzz_verdicts.py $(CASES) $(SEED)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \

@@ -194,6 +194,11 @@ class Target:
             return np.ones(len(self.terms), dtype=np.int64)
         return np.array([entry[3] for entry in self.entries], dtype=np.int64)
 
+    @cached_property
+    def coefficients(self) -> dict[tuple[int, ...], int]:
+        """The coefficient of every term, by flat indices of blocks of A, B and C."""
+        return dict(zip(map(tuple, self.terms.tolist()), self.term_values.tolist(), strict=True))
+
     def wanted(self, p: int, q: int, s: int) -> int:
         """The coefficient of A[p] B[q] in C[s], by flat indices."""
         return int(self.term_values[(self.terms == (p, q, s)).all(axis=1)].sum())

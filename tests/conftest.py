@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,16 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     _CACHE = Path(os.environ["LCMA_HOME"], "cache")
     _CACHE.mkdir(exist_ok=True)
     Path(_HOME.name, "cache").symlink_to(_CACHE)
+else:
+    # Compiling takes most of the time of the tests, and entries are stamped with the sources that they come from:
+    # those of one run are good for the next. Of sources that have changed nothing is left after a week.
+    _COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+    _COMPILED.mkdir(parents=True, exist_ok=True)
+    for _folder in _COMPILED.iterdir():
+        if _folder.stat().st_mtime < time.time() - 7 * 24 * 3600:
+            shutil.rmtree(_folder, ignore_errors=True)
+    Path(_HOME.name, "cache").mkdir()
+    Path(_HOME.name, "cache", "numba").symlink_to(_COMPILED)
 os.environ["LCMA_HOME"] = _HOME.name
 
 import lcma  # noqa: E402

@@ -51,15 +51,15 @@ class Shear:
     def keeps(self, target: Target) -> bool:
         """Whether the target's tensor is mapped to itself, over the integers."""
         (f, *forth), (g, *back) = self.moves(target)
-        wanted = [tuple(term) for term in target.terms.tolist()]
+        wanted = target.coefficients
         total: Counter[tuple[int, ...]] = Counter()
-        for term in wanted:
+        for term, value in wanted.items():
             for x, a in _images(term[f], forth, 1):
                 for y, b in _images(term[g], back, -1):
                     image = list(term)
                     image[f], image[g] = x, y
-                    total[tuple(image)] += a * b
-        return {term: count for term, count in total.items() if count} == dict.fromkeys(wanted, 1)
+                    total[tuple(image)] += a * b * value
+        return {term: value for term, value in total.items() if value} == wanted
 
     def apply_mod2(self, words: Words, target: Target) -> Words:
         """The words (3, R) of terms over GF(2) in the new basis."""

@@ -15,7 +15,6 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Z2, Certificate, Kind, Provenance, Scheme, Target, Z
 from ...verify import certify
-from ..terms.packed import refuse_weights
 from .solver import solved
 
 MAX_TRIPLES = 200_000
@@ -89,8 +88,7 @@ class _Mod2:
             [[self.model.new_bool_var(f"{name}{r},{b}") for b in blocks] for r in range(rank)]
             for name, blocks in zip("uvw", present, strict=True)
         ]
-        refuse_weights(target)
-        wanted = {tuple(term) for term in target.terms.tolist()}
+        wanted = target.coefficients
         u, v, w = self.parts
         pairs = [[[self._both(x, y) for y in v[r]] for x in u[r]] for r in range(rank)]
         for i, p in enumerate(present[0]):
@@ -98,7 +96,7 @@ class _Mod2:
                 for l, s in enumerate(present[2]):
                     terms = [self._both(pairs[r][i][j], w[r][l]) for r in range(rank)]
                     # An exclusive or is true for an odd number: a true literal turns it over.
-                    self.model.add_bool_xor(terms if (p, q, s) in wanted else [*terms, True])
+                    self.model.add_bool_xor(terms if wanted.get((p, q, s), 0) % 2 else [*terms, True])
         if ordered:
             _order(self.model, [[*a, *b] for a, b in zip(u, v, strict=True)])
 
@@ -122,8 +120,7 @@ class _Ternary:
 
         self.model: Any = cp_model.CpModel()
         self.parts = [[[self._variable() for _ in blocks] for _ in range(rank)] for blocks in present]
-        refuse_weights(target)
-        wanted = {tuple(term) for term in target.terms.tolist()}
+        wanted = target.coefficients
         u, v, w = self.parts
         pairs = [[[self._product(x, y) for y in v[r]] for x in u[r]] for r in range(rank)]
         for i, p in enumerate(present[0]):
@@ -131,7 +128,7 @@ class _Ternary:
                 for l, s in enumerate(present[2]):
                     terms = [self._product(pairs[r][i][j], w[r][l]) for r in range(rank)]
                     total = sum(plus for plus, _ in terms) - sum(minus for _, minus in terms)
-                    self.model.add(total == int((p, q, s) in wanted))
+                    self.model.add(total == wanted.get((p, q, s), 0))
         for part in (u, v):
             for row in part:
                 self._first_is_plus(row)

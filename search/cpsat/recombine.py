@@ -19,7 +19,6 @@ from ...errors import PlanError
 from ...schemes_db import Certificate, Kind, Provenance, Scheme, Target, Z
 from ...schemes_db.costs import full_and_half
 from ...verify import certify
-from ..terms.packed import refuse_weights
 from .solver import solved
 
 MAX_PRODUCTS = 600
@@ -125,8 +124,7 @@ class _Model:
             model.add_at_most_one(plus, self._minus[place])
             for sign in (plus, self._minus[place]):
                 model.add_implication(sign, self._use[place[0]])
-        refuse_weights(target)
-        wanted = {tuple(term) for term in target.terms.tolist()}
+        wanted = target.coefficients
         through: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for p, (left, right) in enumerate(products):
             for i in np.flatnonzero(left).tolist():
@@ -135,7 +133,7 @@ class _Model:
         for k in outputs:
             for (i, j), users in through.items():
                 total = sum(sign * (self._plus[p, k] - self._minus[p, k]) for p, sign in users)
-                model.add(total == int((i, j, k) in wanted))
+                model.add(total == wanted.get((i, j, k), 0))
         weights: list[Any] = []
         for p, (left, right) in enumerate(products):
             if _half(left, kinds[0]) or _half(right, kinds[1]):

@@ -69,7 +69,7 @@ class _Signs:
             for r, row in enumerate(factor):
                 if row.any():
                     self._model.add(minus[r, int(np.flatnonzero(row)[0])] == 0)
-        wanted = {tuple(term) for term in scheme.target.terms.tolist()}
+        wanted = scheme.target.coefficients
         negative: dict[tuple[int, int, int], list[Any]] = {}
         for r in range(scheme.rank):
             a_s, b_s, c_s = (np.flatnonzero(factor[r]).tolist() for factor in factors)
@@ -78,9 +78,9 @@ class _Signs:
                     pair = self._either(self._minus[0][r, a], self._minus[1][r, b])
                     for c in c_s:
                         negative.setdefault((a, b, c), []).append(self._either(pair, self._minus[2][r, c]))
-        self.possible = wanted <= set(negative)
+        self.possible = wanted.keys() <= negative.keys()
         for place, terms in negative.items():
-            goal = int(place in wanted)
+            goal = wanted.get(place, 0)
             self.possible &= (len(terms) - goal) % 2 == 0
             self._model.add(2 * sum(terms) == len(terms) - goal)
 

@@ -37,15 +37,15 @@ def bordered(scheme: Scheme, target: Target) -> Scheme:
     ):
         raise PlanError(f"{small} is no corner of {target}: the border between them is not defined")
     (m, k, n), (rows, inner, cols) = small.shape, target.shape
-    a, b, _ = target.terms.T
-    covered = (a // inner < m) & (a % inner < k) & (b % cols < n)
-    extra = target.terms[~covered]
+    a, b, c = target.terms.T
+    covered = (a // inner < m) & (a % inner < k) & (b // cols < k) & (b % cols < n) & (c // cols < m) & (c % cols < n)
+    extra, values = target.terms[~covered], target.term_values[~covered]
     factors = []
     shapes = ((rows, inner), (inner, cols), (rows, cols))
     for f, (factor, shape) in enumerate(zip(scheme.factors, shapes, strict=True)):
         whole = np.zeros((scheme.rank + len(extra), *shape), dtype=np.int64)
         whole[: scheme.rank, : factor.rows, : factor.cols] = factor.dense.reshape(-1, factor.rows, factor.cols)
-        whole.reshape(len(whole), -1)[scheme.rank + np.arange(len(extra)), extra[:, f]] = 1
+        whole.reshape(len(whole), -1)[scheme.rank + np.arange(len(extra)), extra[:, f]] = values if f == 2 else 1
         factors.append(whole)
     provenance = Provenance(kind="search", parents=(scheme.digest,), relation="naive border")
     u, v, w = factors
@@ -117,20 +117,6 @@ def _joined(parts: list[npt.NDArray[np.int64]], characteristic: int) -> list[npt
             chosen = first[left]
             parts = [total[left] if g == f else parts[g][chosen] for g in range(3)]
     return parts
-
-
-def rolled(scheme: Scheme, by: int) -> Scheme:
-    """The scheme of a full product with the rows of A and C moved down in a circle: so any row can be cut off.
-
-    Raises:
-        PlanError: it is of another target.
-    """
-    if not scheme.target.is_general:
-        raise PlanError(f"the rows of {scheme.target} can't change places")
-    u, v, w = (factor.dense.reshape(-1, factor.rows, factor.cols) for factor in scheme.factors)
-    provenance = Provenance(kind="search", parents=(scheme.digest,), relation="rows in another order")
-    moved = (np.roll(u, by, axis=1), v, np.roll(w, by, axis=1))
-    return Scheme.from_arrays(scheme.target, *moved, scheme.ring, provenance=provenance)
 
 
 def carried(scheme: Scheme, target: Target, rng: np.random.Generator | None = None, detour: float = 0.0) -> Scheme:

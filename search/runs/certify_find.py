@@ -77,9 +77,9 @@ def scheme_of(config: RunConfig, terms: Terms, ancestry: Ancestry, remark: str, 
 
 
 def certified(config: RunConfig, origin: Scheme) -> Find | Unlifted:
-    """The certified find, or the certified scheme over Z2 that does not lift to the ring and bounds of the run."""
+    """The certified find, or the certified scheme over Z2 or Z3 that does not lift to the ring and bounds asked for."""
     certificate = certify(origin)
-    if origin.ring is not Z2 or config.output_ring is Z2:
+    if not origin.ring.characteristic or config.output_ring.characteristic:
         return Find(origin, certificate, origin, certificate)
     lifted = _lifted(config, origin)
     if lifted.scheme is None or lifted.certificate is None:

@@ -125,10 +125,10 @@ class RunConfig:
             raise PlanError("naive_too is for walks from a start of the target: name one, and no ladder")
         if self.ring == "ZT" and not isinstance(self.terms, TernaryTerms):
             raise PlanError(f"walk {self.walk!r} does not stay in -1, 0, 1: take flip-zt, or ring Z")
-        if (self.ring == "Z3") != isinstance(self.terms, TermsModulo3):
-            raise PlanError(
-                f"walk {self.walk!r} does not lead to {self.ring}: only flip-z3 leads to Z3, and only there"
-            )
+        if isinstance(self.terms, TermsModulo3) and self.ring not in ("Z3", "Z", "Q"):
+            raise PlanError(f"walk {self.walk!r} does not lead to {self.ring}, but to Z3 and by lifts to Z and Q")
+        if self.ring == "Z3" and not isinstance(self.terms, TermsModulo3):
+            raise PlanError(f"walk {self.walk!r} does not lead to Z3: only flip-z3 does")
         refuse_bounds(self.target_policy, self.walk, self.terms, self.output_ring, self.ladder or ())
         rank = self.start_rank
         if (

@@ -10,7 +10,7 @@ from ...schemes_db import Certificate, Ring, Scheme, Target
 
 @dataclass(frozen=True)
 class Find:
-    """A certified scheme and the scheme over Z2, certified too, that a walk found; the same where none was lifted.
+    """A certified scheme and the one over Z2 or Z3, certified too, that a walk found; the same where none was lifted.
 
     The scheme is a lift of that origin, or of a neighbour a few flips and changes of basis away.
     """
@@ -23,7 +23,7 @@ class Find:
 
 @dataclass(frozen=True)
 class Unlifted:
-    """A certified scheme over Z2 that could not be lifted, and why."""
+    """A certified scheme over Z2 or Z3 that could not be lifted, and why."""
 
     origin: Scheme
     reason: str

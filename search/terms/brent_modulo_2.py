@@ -25,7 +25,7 @@ def target_words(terms: PackedTerms) -> Words:
     """The target's tensor in the form of `tensor_words`."""
     m, k, n = terms.target.shape
     total = np.zeros((m * k, k * n), dtype=np.uint64)
-    for a, b, c in terms.target.terms:
+    for a, b, c in terms.target.terms[terms.target.term_values % 2 == 1]:
         total[a, b] ^= np.uint64(1) << np.uint64(c)
     return total
 

@@ -25,12 +25,6 @@ _ONE = np.uint64(1)
 Same = TypeVar("Same", bound="Terms")
 
 
-def refuse_weights(target: Target) -> None:
-    """Raise a PlanError where a term of the target's tensor has another coefficient than 1."""
-    if (target.term_values != 1).any():
-        raise PlanError(f"{target} has coefficients other than 1: the searches know maps with coefficients 1 only")
-
-
 @dataclass(frozen=True, eq=False)
 class Terms:
     """The terms of a scheme, to be walked from: a class for each ring.
@@ -72,18 +66,27 @@ class Terms:
 
     @classmethod
     def naive(cls: type[Same], target: Target) -> Same:
-        """One product for each term of the target's tensor.
+        """One product for each term of the target's tensor that is not 0 in the ring.
 
         Raises:
-            PlanError: too many terms for a walk, or one whose coefficient is not 1.
+            PlanError: too many terms for a walk, none in the ring, or a coefficient that the ring's words do not hold.
         """
-        refuse_weights(target)
-        if len(target.terms) > MAX_TERMS:
-            raise PlanError(f"{len(target.terms)} terms of {target} do not fit: a walk holds at most {MAX_TERMS}")
+        values = target.term_values
+        if residues := cls.ring.characteristic:
+            values = (values + residues // 2) % residues - residues // 2 if residues > 2 else values % 2
+        elif np.abs(values).max(initial=0) > 1:
+            raise PlanError(f"{target} has coefficients beyond -1, 0, 1: take a walk modulo 2 or 3, and a lift")
+        terms, values = target.terms[values != 0], values[values != 0]
+        if not len(terms):
+            raise PlanError(f"{target} is zero over {cls.ring.name}: there is no product to save")
+        if len(terms) > MAX_TERMS:
+            raise PlanError(f"{len(terms)} terms of {target} do not fit: a walk holds at most {MAX_TERMS}")
         # A block beyond the word would shift out silently; clipped here, it is refused in __post_init__.
-        places = np.minimum(target.terms.T, WORD_BITS - 1).astype(np.uint64)
-        words = np.zeros((3 * cls.planes, places.shape[1]), dtype=np.uint64)
-        words[:3] = _ONE << places
+        bits = _ONE << np.minimum(terms.T, WORD_BITS - 1).astype(np.uint64)
+        words = np.zeros((3 * cls.planes, len(terms)), dtype=np.uint64)
+        words[:3] = bits
+        if cls.planes == 2:
+            words[2], words[5] = np.where(values > 0, bits[2], 0), np.where(values < 0, bits[2], 0)
         return cls(target, words)
 
     @classmethod

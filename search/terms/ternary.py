@@ -23,8 +23,8 @@ class _Signed(Terms):
         """Whether the terms sum to the target's tensor over the ring: every Brent equation."""
         u, v, w = self.dense()
         total = np.einsum("ra,rb,rc->abc", u, v, w, optimize=True)
-        for a, b, c in self.target.terms:
-            total[a, b, c] -= 1
+        for (a, b, c), value in zip(self.target.terms, self.target.term_values, strict=True):
+            total[a, b, c] -= value
         return not (total % self.ring.characteristic if self.ring.characteristic else total).any()
 
 

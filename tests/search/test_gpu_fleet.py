@@ -12,6 +12,7 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2, parse_target
+from lcma.schemes_db.algebra import rotate
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.resolve import resolve
 from lcma.search import PoolPlan, find, pack_start, resume
@@ -20,15 +21,13 @@ from lcma.search.flipgraph.gpu import memory
 from lcma.search.flipgraph.gpu.device import DeviceLostError
 from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.flipgraph.gpu.kernel import twin
-from lcma.search.flipgraph.gpu.ladders import Rung, climb
 from lcma.search.flipgraph.gpu.layout import Layout
 from lcma.search.flipgraph.gpu.packing import pack, ranks_of, unpack
-from lcma.search.flipgraph.gpu.search_until import search_until
 from lcma.search.flipgraph.gpu.session import CudaSession
 from lcma.search.flipgraph.gpu.settings import setting_for
 from lcma.search.flipgraph.gpu.widen import from_many_roots, widened
 from lcma.search.flipgraph.policy import Policy, Selection
-from lcma.search.format_moves.corners import bordered, cut, rolled
+from lcma.search.format_moves.corners import bordered, cut
 from lcma.search.runs.distinct import DistinctPool
 from lcma.verify import certify
 
@@ -97,11 +96,12 @@ def test_no_gpu_is_one_clear_line(monkeypatch):
 def test_a_fleet_finds_selects_and_goes_on_from_a_checkpoint():
     start = naive("3x3x3")
     fleet = Fleet([start], POLICY, seed=3, walkers=8, device="cpu")
-    result = search_until(fleet, 23, steps=4000, seconds=20, count=3, linger=20)
-    assert len(result.schemes) == 3
-    assert {scheme.rank for scheme in result.schemes} == {23}
-    assert all(certificate.target == start.target.name for certificate in result.certificates)
-    assert result.times == sorted(result.times)
+    while not len(winners := fleet.found(23)):
+        fleet.launch(4000, 23)
+    for walker in winners.tolist():
+        found = fleet.scheme(walker)
+        assert found.rank == 23
+        assert certify(found).target == start.target.name
     saved = fleet.to_arrays()
     for _ in range(4):
         fleet.launch(1000)
@@ -130,13 +130,23 @@ def test_selection_copies_the_best_over_the_worst():
 
 
 def test_a_ladder_carries_pools_from_format_to_format():
-    rungs = [Rung("2x3x3", 15, 20, 4, 0.2), Rung("3x3x3", 23, 20, 2, 0.2), Rung("2x3x3", 15, 20)]
     seen = []
-    results = climb(
-        [naive("2x3x3")], rungs, walkers=8, device="cpu", on_rung=lambda rung, chased, fleet: seen.append(rung.target)
+    result = find(
+        "3x3x3",
+        rank=23,
+        ring="Z2",
+        ladder=("2x3x3:15",),
+        device="twin",
+        walks=8,
+        steps=4000,
+        rounds=400,
+        pool=PoolPlan(large=0, passed=4, linger=4, leave=100),
+        on_event=lambda progress: seen.append(str(progress.target)),
     )
-    assert seen == ["2x3x3", "3x3x3", "2x3x3"]
-    assert [{scheme.rank for scheme in result.schemes} for result in results] == [{15}, {23}, {15}]
+    assert list(dict.fromkeys(seen)) == ["2x3x3", "3x3x3"]
+    assert {step.scheme.rank for step in result.steps} == {15}
+    assert result.best.rank == 23
+    assert len({step.origin.digest for step in result.steps}) == len(result.steps)
 
 
 @pytest.mark.parametrize(
@@ -151,13 +161,6 @@ def test_a_border_and_its_cut_are_exact(small, large):
     assert back.digest == naive(small).digest
     with pytest.raises(PlanError, match="no corner"):
         bordered(naive(large), parse_target(small))
-
-
-def test_rows_in_another_order_are_exact():
-    laderman = resolve("laderman")[0]
-    for by in (1, 2):
-        certify(rolled(laderman, by))
-    assert rolled(rolled(laderman, 1), 2).digest == laderman.digest
 
 
 def test_the_biased_walk_counts_full_products():
@@ -362,7 +365,7 @@ def test_a_pool_has_members_that_no_change_of_basis_makes_one():
     laderman, strassen = resolve("laderman")[0], resolve("strassen")[0]
     pool = DistinctPool([laderman])
     assert not pool.add(laderman)
-    assert not pool.add(rolled(laderman, 1))
+    assert not pool.add(rotate(laderman))
     assert pool.add(strassen)
     assert len(pool) == 2
 
@@ -381,13 +384,11 @@ def test_finds_of_many_roots_come_first():
 def test_walks_from_a_find_widen_a_pool():
     fleet = Fleet([naive("3x3x3")], POLICY, seed=3, walkers=8, device="cpu")
     told = []
-    found = search_until(
-        fleet, 25, steps=500, seconds=20, distinct=True, on_find=lambda scheme, _: told.append(scheme.digest)
-    )
-    assert told == [scheme.digest for scheme in found.schemes]
-    pool = DistinctPool(found.schemes)
+    while not len(winners := fleet.found(25)):
+        fleet.launch(500, 25)
+    pool = DistinctPool([fleet.scheme(int(winners[0]))])
     widened(fleet, pool, 25, 3, seconds=20, on_find=lambda scheme: told.append(scheme.digest))
-    assert len(pool) == len(told) == 3
+    assert len(pool) == len(told) + 1 == 3
     assert fleet.policy == POLICY
     for scheme in pool.schemes:
         assert scheme.rank <= 25
@@ -412,14 +413,20 @@ def test_islands_never_mix():
 
 
 def test_a_ladder_that_finds_nothing_goes_back_a_rung():
-    seen, seeds = [], []
-
-    def on_rung(rung, chased, fleet):
-        seen.append(rung.goal)
-        seeds.append(fleet._seed)
-
-    rungs = [Rung("2x2x3", 11, 30), Rung("2x3x3", 14, 0.2)]  # the rank of 2x3x3 over Z2 is 15
-    results = climb([naive("2x2x3")], rungs, tries=2, walkers=8, device="cpu", on_rung=on_rung)
-    assert seen == [11, 14, 11, 14, 11, 14]
-    assert len(set(seeds)) == 3
-    assert [len(result.schemes) for result in results] == [1, 0]
+    seen = []
+    result = find(
+        "2x3x3",
+        rank=14,  # the rank over Z2 is 15
+        ring="Z2",
+        ladder=("2x2x3:11",),
+        device="twin",
+        walks=8,
+        steps=2000,
+        rounds=60,
+        pool=PoolPlan(large=0, passed=1, linger=1, leave=4, tries=2),
+        on_event=lambda progress: seen.append(str(progress.target)),
+    )
+    turns = [name for name, before in zip(seen, ["", *seen[:-1]], strict=True) if name != before]
+    assert turns == ["2x3x3", "2x2x3"] * 2 + ["2x3x3"]  # of the first format a round is enough
+    assert not result.finds
+    assert len({step.origin.digest for step in result.steps}) > 1

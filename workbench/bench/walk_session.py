@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,13 +10,19 @@ from ...errors import PlanError
 from ...home import data_folder
 from ...schemes_db import Certificate, Provenance, Scheme, parse_target
 from ...schemes_db.formats import lcma_json
-from ...search import Policy, pack_start
+from ...search import Policy, Progress, Result, find, pack_start
 from ...search.flipgraph.gpu.fleet import Fleet
-from ...search.flipgraph.gpu.search_until import SearchOutcome
-from .case import Options
+from ...search.runs.run import OnEvent
+from .case import Options, Say
 
 KEPT = 40
-"""Finds of one seed, or of one format and rank of a ladder, that are written out."""
+"""Finds of one seed, and steps of a ladder, that are written out."""
+
+POOL = 100
+"""Finds of one seed that later cases may start from."""
+
+SPOKEN_SECONDS = 5.0
+"""Seconds between two lines about a run."""
 
 Pools = dict[tuple[str, str, int], list[Scheme]]
 
@@ -37,25 +42,57 @@ class Bench:
         """A fleet on the device asked for; `--sample` is the number of walkers, else as many as fit."""
         return Fleet(starts, policy, seed=seed, walkers=self.options.sample, device=self.options.device, **kind)
 
-    def keep(self, goal: int, result: SearchOutcome, ring: str) -> None:
-        """Give finds to later cases."""
-        if result.schemes:
-            self.pools.setdefault((result.schemes[0].target.name, ring, goal), []).extend(result.schemes)
+    def search(
+        self,
+        target: str,
+        rank: int,
+        seed: int,
+        limit: float,
+        say: Say,
+        *,
+        linger: float = 0.0,
+        on_event: OnEvent = lambda progress: None,
+        **settings: Any,
+    ) -> tuple[float | None, Result]:
+        """A run of the engine that `lcma search` drives, and the seconds to its first find.
 
-    def stream(self, case: str) -> Callable[[Scheme, Certificate], None]:
-        """What writes finds out the moment they are certified, the first KEPT of each format and rank."""
+        It ends with the first find, or, where finds are for later cases, after `linger` seconds more or POOL finds.
+        """
+        first: float | None = None
+        seconds = spoken = 0.0
+
+        def watch(progress: Progress) -> None:
+            nonlocal first, seconds, spoken
+            on_event(progress)
+            seconds = progress.seconds
+            if progress.finds and first is None:
+                first = seconds
+            if seconds > spoken + SPOKEN_SECONDS:
+                spoken = seconds
+                say(progress.line)
+
+        chosen = {"ring": "Z2", "walks": self.options.sample or 0, "count": POOL if linger else 1, "ladder": ()}
+        chosen["device"] = "twin" if self.options.device == "cpu" else self.options.device
+        result = find(
+            target,
+            rank=rank,
+            seed=seed,
+            seconds=limit,
+            on_event=watch,
+            stop=lambda: first is not None and seconds >= first + linger,
+            **{**chosen, **settings},
+        )
+        return first, result
+
+    def write(self, case: str, result: Result, ring: str, rank: int) -> None:
+        """Give finds to later cases, and write the first KEPT of them and of a ladder's steps out."""
+        if result.finds:
+            self.pools.setdefault((result.target.name, ring, rank), []).extend(result.schemes)
         path = data_folder() / "finds" / "search_gpu.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
-        written = Counter[tuple[str, int]]()
-
-        def on_find(scheme: Scheme, certificate: Certificate) -> None:
-            kind = scheme.target.name, scheme.rank
-            written[kind] += 1
-            if written[kind] <= KEPT:
-                with path.open("a", encoding="utf-8") as stream:
-                    stream.write(_line(case, scheme, certificate, self.options.seed))
-
-        return on_find
+        with path.open("a", encoding="utf-8") as stream:
+            for one in (*result.steps[:KEPT], *result.finds[:KEPT]):
+                stream.write(_line(case, one.scheme, one.certificate, self.options.seed))
 
     def pool(self, target: str, ring: str, goal: int, make: Callable[[], Any]) -> list[Scheme]:
         """The schemes found before, or by `make` now.

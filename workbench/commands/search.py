@@ -61,7 +61,8 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
 @click.option(
     "--walk",
     default="",
-    help="The kind: flip, flip-zt (over -1, 0, 1), flip-c3 (symmetric), ... Default: by the target.",
+    help="The kind: flip, flip-zt (over -1, 0, 1), flip-z3 (modulo 3; with --ring Q halves), flip-c3 (symmetric), ... "
+    "Default: by the target.",
 )
 @click.option(
     "--cubes", default="", metavar="12,34,56", help="Cubes of the start of a symmetric walk, by the diagonal."

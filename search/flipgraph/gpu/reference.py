@@ -33,6 +33,7 @@ class ReferenceWalk:
         self.thresholds = thresholds_of(policy).tolist()
         self.slots = set(self.form.slot_ids.tolist())
         self.numbers = range(32 * self.form.masks)
+        self.prints: dict[Value, int] = {}
         self.start = pack(layout, start)
         self.flips = self.steps = self.pluses = self.restarts = 0
         self.load(self.start)
@@ -73,9 +74,11 @@ class ReferenceWalk:
             self.active[f] = {slot for slot in self.numbers if self.print_of(self.values[f][slot])}
 
     def print_of(self, value: Value) -> int:
-        """The fingerprint of a value."""
-        plus, minus = (np.array([part], dtype=np.uint64) for part in value)
-        return int(encode(self.layout, plus, minus)[0, 0])
+        """The fingerprint of a value, remembered: a scan asks for that of every slot."""
+        if value not in self.prints:
+            plus, minus = (np.array([part], dtype=np.uint64) for part in value)
+            self.prints[value] = int(encode(self.layout, plus, minus)[0, 0])
+        return self.prints[value]
 
     @property
     def live(self) -> list[int]:

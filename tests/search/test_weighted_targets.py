@@ -1,0 +1,92 @@
+"""Targets whose terms have other coefficients than 1: pairs of symmetric and skew matrices, and lists of terms."""
+
+import numpy as np
+import pytest
+
+from lcma import certify
+from lcma.errors import PlanError
+from lcma.schemes_db import Z2, parse_target
+from lcma.schemes_db.ring import Z3
+from lcma.search import PackedTerms, TermsModulo3, TernaryTerms, find
+from lcma.search.basis.sparsify import sparsified, sparsified_naive
+from lcma.search.cpsat.brent import solve
+from lcma.search.format_moves.corners import bordered, cut
+from lcma.search.terms.brent_modulo_2 import holds
+
+PAIRS = ("2x2x2:sk", "3x3x3:ks", "3x3x2:kg", "3x3x3:kk", "3x3x3:wt", "3x3x3:uw")
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_naive_terms_are_the_target_over_every_ring(name):
+    target = parse_target(name)
+    assert (target.term_values < 0).any()
+    assert holds(PackedTerms.naive(target))
+    for kind in (TernaryTerms, TermsModulo3):
+        assert kind.naive(target).holds()
+    for kind in (PackedTerms, TernaryTerms, TermsModulo3):
+        certify(kind.naive(target).to_scheme())
+
+
+def test_terms_that_vanish_in_the_ring_are_left_out():
+    target = parse_target("1x2x1:terms(1.1.1*2,2.2.1*-3)")
+    assert [kind.naive(target).rank for kind in (PackedTerms, TermsModulo3)] == [1, 1]
+    assert TermsModulo3.naive(target).to_scheme().ring is Z3
+    certify(TermsModulo3.naive(target).to_scheme())
+    with pytest.raises(PlanError, match="beyond -1, 0, 1"):
+        TernaryTerms.naive(target)
+    with pytest.raises(PlanError, match="zero over Z2"):
+        PackedTerms.naive(parse_target("1x1x1:terms(1.1.1*2)"))
+
+
+# The best known ranks are 5, 6 and 11, all over Q with halves (arXiv 2511.10786).
+@pytest.mark.parametrize(
+    ("name", "ring", "walk", "rank"),
+    [
+        ("2x2x2:ss", "Q", "flip-z3", 5),
+        ("2x2x2:wg", "Z", "", 6),
+        ("3x3x3:sk", "ZT", "", 11),
+        ("2x2x2:sw", "Z3", "", 5),
+    ],
+)
+def test_pairs_are_searched_to_the_best_known_rank(name, ring, walk, rank):
+    result = find(name, rank=rank, ring=ring, walk=walk, seed=1, rounds=60, steps=200_000)
+    assert result.best.rank == rank
+    assert certify(result.best).target == name
+    if walk:
+        assert max(result.best.denominators) == 2
+        assert result.finds[0].origin.ring is Z3
+
+
+def test_gpu_walks_know_them_too():
+    result = find("2x2x2:wg", rank=6, ring="Z2", device="twin", walks=16, seed=1, rounds=40)
+    assert result.best.rank == 6
+    assert result.best.ring is Z2
+
+
+def test_a_walk_modulo_3_leads_nowhere_else():
+    with pytest.raises(PlanError, match="to Z3 and by lifts to Z and Q"):
+        find("2x2x2:ss", rank=5, ring="Z2", walk="flip-z3")
+    with pytest.raises(PlanError, match="only flip-z3 does"):
+        find("2x2x2:ss", rank=5, ring="Z3", walk="flip")
+
+
+@pytest.mark.parametrize("name", ["2x2x2:sk", "3x3x3:wg"])
+def test_sparse_bases_keep_the_target(name):
+    terms = PackedTerms.naive(parse_target(name))
+    sparse = sparsified(terms)
+    assert holds(sparse)
+    assert np.array_equal(sparse.words, sparsified_naive(terms).words)
+
+
+def test_the_equations_have_the_coefficients():
+    target = parse_target("2x2x2:sk")
+    assert certify(solve(target, 3).scheme).target == "2x2x2:sk"
+    assert solve(target, 2, ring="Z2", ordered=True).scheme is None
+
+
+@pytest.mark.parametrize("pair", ["kg", "ss", "uw"])
+def test_a_border_has_them_too(pair):
+    small, large = (parse_target(f"{n}x{n}x{n}:{pair}") for n in (2, 3))
+    grown = bordered(TernaryTerms.naive(small).to_scheme(), large)
+    certify(grown)
+    certify(cut(grown, small))
