@@ -481,4 +481,4 @@ def _tidied(document: str) -> str:
 
 def _entry(row: tuple[object, ...]) -> Entry:
     values = dict(zip(_COLUMNS, row, strict=True))
-    return Entry(**{**values, "ternary": bool(values["ternary"])})  # type: ignore[arg-type]
+    return Entry(**{**values, "ternary": bool(values["ternary"])})  # type: ignore[arg-type]  # STRICT tables

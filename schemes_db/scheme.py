@@ -103,7 +103,7 @@ class Scheme:
 
     def replace(self, **changes: object) -> Scheme:
         """The scheme with some fields changed."""
-        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # of the fields' types
 
     @property
     def factors(self) -> tuple[Factor, Factor, Factor]:
