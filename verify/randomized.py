@@ -184,7 +184,8 @@ def first_wrong(scheme: Scheme, seed: int = 0) -> Outcome | None:
 
 def _form(factor: Factor, point: IntArray, prime: int) -> IntArray:
     """For every product the value of its sum at a point, (R,)."""
-    sums = np.bincount(factor.product, factor.values % prime * point[factor.indices] % prime, factor.rank)
+    residues = (factor.values % prime).astype(np.int64, copy=False)  # of Python integers where int64 does not hold them
+    sums = np.bincount(factor.product, residues * point[factor.indices] % prime, factor.rank)
     return sums.astype(np.int64) % prime
 
 

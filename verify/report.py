@@ -139,7 +139,7 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     tried = {
         convention: _checked(scheme, methods)
         for convention, scheme in candidates
-        if len(candidates) == 1 or scheme.large or not refuted(scheme)
+        if len(candidates) == 1 or not refuted(scheme)
     }
     for convention, scheme in candidates:
         if convention in tried and tried[convention][-1].ok:
