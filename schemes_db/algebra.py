@@ -74,7 +74,7 @@ def permute(scheme: Scheme, order: str) -> Scheme:
 
 
 def tensor(outer: Scheme, inner: Scheme) -> Scheme:
-    """The composition: every block product of `outer` worked by `inner`; rank is the product of the ranks.
+    """The composition: every block product of `outer` computed by `inner`; rank is the product of the ranks.
 
     Raises:
         TargetError: different characteristics, an outer target with half blocks, or too large a result.

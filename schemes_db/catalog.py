@@ -146,9 +146,9 @@ class Catalog:
 
         With `overwrite="improved"` the user's schemes of a target and ring stay on their Pareto
         frontier of products (rank; full + half / 2), additions and growth factor: a scheme that
-        another is at least as good as in all of these is not kept, and those it beats so go. With
-        "distinct" the same holds among schemes that are not told apart up to symmetry (see `alike`)
-        alone, and additions after sharing count, too.
+        another is at least as good as in all of these is not stored, and the schemes that it dominates
+        are removed. With "distinct" the same is done only among schemes that are not distinguished up to
+        symmetry (see `alike`), and additions after sharing count, too.
 
         Raises:
             CatalogError: the certificate is of another scheme, or the catalogue cannot be written.
@@ -164,7 +164,7 @@ class Catalog:
         try:
             mine = entry_of(scheme, "user")
             self._check_name(mine)
-            # Outside of the transaction: what takes long must not keep others from writing.
+            # Outside of the transaction: a long computation must not block other writers.
             alike = {entry.digest for entry in self.alike(scheme)} if overwrite == "distinct" else None
             with self._writing() as connection:
                 if overwrite != "never" and not self._make_room(connection, mine, alike, scheme.provenance.parents):
@@ -271,7 +271,7 @@ class Catalog:
     def _make_room(
         self, connection: sqlite3.Connection, mine: Entry, alike: set[str] | None, parents: Sequence[str]
     ) -> bool:
-        """Whether no other kept scheme (or none of these) dominates a new one; the user's that it dominates go."""
+        """Remove the user's schemes that a new one dominates; False where a stored one (of `alike`) dominates it."""
         rivals = [
             entry
             for entry in self.entries(mine.target, mine.ring)
@@ -301,7 +301,7 @@ class Catalog:
     def alike(self, scheme: Scheme) -> list[Entry]:
         """The kept schemes of a scheme's target, ring and rank with its invariants: perhaps it in another basis.
 
-        The invariants of kept schemes are worked out when they are first asked for. Nothing is known
+        The invariants of stored schemes are computed when they are first needed. Nothing is known
         of schemes that are not real.
         """
         rivals = [
@@ -481,4 +481,4 @@ def _tidied(document: str) -> str:
 
 def _entry(row: tuple[object, ...]) -> Entry:
     values = dict(zip(_COLUMNS, row, strict=True))
-    return Entry(**{**values, "ternary": bool(values["ternary"])})  # type: ignore[arg-type]
+    return Entry(**{**values, "ternary": bool(values["ternary"])})  # type: ignore[arg-type]  # STRICT tables

@@ -59,8 +59,10 @@ class Certificate:
         Raises:
             SchemeFormatError: not a certificate.
         """
+        if not isinstance(data, dict):
+            raise SchemeFormatError("not a certificate: it must be an object")
         try:
-            fields = dict(data)  # type: ignore[call-overload]
+            fields = dict(data)
             proofs = tuple(
                 Proof(**{**proof, "primes": tuple(proof.get("primes", ()))}) for proof in fields.pop("proofs")
             )

@@ -43,7 +43,7 @@ def best_composition(shape: Shape, kept: Mapping[Shape, tuple[int, str]]) -> Par
     """The lowest rank for a size from kept schemes, sums along an axis and tensor products.
 
     `kept` gives, for sizes in increasing order, the lowest rank of a scheme and its name; any
-    order of the sizes is as good. Ties go to kept schemes, then products, then sums.
+    order of the sizes is as good. Ties are won by stored schemes, then products, then sums.
 
     Raises:
         TargetError: a side is beyond MAX_SIDE.
@@ -66,7 +66,7 @@ def best_composition(shape: Shape, kept: Mapping[Shape, tuple[int, str]]) -> Par
                     table[key] = (rank, how, parts)
         return table[key][0]
 
-    # Smaller sizes first, so that the recursion never goes deep.
+    # Smaller sizes first, so that the recursion is never deep.
     for m in range(1, shape[0] + 1):
         for k in range(1, shape[1] + 1):
             for n in range(1, shape[2] + 1):
@@ -133,4 +133,4 @@ def oriented(scheme: Scheme, shape: Shape) -> Scheme:
     for order in ("knm", "nmk", "nkm", "mnk", "kmn"):
         if tuple(sizes[letter] for letter in order) == shape:
             return permute(scheme, order)
-    raise TargetError(f"{scheme.target} can't be turned into {'x'.join(map(str, shape))}")
+    raise TargetError(f"{scheme.target} can't be permuted into {'x'.join(map(str, shape))}")

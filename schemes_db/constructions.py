@@ -51,7 +51,7 @@ def direct_sum(first: Scheme, second: Scheme, axis: str) -> Scheme:
 
 
 def extend(scheme: Scheme, axis: str, by: int = 1) -> Scheme:
-    """The scheme with `by` further blocks along an axis, worked by the classical algorithm."""
+    """The scheme with `by` further blocks along an axis, computed by the classical algorithm."""
     position = _axis(axis)
     if by < 1:
         raise TargetError(f"a scheme is extended by 1 or more, not {by}")
@@ -61,7 +61,7 @@ def extend(scheme: Scheme, axis: str, by: int = 1) -> Scheme:
 
 
 def project(scheme: Scheme, axis: str, index: int) -> Scheme:
-    """The scheme without block `index` (from 0) of an axis; products that lose a factor go.
+    """The scheme without block `index` (from 0) of an axis; products that lose a factor are removed.
 
     Raises:
         TargetError: no such axis or index, nothing would be left, or a target that is not general.

@@ -116,7 +116,7 @@ class Factor:
         return list(zip(self.indices[part].tolist(), self.values[part].tolist(), strict=True))
 
     def coefficients(self, r: int) -> list[tuple[int, Fraction | Gaussian]]:
-        """The (flat index, coefficient) pairs of product r, denominator worked in."""
+        """The (flat index, coefficient) pairs of product r, divided by the denominator."""
         if not self.gaussian:
             return [(index, Fraction(value, self.denominator)) for index, value in self.terms(r)]
         part = slice(self.indptr[r], self.indptr[r + 1])

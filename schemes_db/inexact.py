@@ -76,7 +76,7 @@ Row = tuple[tuple[int, Inexact], ...]
 class Approximation:
     """What a file of inexact coefficients gives: three factors of R products each, the third by C.
 
-    It is no `Scheme`, so that nothing that was not proven can be taken for one.
+    It is no `Scheme`, so that nothing unproven can pass as one.
     """
 
     target: Target

@@ -1,4 +1,4 @@
-"""What no change of basis and no permutation of roles changes: tells inequivalent schemes apart."""
+"""Invariants under changes of basis and permutations of roles: they distinguish inequivalent schemes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .factor import Factor, IntArray
 from .scheme import Scheme
 
 PRIME = 2_147_483_647
-"""Ranks of schemes of characteristic 0 are taken modulo this prime; a unimodular change of basis keeps them too."""
+"""Ranks of schemes of characteristic 0 are computed modulo this prime; unimodular changes of basis preserve them."""
 
 PAIR_LIMIT = 256
 """Rank up to which pairs of products are compared (2 s); beyond, single products only."""
@@ -39,7 +39,7 @@ class Invariants:
 
 
 def invariants(scheme: Scheme) -> Invariants:
-    """The invariants of a scheme; of the six permutations of roles the one with the smallest is taken."""
+    """The invariants of a scheme; the smallest of those of its six permutations of roles."""
     prime = scheme.ring.characteristic or PRIME
     factors = [_matrices(factor, prime) for factor in (scheme.u, scheme.v, scheme.w)]
     singles = np.stack([_ranks(array, prime) for array in factors], axis=1)

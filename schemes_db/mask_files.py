@@ -1,4 +1,4 @@
-"""Masks of blocks in files: text, CSV, JSON or a NumPy array, told apart by what they hold."""
+"""Masks of blocks in files: text, CSV, JSON or a NumPy array, distinguished by content."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from typing import Any
 
 
 def _note_steps(connection: sqlite3.Connection) -> None:
-    """Write into the user's rows the step that the text of their provenance tells.
+    """Write into the user's rows the step that the text of their provenance states.
 
-    A row that is no JSON, or whose provenance tells too little, stays as it is.
+    A row that is no JSON, or whose provenance does not state it, stays as it is.
     """
     rows = connection.execute("SELECT digest, document FROM schemes WHERE origin = 'user'").fetchall()
     for digest, document in rows:
@@ -31,7 +31,7 @@ def _note_steps(connection: sqlite3.Connection) -> None:
 
 
 def _step_of(origin: dict[str, Any]) -> dict[str, Any] | None:
-    """The step that a provenance of kind, relation and parents tells, or None where it tells too little."""
+    """The step that kind, relation and parents of a provenance state, or None if they do not."""
     kind, relation, parents = origin.get("kind"), origin.get("relation", ""), origin.get("parents", [])
     plain = {"rotation": "rotate", "transposition": "transpose", "reversal": "reverse", "tensor product": "tensor"}
     if kind == "composition" and relation in plain:
@@ -125,7 +125,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     while (version := _version(connection)) < len(STEPS):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # Another process may have taken this step while we waited for the lock.
+            # Another process may have migrated while we waited for the lock.
             if _version(connection) == version:
                 step = STEPS[version]
                 if callable(step):

@@ -7,7 +7,7 @@ from ..errors import SchemeFormatError
 MAX_NAME = 120
 
 MAX_STEM = 100
-"""Characters of a name that a file's name keeps: with digest and suffix it stays below 255 bytes."""
+"""Characters of a name that go into a file's name: with digest and suffix that stays below 255 bytes."""
 
 
 def checked_name(name: str) -> str:

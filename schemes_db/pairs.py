@@ -79,7 +79,7 @@ def fits(pair: Pair, shape: Shape) -> bool:
 
 @dataclass(frozen=True)
 class PairGrids:
-    """What a target is made of: the kinds of A, B and C, whether B = A^T, and the terms where scalars only."""
+    """The parts of a target: the kinds of A, B and C, whether B = A^T, and the terms where scalars only."""
 
     a: Kinds
     b: Kinds

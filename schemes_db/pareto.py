@@ -1,4 +1,4 @@
-"""Which schemes of one target the catalogue keeps: their figures, and when one is better than another."""
+"""Which schemes of one target the catalogue stores: their costs, and when one dominates another."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .scheme import Scheme
 from .straightline import program_of
 
 CSE_LIMIT = 3_000
-"""Nonzeros up to which the count of additions after sharing is worked out when a scheme is added."""
+"""Nonzeros up to which the additions after sharing are counted when a scheme is added."""
 
 POLICIES = ("never", "improved", "distinct")
-"""never: nothing goes for another's sake. improved: a Pareto frontier. distinct: one of those not told apart."""
+"""never: no scheme replaces another. improved: a Pareto frontier. distinct: one of those not distinguished."""
 
 
 @dataclass(frozen=True)

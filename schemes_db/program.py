@@ -19,7 +19,7 @@ Terms = tuple[tuple[Coefficient, int], ...]
 
 
 class ProductKind(StrEnum):
-    """How much of a product is worked: all of it, or one triangle of its output or of an operand.
+    """How much of a product is computed: all of it, or one triangle of its output or of an operand.
 
     The triangle is the lower one unless the name says upper; it includes the diagonal.
     """
@@ -74,7 +74,7 @@ class Lin:
 
 @dataclass(frozen=True)
 class Product:
-    """dst = left * right, of which `kind` says how much is worked; worked by the inner program where there is one."""
+    """dst = left * right, of which `kind` says how much is computed; by the inner program where there is one."""
 
     dst: int
     left: int
@@ -179,7 +179,7 @@ class Program:
         return peak
 
     def nested(self, inner: Mapping[ProductKind, Program]) -> Program:
-        """This program with its products of the given kinds worked by other programs."""
+        """This program with its products of the given kinds computed by other programs."""
         return Program(self.target, self.ring, self.ops, tuple(sorted(inner.items())))
 
     @cached_property

@@ -87,7 +87,7 @@ class Provenance:
     """The origin of a scheme: a paper's identity, a run of ours, a composition or an imported file.
 
     `steps` reproduce the scheme (see `lcma.schemes_db.reproduce`): every step of a construction; none for
-    anything else, whose one step the other fields tell (`history`). `parents` are digests. `relation` says
+    anything else, whose one step the other fields state (`history`). `parents` are digests. `relation` says
     how the scheme came from them (flip walk, lift, tensor product, rotation, ...). `date` is ISO 8601,
     `seconds` the time that a search took.
     """
@@ -107,7 +107,7 @@ class Provenance:
 
     @property
     def history(self) -> tuple[Step, ...]:
-        """The steps that are noted, else the one that the other fields tell; empty where they tell none."""
+        """The recorded steps, else the one that the other fields state; empty where they state none."""
         if self.steps:
             return self.steps
         if self.kind == "search" and self.command:

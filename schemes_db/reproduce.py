@@ -22,7 +22,7 @@ Search = Callable[[Step], Scheme]
 
 
 def reproduced(scheme: Scheme, find: Find, search: Search) -> Scheme:
-    """The scheme that the steps of another one's provenance make now; whether it is the same its digest tells.
+    """The scheme that the steps of a provenance give now; compare its digest with that of the original.
 
     Raises:
         CatalogError: it has no steps, or one that can't be repeated; the message names it.

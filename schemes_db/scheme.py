@@ -23,7 +23,7 @@ from .ring import Z2, Q, Ring, Z
 from .target import Target
 
 MAX_RANK = 1 << 20
-"""The largest rank of a scheme; a header that claims more is refused before memory is taken."""
+"""The largest rank of a scheme; a header that claims more is refused before memory is allocated."""
 
 FACTORS = ("U", "V", "W")
 
@@ -103,7 +103,7 @@ class Scheme:
 
     def replace(self, **changes: object) -> Scheme:
         """The scheme with some fields changed."""
-        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # of the fields' types
 
     @property
     def factors(self) -> tuple[Factor, Factor, Factor]:

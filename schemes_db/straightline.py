@@ -31,7 +31,7 @@ def program_of(scheme: Scheme, cse: bool = True) -> Program:
         PlanError: a coefficient is not real.
     """
     if scheme.gaussian:
-        raise PlanError(f"{scheme!r} has coefficients that are not real: no program is made of it")
+        raise PlanError(f"{scheme!r} has coefficients that are not real: it has no program")
     _, k, n = scheme.target.shape
     used_a, used_b = (sorted(set(factor.indices.tolist())) for factor in (scheme.u, scheme.v))
     ops: list[Op] = [Load(i, "A", divmod(block, k)) for i, block in enumerate(used_a)]

@@ -1,6 +1,6 @@
 """Schemes with rounded coefficients or powers of an infinitesimal: what they miss by, and the exact one close by.
 
-None of them is valid. What is told of the first kind is the largest residual of the Brent
+None of them is valid. Reported of the first kind is the largest residual of the Brent
 equations, of the second (a border scheme: it computes A B + O(e)) the order at which they fail.
 """
 
@@ -31,7 +31,7 @@ GRIDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 MAX_TERMS = 2_000_000
 MAX_DENSE = 1 << 24
 TINY = 1e-9
-"""A coefficient below this is taken for rounding, where decimals and powers of e come together."""
+"""A coefficient below this counts as rounding, where decimals and powers of e come together."""
 
 ComplexArray = npt.NDArray[np.complex128]
 
@@ -102,7 +102,7 @@ class ApproximateReport:
 def judge_approximations(
     approximations: tuple[tuple[str, Approximation], ...], label: str, format: str, notes: tuple[str, ...] = ()
 ) -> ApproximateReport:
-    """The report on what a file gives by each convention; the one that misses by least is told.
+    """The report on what a file gives by each convention; the one with the smallest error is reported.
 
     Raises:
         LcmaError: it is too large to multiply out, or numbers in it are.

@@ -55,7 +55,7 @@ def is_long(scheme: Scheme) -> bool:
 def check_exact(scheme: Scheme) -> Outcome:
     """Decide whether a scheme computes its target over its ring: all equations, no chance involved.
 
-    Sums are taken in float64 where a bound proves every partial sum below 2^53, else modulo so
+    Sums are computed in float64 where a bound proves every partial sum below 2^53, else modulo so
     many primes that their product exceeds twice the bound. A scheme over Z/p is checked modulo p. A
     Gaussian one is checked modulo primes with a square root of -1, at both roots in the place of i:
     a + b i vanishes at both only if p divides a and b. Coefficients beyond int64 are left to `check_large`.
@@ -85,7 +85,7 @@ def check_exact(scheme: Scheme) -> Outcome:
 def wrong_in_one_image(scheme: Scheme) -> int:
     """How many equations fail modulo the first of the primes of `check_exact`: a fraction of its time.
 
-    It tells which of several readings of a file comes nearest; 0, untried, where that takes long too.
+    It decides which of several readings of a file is nearest; 0, untried, where that takes long too.
     """
     if is_long(scheme):
         return 0

@@ -13,7 +13,7 @@ from ..schemes_db.formats.plinopt import companions
 def files_below(folder: str | Path, format: str | None = None) -> tuple[list[Path], int]:
     """The scheme files below a folder, sorted by path, and how many files were left out.
 
-    Without a format the files with a suffix of some format are taken, with one all of them; of
+    Without a format the files with a suffix of some format are included, with one all of them; of
     three files that make one scheme the first. Hidden files and folders are left out, links to
     folders are not followed.
 

@@ -1,4 +1,4 @@
-"""Schemes with coefficients beyond int64: every product multiplied out in Python integers."""
+"""Schemes with coefficients beyond int64: every product expanded in Python integers."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _combined(terms: Terms, values: dict[int, tuple[str, Form]], position: int) 
 
 
 def _check(program: Program, proven: dict[str, Outcome]) -> Outcome:
-    """The outcome of a program and of all inner ones, each distinct one worked once."""
+    """The outcome of a program and of all inner ones, each distinct one checked once."""
     if program.digest in proven:
         return proven[program.digest]
     try:

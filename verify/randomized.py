@@ -1,4 +1,4 @@
-"""Random instances modulo random primes, with halves worked as halves and garbage where nothing may be read.
+"""Random instances modulo random primes, with halves computed as halves and garbage where nothing may be read.
 
 One instance of a general target has scalar blocks: the equations are bilinear in two disjoint sets
 of variables, so scalars already separate their coefficients. Targets with half blocks get 2 x 2
@@ -143,8 +143,8 @@ def first_wrong(scheme: Scheme, seed: int = 0) -> Outcome | None:
     """The failure of a wrong scheme by one of its wrong equations, found block by block.
 
     Sums over two of the three factors at a random point say which block of A fails, then which of B
-    with it, then which of C: a fraction of the time of all equations. None where the point does not
-    tell, as where the scheme is right.
+    with it, then which of C: a fraction of the time of all equations. None where the point does
+    not decide, as where the scheme is right.
     """
     if scheme.gaussian:
         return None
@@ -184,7 +184,8 @@ def first_wrong(scheme: Scheme, seed: int = 0) -> Outcome | None:
 
 def _form(factor: Factor, point: IntArray, prime: int) -> IntArray:
     """For every product the value of its sum at a point, (R,)."""
-    sums = np.bincount(factor.product, factor.values % prime * point[factor.indices] % prime, factor.rank)
+    residues = (factor.values % prime).astype(np.int64, copy=False)  # of Python integers where int64 does not hold them
+    sums = np.bincount(factor.product, residues * point[factor.indices] % prime, factor.rank)
     return sums.astype(np.int64) % prime
 
 

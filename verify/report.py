@@ -126,7 +126,7 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     """Verify one reading: each convention that the file allows, over the file's ring, then over Z2.
 
     Where a ring is given or declared by the file, nothing is tried over another one. Coefficients
-    that are not exact are not proven by any method; the report tells what they miss by.
+    that are not exact are not proven by any method; the report states their error.
     """
     if reading.approximations:
         return judge_approximations(reading.approximations, label, reading.format, reading.notes)
@@ -139,7 +139,7 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     tried = {
         convention: _checked(scheme, methods)
         for convention, scheme in candidates
-        if len(candidates) == 1 or scheme.large or not refuted(scheme)
+        if len(candidates) == 1 or not refuted(scheme)
     }
     for convention, scheme in candidates:
         if convention in tried and tried[convention][-1].ok:

@@ -56,9 +56,9 @@ class Measurement:
 
 
 def prefactor(scheme: Scheme) -> int:
-    """Q: the most roundings that a term of an output goes through on one level, its own product not counted.
+    """Q: the most roundings that a term of an output undergoes on one level, its own product not counted.
 
-    Sums are taken one term after the other: a sum of t terms rounds t - 1 times. A coefficient that
+    Sums are computed one term after the other: a sum of t terms rounds t - 1 times. A coefficient that
     is no power of 2 rounds once more as a factor, and once more where it is itself rounded.
     """
     sums = [
@@ -112,7 +112,7 @@ def measure(
     """The error of a scheme on random matrices; `call(a, b)` in the place of plain evaluation if given.
 
     Matrices are `leaf` times the grid's sizes to the power of `levels`; the reference product is
-    taken in extended precision.
+    computed in extended precision.
 
     Raises:
         LcmaError: another dtype, a scheme over Z/p or Q(i), or too large a product.
@@ -149,7 +149,7 @@ def _check(scheme: Scheme, dtype: str) -> None:
 
 
 def _nested(scheme: Scheme, levels: int) -> Program:
-    """The scheme recursed in its full products; halves are worked whole on the last level."""
+    """The scheme recursed in its full products; halves are computed whole on the last level."""
     program = flat = program_of(scheme, cse=False)
     if not scheme.target.is_general:
         if levels > 1:

@@ -131,7 +131,7 @@ def _truth(values: _Values, target: Target, a: Matrix, b: Matrix) -> Matrix:
 
 
 def _default_sizes(target: Target) -> Sizes:
-    """Blocks of 2 x 3 and 3 x 4, so that no transposition goes unseen; square ones where there are halves."""
+    """Blocks of 2 x 3 and 3 x 4, so that no transposition is missed; square ones where there are halves."""
     halves = any(kind.half for grid in (target.a, target.b, target.c) for row in grid for kind in row)
     sides = (3, 3, 3) if halves else (2, 3, 4)
     return target.m * sides[0], target.k * sides[1], target.n * sides[2]

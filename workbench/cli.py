@@ -16,7 +16,7 @@ from ..version import __version__
 from .environment import prepare
 
 COMMANDS = {
-    "add": "Verify schemes from files and keep them in the catalogue.",
+    "add": "Verify schemes from files and store them in the catalogue.",
     "additions": "Find a program with few additions.",
     "analyse": "Count what schemes save in causal attention, and what it costs.",
     "bench": "Run a suite of benchmarks: interleaved, checked first, kept as rows.",
@@ -34,7 +34,7 @@ COMMANDS = {
     "plan": "Show how a product would be run, and why.",
     "recombine": "Put the cheapest scheme together from the products of several.",
     "remove": "Take your own schemes out of the catalogue, by name or by the start of their digest.",
-    "rename": "Give one of your schemes another name.",
+    "rename": "Give one of your schemes, or an added name of any scheme, another name.",
     "report": "Write the shipped schemes as a page of Markdown.",
     "resume": "Continue a search or an improvement from its folder.",
     "run": "Multiply the matrices of two files by a certified scheme, or by what should be fastest.",

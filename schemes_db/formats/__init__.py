@@ -77,7 +77,7 @@ class Writer(Format, Protocol):
     def render(self, scheme: Scheme) -> str | bytes: ...
 
 
-# In the order in which they are tried on an unknown file: what is told by a mark of its own first.
+# In the order in which they are tried on an unknown file: formats with a mark of their own first.
 _BINARY: tuple[BinaryFormat, ...] = (lcma_npz, sparse_npz, alphatensor, flip_cpd, named_arrays)
 _TEXT: tuple[TextFormat, ...] = (
     lcma_json,
@@ -295,7 +295,7 @@ def _content(path: Path) -> bytes:
 
 
 def _guarded(parse: Callable[[], _Found]) -> _Found:
-    """What a reader gives, with the errors that hostile content causes deep inside told as faults of the file."""
+    """The result of a reader; errors that hostile content causes deep inside are raised as faults of the file."""
     try:
         return parse()
     except SchemeFormatError:

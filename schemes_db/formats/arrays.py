@@ -46,7 +46,7 @@ class _Way:
 
 
 def named_factors(arrays: Mapping[str, Array]) -> tuple[list[Array], tuple[str, ...]] | None:
-    """The three factors among named arrays, and how they were told apart; None where there are none."""
+    """The three factors among named arrays, and how they were identified; None where there are none."""
     plain = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name, array in arrays.items() if array.ndim in (2, 3)}
     for names in zip(*ROLES, strict=True):
         if all(name in plain for name in names):

@@ -167,7 +167,7 @@ def _letters(products: list[ProductForm]) -> tuple[str, int]:
 
 
 def _terms(product: ProductForm, letters: str, base: int, places: Places) -> list[list[Term]]:
-    """The terms of the three factors of one product; the scalar goes to the third."""
+    """The terms of the three factors of one product; the scalar multiplies the third."""
     return [
         _block_terms(form, letter, product.scalar if slot == 2 else 1, base, places)
         for slot, (form, letter) in enumerate(zip(product.forms, letters, strict=True))

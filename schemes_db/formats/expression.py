@@ -32,7 +32,7 @@ _BLOCK = r"([abcxyzABCXYZ])(?:(\d)(\d)|\[\s*(\d+)\s*,\s*(\d+)\s*\]|_(\d+)_(\d+)|
 
 
 MAX_BINARY_PLACES = 20
-"""Binary places of a decimal that is taken for an exact fraction."""
+"""Binary places up to which a decimal is an exact fraction."""
 
 FAST = 1 << 62
 """Products of two integers below this need no look at their size."""
@@ -161,7 +161,7 @@ class Parser:
         return inexact(divisor).inverse() if isinstance(divisor, Inexact) else Fraction(1) / divisor
 
     def linear(self) -> LinearForm:
-        """Sum of terms up to a closing parenthesis or the end; what is a number goes under the name ""."""
+        """Sum of terms up to a closing parenthesis or the end; a number has the name ""."""
         sign = -1 if self.accept("+", "-") == "-" else 1
         return self.sum_from(self.product(), sign)
 
@@ -256,7 +256,7 @@ def plain_product(text: str) -> ProductForm | None:
     if not (text.startswith("(") and text.endswith(")")):
         return None
     forms = [plain_sum(part) for part in re.split(r"\)\s*\*?\s*\(", text[1:-1])]
-    found = tuple(form for form in forms if form)  # an empty sum is a fault, which the parser tells
+    found = tuple(form for form in forms if form)  # an empty sum is a fault, which the parser reports
     return ProductForm(1, found) if len(found) == len(forms) else None
 
 

@@ -76,7 +76,7 @@ def family(name: str) -> tuple[str, Index] | None:
 
 
 def split_equation(line: int, text: str) -> Equation | None:
-    """A statement taken apart, or None where it is none."""
+    """The equation that a statement is, or None."""
     match = _ASSIGNED.match(text)
     if match is None:
         turned = _TURNED.match(text)
@@ -313,7 +313,7 @@ class _Reader:
         return {key: value for key, value in total.items() if value}
 
     def of_name(self, name: str) -> Form:
-        """The value of a name; one that is set further down is worked out now."""
+        """The value of a name; one that is set further down is computed now."""
         if name in self.values:
             return self.values[name]
         if (equation := self.pending.get(name)) is not None:
@@ -411,7 +411,7 @@ class _Reader:
 
 
 class _Formula(Parser):
-    """A right side: sums and products of names, worked out as it is read."""
+    """A right side: sums and products of names, evaluated while it is read."""
 
     def __init__(self, text: str, reader: _Reader) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""Text as people write it, taken apart into plain statements: LaTeX, code fences, numbering and comments removed.
+"""Text as people write it, split into plain statements: LaTeX, code fences, numbering and comments removed.
 
 What is left of a line are statements in one spelling: names as `a11`, `a[1,10]` or `m3`, products
 by `*` or side by side, `=` between a name and its value. What a statement means is not known here.

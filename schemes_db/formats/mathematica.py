@@ -47,7 +47,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
 
 
 def _without_comments(text: str) -> str:
-    """The text less what is between (* and *), but with its line ends, so that lines keep their numbers."""
+    """The text without what is between (* and *); line ends stay, so that line numbers are right."""
     parts: list[str] = []
     position = 0
     while (start := text.find("(*", position)) >= 0 and (end := text.find("*)", start + 2)) >= 0:

@@ -1,7 +1,7 @@
 """Products and sums in plain spelling, read from a whole text by numpy.
 
 Lines are `m1 = (a11 + 2*a22)(b[1,10])` and `c11 = m1 - m2`, or `(a11)*(b11)*(c11)`. Most large files are
-written so. Any other spelling and every fault is left to the readers that go by statements (`lines`),
+written so. Any other spelling and every fault is left to the readers of single statements (`lines`),
 which are slower by a factor of ten and can name the faulty line.
 """
 

@@ -1,7 +1,7 @@
 """Sparse rational .npz: every factor in CSR arrays `u_indptr, u_indices, u_numerators, u_denominators`.
 
 `metadata_json` says {"tensor": [m, k, n], "rank": R}. Rows are products, or the entries of a
-matrix; the lengths tell which. The third factor is taken by C first, then by its transpose.
+matrix; the lengths decide which. The third factor is read as indexed by C first, then by its transpose.
 """
 
 from __future__ import annotations

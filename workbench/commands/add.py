@@ -20,14 +20,14 @@ from ...verify import certified_scheme, verify_file
 @click.command("add")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "--name", help="The name to keep the scheme under (one file only). Default: the file's own, else its stem."
+    "--name", help="The name to store the scheme under (one file only). Default: the file's own, else its stem."
 )
 @click.option("--source", default="", help="Where the scheme comes from, for its provenance.")
 @click.option(
     "--improved", is_flag=True, help="Keep the Pareto frontier: skip what is dominated, drop what becomes so."
 )
 @click.option(
-    "--keep-both", is_flag=True, help="Keep schemes that are the same as a kept one up to symmetry, however good."
+    "--keep-both", is_flag=True, help="Store schemes that are the same as a stored one up to symmetry, however good."
 )
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
 @click.option("--target", metavar="TARGET", help="What the scheme should compute, where the file does not say.")
@@ -42,12 +42,12 @@ def command(
     keep_both: bool,
     allow_pickle: bool,
 ) -> None:
-    """Verify schemes from files and keep them in the catalogue. All are verified before the first is kept.
+    """Verify schemes from files and store them in the catalogue. All are verified before the first is stored.
 
     Of a scheme that is there already --name becomes one more name. A name that means another scheme is
     refused; a file's own name that is taken gets the start of the digest.
 
-    Of schemes that no invariant tells apart (the same up to a change of basis, as far as is known)
+    Of schemes that no invariant distinguishes (the same up to a change of basis, as far as is known)
     the better ones are kept: fewer additions, or a smaller growth factor.
     """
     if improved and keep_both:

@@ -25,7 +25,7 @@ from ..schemes import scheme_argument
 def command(scheme: str | None, everything: bool, format_: str, out: str | None) -> None:
     """Write schemes of the catalogue as text.
 
-    The format lcma-json keeps provenance and certificate.
+    The format lcma-json includes provenance and certificate.
     """
     if everything == (scheme is not None):
         raise click.UsageError("give a SCHEME, or --all")

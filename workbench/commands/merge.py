@@ -21,7 +21,7 @@ from .status import print_runs
 def command(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """Put the finds of several searches together.
 
-    They are proven again, each is taken once, and kept in the catalogue.
+    They are proven again, each once, and stored in the catalogue.
     """
     runs, finds = merge(folders, out)
     fresh = sum(keep_finds(finds))

@@ -11,9 +11,9 @@ from ...schemes_db.catalog import Catalog
 @click.argument("scheme", metavar="SCHEME")
 @click.argument("name", metavar="NAME")
 def command(scheme: str, name: str) -> None:
-    """Give one of your schemes, or a name that `lcma add --name` gave to any, another name.
+    """Give one of your schemes, or an added name of any scheme, another name.
 
-    Schemes that come with lcma keep their own.
+    Names are added by `lcma add --name` of a scheme that is there. Schemes that come with lcma retain their own.
     """
     with Catalog.open() as catalog:
         entry = catalog.rename(scheme, name)
