@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .kernels.causal.products import trmm as trmm
     from .kernels.torch.attention import causal_attention as causal_attention
     from .kernels.torch.kronecker_layers import KSLinear as KSLinear
+    from .kernels.torch.kronecker_mlp import KSFeedForward as KSFeedForward
     from .kernels.torch.layers import FastLinear as FastLinear
     from .kernels.torch.precompile import compile_products as compile_products
     from .schemes_db import Certificate as Certificate
@@ -69,6 +70,7 @@ _MODULES = {
     ".kernels.torch.attention": ("causal_attention",),
     ".kernels.torch.precompile": ("compile_products",),
     ".kernels.torch.kronecker_layers": ("KSLinear",),
+    ".kernels.torch.kronecker_mlp": ("KSFeedForward",),
     ".kernels.torch.layers": ("FastLinear",),
     ".schemes_db": ("Certificate", "Program", "Provenance", "Ring", "Scheme", "Target", "parse_ring", "parse_target"),
     ".schemes_db.algebra": ("naive", "permute", "reverse", "rotate", "tensor", "transpose"),

@@ -47,6 +47,7 @@ _TABLE = {
         DType("bfloat16", "uint16", "bfloat16", 1, 2.0**-9),
         DType("float16", "float16", "float16", 1, 2.0**-11),
         DType("tf32", "float32", "float32", 1, 2.0**-11),
+        DType("tf32x3", "float32", "float32", 1, 2.0**-22),
     )
 }
 

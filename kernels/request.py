@@ -22,6 +22,9 @@ DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "int64", "bf
 CUDA_DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 """What a GPU multiplies; tf32 is float32 whose products may be rounded to tf32."""
 
+SPLIT = "tf32x3"
+"""float32 whose products may be summed from three tf32 ones; for factored operands on a GPU."""
+
 BOUNDED = ("int8", "int32", "int64")
 """Dtypes for which the largest magnitude of an entry may be stated."""
 
@@ -73,6 +76,8 @@ class Request:
         except ValueError:
             raise PlanError(f"leading sizes {self.batch_a} and {self.batch_b} do not broadcast; reshape one") from None
         known = DTYPES if self.device == "cpu" else CUDA_DTYPES
+        if self.device != "cpu" and isinstance(self.structures[0], FactoredStructure):
+            known = (*known, SPLIT)
         if reason := _bytes_reason(self.dtype, self.device, self.max_abs):
             raise PlanError(reason)
         if self.dtype not in (*known, "int8"):

@@ -207,12 +207,19 @@ class Catalog:
             connection.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (name, entry.digest))
 
     def rename(self, key: str, name: str) -> Entry:
-        """Give a user's scheme another name; the old one is forgotten.
+        """Give a user's scheme, or an alias of any scheme, another name; the old one is forgotten.
 
         Raises:
             CatalogError: it is a shipped scheme, the name is another scheme's, or there is no such scheme.
         """
         checked_name(name)
+        if self._is_alias(key):
+            entry = dataclasses.replace(self._entry_of(self._found(key)[0]), name=name)
+            self._check_name(entry)
+            with self._writing() as connection:
+                connection.execute("DELETE FROM aliases WHERE name = ?", (key,))
+                connection.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (name, entry.digest))
+            return entry
         scheme, certificate = self.find(key)
         entry = self._own(scheme.digest, "renamed")
         self._check_name(dataclasses.replace(entry, name=name))
@@ -230,7 +237,7 @@ class Catalog:
         Raises:
             CatalogError: it is a shipped scheme, or there is no such scheme.
         """
-        if self._rows("SELECT 1 FROM aliases WHERE name = ?", (key,)):
+        if self._is_alias(key):
             entry = self._entry_of(self._found(key)[0])
             with self._writing() as connection:
                 connection.execute("DELETE FROM aliases WHERE name = ?", (key,))
@@ -244,6 +251,9 @@ class Catalog:
     def aliases(self, digest: str) -> list[str]:
         """The other names of a scheme."""
         return [str(row[0]) for row in self._rows("SELECT name FROM aliases WHERE digest = ? ORDER BY name", (digest,))]
+
+    def _is_alias(self, name: str) -> bool:
+        return bool(self._rows("SELECT 1 FROM aliases WHERE name = ?", (name,)))
 
     def _entry_of(self, digest: str) -> Entry:
         rows = self._rows(f"SELECT {', '.join(_COLUMNS)} FROM schemes WHERE digest = ?", (digest,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import SchemeFormatError
@@ -86,10 +86,10 @@ class Step:
 class Provenance:
     """The origin of a scheme: a paper's identity, a run of ours, a composition or an imported file.
 
-    `steps` say how the scheme is made again (see `lcma.schemes_db.reproduce`): of a construction each
-    one, of anything else the one that its fields tell. `parents` are digests. `relation` says how the
-    scheme came from them (flip walk, lift, tensor product, rotation, ...). `date` is
-    ISO 8601, `seconds` the time that a search took.
+    `steps` reproduce the scheme (see `lcma.schemes_db.reproduce`): every step of a construction; none for
+    anything else, whose one step the other fields tell (`history`). `parents` are digests. `relation` says
+    how the scheme came from them (flip walk, lift, tensor product, rotation, ...). `date` is ISO 8601,
+    `seconds` the time that a search took.
     """
 
     kind: str = ""
@@ -120,15 +120,10 @@ class Provenance:
 
     def to_json(self) -> dict[str, Any]:
         """The fields that say something, ready for `json`."""
-        return {
-            key: [step.to_json() for step in self.steps]
-            if key == "steps"
-            else list(value)
-            if key == "parents"
-            else value
-            for key, value in asdict(self).items()
-            if value not in (None, "", ())
-        }
+        data = {field.name: getattr(self, field.name) for field in fields(self)}
+        data["parents"] = list(self.parents)
+        data["steps"] = [step.to_json() for step in self.steps]
+        return {name: value for name, value in data.items() if value not in (None, "", [])}
 
     @classmethod
     def from_json(cls, data: object) -> Provenance:
@@ -171,7 +166,7 @@ class Provenance:
 def constructed(do: str, relation: str, *parents: tuple[str, Provenance], **values: str) -> Provenance:
     """The provenance of a construction from parents, each its digest and its own provenance.
 
-    The steps of parents that are constructions themselves are taken over; others are named by their digests.
+    Parents that are constructions contribute their own steps; other parents are named by their digests.
     """
     steps: dict[str, Step] = {}
     starts: set[str] = set()

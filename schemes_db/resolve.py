@@ -55,15 +55,12 @@ def _stored(name: str, catalog: Catalog) -> tuple[Scheme, Certificate | None]:
     target = parse_target(form if rank.isdecimal() else name)
     wanted = int(rank) if rank.isdecimal() else None
     for order in ORDERS if target.is_general else ORDERS[:1]:
-        # Sizes in this order become those of the target by the inverse order.
-        sizes = "x".join(str(target.shape[ORDERS[0].index(size)]) for size in order)
-        entry = _best(catalog.entries(target=sizes if target.is_general else target.name), wanted)
+        sizes = dict(zip(order, target.shape, strict=True))
+        stored = "{m}x{k}x{n}".format(**sizes) if target.is_general else target.name
+        entry = _best(catalog.entries(target=stored), wanted)
         if entry is not None:
             scheme, certificate = catalog.find(entry.digest)
-            if order == ORDERS[0]:
-                return scheme, certificate
-            back = "".join(ORDERS[0][order.index(size)] for size in ORDERS[0])
-            return permute(scheme, back), None
+            return (scheme, certificate) if order == ORDERS[0] else (permute(scheme, order), None)
     what = f"{target.name} of rank {wanted}" if wanted is not None else target.name
     raise CatalogError(
         f"no scheme for {what} in the catalogue; try `lcma search {target.name}`, or use naive:{target.name}"

@@ -22,6 +22,9 @@ NOTE = "verified with Python integers: a coefficient exceeds int64, so the schem
 Part = tuple[int, int]
 """The real and the imaginary numerator of a coefficient."""
 
+Place = tuple[int, int, int]
+"""Flat blocks of A, B and C."""
+
 
 def check_large(scheme: Scheme) -> Outcome:
     """Decide whether a scheme computes its target: all equations, in Python integers, no chance involved.
@@ -36,36 +39,53 @@ def check_large(scheme: Scheme) -> Outcome:
         raise LcmaError(
             f"{scheme!r} has coefficients beyond int64 and {terms} terms; Python integers take at most {MAX_TERMS}"
         )
-    wrong = _wrong_equations(scheme)
+    wrong, first = _wrong_equations(scheme)
     equations = scheme.target.equations
-    if not wrong:
+    if first is None:
         full, half = full_and_half(scheme)
         proof = Proof("exact", equations=equations, full=full, half=half)
         return Outcome("exact", proof, equations, time.perf_counter() - start)
     over_z2 = scheme.over_z2()
-    holds_mod_2 = over_z2 is not None and not _wrong_equations(over_z2)
+    holds_mod_2 = over_z2 is not None and not _wrong_equations(over_z2)[0]
     elapsed = time.perf_counter() - start
-    return Outcome("exact", None, equations, elapsed, len(wrong), mismatch(scheme, *min(wrong)), holds_mod_2)
+    return Outcome("exact", None, equations, elapsed, wrong, mismatch(scheme, *first), holds_mod_2)
 
 
-def _wrong_equations(scheme: Scheme) -> list[tuple[int, int, int]]:
-    """The flat blocks of A, B and C of every equation that fails."""
-    sums: dict[tuple[int, int, int], Part] = defaultdict(lambda: (0, 0))
-    columns = [_terms(factor) for factor in scheme.factors]
-    for left, right, outputs in zip(*columns, strict=True):
-        for p, x in left:
-            for q, y in right:
-                xy = x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
-                for s, z in outputs:
-                    real, imag = sums[p, q, s]
-                    sums[p, q, s] = real + xy[0] * z[0] - xy[1] * z[1], imag + xy[0] * z[1] + xy[1] * z[0]
+def _wrong_equations(scheme: Scheme) -> tuple[int, Place | None]:
+    """How many equations fail, and the flat blocks of A, B and C of the first.
+
+    The sums of one block of A and one of B are in memory at a time, so that all of them need not be.
+    """
+    left, right, outputs = (_terms(factor) for factor in scheme.factors)
+    of_block: dict[int, list[tuple[int, Part]]] = defaultdict(list)
+    for r, terms in enumerate(left):
+        for p, x in terms:
+            of_block[p].append((r, x))
+    wanted: dict[int, dict[int, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     one = math.prod(scheme.denominators)
     for (p, q, s), value in zip(scheme.target.terms.tolist(), scheme.target.term_values.tolist(), strict=True):
-        real, imag = sums[p, q, s]
-        sums[p, q, s] = real - one * value, imag
-    if modulus := scheme.ring.characteristic:
-        return [place for place, (real, _) in sums.items() if real % modulus]
-    return [place for place, parts in sums.items() if any(parts)]
+        wanted[p][q].append((s, one * value))
+    modulus = scheme.ring.characteristic
+    wrong, first = 0, None
+    for p in sorted({*of_block, *wanted}):
+        products: dict[int, list[tuple[int, Part]]] = defaultdict(list)
+        for r, x in of_block[p]:
+            for q, y in right[r]:
+                products[q].append((r, (x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0])))
+        for q in sorted({*products, *wanted[p]}):
+            sums: dict[int, Part] = defaultdict(lambda: (0, 0))
+            for r, xy in products[q]:
+                for s, z in outputs[r]:
+                    real, imag = sums[s]
+                    sums[s] = real + xy[0] * z[0] - xy[1] * z[1], imag + xy[0] * z[1] + xy[1] * z[0]
+            for s, value in wanted[p][q]:
+                real, imag = sums[s]
+                sums[s] = real - value, imag
+            failing = [s for s, (real, imag) in sums.items() if (real % modulus if modulus else real or imag)]
+            if failing and first is None:
+                first = p, q, min(failing)
+            wrong += len(failing)
+    return wrong, first
 
 
 def _terms(factor: Factor) -> list[list[tuple[int, Part]]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -121,17 +122,21 @@ def refuted(scheme: Scheme, seed: int = 0) -> bool:
     if scheme.gaussian:
         return False
     prime = scheme.ring.characteristic or QUICK_PRIME
-    generator = np.random.default_rng(seed)
-    points = [generator.integers(0, prime, factor.blocks) for factor in scheme.factors]
-    forms = [
-        np.bincount(factor.product, factor.values % prime * point[factor.indices] % prime, scheme.rank) % prime
-        for factor, point in zip(scheme.factors, points, strict=True)
-    ]
-    x, y, z = (form.astype(np.int64) for form in forms)
+    points = _points(prime, scheme.target.shape, seed)
+    x, y, z = (_form(factor, point, prime) for factor, point in zip(scheme.factors, points, strict=True))
     p, q, s = scheme.target.terms.T
     terms = points[0][p] * points[1][q] % prime * points[2][s] % prime
     wanted = int((terms * (scheme.target.term_values % prime) % prime).sum()) % prime
     return bool((int((x * y % prime * z % prime).sum()) - math.prod(scheme.denominators) * wanted) % prime)
+
+
+@lru_cache(maxsize=64)
+def _points(prime: int, shape: tuple[int, int, int], seed: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Random values of the blocks of A, B and C."""
+    generator = np.random.default_rng(seed)
+    m, k, n = shape
+    a, b, c = (generator.integers(0, prime, size) for size in (m * k, k * n, m * n))
+    return a, b, c
 
 
 def first_wrong(scheme: Scheme, seed: int = 0) -> Outcome | None:

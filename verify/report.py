@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -195,13 +196,16 @@ def remarks(scheme: Scheme) -> tuple[str, ...]:
     if scheme.rank > MAX_REMARKED:
         return ()
     u, v, w = (np.diff(factor.indptr) == 0 for factor in scheme.factors)
-    zero, unused = np.flatnonzero(u | v), np.flatnonzero(w & ~(u | v))
-    rows: dict[bytes, list[int]] = {}
-    for r in range(scheme.rank):
-        if not (u[r] or v[r]):
-            parts = (factor_row(factor, r) for factor in (scheme.u, scheme.v))
-            rows.setdefault(b"|".join(parts), []).append(r)
-    twice = [r for found in rows.values() for r in found[1:]]
+    empty = u | v
+    zero, unused = np.flatnonzero(empty), np.flatnonzero(w & ~empty)
+    rows = list(zip(factor_rows(scheme.u), factor_rows(scheme.v), strict=True))
+    twice: list[int] = []
+    if len(set(rows)) < len(rows):
+        seen: set[tuple[bytes, bytes]] = set()
+        for r in np.flatnonzero(~empty).tolist():
+            if rows[r] in seen:
+                twice.append(r)
+            seen.add(rows[r])
     kinds = (("zero", zero.tolist()), ("used by no output", unused.tolist()), ("the same as one before", twice))
     return tuple(
         f"products that are {what}: {', '.join(str(r + 1) for r in found[:5])}{', ...' if len(found) > 5 else ''}"
@@ -210,13 +214,16 @@ def remarks(scheme: Scheme) -> tuple[str, ...]:
     )
 
 
-def factor_row(factor: Factor, r: int) -> bytes:
-    """One product of a factor as bytes, up to its sign."""
-    part = slice(factor.indptr[r], factor.indptr[r + 1])
-    values = factor.values[part]
-    sign = 1 if factor.gaussian or values[0] > 0 else -1
-    numerators = str(values.tolist()).encode() if factor.large else (sign * values).tobytes()
-    return factor.indices[part].tobytes() + b":" + numerators
+def factor_rows(factor: Factor) -> list[bytes]:
+    """Every product of a factor as bytes, up to its sign."""
+    values, bounds = factor.values, factor.indptr.tolist()
+    if factor.nnz and not factor.gaussian:
+        first = values[np.minimum(factor.indptr[:-1], factor.nnz - 1)]
+        values = values * np.where(first < 0, -1, 1)[factor.product]
+    if factor.large:
+        return [f"{factor.indices[a:b].tolist()} {values[a:b].tolist()}".encode() for a, b in pairwise(bounds)]
+    places, numbers, width = factor.indices.tobytes(), values.tobytes(), 16 if factor.gaussian else 8
+    return [places[8 * a : 8 * b] + numbers[width * a : width * b] for a, b in pairwise(bounds)]
 
 
 def _refutation(scheme: Scheme) -> Outcome | None:

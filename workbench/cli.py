@@ -36,7 +36,7 @@ COMMANDS = {
     "remove": "Take your own schemes out of the catalogue, by name or by the start of their digest.",
     "rename": "Give one of your schemes another name.",
     "report": "Write the shipped schemes as a page of Markdown.",
-    "resume": "Go on with a search or an improvement from its folder.",
+    "resume": "Continue a search or an improvement from its folder.",
     "run": "Multiply the matrices of two files by a certified scheme, or by what should be fastest.",
     "same": "Compare two schemes up to change of basis and permutation of roles.",
     "search": "Search for schemes of low rank; what is found is certified and kept.",

@@ -12,7 +12,8 @@ import numpy as np
 
 from ..errors import PlanError, VerificationError
 from .contenders import MAX_ERROR
-from .matrix_files import Operand, read_operand, write_product
+from .gpu_arrays import as_numpy, to_gpu, wait_for
+from .matrix_files import Operand, float32_of, read_operand, write_product
 from .output import print_table
 from .products import Device, machine_of, within_memory
 from .timing import gflops
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from ..kernels import Request
     from ..kernels.kronecker import KroneckerMatrix, KroneckerSparse
 
-LAYOUT = click.Choice(["bsf", "bsl"])
+ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
+"""The dtypes that operands are stored in where their products are rounded."""
 
-UNLIMITED = 1 << 62
-"""`max_extra_bytes` of baselines: a dense matrix is measured whatever it takes."""
+LAYOUT = click.Choice(["bsf", "bsl"])
 
 
 def operand_matrix(text: str) -> KroneckerMatrix | None:
@@ -39,57 +40,98 @@ def operand_matrix(text: str) -> KroneckerMatrix | None:
 
 
 def product_request(
-    structure: KroneckerSparse, batch: int | None, dtype: str, layout: str | None, device: Device, **limits: Any
+    structure: KroneckerSparse,
+    batch: int | None,
+    dtype: str,
+    layout: str | None,
+    device: Device,
+    strategy: str | None = None,
+    **limits: Any,
 ) -> Request:
-    """The request for a product with so many columns.
+    """The request for a product with so many columns by any strategy, or by the one that is named.
 
     Raises:
         UsageError: the batch is not given.
         PlanError: there is no such dtype on the device.
     """
-    from ..kernels.kronecker.requests import request_of
+    from ..kernels.kronecker.requests import extra_bytes_for, request_of
 
     if batch is None:
         raise click.UsageError("a Kronecker-sparse product needs --batch N, the number of its inputs")
-    return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, **limits)
+    extra = extra_bytes_for(strategy)
+    return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, max_extra_bytes=extra, **limits)
+
+
+def stored_request(
+    arguments: Sequence[str],
+    batch: int | None,
+    dtype: str,
+    layout: str | None,
+    device: Device,
+    strategy: str | None = None,
+    **limits: Any,
+) -> Request | None:
+    """The request for a product with the stored matrix that a command names; None where it names none.
+
+    Raises:
+        UsageError: the batch is not given, or a layout without such a matrix.
+        PlanError: there is no such dtype on the device.
+        SchemeFormatError: the file holds patterns, but no such matrix.
+    """
+    matrix = operand_matrix(arguments[0]) if len(arguments) == 1 else None
+    if matrix is not None:
+        return product_request(matrix.structure, batch, dtype, layout, device, strategy, **limits)
+    if layout is not None:
+        raise click.UsageError("--layout is for a file with a Kronecker-sparse matrix")
+    return None
 
 
 def run_product(
     matrix: KroneckerMatrix,
     file: str,
+    device: Device,
     layout: str | None = None,
     strategy: str | None = None,
     dtype: str | None = None,
     out: str | None = None,
     check: bool = False,
 ) -> Iterator[str]:
-    """Multiply a stored matrix and X of a file on a processor; yields the lines that tell how it went.
+    """Multiply a stored matrix and X of a file on a device; yields the lines that tell how it went.
 
     Raises:
         PlanError, SchemeFormatError: X does not fit, or cannot be read.
         VerificationError: the product is wrong.
     """
     from ..kernels import plan_for
-    from ..kernels.kronecker.requests import request_of
+    from ..kernels.kronecker.requests import extra_bytes_for, request_of
 
     layout = layout or "bsf"
     matrix, x = operands(matrix, file, dtype, layout)
-    extra = UNLIMITED if strategy else 0  # who names a strategy accepts what it takes
-    request = request_of(matrix.structure, x.shape[1], matrix.dtype, layout, max_extra_bytes=extra)
-    plan = plan_for(request, strategy=strategy)
-    began = time.perf_counter()
-    with within_memory(request, plan.candidate):
-        product = plan.build().run(matrix.factors, x)
-    seconds = time.perf_counter() - began
+    extra = extra_bytes_for(strategy)
+    product_dtype = dtype or matrix.dtype
+    request = request_of(matrix.structure, x.shape[1], product_dtype, layout, device=device.kind, max_extra_bytes=extra)
+    device.require()
+    with device.current():
+        plan = plan_for(request, strategy=strategy)
+        with within_memory(request, plan.candidate):
+            operands_there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, product_dtype)
+            began = time.perf_counter()
+            found = plan.build().run(*operands_there)
+            wait_for(device)
+        seconds = time.perf_counter() - began
+        product = as_numpy(found)
     rate = gflops(*request.shape, seconds)
-    tells = f"{plan.candidate}: {request}, {layout} on cpu: {seconds:.3f} s, {rate:.1f} effective GFLOP/s"
+    tells = f"{plan.candidate}: {request}, {layout} on {device}: {seconds:.3f} s, {rate:.1f} effective GFLOP/s"
     yield f"{tells} (first call, compiling included)"
     if out is not None:
         yield write_product(out, np.ascontiguousarray(product.T if layout == "bsf" else product), matrix.dtype)
     if check:
-        truth = matrix.structure.multiply_wide(matrix.factors, x)
+        bits = matrix.dtype == "bfloat16"
+        factors = tuple(map(float32_of, matrix.factors)) if bits else matrix.factors
+        x, product = (float32_of(x), float32_of(product)) if bits else (x, product)
+        truth = matrix.structure.multiply_wide(factors, x)
         error = float(np.linalg.norm(product - truth)) / (float(np.linalg.norm(truth)) or 1.0)
-        if not error <= MAX_ERROR[matrix.dtype]:
+        if not error <= MAX_ERROR[product_dtype]:
             raise VerificationError(f"the product came out wrong: relative error {error:.1e} against float64")
         yield f"check: relative error {error:.2e} against float64"
 
@@ -101,8 +143,8 @@ def operands(matrix: KroneckerMatrix, file: str, dtype: str | None, layout: str)
         PlanError: X does not fit, or the dtypes differ.
     """
     operand: Operand = read_operand(file).converted(dtype)
-    matrix = matrix if dtype is None else matrix.astype(dtype)
-    if operand.dtype != matrix.dtype:
+    matrix = matrix if dtype is None else matrix.astype(ROUNDED.get(dtype, dtype))
+    if ROUNDED.get(operand.dtype, operand.dtype) != matrix.dtype:
         raise PlanError(f"{file} is {operand.dtype} and the matrix {matrix.dtype}; convert both with --dtype")
     cols, x = matrix.shape[1], operand.matrix
     features = x.shape[-1] if layout == "bsf" else x.shape[0]
@@ -113,6 +155,12 @@ def operands(matrix: KroneckerMatrix, file: str, dtype: str | None, layout: str)
         raise PlanError(f"{file} has shape {x.shape}; {matrix!r} needs {wanted} in layout {layout}{mend}")
     x = np.ascontiguousarray(x)
     return matrix, x.T if layout == "bsf" else x
+
+
+def _on_gpu(matrix: KroneckerMatrix, x: Any, dtype: str) -> tuple[list[Any], Any]:
+    """The factors and X (cols, batch) on the current GPU; X stored as it is here."""
+    factors = [to_gpu(weights, dtype) for weights in matrix.factors]
+    return factors, to_gpu(x.T, dtype).T if x.flags.f_contiguous else to_gpu(x, dtype)
 
 
 def suggested_rows(

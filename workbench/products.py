@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -94,6 +94,22 @@ CAUSAL = click.Choice([name.lower() for name in ATTENTION_PRODUCTS])
 def causal_name(text: str | None) -> str | None:
     """The key in ATTENTION_PRODUCTS of a --causal option."""
     return next((name for name in ATTENTION_PRODUCTS if name.lower() == text), None)
+
+
+def sizes_given(arguments: Sequence[str], least: int) -> Sizes:
+    """(m, k, n) of three arguments, each at least `least`.
+
+    Raises:
+        UsageError: they are not three such numbers.
+    """
+    if len(arguments) != 3:
+        raise click.UsageError("give three sizes M K N, or one file with a Kronecker-sparse matrix")
+    size = click.IntRange(least, 1 << 24)
+    try:
+        m, k, n = (int(click.types.convert_type(size).convert(text, None, None)) for text in arguments)
+    except click.BadParameter as error:
+        raise click.UsageError(error.message) from None
+    return m, k, n
 
 
 def sizes_of(text: str, causal: str | None = None) -> Sizes:

@@ -94,7 +94,7 @@ def _uses(linear: LinearMap, order: list[int]) -> dict[int, list[int]]:
 
 
 def _closure(linear: LinearMap, result: int, made: set[int]) -> Iterator[int]:
-    """What working a result touches; a sum that was made before is not made again."""
+    """The nodes that computing a result touches, without sums that are computed already."""
     pending = list(_needs(linear, result))
     seen: set[int] = set()
     while pending:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .fourier import dft as dft
     from .layouts import from_layout as from_layout
     from .layouts import to_layout as to_layout
+    from .linear_operator import linear_operator as linear_operator
     from .matrix import KroneckerMatrix as KroneckerMatrix
     from .pattern import Pattern as Pattern
     from .products import matmul as matmul
@@ -38,6 +39,7 @@ _MODULES = {
     "files": ("load", "save"),
     "fourier": ("dft",),
     "layouts": ("from_layout", "to_layout"),
+    "linear_operator": ("linear_operator",),
     "matrix": ("KroneckerMatrix",),
     "pattern": ("Pattern",),
     "products": ("matmul",),

@@ -1,12 +1,11 @@
 """The products that are measured against: permuted batched GEMM, einsum, and sparse formats.
 
 Each is written with operations of torch, or of numpy where torch is not installed; on a processor they are
-`StagedCore`s whose first operand are the factors.
+`StagedCore`s whose first operand are the factors (of csr the matrices that `rewrites.rewritten` makes of them).
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..cpu.blas import as_tensor, backends
 from ..cpu.workspace import Arena
 from ..dtypes import dtype_of
 from ..planning.strategy import Stage
+from .blocks import empty_result, is_batch_first
 from .pattern import Pattern
 
 Array = Any
@@ -23,65 +23,98 @@ Array = Any
 BMM, EINSUM, CSR = "bmm", "einsum", "csr"
 
 
-def by_bmm(weights: Array, pattern: Pattern, x: Array, first: bool) -> Array:
-    """K x for x (cols, n): blocks are copied together, multiplied by one batched GEMM, and copied back.
+def by_bmm(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
+    """out (rows, n) = K x for x (cols, n): blocks are copied together, multiplied by one batched GEMM, and copied back.
 
-    `first`: x is stored batch-first, and so is the result.
+    Batch-first, features are permuted within each column of x, so that the GEMM reads blocks at the stride of a
+    column; a permutation that moves nothing is not executed, and the last one writes `out`.
     Source: Algorithm 1 of Gonon, Zheng, Carrivain, Le (ICML 2025), as in Monarch's code.
     """
     a, b, c, d = pattern.sizes
     n = x.shape[1]
     blocks = weights.reshape(a * d, b, c)
-    if first:
-        packed = _permuted(x.T.reshape(n, a, c, d), (1, 3, 0, 2)).reshape(a * d, n, c)
-        product = packed @ blocks.swapaxes(1, 2)
-        return _permuted(product.reshape(a, d, n, b), (2, 0, 3, 1)).reshape(n, pattern.rows).T
-    packed = _permuted(x.reshape(a, c, d, n), (0, 2, 1, 3)).reshape(a * d, c, n)
-    product = blocks @ packed
-    return _permuted(product.reshape(a, d, b, n), (0, 2, 1, 3)).reshape(pattern.rows, n)
+    if is_batch_first(x):
+        packed = _contiguous(_split(x.T, 1, (a, c, d)), (0, 1, 3, 2)).reshape(n, a * d, c)
+        target = _axes(_split(out.T, 1, (a, b, d)), (0, 1, 3, 2))  # (n, a, d, b)
+        product = target if _is_contiguous(target) else _empty(target)
+        _multiply(packed.swapaxes(0, 1), blocks.swapaxes(1, 2), product.reshape(n, a * d, b).swapaxes(0, 1))
+    else:
+        packed = _contiguous(_split(x, 0, (a, c, d)), (0, 2, 1, 3)).reshape(a * d, c, n)
+        target = _axes(_split(out, 0, (a, b, d)), (0, 2, 1, 3))  # (a, d, b, n)
+        product = target if _is_contiguous(target) else _empty(target)
+        _multiply(blocks, packed, product.reshape(a * d, b, n))
+    if product is not target:
+        target[...] = product
 
 
-def by_einsum(weights: Array, pattern: Pattern, x: Array, first: bool) -> Array:
-    """K x for x (cols, n) as one tensor contraction."""
-    a, _, c, d = pattern.sizes
-    n = x.shape[1]
-    if first:
-        product = _einsum("niqj,ijpq->nipj", x.T.reshape(n, a, c, d), weights)
-        return product.reshape(n, pattern.rows).T
-    return _einsum("ijpq,iqjn->ipjn", weights, x.reshape(a, c, d, n)).reshape(pattern.rows, n)
+def by_einsum(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
+    """out (rows, n) = K x for x (cols, n) as one tensor contraction.
 
-
-def by_csr(weights: Array, pattern: Pattern, x: Array, first: bool) -> Array:
-    """K x for a torch tensor x (cols, n) by K in compressed sparse rows."""
-    import torch
-
+    torch's einsum has no `out`: its result, whose axes it permutes without a copy, is copied once. Where that result
+    is in order already, d = 1 and the batch last, the contraction is `by_bmm`'s product.
+    """
     a, b, c, d = pattern.sizes
-    i, j, q = (torch.arange(size, device=x.device) for size in (a, d, c))
-    cols = (i[:, None, None] * c + q) * d + j[None, :, None]  # (a, d, c), the same for every p
-    cols = cols[:, None].expand(a, b, d, c).reshape(-1)
-    starts = torch.arange(0, pattern.nonzeros + 1, c, device=x.device)
-    values = weights.swapaxes(1, 2).reshape(-1)
-    size = pattern.rows, pattern.cols
-    with warnings.catch_warnings():  # that torch's sparse formats are in beta state
-        warnings.simplefilter("ignore")
-        return torch.sparse_csr_tensor(starts, cols, values, size, check_invariants=False) @ x
-
-
-def _permuted(x: Array, axes: tuple[int, ...]) -> Array:
-    """A copy with axes in another order."""
-    return np.ascontiguousarray(x.transpose(axes)) if isinstance(x, np.ndarray) else x.permute(axes).contiguous()
-
-
-def _einsum(text: str, x: Array, y: Array) -> Array:
+    if is_batch_first(x):
+        text, given = "niqj,ijpq->nipj", (_split(x.T, 1, (a, c, d)), weights)
+        target = _split(out.T, 1, (a, b, d))
+    elif d == 1:
+        by_bmm(weights, pattern, x, out)
+        return
+    else:
+        text, given = "ijpq,iqjn->ipjn", (weights, _split(x, 0, (a, c, d)))
+        target = _split(out, 0, (a, b, d))
     if isinstance(x, np.ndarray):
-        return np.einsum(text, x, y, optimize=True)
+        np.einsum(text, *given, out=target, optimize=True)
+        return
     import torch
 
-    return torch.einsum(text, x, y)
+    target.copy_(torch.einsum(text, *given))
+
+
+def by_csr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
+    """out (rows, n) = K x for torch tensors, `weights` being K in compressed sparse rows."""
+    import torch
+
+    torch.matmul(weights, x, out=out)
+
+
+def _split(x: Array, axis: int, sizes: tuple[int, int, int]) -> Array:
+    """The view in which an axis is split into three."""
+    return x.reshape(*x.shape[:axis], *sizes, *x.shape[axis + 1 :])
+
+
+def _axes(x: Array, axes: tuple[int, ...]) -> Array:
+    """The view with axes in another order."""
+    return x.transpose(axes) if isinstance(x, np.ndarray) else x.permute(axes)
+
+
+def _contiguous(x: Array, axes: tuple[int, ...]) -> Array:
+    """The same, copied unless it is contiguous."""
+    view = _axes(x, axes)
+    return np.ascontiguousarray(view) if isinstance(view, np.ndarray) else view.contiguous()
+
+
+def _is_contiguous(x: Array) -> bool:
+    return bool(x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous())
+
+
+def _empty(like: Array) -> Array:
+    """New contiguous memory of a shape."""
+    return np.empty(like.shape, like.dtype) if isinstance(like, np.ndarray) else like.new_empty(like.shape)
+
+
+def _multiply(left: Array, right: Array, out: Array) -> None:
+    """out = left right, a batch of products."""
+    if isinstance(out, np.ndarray):
+        np.matmul(left, right, out=out)
+        return
+    import torch
+
+    torch.bmm(left, right, out=out)
 
 
 PRODUCTS = {BMM: by_bmm, EINSUM: by_einsum, CSR: by_csr}
-"""The baselines by name: product(weights, pattern, x, first)."""
+"""The baselines by name: product(weights, pattern, x, out)."""
 
 
 def has_torch(dtype: str) -> bool:
@@ -130,9 +163,10 @@ class BaselineProduct:
         """See `Core.run`."""
         x, target = b, out
         if has_torch(self.dtype):
-            a = [as_tensor(weights, self.dtype) for weights in a]
+            a = a if self.kind == CSR else [as_tensor(weights, self.dtype) for weights in a]
             x, target = as_tensor(b, self.dtype), as_tensor(out, self.dtype)
-        product = PRODUCTS[self.kind]
-        for weights, pattern in zip(reversed(a), reversed(self.patterns), strict=True):
-            x = product(weights, pattern, x, self.first)
-        target[...] = x
+        for place in reversed(range(len(self.patterns))):
+            pattern = self.patterns[place]
+            product = target if place == 0 else empty_result(x, pattern.rows, is_batch_first(x))
+            PRODUCTS[self.kind](a[place], pattern, x, product)
+            x = product

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .pattern import Pattern
 
 Array = Any
@@ -29,3 +31,16 @@ def apply_transposed(factors: Sequence[Array], patterns: Sequence[Pattern], x: A
     """(K1 ... KL)^H x for x (rows, n)."""
     adjoint = [weights.conj().swapaxes(2, 3) for weights in reversed(factors)]
     return apply_factors(adjoint, [pattern.transposed for pattern in reversed(patterns)], x)
+
+
+def is_batch_first(x: Array) -> bool:
+    """Whether the features of one column of x (features, n) are contiguous, and those of one row are not."""
+    step, other = x.strides if isinstance(x, np.ndarray) else x.stride()
+    return bool(step < other and x.shape[0] > 1)
+
+
+def empty_result(x: Array, rows: int, first: bool) -> Array:
+    """New memory of the kind of x (cols, n) for a result (rows, n), batch-first or batch-last."""
+    size = (x.shape[1], rows) if first else (rows, x.shape[1])
+    result = np.empty(size, x.dtype) if isinstance(x, np.ndarray) else x.new_empty(size)
+    return result.T if first else result

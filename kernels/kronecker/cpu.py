@@ -11,17 +11,15 @@ from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..dtypes import dtype_of
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Stage
+from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..request import Layout, Request
 from .baselines import CSR, PRODUCTS, BaselineProduct, has_torch
+from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cpu_executor import KroneckerExecutor
 from .pattern import Pattern
 from .requests import structure_of
-from .rewrites import DENSE, WIDENED, rewritten_patterns
+from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .slabs import SlabProduct
-from .structure import KroneckerSparse
-
-FAMILY = "kronecker"
 
 SLABS = "slabs"
 """The strategy that multiplies by the factors as they are."""
@@ -39,8 +37,8 @@ two cores, float32, batch 4096, (1,192,48,8), (1,256,256,4) and (4,128,128,16) i
 
 
 @dataclass(frozen=True)
-class CpuKronecker(CpuStrategy):
-    """One way to multiply by Kronecker-sparse factors on a processor.
+class CpuKronecker(KroneckerStrategy, CpuStrategy):
+    """A strategy for products by Kronecker-sparse factors on a processor.
 
     - slabs: slabs of the batch, one a thread, each taken through all factors in cache; GEMMs on strided views,
       transposed in cache where a batch-first X cannot be read in place.
@@ -56,14 +54,15 @@ class CpuKronecker(CpuStrategy):
         if structure_of(request) is None:
             return []
         found = []
-        for candidate in self._candidates(request):
+        for candidate in self.candidates(request):
             reason = self.can_run(candidate, request, machine)
             seconds = [] if self.baseline or reason else self.predict(candidate, request, machine)
             prices = [math.nan if stage.seconds is None else stage.seconds for stage in seconds]
             found.append(Proposal(sum(prices) * (1 - 1e-9), candidate))
         return found
 
-    def _candidates(self, request: Request) -> Iterator[Candidate]:
+    def candidates(self, request: Request) -> Iterator[Candidate]:
+        """See `KroneckerStrategy`."""
         if self.name in PRODUCTS:
             yield Candidate(FAMILY, self.name)
             return
@@ -71,31 +70,16 @@ class CpuKronecker(CpuStrategy):
         for width in widths:
             yield Candidate(FAMILY, self.name, None, (("slab", width),))
 
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return None if key else Candidate(FAMILY, self.name, None, parameters)
-
-    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
-        structure = structure_of(request)
-        if structure is None:
-            return "no operand is Kronecker-sparse"
-        if request.batch:
-            return "Kronecker-sparse products take one matrix X; join the leading sizes of a batch"
+    def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `KroneckerStrategy`."""
         if request.dtype not in ("float32", "float64", "complex64", "complex128"):
             return f"{request.dtype} is not multiplied by Kronecker-sparse factors here; convert to float32"
-        if Layout.SCATTERED in request.layouts:
-            return "X must be stored with contiguous rows or columns; pass numpy.ascontiguousarray(X)"
         if reason := basic_reason(None, request):
             return reason
         if self.name == CSR and not has_torch(request.dtype):
             return "the sparse format is torch's; install torch"
         if self.name in (SLABS, WIDENED, DENSE) and machine.threads > 1 and not machine.blas_limited:
             return "the library of the products has no thread limit that could be set for each slab"
-        if self.name == WIDENED and all(one.d == 1 for one in structure.patterns):
-            return "d = 1: it is the same as slabs"
-        if self.name == DENSE and (extra := structure.extra_elements * request.itemsize) > request.max_extra_bytes:
-            return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
@@ -112,41 +96,35 @@ class CpuKronecker(CpuStrategy):
         """See `Strategy.workspace`; the permuted copies of the baselines are the library's."""
         if is_empty(request):
             return 0
-        structure, item = _structure(request), request.itemsize
+        patterns, item = structure_in(request).patterns, request.itemsize
         held = 0
         if self.name in PRODUCTS and self.name != CSR:
-            held = 2 * request.n * max(one.rows + one.cols for one in structure.patterns) * item
-        elif self.name in (WIDENED, DENSE):
-            held = sum(one.nonzeros for one in rewritten_patterns(structure.patterns, self.name)) * item
+            held = 2 * request.n * max(one.rows + one.cols for one in patterns) * item
+        elif self.name in REWRITES:
+            held = rewritten_bytes(self.name, patterns, item)
         return self.core(candidate, request, machine).workspace(machine.threads) + held
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         """See `CpuStrategy.core`."""
-        patterns: tuple[Pattern, ...] = _structure(request).patterns
+        patterns: tuple[Pattern, ...] = structure_in(request).patterns
         first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
         if self.name in PRODUCTS:
             return BaselineProduct(patterns, request.n, request.dtype, first, last, self.name)
         if self.name != SLABS:
             patterns = rewritten_patterns(patterns, self.name)
-        slab = min(int(dict(candidate.parameters)["slab"]), request.n)
+        slab = max(1, min(int(dict(candidate.parameters)["slab"]), request.n))
         return SlabProduct(patterns, request.n, request.dtype, first, last, slab)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
-        structure = _structure(request)
+        structure = structure_in(request)
         if is_empty(request):
             return KroneckerExecutor(request, structure, None, machine.pool, 1)
         core = self.core(candidate, request, machine)
         core.compile()
-        rewrite = self.name if self.name in (WIDENED, DENSE) else None
+        rewrite = self.name if self.name in REWRITES else None
         held = self.workspace(candidate, request, machine)
         return KroneckerExecutor(request, structure, core, machine.pool, machine.threads, rewrite, held)
-
-
-def _structure(request: Request) -> KroneckerSparse:
-    structure = structure_of(request)
-    assert structure is not None  # asked before, in can_run
-    return structure
 
 
 def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> float | None:

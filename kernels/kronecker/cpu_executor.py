@@ -13,7 +13,7 @@ from ..cpu.executor import StagedCore
 from ..cpu.workspace import Pool, empty_aligned, shared_pool
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
-from .rewrites import rewritten
+from .rewrites import rewritten, rewritten_bytes
 from .structure import KroneckerSparse
 
 Matrix = npt.NDArray[Any]
@@ -45,7 +45,8 @@ class KroneckerExecutor:
         """The factors as the core reads them, to be given to `run` in place of `a`; a must stay as it is."""
         self._check_factors(a)
         sums = tuple(a) if self._rewrite is None else rewritten(a, self.structure.patterns, self._rewrite)
-        return PreparedOperand(a, sums, 0 if self._rewrite is None else sum(weights.nbytes for weights in sums))
+        patterns, item = self.structure.patterns, self.request.itemsize
+        return PreparedOperand(a, sums, 0 if self._rewrite is None else rewritten_bytes(self._rewrite, patterns, item))
 
     def run(self, a: Factors | PreparedOperand, b: Matrix, out: Matrix | None = None) -> Matrix:
         """W X in `out` (rows, batch), or in a new array of the request's layout. See `Executor.run`.

@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Proposal, Source, Stage
 from ..request import Layout, Request
 from .baselines import PRODUCTS
+from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cuda_executor import STRIDED, TILED, TensorKroneckerExecutor
 from .pattern import Pattern
 from .requests import structure_of
-from .rewrites import DENSE, WIDENED, rewritten_patterns
-from .structure import KroneckerSparse
-from .tensors import TILES
+from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
+from .tiles import TILES, tile_choices, tile_of, tiled_reason
 
-FAMILY = "kronecker"
+COPY_SHARES = {2: 0.38, 4: 0.55, 8: 0.7}
+"""By bytes of an element, the part of the rate of sums at which torch permutes the features of an operand. Measured on
+an H200, batch 25088, (1,64,256,16), (4,128,128,16) and (3,64,64,64), with a prototype; of 8 bytes an estimate."""
 
-TILED_SHARE = 0.42
-"""The part of the vendor's float32 rate that the Triton kernel reaches on batch-first operands, d of 4 to 64. Measured
-on an H200 with a prototype of the same tile and four warps: 16.8 to 23 Tflop/s of 51."""
-
-TILED_TRAFFIC = 0.5
-"""The part of the copy rate at which the kernel is taken to read and write batch-first operands; not measured yet."""
-
-SECTOR = 32
-"""Bytes that memory is read in at least: fewer neighbouring diagonals waste the rest."""
+TILED_SHARES: dict[str, tuple[float, float]] = {}
+"""By dtype, the part of the vendor's best rate (tf32x3: of its tf32 rate) that the Triton kernels reach by tiles of one
+diagonal and of several. None is measured yet: without one a kernel's time is unknown, so that it is run where it is
+named or where `lcma tune` found it fastest."""
 
 
 @dataclass(frozen=True)
-class CudaKronecker:
-    """One way to multiply by Kronecker-sparse factors on a GPU; factors run one after the other, batch-last between.
+class CudaKronecker(KroneckerStrategy):
+    """A strategy for products by Kronecker-sparse factors on a GPU, one after the other, batch-last between.
 
-    - strided: min(a, d) batched GEMMs on views; a batch-first end with d > 1 is transposed once.
-    - tiled: our Triton kernel, for any strides; made for batch-first operands with d > 1.
+    - strided: min(a, d) batched GEMMs on views; features of a batch-first end with d > 1 are permuted first.
+    - tiled: our Triton kernels, for any strides; made for batch-first operands with d > 1.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
     - dense: the whole matrix, within `max_extra_bytes`.
     - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum and csr likewise.
@@ -53,38 +50,38 @@ class CudaKronecker:
         """See `Strategy.propose`."""
         if structure_of(request) is None:
             return []
-        candidate = Candidate(FAMILY, self.name)
-        if self.baseline or self.can_run(candidate, request, machine):
-            return [Proposal(0.0, candidate)]
-        seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-        return [Proposal(sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9), candidate)]
+        found = []
+        for candidate in self.candidates(request):
+            if self.baseline or self.can_run(candidate, request, machine):
+                found.append(Proposal(0.0, candidate))
+                continue
+            seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
+            bound = sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9)
+            found.append(Proposal(bound, candidate))
+        return found
+
+    def candidates(self, request: Request) -> Iterator[Candidate]:
+        """See `KroneckerStrategy`: one, of the Triton kernel one for every choice that is another tile."""
+        if self.name != TILED or request.dtype not in TILES:
+            yield Candidate(FAMILY, self.name)
+            return
+        seen = set()
+        for choice in range(tile_choices(request.dtype)):
+            tiles = tuple(tile_of(request.dtype, one, choice) for one in structure_in(request).patterns)
+            if tiles not in seen:
+                seen.add(tiles)
+                yield Candidate(FAMILY, self.name, None, (("tile", choice),))
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`: none."""
         return ()
 
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        return None if key else Candidate(FAMILY, self.name, None, parameters)
-
-    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """See `Strategy.can_run`."""
-        structure = structure_of(request)
-        if structure is None:
-            return "no operand is Kronecker-sparse"
-        if request.batch:
-            return "Kronecker-sparse products take one matrix X; join the leading sizes of a batch"
-        if Layout.SCATTERED in request.layouts:
-            return "X must be stored with contiguous rows or columns; pass X.contiguous()"
+    def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `KroneckerStrategy`."""
         if request.dtype not in TILES:
             return f"{request.dtype} is not multiplied by Kronecker-sparse factors on a GPU; convert to float32"
-        if self.name == WIDENED and all(one.d == 1 for one in structure.patterns):
-            return "d = 1: it is the same as strided"
-        if (
-            self.name == DENSE
-            and (extra := structure.extra_elements * itemsize(request.dtype)) > request.max_extra_bytes
-        ):
-            return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
+        if self.name == TILED:
+            return tiled_reason(structure_in(request).patterns, request.n, request.dtype, _choice(candidate))
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
@@ -92,15 +89,17 @@ class CudaKronecker:
         if 0 in (*request.shape, *request.batch):
             return []
         assert isinstance(machine.costs, CudaCostModel)
-        structure = _structure(request)
-        patterns = structure.patterns
+        patterns = structure_in(request).patterns
         if self.name in (WIDENED, DENSE):
             patterns = rewritten_patterns(patterns, self.name)
         stages = []
         for place in reversed(range(len(patterns))):
             first = place == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
             last = place == 0 and request.layouts[2] is Layout.COLUMNS
-            stages += self._factor_stages(patterns[place], request, machine.costs, first, last)
+            if self.name == TILED:
+                stages.append(_tiled_stage(patterns[place], _choice(candidate), request, machine.costs))
+            else:
+                stages += self._factor_stages(patterns[place], request, machine.costs, first, last)
         if self.name in PRODUCTS and not self.baseline:
             return [Stage(one.name, one.flops, one.bytes, None, one.product) for one in stages]
         return stages
@@ -109,58 +108,59 @@ class CudaKronecker:
         self, pattern: Pattern, request: Request, costs: CudaCostModel, first: bool, last: bool
     ) -> list[Stage]:
         """The stages of one factor; `first` and `last`: its input and its result are batch-first."""
-        item, n, dtype = itemsize(request.dtype), request.n, request.dtype
+        item, n, dtype = itemsize(request.dtype), request.n, vendor_dtype(request.dtype)
         a, b, c, d = pattern.sizes
         moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * item
         flops = 2.0 * pattern.nonzeros * n
         name = f"{a * d} blocks {b}x{c}"
-        if self.name == TILED:
-            return [Stage(name, flops, moved, _tiled_seconds(pattern, request, costs, moved, flops, first or last))]
         calls = 1 if self.baseline else min(a, d)
         seconds = calls * float(costs.gemm(dtype, b, c, n, a * d // calls, "batched"))
         found = [Stage(name, flops, moved, _known(seconds), (b, c, n))]
         if self.baseline:
-            turned = pattern.rows + pattern.cols if max(a, d) > 1 else 0
+            turned = pattern.rows + pattern.cols if d > 1 else 0
         else:
             turned = (pattern.cols * first + pattern.rows * last) if d > 1 else 0
         if turned:
             copied = 2 * turned * n * item
-            found.append(Stage("transposed copies", 0, copied, _known(float(costs.combine(copied)))))
+            found.append(Stage("permutations", 0, copied, _known(float(costs.combine(copied)) / COPY_SHARES[item])))
         return found
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound of what torch's allocator holds."""
-        structure, item = _structure(request), itemsize(request.dtype)
-        widest = max(max(one.rows, one.cols) for one in structure.patterns)
-        held = 2 * widest * request.n if len(structure.patterns) > 1 or self.name in (*PRODUCTS, STRIDED) else 0
-        if self.name in (WIDENED, DENSE):
-            held += sum(one.nonzeros for one in rewritten_patterns(structure.patterns, self.name))
-        return held * item
+        patterns, item = structure_in(request).patterns, itemsize(request.dtype)
+        widest = max(max(one.rows, one.cols) for one in patterns)
+        held = 2 * widest * request.n * item if len(patterns) > 1 or self.name in (*PRODUCTS, STRIDED) else 0
+        return held + (rewritten_bytes(self.name, patterns, item) if self.name in REWRITES else 0)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
-        rewrite = self.name if self.name in (WIDENED, DENSE) else None
-        product = STRIDED if rewrite else self.name
+        rewrite = self.name if self.name in REWRITES else None
+        product = STRIDED if self.name in (WIDENED, DENSE) else self.name
         held = self.workspace(candidate, request, machine)
-        return TensorKroneckerExecutor(request, _structure(request), product, rewrite, held)
+        return TensorKroneckerExecutor(request, structure_in(request), product, rewrite, held, _choice(candidate))
 
 
-def _tiled_seconds(
-    pattern: Pattern, request: Request, costs: CudaCostModel, moved: float, flops: float, strided: bool
-) -> float | None:
-    """Traffic, of whole sectors where diagonals are neighbours, or arithmetic, whichever takes longer."""
-    width = min(pattern.d, TILES[request.dtype].j) * itemsize(request.dtype)
-    waste = SECTOR / min(width, SECTOR) if strided else 1.0
-    memory = float(costs.combine(moved * waste)) / TILED_TRAFFIC
-    rate = TILED_SHARE * costs.best_rate(request.dtype)
-    return _known(max(memory, flops / rate, float(costs.overhead(1))))
+def vendor_dtype(dtype: str) -> str:
+    """The dtype in which the vendor multiplies for a request: it has no product by three tf32 ones."""
+    return "float32" if dtype == "tf32x3" else dtype
+
+
+def _choice(candidate: Candidate) -> int:
+    return int(dict(candidate.parameters).get("tile", 0))
+
+
+def _tiled_stage(pattern: Pattern, choice: int, request: Request, costs: CudaCostModel) -> Stage:
+    """A factor by the Triton kernels: bound by traffic or by arithmetic, the padding of tiles included."""
+    dtype = request.dtype
+    moved = ((pattern.rows + pattern.cols) * request.n + pattern.nonzeros) * itemsize(dtype)
+    seconds = math.nan
+    if dtype in TILED_SHARES:
+        tile = tile_of(dtype, pattern, choice)
+        rate = TILED_SHARES[dtype][tile.j > 1] * costs.best_rate("tf32" if dtype == "tf32x3" else dtype)
+        seconds = max(float(costs.combine(moved)), 2 * tile.padded(pattern) * request.n / rate)
+    name = f"{pattern.a * pattern.d} blocks {pattern.b}x{pattern.c}"
+    return Stage(name, 2.0 * pattern.nonzeros * request.n, moved, _known(seconds))
 
 
 def _known(seconds: float) -> float | None:
     return None if math.isnan(seconds) else seconds
-
-
-def _structure(request: Request) -> KroneckerSparse:
-    structure = structure_of(request)
-    assert structure is not None  # asked before, in can_run
-    return structure

@@ -10,10 +10,12 @@ from ..cuda.executor import layout_of
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
 from .baselines import PRODUCTS
+from .blocks import empty_result, is_batch_first
 from .pattern import Pattern
-from .rewrites import rewritten, rewritten_patterns
+from .rewrites import rewritten, rewritten_bytes, rewritten_patterns
 from .structure import KroneckerSparse
-from .tensors import is_batch_first, is_readable, multiply_strided, multiply_tiled
+from .tensors import multiply_strided, multiply_tiled
+from .tiles import tile_of
 
 Tensor = Any
 Factors = Sequence[Tensor]
@@ -25,19 +27,27 @@ class TensorKroneckerExecutor:
     """Runs the factors of W on X (cols, n) one after the other. Thread-safe and deterministic.
 
     `strategy` names what multiplies: STRIDED, TILED, or one of the baselines. Results between factors are
-    batch-last. With `rewrite` the factors are rewritten first; `prepare` does so once.
+    batch-last. `tile` is the choice of the kernel's tile. With `rewrite` the factors are rewritten first;
+    `prepare` does so once.
     """
 
     def __init__(
-        self, request: Request, structure: KroneckerSparse, strategy: str, rewrite: str | None, workspace: int
+        self,
+        request: Request,
+        structure: KroneckerSparse,
+        strategy: str,
+        rewrite: str | None,
+        workspace: int,
+        tile: int = 0,
     ) -> None:
         self.request, self.structure, self.workspace = request, structure, workspace
-        self._strategy, self._rewrite = strategy, rewrite
+        self._strategy, self._rewrite, self._tile = strategy, rewrite, tile
 
     def prepare(self, a: Factors) -> PreparedOperand:
         """The factors as they are multiplied, to be given to `run` in place of `a`; a must stay as it is."""
         sums = tuple(a) if self._rewrite is None else rewritten(a, self.structure.patterns, self._rewrite)
-        nbytes = 0 if self._rewrite is None else sum(weights.nbytes for weights in sums)
+        patterns, item = self.structure.patterns, self.request.itemsize
+        nbytes = 0 if self._rewrite is None else rewritten_bytes(self._rewrite, patterns, item)
         return PreparedOperand(a, sums, nbytes)
 
     def run(self, a: Factors | PreparedOperand, b: Tensor, out: Tensor | None = None) -> Tensor:
@@ -49,7 +59,7 @@ class TensorKroneckerExecutor:
         request, patterns = self.request, self.structure.patterns
         self._check(a.b if isinstance(a, PreparedOperand) else a, b, out)
         last = request.layouts[2] is Layout.COLUMNS
-        target = _empty(b, request.m, last) if out is None or _overlap(out, b) else out
+        target = empty_result(b, request.m, last) if out is None or _overlap(out, b) else out
         if 0 in (request.m, request.n):
             return target
         factors = (a if isinstance(a, PreparedOperand) else self.prepare(a)).sums
@@ -65,14 +75,15 @@ class TensorKroneckerExecutor:
     def _factor(self, weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor | None) -> Tensor:
         """K x, in `out` if it can be written there."""
         if self._strategy in PRODUCTS:
-            return PRODUCTS[self._strategy](weights, pattern, x, is_batch_first(x))
-        if self._strategy == TILED:
-            out = _empty(x, pattern.rows, last=False) if out is None else out
-            multiply_tiled(weights, pattern, x, out, self.request.dtype)
+            out = empty_result(x, pattern.rows, is_batch_first(x)) if out is None else out
+            PRODUCTS[self._strategy](weights, pattern, x, out)
             return out
-        x = x if is_readable(x, pattern.d) else x.contiguous()
-        if out is None or not is_readable(out, pattern.d):
-            out = _empty(x, pattern.rows, last=False)
+        if self._strategy == TILED:
+            out = empty_result(x, pattern.rows, first=False) if out is None else out
+            dtype = self.request.dtype
+            multiply_tiled(weights, pattern, x, out, dtype, tile_of(dtype, pattern, self._tile))
+            return out
+        out = empty_result(x, pattern.rows, first=False) if out is None else out
         multiply_strided(weights, pattern, x, out)
         return out
 
@@ -98,11 +109,6 @@ class TensorKroneckerExecutor:
                 raise PlanError(f"{label} is {matrix.dtype} of shape {list(matrix.shape)}; the plan is for {shape}")
             if not {0, 1} & {*shape} and layout_of(matrix) is not layout:
                 raise PlanError(f"{label} is stored by {layout_of(matrix)}; the plan is for {layout}: plan again")
-
-
-def _empty(like: Tensor, rows: int, last: bool) -> Tensor:
-    n = like.shape[1]
-    return like.new_empty((n, rows)).T if last else like.new_empty((rows, n))
 
 
 def _overlap(x: Tensor, y: Tensor) -> bool:

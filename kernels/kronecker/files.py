@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,9 @@ MOST_FACTORS = 256
 
 HEADER_BYTES = 1 << 14
 """Bytes that a .npy header may take beside the data of an array."""
+
+UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, KeyError, SyntaxError, struct.error)
+"""What zipfile and numpy raise on damaged archives and headers; RuntimeError also on encrypted ones."""
 
 KINDS = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64"}
 """The names of dtypes in .safetensors files."""
@@ -86,7 +91,7 @@ def is_operand_file(path: str | Path) -> bool:
         if path.suffix == ".npz":
             with zipfile.ZipFile(path) as archive:
                 return f"{PATTERNS}.npy" in archive.namelist()
-    except (OSError, SchemeFormatError, zipfile.BadZipFile):
+    except (OSError, SchemeFormatError, *UNREADABLE):
         pass
     return False
 
@@ -130,10 +135,11 @@ def _from_npz(path: Path) -> KroneckerMatrix:
                 if weights.shape != pattern.parameter_shape:
                     raise _missing(place, pattern, f"shape {weights.shape}", path)
                 factors.append(np.ascontiguousarray(weights, weights.dtype.newbyteorder("=")))
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, NotImplementedError) as error:
-        if isinstance(error, SchemeFormatError | PlanError):
-            raise
-        raise SchemeFormatError(f"is not a .npz file: {str(error).splitlines()[0]}", path) from None
+    except (SchemeFormatError, PlanError):
+        raise
+    except UNREADABLE as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise SchemeFormatError(f"is not a .npz file: {reason}", path) from None
     return KroneckerMatrix.of(patterns, factors)
 
 

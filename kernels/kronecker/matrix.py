@@ -79,6 +79,12 @@ class KroneckerMatrix:
         return self.structure.rows, self.structure.cols
 
     @property
+    def adjoint(self) -> KroneckerMatrix:
+        """W^H, with copies of the factors: theirs, conjugated and transposed, in the opposite order."""
+        factors = [np.ascontiguousarray(weights.conj().swapaxes(2, 3)) for weights in reversed(self.factors)]
+        return KroneckerMatrix(self.structure.transposed.patterns, tuple(factors), self.dtype)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all parameters."""
         return sum(weights.nbytes for weights in self.factors)

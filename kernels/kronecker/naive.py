@@ -12,6 +12,8 @@ import numpy.typing as npt
 from .pattern import Pattern
 
 Matrix = npt.NDArray[Any]
+Array = Any
+"""A numpy array or a torch tensor."""
 
 
 def support(pattern: Pattern) -> npt.NDArray[np.bool_]:
@@ -21,10 +23,10 @@ def support(pattern: Pattern) -> npt.NDArray[np.bool_]:
     return found
 
 
-def dense_factor(weights: Matrix, pattern: Pattern) -> Matrix:
+def dense_factor(weights: Array, pattern: Pattern) -> Array:
     """The matrix (rows, cols) of parameters (a, d, b, c): K[i b d + p d + j, i c d + q d + j] = weights[i, j, p, q]."""
     a, b, c, d = pattern.sizes
-    full = np.zeros((a, b, d, a, c, d), weights.dtype)
+    full = zeros((a, b, d, a, c, d), weights)
     for i in range(a):
         for j in range(d):
             full[i, :, j, i, :, j] = weights[i, j]
@@ -40,6 +42,11 @@ def factor_parameters(matrix: Matrix, pattern: Pattern) -> Matrix:
         for j in range(d):
             weights[i, j] = full[i, :, j, i, :, j]
     return weights
+
+
+def zeros(shape: tuple[int, ...], like: Array) -> Array:
+    """Zeros of the same kind and dtype."""
+    return np.zeros(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_zeros(shape)
 
 
 def dense_product(factors: Sequence[Matrix], patterns: Sequence[Pattern]) -> Matrix:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..cuda.launch import starter
 from ..request import Layout, layout_of
 from .blocks import as_blocks
+from .pattern import Pattern
+from .tensors import is_readable
+from .tiles import LEAST_SIDE, power_above
 
 Matrix = npt.NDArray[Any]
 Tensor = Any
@@ -16,9 +21,12 @@ Tensor = Any
 SLAB = 1024
 """Columns of the batch that are summed by one GEMM; the sums of all slabs are added in their order."""
 
-
 TENSOR_SLAB = 8192
 """The same on a GPU."""
+
+PROGRAMS, LEAST_PART = 528, 512
+"""Programs of the kernel that a gradient is divided into, four for each multiprocessor of an H200, by parts of at least
+so many columns: the same for every GPU, so that sums are."""
 
 
 def outer_blocks(grad: Matrix, x: Matrix, a: int, d: int) -> Matrix:
@@ -41,14 +49,83 @@ def _readable(matrix: Matrix, d: int) -> Matrix:
 
 
 def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int) -> Tensor:
-    """`outer_blocks` of tensors: sums of half precision are held in float32, slab after slab."""
+    """`outer_blocks` of tensors on a GPU: by batched GEMMs on views where they can read both, else by our kernel.
+
+    Sums over the batch have a fixed order; those of half precision are held in float32.
+    """
     import torch
 
+    c = x.shape[0] // (a * d)
+    pattern = Pattern(a, grad.shape[0] // (a * d), c, d)
     wide = torch.float32 if grad.dtype in (torch.float16, torch.bfloat16) else grad.dtype
-    b, c = grad.shape[0] // (a * d), x.shape[0] // (a * d)
-    total = grad.new_zeros((a * d, b, c), dtype=wide)
-    for start in range(0, grad.shape[1], TENSOR_SLAB):
-        left, right = (y[:, start : start + TENSOR_SLAB].contiguous() for y in (grad, x))
-        blocks = as_blocks(left, a, b, d).reshape(a * d, b, -1), as_blocks(right, a, c, d).reshape(a * d, c, -1)
-        total += torch.bmm(blocks[0], blocks[1].mT).to(wide)
-    return total.view(a, d, b, c).to(grad.dtype)
+    if is_readable(grad, d) and is_readable(x, d):
+        total = grad.new_zeros(pattern.parameter_shape, dtype=wide)
+        for start in range(0, grad.shape[1], TENSOR_SLAB):
+            some = slice(start, start + TENSOR_SLAB)
+            total += _outer_views(grad[:, some], x[:, some], pattern)
+    elif d > 1 and importlib.util.find_spec("triton") is not None and not grad.is_complex():
+        total = outer_tiled(grad, x, pattern)
+    else:
+        return outer_tensors(grad.contiguous(), x.contiguous(), a, d)
+    return total.to(grad.dtype)
+
+
+def _outer_views(grad: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
+    """The sums of one slab, by min(a, d) batched GEMMs on views of which nothing is copied."""
+    import torch
+
+    a, b, c, d = pattern.sizes
+    left, right = grad.unflatten(0, (a, b, d)), x.unflatten(0, (a, c, d))
+    total = grad.new_empty(pattern.parameter_shape)
+    if d <= a:
+        for j in range(d):
+            total[:, j] = torch.bmm(left[:, :, j], right[:, :, j].mT)
+        return total
+    for i in range(a):
+        torch.bmm(left[i].transpose(0, 1), right[i].permute(1, 2, 0), out=total[i])
+    return total
+
+
+def outer_tiled(grad: Tensor, x: Tensor, pattern: Pattern, side: int | None = None) -> Tensor:
+    """The sums by the Triton kernel, for d > 1 and any strides: parts of the batch side by side, added in their order.
+
+    `side` is the longest side of a tile, by default the one that fits the registers of sm_90.
+    """
+    import torch
+
+    from .outer_kernel import sum_outer
+
+    a, b, c, d = pattern.sizes
+    n, wide = x.shape[1], torch.float64 if grad.dtype == torch.float64 else torch.float32
+    side = side or (32 if wide is torch.float64 else 64)
+    tile_p, tile_q = (min(side, max(LEAST_SIDE, power_above(size))) for size in (b, c))
+    diagonals = 2 if d == 2 else 4
+    step = 16 if grad.itemsize > 2 else 32
+    programs = -(-b // tile_p) * -(-c // tile_q) * -(-d // diagonals) * a
+    parts = max(1, min(-(-PROGRAMS // programs), n // LEAST_PART))
+    part = -(-n // (parts * step)) * step
+    parts = -(-n // part) if n else 1
+    sums = grad.new_empty((parts, *pattern.parameter_shape), dtype=wide)
+    rounded = grad.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32
+    starter(sum_outer, (programs * parts,), grad)(
+        grad,
+        x,
+        sums,
+        n,
+        part,
+        a,
+        b,
+        c,
+        *grad.stride(),
+        *x.stride(),
+        D=d,
+        PRECISION="tf32" if rounded else "ieee",
+        DOUBLE=grad.dtype == torch.float64,
+        N=step,
+        P=tile_p,
+        Q=tile_q,
+        J=diagonals,
+        num_warps=8,
+        num_stages=2,
+    )
+    return sums[0] if parts == 1 else sums.sum(0)

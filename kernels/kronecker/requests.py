@@ -9,6 +9,9 @@ from .structure import KroneckerSparse
 
 BATCH_FIRST, BATCH_LAST = "bsf", "bsl"
 
+UNLIMITED = 1 << 62
+"""`max_extra_bytes` without a bound: the dense matrix is made, whatever it takes."""
+
 ORDERS = (BATCH_FIRST, BATCH_LAST)
 """How inputs and outputs are stored: (batch, features) or (features, batch), as C-ordered arrays."""
 
@@ -26,6 +29,11 @@ def check_order(order: str) -> None:
 def layout_of_order(order: str) -> Layout:
     """The layout of X (cols, batch): its columns are contiguous where the batch is first."""
     return Layout.COLUMNS if order == BATCH_FIRST else Layout.ROWS
+
+
+def extra_bytes_for(strategy: str | None) -> int:
+    """`max_extra_bytes` of a call: who names a strategy accepts what it takes."""
+    return UNLIMITED if strategy else 0
 
 
 def request_of(

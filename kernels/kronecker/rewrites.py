@@ -1,13 +1,17 @@
-"""The same matrix by patterns with larger blocks: more multiplications, simpler access to memory."""
+"""The same matrix by patterns with larger blocks or in compressed sparse rows, computed once before products."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..cpu.blas import as_tensor
+from .baselines import CSR
 from .blocks import apply_factors
+from .naive import dense_factor, zeros
 from .pattern import Pattern
 
 Array = Any
@@ -15,38 +19,56 @@ Array = Any
 
 WIDENED, DENSE = "widened", "dense"
 
+REWRITES = (WIDENED, DENSE, CSR)
+"""The strategies that multiply by rewritten factors."""
+
 
 def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Pattern, ...]:
-    """WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product."""
+    """WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product; CSR:
+    the patterns as they are."""
+    if rewrite == CSR:
+        return tuple(patterns)
     if rewrite == WIDENED:
         return tuple(Pattern(one.a, one.b * one.d, one.c * one.d, 1) for one in patterns)
     return (Pattern(1, patterns[0].rows, patterns[-1].cols, 1),)
 
 
 def rewritten(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: str) -> tuple[Array, ...]:
-    """The parameters of the rewritten patterns, in new numpy arrays or tensors."""
+    """The parameters of the rewritten patterns, in new numpy arrays or tensors; of CSR torch's sparse matrices."""
+    if rewrite == CSR:
+        return tuple(map(_compressed, factors, patterns))
     if rewrite == WIDENED:
         return tuple(map(_widened, factors, patterns))
-    product = apply_factors(factors[:-1], patterns[:-1], _dense(factors[-1], patterns[-1]))
+    product = apply_factors(factors[:-1], patterns[:-1], dense_factor(factors[-1], patterns[-1]))
     return (product.reshape(1, 1, *product.shape),)
 
 
 def _widened(weights: Array, pattern: Pattern) -> Array:
     a, b, c, d = pattern.sizes
-    out = _zeros((a, b, d, c, d), weights)
+    out = zeros((a, b, d, c, d), weights)
     for j in range(d):
         out[:, :, j, :, j] = weights[:, j]
     return out.reshape(a, 1, b * d, c * d)
 
 
-def _dense(weights: Array, pattern: Pattern) -> Array:
+def _compressed(weights: Array, pattern: Pattern) -> Array:
+    """K in torch's compressed sparse rows."""
+    import torch
+
+    weights = as_tensor(weights, str(weights.dtype)) if isinstance(weights, np.ndarray) else weights
     a, b, c, d = pattern.sizes
-    out = _zeros((a, b, d, a, c, d), weights)
-    for i in range(a):
-        for j in range(d):
-            out[i, :, j, i, :, j] = weights[i, j]
-    return out.reshape(pattern.rows, pattern.cols)
+    i, j, q = (torch.arange(size, device=weights.device) for size in (a, d, c))
+    cols = (i[:, None, None] * c + q) * d + j[None, :, None]  # (a, d, c), the same for every p
+    cols = cols[:, None].expand(a, b, d, c).reshape(-1)
+    starts = torch.arange(0, pattern.nonzeros + 1, c, device=weights.device)
+    values = weights.swapaxes(1, 2).reshape(-1)
+    with warnings.catch_warnings():  # that torch's sparse formats are in beta state
+        warnings.simplefilter("ignore")
+        return torch.sparse_csr_tensor(starts, cols, values, (pattern.rows, pattern.cols), check_invariants=False)
 
 
-def _zeros(shape: tuple[int, ...], like: Array) -> Array:
-    return np.zeros(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_zeros(shape)
+def rewritten_bytes(rewrite: str, patterns: Sequence[Pattern], itemsize: int) -> int:
+    """Bytes of the rewritten factors; torch's sparse indices take 8 bytes each."""
+    if rewrite == CSR:
+        return sum(one.nonzeros * (itemsize + 8) + 8 * (one.rows + 1) for one in patterns)
+    return sum(one.nonzeros for one in rewritten_patterns(patterns, rewrite)) * itemsize

@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from ...errors import PlanError
 from ..cuda.launch import starter
+from .blocks import as_blocks
 from .pattern import Pattern
+from .tiles import FactorTile
 
 Tensor = Any
-
-
-@dataclass(frozen=True)
-class FactorTile:
-    """What one program of the kernel computes: columns of the batch, rows p, steps over q, diagonals j."""
-
-    n: int
-    p: int
-    q: int
-    j: int
-    warps: int
-    stages: int
-
-
-TILES = {
-    "float32": FactorTile(64, 64, 16, 4, 8, 2),
-    "tf32": FactorTile(64, 64, 16, 4, 8, 2),
-    "float16": FactorTile(64, 64, 16, 4, 8, 2),
-    "bfloat16": FactorTile(64, 64, 16, 4, 8, 2),
-    "float64": FactorTile(32, 32, 16, 4, 8, 2),
-}
-"""By dtype. The prototype's tile, which was measured on an H200 with four warps; with eight nothing spills on sm_90."""
-
-MOST_PROGRAMS = 65535
-"""Most programs along the second and third axis of a grid."""
-
-
-def is_batch_first(matrix: Tensor) -> bool:
-    """Whether the features of one column of X (features, n) are contiguous, and columns are not rows too."""
-    return bool(matrix.stride(0) == 1 and matrix.stride(1) != 1 and matrix.shape[0] > 1)
 
 
 def is_readable(matrix: Tensor, d: int) -> bool:
@@ -48,54 +18,68 @@ def is_readable(matrix: Tensor, d: int) -> bool:
 
 
 def multiply_strided(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) -> None:
-    """out (rows, n) = K x (cols, n) by min(a, d) batched GEMMs on views of x and out, of which nothing is copied.
+    """out (rows, n) = K x (cols, n) by batched GEMMs on views of x and out.
 
-    Both are batch-last, or d = 1.
+    Nothing is copied where both are batch-last, or d = 1. Else the features of a batch-first operand are permuted
+    within each column, so that its blocks can be read.
     """
+    a, b, c, d = pattern.sizes
+    given, wanted = as_blocks(x, a, c, d), as_blocks(out, a, b, d)
+    if not is_readable(x, d):
+        given = given.permute(3, 0, 1, 2).contiguous().permute(1, 2, 3, 0)
+    if is_readable(out, d):
+        _multiply_blocks(weights, given, wanted)
+        return
+    product = out.new_empty((out.shape[1], a, d, b)).permute(1, 2, 3, 0)
+    _multiply_blocks(weights, given, product)
+    wanted.copy_(product)
+
+
+def _multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
+    """out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n): one batched GEMM, or min(a, d) of them on views."""
     import torch
 
-    a, b, c, d = pattern.sizes
-    n = x.shape[1]
-    blocks, results = x.unflatten(0, (a, c, d)), out.unflatten(0, (a, b, d))
-    if d <= a:
+    a, d = weights.shape[:2]
+    if all(1 in (a, d) or one.stride(0) == d * one.stride(1) for one in (weights, x, out)):
+        torch.bmm(*(one.flatten(0, 1) for one in (weights, x)), out=out.flatten(0, 1))
+    elif d <= a:
         for j in range(d):
-            torch.bmm(weights[:, j], blocks[:, :, j], out=results[:, :, j])
-        return
-    for i in range(a):
-        left, right, target = weights[i], blocks[i].transpose(0, 1), results[i].transpose(0, 1)
-        torch.bmm(left.view(d, b, c), right.view(d, c, n), out=target)
+            torch.bmm(weights[:, j], x[:, j], out=out[:, j])
+    else:
+        for i in range(a):
+            torch.bmm(weights[i], x[i], out=out[i])
 
 
-def multiply_tiled(
-    weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, dtype: str, tile: FactorTile | None = None
-) -> None:
-    """out (rows, n) = K x (cols, n) by the Triton kernel, for any strides.
+def kernel_of(tile: FactorTile) -> Any:
+    """The Triton kernel that runs a tile."""
+    if tile.j > 1:
+        from .neighbour_kernel import multiply_neighbours
 
-    Raises:
-        PlanError: Triton is not installed, or the factor has more blocks than a grid takes.
+        return multiply_neighbours
+    from .tiled_kernel import multiply_factor
+
+    return multiply_factor
+
+
+def multiply_tiled(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, dtype: str, tile: FactorTile) -> None:
+    """out (rows, n) = K x (cols, n) by the Triton kernel, for any strides; `tiled_reason` says whether it can.
+
+    `dtype` is that of the request: float32 may be multiplied strictly, as tf32, or as three products of tf32.
     """
-    try:
-        from .tiled_kernel import multiply_factor
-    except ImportError:
-        raise PlanError("this strategy needs Triton: pip install 'lcma[torch]' on Linux") from None
-    a, b, c, d = pattern.sizes
+    kernel = kernel_of(tile)
+    _, b, c, d = pattern.sizes
     n = x.shape[1]
-    tile = TILES[dtype] if tile is None else tile
-    diagonals = -(-d // tile.j)
-    if max(a, diagonals) > MOST_PROGRAMS:
-        raise PlanError(f"{pattern} has more blocks than the kernel's grid takes; choose the strategy strided")
-    grid = -(-n // tile.n) * -(-b // tile.p), a, diagonals
-    starter(multiply_factor, grid, x)(
+    starter(kernel, (tile.programs(pattern, n),), x)(
         x,
         weights,
         out,
         n,
         b,
         c,
-        d,
         *x.stride(),
         *out.stride(),
-        PRECISION="tf32" if dtype == "tf32" else "ieee",
+        D=d,
+        PRECISION=dtype if dtype in ("tf32", "tf32x3") else "ieee",
         DOUBLE=dtype == "float64",
         N=tile.n,
         P=tile.p,

@@ -1,4 +1,4 @@
-"""The Triton kernel of one Kronecker-sparse factor: tiles over the batch, a block row, and several of the d diagonals.
+"""The Triton kernel of one Kronecker-sparse factor: tiles over the batch and the rows of one block.
 
 Imports triton: only what launches the kernel imports this.
 """
@@ -17,11 +17,11 @@ def multiply_factor(
     n,
     b,
     c,
-    d,
     x_feature,
     x_batch,
     y_feature,
     y_batch,
+    D: tl.constexpr,
     PRECISION: tl.constexpr,
     DOUBLE: tl.constexpr,
     N: tl.constexpr,
@@ -29,32 +29,33 @@ def multiply_factor(
     Q: tl.constexpr,
     J: tl.constexpr,
 ):
-    """y[i, p, j, s] = sum over q of weights[i, j, p, q] x[i, q, j, s], for N columns s, P of p and J of j.
+    """y[i, p, j, s] = sum over q of weights[i, j, p, q] x[i, q, j, s], for N columns s, P of p, and one j: J = 1.
 
-    Output-stationary: one program writes its part of y once. Neighbouring j lie side by side where the batch is
-    first, so that a program that takes J of them reads whole sectors of memory.
+    Output-stationary: one program writes its part of y once; programs that read the same columns s follow each
+    other. D is a constant, so that the compiler knows which addresses are aligned.
     """
     place = tl.program_id(0)
-    i = tl.program_id(1).to(tl.int64)
-    tiles = tl.cdiv(b, P)
-    s = ((place // tiles) * N + tl.arange(0, N)).to(tl.int64)
+    tiles, slabs = tl.cdiv(b, P), tl.cdiv(n, N)
     p = (place % tiles) * P + tl.arange(0, P)
-    j = tl.program_id(2) * J + tl.arange(0, J)
-    here_s, here_p, here_j = s < n, p < b, j < d
-    x_place = x + (i * c * d + j)[:, None, None] * x_feature + s[None, :, None] * x_batch  # [J, N, 1]
-    w_place = weights + ((i * d + j)[:, None, None] * b + p[None, None, :]) * c  # [J, 1, P]
+    j = (place // tiles) % D
+    place = place // (tiles * D)
+    s = ((place % slabs) * N).to(tl.int64) + tl.arange(0, N)
+    i = (place // slabs).to(tl.int64)
+    here_s, here_p = s < n, p < b
+    x_place = x + (i * c * D + j) * x_feature + s[:, None] * x_batch  # [N, 1]
+    w_place = weights + ((i * D + j) * b + p[None, :]) * c  # [1, P]
     if DOUBLE:  # noqa: SIM108  # Triton types both branches of an expression
-        total = tl.zeros((J, N, P), tl.float64)
+        total = tl.zeros((N, P), tl.float64)
     else:
-        total = tl.zeros((J, N, P), tl.float32)
+        total = tl.zeros((N, P), tl.float32)
     for start in range(0, c, Q):
         q = start + tl.arange(0, Q)
         here_q = q < c
-        inputs = here_j[:, None, None] & here_s[None, :, None] & here_q[None, None, :]
-        left = tl.load(x_place + (q.to(tl.int64) * d)[None, None, :] * x_feature, inputs, 0.0)  # [J, N, Q]
-        blocks = here_j[:, None, None] & here_q[None, :, None] & here_p[None, None, :]
-        right = tl.load(w_place + q[None, :, None], blocks, 0.0)  # [J, Q, P]
+        left = tl.load(
+            x_place + (q.to(tl.int64) * D)[None, :] * x_feature, here_s[:, None] & here_q[None, :], 0.0
+        )  # [N, Q]
+        right = tl.load(w_place + q[:, None], here_q[:, None] & here_p[None, :], 0.0)  # [Q, P]
         total = tl.dot(left, right, total, input_precision=PRECISION, out_dtype=total.dtype)
-    outputs = here_j[:, None, None] & here_s[None, :, None] & here_p[None, None, :]
-    feature = (i * b + p)[None, None, :] * d + j[:, None, None]
-    tl.store(y + feature * y_feature + s[None, :, None] * y_batch, total.to(y.dtype.element_ty), outputs)
+    feature = (i * b + p)[None, :] * D + j
+    outputs = here_s[:, None] & here_p[None, :]
+    tl.store(y + feature * y_feature + s[:, None] * y_batch, total.to(y.dtype.element_ty), outputs)

@@ -115,7 +115,7 @@ class Candidate:
 
     def __str__(self) -> str:
         if self.source is None:
-            return self.strategy
+            return self.strategy + "".join(f", {name} {value}" for name, value in self.parameters if name != "method")
         return f"{self.strategy} {self.source.label}" + (f", {self.method}" if self.method else "")
 
 

@@ -19,7 +19,7 @@ from ..cuda.dtypes import name_of
 from ..cuda.executor import layout_of as tensor_layout
 from ..kronecker.outer import outer_blocks, outer_tensors
 from ..kronecker.pattern import Pattern
-from ..kronecker.requests import request_of
+from ..kronecker.requests import extra_bytes_for, request_of
 from ..kronecker.structure import KroneckerSparse
 from ..plans import AUTO, planned
 from ..request import Layout, layout_of
@@ -91,7 +91,7 @@ def _on_gpu(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Ten
     if tensor_layout(x) is Layout.SCATTERED:
         x = x.contiguous()
     layouts = tensor_layout(x), Layout.COLUMNS if last else Layout.ROWS
-    structure, extra = KroneckerSparse.of(pattern_of(weights)), 1 << 62 if strategy else 0
+    structure, extra = KroneckerSparse.of(pattern_of(weights)), extra_bytes_for(strategy)
     request = request_of(structure, x.shape[1], name_of(x), device="cuda", layouts=layouts, max_extra_bytes=extra)
     product: Tensor = planned(request, AUTO, None, strategy)[1].run([weights], x)
     return product
@@ -109,8 +109,7 @@ def _on_processor(x: Tensor, weights: Tensor, last: bool, strategy: str | None) 
         matrix = np.ascontiguousarray(matrix)
     single = bool({0, 1} & {*matrix.shape})
     layouts = Layout.ROWS if single else layout_of(matrix), Layout.COLUMNS if last else Layout.ROWS
-    structure = KroneckerSparse.of(pattern_of(weights))
-    extra = 1 << 62 if strategy else 0
+    structure, extra = KroneckerSparse.of(pattern_of(weights)), extra_bytes_for(strategy)
     request = request_of(structure, matrix.shape[1], matrix.dtype.name, layouts=layouts, max_extra_bytes=extra)
     product = planned(request, AUTO, None, strategy)[1].run([blocks], matrix)
     result = torch.from_numpy(product.T if last else product)

@@ -136,19 +136,32 @@ class KSLinear(nn.Module):
         Raises:
             PlanError: x has another number of features, or another dtype.
         """
+        return self.from_columns(self.columns(self.as_columns(x), last=self.layout == BATCH_FIRST), x)
+
+    def as_columns(self, x: Tensor) -> Tensor:
+        """Inputs of the layer's layout as the columns of a matrix (cols, n), without a copy where x is contiguous.
+
+        Raises:
+            PlanError: x has another number of features.
+        """
         first = self.layout == BATCH_FIRST
         if x.dim() < 1 or x.shape[-1 if first else 0] != self.in_features:
             raise PlanError(self._misfit(tuple(x.shape)))
-        leading = x.shape[:-1] if first else x.shape[1:]
-        y = x.reshape(-1, self.in_features).T if first else x.reshape(self.in_features, -1)
+        return x.reshape(-1, self.in_features).T if first else x.reshape(self.in_features, -1)
+
+    def columns(self, x: Tensor, last: bool = False) -> Tensor:
+        """W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` the transpose of such."""
         for place, weights in reversed(list(enumerate(self.factors))):
-            y = kronecker_mm(y, weights, first and place == 0, self.strategy)
-        if first:
-            result = y.T.reshape(*leading, self.out_features)
-            return result if self.bias is None else result + self.bias.to(result.dtype)
-        if self.bias is not None:
-            y = y + self.bias.to(y.dtype)[:, None]
-        return y.reshape(self.out_features, *leading)
+            x = kronecker_mm(x, weights, last and place == 0, self.strategy)
+        if self.bias is None:
+            return x
+        return (x.T + self.bias.to(x.dtype)).T if last else x + self.bias.to(x.dtype)[:, None]
+
+    def from_columns(self, y: Tensor, x: Tensor) -> Tensor:
+        """Results (rows, n) in the layer's layout, with the leading or trailing sizes of its input x."""
+        if self.layout == BATCH_FIRST:
+            return y.T.reshape(*x.shape[:-1], self.out_features)
+        return y.reshape(self.out_features, *x.shape[1:])
 
     def _set_bias(self, bias: Tensor) -> None:
         if self.bias is None or bias.numel() != self.out_features:
@@ -168,6 +181,9 @@ class KSLinear(nn.Module):
 
 
 def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]:
-    if isinstance(given, Pattern) or (len(given) == 4 and all(isinstance(size, int) for size in given)):
-        given = [given]  # type: ignore[list-item]
-    return tuple(one if isinstance(one, Pattern) else Pattern(*one) for one in given)  # type: ignore[misc]
+    if isinstance(given, Pattern):
+        return (given,)
+    listed: Sequence[Any] = given
+    if len(listed) == 4 and all(isinstance(size, int) for size in listed):
+        return (Pattern(*listed),)
+    return tuple(one if isinstance(one, Pattern) else Pattern(*one) for one in listed)

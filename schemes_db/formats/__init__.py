@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ...errors import LcmaError, SchemeFormatError
 from ..ring import Ring
@@ -36,9 +36,12 @@ from . import (
     sparse_npz,
 )
 from .layouts import named_target
+from .plain import scan
 from .reading import Reading, UnknownFormatError
 
 MAX_FILE_BYTES = 64 << 20
+
+_Found = TypeVar("_Found", list[Reading], list[Reading] | None)
 
 
 class Format(Protocol):
@@ -92,8 +95,11 @@ _TEXT: tuple[TextFormat, ...] = (
     exp,
     literals,
 )
-_MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, lcma_npz, sparse_npz)
+_MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, maple, lcma_npz, sparse_npz)
 """Formats with a mark of their own: a file that has it is of no other."""
+
+_PLAIN = (equations, exp)
+"""Formats whose texts, in plain spelling, are of no other."""
 
 _WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, fmm_json, equations, exp, maple, plinopt, coq)
 
@@ -167,6 +173,10 @@ def parse_bytes(
         raise SchemeFormatError("is empty")
     if "\0" in text:
         raise SchemeFormatError(_what_binary(raw))
+    if format is None and (lines := scan(text)) is not None:
+        for one in _PLAIN:
+            if (readings := _guarded(partial(one.parse_plain, text, lines, target, ring))) is not None:
+                return _declared(readings, ring)
     texts = [(one.NAME, partial(one.parse, text, target, ring)) for one in _matching(_TEXT, text, format)]
     if not texts:
         raise UnknownFormatError(
@@ -284,7 +294,7 @@ def _content(path: Path) -> bytes:
     return raw
 
 
-def _guarded(parse: Callable[[], list[Reading]]) -> list[Reading]:
+def _guarded(parse: Callable[[], _Found]) -> _Found:
     """What a reader gives, with the errors that hostile content causes deep inside told as faults of the file."""
     try:
         return parse()

@@ -15,13 +15,11 @@ from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
 from .expression import MAX_BINARY_PLACES
-from .reading import C_TRANSPOSED, C, Reading, Term, factor_of, ring_of
+from .reading import C_TRANSPOSED, C, Entries, Reading, Terms, factor_of, ring_of
 
 Shape = tuple[int, int, int]
 Row = Iterable[tuple[int, Coefficient]]
 """One product of a factor: 0-based flat index and coefficient of every entry that may be nonzero."""
-
-Terms = Sequence[Sequence[Term]]
 
 
 def shape_of(a: int, b: int, c: int) -> Shape:
@@ -156,7 +154,7 @@ def reading_of_terms(
     ring: Ring | None = None,
     sizes: tuple[tuple[int, int], ...] | None = None,
 ) -> Reading:
-    """The reading of three factors given product by product, entries by row and column.
+    """The reading of three factors, entries by row and column.
 
     `sizes` are (rows, cols) of the three grids as the file states them; without them the grids hold
     every block that is named. The third grid is n x m by C^T and m x n by C.
@@ -164,7 +162,7 @@ def reading_of_terms(
     Raises:
         SchemeFormatError: by no convention do the sizes fit together, or fit the target.
     """
-    found = sizes or tuple(_extent(factor) for factor in (a, b, c))
+    found = sizes or tuple(extent_of(factor) for factor in (a, b, c))
     (m, inner), (other, n), third = found
     k = max(inner, other)
     if sizes and inner != other:
@@ -173,7 +171,7 @@ def reading_of_terms(
         target_of((m, k, n), target)
     candidates: list[tuple[str, Scheme]] = []
     approximations: tuple[tuple[str, Approximation], ...] = ()
-    inexact_ones = any_inexact([value for factor in (a, b, c) for terms in factor for _, _, value in terms])
+    rounded = has_inexact((a, b, c))
     failure = SchemeFormatError(
         f"A is {m} x {k} and B is {k} x {n}, but the third factor has {third[0]} x {third[1]} blocks"
     )
@@ -186,7 +184,7 @@ def reading_of_terms(
         fits = third == grid if sizes else third[0] <= grid[0] and third[1] <= grid[1]
         if not fits and (sizes or target is None):
             continue
-        if inexact_ones:
+        if rounded:
             widths = (shape.k, shape.n, shape.m if flipped else shape.n)
             found_here = approximate(format, flat_rows((a, b, c), widths), (convention,), shape, ring)
             approximations += found_here.approximations
@@ -214,11 +212,25 @@ def any_inexact(values: Iterable[Coefficient]) -> bool:
     return Inexact in set(map(type, values))
 
 
+def has_inexact(factors: Iterable[Terms]) -> bool:
+    """Whether some coefficient is rounded, or has a power of an infinitesimal."""
+    listed = [factor for factor in factors if not isinstance(factor, Entries)]
+    return any_inexact(value for factor in listed for terms in factor for _, _, value in terms)
+
+
+def transposed(factor: Terms) -> Terms:
+    """A factor with rows and columns exchanged."""
+    if isinstance(factor, Entries):
+        return Entries(factor.rank, factor.product, factor.col, factor.row, factor.value)
+    return [[(col, row, value) for row, col, value in terms] for terms in factor]
+
+
 def flat_rows(factors: Sequence[Terms], widths: Sequence[int]) -> list[list[list[tuple[int, Coefficient]]]]:
     """Factors given by row and column, product by product with flat indices on grids of these widths."""
     return [
         [[(row * width + col, value) for row, col, value in terms] for terms in factor]
         for factor, width in zip(factors, widths, strict=True)
+        if not isinstance(factor, Entries)
     ]
 
 
@@ -252,7 +264,10 @@ def approximate(
     return Reading(format, (), None, notes, approximations=tuple(found))
 
 
-def _extent(factor: Terms) -> tuple[int, int]:
+def extent_of(factor: Terms) -> tuple[int, int]:
+    """The rows and columns of the smallest grid that holds every block of a factor."""
+    if isinstance(factor, Entries):
+        return int(factor.row.max(initial=-1)) + 1, int(factor.col.max(initial=-1)) + 1
     places = {(row, col) for terms in factor for row, col, _ in terms}
     return max((row + 1 for row, _ in places), default=0), max((col + 1 for _, col in places), default=0)
 

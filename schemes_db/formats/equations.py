@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import re
 from fractions import Fraction
 
@@ -17,27 +18,27 @@ import numpy as np
 from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor
 from ..gaussian import Gaussian, Number
-from ..inexact import Approximation, Coefficient
+from ..inexact import Coefficient
 from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
-from .candidates import any_inexact, approximate, flat_rows, shape_of
+from .candidates import Shape, approximate, extent_of, flat_rows, has_inexact, shape_of, transposed
 from .expression import block_name, render_linear
 from .formulas import Formulas, read_formulas
 from .header import parse_header, render_header
 from .layouts import PRIME, Layout, agrees, layouts_for, layouts_of
 from .lines import statements
-from .reading import C_TRANSPOSED, C, Reading, Term, factor_of, ring_of
+from .patterns import pattern
+from .plain import Lines, read_equations, scan
+from .reading import C_TRANSPOSED, C, Reading, Term, Terms, factor_of, ring_of
 
 NAME = "equations"
 SUFFIX = ".txt"
 CONVENTION = C
 
-_RIGHT_SIDE = re.compile(r"=|<-|:")
-_BLOCK = re.compile(r"[A-Za-z][\W_]?\d")
-_LETTER = re.compile(r"\b[a-h]\s?[-+*(]")
-
-Terms = list[list[Term]]
+_RIGHT_SIDE = pattern(r"=|<-|:")
+_BLOCK = pattern(r"[A-Za-z][\W_]?\d")
+_LETTER = pattern(r"\b[a-h]\s?[-+*(]")
 
 
 def sniff(text: str) -> bool:
@@ -56,88 +57,100 @@ def _is_equation(line: str) -> bool:
     return len(_BLOCK.findall(line, sign.end())) > 1 or _LETTER.search(line, sign.end()) is not None
 
 
+def parse_plain(text: str, lines: Lines | None, target: Target | None, ring: Ring | None) -> list[Reading] | None:
+    """Read one scheme of equations in plain spelling, of which `lines` are given; None for any other text.
+
+    Raises:
+        SchemeFormatError: they do not fit the target or the ring.
+    """
+    if lines is None or (plain := read_equations(lines)) is None:
+        return None
+    header = parse_header(text)
+    ring = ring or header.ring
+    return [dataclasses.replace(_reading(plain, target or header.target, ring, header.name), declared=ring)]
+
+
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read one scheme of equations; both conventions become candidates where the sizes allow both.
 
     Raises:
         SchemeFormatError: with the line, where something is not an equation or a name has no value.
     """
+    if (readings := parse_plain(text, scan(text), target, ring)) is not None:
+        return readings
     header = parse_header(text)
-    found = read_formulas(statements(text))
     wanted, ring = target or header.target, ring or header.ring
-    if not found.products or not (found.outputs or wanted):
-        raise SchemeFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
     try:
-        read = _flat_reading if found.flat else _reading
-        return [dataclasses.replace(read(found, wanted, ring, header.name), declared=ring)]
+        reading = _reading_of_formulas(read_formulas(statements(text)), wanted, ring, header.name)
+        return [dataclasses.replace(reading, declared=ring)]
     except SchemeFormatError:
         raise
     except LcmaError as error:
         raise SchemeFormatError(str(error)) from None
 
 
-def _reading(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
-    """The reading of blocks with a row and a column."""
-    sides = [
+def _reading_of_formulas(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
+    if not found.products or not (found.outputs or target):
+        raise SchemeFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
+    if found.flat:
+        return _flat_reading(found, target, ring, name)
+    a, b = (
         [[(i - base, j - base, value) for (_, (i, j)), value in form.items()] for form in forms]
         for forms, base in zip(zip(*found.products, strict=True), _operand_bases(found), strict=True)
-    ]
+    )
     first = found.bases["c"]
-    outputs: Terms = [[] for _ in found.products]
-    extents = [_extent([(i, j) for terms in side for i, j, _ in terms]) for side in sides]
-    extents.append(_extent([(i - first, j - first) for i, j in found.outputs]))
+    outputs: list[list[Term]] = [[] for _ in found.products]
     for (i, j), form in found.outputs.items():
         for (_, (r,)), value in form.items():
             outputs[r].append((i - first, j - first, value))
-    shapes = {
-        convention: _shape(extents[0], extents[1], extents[2], convention == C_TRANSPOSED)
-        for convention in (C, C_TRANSPOSED)
-    }
-    volumes = {convention: m * k * n for convention, (m, k, n) in shapes.items()}
-    conventions = [
-        convention for convention in (C, C_TRANSPOSED) if target or volumes[convention] == min(volumes.values())
-    ]
+    named = [(i - first, j - first) for i, j in found.outputs]
+    sizes = max((i + 1 for i, _ in named), default=0), max((j + 1 for _, j in named), default=0)
+    return _reading((a, b, outputs), target, ring, name, sizes, tuple(found.notes))
+
+
+def _reading(
+    factors: tuple[Terms, Terms, Terms],
+    target: Target | None,
+    ring: Ring | None,
+    name: str,
+    sizes: tuple[int, int] = (0, 0),
+    notes: tuple[str, ...] = (),
+) -> Reading:
+    """The reading of blocks with a row and a column; C has at least so many rows and columns."""
+    a, b, c = factors
+    left, right, (rows, cols) = (extent_of(factor) for factor in factors)
+    rows, cols = max(rows, sizes[0]), max(cols, sizes[1])
+    shapes = {C: _shape(left, right, rows, cols), C_TRANSPOSED: _shape(left, right, cols, rows)}
+    volumes = {convention: math.prod(shape) for convention, shape in shapes.items()}
+    smallest = min(volumes.values())
+    rounded = has_inexact(factors)
     candidates: list[tuple[str, Scheme]] = []
-    approximations: list[tuple[str, Approximation]] = []
+    sides: dict[Shape, tuple[Factor, Factor]] = {}
     failure: SchemeFormatError | None = None
-    for convention in conventions:
-        third = outputs if convention == C else [[(j, i, value) for i, j, value in terms] for terms in outputs]
-        factors = (sides[0], sides[1], third)
+    for convention in (one for one in (C, C_TRANSPOSED) if target or volumes[one] == smallest):
+        third = c if convention == C else transposed(c)
         try:
             chosen = target or Target.general(*shapes[convention])
-            _, k, n = chosen.shape
-            if any_inexact(value for factor in factors for terms in factor for _, _, value in terms):
-                rows = flat_rows(factors, (k, n, n))
-                approximations += approximate(NAME, rows, (C,), chosen, ring).approximations
-                break
-            candidates.append((convention, _scheme(factors, chosen, ring, name)))
+            m, k, n = chosen.shape
+            if rounded:
+                return approximate(NAME, flat_rows((a, b, third), (k, n, n)), (C,), chosen, ring, notes)
+            if chosen.shape not in sides:
+                sides[chosen.shape] = factor_of(a, m, k, "A"), factor_of(b, k, n, "B")
+            u, v, w = *sides[chosen.shape], factor_of(third, m, n, "C")
+            candidates.append((convention, Scheme(chosen, u, v, w, ring or ring_of((u, v, w)), name)))
         except SchemeFormatError as error:
             failure = failure or error
-    if failure and not (candidates or approximations):
+    if failure and not candidates:
         raise failure
-    return Reading(NAME, tuple(candidates), None, tuple(found.notes), approximations=tuple(approximations))
+    return Reading(NAME, tuple(candidates), None, notes)
 
 
 def _operand_bases(found: Formulas) -> tuple[int, int]:
     return found.bases["a"], found.bases["b"]
 
 
-def _scheme(factors: tuple[Terms, Terms, Terms], target: Target, ring: Ring | None, name: str) -> Scheme:
-    m, k, n = target.shape
-    u, v, w = (
-        factor_of(factor, rows, cols, label)
-        for factor, rows, cols, label in zip(factors, (m, k, m), (k, n, n), "ABC", strict=True)
-    )
-    return Scheme(target, u, v, w, ring or ring_of((u, v, w)), name)
-
-
-def _extent(places: list[tuple[int, int]]) -> tuple[int, int]:
-    return max((i + 1 for i, _ in places), default=0), max((j + 1 for _, j in places), default=0)
-
-
-def _shape(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int], turned: bool) -> tuple[int, int, int]:
+def _shape(a: tuple[int, int], b: tuple[int, int], rows: int, cols: int) -> Shape:
     """The smallest sizes m, k, n whose grids hold every block that is named."""
-    rows, cols = (c[1], c[0]) if turned else c
     return max(a[0], rows), max(a[1], b[0]), max(b[1], cols)
 
 
@@ -157,13 +170,17 @@ def _flat_reading(found: Formulas, target: Target | None, ring: Ring | None, nam
     sizes = [max((index + 1 for row in part for index, _ in row), default=0) for part in rows]
     sizes[2] = max((index - first + 1 for (index,) in found.outputs), default=0)
     layout = _layout(rows, sizes, rank, target)
-    _, k, n = layout.target.shape
+    m, k, n = layout.target.shape
     factors = []
     for part, places, width in zip(rows, layout.places, (k, n, n), strict=True):
         if max((index for row in part for index, _ in row), default=0) >= len(places):
             raise SchemeFormatError(f"an index beyond the {len(places)} entries that {layout.target} has there")
         factors.append([[(*divmod(places[index], width), value) for index, value in row] for row in part])
-    scheme = _scheme((factors[0], factors[1], factors[2]), layout.target, ring, name)
+    u, v, w = (
+        factor_of(factor, *grid, label)
+        for factor, grid, label in zip(factors, ((m, k), (k, n), (m, n)), "ABC", strict=True)
+    )
+    scheme = Scheme(layout.target, u, v, w, ring or ring_of((u, v, w)), name)
     return Reading(NAME, ((C, scheme),), None, (*found.notes, f"blocks by running index, {layout.target}"))
 
 

@@ -30,14 +30,16 @@ from .expression import (
 )
 from .header import parse_header, render_header
 from .lines import statements
+from .patterns import pattern
+from .plain import Lines, read_trilinear, scan
 from .reading import C_TRANSPOSED, Reading, Term
 
 NAME = "exp"
 SUFFIX = ".exp"
 CONVENTION = C_TRANSPOSED
 
-_CYCLIC = re.compile(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
-_BLOCKS = tuple(tuple(re.compile(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
+_CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
+_BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
 Places = dict[str, tuple[str, int, int]]
 """The letter, row and column, from 0, of every name that was met."""
 
@@ -50,16 +52,34 @@ def sniff(text: str) -> bool:
     return any(_is_trilinear(statement) for _, statement in statements(text[:40_000]))
 
 
+def parse_plain(text: str, lines: Lines | None, target: Target | None, ring: Ring | None) -> list[Reading] | None:
+    """Read one scheme of products in plain spelling, of which `lines` are given; None for any other text.
+
+    Raises:
+        SchemeFormatError: by no convention do the products fit the target and the ring.
+    """
+    if lines is None or _is_symmetric(text) or (plain := read_trilinear(lines)) is None:
+        return None
+    header = parse_header(text)
+    ring = ring or header.ring
+    reading = reading_of_terms(NAME, *plain, CONVENTION, target or header.target, ring)
+    return [dataclasses.replace(reading, declared=ring)]
+
+
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read one scheme; both conventions become candidates where the sizes allow both.
 
     Raises:
         SchemeFormatError: with the line.
     """
+    if (readings := parse_plain(text, scan(text), target, ring)) is not None:
+        return readings
+    header = parse_header(text)
+    target, ring = target or header.target, ring or header.ring
+    symmetric = _is_symmetric(text)
     listed: list[tuple[int, ProductForm]] = []
     cyclic: set[int] = set()
     skipped: list[int] = []
-    whole = re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
     for number, statement in statements(text):
         if _is_prose(statement):
             skipped.append(number)
@@ -70,7 +90,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         except SchemeFormatError as error:
             raise SchemeFormatError(error.message, line=number) from None
         for product in products:
-            if whole or shorter != statement:
+            if symmetric or shorter != statement:
                 cyclic.add(len(listed))
             listed.append((number, product))
         if len(listed) > MAX_RANK:
@@ -89,13 +109,17 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         for turn in range(turns):
             for slot in range(3):
                 factors[slot].append(terms[(slot + turn) % 3])
-    header = parse_header(text)
     a, b, c = factors
-    reading = reading_of_terms(NAME, a, b, c, CONVENTION, target or header.target, ring or header.ring)
+    reading = reading_of_terms(NAME, a, b, c, CONVENTION, target, ring)
     notes = ["indices count from 0"] if not base else []
     notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
     notes += [f"{len(cyclic)} products stand for their three rotations"] if cyclic else []
-    return [dataclasses.replace(reading, notes=tuple(notes), declared=ring or header.ring)]
+    return [dataclasses.replace(reading, notes=tuple(notes), declared=ring)]
+
+
+def _is_symmetric(text: str) -> bool:
+    """Whether the text says that all of its products stand for their rotations."""
+    return re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
 
 
 def _is_trilinear(statement: str) -> bool:

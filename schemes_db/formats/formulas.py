@@ -17,6 +17,7 @@ from ..inexact import Coefficient
 from ..scheme import MAX_RANK
 from .expression import IMAGINARY, Parser, plain_product, plain_sum, plus, times, unit_of
 from .lines import Statement
+from .patterns import pattern
 
 Index = tuple[int, ...]
 """One index or two, as written."""
@@ -25,13 +26,13 @@ Form = dict[tuple[str, Index], Coefficient]
 """A linear form over blocks ("a" or "b", index) or over products ("m", (r,))."""
 
 _NAME = r"[A-Za-z]\w*(?:\[\d+,\s*\d+\]|,\d+)?"
-_ASSIGNED = re.compile(rf"^(?:(?:[A-Za-z]+[ ,:])*?\s*)?({_NAME})\s*(:=|==|\+=|-=|=|<-|:(?!.*=))\s*(.*)$")
-_TURNED = re.compile(rf"^(.*[)\d\]])\s*=\s*({_NAME})$")
-_INDEXED = re.compile(r"([A-Za-z]+)(?:\[(\d+),\s*(\d+)\]|_(\d+)_(\d+)|(\d+),(\d+)|(\d+))")
-_WORD = re.compile(_NAME)
-_MATRIX = re.compile(r"^(?:return\s+|[A-Za-z]\w*\s*:?=\s*)(?:[\w.]+\()*\[\s*\[(.*)\]\s*,?\s*\]\)*$")
-_SLICE = re.compile(r"[A-Za-z]\w*\[[^\]]*:[^\]]*\]")
-_NUMBERS_ONLY = re.compile(r"[-+*/().\d\s]*")
+_ASSIGNED = pattern(rf"^(?:(?:[A-Za-z]+[ ,:])*?\s*)?({_NAME})\s*(:=|==|\+=|-=|=|<-|:(?!.*=))\s*(.*)$")
+_TURNED = pattern(rf"^(.*[)\d\]])\s*=\s*({_NAME})$")
+_INDEXED = pattern(r"([A-Za-z]+)(?:\[(\d+),\s*(\d+)\]|_(\d+)_(\d+)|(\d+),(\d+)|(\d+))")
+_WORD = pattern(_NAME)
+_MATRIX = pattern(r"^(?:return\s+|[A-Za-z]\w*\s*:?=\s*)(?:[\w.]+\()*\[\s*\[(.*)\]\s*,?\s*\]\)*$")
+_SLICE = pattern(r"[A-Za-z]\w*\[[^\]]*:[^\]]*\]")
+_NUMBERS_ONLY = pattern(r"[-+*/().\d\s]*")
 MAX_MATRIX = 10_000
 """Characters up to which a line may be a matrix of outputs."""
 

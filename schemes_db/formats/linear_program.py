@@ -73,10 +73,11 @@ class LinearProgram:
         """
         norms, below = [0.0] * self.inputs, [1] * self.inputs
         for statement in self.statements:
-            terms = [norms[source] + _log2(Fraction(c)) for c, source in statement if c]  # type: ignore[arg-type]
+            exact = [(Fraction(c), source) for c, source in statement if isinstance(c, int | Fraction)]
+            terms = [norms[source] + _log2(c) for c, source in exact if c]
             peak = max(terms, default=0.0)
             norms.append(peak + math.log2(sum(2.0 ** (term - peak) for term in terms) or 1))
-            below.append(math.lcm(*(Fraction(c).denominator * below[source] for c, source in statement)))  # type: ignore[arg-type]
+            below.append(math.lcm(*(c.denominator * below[source] for c, source in exact)))
             if below[-1].bit_length() > MAX_BITS:
                 raise SchemeFormatError(f"the denominators multiply up beyond 2^{MAX_BITS}")
         return math.ceil(max((norms[output] for output in self.outputs), default=0.0)) + 1, math.lcm(*below)

@@ -10,32 +10,39 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from .patterns import pattern
+
 MAX_SPLIT = 10_000
 """Characters up to which a line is looked at for remarks and for several names on the left of one sign."""
 
 Statement = tuple[int, str]
 """The number of its line, from 1, and its text."""
 
-_MARKUP = re.compile(
+_MARKUP = pattern(
     r"[\\$&_^{}`~@<\[\u2080-\u2089\u2212\u2013\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2295-\u2299]"
     r"|[A-Za-z]\(\s*\d|->|\*\*|[A-Z] \d|Eq\("
 )
-_COMMANDS = (
-    (r"\\(?:tag|label|qquad|quad|hspace|vspace|ref|eqref|text|mbox|intertext)\*?\{[^{}]*\}", " "),
-    (r"\\(?:[td]?frac)\{([-+]?\d+)\}\{(\d+)\}", r"(\1/\2)"),
-    (r"\\(?:[td]?frac)(\d)(\d)", r"(\1/\2)"),
-    (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?", " "),
-    (r"\\(?:left|right|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|displaystyle|quad|qquad|nonumber|notag|limits)\b", " "),
-    (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
-    (r"\\oplus\b", "+"),
-    (r"\\ominus\b", "-"),
-    (r"\\(?:mathrm|mathbf|mathit|mathcal|mathsf|bm|boldsymbol|operatorname)\b", ""),
-    (r"\\(?:hat|tilde|bar|widehat|widetilde|overline|underline)\b", ""),
-    (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
-    (r"\\[,;:!> ]", " "),
-    (r"\\[\[\]()]", " "),
+_COMMANDS = tuple(
+    (pattern(text), replacement)
+    for text, replacement in (
+        (r"\\(?:tag|label|qquad|quad|hspace|vspace|ref|eqref|text|mbox|intertext)\*?\{[^{}]*\}", " "),
+        (r"\\(?:[td]?frac)\{([-+]?\d+)\}\{(\d+)\}", r"(\1/\2)"),
+        (r"\\(?:[td]?frac)(\d)(\d)", r"(\1/\2)"),
+        (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?", " "),
+        (
+            r"\\(?:left|right|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|displaystyle|quad|qquad|nonumber|notag|limits)\b",
+            " ",
+        ),
+        (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
+        (r"\\oplus\b", "+"),
+        (r"\\ominus\b", "-"),
+        (r"\\(?:mathrm|mathbf|mathit|mathcal|mathsf|bm|boldsymbol|operatorname)\b", ""),
+        (r"\\(?:hat|tilde|bar|widehat|widetilde|overline|underline)\b", ""),
+        (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
+        (r"\\[,;:!> ]", " "),
+        (r"\\[\[\]()]", " "),
+    )
 )
-_COMMANDS_COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in _COMMANDS)
 _SIGNS = str.maketrans(
     {
         "\u2212": "-",
@@ -62,8 +69,8 @@ _SIGNS = str.maketrans(
 )
 _LETTERS = r"(?<![A-Za-z0-9_])([A-Za-z]+)"
 _NAMES = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
+    (pattern(text), replacement)
+    for text, replacement in (
         (r"\{([A-Za-z]+)\}", r"\1"),  # \mathbf{A}
         (r"\*\*([A-Za-z]\w*)\*\*(?=\s*:?=)", r"\1"),  # **M1** = in Markdown
         (r"\*\*(?=\s*[A-Za-z(])", "*"),
@@ -74,6 +81,8 @@ _NAMES = tuple(
         (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*[,;]?\s+(\d+)\s*\}}", r"\1[\2,\3]"),
         (rf"{_LETTERS}\s*_?\s*\{{\s*(\d+)\s*[,;]\s*(\d+)\s*\}}", r"\1[\2,\3]"),
         (rf"{_LETTERS}\s*_\s*\{{\s*(\d+)\s*\}}", r"\1_\2"),
+        (rf"{_LETTERS}\^\{{\(\s*(\d+)\s*\)\}}", r"\1_\2"),  # M^{(1)}
+        (rf"{_LETTERS}_\(\s*(\d+)\s*\)", r"\1_\2"),  # a_(11), as Typst has it
         (rf"{_LETTERS}\[\s*(\d+)\s*\]\s*\[\s*(\d+)\s*\]", r"\1[\2,\3]"),
         (rf"{_LETTERS}\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\1[\2,\3]"),
         (rf"{_LETTERS}\(\s*(\d+)\s*\)(?=\s*:?=)", r"\1_\2"),
@@ -82,44 +91,61 @@ _NAMES = tuple(
         (r"(?<![A-Za-z0-9_])([A-Za-z]+)_(\d+)(?!\w|,\d)", r"\1\2"),
     )
 )
-_CALLS = re.compile(
+_CALLS = pattern(
     r"(?i)(?<![\w.])(?:(?:np|numpy|torch|tf|jnp|self|this)\.)?"
     r"(?:(?P<plus>add|plus|sum)|(?P<minus>sub|subtract|minus|diff)"
     r"|dot|matmul|mul|multiply|mult|mm|prod|product|times|\w*strassen\w*|\w*winograd\w*)(?:_?mat(?:rix|rices)?)?\s*\("
 )
-_COUNTED = re.compile(r"^(?:\d{1,4}[.)]\s+|[\u2022>]\s*)+")
-_NUMBERING = re.compile(
+_COUNTED = pattern(r"^(?:\d{1,4}[.)]\s+|[\u2022>]\s*)+")
+_NUMBERING = pattern(
     r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.)]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+)+"
 )
-_BREAK = re.compile(r"\\\\(?:\[[^\]]*\])?")
-_REMARK = re.compile(r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\))$")
-_NEW_STATEMENT = re.compile(r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
-_SEVERAL = re.compile(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
-_COMMENT = re.compile(r"(?<!\\)(?:#|//|%|\(\*|/\*|\s!\s).*$")
-_SUBSCRIPT = re.compile(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
-_QUOTED = re.compile(r"^\s*[\"']?([A-Za-z]\w*)[\"']?\s*[:=]\s*([\"'])([^\"']*)\2,?\s*$")
+_BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
+_REMARK = pattern(r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\))$")
+_NEW_STATEMENT = pattern(r"(?:[,;]\s*|(?<=\w|\))\s{2,})(?=[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))|;")
+_SEVERAL = pattern(r"^([A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+)\s*=(?!=)(.*)$")
+_COMMENT = pattern(r"(?<!\\)(?:#|//|%|\(\*|/\*|\s!\s).*$")
+_SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
+_QUOTED = pattern(r"^\s*[\"']?([A-Za-z]\w*)[\"']?\s*[:=]\s*([\"'])([^\"']*)\2,?\s*$")
 _ENTITIES = {"times": "*", "minus": "-", "middot": "*", "sdot": "*", "lowast": "*", "nbsp": " "}
-_ENTITY = re.compile(rf"&({'|'.join(_ENTITIES)});")
-_FACTORS_ROW = re.compile(
-    r"^\s*\|?\s*([A-Za-z]\w*)\s*(?P<by>[,|])([^,|=]*[A-Za-z]\d[^,|=]*)(?:(?P=by)([^,|=]*[A-Za-z]\d[^,|=]*))?\|?\s*$"
+_ENTITY = pattern(rf"&({'|'.join(_ENTITIES)});")
+_FACTORS_ROW = pattern(
+    r"^\s*\|?\s*([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
 )
-_MATRICES = re.compile(
+_MATRICES = pattern(
     r"\\begin\{[pbvB]?matrix\}(.{1,2000}?)\\end\{[pbvB]?matrix\}\s*&?\s*=\s*\\begin\{[pbvB]?matrix\}(.{1,9000}?)"
     r"\\end\{[pbvB]?matrix\}",
     re.DOTALL,
 )
-_TABLE_ROW = re.compile(r"^\s*\|\s*([A-Za-z]\w*)\s*\|([^|]*[A-Za-z]\d[^|]*)\|")
-_SIDE_BY_SIDE = re.compile(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
-_PLAIN = re.compile(
+_TABLE_ROW = pattern(r"^\s*\|\s*([A-Za-z]\w*)\s*\|([^|]*[A-Za-z]\d[^|]*)\|")
+_REWRITES = tuple(
+    (mark, pattern(text), replacement)
+    for mark, text, replacement in (
+        ("define", r"^\s*#\s*define\s+([A-Za-z]\w*)\s+", r"\1 = "),
+        (" :: ", r"^\s*[-+*]\s+([A-Za-z]\w*)\s+::\s+", r"\1 = "),  # a list of Org mode
+        ("<t", r"(?:</?t[rdh]\b[^<>]*>\s*)+", "|"),
+        ("self.", r"\bself\.(?=[A-Za-z])", ""),
+        ("this.", r"\bthis\.(?=[A-Za-z])", ""),
+        (":0]", r"\b(wire|reg|logic|signed)\s*\[\d+:0\]", r"\1 "),
+        ("{", r"^([^={}\\]*\b[A-Za-z]\w*\d)\{([^={}\\]+)\}\s*;?\s*$", r"\1 = \2"),  # double m1{a11 * b11};
+    )
+)
+"""What a line has in it, and how such a line is respelled before its comment is removed."""
+
+_MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
+_RULER = pattern(r"\s*([-+=*_~#])\1{2,}\s*")
+_EQUATION_NUMBER = pattern(r"(?:\t|\s\s)\s*\(\d{1,3}\)$")
+_SIDE_BY_SIDE = pattern(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
+_PLAIN = pattern(
     r"(?a)\s*(?=[(A-Za-z])(?>[-+*()=]\s*|\d+\s*\*\s*|[A-Za-z]{1,2}(?:\d+|\[\d+,\d+\])\s*(?![A-Za-z\d_\[,]))*"
 )
 """A line that is in plain spelling already, as almost all lines of large files are."""
 
-_WORD_TIMES = re.compile(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
+_WORD_TIMES = pattern(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.\s*)(?=[(A-Za-z])")
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """Every statement of a text, in order; a line that ends with an operator goes on in the next one."""
+    """Every statement of a text, in order; a line that ends with an operator continues in the next one."""
     number, held, whole = 0, "", False
     for at, line, plain in _lines(text):
         goes_on = held and (held[-1] in "+-*=(,/" or line[0] in "*/=)" or ("=" in held and line[0] in "+-"))
@@ -139,7 +165,7 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     if "matrix}" in text:
         text = _MATRICES.sub(_entry_by_entry, text)
     for number, line in enumerate(text.splitlines(), start=1):
-        if line.lstrip().startswith(("```", "~~~")):
+        if line.lstrip().startswith(("```", "~~~")) or _RULER.fullmatch(line):
             continue
         if _PLAIN.fullmatch(line) and not line.isspace():
             yield number, line.strip(), True
@@ -151,7 +177,13 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
 @lru_cache(maxsize=512)
 def _parts(line: str, latex: bool) -> tuple[str, ...]:
     """The parts of a line in plain spelling. Several formats look at the same lines to tell whether they are theirs."""
+    for mark, rewritten, replacement in _REWRITES:
+        if mark in line:
+            line = rewritten.sub(replacement, line)
     plain = _COMMENT.sub("", line.replace("%*%", "*"))  # R multiplies so
+    plain = plain.rstrip().removesuffix(" \\")  # Typst ends lines so
+    if plain.lstrip()[:1] == "{" and "=" not in plain and '"' not in plain:
+        plain = _MAPPING.sub(r" \1 = ", plain)
     if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
         name, left, right = row.group(1), row.group(3), row.group(4)
         plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
@@ -196,6 +228,8 @@ def _parted(number: int, text: str) -> Iterator[Statement]:
 def _trimmed(text: str) -> str:
     """A statement without blanks, punctuation and a remark in brackets at its end."""
     text = text.strip().rstrip(".,;: \t")
+    if text[-1:] == ")" and "=" in text:
+        text = (text[:-20] + _EQUATION_NUMBER.sub("", text[-20:])).rstrip()
     if text[-1:] in ("]", ")") and len(text) < MAX_SPLIT and (remark := _REMARK.search(text)):
         text = text[: remark.start()].rstrip(".,;: \t") if text[: remark.start()][-1:].isspace() else text
     return text
@@ -212,11 +246,11 @@ def spelled(text: str) -> str:
     if "<" in text:
         text = re.sub(r"</?\w+\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text))
     if "\\" in text:
-        for pattern, replacement in _COMMANDS_COMPILED:
-            text = pattern.sub(replacement, text)
+        for command, replacement in _COMMANDS:
+            text = command.sub(replacement, text)
     text = text.translate(_SIGNS)
-    for pattern, replacement in _NAMES:
-        text = pattern.sub(replacement, text)
+    for name, replacement in _NAMES:
+        text = name.sub(replacement, text)
     text = text.replace("{", "(").replace("}", ")") if latex else text.replace("{", " ").replace("}", " ")
     text = _SIDE_BY_SIDE.sub(" ", text)
     return _uncalled(text) if _CALLS.search(text) else text

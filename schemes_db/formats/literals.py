@@ -19,6 +19,7 @@ from . import equations
 from .arrays import ROLES, as_array, named_factors, reading_of_unlabelled, side_by_side, unstacked
 from .expression import MAX_DIGITS, block_of, decimal, plus, times
 from .lines import spelled
+from .patterns import pattern
 from .reading import C, Reading
 
 NAME = "arrays"
@@ -27,28 +28,29 @@ CONVENTION = C
 
 MAX_DEPTH = 12
 
-_TOKEN = re.compile(
+_TOKEN = pattern(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?)(?P<unit>[jJ]\b)?"
     r"|(?P<string>\"[^\"\n]{0,200}\"|'[^'\n]{0,200}')|(?P<name>[A-Za-z_][\w.]*)|(?P<symbol>[\[\]{}(),=+\-*/:]))"
 )
-_ASSIGNED = re.compile(
+_ASSIGNED = pattern(
     r"(?m)(?:^|;)[ \t>*-]*(?:[A-Za-z_]\w*[ \t]+){0,4}([A-Za-z_]\w*)(?:\[\d+\])*\s*(?::[^=\n\[{(]*)?=\s*(?=[\[{(A-Za-z])"
 )
-_LISTED = re.compile(r"=\s*(?:[A-Za-z_][\w.]*\((?:\s*\d+\s*,)*)*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]")
-_COMMENT = re.compile(r"(?m)(?:#|//|%)[^\n]*$")
-_FENCE = re.compile(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
+_LISTED = pattern(r"=\s*(?:[A-Za-z_][\w.]*\((?:\s*\d+\s*,)*)*\s*[\[({][\[({\s]*[-+]?[\d.\"'F]")
+_COMMENT = pattern(r"(?m)(?:#|//|%)[^\n]*$")
+_FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
-_MATRIX_ENDS = re.compile(r"\\(begin|end)\{[pbvB]?matrix\}")
-_HEADING = re.compile(
+_TEXT_MATRIX = pattern(r"\b(?:np\.|numpy\.)?matrix\(\s*(['\"])([-+\d\s.,;/]*)\1\s*\)")
+_MATRIX_ENDS = pattern(r"\\(begin|end)\{[pbvB]?matrix\}")
+_HEADING = pattern(
     r"[\s#%*=-]*(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]+\d?)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
-_ROW = re.compile(r"\s*(?:-\s+)?[\s\[({|]*[-+]?\d[\d./]*(?:[\s,;|&]+[-+]?\d[\d./]*)*[\])}|,;\s\\]*")
-_SETTING = re.compile(r"\s*[A-Za-z_]\w*\s*[:=]\s*\w+\s*")
+_ROW = pattern(r"\s*(?:-\s+)?[\s\[({|]*[-+]?\d[\d./]*(?:[\s,;|&]+[-+]?\d[\d./]*)*[\])}|,;\s\\]*")
+_SETTING = pattern(r"\s*[A-Za-z_]\w*\s*[:=]\s*\w+\s*")
 """A line such as `rank: 7`."""
 
-_MATLAB = re.compile(r"(?m)^[ \t]*([A-Za-z]\w*)\s*=\s*\[([-+\d\s.,;/]*)\]")
-_NUMBER = re.compile(r"[-+]?\d[\d./]*")
+_MATLAB = pattern(r"(?m)^[ \t]*([A-Za-z]\w*)\s*=\s*\[([-+\d\s.,;/]*)\]")
+_NUMBER = pattern(r"[-+]?\d[\d./]*")
 
 
 def sniff(text: str) -> bool:
@@ -90,6 +92,8 @@ def _body(text: str) -> str:
     if "matrix}" in text:  # LaTeX's as MATLAB's
         text = re.sub(r"\\\\(?:\[[^\]\n]*\])?", ";", _MATRIX_ENDS.sub(lambda end: "[]"[end[1] == "end"], text))
         text = text.replace("&", " ")
+    if "matrix(" in text:
+        text = _TEXT_MATRIX.sub(r"[\2]", text)
     parts = _FENCE.split(text)
     return "\n".join(parts[1::2]) if len(parts) > 2 else text
 

@@ -13,6 +13,7 @@ from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
 from .nested import Call, Node, first_value
+from .patterns import pattern
 from .reading import C_TRANSPOSED, Reading
 from .triads import matrices_of, reading_of_triads
 
@@ -20,8 +21,8 @@ NAME = "maple"
 SUFFIX = ".mpl"
 CONVENTION = C_TRANSPOSED
 
-_COMMENT = re.compile(r"#[^\n]*")
-_START = re.compile(r"\bTriad(?:Set)?\s*\(")
+_COMMENT = pattern(r"#[^\n]*")
+_START = pattern(r"\bTriad(?:Set)?\s*\(")
 
 
 def sniff(text: str) -> bool:

@@ -15,6 +15,7 @@ from ...errors import SchemeFormatError
 from ..gaussian import Gaussian, gaussian, simplest
 from ..inexact import EPSILON, MAX_POWER, Coefficient, Inexact
 from .expression import MAX_DIGITS, decimal, plus, times
+from .patterns import pattern
 
 MAX_DEPTH = 10
 
@@ -27,11 +28,23 @@ _UNITS = ("i", "j", "I", "J")
 
 _BLANKS = r"[ \t\r\n]*"  # what JSON skips; \s is more
 _INTEGER = rf"{_BLANKS}-?(?:0|[1-9]\d{{0,17}}){_BLANKS}"
+
+
+def _plain_rows(start: str, end: str) -> str:
+    """The pattern of a list of lists of integers."""
+    row = rf"{start}{_INTEGER}(?:,{_INTEGER})*{end}"
+    return rf"{start}{_BLANKS}{row}{_BLANKS}(?:,{_BLANKS}{row}{_BLANKS})*{end}"
+
+
+_LISTS = _plain_rows(r"\[", r"\]")
 _PLAIN_ROWS = {
-    opener: re.compile(rf"{start}{_BLANKS}{row}{_BLANKS}(?:,{_BLANKS}{row}{_BLANKS})*{end}", re.ASCII)
-    for opener, start, end in (("[", r"\[", r"\]"), ("{", r"\{", r"\}"))
-    for row in (rf"{start}{_INTEGER}(?:,{_INTEGER})*{end}",)
+    "[": pattern(_LISTS, re.ASCII),
+    "{": pattern(_plain_rows(r"\{", r"\}"), re.ASCII),
 }
+_SIZE = rf"{_BLANKS}(\d{{1,4}}){_BLANKS}"
+_PLAIN_MATRIX = pattern(rf"\({_SIZE},{_SIZE},{_BLANKS}({_LISTS}){_BLANKS}\)", re.ASCII)
+"""The arguments of `Matrix(2, 2, [[1,0],[0,1]])`, which are most of a Maple file."""
+
 _NUMBERS = {int, Fraction, Gaussian, Inexact}
 _POWER = rf"([-+]?(?:\d[\d./]{{0,30}}\*?)?)({'|'.join(EPSILON)})(?:\^\{{?(-?\d{{1,2}})\}}?)?"
 _AS_JSON = str.maketrans("{}", "[]")
@@ -183,6 +196,11 @@ class _Parser:
             number = self.exact(token)
             return _imaginary(number) if unit else number
         if kind == "name":
+            if arguments := _PLAIN_MATRIX.match(self.text, self.position):
+                self.position = arguments.end()
+                self.take()
+                rows, cols, entries = arguments.groups()
+                return Call(token, (int(rows), int(cols), json.loads(entries)))
             self.take()
             if self.kind == "symbol" and self.token == "(":
                 return Call(token, tuple(self.items(depth)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import SchemeFormatError
 from ..certificate import Certificate
-from ..factor import Factor, integer_array
+from ..factor import Factor, IntArray, integer_array
 from ..gaussian import MAX_BITS, Number, bits, gaussian, parse_number, simplest
 from ..inexact import Approximation, Coefficient, Inexact
 from ..ring import QI, Q, Ring, Z
@@ -96,39 +96,54 @@ def refuse_gaussian(scheme: Scheme, format: str) -> None:
         raise SchemeFormatError(f"{format} can't write coefficients that are not real; write {scheme!r} as lcma-json")
 
 
-def factor_of(products: Sequence[Iterable[Term]], rows: int, cols: int, label: str) -> Factor:
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """The terms of a factor with integer coefficients as arrays (T,): product, 0-based row and column, coefficient."""
+
+    rank: int
+    product: IntArray
+    row: IntArray
+    col: IntArray
+    value: IntArray
+
+
+Terms = Sequence[Sequence[Term]] | Entries
+"""A factor: the terms of every product, or all of them as arrays."""
+
+
+def factor_of(terms: Terms, rows: int, cols: int, label: str) -> Factor:
     """The factor of the terms of every product, over their least common denominator.
 
     Raises:
         SchemeFormatError: a place outside the grid or given twice, a number too large, too many products.
     """
-    if not 1 <= len(products) <= MAX_RANK:
-        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {len(products)}")
-    listed = [terms if isinstance(terms, list) else list(terms) for terms in products]
-    flat = [term for terms in listed for term in terms]
-    counts = [len(terms) for terms in listed]
-    product = np.repeat(np.arange(len(listed), dtype=np.int64), counts)
-    places = np.array(
-        [row * cols + col if 0 <= row < rows and 0 <= col < cols else -1 for row, col, _ in flat], dtype=np.int64
-    )
+    rank = terms.rank if isinstance(terms, Entries) else len(terms)
+    if not 1 <= rank <= MAX_RANK:
+        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
+    if isinstance(terms, Entries):
+        product, values, denominator = terms.product, terms.value, 1
+        inside = (terms.row >= 0) & (terms.row < rows) & (terms.col >= 0) & (terms.col < cols)
+        places = np.where(inside, terms.row * cols + terms.col, -1)
+    else:
+        flat = [term for part in terms for term in part]
+        product = np.repeat(np.arange(rank, dtype=np.int64), [len(part) for part in terms])
+        places = np.array(
+            [row * cols + col if 0 <= row < rows and 0 <= col < cols else -1 for row, col, _ in flat], dtype=np.int64
+        )
+        numerators, denominator, width = _numerators([value for _, _, value in flat], label)
+        values = integer_array(numerators, denominator)
+        values = values.reshape(-1, 2) if width == 2 else values
     if len(places) and places.min() < 0:
-        r, row, col = next(
-            (r, row, col)
-            for r, terms in enumerate(listed)
-            for row, col, _ in terms
-            if not (0 <= row < rows and 0 <= col < cols)
-        )
+        at = int(np.argmin(places))
+        row, col = (terms.row[at], terms.col[at]) if isinstance(terms, Entries) else flat[at][:2]
         raise SchemeFormatError(
-            f"product {r + 1}: {label} has block [{row + 1},{col + 1}], outside its {rows} x {cols} grid"
+            f"product {product[at] + 1}: {label} has block [{row + 1},{col + 1}], outside its {rows} x {cols} grid"
         )
-    keys = np.sort(product * (rows * cols) + places)
-    if len(twice := np.flatnonzero(keys[1:] == keys[:-1])):
-        r, index = divmod(int(keys[twice[0]]), rows * cols)
+    keys = product * (rows * cols) + places
+    if not (np.diff(keys) > 0).all() and len(twice := np.flatnonzero(np.diff(np.sort(keys)) == 0)):
+        r, index = divmod(int(np.sort(keys)[twice[0]]), rows * cols)
         raise SchemeFormatError(f"product {r + 1}: {label} has block [{index // cols + 1},{index % cols + 1}] twice")
-    numerators, denominator, width = _numerators([value for _, _, value in flat], label)
-    values = integer_array(numerators, denominator)
-    values = values.reshape(-1, 2) if width == 2 else values
-    return Factor.from_triplets(len(listed), rows, cols, product, places, values, denominator)
+    return Factor.from_triplets(rank, rows, cols, product, places, values, denominator)
 
 
 def _numerators(given: list[Coefficient], label: str) -> tuple[list[int], int, int]:
@@ -138,8 +153,9 @@ def _numerators(given: list[Coefficient], label: str) -> tuple[list[int], int, i
     numbers = [number for number in given if not isinstance(number, Inexact)]
     if len(numbers) != len(given):
         raise SchemeFormatError(f"{label} has a coefficient that is rounded, or has a power of an infinitesimal")
-    if set(map(type, numbers)) <= {int}:
-        return numbers, 1, 1  # type: ignore[return-value]
+    integers = [number for number in numbers if isinstance(number, int)]
+    if len(integers) == len(numbers):
+        return integers, 1, 1
     # Every numerator grows to the common denominator.
     pairs = [part for number in map(gaussian, numbers) for part in (number.real, number.imag)]
     denominator = math.lcm(*{part.denominator for part in pairs})

@@ -59,9 +59,9 @@ class Policy:
     Attributes:
         plus_after: steps without a plus or a new best after which the walk takes a plus.
         margin: a plus may lift the rank to at most this much above the walk's best.
-        restart_after: steps without a new best after which the walk goes back to its start.
-        trap: how often a walk on a processor may run out of flips without a new best before it goes back.
-        trap_rank: at this rank or below, a walk on a GPU that can't flip goes back; above it takes a plus.
+        restart_after: steps without a new best after which the walk returns to its start.
+        trap: how often a walk on a processor may run out of flips without a new best before it returns.
+        trap_rank: at this rank or below, a walk on a GPU that can't flip returns to its start; above it takes a plus.
         chance: that a flip is made which raises the cost by one (by default: leaves one more product
             full); to the n-th power for n (Metropolis).
         full: full products beyond this count as one rank more each on a processor, and are no finds

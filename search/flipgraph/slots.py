@@ -56,7 +56,7 @@ class Arena(NamedTuple):
         buckets: (3 2^12 lanes,) uint64, by factor and hash the slots whose factor hashes there.
         active: (3 lanes,) uint64, for each factor the slots whose bucket holds another slot too.
         live: (lanes,) uint64, the slots in use.
-        start: as x, the terms that a restart goes back to.
+        start: as x, the terms that a restart returns to.
         best: as x, the best terms so far.
         rng: (1,) uint64, the state of xorshift64.
         counters: (13,) int64: STEPS done (draws), FLIPS made, MISSES in a row, steps SINCE the last

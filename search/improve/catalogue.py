@@ -42,7 +42,7 @@ def in_order(shape: Sequence[int]) -> Shape:
 
 
 class BackgroundTasks:
-    """Work on `jobs` threads beside a search. When that is over it goes on for a little while, see `in_time`."""
+    """Work on `jobs` threads beside a search; what is left at its end has a short time more, see `in_time`."""
 
     def __init__(self, jobs: int) -> None:
         self._threads, self._waiting, self._end = ThreadPoolExecutor(jobs), list[Future[None]](), float("inf")

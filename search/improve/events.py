@@ -1,4 +1,4 @@
-"""What an improvement tells while it goes on; it prints nothing itself."""
+"""Events of an improvement while it runs; it prints nothing itself."""
 
 from __future__ import annotations
 

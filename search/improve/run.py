@@ -195,7 +195,7 @@ def resume_improvement(
     on_event: OnEvent = ignore,
     stop: Callable[[], bool] = lambda: False,
 ) -> Improved:
-    """Go on with the improvement in a folder: its turns, its starts, and its time, or a new limit from the beginning.
+    """Continue the improvement in a folder: its turns, its starts, and its time, or a new limit from the beginning.
 
     Raises:
         RunFolderError: none is there, it is of other code, locked or damaged.

@@ -1,4 +1,4 @@
-"""A hash of the code that a run depends on: a run goes on with the code that began it, or not at all."""
+"""A hash of the code that a run depends on: a run is resumed only by the code that began it."""
 
 from __future__ import annotations
 

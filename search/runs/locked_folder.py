@@ -87,6 +87,6 @@ def reported(path: Path) -> Iterator[None]:
     except OSError as error:
         mend = "free some space, then " if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
         raise RunFolderError(
-            f"{path} can't be written or read ({error.strerror}): {mend}`lcma resume {path}` goes on; "
-            f"what is recorded there is safe"
+            f"{path} can't be written or read ({error.strerror}): {mend}`lcma resume {path}` continues the run; "
+            f"what is recorded there is intact"
         ) from None

@@ -18,10 +18,10 @@ class PoolPlan(NamedTuple):
         restart_rounds: rounds after which a walk without a gain starts anew from its pool.
         stall: rounds without a find after which every other walk goes to enlarge the pool.
         turn: without pools, steps after which a walk that found nothing tries the next start.
-        leave: rounds without a lower rank after which a ladder goes on to its next format.
-        passed: schemes that go on to the next format; with so many at the goal it goes on at once.
+        leave: rounds without a lower rank after which a ladder proceeds to its next format.
+        passed: schemes that are passed to the next format; with so many at the goal the ladder proceeds at once.
         linger: on a GPU, rounds that a ladder spends at most on more schemes after the first at its goal.
-        tries: on a GPU, how often a ladder that finds nothing in a format goes back for other schemes of the
+        tries: on a GPU, how often a ladder that finds nothing in a format returns for other schemes of the
             format before.
     """
 

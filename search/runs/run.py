@@ -44,14 +44,14 @@ def find(
 
     A run is a sequence of rounds; in each, every walk goes `steps` steps or to the rank asked for.
     Finds are taken between rounds, in walk order, in a sparse basis where the target allows it, and
-    a walk that found goes back to its start. Without `rank`, every improvement on the lowest rank so
+    a walk that found returns to its start. Without `rank`, every improvement on the lowest rank so
     far is a find. The finds depend on seed, walks, steps and rounds only: `jobs` threads share the
     walks, and `seconds` ends the run after a round.
 
     Args:
         target: what to compute, or its name.
         ring: Z2 (nothing is lifted), Z, Q (which allows fractions), or "ZT": walks over {-1, 0, 1}.
-        out: a new folder for the run: every find is in it at once, and `resume` goes on from there.
+        out: a new folder for the run: every find is in it at once, and `resume` continues from there.
         on_event: called after every round.
         stop: asked after every round; where it says so the run is saved, and the result has `interrupted` set.
         settings: rank, seed, walks, steps, rounds, seconds, count, start, walk, policy, ladder, pool, device,
@@ -106,7 +106,7 @@ def resume(
     on_event: OnEvent | None = None,
     stop: Stop = never,
 ) -> Result:
-    """Go on with the run in a folder, from its last checkpoint; a broken round is repeated.
+    """Continue the run in a folder, from its last checkpoint; a broken round is repeated.
 
     Without limits its own hold; what they say counts from the run's beginning. The result holds all
     finds of the run, and they are those of a run that was never broken.

@@ -33,7 +33,7 @@ class Strategy(Protocol):
         """What is worth going on from in a larger format, best first, each with the start it comes from."""
 
     def idle(self) -> bool:
-        """Whether nothing has come for so long that a ladder goes on to its next format."""
+        """Whether nothing has come for so long that a ladder proceeds to its next format."""
 
     def fruitless(self) -> bool:
         """Whether nothing has come, and other starts should be looked for in the format before."""

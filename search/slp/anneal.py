@@ -177,7 +177,7 @@ def detour(terms: TernaryTerms, seed: int, index: int, steps: int = DETOURS * DE
         advance(arena, policy.numbers, terms.rank - 1, steps // DETOURS)
         lower = int(arena.counters[BEST]) < terms.rank
         now = best_terms(arena, terms) if lower else current_terms(arena, terms)
-        # A walk knows nothing of halves: where more products are full it goes on.
+        # A walk knows nothing of halves: where more products are full it continues.
         if isinstance(now, TernaryTerms) and now.rank <= found.rank and full_and_half(now.to_scheme())[0] <= full:
             found = now
         if lower:

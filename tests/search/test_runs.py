@@ -1,4 +1,4 @@
-"""Run folders: a run that is killed, interrupted, locked or out of disk loses nothing and goes on."""
+"""Run folders: a run that is killed, interrupted, locked or out of disk loses nothing and can be resumed."""
 
 import errno
 import json

@@ -2,6 +2,7 @@
 
 import io
 import json
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -216,3 +217,42 @@ def test_integer_arrays_choose_their_type():
     assert integer_array([1, -(2**61)]).dtype == np.int64
     assert integer_array([1], 2**70).dtype == object
     assert Factor.from_triplets(1, 1, 1, np.array([0]), np.array([0]), integer_array([2**70])).large
+
+
+def test_memory_is_that_of_one_pair_of_blocks():
+    size = 24
+    dense = [[(i, j, 1) for i in range(size) for j in range(size)]]
+    factors = [
+        factor_of(terms, size, size, label) for terms, label in (([[(0, 0, SHEAR)]], "U"), (dense, "V"), (dense, "W"))
+    ]
+    scheme = Scheme(lcma.parse_target(f"{size}x{size}x{size}"), *factors)
+    tracemalloc.start()
+    try:
+        outcome = check(scheme)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # Every term of the one product is wrong, and every wanted one but those with A[1,1] is missing.
+    assert outcome.wrong == size**4 + size**3 - size
+    assert outcome.first.got == SHEAR
+    assert peak < 16 << 20  # a sum of each equation takes 80 MiB
+
+
+@pytest.mark.parametrize("ring", [Z, Q], ids=str)
+def test_the_count_of_wrong_equations_is_that_of_dense_arrays(ring):
+    rng = np.random.default_rng(3)
+    target = lcma.parse_target("2x1x2")
+    arrays = [rng.integers(-1, 2, (3, *kinds.shape)).astype(object) for kinds in target.kind_arrays]
+    arrays[0][0, 0, 0] = SHEAR
+    factors = []
+    for array, label in zip(arrays, "UVW", strict=True):
+        terms = [[(*place, int(value)) for place, value in np.ndenumerate(grid) if value] for grid in array]
+        factors.append(factor_of(terms, *array.shape[1:], label))
+    u, v, w = (array.reshape(3, -1) for array in arrays)
+    sums = sum(np.multiply.outer(np.multiply.outer(u[r], v[r]), w[r]) for r in range(3))
+    for p, q, s in target.terms:
+        sums[p, q, s] -= 1
+    outcome = check(Scheme(target, *factors, ring))
+    assert outcome.wrong == np.count_nonzero(sums)
+    p, q, s = next(zip(*np.nonzero(sums), strict=True))
+    assert (outcome.first.a, outcome.first.b, outcome.first.c) == (divmod(p, 1), divmod(q, 2), divmod(s, 2))

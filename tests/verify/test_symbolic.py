@@ -81,7 +81,12 @@ def test_three_proofs_agree_on_500_valid_and_500_corrupted_schemes():
     proofs_agree(seed=2, count=500)
 
 
-@pytest.mark.parametrize("name", shipped_names())
+def with_long_ones_slow(names):
+    """Up to 64 products the expansion takes a second at most."""
+    return [pytest.param(name, marks=pytest.mark.slow) if shipped(name).scheme.rank > 64 else name for name in names]
+
+
+@pytest.mark.parametrize("name", with_long_ones_slow(shipped_names()))
 def test_shipped_schemes_are_proven_symbolically(name):
     scheme = shipped(name).scheme
     outcome = check_symbolic(scheme)

@@ -1,4 +1,4 @@
-"""A site of many kinds of schemes, shared by the tests of its structure and of its behaviour."""
+"""Fixtures of the command: command lines, and a site of many kinds of schemes."""
 
 import json
 
@@ -10,6 +10,7 @@ from lcma.schemes_db import Provenance, Scheme, parse_ring, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.verify import certify
+from lcma.workbench import cli
 
 HOSTILE = "<script>alert(1)</script>\"'&</title><img src=x onerror=alert(2)>\u202e\x01 --> {{ 7 * 7 }}"
 
@@ -37,6 +38,18 @@ def fraction():
     w[0] //= -2
     w[1] *= 2
     return Scheme.from_arrays(classical.target, u, v, w, parse_ring("Q"), denominators=(1, 1, 2), name="fractional")
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command line: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        code = cli.main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
 
 
 @pytest.fixture(scope="session")

@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.workbench import cli
 
-
-@pytest.fixture
-def run(home, capsys):
-    def call(*arguments):
-        code = cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_compose_builds_proves_and_keeps(run, tmp_path):

@@ -10,17 +10,7 @@ from lcma.schemes_db.formats import exp, lcma_json
 from lcma.schemes_db.shipped import shipped_names
 from lcma.workbench import cli
 
-
-@pytest.fixture
-def run(home, capsys):
-    """Run a command line: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        code = cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

@@ -11,20 +11,7 @@ from lcma import kronecker
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern
 from lcma.kernels.kronecker.chainability import chain_reason
 from lcma.kernels.kronecker.pattern import parse_patterns
-from lcma.workbench import cli
 from lcma.workbench.bench.ks_patterns import paper_patterns, sample
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command line: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        code = cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture
@@ -52,7 +39,7 @@ def test_run_multiplies_a_stored_matrix(run, files, suffix):
         np.testing.assert_allclose(np.load(out), truth if layout == "bsf" else truth.T, rtol=1e-4, atol=1e-5)
     code, text, _ = run("run", folder / f"k{suffix}", folder / "first.npy", "--dtype", "float64", "--strategy", "dense")
     assert code == 0
-    assert text.startswith("dense: ")
+    assert text.startswith("dense, slab 50: ")
 
 
 def test_run_says_in_one_line_what_does_not_fit(run, files):
@@ -92,6 +79,39 @@ def test_time_compares_with_every_baseline_that_can_run(run, files):
     assert (code, "--batch N" in err) == (2, True)
     code, _, err = run("time", "strassen", "--layout", "bsl")
     assert (code, "--layout is for" in err) == (2, True)
+
+
+def test_plan_and_tune_take_a_stored_matrix(run, files, home):
+    _, _, folder = files
+    k = folder / "k.npz"
+    for device in ("cpu", "cuda"):
+        code, text, _ = run("plan", k, "--batch", "25088", "--layout", "bsl", "--device", device, "--explain")
+        assert (code, "Kronecker-sparse (1,4,4,3)(3,4,8,1)" in text, "bmm" in text) == (0, True, True)
+    code, text, _ = run("tune", k, "--batch", "600", "--rounds", "2", "--top", "2", "--json")
+    assert code == 0
+    candidates = json.loads(text)[0]["candidates"]
+    assert {one["strategy"] for one in candidates} >= {"bmm"}
+    names = [one["candidate"] for one in candidates]
+    assert len(set(names)) == len(names) > 2  # slabs of several widths are several candidates
+    code, text, _ = run("plan", k, "--batch", "600", "--json")
+    assert (code, json.loads(text)["basis"]) == (0, "measured")
+    code, text, _ = run("tune", k, "--batch", "600", "--json")
+    assert json.loads(text)[0]["skipped"]
+    code, text, _ = run("plan", k, "--batch", "600", "--layout", "bsl", "--json")
+    assert (code, json.loads(text)["basis"]) == (0, "predicted")  # another layout is another class
+    for arguments, wanted, message in (
+        (("plan", k), 2, "--batch N"),
+        (("plan", k, "--batch", "6", "--levels", "1"), 2, "K takes no"),
+        (("plan", k, "--batch", "6", "--strategy", "dense", "--dtype", "int8"), 3, "int8"),
+        (("plan", "6", "6"), 2, "give three sizes M K N"),
+        (("plan", "6", "x", "6"), 2, "'x' is not a valid integer"),
+        (("plan", "6", "6", "6", "--layout", "bsl"), 2, "--layout is for"),
+        (("tune", "0", "6", "6"), 2, "range"),
+        (("tune", k, "--batch", "6", "--causal", "qk"), 2, "K takes no --causal"),
+        (("tune",), 2, "a file K"),
+    ):
+        code, _, err = run(*arguments)
+        assert (code, message in err) == (wanted, True), (arguments, err)
 
 
 def test_suggest_ranks_patterns_within_the_density(run):
@@ -180,3 +200,7 @@ def test_the_suite_names_its_rows_and_runs_one(run, tmp_path, monkeypatch):
     rows = [json.loads(line) for line in (tmp_path / "ks-cpu.jsonl").read_text().splitlines()]
     assert len(rows) == 2
     assert "ratio_to_bmm" in json.dumps(rows[0])
+    assert all(-5 < row["figures"]["permutations"] < 1 for row in rows)
+    text = (tmp_path / "ks-cpu-tables.md").read_text()
+    assert "Table 6: 20.41, 1.26" in text
+    assert "of its time in permutations" in text

@@ -12,17 +12,8 @@ from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.formats import equations, lcma_json, render
 from lcma.schemes_db.names import checked_name, file_stem, tidy_name, visible
-from lcma.workbench import cli
 
-
-@pytest.fixture
-def run(home, capsys):
-    def call(*arguments):
-        code = cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture
@@ -238,3 +229,18 @@ def test_a_declared_ring_binds(run, tmp_path):
     wrong = tmp_path / "wrong.json"
     wrong.write_text(json.dumps(data))
     assert run("verify", "-q", wrong)[0] == 1
+
+
+def test_an_alias_is_renamed_and_removed_while_its_scheme_stays(run, tmp_path):
+    path = tmp_path / "s.txt"
+    path.write_text(equations.render(lcma.resolve("strassen")[0].replace(name="")))
+    assert run("add", path, "--name", "first")[0] == 0
+    assert run("rename", "first", "second")[0] == 0
+    assert run("show", "first")[0] != 0
+    assert run("show", "second")[0] == 0
+    code, out, _ = run("remove", "second")
+    assert (code, out) == (0, "removed the name second <2x2x2:7 over Z>; the scheme stays\n")
+    assert run("show", "strassen")[0] == 0
+    assert run("rename", "second", "third")[0] != 0
+    assert run("add", path, "--name", "second")[0] == 0
+    assert run("rename", "second", "laderman")[0] == 3

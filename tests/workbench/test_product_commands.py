@@ -11,7 +11,6 @@ from lcma.kernels.cpu.threads import thread_count
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.profiles import keep_profile
 from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS
-from lcma.workbench import cli
 from lcma.workbench.gpu_monitor import state_of
 from lcma.workbench.matrix_files import bfloat16_bits, read_operand
 from lcma.workbench.products import FACTORS, Device, sizes_of
@@ -31,18 +30,6 @@ def _measured():
         machine_id(threads), "a test", (), tuple(rates), 1e10, 1e10, (1 << 15, 1 << 20), 1e-6, "measured", 1e10
     )
     keep_profile(profile)
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command line: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        code = cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture
@@ -306,7 +293,7 @@ def test_tune_measures_keeps_and_goes_on(run, small_sums, tmp_path):
     code, text, err = run("tune", "--from", shapes, "--rounds", 2, "--json", "--budget", "0s")
     first = json.loads(text)
     assert (code, len(first)) == (0, 1)
-    assert "1 of 3 products; the same command goes on from there" in err
+    assert "1 of 3 products; the same command continues from there" in err
     (figures,) = first[0]["candidates"]
     assert (figures["strategy"], figures["ratio"]) == ("vendor", 1.0)
     code, text, _ = run("tune", "--from", shapes, "--rounds", 2, "--json")

@@ -14,19 +14,8 @@ from lcma.errors import CatalogError
 from lcma.schemes_db import Program
 from lcma.schemes_db.catalog import Catalog
 from lcma.verify import check_program
-from lcma.workbench import cli
 
-
-@pytest.fixture
-def run(home, capsys):
-    """Run a command line: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        code = cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_a_search_in_a_folder_is_resumed_shown_and_merged(run, tmp_path):

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import PlanError
+from ..kronecker import LAYOUT, stored_request
 from ..output import print_json, print_table
-from ..products import CAUSAL, DEVICE, Device, causal_name, machine_of, request_of
+from ..products import CAUSAL, DEVICE, Device, causal_name, machine_of, request_of, sizes_given
 
 if TYPE_CHECKING:
     from ...kernels import Plan
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
 
 
 @click.command("plan")
-@click.argument("sizes", metavar="M K N", nargs=3, type=click.IntRange(0, 1 << 24))
+@click.argument("arguments", metavar="M K N|K", nargs=-1, required=True)
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
-@click.option("--batch", type=click.IntRange(1, 1 << 24), help="Matrices of A, B and C. Default: one, without a batch.")
+@click.option("--batch", type=click.IntRange(1, 1 << 24), help="Matrices of A, B and C, default one; of K the inputs.")
+@click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
 @click.option("--scheme", default="auto", show_default=True, help="Plan by this scheme only.")
 @click.option("--levels", type=click.IntRange(0, 8), help="Levels of recursion of the named scheme. Default: 1.")
 @click.option("--strategy", metavar="NAME[:METHOD]", help="Plan by this strategy only: vendor, scheme, scheme:tasks.")
@@ -31,11 +33,12 @@ if TYPE_CHECKING:
 @click.option("--max-workspace", type=int, metavar="BYTES", help="Bound on memory beside A, B and C.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
-    sizes: tuple[int, int, int],
+    arguments: tuple[str, ...],
     dtype: str,
     device: Device,
     causal: str | None,
     batch: int | None,
+    layout: str | None,
     scheme: str,
     levels: int | None,
     strategy: str | None,
@@ -49,7 +52,7 @@ def command(
     """Show how a product would be run, and why.
 
     The product is M x K by K x N. With --causal one matrix is triangular: C of qk and dp (M = N), A of
-    pv, dq, dv and dk (M = K).
+    pv, dq, dv and dk (M = K). K is a file with a Kronecker-sparse matrix, as for `lcma run`.
 
     --profile takes a file that `lcma doctor --profile` wrote, or a published machine: nvidia-h20,
     nvidia-a100-40gb, nvidia-h200, intel-8255c, amd-epyc-9k84, arm-neoverse-v1. With --device cuda and no
@@ -58,15 +61,19 @@ def command(
     from ...kernels import decision_for, strategies
     from ...kernels.planning.explain import explanation
 
-    request = request_of(
-        sizes,
-        dtype,
-        device,
-        causal_name(causal),
-        () if batch is None else (batch,),
-        max_error=max_error,
-        max_workspace=max_workspace,
-    )
+    request = stored_request(arguments, batch, dtype, layout, device, strategy, max_workspace=max_workspace)
+    if request is None:
+        request = request_of(
+            sizes_given(arguments, 0),
+            dtype,
+            device,
+            causal_name(causal),
+            () if batch is None else (batch,),
+            max_error=max_error,
+            max_workspace=max_workspace,
+        )
+    elif causal or levels is not None or scheme != "auto" or max_error is not None:
+        raise click.UsageError("K takes no --causal, --scheme, --levels or --max-error")
     with device.current():
         machine = machine_of(request, profile, threads)
         decision = decision_for(request, scheme, levels, strategy=strategy, machine=machine)

@@ -18,4 +18,6 @@ def command(schemes: tuple[str, ...]) -> None:
     with Catalog.open() as catalog:
         for scheme in schemes:
             entry = catalog.remove(scheme)
-            click.echo(f"removed {entry.name or entry.digest[:12]} <{entry.target}:{entry.rank} over {entry.ring}>")
+            what = f"{entry.name or entry.digest[:12]} <{entry.target}:{entry.rank} over {entry.ring}>"
+            stays = any(one.digest == entry.digest for one in catalog.entries(target=entry.target))
+            click.echo(f"removed the name {what}; the scheme stays" if stays else f"removed {what}")

@@ -11,7 +11,10 @@ from ...schemes_db.catalog import Catalog
 @click.argument("scheme", metavar="SCHEME")
 @click.argument("name", metavar="NAME")
 def command(scheme: str, name: str) -> None:
-    """Give one of your schemes another name. What comes with lcma keeps its own."""
+    """Give one of your schemes, or a name that `lcma add --name` gave to any, another name.
+
+    Schemes that come with lcma keep their own.
+    """
     with Catalog.open() as catalog:
         entry = catalog.rename(scheme, name)
     click.echo(f"{entry.digest[:12]} is now {entry.name}")

@@ -30,9 +30,9 @@ from .search import known_rank, report
 def command(
     folder: Path, seconds: float | None, rounds: int | None, count: int | None, jobs: int, as_json: bool
 ) -> int:
-    """Go on with a search or an improvement from its folder.
+    """Continue a search or an improvement from its folder.
 
-    After an interruption, a crash or a full disk it goes on from the last checkpoint.
+    After an interruption, a crash or a full disk it continues from the last checkpoint.
 
     A broken round of a search is repeated, so the finds are those of a run that was never broken.
     """

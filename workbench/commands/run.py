@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from ...errors import PlanError
+from ..gpu_arrays import as_numpy, to_gpu, wait_for
 from ..kronecker import LAYOUT, operand_matrix, run_product
 from ..matrix_files import DTYPES, Operand, check_destination, read_operand, write_product
 from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name, within_memory
@@ -75,9 +75,9 @@ def command(
     qk: S = Q K^T, pv: O = P V, dv: dV = P^T dO, dp: dP = dO V^T, dq: dQ = dS K, dk: dK = dS^T Q.
     """
     if (matrix := operand_matrix(scheme)) is not None and b is None:
-        if device.kind != "cpu" or levels is not None or causal or named or max_abs is not None:
-            raise click.UsageError("K X takes --layout, --strategy, --dtype, --out and --check; --device is cpu")
-        for line in run_product(matrix, a, layout, strategy, dtype, out, check):
+        if levels is not None or causal or named or max_abs is not None:
+            raise click.UsageError("K X takes --layout, --strategy, --device, --dtype, --out and --check")
+        for line in run_product(matrix, a, device, layout, strategy, dtype, out, check):
             click.echo(line)
         return 0
     if b is None or layout is not None:
@@ -103,7 +103,7 @@ def command(
         began = time.perf_counter()
         with within_memory(request, plan.candidate):
             result = plan.build().run(x, y)
-            _wait(device)
+            wait_for(device)
         seconds = time.perf_counter() - began
         into = f" into {held}" if held != left.dtype else ""
         click.echo(
@@ -111,7 +111,7 @@ def command(
             f"{request.items * gflops(*request.shape, seconds):.1f} effective GFLOP/s (first call, compiling included)"
         )
         if out is not None:
-            click.echo(write_product(out, _as_numpy(result), held))
+            click.echo(write_product(out, as_numpy(result), held))
         return _check(request, chosen, x, y, result) if check else 0
 
 
@@ -119,21 +119,8 @@ def _placed(operand: Operand, device: Device, product: str | None, side: int) ->
     """The operand on its device, transposed where the formula of a causal product says so."""
     matrix: Any = operand.matrix
     if device.kind == "cuda":
-        matrix = _tensor(operand)
+        matrix = to_gpu(operand.matrix, operand.dtype, operand.file)
     return matrix.swapaxes(-1, -2) if product is not None and "^T" in FACTORS[product][side] else matrix
-
-
-def _tensor(operand: Operand) -> Any:
-    import torch
-
-    torch.backends.cuda.matmul.allow_tf32 = operand.dtype == "tf32"
-    matrix = np.array(operand.matrix)  # in memory of its own: a mapped file is read-only
-    if operand.dtype == "bfloat16":
-        return torch.from_numpy(matrix.view(np.int16)).view(torch.bfloat16).cuda()
-    try:
-        return torch.from_numpy(matrix).cuda()
-    except TypeError:
-        raise PlanError(f"{operand.file} is {operand.dtype}, which torch does not hold; convert with --dtype") from None
 
 
 def _request(x: Any, y: Any, dtype: str, device: Device, product: str | None, max_abs: int | None) -> Request:
@@ -145,31 +132,14 @@ def _request(x: Any, y: Any, dtype: str, device: Device, product: str | None, ma
     structures = (DENSE, DENSE, DENSE) if product is None else structures_of(ATTENTION_PRODUCTS[product])
     if device.kind == "cpu":
         held = "bfloat16" if dtype == "bfloat16" else None
-        if dtype == "tf32":
-            raise PlanError("dtype tf32 is of GPUs; leave --dtype out, or give --device cuda")
+        if dtype in ("tf32", "tf32x3"):
+            raise PlanError(f"dtype {dtype} is of GPUs; leave --dtype out, or give --device cuda")
         return Request.of(x, y, dtype=held, max_abs=max_abs, structures=structures)
     if max_abs is not None:
         raise PlanError("--max-abs is for integers on a processor; leave it out with --device cuda")
     from ...kernels.cuda.executor import request_of
 
     return request_of(x, y, dtype, structures=structures)
-
-
-def _wait(device: Device) -> None:
-    if device.kind == "cuda":
-        import torch
-
-        torch.cuda.synchronize()
-
-
-def _as_numpy(result: Any) -> Any:
-    """The product as a numpy array; bfloat16 as its bits."""
-    if isinstance(result, np.ndarray):
-        return result
-    import torch
-
-    result = result.cpu()
-    return result.view(torch.int16).numpy().view(np.uint16) if result.dtype == torch.bfloat16 else result.numpy()
 
 
 def _check(request: Request, scheme: Any, a: Any, b: Any, product: Any) -> int:

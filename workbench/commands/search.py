@@ -80,7 +80,7 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
     "--restart",
     "restart_after",
     type=click.IntRange(1),
-    help="Steps without a gain before a walk goes back to its start.",
+    help="Steps without a new lowest rank before a walk returns to its start.",
 )
 @click.option("--full", type=click.IntRange(0), help="At most so many full products, the others half ones.")
 @click.option(
@@ -151,8 +151,8 @@ def command(
     """Search for schemes of low rank; what is found is certified and kept.
 
     Walks go on the flip graph, modulo 2 (finds are lifted to the ring) or over -1, 0, 1. The same
-    seed, walks, steps and rounds give the same finds. With --out every find is on the disk at once,
-    and `lcma resume` goes on after an interruption or a crash. Exit code 1: nothing was found.
+    seed, walks, steps and rounds give the same finds. With --out every find is written to disk at once,
+    and `lcma resume` continues after an interruption or a crash. Exit code 1: nothing was found.
     """
     config = _config(target, **settings)
     if dry_run:

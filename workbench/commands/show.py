@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
+from ...kernels.codegen.programs import program_for
 from ...schemes_db import Certificate, Scheme, costs
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import equations, lcma_json
 from ...schemes_db.names import visible
 from ...schemes_db.ranks import best_known
 from ...schemes_db.reproduce import reproduced
-from ...schemes_db.straightline import program_of
 from ..output import print_json, ratio
 from ..reproduce import searched_again
 from ..schemes import scheme_argument
@@ -70,7 +70,7 @@ def _reproduce(scheme: Scheme) -> int:
 def facts_of(scheme: Scheme) -> dict[str, object]:
     """The costs of a scheme, by name."""
     full, half = costs.full_and_half(scheme)
-    program = program_of(scheme)
+    program = program_for(scheme)
     exponent, recursive = costs.exponent(scheme), costs.recursive_cost(scheme)
     known = best_known(scheme.target, scheme.ring)
     facts: dict[str, object] = {

@@ -10,7 +10,7 @@ import click
 
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
-from ..kronecker import LAYOUT, UNLIMITED, operand_matrix, product_request
+from ..kronecker import LAYOUT, operand_matrix, product_request
 from ..output import print_json, print_table
 from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, sizes_of
 from ..progress import Progress
@@ -66,9 +66,7 @@ def command(
     if (matrix := operand_matrix(scheme)) is not None:
         if levels or causal or named or record:
             raise click.UsageError("K takes --batch, --layout, --strategy, --dtype, --device, --rounds and --seed")
-        request = product_request(
-            matrix.structure, batch, dtype, layout, device, max_extra_bytes=UNLIMITED if strategy else 0
-        )
+        request = product_request(matrix.structure, batch, dtype, layout, device, strategy)
         device.require()
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
         with device.current(), Progress() as progress:

@@ -10,9 +10,10 @@ import click
 
 from ...errors import LcmaError, PlanError
 from ..bench.machine import BUSY_SHARE, Watch
+from ..kronecker import LAYOUT, stored_request
 from ..options import Duration
 from ..output import print_json, print_table
-from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, require_memory
+from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, require_memory, sizes_given
 from ..progress import CountedProgress
 from ..shapes import ShapeRow, read_shapes
 
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 
 
 @click.command("tune")
-@click.argument("sizes", metavar="[M K N]", nargs=-1, type=click.IntRange(1, 1 << 24))
+@click.argument("arguments", metavar="[M K N|K]", nargs=-1)
 @click.option("--from", "file", type=click.Path(path_type=Path), metavar="SHAPES.csv", help="Tune many products.")
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
-@click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C. Default: one, without a batch.")
+@click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C, default one; of K the inputs.")
+@click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
 @click.option("--top", type=click.IntRange(1, 64), default=6, show_default=True, help="Candidates beside the baseline.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
@@ -35,12 +37,13 @@ if TYPE_CHECKING:
 @click.option("--again", is_flag=True, help="Measure products that were measured before, too.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
-    sizes: tuple[int, ...],
+    arguments: tuple[str, ...],
     file: Path | None,
     dtype: str,
     device: Device,
     causal: str | None,
     batch: int | None,
+    layout: str | None,
     top: int,
     rounds: int,
     seed: int,
@@ -50,24 +53,31 @@ def command(
 ) -> None:
     """Measure the best candidates for a product, and let later plans rest on the times.
 
-    The product is M x K by K x N, as for `lcma plan`; SHAPES.csv has a line m,k,n[,dtype,causal] for each of
-    many. The candidates that are predicted to be fastest, and the baseline, are checked and take turns; the
-    medians are stored beside the machine's profile. Products that were measured before are skipped, so that
-    the same command goes on where it was stopped.
+    The product is M x K by K x N, or that of a stored matrix K, as for `lcma plan`; SHAPES.csv has a line
+    m,k,n[,dtype,causal] for each of many. The candidates that are predicted to be fastest, and the baseline, are
+    checked and take turns; the medians are stored beside the machine's profile. Products that were measured before
+    are skipped, so that the same command continues where it was stopped.
     """
-    if (file is None) == (not sizes) or len(sizes) not in (0, 3):
-        raise click.UsageError("give three sizes M K N, or --from SHAPES.csv")
-    rows = [ShapeRow((sizes[0], sizes[1], sizes[2]))] if file is None else read_shapes(file)
-    requests = [
-        request_of(
-            row.sizes,
-            row.dtype or dtype,
-            device,
-            causal_name(row.causal or causal),
-            () if batch is None else (batch,),
-        )
-        for row in rows
-    ]
+    if (file is None) == (not arguments):
+        raise click.UsageError("give three sizes M K N, a file K, or --from SHAPES.csv")
+    stored = stored_request(arguments, batch, dtype, layout, device)
+    if stored is not None and causal:
+        raise click.UsageError("K takes no --causal")
+    rows = read_shapes(file) if file is not None else [] if stored else [ShapeRow(sizes_given(arguments, 1))]
+    requests = (
+        [stored]
+        if stored
+        else [
+            request_of(
+                row.sizes,
+                row.dtype or dtype,
+                device,
+                causal_name(row.causal or causal),
+                () if batch is None else (batch,),
+            )
+            for row in rows
+        ]
+    )
     device.require()
     watch = Watch()
     results: list[dict[str, Any]] = []
@@ -87,7 +97,7 @@ def command(
             f"other processes used {share:.0%} of the processors meanwhile; tune --again when they are idle", err=True
         )
     if len(results) < len(requests):
-        click.echo(f"{len(results)} of {len(requests)} products; the same command goes on from there", err=True)
+        click.echo(f"{len(results)} of {len(requests)} products; the same command continues from there", err=True)
     if as_json:
         print_json(results)
     else:

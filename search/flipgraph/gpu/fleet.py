@@ -52,7 +52,7 @@ class Fleet:
     Attributes:
         layout: how a scheme lies in memory.
         score: (walkers,) the lowest score of each since its start.
-        roots: (walkers,) the walker that each goes back to by way of selections.
+        roots: (walkers,) the walker that each descends from through selections.
         flips, launches, seconds: in all; seconds are those of launches, compilation left out.
 
     Args:

@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 Answer = TypeVar("Answer")
 
 KEPT = ("state", "best", "score", "counters", "draws")
-"""The arrays that a walk goes on from, each with a row a walker."""
+"""The arrays that a walk continues from, with one row a walker."""
 
 PASSED = ("state", "pool", "best", "score", "flips", "counters", "draws", "origin", "goals", "halves", "accept")
 """The arrays that a launch takes, in the order of its parameters."""

@@ -11,18 +11,27 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from lcma.kernels.kronecker.tensors import TILES
-from lcma.kernels.kronecker.tiled_kernel import multiply_factor
+from lcma.kernels.kronecker.outer_kernel import sum_outer
+from lcma.kernels.kronecker.pattern import Pattern
+from lcma.kernels.kronecker.tensors import kernel_of
+from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of
 
-POINTERS = {"bfloat16": "*bf16", "float16": "*fp16", "tf32": "*fp32", "float32": "*fp32", "float64": "*fp64"}
+POINTERS = {
+    "bfloat16": "*bf16",
+    "float16": "*fp16",
+    "tf32": "*fp32",
+    "tf32x3": "*fp32",
+    "float32": "*fp32",
+    "float64": "*fp64",
+}
 FEW_SPILLS = 64
 """Bytes of a thread's stack that may be used."""
 
 
-def compiled(dtype, first):
+def compiled(dtype, first, tile, d):
     """The kernel as it is launched on aligned operands, batch-first or batch-last."""
-    tile, kernel = TILES[dtype], multiply_factor
-    constants = {"PRECISION": "tf32" if dtype == "tf32" else "ieee", "DOUBLE": dtype == "float64"}
+    kernel = kernel_of(tile)
+    constants = {"PRECISION": dtype if dtype in ("tf32", "tf32x3") else "ieee", "DOUBLE": dtype == "float64", "D": d}
     constants |= {"N": tile.n, "P": tile.p, "Q": tile.q, "J": tile.j}
     constants |= {"x_feature": 1, "y_feature": 1} if first else {"x_batch": 1, "y_batch": 1}
     types = {name: "constexpr" if name in constants else "i32" for name in kernel.arg_names}
@@ -34,19 +43,80 @@ def compiled(dtype, first):
     return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
 
 
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("dtype", TILES)
-def test_a_tile_fits_the_registers_and_the_shared_memory(dtype, first, tmp_path):
-    made = compiled(dtype, first)
-    tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", tmp_path / "kernel.cubin"
+def resources(made, folder):
+    """Registers of a thread and bytes of its stack."""
+    tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", folder / "kernel.cubin"
     path.write_bytes(made.asm["cubin"])
     report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
-    registers, stack = (int(re.search(rf"{name}:(\d+)", report).group(1)) for name in ("REG", "STACK"))
-    print(dtype, first, registers, stack, made.metadata.shared)
+    return tuple(int(re.search(rf"{name}:(\d+)", report).group(1)) for name in ("REG", "STACK"))
+
+
+CASES = [
+    pytest.param(dtype, d, choice, first, id=f"{dtype}-d{d}-tile{choice}-{'first' if first else 'last'}")
+    for dtype in TILES
+    for d in (1, 2, 6, 16)
+    for choice in range(tile_choices(dtype))
+    for first in ((True, False) if choice == 0 else (True,))
+]
+
+
+@pytest.mark.parametrize(("dtype", "d", "choice", "first"), CASES)
+def test_a_tile_fits_the_registers_and_the_shared_memory(dtype, d, choice, first, tmp_path):
+    tile = tile_of(dtype, Pattern(1, 128, 128, d), choice)
+    made = compiled(dtype, first, tile, d)
+    registers, stack = resources(made, tmp_path)
+    ptx = made.asm["ptx"]
+    vectors = sum(ptx.count(f"ld.global.v{count}") for count in (2, 4))
+    print(
+        dtype,
+        d,
+        tile,
+        first,
+        "reg",
+        registers,
+        "stack",
+        stack,
+        "shared",
+        made.metadata.shared,
+        "v",
+        vectors,
+        "async",
+        ptx.count("cp.async.c"),
+        "wgmma",
+        ptx.count("wgmma.mma_async"),
+        "mma",
+        ptx.count("mma.sync"),
+    )
     assert registers <= 255
     assert stack <= FEW_SPILLS
     assert made.metadata.shared <= 232448
-    if dtype in ("bfloat16", "float16", "tf32"):
-        assert "mma" in made.asm["ptx"]
+    if dtype in ("bfloat16", "float16", "tf32", "tf32x3"):
+        assert "mma" in ptx
     if dtype == "float32":
-        assert "mma" not in made.asm["ptx"]  # strict: scalar units, or it would round to tf32
+        assert "mma" not in ptx  # strict: scalar units, or it would round to tf32
+
+
+@pytest.mark.parametrize("d", [2, 6, 16])
+@pytest.mark.parametrize("dtype", ["float32", "tf32", "float16", "float64"])
+def test_the_kernel_of_gradients_fits(dtype, d, tmp_path):
+    diagonals, double = 2 if d == 2 else 4, dtype == "float64"
+    constants = {"PRECISION": "tf32" if dtype == "tf32" else "ieee", "DOUBLE": double, "D": d, "J": diagonals}
+    constants |= {
+        "N": 32 if dtype == "float16" else 16,
+        "P": 32 if double else 64,
+        "Q": 32 if double else 64,
+        "grad_feature": 1,
+        "x_feature": 1,
+    }
+    types = {name: "constexpr" if name in constants else "i32" for name in sum_outer.arg_names}
+    types |= {"grad": POINTERS[dtype], "x": POINTERS[dtype], "sums": "*fp64" if double else "*fp32"}
+    place = sum_outer.arg_names.index
+    aligned = {(place(name),): [["tt.divisibility", 16]] for name in sum_outer.arg_names if name not in constants}
+    source = ASTSource(sum_outer, types, {(place(name),): value for name, value in constants.items()}, aligned)
+    options = {"num_warps": 8, "num_stages": 2}
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    registers, stack = resources(made, tmp_path)
+    print(dtype, d, "reg", registers, "stack", stack, "shared", made.metadata.shared)
+    assert registers <= 255
+    assert stack <= FEW_SPILLS
+    assert made.metadata.shared <= 232448

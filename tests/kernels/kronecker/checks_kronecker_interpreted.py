@@ -13,19 +13,22 @@ import torch
 
 from lcma.kernels import decision_for
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, square_dyadic
+from lcma.kernels.kronecker.outer import outer_blocks, outer_tiled
 from lcma.kernels.kronecker.requests import request_of
-from lcma.kernels.kronecker.tensors import FactorTile, multiply_tiled
+from lcma.kernels.kronecker.tensors import multiply_tiled
+from lcma.kernels.kronecker.tiles import FactorTile
 from lcma.kernels.request import Layout
 
-TILE = FactorTile(16, 16, 16, 2, 4, 2)
+TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
 CANARY = 7.5
-LIMITS = {"float64": 1e-13, "float32": 1e-6, "float16": 2e-3}
+LIMITS = {"float64": 1e-13, "float32": 1e-6, "tf32x3": 1e-6, "float16": 2e-3}
 
 
+@pytest.mark.parametrize("tile", TILES, ids=lambda tile: f"j{tile.j}")
 @pytest.mark.parametrize("dtype", LIMITS)
-@pytest.mark.parametrize("pattern", [Pattern(2, 17, 19, 3), Pattern(1, 16, 32, 2), Pattern(3, 5, 4, 1)], ids=str)
-def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern):
-    kind = getattr(torch, dtype)
+@pytest.mark.parametrize("pattern", [Pattern(2, 17, 19, 3), Pattern(1, 16, 32, 8), Pattern(3, 5, 4, 1)], ids=str)
+def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, tile):
+    kind = torch.float32 if dtype == "tf32x3" else getattr(torch, dtype)
     weights = torch.randn(pattern.parameter_shape, dtype=torch.float64).to(kind)
     full = torch.from_numpy(KroneckerMatrix.of(pattern, weights.double().numpy()).dense())
     for first, last in itertools.product((False, True), (False, True)):
@@ -35,11 +38,26 @@ def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern):
         canvas = torch.full((n + 4, pattern.rows) if last else (pattern.rows, n + 4), CANARY, dtype=kind)
         out = canvas[2:-2].T if last else canvas[:, 2:-2]
         out.fill_(torch.nan)
-        multiply_tiled(weights, pattern, given, out, dtype, TILE)
+        multiply_tiled(weights, pattern, given, out, dtype, tile.fitted(pattern))
         truth = full @ x.double()
         assert (out.double() - truth).norm() <= LIMITS[dtype] * truth.norm()
         out.fill_(CANARY)
         assert (canvas == CANARY).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("pattern", [Pattern(1, 17, 19, 2), Pattern(2, 20, 3, 3)], ids=str)
+def test_gradients_are_summed_from_any_strides(dtype, pattern):
+    kind, n = getattr(torch, dtype), 1100
+    a, _, _, d = pattern.sizes
+    grad, x = (torch.randn(size, n, dtype=torch.float64).to(kind) for size in (pattern.rows, pattern.cols))
+    truth = torch.from_numpy(outer_blocks(grad.double().numpy(), x.double().numpy(), a, d))
+    for first, last in ((True, True), (True, False)):
+        left = grad.T.contiguous().T if first else grad
+        right = x.T.contiguous().T if last else x
+        found = outer_tiled(left, right, pattern, side=16)
+        assert found.dtype == (torch.float64 if dtype == "float64" else torch.float32)
+        assert (found.double() - truth).norm() <= 2 * LIMITS["float32" if dtype == "float16" else dtype] * truth.norm()
 
 
 def test_the_strategy_runs_lists_of_factors():

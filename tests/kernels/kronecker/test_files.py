@@ -79,3 +79,35 @@ def test_damaged_files_are_refused(tmp_path):
         kronecker.load(other)
     with pytest.raises(SchemeFormatError, match="can't be read"):
         kronecker.load(tmp_path / "missing.npz")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_changed_bytes_never_raise_anything_else(tmp_path, compressed):
+    """Flipped bytes, and the flag of encryption: the matrix is read, or one line says why not."""
+    matrix = KroneckerMatrix.random(kronecker.monarch(16, 16, 4))
+    path, rng = tmp_path / "k.npz", np.random.default_rng(0)
+    write = np.savez_compressed if compressed else np.savez
+    patterns = np.array([one.sizes for one in matrix.patterns])
+    write(path, patterns=patterns, **{f"factor{i}": weights for i, weights in enumerate(matrix.factors, 1)})
+    content = path.read_bytes()
+    seen = set()
+    for _ in range(600):
+        changed = bytearray(content)
+        for place in rng.integers(0, len(content), rng.integers(1, 4)):
+            changed[place] = rng.integers(0, 256)
+        path.write_bytes(changed)
+        try:
+            is_operand_file(path)
+            kronecker.load(path)
+        except SchemeFormatError as error:
+            seen.add(str(error))
+    assert len(seen) > 5
+    locked = bytearray(content)
+    for start, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = locked.find(start)
+        while place >= 0:
+            locked[place + flags] |= 1
+            place = locked.find(start, place + 1)
+    path.write_bytes(locked)
+    with pytest.raises(SchemeFormatError, match="encrypted"):
+        kronecker.load(path)

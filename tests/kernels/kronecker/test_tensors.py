@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
 from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
-from lcma.kernels import decision_for  # noqa: E402
+from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern  # noqa: E402
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, cuda  # noqa: E402
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.kronecker.requests import request_of  # noqa: E402
+from lcma.kernels.kronecker.rewrites import REWRITES  # noqa: E402
 from lcma.kernels.kronecker.tensors import is_readable, multiply_strided  # noqa: E402
-from lcma.kernels.request import Layout  # noqa: E402
+from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of  # noqa: E402
+from lcma.kernels.request import Layout, Request  # noqa: E402
 
 LISTS = {
     "d above a": (Pattern(2, 3, 4, 5),),
@@ -36,7 +41,7 @@ def executor_for(request, strategy):
 def test_every_strategy_is_the_product_by_definition(name, strategy):
     structure = KroneckerSparse.of(LISTS[name])
     if strategy == "widened" and all(one.d == 1 for one in structure.patterns):
-        with pytest.raises(PlanError, match="the same as strided"):
+        with pytest.raises(PlanError, match="nothing is to be widened"):
             decision_for(request_of(structure, 7, device="cuda"), strategy=strategy)
         return
     matrix = KroneckerMatrix.random(structure.patterns, dtype="float64")
@@ -49,7 +54,7 @@ def test_every_strategy_is_the_product_by_definition(name, strategy):
         given = x if first is Layout.ROWS else x.T.contiguous().T
         executor = executor_for(request, strategy)
         prepared = executor.prepare(factors)
-        assert (prepared.nbytes > 0) == (strategy in ("widened", "dense"))
+        assert (prepared.nbytes > 0) == (strategy in REWRITES)
         for operand in (factors, prepared):
             found = executor.run(operand, given)
             torch.testing.assert_close(found, full @ x)
@@ -60,6 +65,18 @@ def test_every_strategy_is_the_product_by_definition(name, strategy):
         torch.testing.assert_close(out, full @ x)
 
 
+class Recorder(TorchDispatchMode):
+    """The operations of torch that run within its context."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
 def test_views_are_written_in_place_and_nothing_is_copied():
     pattern = Pattern(2, 8, 4, 3)
     weights = torch.randn(pattern.parameter_shape)
@@ -68,15 +85,6 @@ def test_views_are_written_in_place_and_nothing_is_copied():
     out = canvas[:, 5:55]
     assert is_readable(x, pattern.d)
     assert is_readable(out, pattern.d)
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Recorder(TorchDispatchMode):
-        seen: list[str] = []  # noqa: RUF012
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            self.seen.append(str(func))
-            return func(*args, **(kwargs or {}))
-
     with Recorder() as recorder:
         multiply_strided(weights, pattern, x, out)
     assert recorder.seen.count("aten.bmm.out") == 2
@@ -113,6 +121,45 @@ def test_more_columns_than_32_bits_count_are_planned():
     assert decision_for(request_of(structure, 25088, device="cuda")).plan.seconds > 0
 
 
+def test_float32_may_be_three_products_of_tf32(monkeypatch):
+    """By our kernel, where its rate is known; the vendor's products stay strict, and dense operands are refused."""
+    structure = KroneckerSparse.of(Pattern(1, 64, 256, 16))
+    split = decision_for(request_of(structure, 25088, "tf32x3", device="cuda"))
+    strict = decision_for(request_of(structure, 25088, "float32", device="cuda"))
+    assert split.plan.candidate.strategy != "tiled"
+    assert split.baseline.seconds == strict.baseline.seconds
+    monkeypatch.setattr(cuda, "TILED_SHARES", {"tf32x3": (0.2, 0.15)})
+    fast = decision_for(replace(split.request, n=25089))
+    assert fast.plan.candidate.strategy == "tiled"
+    assert fast.seconds < strict.seconds
+    a, b, _ = CudaBench().operands(split.request, 0, blank=True)
+    assert {x.dtype for x in (*a, b)} == {torch.float32}
+    with pytest.raises(PlanError, match="tf32x3 is not supported"):
+        request_of(structure, 8, "tf32x3")
+    with pytest.raises(PlanError, match="tf32x3 is not supported"):
+        Request(8, 8, 8, "tf32x3", device="cuda")
+
+
+@pytest.mark.parametrize("dtype", TILES)
+def test_tiles_fit_their_patterns_and_are_told_apart(dtype):
+    pattern = Pattern(2, 24, 40, 3)
+    names = set()
+    for choice in range(tile_choices(dtype)):
+        tile = tile_of(dtype, pattern, choice)
+        assert (tile.p, tile.j <= 4) == (32, True)
+        assert tile.padded(pattern) >= pattern.nonzeros
+        assert tile.programs(pattern, 1000) == 2 * -(-24 // tile.p) * -(-3 // tile.j) * -(-1000 // tile.n)
+        names.add(tile)
+    strategy = strategies("cuda")["kronecker", "tiled"]
+    request = request_of(KroneckerSparse.of(pattern), 1000, dtype, device="cuda")
+    proposals = strategy.propose(request, machine_for(request))
+    assert len({str(one.candidate) for one in proposals}) == len(proposals) == len(names)
+    for one in proposals:
+        assert strategy.restore("", one.candidate.parameters, request) == one.candidate
+    for damaged in ((), (("slab", 1),), (("tile", "x"),), (("tile", -1),)):
+        assert strategy.restore("", damaged, request) is None
+
+
 def test_operands_of_a_bench_fit_the_request():
     structure = KroneckerSparse.of(LISTS["monarch"])
     a, b, c = CudaBench().operands(request_of(structure, 9, "bfloat16", device="cuda"), 0, blank=True)
@@ -139,10 +186,29 @@ def test_an_executor_refuses_what_it_was_not_planned_for():
     assert executor_for(request_of(structure, 0, device="cuda"), "strided").run([weights], x[:, :0]).shape == (30, 0)
 
 
-def test_sums_over_the_batch_are_those_of_arrays():
+@pytest.mark.parametrize(("a", "d"), [(2, 3), (3, 2), (6, 1), (1, 6)])
+def test_sums_over_the_batch_are_those_of_arrays(a, d):
+    grad, x = torch.randn(12, 500, dtype=torch.float64), torch.randn(24, 500, dtype=torch.float64)
+    truth = torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d))
+    torch.testing.assert_close(outer_tensors(grad, x, a, d), truth)
+    if d == 1:
+        first = grad.T.contiguous().T, x.T.contiguous().T
+        torch.testing.assert_close(outer_tensors(*first, a, d), truth)
+        torch.testing.assert_close(outer_tensors(first[0], x, a, d), truth)
+    scattered = torch.stack([x, x], 2)[..., 0], torch.stack([grad, grad], 2)[..., 0]
+    torch.testing.assert_close(outer_tensors(scattered[1], scattered[0], 6, 1), outer_tensors(grad, x, 6, 1))
+
+
+def test_gradients_of_the_parameters_copy_nothing_batch_last():
+    with Recorder() as recorder:
+        outer_tensors(torch.randn(12, 50), torch.randn(24, 50), 1, 6)
+    assert recorder.seen.count("aten.bmm.out") == 1
+    assert not [name for name in recorder.seen if "clone" in name or "contiguous" in name]
+
+
+def test_sums_of_halves_are_held_in_float32():
     grad, x = torch.randn(12, 500, dtype=torch.float64), torch.randn(24, 500, dtype=torch.float64)
     truth = torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), 2, 3))
-    torch.testing.assert_close(outer_tensors(grad, x, 2, 3), truth)
     halved = outer_tensors(grad.bfloat16(), x.bfloat16(), 2, 3)
     assert halved.dtype == torch.bfloat16
     assert (halved.double() - truth).norm() < 2e-2 * truth.norm()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 from ...contenders import contest_of
 from ...schemes import AUTO
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..ks_patterns import BATCH, paper_patterns, sample
+from ..ks_permutations import permutation_share
+from ..ks_tables import Rows, draw_figures, write_tables
 from ..picture import ratios
 
 CPU_BATCH, CPU_SIDES, CPU_SAMPLE = 4096, (1024, 8192), 24
@@ -45,6 +48,8 @@ def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str,
     pattern = Pattern(*sizes)
     request = request_of(KroneckerSparse.of(pattern), batch, dtype, order, device=options.device)
     found = contest_of(request, AUTO, (1,), None, options.seed).run(options.rounds or 7, say)
+    say("timing the permutations of bmm")
+    share = permutation_share(request, pattern)
     mine = found.rows[-1]
     best = min((row for row in found.rows if row.is_baseline), key=lambda row: row.median_s)
     permuted = next(row for row in found.rows if row.what == "bmm")
@@ -56,6 +61,8 @@ def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str,
         "ratio_to_bmm": permuted.median_s / mine.median_s,
         "density": pattern.density,
         "h": pattern.h,
+        "size": pattern.rows * pattern.cols,
+        "permutations": share,
         "ms": {row.what: 1e3 * row.median_s for row in found.rows},
         "ratios": {row.what: best.median_s / row.median_s for row in found.rows},
         "predicted_ms": None if mine.predicted_s is None else 1e3 * mine.predicted_s,
@@ -64,11 +71,18 @@ def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str,
     }
 
 
+def _written(rows: Rows, path: Path) -> None:
+    """Draw the rows and the paper's figures, and write its tables beside them."""
+    ratios(rows, path)
+    write_tables(rows, path.with_name(f"{path.stem}-tables.md"))
+    draw_figures(rows, path.with_name(f"{path.stem}-figures.svg"))
+
+
 SUITE = Suite(
     "ks",
     "Kronecker-sparse products against permuted batched GEMM, einsum, sparse rows and the dense matrix",
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_to_bmm", "density", "h"),
-    ("kernels", "workbench/bench/ks_patterns.py", "workbench/contenders.py"),
-    ratios,
+    ("kernels", "workbench/bench/ks_patterns.py", "workbench/bench/ks_permutations.py", "workbench/contenders.py"),
+    _written,
 )

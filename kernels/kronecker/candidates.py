@@ -1,0 +1,67 @@
+"""What the strategies of Kronecker-sparse products have in common on every device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...errors import PlanError
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Parameters
+from ..request import Layout, Request
+from .requests import structure_of
+from .rewrites import DENSE, WIDENED
+from .structure import KroneckerSparse
+
+FAMILY = "kronecker"
+
+
+class KroneckerStrategy:
+    """Refusals that hold on every device, and candidates without sources."""
+
+    name: str
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """See `Strategy.restore`: None where the parameters are not those of a candidate of today."""
+        if key or structure_of(request) is None:
+            return None
+        known = [name for name, _ in next(iter(self.candidates(request))).parameters]
+        if [name for name, _ in parameters] != known or not all(type(value) is int for _, value in parameters):
+            return None
+        return Candidate(FAMILY, self.name, None, parameters) if all(int(x) >= 0 for _, x in parameters) else None
+
+    def candidates(self, request: Request) -> Iterator[Candidate]:
+        """What a strategy runs a Kronecker-sparse request by, whether it can or not."""
+        raise NotImplementedError
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        structure = structure_of(request)
+        if structure is None:
+            return "no operand is Kronecker-sparse"
+        if request.batch:
+            return "Kronecker-sparse products take one matrix X; join the leading sizes of a batch"
+        if Layout.SCATTERED in request.layouts:
+            return "X must be stored with contiguous rows or columns; pass a contiguous copy of X"
+        if reason := self.device_reason(candidate, request, machine):
+            return reason
+        if self.name == WIDENED and all(one.d == 1 for one in structure.patterns):
+            return "d = 1: nothing is to be widened"
+        if self.name == DENSE and (extra := structure.extra_elements * request.itemsize) > request.max_extra_bytes:
+            return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
+        return None
+
+    def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """Why the device cannot run a candidate for a Kronecker-sparse request; None: it can."""
+        raise NotImplementedError
+
+
+def structure_in(request: Request) -> KroneckerSparse:
+    """The structure of A of a request that `can_run` accepts.
+
+    Raises:
+        PlanError: A is not Kronecker-sparse.
+    """
+    structure = structure_of(request)
+    if structure is None:
+        raise PlanError("no operand is Kronecker-sparse")
+    return structure

@@ -1,0 +1,95 @@
+"""Tiles of the Triton kernel of a factor, the seconds that they should take, and what the kernel's grid holds."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .pattern import Pattern
+
+LEAST_SIDE = 16
+"""The shortest side of a tile that tensor cores multiply."""
+
+MOST_PROGRAMS = (1 << 31) - 1
+"""Most programs of a grid."""
+
+
+@dataclass(frozen=True)
+class FactorTile:
+    """What one program of the kernel computes: columns of the batch, rows p, steps over q, diagonals j."""
+
+    n: int
+    p: int
+    q: int
+    j: int
+    warps: int
+    stages: int
+
+    def fitted(self, pattern: Pattern) -> FactorTile:
+        """The tile with no more rows and diagonals than a pattern has, rounded up to powers of two."""
+        rows = min(self.p, max(LEAST_SIDE, power_above(pattern.b)))
+        return replace(self, p=rows, j=min(self.j, power_above(pattern.d)))
+
+    def padded(self, pattern: Pattern) -> float:
+        """Multiplications for one column of the batch, those by the padding of b, c and d included."""
+        a, b, c, d = pattern.sizes
+        return float(a * _up(b, self.p) * _up(c, self.q) * _up(d, self.j))
+
+    def programs(self, pattern: Pattern, n: int) -> int:
+        """Programs of the grid for n columns."""
+        return pattern.a * -(-pattern.b // self.p) * -(-pattern.d // self.j) * -(-n // self.n)
+
+
+_WIDE_SINGLE = (FactorTile(64, 64, 32, 1, 4, 3), FactorTile(128, 64, 32, 1, 8, 3), FactorTile(128, 32, 32, 1, 4, 3))
+_WIDE_SEVERAL = (
+    FactorTile(64, 64, 16, 4, 8, 2),
+    FactorTile(128, 64, 16, 2, 8, 2),
+    FactorTile(64, 32, 16, 4, 4, 2),
+)
+_HALF_SINGLE = (FactorTile(128, 64, 64, 1, 4, 3), FactorTile(128, 128, 64, 1, 8, 3), FactorTile(64, 64, 64, 1, 4, 3))
+_HALF_SEVERAL = (
+    FactorTile(64, 64, 32, 4, 8, 2),
+    FactorTile(128, 64, 32, 2, 8, 2),
+    FactorTile(64, 32, 32, 4, 4, 2),
+)
+
+TILES: dict[str, tuple[tuple[FactorTile, ...], tuple[FactorTile, ...]]] = {
+    "float32": (_WIDE_SINGLE, _WIDE_SEVERAL),
+    "tf32": (_WIDE_SINGLE, _WIDE_SEVERAL),
+    "tf32x3": (_WIDE_SINGLE, _WIDE_SEVERAL),
+    "float16": (_HALF_SINGLE, _HALF_SEVERAL),
+    "bfloat16": (_HALF_SINGLE, _HALF_SEVERAL),
+    "float64": ((FactorTile(32, 32, 16, 1, 4, 2),), (FactorTile(32, 32, 16, 4, 8, 2),)),
+}
+"""By dtype: tiles of one diagonal, for d = 1, and of two or four, for d > 1. Nothing spills on sm_90."""
+
+
+def tile_choices(dtype: str) -> int:
+    """How many choices of a tile there are for a dtype."""
+    return max(map(len, TILES[dtype]))
+
+
+def tile_of(dtype: str, pattern: Pattern, choice: int) -> FactorTile:
+    """The tile of a choice, fitted to a pattern."""
+    tiles = TILES[dtype][pattern.d > 1]
+    return tiles[min(choice, len(tiles) - 1)].fitted(pattern)
+
+
+def tiled_reason(patterns: Sequence[Pattern], n: int, dtype: str, choice: int) -> str | None:
+    """Why the Triton kernel does not multiply by these patterns; None: it does."""
+    if importlib.util.find_spec("triton") is None:
+        return "the kernel needs Triton: pip install 'lcma[torch]' on Linux"
+    for one in patterns:
+        if tile_of(dtype, one, choice).programs(one, n) > MOST_PROGRAMS:
+            return f"{one} has more blocks than the kernel's grid takes; choose the strategy strided"
+    return None
+
+
+def power_above(size: int) -> int:
+    """The least power of two that is not below a size."""
+    return 1 << (size - 1).bit_length()
+
+
+def _up(size: int, step: int) -> int:
+    return -(-size // step) * step

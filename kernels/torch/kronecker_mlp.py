@@ -1,0 +1,77 @@
+"""A feed-forward block of Kronecker-sparse layers between which the batch stays last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...errors import PlanError
+from ..kronecker.requests import BATCH_FIRST
+from .kronecker_layers import KSLinear, PatternLike
+
+
+class KSFeedForward(nn.Module):
+    """x + down(gelu(up(norm(x)))) with Kronecker-sparse `up` and `down`; the norm and the residual can be left out.
+
+    `up` and `down` are patterns or lists of patterns, as of `KSLinear`. Inputs and results of layout "bsf" are
+    (..., features), of "bsl" (features, ...). From the first factor of `up` to the last of `down` the batch is last
+    in either layout: biases and the activation are applied there, and nothing is transposed in between.
+
+    Raises:
+        PlanError: `down` does not take what `up` gives, or a residual is asked for and sizes differ.
+    """
+
+    def __init__(
+        self,
+        up: PatternLike | Sequence[PatternLike],
+        down: PatternLike | Sequence[PatternLike],
+        bias: bool = True,
+        layout: str = BATCH_FIRST,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        norm: bool = True,
+        residual: bool = True,
+        approximate: str = "none",
+    ) -> None:
+        super().__init__()
+        self.up = KSLinear(up, bias, layout, device, dtype)
+        self.down = KSLinear(down, bias, layout, device, dtype)
+        if self.up.out_features != self.down.in_features:
+            raise PlanError(f"up gives {self.up.out_features} features and down takes {self.down.in_features}")
+        if residual and self.up.in_features != self.down.out_features:
+            sizes = f"{self.up.in_features} features become {self.down.out_features}"
+            raise PlanError(f"a residual needs equal sizes, and {sizes}; pass residual=False")
+        self.norm = nn.LayerNorm(self.up.in_features, device=device, dtype=dtype) if norm else None
+        self.layout, self.residual, self.approximate = layout, residual, approximate
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The block's output in the layout of x.
+
+        Raises:
+            PlanError: x has another number of features, or another dtype.
+        """
+        columns = self.up.as_columns(x)
+        hidden = columns if self.norm is None else self._normed(columns)
+        hidden = functional.gelu(self.up.columns(hidden), approximate=self.approximate)
+        first = self.layout == BATCH_FIRST
+        result = self.down.columns(hidden, last=first)
+        if self.residual:
+            result = result + columns
+        return self.down.from_columns(result, x)
+
+    def _normed(self, columns: Tensor) -> Tensor:
+        """The layer norm of the columns of (features, n), in the layout that they have."""
+        norm = self.norm
+        assert norm is not None
+        if self.layout == BATCH_FIRST:
+            normed: Tensor = norm(columns.T)
+            return normed.T
+        wide = columns.float() if columns.dtype in (torch.float16, torch.bfloat16) else columns
+        variance, mean = torch.var_mean(wide, 0, correction=0, keepdim=True)
+        normed = ((wide - mean) * torch.rsqrt(variance + norm.eps)).to(columns.dtype)
+        return normed * norm.weight[:, None] + norm.bias[:, None]

@@ -1,0 +1,26 @@
+"""Regular expressions that are compiled on first use: most readers are imported, but not needed, for a given file."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+_METHODS = ("search", "match", "fullmatch", "findall", "finditer", "sub", "split")
+
+
+class _Lazy:
+    def __init__(self, text: str, flags: int) -> None:
+        self._source = text, flags
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _METHODS:
+            raise AttributeError(name)
+        # As attributes of this object the methods are found without another call of this one.
+        compiled = re.compile(*self._source)
+        self.__dict__.update((method, getattr(compiled, method)) for method in _METHODS)
+        return self.__dict__[name]
+
+
+def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    """The regular expression of a text: its methods, but none of its other attributes."""
+    return cast("re.Pattern[str]", _Lazy(text, flags))

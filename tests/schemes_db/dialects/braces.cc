@@ -1,0 +1,11 @@
+double const m1{(a11 + a22) * (b11 + b22)};
+double const m2{(a21 + a22) * b11};
+double const m3{a11 * (b12 - b22)};
+double const m4{a22 * (b21 - b11)};
+double const m5{(a11 + a12) * b22};
+double const m6{(a21 - a11) * (b11 + b12)};
+double const m7{(a12 - a22) * (b21 + b22)};
+double const c11{m1 + m4 - m5 + m7};
+double const c12{m3 + m5};
+double const c21{m2 + m4};
+double const c22{m1 - m2 + m3 + m6};

@@ -1,0 +1,11 @@
+assign m1 = (a11 + a22) * (b11 + b22);
+assign m2 = (a21 + a22) * b11;
+assign m3 = a11 * (b12 - b22);
+assign m4 = a22 * (b21 - b11);
+assign m5 = (a11 + a12) * b22;
+assign m6 = (a21 - a11) * (b11 + b12);
+assign m7 = (a12 - a22) * (b21 + b22);
+assign c11 = m1 + m4 - m5 + m7;
+assign c12 = m3 + m5;
+assign c21 = m2 + m4;
+assign c22 = m1 - m2 + m3 + m6;

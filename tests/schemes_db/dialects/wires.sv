@@ -1,0 +1,11 @@
+wire signed [31:0] m1 = (a11 + a22) * (b11 + b22);
+wire signed [31:0] m2 = (a21 + a22) * b11;
+wire signed [31:0] m3 = a11 * (b12 - b22);
+wire signed [31:0] m4 = a22 * (b21 - b11);
+wire signed [31:0] m5 = (a11 + a12) * b22;
+wire signed [31:0] m6 = (a21 - a11) * (b11 + b12);
+wire signed [31:0] m7 = (a12 - a22) * (b21 + b22);
+wire signed [31:0] c11 = m1 + m4 - m5 + m7;
+wire signed [31:0] c12 = m3 + m5;
+wire signed [31:0] c21 = m2 + m4;
+wire signed [31:0] c22 = m1 - m2 + m3 + m6;

@@ -1,0 +1,30 @@
+"""The part of a permuted batched GEMM's time that its two permutations take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median
+
+from ...kernels import Request, decision_for
+from ...kernels.kronecker import KroneckerSparse, Pattern
+from ...kernels.kronecker.requests import BATCH_LAST, request_of
+from ...kernels.tuning import bench_for
+
+ROUNDS = 5
+
+
+def permutation_share(request: Request, pattern: Pattern) -> float:
+    """1 - t / T for the times T of `bmm` by (a, b, c, d) and t by (a d, b, c, 1), which permutes nothing batch-last.
+
+    Both in turns. Source: the protocol of appendix E.3 of Gonon, Zheng, Carrivain, Le (ICML 2025).
+    """
+    a, b, c, d = pattern.sizes
+    gathered = KroneckerSparse.of(Pattern(a * d, b, c, 1))
+    plain = request_of(gathered, request.n, request.dtype, BATCH_LAST, device=request.device)
+    bench, calls = bench_for(request), {}
+    for name, one in (("whole", replace(request, max_extra_bytes=0)), ("multiplied", plain)):
+        operands = bench.operands(one, 0)
+        executor = decision_for(one, strategy="bmm").plan.build()
+        calls[name] = lambda executor=executor, operands=operands: executor.run(*operands)
+    times = {name: median(seconds) for name, seconds in bench.interleaved(calls, ROUNDS).items()}
+    return 1 - times["multiplied"] / times["whole"]

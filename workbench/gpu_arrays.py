@@ -1,0 +1,48 @@
+"""Matrices of files on a GPU, and products of a GPU as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import PlanError
+from .products import Device
+
+
+def to_gpu(matrix: Any, dtype: str, file: str = "the matrix") -> Any:
+    """A copy of an array on the current GPU, where float32 is multiplied as tf32 from then on if `dtype` says so.
+
+    The bits of a bfloat16 stand in uint16.
+
+    Raises:
+        PlanError: torch has no such dtype.
+    """
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    matrix = np.array(matrix)  # in memory of its own: a mapped file is read-only
+    if dtype == "bfloat16":
+        return torch.from_numpy(matrix.view(np.int16)).view(torch.bfloat16).cuda()
+    try:
+        return torch.from_numpy(matrix).cuda()
+    except TypeError:
+        raise PlanError(f"{file} is {dtype}, which torch does not hold; convert with --dtype") from None
+
+
+def wait_for(device: Device) -> None:
+    """Wait until a GPU has done all that was started."""
+    if device.kind == "cuda":
+        import torch
+
+        torch.cuda.synchronize()
+
+
+def as_numpy(result: Any) -> Any:
+    """The product as a numpy array; bfloat16 as its bits."""
+    if isinstance(result, np.ndarray):
+        return result
+    import torch
+
+    result = result.cpu()
+    return result.view(torch.int16).numpy().view(np.uint16) if result.dtype == torch.bfloat16 else result.numpy()
