@@ -67,10 +67,11 @@ def saving(result: Result, start: Scheme | None = None) -> str:
     near = [result.nearest.scheme] if isinstance(result.nearest, Find) else []
     composed = [start] if start is not None and start.provenance.kind == "composition" else []
     best = min(map(_cost, (*result.schemes, *near, *composed)), default=plain)
+    products = "products of blocks" if result.target.block_recursive else "products"
     if best < plain:
         saved = f"{float(1 - best / plain):.1%}"
-        return f"{result.target}: {float(best):g} products of blocks instead of {float(plain):g}, {saved} saved"
-    return f"{result.target}: nothing below its own {float(plain):g} products of blocks was found"
+        return f"{result.target}: {float(best):g} {products} instead of {float(plain):g}, {saved} saved"
+    return f"{result.target}: nothing below its own {float(plain):g} {products} was found"
 
 
 def _cost(scheme: Scheme) -> Fraction:

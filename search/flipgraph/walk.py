@@ -28,10 +28,10 @@ from .slots import (
 
 
 @compiled
-def copy(source: Words, goal: Words) -> None:
+def copy(source: Words, destination: Words) -> None:
     """Copy terms word by word: a slice would ask for a temporary."""
     for t in range(len(source)):
-        goal[t] = source[t]
+        destination[t] = source[t]
 
 
 @compiled

@@ -77,7 +77,7 @@ class CatalogueUpdater(BackgroundTasks):
     threads. Several threads may hand finds over at once.
 
     Args:
-        on_start: told of every scheme that is remembered to start from.
+        on_start: called with every scheme that is remembered to start from.
 
     Attributes:
         over: the ring that the search is for.

@@ -11,10 +11,11 @@ from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.algebra import naive
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
-from ..flipgraph.gpu.settings import Setting, setting_for
+from ..flipgraph.gpu.settings import setting_for
 from ..flipgraph.gpu.widen import widened
 from ..flipgraph.walkers import pack_start
 from ..runs.distinct import DistinctPool
+from ..runs.plan import Setting
 from .catalogue import CatalogueUpdater, in_order
 from .collect import collect_below
 from .gaps import Gap, Shape

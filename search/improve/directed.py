@@ -101,7 +101,7 @@ class DirectedWalk:
         front: schemes of the target modulo 2, at least one.
         carried: schemes of the target that smaller ones with a border make, to start from besides.
         device, walkers: see `Fleet`.
-        on_find: told of each new scheme, unchecked.
+        on_find: called with each new scheme, unchecked.
 
     Attributes:
         flips: accepted ones, so far.

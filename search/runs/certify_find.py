@@ -91,7 +91,7 @@ def certified(config: RunConfig, origin: Scheme) -> Find | Unlifted:
 
 def _lifted(config: RunConfig, origin: Scheme) -> Lift:
     """The lift of a find; of a small one over Z the ternary lift of a neighbour where it has none itself."""
-    small = config.goal.equations <= TERNARY_EQUATIONS and config.target_policy.nonzeros == ANY_NONZEROS
+    small = config.final_target.equations <= TERNARY_EQUATIONS and config.target_policy.nonzeros == ANY_NONZEROS
     if config.output_ring is Z and origin.ring is Z2 and small:
         return ternary_lift(origin, walks=NEIGHBOURS, seed=config.seed)
     return lift(origin, ring=config.output_ring, seed=config.seed)

@@ -103,17 +103,17 @@ class RunConfig:
             raise PlanError(f"objective {self.objective!r} is not known; choose one of {', '.join(objective_names())}")
         if self.objective != "rank" and self.rounds is None and self.seconds is None:
             raise PlanError(f"nothing limits a search for better {self.objective}: give rounds or seconds")
-        if not len(self.goal.terms):
-            raise PlanError(f"{self.goal} wants nothing: there is no product to save")
+        if not len(self.final_target.terms):
+            raise PlanError(f"{self.final_target} wants nothing: there is no product to save")
         anywhere = not self.walk and self.start is None and self.ladder is None and not self._named & BOUNDS
-        if anywhere and RINGS[self.ring] == "flip" and _cyclic(self.goal):
+        if anywhere and RINGS[self.ring] == "flip" and _cyclic(self.final_target):
             object.__setattr__(self, "walk", SYMMETRIC_WALK)
         if self.ladder is None:
             object.__setattr__(self, "ladder", self._natural_ladder())
         if not self.walk:
             object.__setattr__(self, "walk", self._plain_walk())
         if self.ladder:
-            pack_start(self.walk, self.goal)  # a target that does not fit is refused now
+            pack_start(self.walk, self.final_target)  # a target that does not fit is refused now
         own = self._settings[-1]
         object.__setattr__(self, "walks", self.walks or own.walkers)
         if not self.engine.by_format:
@@ -169,7 +169,7 @@ class RunConfig:
             return (Setting(walkers=LNS_WALKS, steps=LNS_STEPS, policy=walk_policy(self.walk)),)
         engine = self.engine
         return tuple(
-            engine.setting(stage.target if engine.by_format else self.goal, self.walk) for stage in self.stages
+            engine.setting(stage.target if engine.by_format else self.final_target, self.walk) for stage in self.stages
         )
 
     def setting(self, stage: int) -> Setting:
@@ -198,26 +198,26 @@ class RunConfig:
     def _plain_walk(self) -> str:
         """The walk for the ring, in favour of half products where they are what counts."""
         counted = self.objective in HALF_OBJECTIVES or bool(self._named & HALF_BOUNDS) or self.engine.by_format
-        favoured = counted and RINGS[self.ring] == "flip" and has_halves(self.goal)
+        favoured = counted and RINGS[self.ring] == "flip" and has_halves(self.final_target)
         return "flip-half" if favoured else RINGS[self.ring]
 
     def _natural_ladder(self) -> tuple[str, ...]:
         """The formats from that of the start to the target; without start and kind of walk those below the target."""
-        below = formats_below(self.goal)
+        below = formats_below(self.final_target)
         if self.start is None:
             if not self.engine.by_format:
                 return () if self.walk else below
             if self.walk and self.walk not in LADDER_WALKS:
                 return ()
-            return below or corners_below(self.goal, self.output_ring)
+            return below or corners_below(self.final_target, self.output_ring)
         first = self.start.target
-        if first == self.goal or not (first.is_general and self.goal.is_general):
+        if first == self.final_target or not (first.is_general and self.final_target.is_general):
             return ()
         between = below[below.index(first.name) + 1 :] if first.name in below else ()
         return (f"{first}:{self.start.rank}", *between)
 
     @property
-    def goal(self) -> Target:
+    def final_target(self) -> Target:
         return parse_target(self.target)
 
     @property
@@ -229,7 +229,7 @@ class RunConfig:
     def stages(self) -> tuple[Stage, ...]:
         """The formats that the run goes through, the target last."""
         steps = (parse_stage(text, self.output_ring) for text in self.ladder or ())
-        return (*steps, Stage(self.goal, self.rank))
+        return (*steps, Stage(self.final_target, self.rank))
 
     @cached_property
     def terms(self) -> Terms:
@@ -240,8 +240,8 @@ class RunConfig:
 
     def _tuned_cubes(self) -> str:
         """The cubes that led a GPU lowest, of the naive start, where they are others than `OrbitTerms.naive` has."""
-        tuned = self.engine.by_format and self.start is None and not self.ladder and self.goal.is_general
-        return TUNED_CUBES.get((self.walk, self.goal.shape), "") if tuned else ""
+        tuned = self.engine.by_format and self.start is None and not self.ladder and self.final_target.is_general
+        return TUNED_CUBES.get((self.walk, self.final_target.shape), "") if tuned else ""
 
     def _with_cubes(self, cubes: str) -> Terms:
         """The naive symmetric start with the cubes asked for.
@@ -254,12 +254,12 @@ class RunConfig:
                 "cubes are of the naive start of walk flip-c3 or flip-c3z2: leave them out, or name such a walk"
             )
         make = OrbitTerms.naive if self.walk == "flip-c3" else OrbitTerms.naive_reversible
-        return make(self.goal, parse_cubes(cubes))
+        return make(self.final_target, parse_cubes(cubes))
 
     @cached_property
     def starts(self) -> tuple[Terms, ...]:
         """All that walks start from: `terms`, and the naive scheme where that is asked for too."""
-        return (self.terms, pack_start(self.walk, self.goal)) if self.naive_too else (self.terms,)
+        return (self.terms, pack_start(self.walk, self.final_target)) if self.naive_too else (self.terms,)
 
     @property
     def start_rank(self) -> int:

@@ -92,7 +92,7 @@ class Neighbourhoods(SearchRun):
         return {"incumbent": self._terms.words}
 
     def _take_up(self, checkpoint: Checkpoint) -> None:
-        self._become(TernaryTerms(self.config.goal, checkpoint.arrays["incumbent"]))
+        self._become(TernaryTerms(self.config.final_target, checkpoint.arrays["incumbent"]))
 
     @property
     def _flips(self) -> int:

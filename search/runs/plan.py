@@ -15,7 +15,7 @@ class PoolPlan(NamedTuple):
         large: schemes of a rank that are asked for near the goal; 0 for no pools, every walk for itself.
         small: schemes of a rank that are enough far from the goal.
         near: ranks above the goal that count as near.
-        patience: rounds after which a walk without a gain starts anew from its pool.
+        restart_rounds: rounds after which a walk without a gain starts anew from its pool.
         stall: rounds without a find after which every other walk goes to enlarge the pool.
         turn: without pools, steps after which a walk that found nothing tries the next start.
         leave: rounds without a lower rank after which a ladder proceeds to its next format.
@@ -28,7 +28,7 @@ class PoolPlan(NamedTuple):
     large: int = 48
     small: int = 4
     near: int = 5
-    patience: int = 8
+    restart_rounds: int = 8
     stall: int = 200
     turn: int = 20_000_000
     leave: int = 500

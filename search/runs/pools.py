@@ -104,7 +104,7 @@ class RankPools:
             self.level = min(full)
             self.begin(session)
             return
-        self._send(session, np.flatnonzero(gained | (self._ages >= self.plan.patience)))
+        self._send(session, np.flatnonzero(gained | (self._ages >= self.plan.restart_rounds)))
 
     def wanted(self, rank: int) -> int:
         """How many schemes of a rank are enough to start from it."""

@@ -19,7 +19,7 @@ from .search_run import SearchRun
 from .walk_run import WalkRun
 
 OnEvent = Callable[[Progress], None]
-"""Told after every round how the run stands."""
+"""Called after every round with how the run stands."""
 
 Stop = Callable[[], bool]
 """Asked after every round whether to end the run there."""

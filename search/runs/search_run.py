@@ -20,9 +20,8 @@ CHECKPOINT_SECONDS = 5.0
 CHECKPOINT_SHARE = 20
 """A checkpoint that took t seconds is followed by at least so many t without one."""
 
-
 RATE_SECONDS = 10.0
-"""The rate that is told is that of so many seconds."""
+"""The rate of a `Progress` is that of the last so many seconds."""
 
 
 class SearchRun(ABC):
@@ -169,7 +168,7 @@ class SearchRun(ABC):
     def result(self) -> Result:
         """What the run has come to."""
         return Result(
-            self.config.goal,
+            self.config.final_target,
             self.config.output_ring,
             self.config.seed,
             tuple(self._finds),

@@ -68,17 +68,17 @@ def fewer_additions(
     limit = runs if runs is not None or seconds is not None else 200
     matrices = [factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors]
     matrices[2] = matrices[2].T
-    maps = [_ways(matrix, seed, 4 * f) for f, matrix in enumerate(matrices)]
+    maps = [_minimisers(matrix, seed, 4 * f) for f, matrix in enumerate(matrices)]
     begin, done = time.perf_counter(), 0
     while limit is None or done < limit:
         batch = BATCH if limit is None else min(BATCH, limit - done)
-        for ways in maps:
-            for way, _ in ways:
-                way.improve(batch)
+        for minimisers in maps:
+            for one, _ in minimisers:
+                one.improve(batch)
         done += batch
         if seconds is not None and time.perf_counter() - begin >= seconds:
             break
-    best = [_best_lines(ways) for ways in maps]
+    best = [_best_lines(minimisers) for minimisers in maps]
     program = _program(scheme, best)
     simple = program_of(scheme)
     if simple.additions < program.additions:
@@ -89,19 +89,19 @@ def fewer_additions(
     return Additions(scheme, program, outcome, plain_additions(scheme), done)
 
 
-def _ways(matrix: IntArray, seed: int, index: int) -> list[tuple[LinearMap, bool]]:
+def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[LinearMap, bool]]:
     """The map and its transpose (marked True), each by sharing pairs and, where that is possible, by growing sums."""
-    ways: list[tuple[LinearMap, bool]] = []
+    found: list[tuple[LinearMap, bool]] = []
     for place, transposed in enumerate((False, True)):
         one = np.ascontiguousarray(matrix.T if transposed else matrix)
-        ways.append((PairedMap(one, seed, index + place), transposed))
+        found.append((PairedMap(one, seed, index + place), transposed))
         if fits_ternary(one):
-            ways.append((TernaryMap(one, seed, index + 2 + place), transposed))
-    return ways
+            found.append((TernaryMap(one, seed, index + 2 + place), transposed))
+    return found
 
 
-def _best_lines(ways: list[tuple[LinearMap, bool]]) -> Lines:
-    found = [way.lines().transposed() if back else way.lines() for way, back in ways if way.additions >= 0]
+def _best_lines(minimisers: list[tuple[LinearMap, bool]]) -> Lines:
+    found = [one.lines().transposed() if back else one.lines() for one, back in minimisers if one.additions >= 0]
     return min(found, key=lambda lines: lines.additions)
 
 

@@ -107,10 +107,10 @@ def full_products(x: Words, masks: Words) -> int:
 
 
 @compiled
-def copy_factor(source: Words, goal: Words, f: int) -> None:
+def copy_factor(source: Words, destination: Words, f: int) -> None:
     """Make a factor of one array that of the other."""
     for r in range(source.shape[1]):
-        goal[f, r] = source[f, r]
+        destination[f, r] = source[f, r]
 
 
 @compiled(nogil=True)

@@ -122,7 +122,7 @@ def test_settings_by_target_and_walk():
             assert (known.walkers, known.steps) == (int(row["walks"]), int(row["steps"]))
             assert known.policy.plus_after == int(row["plus_after"])
     config = RunConfig("3x3x3", 23, "Z2")
-    own = setting_for(config.goal, "flip")
+    own = setting_for(config.final_target, "flip")
     assert (config.walks, config.steps, config.target_policy) == (own.walkers, own.steps, own.policy)
     assert RunConfig("3x3x3", 23, "Z2", policy={"margin": 4}).target_policy == replace(config.target_policy, margin=4)
     assert RunConfig("3x3x3", 23, "Z2", walks=3, steps=7, policy=Policy()).target_policy == Policy()

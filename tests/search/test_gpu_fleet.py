@@ -344,7 +344,7 @@ def test_a_run_drives_100_000_walkers():
 @pytest.mark.parametrize(
     "kind",
     [
-        {"pool": PoolPlan(large=6, small=3, near=2, patience=3, stall=20)},
+        {"pool": PoolPlan(large=6, small=3, near=2, restart_rounds=3, stall=20)},
         {"ladder": ("2x3x3:15",), "pool": PoolPlan(large=0, passed=4, linger=3, leave=6, tries=2)},
     ],
     ids=["pools", "ladder"],

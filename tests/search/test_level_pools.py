@@ -21,7 +21,7 @@ def threads(walk, start, seed, walkers):
     return Threads().start(walk, [start], POLICY, seed=seed, first=0, walkers=walkers, places="")
 
 
-PLAN = PoolPlan(small=2, large=5, near=2, patience=2, stall=3)
+PLAN = PoolPlan(small=2, large=5, near=2, restart_rounds=2, stall=3)
 POLICY = Policy(plus_after=2_000)
 
 
@@ -98,7 +98,7 @@ def test_when_nothing_is_found_every_other_walk_feeds_the_pool():
     search = Search(goal=7)  # no walk gets there
     while search.pools.level > 23:
         search.go(1)
-    search.go(PLAN.stall + PLAN.patience + 1)
+    search.go(PLAN.stall + PLAN.restart_rounds + 1)
     assert search.pools.goals().tolist() == [22, 23, 22, 23]
 
 

@@ -257,7 +257,7 @@ def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
 def known_rank(config: RunConfig) -> str:
     """What the catalogue has of a target over the ring of a run, for its progress."""
     with Catalog.open() as catalog:
-        entries = catalog.entries(target=config.goal.name, ring=config.output_ring.name)
+        entries = catalog.entries(target=config.final_target.name, ring=config.output_ring.name)
     return f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
 
 

@@ -54,9 +54,7 @@ def run_setting(target: Target, walk: str) -> Setting:
     """
     if walk not in WALKS:
         raise PlanError(f"walk {walk!r} does not run on a GPU; choose one of {', '.join(WALKS)}, or --device cpu")
-    own = setting_for(target, **WALKS[walk])
-    plan = LADDER if target.is_general else TRIANGLES
-    return Setting(walkers=0, steps=own.steps, policy=own.policy, plan=plan)
+    return replace(setting_for(target, **WALKS[walk]), plan=LADDER if target.is_general else TRIANGLES)
 
 
 def scored(policy: Policy) -> Policy:

@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ....schemes_db import Target
+from ...runs.plan import Setting
 from ..policy import Policy, Selection
 from .numbers import LONGEST
 
 
-class Setting(NamedTuple):
-    """Policy, and the steps of a launch: 30 to 80 ms of a GPU."""
-
-    policy: Policy
-    steps: int = 40_000
-
-
-def _policy(**given: Any) -> Policy:
-    """A policy whose walkers do not start anew by themselves, if not told to."""
-    return Policy(**{"restart_after": LONGEST, **given})
+def _setting(steps: int = 40_000, **given: Any) -> Setting:
+    """As many walkers as the GPU holds, 30 to 80 ms of steps a launch, and restarts only where `given` says so."""
+    return Setting(walkers=0, steps=steps, policy=Policy(**{"restart_after": LONGEST, **given}))
 
 
 _WIDE = Selection(10, 0.2, 0.2, islands=8)
 """Keeps a pool diverse; a sharper one is sooner at its end, which are copies of one scheme."""
 
-_RANK = Setting(_policy(plus_after=50_000, selection=_WIDE), 40_000)
+_RANK = _setting(plus_after=50_000, selection=_WIDE)
 
 _TABLE = {
     # 47 in 2 s; selection ends at 49. After 7 s 20 walkers stood at 47; with margin 2 it was 13, with margin 3 15,
     # and with margin 2 and plus 2.5k 18, plus 10k 10
-    ("Z2", "4x4x4"): Setting(_policy(plus_after=5_000, margin=1, trap_rank=49), 60_000),
+    ("Z2", "4x4x4"): _setting(60_000, plus_after=5_000, margin=1, trap_rank=49),
     # 47 with 4 of 4 seeds in 2.4 to 4.8 s; without islands in 2.8 to 3.6 s with 3 of 4, the fourth not in 14 s.
     # With plus 30k and margin 2: 3.6 to 8.6 s; plus 100k, (20, .2, .05): 2 of 3.
-    ("Z2", "3x4x5"): Setting(_policy(plus_after=50_000, margin=4, selection=Selection(10, 0.3, 0.1, 8)), 40_000),
-    ("Z2", "4x4x5"): Setting(_policy(plus_after=20_000), 20_000),  # 60 in 0.3 s from 4x4x4:47
-    ("Z2", "4x5x5"): Setting(
-        _policy(plus_after=50_000, selection=_WIDE), 20_000
-    ),  # 73 in 3 to 5 s from 4x4x5:60, or not in 20 s
-    ("Z2", "5x5x5"): Setting(_policy(plus_after=50_000, selection=_WIDE), 20_000),  # 96 in 1 to 2 s from 97
+    ("Z2", "3x4x5"): _setting(plus_after=50_000, margin=4, selection=Selection(10, 0.3, 0.1, 8)),
+    ("Z2", "4x4x5"): _setting(20_000, plus_after=20_000),  # 60 in 0.3 s from 4x4x4:47
+    # 73 in 3 to 5 s from 4x4x5:60, or not in 20 s
+    ("Z2", "4x5x5"): _setting(20_000, plus_after=50_000, selection=_WIDE),
+    ("Z2", "5x5x5"): _setting(20_000, plus_after=50_000, selection=_WIDE),  # 96 in 1 to 2 s from 97
     # 49 with 5 of 5 seeds in 8.4 to 13.9 s; plus 50k: 11 to 13 s, margin 4 no other; plus 10k: not in 13 s
-    ("ZT", "4x4x4"): Setting(_policy(plus_after=200_000), 40_000),
+    ("ZT", "4x4x4"): _setting(plus_after=200_000),
 }
 
 
@@ -53,24 +45,22 @@ def setting_for(
         # 153 with 6 of 6 seeds in 29 to 72 s. With margin 60, restarts after 167 M steps and no selection: 3 of 3 in
         # 50 to 70 s; with plus 300k, 8,448 walkers and no selection: 165 in 150 s.
         selection = Selection(20, 0.1, 0.5, islands=64)
-        return Setting(_policy(plus_after=83_000, margin=7, orbits="whole", selection=selection), 40_000)
+        return _setting(plus_after=83_000, margin=7, orbits="whole", selection=selection)
     if reversible:
         # Orbits of any size. 6x6x6 in 50 s: 159; with plus 2k and margin 7 161, plus 20k and margin 12 or plus 83k and
         # margin 60 162.
-        return Setting(_policy(plus_after=5_000, margin=24), 40_000)
+        return _setting(plus_after=5_000, margin=24)
     if symmetric:
-        return Setting(_policy(plus_after=2_000, margin=7, restart_after=20_000_000), 40_000)
+        return _setting(plus_after=2_000, margin=7, restart_after=20_000_000)
     if cost == "full":
         # A full product counts 31 + 23, a half one 23; 4x4x4:tri-left falls to 22 + 12 in a fifth of a second.
-        policy = _policy(plus_after=20_000, margin=3, cost="full", rank_weight=23, cost_weight=31, chance=0.15)
+        biased: dict[str, Any] = {"cost": "full", "rank_weight": 23, "cost_weight": 31, "chance": 0.15}
         if size > 4:
-            policy = replace(policy, plus_after=50_000, margin=2, selection=Selection(12, 0.3, 0.1, 8))
-        return Setting(policy, 40_000)
+            return _setting(plus_after=50_000, margin=2, selection=Selection(12, 0.3, 0.1, 8), **biased)
+        return _setting(plus_after=20_000, margin=3, **biased)
     if cost == "nonzeros":
         # A term more is never worth fewer coefficients.
-        return Setting(
-            _policy(plus_after=50_000, cost="nonzeros", rank_weight=10_000, cost_weight=1, chance=0.6), 40_000
-        )
+        return _setting(plus_after=50_000, cost="nonzeros", rank_weight=10_000, cost_weight=1, chance=0.6)
     ring = "ZT" if ternary else "Z2"
     shape = "x".join(str(side) for side in sorted(target.shape))
     return _TABLE.get((ring, shape), _RANK) if target.is_general else _RANK

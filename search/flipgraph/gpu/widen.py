@@ -49,8 +49,8 @@ def widened(
     """Fill a pool up to `count` by walks from its members that come back to their rank by another way.
 
     It ends after so many seconds or launches. The members are of rank `goal`, over the fleet's target.
-    `on_find` is told of every new one, unchecked.
-    The fleet's policy are as before afterwards; its walkers are where the walks left them.
+    `on_find` is called with every new one, unchecked.
+    The fleet's policy is as before afterwards; its walkers are where the walks left them.
     """
     if not len(pool) or len(pool) >= count:
         return
