@@ -13,20 +13,12 @@ from ..planning.strategy import Candidate, Executor, Proposal, Source, Stage
 from ..request import Layout, Request
 from .baselines import PRODUCTS
 from .candidates import FAMILY, KroneckerStrategy, structure_in
+from .cuda_costs import SHOWN, WIDENED_GAINS, host_seconds, permutation_seconds, tile_seconds
 from .cuda_executor import STRIDED, TILED, TensorKroneckerExecutor
 from .pattern import Pattern
 from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
-
-COPY_SHARES = {2: 0.38, 4: 0.55, 8: 0.7}
-"""By bytes of an element, the part of the rate of sums at which torch permutes the features of an operand. Measured on
-an H200, batch 25088, (1,64,256,16), (4,128,128,16) and (3,64,64,64), with a prototype; of 8 bytes an estimate."""
-
-TILED_SHARES: dict[str, tuple[float, float]] = {}
-"""By dtype, the part of the vendor's best rate (tf32x3: of its tf32 rate) that the Triton kernels reach by tiles of one
-diagonal and of several. None is measured yet: without one a kernel's time is unknown, so that it is run where it is
-named or where `lcma tune` found it fastest."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +84,7 @@ class CudaKronecker(KroneckerStrategy):
         patterns = structure_in(request).patterns
         if self.name in (WIDENED, DENSE):
             patterns = rewritten_patterns(patterns, self.name)
-        stages = []
+        stages: list[Stage] = []
         for place in reversed(range(len(patterns))):
             first = place == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
             last = place == 0 and request.layouts[2] is Layout.COLUMNS
@@ -102,7 +94,7 @@ class CudaKronecker(KroneckerStrategy):
                 stages += self._factor_stages(patterns[place], request, machine.costs, first, last)
         if self.name in PRODUCTS and not self.baseline:
             return [Stage(one.name, one.flops, one.bytes, None, one.product) for one in stages]
-        return stages
+        return [*stages, *self._launches(patterns, stages)]
 
     def _factor_stages(
         self, pattern: Pattern, request: Request, costs: CudaCostModel, first: bool, last: bool
@@ -115,15 +107,28 @@ class CudaKronecker(KroneckerStrategy):
         name = f"{a * d} blocks {b}x{c}"
         calls = 1 if self.baseline else min(a, d)
         seconds = calls * float(costs.gemm(dtype, b, c, n, a * d // calls, "batched"))
+        if self.name == WIDENED:
+            seconds = max(seconds / WIDENED_GAINS.get(dtype, 1.0), float(costs.combine(moved)))
         found = [Stage(name, flops, moved, _known(seconds), (b, c, n))]
         if self.baseline:
             turned = pattern.rows + pattern.cols if d > 1 else 0
         else:
             turned = (pattern.cols * first + pattern.rows * last) if d > 1 else 0
         if turned:
-            copied = 2 * turned * n * item
-            found.append(Stage("permutations", 0, copied, _known(float(costs.combine(copied)) / COPY_SHARES[item])))
+            permuted = permutation_seconds(pattern, turned * n, item, costs, rows=not (first or last))
+            found.append(Stage("permutations", 0, 2 * turned * n * item, _known(permuted)))
         return found
+
+    def _launches(self, patterns: Sequence[Pattern], stages: Sequence[Stage]) -> list[Stage]:
+        """What the host takes beyond the stages; nothing where their seconds are not known."""
+        if any(stage.seconds is None for stage in stages):
+            return []
+        copies = 2 * sum(stage.name == "permutations" for stage in stages)
+        calls = sum(1 if self.baseline or self.name == TILED else min(one.a, one.d) for one in patterns)
+        host = host_seconds(self.name, len(patterns), calls + copies)
+        shown = host - sum(stage.seconds or 0.0 for stage in stages)
+        least = SHOWN * len(patterns) * self.baseline
+        return [Stage("launches", 0, 0, max(shown, least))] if max(shown, least) > 0 else []
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound of what torch's allocator holds."""
@@ -150,14 +155,9 @@ def _choice(candidate: Candidate) -> int:
 
 
 def _tiled_stage(pattern: Pattern, choice: int, request: Request, costs: CudaCostModel) -> Stage:
-    """A factor by the Triton kernels: bound by traffic or by arithmetic, the padding of tiles included."""
-    dtype = request.dtype
-    moved = ((pattern.rows + pattern.cols) * request.n + pattern.nonzeros) * itemsize(dtype)
-    seconds = math.nan
-    if dtype in TILED_SHARES:
-        tile = tile_of(dtype, pattern, choice)
-        rate = TILED_SHARES[dtype][tile.j > 1] * costs.best_rate("tf32" if dtype == "tf32x3" else dtype)
-        seconds = max(float(costs.combine(moved)), 2 * tile.padded(pattern) * request.n / rate)
+    """A factor by the Triton kernels."""
+    moved = ((pattern.rows + pattern.cols) * request.n + pattern.nonzeros) * itemsize(request.dtype)
+    seconds = tile_seconds(pattern, request.n, request.dtype, choice, costs)
     name = f"{pattern.a * pattern.d} blocks {pattern.b}x{pattern.c}"
     return Stage(name, 2.0 * pattern.nonzeros * request.n, moved, _known(seconds))
 
