@@ -26,6 +26,10 @@ many diagonals d up. Medians of what bmm takes beside its GEMM; 8 bytes: of one 
 ROW_COPY_SHARES: Mapping[int, float] = {2: 0.37, 4: 0.6, 8: 0.82}
 """The same where whole rows of the batch are moved: batch-last, whatever d is."""
 
+TRANSPOSITION_SHARES: dict[int, float] = {}
+"""By bytes of an element, the part of the rate of sums at which our kernel transposes. None is measured yet, so that
+transposed products are run where they are named or where `lcma tune` found them fastest."""
+
 WIDENED_GAINS: Mapping[str, float] = {"float16": 1.3, "bfloat16": 1.2, "tf32": 1.25, "float64": 1.25}
 """By dtype, by how much a GEMM of widened blocks is faster than one of as many nonzeros: zeros take less power, and
 tensor cores at the power limit of the card run faster. float16: 45 patterns, 1.18 to 1.39; the others: one pattern
@@ -70,7 +74,7 @@ CALL, LAUNCH = 22e-6, 8e-6
 VIEWS: Mapping[str, float] = {"strided": 5e-6, "widened": 5e-6, "dense": 5e-6, "bmm": 11e-6}
 """Seconds of the host by factor for making views."""
 
-SHOWN = 1e-6
+SHOWN = 2e-6
 """Seconds by factor of the baseline's views that longer work does not hide: it is 1 to 10 us behind the same GEMM."""
 
 
@@ -80,6 +84,13 @@ def permutation_seconds(pattern: Pattern, elements: float, item: int, costs: Cud
     if not rows:
         share = [part for least, part in COPY_SHARES[item] if least <= pattern.d][-1]
     return float(costs.combine(2 * elements * item)) / share
+
+
+def transposition_seconds(moved: float, kernels: int, item: int, costs: CudaCostModel) -> float:
+    """Seconds in which our kernel moves so many bytes in so many launches; NaN where it was not measured."""
+    if item not in TRANSPOSITION_SHARES or not kernels:
+        return math.nan
+    return kernels * float(costs.combine(moved / kernels)) / TRANSPOSITION_SHARES[item]
 
 
 def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaCostModel) -> float:
