@@ -14,7 +14,7 @@ from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern  # noqa: E402
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, cuda_costs  # noqa: E402
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.kronecker.requests import request_of  # noqa: E402
 from lcma.kernels.kronecker.rewrites import REWRITES  # noqa: E402
@@ -149,6 +149,18 @@ def test_a_single_block_is_one_product_on_views(dtype):
     with Recorder() as recorder:
         multiply_strided(torch.randn(1, 1, 8, 4), Pattern(1, 8, 4, 1), torch.randn(4, 9), torch.empty(8, 9))
     assert [name for name in recorder.seen if "mm" in name] == ["aten.mm.out"]
+
+
+def test_transposed_products_are_chosen_by_a_measured_rate_only(monkeypatch):
+    """With a rate, a slab whose buffers stay in the L2 cache of 50 MiB is priced below the whole batch."""
+    request = request_of(KroneckerSparse.of(Pattern(3, 64, 64, 64)), 25088, device="cuda")
+    strategy, machine = strategies("cuda")["kronecker", "transposed"], machine_for(request)
+    whole, cached = strategy.candidates(request)
+    assert None in [stage.seconds for stage in strategy.predict(whole, request, machine)]
+    monkeypatch.setattr(cuda_costs, "TRANSPOSITION_SHARES", {4: 0.8})
+    seconds = [sum(x.seconds for x in strategy.predict(one, request, machine)) for one in (whole, cached)]
+    assert seconds[1] < seconds[0]
+    assert strategy.workspace(cached, request, machine) <= 50 << 20 < strategy.workspace(whole, request, machine)
 
 
 def test_more_columns_than_32_bits_count_are_planned():
