@@ -59,5 +59,7 @@ def _cuda() -> tuple[Strategy, ...]:
 
     names = ("vendor", "halving", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
-    sparse = tuple(CudaKronecker(name) for name in ("strided", "tiled", "widened", "einsum", "csr", "dense"))
+    sparse = tuple(
+        CudaKronecker(name) for name in ("strided", "tiled", "transposed", "widened", "einsum", "csr", "dense")
+    )
     return CudaVendor(), CudaScheme(), *triangular, CudaKronecker("bmm", baseline=True), *sparse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
@@ -13,20 +13,13 @@ from ..planning.strategy import Candidate, Executor, Proposal, Source, Stage
 from ..request import Layout, Request
 from .baselines import PRODUCTS
 from .candidates import FAMILY, KroneckerStrategy, structure_in
-from .cuda_executor import STRIDED, TILED, TensorKroneckerExecutor
+from .cuda_costs import SHOWN, WIDENED_GAINS, host_seconds, permutation_seconds, tile_seconds, transposition_seconds
+from .cuda_executor import STRIDED, TILED, TRANSPOSED, TensorKroneckerExecutor
 from .pattern import Pattern
 from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
-
-COPY_SHARES = {2: 0.38, 4: 0.55, 8: 0.7}
-"""By bytes of an element, the part of the rate of sums at which torch permutes the features of an operand. Measured on
-an H200, batch 25088, (1,64,256,16), (4,128,128,16) and (3,64,64,64), with a prototype; of 8 bytes an estimate."""
-
-TILED_SHARES: dict[str, tuple[float, float]] = {}
-"""By dtype, the part of the vendor's best rate (tf32x3: of its tf32 rate) that the Triton kernels reach by tiles of one
-diagonal and of several. None is measured yet: without one a kernel's time is unknown, so that it is run where it is
-named or where `lcma tune` found it fastest."""
+from .transposition import BOUNDED, CACHED, WHOLE, TransposedProduct, transposed_product, transposed_reason
 
 
 @dataclass(frozen=True)
@@ -35,6 +28,7 @@ class CudaKronecker(KroneckerStrategy):
 
     - strided: min(a, d) batched GEMMs on views; features of a batch-first end with d > 1 are permuted first.
     - tiled: our Triton kernels, for any strides; made for batch-first operands with d > 1.
+    - transposed: strided between transpositions of batch-first ends by a Triton kernel, by slabs of the batch.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
     - dense: the whole matrix, within `max_extra_bytes`.
     - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum and csr likewise.
@@ -61,7 +55,11 @@ class CudaKronecker(KroneckerStrategy):
         return found
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
-        """See `KroneckerStrategy`: one, of the Triton kernel one for every choice that is another tile."""
+        """See `KroneckerStrategy`: one; of tiled one for every other tile, of transposed one for every slab."""
+        if self.name == TRANSPOSED:
+            for slab in (WHOLE, CACHED) if request.max_workspace is None else (WHOLE, CACHED, BOUNDED):
+                yield Candidate(FAMILY, self.name, None, (("slab", slab),))
+            return
         if self.name != TILED or request.dtype not in TILES:
             yield Candidate(FAMILY, self.name)
             return
@@ -80,6 +78,8 @@ class CudaKronecker(KroneckerStrategy):
         """See `KroneckerStrategy`."""
         if request.dtype not in TILES:
             return f"{request.dtype} is not multiplied by Kronecker-sparse factors on a GPU; convert to float32"
+        if self.name == TRANSPOSED:
+            return transposed_reason(_transposed(candidate, request, machine))
         if self.name == TILED:
             return tiled_reason(structure_in(request).patterns, request.n, request.dtype, _choice(candidate))
         return None
@@ -90,9 +90,11 @@ class CudaKronecker(KroneckerStrategy):
             return []
         assert isinstance(machine.costs, CudaCostModel)
         patterns = structure_in(request).patterns
+        if (product := _transposed(candidate, request, machine)) is not None:
+            return self._transposed_stages(product, request, machine)
         if self.name in (WIDENED, DENSE):
             patterns = rewritten_patterns(patterns, self.name)
-        stages = []
+        stages: list[Stage] = []
         for place in reversed(range(len(patterns))):
             first = place == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
             last = place == 0 and request.layouts[2] is Layout.COLUMNS
@@ -102,7 +104,7 @@ class CudaKronecker(KroneckerStrategy):
                 stages += self._factor_stages(patterns[place], request, machine.costs, first, last)
         if self.name in PRODUCTS and not self.baseline:
             return [Stage(one.name, one.flops, one.bytes, None, one.product) for one in stages]
-        return stages
+        return [*stages, *self._launches(patterns, stages)]
 
     def _factor_stages(
         self, pattern: Pattern, request: Request, costs: CudaCostModel, first: bool, last: bool
@@ -115,19 +117,58 @@ class CudaKronecker(KroneckerStrategy):
         name = f"{a * d} blocks {b}x{c}"
         calls = 1 if self.baseline else min(a, d)
         seconds = calls * float(costs.gemm(dtype, b, c, n, a * d // calls, "batched"))
+        if self.name == WIDENED:
+            seconds = max(seconds / WIDENED_GAINS.get(dtype, 1.0), float(costs.combine(moved)))
         found = [Stage(name, flops, moved, _known(seconds), (b, c, n))]
         if self.baseline:
             turned = pattern.rows + pattern.cols if d > 1 else 0
         else:
             turned = (pattern.cols * first + pattern.rows * last) if d > 1 else 0
         if turned:
-            copied = 2 * turned * n * item
-            found.append(Stage("permutations", 0, copied, _known(float(costs.combine(copied)) / COPY_SHARES[item])))
+            permuted = permutation_seconds(pattern, turned * n, item, costs, rows=not (first or last))
+            found.append(Stage("permutations", 0, 2 * turned * n * item, _known(permuted)))
         return found
+
+    def _transposed_stages(self, product: TransposedProduct, request: Request, machine: Machine) -> list[Stage]:
+        """The transpositions and the factors between them; what a cache holds between them is not moved."""
+        assert isinstance(machine.costs, CudaCostModel)
+        item, n = itemsize(request.dtype), request.n
+        slabs = -(-n // product.slab)
+        some = replace(request, n=min(product.slab, n))
+        stages = []
+        for pattern in reversed(product.patterns):
+            (one,) = self._factor_stages(pattern, some, machine.costs, False, False)
+            seconds = None if one.seconds is None else slabs * one.seconds
+            stages.append(Stage(one.name, slabs * one.flops, slabs * one.bytes, seconds, one.product))
+        passes = 1 if product.workspace(n, item) <= _cache(machine) else 2
+        turned = product.patterns[-1].cols * product.first + product.patterns[0].rows * product.last
+        moved = passes * turned * n * item
+        kernels = slabs * (product.first + product.last)
+        seconds = transposition_seconds(moved, kernels, item, machine.costs)
+        stages.append(Stage("transpositions", 0, moved, _known(seconds)))
+        if any(stage.seconds is None for stage in stages):
+            return stages
+        launches = kernels + slabs * sum(min(one.a, one.d) for one in product.patterns)
+        host = host_seconds(STRIDED, slabs * len(product.patterns), launches)
+        shown = host - sum(stage.seconds or 0.0 for stage in stages)
+        return [*stages, Stage("launches", 0, 0, shown)] if shown > 0 else stages
+
+    def _launches(self, patterns: Sequence[Pattern], stages: Sequence[Stage]) -> list[Stage]:
+        """What the host takes beyond the stages; nothing where their seconds are not known."""
+        if any(stage.seconds is None for stage in stages):
+            return []
+        copies = 2 * sum(stage.name == "permutations" for stage in stages)
+        calls = sum(1 if self.baseline or self.name == TILED else min(one.a, one.d) for one in patterns)
+        host = host_seconds(self.name, len(patterns), calls + copies)
+        shown = host - sum(stage.seconds or 0.0 for stage in stages)
+        least = SHOWN * len(patterns) * self.baseline
+        return [Stage("launches", 0, 0, max(shown, least))] if max(shown, least) > 0 else []
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound of what torch's allocator holds."""
         patterns, item = structure_in(request).patterns, itemsize(request.dtype)
+        if (product := _transposed(candidate, request, machine)) is not None:
+            return product.workspace(request.n, item)
         widest = max(max(one.rows, one.cols) for one in patterns)
         held = 2 * widest * request.n * item if len(patterns) > 1 or self.name in (*PRODUCTS, STRIDED) else 0
         return held + (rewritten_bytes(self.name, patterns, item) if self.name in REWRITES else 0)
@@ -137,7 +178,9 @@ class CudaKronecker(KroneckerStrategy):
         rewrite = self.name if self.name in REWRITES else None
         product = STRIDED if self.name in (WIDENED, DENSE) else self.name
         held = self.workspace(candidate, request, machine)
-        return TensorKroneckerExecutor(request, structure_in(request), product, rewrite, held, _choice(candidate))
+        transposed = _transposed(candidate, request, machine)
+        choice = _choice(candidate)
+        return TensorKroneckerExecutor(request, structure_in(request), product, rewrite, held, choice, transposed)
 
 
 def vendor_dtype(dtype: str) -> str:
@@ -149,15 +192,25 @@ def _choice(candidate: Candidate) -> int:
     return int(dict(candidate.parameters).get("tile", 0))
 
 
+def _transposed(candidate: Candidate, request: Request, machine: Machine) -> TransposedProduct | None:
+    """The product between transpositions that a candidate names; None: it names none, or none with such a slab."""
+    if candidate.strategy != TRANSPOSED:
+        return None
+    first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
+    slab, item = int(dict(candidate.parameters)["slab"]), itemsize(request.dtype)
+    patterns, most = structure_in(request).patterns, request.max_workspace
+    return transposed_product(patterns, request.n, first, last, slab, item, _cache(machine), most)
+
+
+def _cache(machine: Machine) -> int:
+    """Bytes of the GPU's last cache; 0 where they are not known."""
+    return machine.profile.caches[-1] if machine.profile.caches else 0
+
+
 def _tiled_stage(pattern: Pattern, choice: int, request: Request, costs: CudaCostModel) -> Stage:
-    """A factor by the Triton kernels: bound by traffic or by arithmetic, the padding of tiles included."""
-    dtype = request.dtype
-    moved = ((pattern.rows + pattern.cols) * request.n + pattern.nonzeros) * itemsize(dtype)
-    seconds = math.nan
-    if dtype in TILED_SHARES:
-        tile = tile_of(dtype, pattern, choice)
-        rate = TILED_SHARES[dtype][tile.j > 1] * costs.best_rate("tf32" if dtype == "tf32x3" else dtype)
-        seconds = max(float(costs.combine(moved)), 2 * tile.padded(pattern) * request.n / rate)
+    """A factor by the Triton kernels."""
+    moved = ((pattern.rows + pattern.cols) * request.n + pattern.nonzeros) * itemsize(request.dtype)
+    seconds = tile_seconds(pattern, request.n, request.dtype, choice, costs)
     name = f"{pattern.a * pattern.d} blocks {pattern.b}x{pattern.c}"
     return Stage(name, 2.0 * pattern.nonzeros * request.n, moved, _known(seconds))
 

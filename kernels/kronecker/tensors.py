@@ -36,11 +36,13 @@ def multiply_strided(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) 
 
 
 def _multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
-    """out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n): one batched GEMM, or min(a, d) of them on views."""
+    """out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n): one GEMM, a batch of them, or min(a, d) such."""
     import torch
 
     a, d = weights.shape[:2]
-    if all(1 in (a, d) or one.stride(0) == d * one.stride(1) for one in (weights, x, out)):
+    if a == d == 1:
+        torch.mm(weights[0, 0], x[0, 0], out=out[0, 0])
+    elif all(1 in (a, d) or one.stride(0) == d * one.stride(1) for one in (weights, x, out)):
         torch.bmm(*(one.flatten(0, 1) for one in (weights, x)), out=out.flatten(0, 1))
     elif d <= a:
         for j in range(d):

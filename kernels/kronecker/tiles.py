@@ -1,4 +1,4 @@
-"""Tiles of the Triton kernel of a factor, the seconds that they should take, and what the kernel's grid holds."""
+"""Tiles of the Triton kernels of a factor, the multiplications that they take, and what a grid holds."""
 
 from __future__ import annotations
 
@@ -33,8 +33,12 @@ class FactorTile:
 
     def padded(self, pattern: Pattern) -> float:
         """Multiplications for one column of the batch, those by the padding of b, c and d included."""
-        a, b, c, d = pattern.sizes
-        return float(a * _up(b, self.p) * _up(c, self.q) * _up(d, self.j))
+        a, b, _, d = pattern.sizes
+        return float(a * _up(b, self.p) * self.sum_length(pattern) * _up(d, self.j))
+
+    def sum_length(self, pattern: Pattern) -> int:
+        """c in whole steps."""
+        return _up(pattern.c, self.q)
 
     def programs(self, pattern: Pattern, n: int) -> int:
         """Programs of the grid for n columns."""

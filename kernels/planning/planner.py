@@ -66,7 +66,7 @@ class Decision:
 def decide(request: Request, machine: Machine, strategies: Strategies, strategy: str | None = None) -> Decision:
     """The plan with the least predicted (or measured) time; the baseline where nothing gains its margin.
 
-    `strategy` names the only one to consider beside the baseline's limits, as "scheme" or, with its method,
+    `strategy` names the only one to consider, as "scheme" or, with its method,
     "scheme:tasks".
 
     Raises:
@@ -74,9 +74,9 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
     """
     name, _, method = (strategy or "").partition(":")
     only = _named(strategies, name or None)
-    baseline = baseline_plan(request, machine, strategies)
     if strategy is not None:
-        return _by_strategy(request, machine, only, baseline, method)
+        return _by_strategy(request, machine, only, _baseline_or_none(request, machine, strategies), method)
+    baseline = baseline_plan(request, machine, strategies)
     if machine.wisdom is not None and (known := _measured(request, machine, strategies, baseline)):
         return known
     if reason := smallness(baseline.candidate.family, request):
@@ -183,8 +183,11 @@ def _named(strategies: Strategies, name: str | None) -> Strategies:
     return found
 
 
-def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan, method: str) -> Decision:
-    """The best candidate of one strategy (of one method, where it is named), whatever it gains."""
+def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan | None, method: str) -> Decision:
+    """The best candidate of one strategy (of one method, where it is named), whatever it gains.
+
+    Where the baseline does not keep to the limits, the plan stands in its place.
+    """
     search = _Search(request, machine, only, None, method)
     best = search.best(request)
     if best is None:
@@ -192,7 +195,7 @@ def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline:
         nothing = f"strategy {':'.join(filter(None, (name, method)))} has no candidate for it; name another or none"
         reasons = "; ".join(dict.fromkeys(reason for _, reason in search.refused)) or search.silence or nothing
         raise PlanError(f"{request} cannot be run: {reasons}")
-    return Decision(request, machine, best, baseline, search.proposals, tuple(search.refused), "named")
+    return Decision(request, machine, best, baseline or best, search.proposals, tuple(search.refused), "named")
 
 
 class _Search:

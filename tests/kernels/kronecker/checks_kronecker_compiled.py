@@ -15,6 +15,8 @@ from lcma.kernels.kronecker.outer_kernel import sum_outer
 from lcma.kernels.kronecker.pattern import Pattern
 from lcma.kernels.kronecker.tensors import kernel_of
 from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of
+from lcma.kernels.kronecker.transposition import TILES as TRANSPOSED_TILES
+from lcma.kernels.kronecker.transposition_kernel import transpose_words
 
 POINTERS = {
     "bfloat16": "*bf16",
@@ -120,3 +122,23 @@ def test_the_kernel_of_gradients_fits(dtype, d, tmp_path):
     assert registers <= 255
     assert stack <= FEW_SPILLS
     assert made.metadata.shared <= 232448
+
+
+@pytest.mark.parametrize("size", TRANSPOSED_TILES)
+def test_the_transposition_spills_nothing_and_moves_whole_vectors(size, tmp_path):
+    height, width, warps = TRANSPOSED_TILES[size]
+    constants = {"R": height, "C": width}
+    types = {name: "constexpr" if name in constants else "i32" for name in transpose_words.arg_names}
+    types |= dict.fromkeys(("source", "target"), f"*i{8 * size}")
+    place = transpose_words.arg_names.index
+    aligned = {(place(name),): [["tt.divisibility", 16]] for name in types if name not in constants}
+    source = ASTSource(transpose_words, types, {(place(name),): value for name, value in constants.items()}, aligned)
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps, "num_stages": 1})
+    registers, stack = resources(made, tmp_path)
+    ptx = made.asm["ptx"]
+    print(size, "reg", registers, "stack", stack, "shared", made.metadata.shared)
+    assert registers <= 128
+    assert stack == 0
+    assert made.metadata.shared >= height * width * size  # the exchange that makes both sides contiguous
+    for access in ("ld", "st"):
+        assert re.search(rf"{access}\.global\.v[248]", ptx), access

@@ -11,12 +11,14 @@ import itertools
 import pytest
 import torch
 
+from lcma.errors import PlanError
 from lcma.kernels import decision_for
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, square_dyadic
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tiled
 from lcma.kernels.kronecker.requests import request_of
 from lcma.kernels.kronecker.tensors import multiply_tiled
 from lcma.kernels.kronecker.tiles import FactorTile
+from lcma.kernels.kronecker.transposition import naive_transpose, transpose_into
 from lcma.kernels.request import Layout
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
@@ -72,3 +74,42 @@ def test_the_strategy_runs_lists_of_factors():
             decision_for(request, strategy="tiled").plan.build().run(list(map(torch.from_numpy, matrix.factors)), given)
         )
         torch.testing.assert_close(found, torch.from_numpy(matrix.dense()) @ x, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (7, 130), (65, 33), (128, 64)])
+def test_bits_are_transposed_whatever_the_dtype(dtype, rows, cols):
+    kind = getattr(torch, dtype)
+    source = torch.randn(rows, cols + 3, dtype=torch.complex128 if "complex" in dtype else torch.float64).to(kind)
+    canvas = torch.full((cols + 2, rows + 5), CANARY, dtype=kind)
+    wanted = canvas.clone()
+    naive_transpose(source[:, 2:-1], wanted[1:-1, 3:-2])
+    transpose_into(source[:, 2:-1], canvas[1:-1, 3:-2])
+    assert torch.equal(canvas, wanted)
+
+
+@pytest.mark.parametrize(
+    "patterns", [(Pattern(2, 17, 19, 3),), square_dyadic(8), (Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1))]
+)
+def test_products_between_transpositions_are_the_product(patterns):
+    structure = KroneckerSparse.of(patterns)
+    matrix, n = KroneckerMatrix.random(patterns, dtype="float64"), 11
+    factors = list(map(torch.from_numpy, matrix.factors))
+    x = torch.randn(structure.cols, n, dtype=torch.float64)
+    truth = torch.from_numpy(matrix.dense()) @ x
+    layouts = (Layout.ROWS, Layout.COLUMNS)
+    for first, last, most in itertools.product(layouts, layouts, (None, 2000)):
+        request = request_of(structure, n, "float64", device="cuda", layouts=(first, last), max_workspace=most)
+        given = x if first is Layout.ROWS else x.T.contiguous().T
+        ends = ((first, patterns[-1]), (last, patterns[0]))
+        if not any(layout is Layout.COLUMNS and pattern.d > 1 for layout, pattern in ends):
+            with pytest.raises(PlanError, match="nothing is to be transposed"):
+                decision_for(request, strategy="transposed")
+            continue
+        plan = decision_for(request, strategy="transposed").plan
+        assert plan.workspace <= (most or plan.workspace)
+        bounded = most is not None and len(patterns) == 1  # the lists' buffers stay within 2000 bytes
+        assert dict(plan.candidate.parameters) == {"slab": 2 if bounded else 0}
+        found = plan.build().run(factors, given)
+        torch.testing.assert_close(found, truth)
+        assert found.stride() == ((n, 1) if last is Layout.ROWS else (1, structure.rows))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import pytest
 
@@ -15,7 +14,7 @@ from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, cuda  # noqa: E402
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.kronecker.requests import request_of  # noqa: E402
 from lcma.kernels.kronecker.rewrites import REWRITES  # noqa: E402
@@ -115,23 +114,57 @@ def test_predictions_of_an_h200_are_near_what_was_measured(sizes):
     assert plan.seconds == pytest.approx(1e-3 * measured[sizes], rel=0.5)
 
 
+MEASURED = [
+    ((3, 64, 64, 64), "float32", {"bmm": 3.980, "strided": 3.973, "tiled, tile 1": 6.055, "widened": 47.71}),
+    (
+        (16, 64, 64, 64),
+        "tf32x3",
+        {"bmm": 20.820, "tiled, tile 0": 18.876, "tiled, tile 1": 22.276, "tiled, tile 2": 15.885},
+    ),
+    ((6, 64, 64, 1), "tf32x3", {"bmm": 0.054, "strided": 0.053, "tiled, tile 0": 0.037}),
+    ((3, 64, 64, 64), "float16", {"bmm": 3.083, "tiled, tile 0": 1.962, "tiled, tile 2": 2.247, "widened": 2.898}),
+    ((1, 256, 256, 4), "float16", {"bmm": 0.161, "strided": 0.161, "tiled, tile 0": 0.336, "widened": 0.075}),
+    ((1, 64, 256, 1), "float16", {"bmm": 0.041, "strided": 0.034, "tiled, tile 1": 0.030}),
+]
+"""Milliseconds of candidates batch-first, batch 25088, measured on an H200 (torch 2.11, Triton 3.6), rounds in turn."""
+
+
+@pytest.mark.parametrize(("sizes", "dtype", "milliseconds"), MEASURED)
+def test_the_model_ranks_candidates_as_they_were_measured(sizes, dtype, milliseconds):
+    request = request_of(KroneckerSparse.of(Pattern(*sizes)), 25088, dtype, device="cuda")
+    machine, predicted = machine_for(request), {}
+    for strategy in strategies("cuda").values():
+        for candidate in strategy.candidates(request) if strategy.family == "kronecker" else ():
+            if str(candidate) in milliseconds:
+                predicted[str(candidate)] = 1e3 * sum(x.seconds for x in strategy.predict(candidate, request, machine))
+    assert predicted == pytest.approx(milliseconds, rel=0.3)
+    assert milliseconds[min(predicted, key=predicted.get)] <= 1.03 * min(milliseconds.values())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_single_block_is_one_product_on_views(dtype):
+    """Batch-last, an H200 took 0.95 of the permuted GEMM's time or less: its views cost more."""
+    request = request_of(KroneckerSparse.of(Pattern(1, 384, 384, 1)), 25088, dtype, "bsl", device="cuda")
+    assert decision_for(request).plan.candidate.strategy in ("strided", "tiled")
+    with Recorder() as recorder:
+        multiply_strided(torch.randn(1, 1, 8, 4), Pattern(1, 8, 4, 1), torch.randn(4, 9), torch.empty(8, 9))
+    assert [name for name in recorder.seen if "mm" in name] == ["aten.mm.out"]
+
+
 def test_more_columns_than_32_bits_count_are_planned():
     structure = KroneckerSparse.of(Pattern(1, 1024, 1024, 128))
     assert structure.cols * 25088 > 2**31
     assert decision_for(request_of(structure, 25088, device="cuda")).plan.seconds > 0
 
 
-def test_float32_may_be_three_products_of_tf32(monkeypatch):
-    """By our kernel, where its rate is known; the vendor's products stay strict, and dense operands are refused."""
-    structure = KroneckerSparse.of(Pattern(1, 64, 256, 16))
+def test_float32_may_be_three_products_of_tf32():
+    """By our kernel, where it is fast enough; the vendor's products stay strict, and dense operands are refused."""
+    structure = KroneckerSparse.of(Pattern(128, 64, 64, 4))
     split = decision_for(request_of(structure, 25088, "tf32x3", device="cuda"))
     strict = decision_for(request_of(structure, 25088, "float32", device="cuda"))
-    assert split.plan.candidate.strategy != "tiled"
+    assert split.plan.candidate.strategy == "tiled"
+    assert split.seconds < strict.seconds
     assert split.baseline.seconds == strict.baseline.seconds
-    monkeypatch.setattr(cuda, "TILED_SHARES", {"tf32x3": (0.2, 0.15)})
-    fast = decision_for(replace(split.request, n=25089))
-    assert fast.plan.candidate.strategy == "tiled"
-    assert fast.seconds < strict.seconds
     a, b, _ = CudaBench().operands(split.request, 0, blank=True)
     assert {x.dtype for x in (*a, b)} == {torch.float32}
     with pytest.raises(PlanError, match="tf32x3 is not supported"):

@@ -1,0 +1,139 @@
+"""Transposition of tensors by tiles, whatever their dtype, and products between two transpositions."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..cuda.launch import starter
+from .pattern import Pattern
+from .tensors import multiply_strided
+
+Tensor = Any
+
+TILES = {2: (64, 64, 4), 4: (64, 32, 4), 8: (32, 32, 4)}
+"""By bytes of an element: rows and columns of a tile, and warps of its program."""
+
+ALIGNED, LEAST_SLAB = 128, 512
+"""Slabs of the batch are multiples of so many columns, and at least so many where a cache alone asks for slabs: GEMMs
+of fewer do not fill a GPU."""
+
+
+def naive_transpose(source: Tensor, target: Tensor) -> None:
+    """target = source^T, by torch."""
+    target.copy_(source.mT)
+
+
+def transpose_into(source: Tensor, target: Tensor) -> None:
+    """target (cols, rows) = source (rows, cols)^T by our kernel; rows of both are contiguous.
+
+    Bits are moved, so that any dtype of 2, 4 or 8 bytes can be transposed.
+    """
+    import torch
+
+    from .transposition_kernel import transpose_words
+
+    word = {2: torch.int16, 4: torch.int32, 8: torch.int64}[source.itemsize]
+    height, width, warps = TILES[source.itemsize]
+    rows, cols = source.shape
+    programs = -(-rows // height) * -(-cols // width)
+    starter(transpose_words, (programs,), source)(
+        source.view(word),
+        target.view(word),
+        rows,
+        cols,
+        source.stride(0),
+        target.stride(0),
+        R=height,
+        C=width,
+        num_warps=warps,
+    )
+
+
+@dataclass(frozen=True)
+class TransposedProduct:
+    """K1 ... KL X by slabs of the batch: the slab is transposed on the way in (`first`), passes all factors batch-last
+    by GEMMs on views, and is transposed on the way out (`last`).
+
+    `slab` columns of the batch are taken at a time. Two buffers hold what lies between.
+    """
+
+    patterns: tuple[Pattern, ...]
+    first: bool
+    last: bool
+    slab: int
+
+    @property
+    def buffer_rows(self) -> tuple[int, int]:
+        """Rows of the two buffers that a slab alternates between."""
+        sizes = [self.patterns[-1].cols] * self.first + [one.rows for one in reversed(self.patterns[1:])]
+        sizes += [self.patterns[0].rows] * self.last
+        return max(sizes[::2], default=0), max(sizes[1::2], default=0)
+
+    def workspace(self, n: int, item: int) -> int:
+        """Bytes of the buffers."""
+        return sum(self.buffer_rows) * min(self.slab, n) * item
+
+    def run(self, factors: Sequence[Tensor], x: Tensor, out: Tensor) -> None:
+        """out (rows, n) = K1 ... KL x (cols, n). The buffers are taken once a call from torch's allocator."""
+        n = x.shape[1]
+        memory = [x.new_empty(rows * min(self.slab, n)) for rows in self.buffer_rows]
+        for start in range(0, n, self.slab):
+            some = slice(start, start + self.slab)
+            self._one(factors, x[:, some], out[:, some], memory)
+
+    def _one(self, factors: Sequence[Tensor], x: Tensor, out: Tensor, memory: Sequence[Tensor]) -> None:
+        width, turn = x.shape[1], 0
+
+        def buffer(rows: int) -> Tensor:
+            nonlocal turn
+            held = memory[turn % 2][: rows * width].view(rows, width)
+            turn += 1
+            return held
+
+        if self.first:
+            held = buffer(len(x))
+            transpose_into(x.mT, held)
+            x = held
+        for place in reversed(range(len(factors))):
+            pattern = self.patterns[place]
+            target = out if place == 0 and not self.last else buffer(pattern.rows)
+            multiply_strided(factors[place], pattern, x, target)
+            x = target
+        if self.last:
+            transpose_into(x, out.mT)
+
+
+WHOLE, CACHED, BOUNDED = 0, 1, 2
+"""Choices of a slab: the whole batch; what a cache holds; what the bound on the workspace holds."""
+
+
+def transposed_product(
+    patterns: Sequence[Pattern], n: int, first: bool, last: bool, choice: int, item: int, cache: int, most: int | None
+) -> TransposedProduct | None:
+    """The product by one of the choices for a slab; None: there is none, or it is the whole batch.
+
+    `first`, `last`: X and the result are batch-first. Where d = 1 GEMMs read and write them as they are. `cache` and
+    `most` are bytes.
+    """
+    turned = first and patterns[-1].d > 1, last and patterns[0].d > 1
+    whole = TransposedProduct(tuple(patterns), *turned, max(n, 1))
+    if choice == WHOLE:
+        return whole
+    limit, least = {CACHED: (cache, LEAST_SLAB), BOUNDED: (most, 1)}.get(choice, (None, 1))
+    width = 0 if limit is None else limit // (max(1, sum(whole.buffer_rows)) * item)
+    width = width // ALIGNED * ALIGNED or width
+    return replace(whole, slab=width) if least <= width < n else None
+
+
+def transposed_reason(product: TransposedProduct | None) -> str | None:
+    """Why a product is not run between transpositions, or None."""
+    if product is None:
+        return "its slab is the whole batch, or too narrow"
+    if not (product.first or product.last):
+        return "X and the result can be read as they are: nothing is to be transposed"
+    if importlib.util.find_spec("triton") is None:
+        return "the kernel needs Triton: pip install 'lcma[torch]' on Linux"
+    return None

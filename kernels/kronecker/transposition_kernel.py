@@ -1,0 +1,25 @@
+"""The Triton kernel that transposes a matrix of bit patterns.
+
+Imports triton: only what launches the kernel imports this.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def transpose_words(source, target, rows, cols, source_step, target_step, R: tl.constexpr, C: tl.constexpr):
+    """target[c, r] = source[r, c] for source (rows, cols) and target (cols, rows).
+
+    Steps are the words from one row to the next. A program reads a tile [R, C] along the rows of the source and
+    writes it along those of the target: Triton exchanges it between threads in shared memory.
+    """
+    place = tl.program_id(0)
+    across = tl.cdiv(cols, C)
+    r = (place // across).to(tl.int64) * R + tl.arange(0, R)
+    c = (place % across).to(tl.int64) * C + tl.arange(0, C)
+    here = (r < rows)[:, None] & (c < cols)[None, :]
+    tile = tl.load(source + r[:, None] * source_step + c[None, :], here)
+    tl.store(target + c[None, :] * target_step + r[:, None], tile, here)
