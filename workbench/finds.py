@@ -96,5 +96,5 @@ def print_result(result: Result, kept: Iterable[bool], start: Scheme | None = No
     click.echo(
         f"{len(result.finds)} found in {result.seconds:.2f} s, {result.rounds} rounds, "
         f"{result.flips / 1e6:.2f} M flips "
-        f"({result.flips_per_second / 1e6:.1f} M/s); lowest ranks: {ranks or 'the target was not come to'}"
+        f"({result.flips_per_second / 1e6:.1f} M/s); lowest ranks: {ranks or 'the target was not reached'}"
     )

@@ -78,7 +78,7 @@ class SearchRun(ABC):
         """Flips so far."""
 
     def _nearest(self) -> Find | Unlifted | None:
-        """The lowest scheme that was come to, where nothing was found."""
+        """The lowest scheme that was reached, where nothing was found."""
         return None
 
     def _ranks(self) -> dict[int, int]:
@@ -166,7 +166,7 @@ class SearchRun(ABC):
         )
 
     def result(self) -> Result:
-        """What the run has come to."""
+        """What the run has reached."""
         return Result(
             self.config.final_target,
             self.config.output_ring,
