@@ -197,7 +197,8 @@ def test_pools_and_devices_are_settings_of_a_run():
     [
         ({"ladder": ("3x3",)}, "no step of a ladder"),
         ({"ladder": ("9x9x9",)}, "write 9x9x9:RANK"),
-        ({"walk": "flip-z3"}, "does not lead to Z"),
+        ({"walk": "flip-z3", "ring": "Z2"}, "does not lead to Z2"),
+        ({"walk": "flip", "ring": "Z3"}, "does not lead to Z3"),
         ({"ring": "ZT", "walk": "flip"}, "does not stay in"),
         ({"objective": "beauty"}, "choose one of rank"),
     ],
