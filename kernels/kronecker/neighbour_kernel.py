@@ -8,6 +8,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from .rounding_kernel import rounded
+
 
 @triton.jit
 def multiply_neighbours(
@@ -59,6 +61,7 @@ def multiply_neighbours(
         if D % J != 0:
             inputs = inputs & here_j[None, None, :]
         tile = tl.load(x_place + (q.to(tl.int64) * D)[None, :, None] * x_feature, inputs, 0.0)  # [N, Q, J]
+        tile = rounded(tile, PRECISION)
         block, here = w_place + q[:, None], here_q[:, None] & here_p[None, :]  # [Q, P]
         if J == 2:
             left0, left1 = tl.split(tile)
@@ -66,14 +69,14 @@ def multiply_neighbours(
             even, odd = tl.split(tl.reshape(tile, (N, Q, 2, 2)))
             left0, left2 = tl.split(even)
             left1, left3 = tl.split(odd)
-        right = tl.load(block, here, 0.0)
+        right = rounded(tl.load(block, here, 0.0), PRECISION)
         total0 = tl.dot(left0, right, total0, input_precision=PRECISION, out_dtype=total0.dtype)
-        right = tl.load(block + step, here & (first_j + 1 < D), 0.0)
+        right = rounded(tl.load(block + step, here & (first_j + 1 < D), 0.0), PRECISION)
         total1 = tl.dot(left1, right, total1, input_precision=PRECISION, out_dtype=total0.dtype)
         if J == 4:
-            right = tl.load(block + 2 * step, here & (first_j + 2 < D), 0.0)
+            right = rounded(tl.load(block + 2 * step, here & (first_j + 2 < D), 0.0), PRECISION)
             total2 = tl.dot(left2, right, total2, input_precision=PRECISION, out_dtype=total0.dtype)
-            right = tl.load(block + 3 * step, here & (first_j + 3 < D), 0.0)
+            right = rounded(tl.load(block + 3 * step, here & (first_j + 3 < D), 0.0), PRECISION)
             total3 = tl.dot(left3, right, total3, input_precision=PRECISION, out_dtype=total0.dtype)
     outputs = here_s[:, None, None] & here_p[None, :, None]
     if D % J != 0:

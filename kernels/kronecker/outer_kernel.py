@@ -8,6 +8,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from .rounding_kernel import rounded
+
 
 @triton.jit
 def sum_outer(
@@ -62,6 +64,7 @@ def sum_outer(
         here_s = ((inner < part) & (s < n))[:, None, None]
         left = tl.load(g_place + s[:, None, None] * grad_batch, here_s & g_mask, 0.0)  # [N, P, J]
         right = tl.load(x_place + s[:, None, None] * x_batch, here_s & x_mask, 0.0)  # [N, Q, J]
+        left, right = rounded(left, PRECISION), rounded(right, PRECISION)
         if J == 2:
             left0, left1 = tl.split(left)
             right0, right1 = tl.split(right)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from .rounding_kernel import rounded
+
 
 @triton.jit
 def multiply_factor(
@@ -55,7 +57,9 @@ def multiply_factor(
             x_place + (q.to(tl.int64) * D)[None, :] * x_feature, here_s[:, None] & here_q[None, :], 0.0
         )  # [N, Q]
         right = tl.load(w_place + q[:, None], here_q[:, None] & here_p[None, :], 0.0)  # [Q, P]
-        total = tl.dot(left, right, total, input_precision=PRECISION, out_dtype=total.dtype)
+        total = tl.dot(
+            rounded(left, PRECISION), rounded(right, PRECISION), total, input_precision=PRECISION, out_dtype=total.dtype
+        )
     feature = (i * b + p)[None, :] * D + j
     outputs = here_s[:, None] & here_p[None, :]
     tl.store(y + feature * y_feature + s[:, None] * y_batch, total.to(y.dtype.element_ty), outputs)

@@ -1,0 +1,22 @@
+"""The rounding that tensor cores leave out.
+
+Imports triton: only what launches a kernel imports this.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rounded(tile, PRECISION: tl.constexpr):
+    """float32 operands of a tf32 product at their nearest tf32 number; other operands as they are.
+
+    Tensor cores drop the 13 bits that tf32 does not have, and `tl.dot` leaves it at that: on an H200 errors were 2.6
+    times those of the vendor's products, which round.
+    """
+    if PRECISION == "tf32":
+        bits = tile.to(tl.int32, bitcast=True)
+        tile = ((bits + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return tile
