@@ -48,10 +48,11 @@ def _readable(matrix: Matrix, d: int) -> Matrix:
     return matrix if found is Layout.ROWS or (found is Layout.COLUMNS and d == 1) else np.ascontiguousarray(matrix)
 
 
-def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int) -> Tensor:
-    """`outer_blocks` of tensors on a GPU: by batched GEMMs on views where they can read both, else by our kernel.
+def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) -> Tensor:
+    """`outer_blocks` of tensors on a GPU, by batched GEMMs on views; operands that these can't read are copied first.
 
-    Sums over the batch have a fixed order; those of half precision are held in float32.
+    With `tiled` our kernel reads such operands as they are; it is no default, because no GPU has run it yet. Sums over
+    the batch have a fixed order; those of half precision are held in float32.
     """
     import torch
 
@@ -63,7 +64,7 @@ def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int) -> Tensor:
         for start in range(0, grad.shape[1], TENSOR_SLAB):
             some = slice(start, start + TENSOR_SLAB)
             total += _outer_views(grad[:, some], x[:, some], pattern)
-    elif d > 1 and importlib.util.find_spec("triton") is not None and not grad.is_complex():
+    elif tiled and d > 1 and importlib.util.find_spec("triton") is not None and not grad.is_complex():
         total = outer_tiled(grad, x, pattern)
     else:
         return outer_tensors(grad.contiguous(), x.contiguous(), a, d)

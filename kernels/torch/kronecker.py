@@ -17,6 +17,7 @@ from torch.utils.flop_counter import register_flop_formula
 from ...errors import PlanError
 from ..cuda.dtypes import name_of
 from ..cuda.executor import layout_of as tensor_layout
+from ..kronecker.cuda_executor import TILED
 from ..kronecker.outer import outer_blocks, outer_tensors
 from ..kronecker.pattern import Pattern
 from ..kronecker.requests import extra_bytes_for, request_of
@@ -136,14 +137,14 @@ def _gradients(
     last, strategy = options
     first = x.stride(0) == 1 and x.stride(1) != 1 if x.dim() == 2 else last
     grad_x = _mm(grad, weights.conj().mT, first, strategy) if needs[0] else None
-    grad_w = _outer(grad, x.conj(), weights.shape[-4], weights.shape[-3]) if needs[1] else None
+    grad_w = _outer(grad, x.conj(), *weights.shape[-4:-2], strategy == TILED) if needs[1] else None
     return grad_x, grad_w
 
 
-def _run_outer(grad: Tensor, x: Tensor, a: int, d: int) -> Tensor:
+def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) -> Tensor:
     def one(left: Tensor, right: Tensor) -> Tensor:
         if left.is_cuda:
-            return outer_tensors(left, right, a, d)
+            return outer_tensors(left, right, a, d, tiled)
         found = torch.from_numpy(outer_blocks(_plain(left), _plain(right), a, d))
         return found.to(grad.dtype)
 
@@ -156,7 +157,7 @@ def _run_outer(grad: Tensor, x: Tensor, a: int, d: int) -> Tensor:
     return torch.stack([one(left[min(i, len(left) - 1)], right[min(i, len(right) - 1)]) for i in range(count)])
 
 
-def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int) -> Tensor:
+def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) -> Tensor:
     leading = torch.broadcast_shapes(grad.shape[:-2], x.shape[:-2])
     return grad.new_empty((*leading, a, d, grad.shape[-2] // (a * d), x.shape[-2] // (a * d)))
 
@@ -179,7 +180,7 @@ _mm = define_bilinear(
 )
 
 _outer = define_bilinear(
-    "kronecker_outer(Tensor grad, Tensor x, int a, int d) -> Tensor",
+    "kronecker_outer(Tensor grad, Tensor x, int a, int d, bool tiled=False) -> Tensor",
     _run_outer,
     _fake_outer,
     _outer_gradients,

@@ -236,10 +236,9 @@ def test_sums_over_the_batch_are_those_of_arrays(a, d):
     grad, x = torch.randn(12, 500, dtype=torch.float64), torch.randn(24, 500, dtype=torch.float64)
     truth = torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d))
     torch.testing.assert_close(outer_tensors(grad, x, a, d), truth)
-    if d == 1:
-        first = grad.T.contiguous().T, x.T.contiguous().T
-        torch.testing.assert_close(outer_tensors(*first, a, d), truth)
-        torch.testing.assert_close(outer_tensors(first[0], x, a, d), truth)
+    first = grad.T.contiguous().T, x.T.contiguous().T
+    torch.testing.assert_close(outer_tensors(*first, a, d), truth)
+    torch.testing.assert_close(outer_tensors(first[0], x, a, d), truth)
     scattered = torch.stack([x, x], 2)[..., 0], torch.stack([grad, grad], 2)[..., 0]
     torch.testing.assert_close(outer_tensors(scattered[1], scattered[0], 6, 1), outer_tensors(grad, x, 6, 1))
 
