@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from ...errors import PlanError
@@ -15,7 +16,7 @@ from .structure import KroneckerSparse
 FAMILY = "kronecker"
 
 
-class KroneckerStrategy:
+class KroneckerStrategy(ABC):
     """Refusals that hold on every device, and candidates without sources."""
 
     name: str
@@ -29,9 +30,9 @@ class KroneckerStrategy:
             return None
         return Candidate(FAMILY, self.name, None, parameters) if all(int(x) >= 0 for _, x in parameters) else None
 
+    @abstractmethod
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """What a strategy runs a Kronecker-sparse request by, whether it can or not."""
-        raise NotImplementedError
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
@@ -50,9 +51,9 @@ class KroneckerStrategy:
             return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
         return None
 
+    @abstractmethod
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """Why the device cannot run a candidate for a Kronecker-sparse request; None: it can."""
-        raise NotImplementedError
 
 
 def structure_in(request: Request) -> KroneckerSparse:
