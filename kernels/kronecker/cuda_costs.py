@@ -65,8 +65,9 @@ TILE_RATES: dict[str, tuple[tuple[TileRate, ...], tuple[TileRate, ...]]] = {
 """By dtype, the rates of tiles of one diagonal and of several, in the order of `tiles.TILES`; of tf32x3 parts of the
 vendor's tf32 rate. Least squares over 58 patterns with d > 1 leave 6 to 9% in float32, 9 to 13% in tf32x3 and 9 to 19%
 in float16; those of d = 1 rest on 2 to 5 patterns, bfloat16, tf32 and float64 on three. An empty list was not measured:
-such a kernel is run where it is named or where `lcma tune` found it fastest. All were measured batch-first: batch-last
-the tiles of several diagonals take 0.5 to 0.9 of this, and never won but below 50 us."""
+such a kernel is run where it is named or where `lcma tune` found it fastest. Those of tf32 were measured before the
+kernels rounded operands. All were measured batch-first: batch-last the tiles of several diagonals take 0.5 to 0.9 of
+this, and never won but below 50 us."""
 
 CALL, LAUNCH = 22e-6, 8e-6
 """Seconds of the host for a call and for each kernel that it starts, which shorter work does not hide."""

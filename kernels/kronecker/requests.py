@@ -10,7 +10,7 @@ from .structure import KroneckerSparse
 BATCH_FIRST, BATCH_LAST = "bsf", "bsl"
 
 UNLIMITED = 1 << 62
-"""`max_extra_bytes` without a bound: the dense matrix is made, whatever it takes."""
+"""A `max_extra_bytes` that refuses nothing: the dense matrix may be built, however large it is."""
 
 ORDERS = (BATCH_FIRST, BATCH_LAST)
 """How inputs and outputs are stored: (batch, features) or (features, batch), as C-ordered arrays."""

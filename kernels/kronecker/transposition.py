@@ -57,7 +57,7 @@ class TransposedProduct:
     """K1 ... KL X by slabs of the batch: the slab is transposed on the way in (`first`), passes all factors batch-last
     by GEMMs on views, and is transposed on the way out (`last`).
 
-    `slab` columns of the batch are taken at a time. Two buffers hold what lies between.
+    A slab has `slab` columns of the batch. Two buffers hold the results between the steps.
     """
 
     patterns: tuple[Pattern, ...]
@@ -77,7 +77,7 @@ class TransposedProduct:
         return sum(self.buffer_rows) * min(self.slab, n) * item
 
     def run(self, factors: Sequence[Tensor], x: Tensor, out: Tensor) -> None:
-        """out (rows, n) = K1 ... KL x (cols, n). The buffers are taken once a call from torch's allocator."""
+        """out (rows, n) = K1 ... KL x (cols, n). A call allocates the buffers once."""
         n = x.shape[1]
         memory = [x.new_empty(rows * min(self.slab, n)) for rows in self.buffer_rows]
         for start in range(0, n, self.slab):

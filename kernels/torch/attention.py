@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LEAST_WORK = 2**21
-"""From this length times head size on, float32 and float64 on a processor are worked by our products: measured on two
+"""From this length times head size on, float32 and float64 on a processor are computed by our products: measured on two
 cores in float32, over fused attention 1.15 to 1.39 forward and 0.99 to 1.36 with the backward pass (lengths of 1024 to
 4096, head sizes of 512 to 2048; `lcma bench causal --rows "attention*"`). Half of it: 0.78 to 1.07 and 0.81 to 1.01.
 

@@ -1,4 +1,4 @@
-"""The tables of the Kronecker-sparse benchmark, from rows that are made up here."""
+"""The tables of the Kronecker-sparse benchmark, from invented rows."""
 
 from __future__ import annotations
 
