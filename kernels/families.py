@@ -55,6 +55,7 @@ def _cpu() -> tuple[Strategy, ...]:
 def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
+    from .kronecker.block_schemes import CudaBlockSchemes
     from .kronecker.cuda import CudaKronecker
 
     names = ("vendor", "halving", "kernel", "scheme")
@@ -62,4 +63,5 @@ def _cuda() -> tuple[Strategy, ...]:
     sparse = tuple(
         CudaKronecker(name) for name in ("strided", "tiled", "transposed", "widened", "einsum", "csr", "dense")
     )
-    return CudaVendor(), CudaScheme(), *triangular, CudaKronecker("bmm", baseline=True), *sparse
+    kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
+    return CudaVendor(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes()

@@ -176,8 +176,12 @@ class CudaKronecker(KroneckerStrategy):
         patterns, item = structure_in(request).patterns, itemsize(request.dtype)
         if (product := _transposed(candidate, request, machine)) is not None:
             return product.workspace(request.n, item)
+        first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
+        copied = self.name in PRODUCTS or (
+            self.name == STRIDED and ((first and patterns[-1].d > 1) or (last and patterns[0].d > 1))
+        )
         widest = max(max(one.rows, one.cols) for one in patterns)
-        held = 2 * widest * request.n * item if len(patterns) > 1 or self.name in (*PRODUCTS, STRIDED) else 0
+        held = 2 * widest * request.n * item if len(patterns) > 1 or copied else 0
         return held + (rewritten_bytes(self.name, patterns, item) if self.name in REWRITES else 0)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
