@@ -47,7 +47,7 @@ def _cpu() -> tuple[Strategy, ...]:
 
     names = ("vendor", "halving", "scheme")
     triangular = (CpuTriangular("strips", baseline=True), *(CpuTriangular(name) for name in names))
-    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "csr", "dense"))
+    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "bsr", "csr", "dense"))
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
     return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, CpuMaskedRuns(), CpuMaskedScheme(), *kronecker
 
@@ -61,7 +61,7 @@ def _cuda() -> tuple[Strategy, ...]:
     names = ("vendor", "halving", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
     sparse = tuple(
-        CudaKronecker(name) for name in ("strided", "tiled", "transposed", "widened", "einsum", "csr", "dense")
+        CudaKronecker(name) for name in ("strided", "tiled", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
     return CudaVendor(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes()

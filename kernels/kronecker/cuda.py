@@ -12,7 +12,7 @@ from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Source, Stage
 from ..request import Layout, Request
-from .baselines import PRODUCTS
+from .baselines import BSR, PRODUCTS
 from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cuda_costs import (
     SHOWN,
@@ -40,7 +40,7 @@ class CudaKronecker(KroneckerStrategy):
     - transposed: strided between transpositions of batch-first ends by a Triton kernel, by slabs of the batch.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
     - dense: the whole matrix, within `max_extra_bytes`.
-    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum and csr likewise.
+    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, bsr and csr likewise.
     """
 
     name: str
@@ -87,6 +87,8 @@ class CudaKronecker(KroneckerStrategy):
         """See `KroneckerStrategy`."""
         if self.name == TRANSPOSED:
             return transposed_reason(_transposed(candidate, request, machine))
+        if self.name == BSR and request.dtype in ("float16", "bfloat16"):
+            return f"torch's block-sparse product of {request.dtype} has no library behind it; choose csr"
         if self.name == TILED:
             return tiled_reason(structure_in(request).patterns, request.n, request.dtype, _choice(candidate))
         return None

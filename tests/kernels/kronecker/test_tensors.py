@@ -36,7 +36,7 @@ def executor_for(request, strategy):
 
 
 @pytest.mark.parametrize("name", LISTS)
-@pytest.mark.parametrize("strategy", ["strided", "widened", "dense", "bmm", "einsum", "csr"])
+@pytest.mark.parametrize("strategy", ["strided", "widened", "dense", "bmm", "einsum", "bsr", "csr"])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_every_strategy_is_the_product_by_definition(name, strategy, dtype):
     structure = KroneckerSparse.of(LISTS[name])
