@@ -13,7 +13,7 @@ from .tensors import multiply_strided
 
 Tensor = Any
 
-TILES = {2: (64, 64, 4), 4: (64, 32, 4), 8: (32, 32, 4)}
+TILES = {2: (64, 64, 4), 4: (64, 32, 4), 8: (32, 32, 4), 16: (32, 16, 4)}
 """By bytes of an element: rows and columns of a tile, and warps of its program."""
 
 ALIGNED, LEAST_SLAB = 128, 512
@@ -29,13 +29,14 @@ def naive_transpose(source: Tensor, target: Tensor) -> None:
 def transpose_into(source: Tensor, target: Tensor) -> None:
     """target (cols, rows) = source (rows, cols)^T by our kernel; rows of both are contiguous.
 
-    Bits are moved, so that any dtype of 2, 4 or 8 bytes can be transposed.
+    Bits are moved, so that any dtype of 2, 4, 8 or 16 bytes can be transposed; 16 are moved as pairs of 8.
     """
     import torch
 
     from .transposition_kernel import transpose_words
 
-    word = {2: torch.int16, 4: torch.int32, 8: torch.int64}[source.itemsize]
+    words = 2 if source.itemsize == 16 else 1
+    word = {2: torch.int16, 4: torch.int32}.get(source.itemsize, torch.int64)
     height, width, warps = TILES[source.itemsize]
     rows, cols = source.shape
     programs = -(-rows // height) * -(-cols // width)
@@ -44,10 +45,11 @@ def transpose_into(source: Tensor, target: Tensor) -> None:
         target.view(word),
         rows,
         cols,
-        source.stride(0),
-        target.stride(0),
+        words * source.stride(0),
+        words * target.stride(0),
         R=height,
         C=width,
+        W=words,
         num_warps=warps,
     )
 
