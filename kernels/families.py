@@ -61,7 +61,8 @@ def _cuda() -> tuple[Strategy, ...]:
     names = ("vendor", "halving", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
     sparse = tuple(
-        CudaKronecker(name) for name in ("strided", "tiled", "transposed", "widened", "einsum", "bsr", "csr", "dense")
+        CudaKronecker(name)
+        for name in ("strided", "tiled", "gather", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
     return CudaVendor(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes()
