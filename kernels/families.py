@@ -62,7 +62,7 @@ def _cuda() -> tuple[Strategy, ...]:
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
     sparse = tuple(
         CudaKronecker(name)
-        for name in ("strided", "tiled", "gather", "transposed", "widened", "einsum", "bsr", "csr", "dense")
+        for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
     return CudaVendor(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes()

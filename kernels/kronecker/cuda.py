@@ -23,7 +23,8 @@ from .cuda_costs import (
     tile_seconds,
     transposition_seconds,
 )
-from .cuda_executor import GATHER, STRIDED, TILED, TRANSPOSED, TensorKroneckerExecutor
+from .cuda_executor import FUSED, GATHER, STRIDED, TILED, TRANSPOSED, TensorKroneckerExecutor, WholeProduct
+from .fused import FusedChain, fused_places, fused_reason
 from .gather import gather_reason
 from .pattern import Pattern
 from .requests import structure_of
@@ -42,6 +43,7 @@ class CudaKronecker(KroneckerStrategy):
     - strided: min(a, d) batched GEMMs on views; features of a batch-first end with d > 1 are permuted first.
     - tiled: our Triton kernels, for any strides; made for batch-first operands with d > 1.
     - gather: our Triton kernel for small blocks, real or complex, without tensor cores.
+    - fused: neighbours of a chain with small blocks by one kernel each, the others gathered or on views.
     - transposed: strided between transpositions of batch-first ends by a Triton kernel, by slabs of the batch.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
     - dense: the whole matrix, within `max_extra_bytes`.
@@ -94,6 +96,8 @@ class CudaKronecker(KroneckerStrategy):
             return transposed_reason(_transposed(candidate, request, machine))
         if self.name == BSR and request.dtype in ("float16", "bfloat16"):
             return f"torch's block-sparse product of {request.dtype} has no library behind it; choose csr"
+        if self.name == FUSED:
+            return fused_reason(structure_in(request).patterns, request.n, request.dtype)
         if self.name == GATHER:
             return gather_reason(structure_in(request).patterns, request.n, request.dtype)
         if self.name == TILED:
@@ -110,6 +114,8 @@ class CudaKronecker(KroneckerStrategy):
             return self._transposed_stages(product, request, machine)
         if self.name in (WIDENED, DENSE):
             patterns = rewritten_patterns(patterns, self.name)
+        if self.name == FUSED:
+            return [_fused_stage([patterns[i] for i in one], request) for one in fused_places(*_chain(request))]
         stages: list[Stage] = []
         for place in reversed(range(len(patterns))):
             first = place == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
@@ -199,9 +205,11 @@ class CudaKronecker(KroneckerStrategy):
         rewrite = self.name if self.name in REWRITES else None
         product = STRIDED if self.name in (WIDENED, DENSE) else self.name
         held = self.workspace(candidate, request, machine)
-        transposed = _transposed(candidate, request, machine)
-        choice = _choice(candidate)
-        return TensorKroneckerExecutor(request, structure_in(request), product, rewrite, held, choice, transposed)
+        structure, choice = structure_in(request), _choice(candidate)
+        whole: WholeProduct | None = _transposed(candidate, request, machine)
+        if self.name == FUSED:
+            whole = FusedChain(structure.patterns, request.dtype)
+        return TensorKroneckerExecutor(request, structure, product, rewrite, held, choice, whole)
 
 
 def _choice(candidate: Candidate) -> int:
@@ -230,6 +238,18 @@ def _kernel_stage(pattern: Pattern, choice: int | None, request: Request, costs:
     name = f"{pattern.a * pattern.d} blocks {pattern.b}x{pattern.c}"
     flops = 2.0 * dtype_of(request.dtype).parts ** 2 * pattern.nonzeros * request.n
     return Stage(name, flops, moved, _known(seconds))
+
+
+def _chain(request: Request) -> tuple[tuple[Pattern, ...], int, str]:
+    return structure_in(request).patterns, request.n, request.dtype
+
+
+def _fused_stage(patterns: Sequence[Pattern], request: Request) -> Stage:
+    """One launch of a fused chain; its seconds were not measured yet."""
+    parameters = sum(one.nonzeros for one in patterns)
+    moved = ((patterns[0].rows + patterns[-1].cols) * request.n + parameters) * itemsize(request.dtype)
+    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * parameters * request.n
+    return Stage(" * ".join(f"{one.a * one.d} blocks {one.b}x{one.c}" for one in patterns), flops, moved)
 
 
 def _known(seconds: float) -> float | None:

@@ -21,7 +21,7 @@ from .tiles import tile_of
 Tensor = Any
 Factors = Sequence[Tensor]
 
-STRIDED, TILED, GATHER, TRANSPOSED = "strided", "tiled", "gather", "transposed"
+STRIDED, TILED, GATHER, FUSED, TRANSPOSED = "strided", "tiled", "gather", "fused", "transposed"
 
 
 class WholeProduct(Protocol):

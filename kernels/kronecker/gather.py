@@ -51,12 +51,13 @@ def gather_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None
     for one in patterns:
         if max(one.b, one.c) > LARGEST_BLOCK:
             return f"blocks of {one} are larger than the {LARGEST_BLOCK} x {LARGEST_BLOCK} that are gathered"
-        if gather_tile(one, True, _words(dtype)).programs(one, n) > MOST_PROGRAMS:
+        if gather_tile(one, True, words_of(dtype)).programs(one, n) > MOST_PROGRAMS:
             return f"{one} has more blocks than the kernel's grid takes; choose the strategy strided"
     return None
 
 
-def _words(dtype: str) -> int:
+def words_of(dtype: str) -> int:
+    """Words of 4 bytes of a sum of this dtype."""
     return {"float64": 2, "complex64": 2, "complex128": 4}.get(dtype, 1)
 
 
@@ -67,7 +68,7 @@ def multiply_gathered(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor)
     from .gather_kernel import gather_factor
 
     first = out.stride(1) != 1
-    tile = gather_tile(pattern, first, _words(str(x.dtype).removeprefix("torch.")))
+    tile = gather_tile(pattern, first, words_of(str(x.dtype).removeprefix("torch.")))
     parts = 2 if x.is_complex() else 1
     given, kernel, wanted = (torch.view_as_real(one) if parts == 2 else one for one in (x, weights, out))
     starter(gather_factor, (tile.programs(pattern, x.shape[1]),), x)(

@@ -14,6 +14,7 @@ import torch
 from lcma.errors import PlanError
 from lcma.kernels import decision_for
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, dft, square_dyadic
+from lcma.kernels.kronecker.fused import fused_places, is_fused, multiply_fused
 from lcma.kernels.kronecker.gather import multiply_gathered
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tiled
 from lcma.kernels.kronecker.requests import request_of
@@ -110,6 +111,63 @@ def test_transforms_are_gathered(dtype):
     else:
         whole = KroneckerMatrix.of(transform.matrix.patterns, [weights.numpy() for weights in factors]).dense()
         torch.testing.assert_close(found, torch.from_numpy(whole) @ x[torch.from_numpy(transform.order)])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "patterns",
+    [
+        (Pattern(2, 3, 4, 6), Pattern(8, 3, 5, 2)),
+        (Pattern(1, 2, 2, 8), Pattern(2, 2, 2, 4)),
+        (Pattern(1, 17, 16, 16), Pattern(16, 16, 3, 1)),
+    ],
+    ids=["ragged", "dyadic", "radix 16"],
+)
+def test_pairs_are_multiplied_at_once_from_any_strides(patterns, dtype):
+    assert is_fused(*patterns, 21, dtype)
+    kind = getattr(torch, dtype)
+    wide = torch.complex128 if kind.is_complex else torch.float64
+    weights = [torch.randn(one.parameter_shape, dtype=wide).to(kind) for one in patterns]
+    full = torch.from_numpy(KroneckerMatrix.of(patterns, [one.to(wide).numpy() for one in weights]).dense())
+    for first, last, n in itertools.product((False, True), (False, True), (1, 21)):
+        x = torch.randn(patterns[1].cols, n, dtype=wide).to(kind)
+        given = x.T.contiguous().T if first else x
+        canvas = torch.full((n + 4, len(full)) if last else (len(full), n + 4), CANARY, dtype=kind)
+        out = canvas[2:-2].T if last else canvas[:, 2:-2]
+        out.fill_(torch.nan)
+        multiply_fused(weights, patterns, given, out)
+        truth = full @ x.to(wide)
+        limit = LIMITS[{"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)]
+        assert (out.to(wide) - truth).norm() <= limit * truth.norm()
+        out.fill_(CANARY)
+        assert (canvas == CANARY).all()
+
+
+@pytest.mark.parametrize(
+    ("patterns", "launches"),
+    [
+        (square_dyadic(32), ((3, 4), (1, 2), (0,))),
+        ((Pattern(1, 2, 300, 1), Pattern(300, 1, 2, 1)), ((1,), (0,))),
+        ((Pattern(1, 3, 2, 16), *square_dyadic(32)[1:4], Pattern(16, 2, 40, 1)), ((4,), (2, 3), (0, 1))),
+    ],
+    ids=["dyadic", "none", "others alone"],
+)
+def test_chains_are_fused_in_pairs(patterns, launches):
+    structure = KroneckerSparse.of(patterns)
+    assert fused_places(patterns, 9, "float64") == launches
+    matrix = KroneckerMatrix.random(patterns, dtype="float64")
+    x = torch.randn(structure.cols, 9, dtype=torch.float64)
+    for order in ("bsl", "bsf"):
+        request = request_of(structure, 9, "float64", order, device="cuda")
+        if all(len(one) == 1 for one in launches):
+            with pytest.raises(PlanError, match="no two neighbours chain"):
+                decision_for(request, strategy="fused")
+            continue
+        plan = decision_for(request, strategy="fused").plan
+        assert (plan.seconds, len(plan.stages)) == (None, len(launches))
+        given = x if order == "bsl" else x.T.contiguous().T
+        found = plan.build().run(list(map(torch.from_numpy, matrix.factors)), given)
+        torch.testing.assert_close(found, torch.from_numpy(matrix.dense()) @ x)
 
 
 def test_large_blocks_are_not_gathered():
