@@ -37,8 +37,8 @@ def multiply_pair(
     h[q, p, j, s] = sum over k of second[(i, q), j, p, k] x[i, q, k, j, s]
     y[i, r, (p, j), s] = sum over q of first[i, (p, j), r, q] h[q, p, j, s]
 
-    A program computes the h of one i, J diagonals j and N columns s, for all q < c1 <= Q and p < b2 <= P, and from these
-    alone its part of y. With PARTS = 2 elements are pairs (real, imaginary), and strides count real numbers.
+    A program computes the h of one i, J diagonals j and N columns s, for all q < c1 <= Q and p < b2 <= P, and from
+    these alone its part of y. With PARTS = 2 elements are pairs (real, imaginary), and strides count real numbers.
     """
     place = tl.program_id(0)
     groups, slabs = tl.cdiv(D, J), tl.cdiv(n, N)
