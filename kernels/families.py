@@ -62,7 +62,8 @@ def _cuda() -> tuple[Strategy, ...]:
     names = ("vendor", "halving", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
     sparse = tuple(
-        CudaKronecker(name) for name in ("strided", "tiled", "transposed", "widened", "einsum", "bsr", "csr", "dense")
+        CudaKronecker(name)
+        for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
     return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes()
