@@ -53,6 +53,11 @@ UNALIGNED: dict[str, dict[int, float]] = {
 that the vendor's products reach. Rows of any stride, but of such a length, are as slow. Measured on an H200, sizes 4096
 to 8191 in nine combinations; strict float32 loses 0 to 7%."""
 
+INSTANT, UNALIGNED_INSTANT = 50e-6, 160e-6
+"""A product that the vendor computes in so many seconds is left to it: launches alone would eat the gain. The second of
+products with rows that are no whole segments, which can be gained on much sooner: 1689 x 1843 x 1612 in bfloat16 took
+0.16 to 0.22 ms by four launches, and the vendor 0.11."""
+
 MULTIPROCESSORS = "multiprocessors"
 """Where a profile's versions say how many there are."""
 
@@ -121,6 +126,11 @@ def row_multiple(dtype: str, k: Any, n: Any) -> npt.NDArray[np.int64]:
     k, n = (np.asarray(x, dtype=np.int64) * item for x in (k, n))
     found: npt.NDArray[np.int64] = np.gcd(np.gcd(k, n), SEGMENT)
     return found
+
+
+def instant_of(dtype: str, k: int, n: int) -> float:
+    """Seconds of the vendor's product below which it is left as it is."""
+    return UNALIGNED_INSTANT if dtype in UNALIGNED and row_multiple(dtype, k, n) != SEGMENT else INSTANT
 
 
 def tile_latency(m: Any, n: Any, count: Any, units: int) -> Any:

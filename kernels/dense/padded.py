@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...errors import PlanError
-from ..cuda.cost_model import UNALIGNED, CudaCostModel
+from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_of, row_multiple
 from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
 from ..cuda.padded import PaddedProduct, padded_product
@@ -38,8 +38,12 @@ class CudaPadded:
         candidate = Candidate(FAMILY, NAME)
         if Shape.of(request).empty or self.can_run(candidate, request, machine):
             return []
-        seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-        return [Proposal(sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9), candidate)]
+        assert isinstance(machine.costs, CudaCostModel)
+        if float(machine.costs.gemm(request.dtype, *request.shape, request.items)) < (
+            instant := instant_of(request.dtype, request.k, request.n)
+        ):
+            return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
+        return [Proposal(padded_seconds(request, machine.costs) * (1 - 1e-9), candidate)]
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`: no scheme is run by it."""
@@ -63,28 +67,8 @@ class CudaPadded:
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`. A static B is padded once, which is not counted."""
-        shape, item = Shape.of(request), itemsize(request.dtype)
-        if shape.empty:
-            return []
-        costs = machine.costs
-        assert isinstance(costs, CudaCostModel)
-        m, k, n = request.shape
-        bk, bn = PaddedProduct.padded(k, n, item)
-        copies = (
-            ("Pad A", k != bk, shape.lefts, m * (k + bk)),
-            ("Pad B", (k, n) != (bk, bn) and request.static != "B", shape.rights, k * n + bk * bn),
-            ("Copy C", n != bn, shape.items, m * (n + bn)),
-        )
-        stages = []
-        for name, needed, count, each in copies:
-            if needed:
-                moved = float(count * each * item)
-                stages.append(Stage(name, 0, moved, _known(costs.combine(moved) / COPY_SHARES[item])))
-        seconds = _known(costs.gemm(request.dtype, m, bk, bn, shape.items))
-        moved = shape.items * (m * bk + bk * bn + m * bn) * item
-        product = Stage(f"{shape.items} products {m}x{bk}x{bn}", request.flops, moved, seconds, (m, bk, bn))
-        stages.insert(len(stages) - (n != bn), product)
-        return stages
+        assert isinstance(machine.costs, CudaCostModel)
+        return _stages(request, machine.costs)
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: of all three copies, an upper bound."""
@@ -115,3 +99,34 @@ def _pieces(request: Request) -> int | None:
 
 def _known(seconds: float) -> float | None:
     return None if math.isnan(seconds) else float(seconds)
+
+
+def padded_seconds(request: Request, costs: CudaCostModel) -> float:
+    """Predicted seconds; infinite where nothing is to be padded."""
+    whole = row_multiple(request.dtype, request.k, request.n) == SEGMENT
+    if whole or request.dtype not in UNALIGNED or Shape.of(request).empty:
+        return math.inf
+    return sum(math.inf if stage.seconds is None else stage.seconds for stage in _stages(request, costs))
+
+
+def _stages(request: Request, costs: CudaCostModel) -> list[Stage]:
+    shape, item = Shape.of(request), itemsize(request.dtype)
+    if shape.empty:
+        return []
+    m, k, n = request.shape
+    bk, bn = PaddedProduct.padded(k, n, item)
+    copies = (
+        ("Pad A", k != bk, shape.lefts, m * (k + bk)),
+        ("Pad B", (k, n) != (bk, bn) and request.static != "B", shape.rights, k * n + bk * bn),
+        ("Copy C", n != bn, shape.items, m * (n + bn)),
+    )
+    stages = []
+    for name, needed, count, each in copies:
+        if needed:
+            moved = float(count * each * item)
+            stages.append(Stage(name, 0, moved, _known(costs.combine(moved) / COPY_SHARES[item])))
+    seconds = _known(costs.gemm(request.dtype, m, bk, bn, shape.items))
+    moved = shape.items * (m * bk + bk * bn + m * bn) * item
+    product = Stage(f"{shape.items} products {m}x{bk}x{bn}", request.flops, moved, seconds, (m, bk, bn))
+    stages.insert(len(stages) - (n != bn), product)
+    return stages

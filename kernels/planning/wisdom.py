@@ -4,7 +4,8 @@ The idea is FFTW's: what was measured on the machine outranks what is predicted.
 family, dtype, layouts, structures, static operand and shared operand of a request, and on a GPU the bytes, up
 to 16, that rows are multiples of; within a class, a record serves every request whose m, k, n and number of
 matrices are each within a factor of 1.25 of its own. For a request that was not measured itself, each
-candidate's prediction is scaled by measured over predicted seconds of the record.
+candidate's prediction is scaled by measured over predicted seconds of the record; so is the best by prediction,
+where it was not measured.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -87,13 +89,20 @@ class Known:
         return EXACT_PART if self.exact else NEAR_PART
 
     def seconds(self, plan: Plan) -> float:
-        """Measured seconds of a plan, or its prediction scaled by what the record measured; NaN where neither is."""
-        entry = next((one for one in self.record.entries if one.key == plan.candidate.key), None)
-        if entry is None:
-            return math.nan
-        if self.exact or not entry.predicted or plan.seconds is None:
-            return entry.seconds if self.exact else math.nan
-        return plan.seconds * entry.seconds / entry.predicted
+        """Measured seconds of a plan, or its prediction scaled by what the record measured; NaN where neither is.
+
+        Of a neighbour, a candidate that was not measured is scaled by the median of those of its strategy.
+        """
+        entry = self.entry_of(plan)
+        if self.exact:
+            return math.nan if entry is None else entry.seconds
+        alike = [one for one in self.record.entries if one.strategy == plan.candidate.strategy]
+        scales = [one.seconds / one.predicted for one in (alike if entry is None else [entry]) if one.predicted]
+        return plan.seconds * statistics.median(scales) if scales and plan.seconds is not None else math.nan
+
+    def entry_of(self, plan: Plan) -> Entry | None:
+        """What the record measured of a plan's candidate; None: nothing."""
+        return next((one for one in self.record.entries if one.key == plan.candidate.key), None)
 
 
 @dataclass(frozen=True)
