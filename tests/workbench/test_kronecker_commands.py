@@ -163,6 +163,37 @@ def test_structure_tells_error_and_speed_of_a_weight(run, tmp_path):
         assert (code in (3, 65), message in err) == (True, True), err
 
 
+def test_one_list_is_factorised_by_every_algorithm(run, tmp_path):
+    patterns = "(1,16,4,4)(4,4,16,1)"
+    matrix = KroneckerMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
+    np.save(tmp_path / "w.npy", matrix.dense())
+    arguments = ("structure", tmp_path / "w.npy", "--patterns", patterns)
+    code, text, _ = run(*arguments, "--json", "--out", tmp_path / "k.npz")
+    assert code == 0
+    found = json.loads(text)
+    rows = {row["by"]: row for row in found["algorithms"]}
+    assert set(rows) == {"hierarchical", "alternating", "gradient"}
+    assert [row["error"] for row in found["algorithms"]] == sorted(row["error"] for row in rows.values())
+    assert rows["hierarchical"]["error"] <= rows["hierarchical"]["bound"] * (1 + 1e-9)
+    assert all(row["seconds"] > 0 and row["refused"] is None for row in rows.values())
+    assert found["speed"]["patterns"] == patterns
+    stored = kronecker.load(tmp_path / "k.npz").dense()
+    error = np.linalg.norm(stored - matrix.dense()) / np.linalg.norm(matrix.dense())
+    assert error == pytest.approx(min(row["error"] for row in rows.values()), rel=1e-6)
+    code, text, _ = run("structure", tmp_path / "w.npy", "--patterns", "(1,32,8,3)(6,4,16,1)", "--by", "hierarchical")
+    assert code == 3
+    np.save(tmp_path / "v.npy", np.random.default_rng(0).standard_normal((96, 96)))
+    code, text, _ = run("structure", tmp_path / "v.npy", "--patterns", "(1,32,8,3)(6,4,16,1)")
+    assert code == 0
+    assert "is not chainable" in text or "no integer" in text
+    for more, message in (
+        (("--by", "gradient"), "for the list of --patterns"),
+        (("--patterns", patterns, "--picture", "w.svg"), "leave out --patterns"),
+    ):
+        code, _, err = run("structure", tmp_path / "w.npy", *more)
+        assert (code, message in err) == (2, True), err
+
+
 def test_the_patterns_of_the_paper_are_all_there():
     found = paper_patterns()
     assert len(found) == len(set(found)) == 627
