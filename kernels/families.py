@@ -55,6 +55,7 @@ def _cpu() -> tuple[Strategy, ...]:
 def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
+    from .dense.padded import CudaPadded
     from .kronecker.block_schemes import CudaBlockSchemes
     from .kronecker.cuda import CudaKronecker
 
@@ -65,4 +66,4 @@ def _cuda() -> tuple[Strategy, ...]:
         for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
-    return CudaVendor(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes()
+    return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes()

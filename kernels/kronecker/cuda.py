@@ -30,7 +30,7 @@ from .pattern import Pattern
 from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
-from .transposition import BOUNDED, CACHED, WHOLE, TransposedProduct, transposed_product, transposed_reason
+from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
 
 KERNELS = (TILED, GATHER)
 """The strategies that run every factor by one launch of a Triton kernel."""
@@ -73,7 +73,7 @@ class CudaKronecker(KroneckerStrategy):
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `KroneckerStrategy`: one; of tiled one for every other tile, of transposed one for every slab."""
         if self.name == TRANSPOSED:
-            for slab in (WHOLE, CACHED) if request.max_workspace is None else (WHOLE, CACHED, BOUNDED):
+            for slab in (WHOLE,) if request.max_workspace is None else (WHOLE, BOUNDED):
                 yield Candidate(FAMILY, self.name, None, (("slab", slab),))
             return
         if self.name != TILED or request.dtype not in TILES:
@@ -223,7 +223,7 @@ def _transposed(candidate: Candidate, request: Request, machine: Machine) -> Tra
     first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
     slab, item = int(dict(candidate.parameters)["slab"]), itemsize(request.dtype)
     patterns, most = structure_in(request).patterns, request.max_workspace
-    return transposed_product(patterns, request.n, first, last, slab, item, _cache(machine), most)
+    return transposed_product(patterns, request.n, first, last, slab, item, most)
 
 
 def _cache(machine: Machine) -> int:

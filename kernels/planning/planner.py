@@ -193,9 +193,17 @@ def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline:
     if best is None:
         (name, *_) = {strategy.name for strategy in only.values()}
         nothing = f"strategy {':'.join(filter(None, (name, method)))} has no candidate for it; name another or none"
-        reasons = "; ".join(dict.fromkeys(reason for _, reason in search.refused)) or search.silence or nothing
+        told = [reason for _, reason in search.refused] or _refusals(request, machine, only.values())
+        reasons = "; ".join(dict.fromkeys(told)) or search.silence or nothing
         raise PlanError(f"{request} cannot be run: {reasons}")
     return Decision(request, machine, best, baseline or best, search.proposals, tuple(search.refused), "named")
+
+
+def _refusals(request: Request, machine: Machine, strategies: Iterable[Strategy]) -> list[str]:
+    """Why strategies that need no source propose nothing for a request."""
+    candidates = ((strategy, strategy.restore("", (), request)) for strategy in strategies)
+    found = (strategy.can_run(one, request, machine) for strategy, one in candidates if one and not one.source)
+    return [reason for reason in found if reason]
 
 
 class _Search:

@@ -1,10 +1,10 @@
 """Wisdom: measured times of the best candidates by request class, stored beside the profile they belong to.
 
 The idea is FFTW's: what was measured on the machine outranks what is predicted. A request class is the
-family, dtype, layouts, structures, static operand and shared operand of a request; within a class, a
-record serves every request whose m, k, n and number of matrices are each within a factor of 1.25 of its own.
-For a request that was not measured itself, each candidate's prediction is scaled by measured over predicted
-seconds of the record.
+family, dtype, layouts, structures, static operand and shared operand of a request, and on a GPU the bytes, up
+to 16, that rows are multiples of; within a class, a record serves every request whose m, k, n and number of
+matrices are each within a factor of 1.25 of its own. For a request that was not measured itself, each
+candidate's prediction is scaled by measured over predicted seconds of the record.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ MOST_RECORDS = 4096
 """A file with more is not read: nobody measured so much."""
 
 FORMAT = 1
+
+SEGMENT = 16
+"""Bytes: a GPU's vendor products of rows that are no multiples of them are several times as slow."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,9 @@ def class_of(request: Request) -> str:
     what = " x ".join(structure.name for structure in request.structures)
     static, shared = request.static or "-", "gram" if request.shared else "-"
     alone = "one b" if request.items_b == 1 < request.items else "-"
-    return f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}"
+    text = f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}"
+    rows = math.gcd(request.k * request.itemsize, request.n * request.itemsize, SEGMENT)
+    return text if request.device == "cpu" or rows == SEGMENT else f"{text}, rows of {rows} bytes"
 
 
 def sizes_of(request: Request) -> tuple[int, int, int, int]:

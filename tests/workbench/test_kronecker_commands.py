@@ -146,8 +146,8 @@ def test_suggest_ranks_patterns_within_the_density(run):
 def test_structure_tells_error_and_speed_of_a_weight(run, tmp_path):
     matrix = KroneckerMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
     np.save(tmp_path / "w.npy", matrix.dense())
-    code, text, _ = run("structure", tmp_path / "w.npy", "--density", "0.5", "--top", "99", "--json")
-    assert code == 0
+    code, text, err = run("structure", tmp_path / "w.npy", "--density", "0.5", "--top", "99", "--json")
+    assert code == 0, err
     rows = json.loads(text)["candidates"]
     errors = {row["patterns"]: row["error"] for row in rows}
     assert list(errors.values()) == sorted(errors.values())
