@@ -10,7 +10,7 @@ from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
 from ..dtypes import dtype_of
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Source, Stage
 from ..request import Layout, Request
 from .baselines import BSR, PRODUCTS
 from .candidates import FAMILY, KroneckerStrategy, structure_in
@@ -27,7 +27,6 @@ from .cuda_executor import FUSED, GATHER, STRIDED, TILED, TRANSPOSED, TensorKron
 from .fused import FusedChain, fused_places, fused_reason
 from .gather import gather_reason
 from .pattern import Pattern
-from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
 from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
@@ -55,20 +54,6 @@ class CudaKronecker(KroneckerStrategy):
     family: str = FAMILY
     version: int = 1
     device: str = "cuda"
-
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
-        if structure_of(request) is None:
-            return []
-        found = []
-        for candidate in self.candidates(request):
-            if self.baseline or self.can_run(candidate, request, machine):
-                found.append(Proposal(0.0, candidate))
-                continue
-            seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-            bound = sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9)
-            found.append(Proposal(bound, candidate))
-        return found
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `KroneckerStrategy`: one; of tiled one for every other tile, of transposed one for every slab."""
