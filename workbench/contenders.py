@@ -198,7 +198,7 @@ def contest_of(
     else:
         for count in levels:
             plan = plan_for(request, scheme, count, strategy=strategy)
-            single = family == "dense" and not isinstance(scheme, list)
+            single = family != "causal" and not isinstance(scheme, list)
             label = f"{text}, {count} level{'s' if count > 1 else ''}" if single else text
             found.append(Contender(label, plan, scheme, is_baseline=False))
     return Contest(request, tuple(found), basis, seed, operand)

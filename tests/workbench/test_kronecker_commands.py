@@ -99,9 +99,19 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     assert json.loads(text)[0]["skipped"]
     code, text, _ = run("plan", k, "--batch", "600", "--layout", "bsl", "--json")
     assert (code, json.loads(text)["basis"]) == (0, "predicted")  # another layout is another class
+    large = folder / "large.npz"
+    kronecker.save(large, KroneckerMatrix.random((Pattern(1, 64, 64, 2),)))
+    plan = ("plan", large, "--batch", "600", "--layout", "bsl", "--device", "cuda")
+    code, text, _ = run(*plan, "--scheme", "strassen", "--levels", "2")
+    assert (code, "scheme (2x2x2:7 2x2x2:7): named" in text) == (0, True), text
     for arguments, wanted, message in (
         (("plan", k), 2, "--batch N"),
-        (("plan", k, "--batch", "6", "--levels", "1"), 2, "K takes no"),
+        (("plan", k, "--batch", "6", "--max-error", "1"), 2, "K takes no"),
+        (("plan", k, "--batch", "6", "--levels", "1"), 3, "for a scheme that is named"),
+        (("plan", k, "--batch", "6", "--scheme", "strassen"), 3, "cannot be run"),
+        (("time", k, "--batch", "6", "--levels", "1"), 2, "for a scheme that is named"),
+        (("time", k, "--batch", "6", "--scheme", "strassen"), 3, "cannot be run"),
+        (("time", k, "--batch", "6", "--causal", "qk"), 2, "K takes no --causal"),
         (("plan", k, "--batch", "6", "--strategy", "dense", "--dtype", "int8"), 3, "int8"),
         (("plan", "6", "6"), 2, "give three sizes M K N"),
         (("plan", "6", "x", "6"), 2, "'x' is not a valid integer"),
