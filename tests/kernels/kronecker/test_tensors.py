@@ -205,6 +205,29 @@ def test_the_error_of_complex_products_counts_both_parts():
     assert CudaBench().error(request, factors, x, product.conj()) > 0.1
 
 
+def test_kernels_on_scalar_units_are_chosen_by_measured_rates_only(monkeypatch):
+    """A chain of small blocks is bound by traffic: fused it is priced below the same factors gathered one by one."""
+    structure = KroneckerSparse.of(kronecker.square_dyadic(16))
+    for dtype in ("float32", "complex64"):
+        request = request_of(structure, 1 << 20, dtype, "bsl", device="cuda")
+        machine = machine_for(request)
+        known = {name: strategies("cuda")["kronecker", name] for name in ("gather", "fused")}
+
+        def stages(name, request=request, machine=machine, known=known):
+            (candidate,) = known[name].candidates(request)
+            return known[name].predict(candidate, request, machine)
+
+        assert [len(stages(name)) for name in known] == [4, 2]
+        assert {stage.seconds for name in known for stage in stages(name)} == {None}
+        with monkeypatch.context() as patch:
+            for shares in (cuda_costs.GATHER_SHARES, cuda_costs.FUSED_SHARES):
+                patch.setitem(shares, dtype, (0.7, 0.3))
+            seconds = {name: sum(stage.seconds for stage in stages(name)) for name in known}
+            assert seconds["fused"] < 0.6 * seconds["gather"]
+            assert decision_for(request, machine=machine).plan.candidate.strategy == "fused"
+        assert decision_for(request, machine=machine).plan.candidate.strategy not in known
+
+
 def test_more_columns_than_32_bits_count_are_planned():
     structure = KroneckerSparse.of(Pattern(1, 1024, 1024, 128))
     assert structure.cols * 25088 > 2**31
