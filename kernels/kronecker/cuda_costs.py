@@ -35,8 +35,8 @@ TRANSPOSITION_SHARES: dict[int, float] = {2: 0.9, 4: 0.95, 8: 0.97}
 
 GATHER_SHARES: dict[str, tuple[float, float]] = {}
 FUSED_SHARES: dict[str, tuple[float, float]] = {}
-"""By dtype, what the kernels that gather and fuse reach: parts of the rate of sums, where traffic bounds them, and of the
-vendor's best strict rate, where multiplying does. None is measured yet, see TRANSPOSITION_SHARES."""
+"""By dtype, what the kernels that gather and fuse reach: parts of the rate of sums, where traffic bounds them, and of
+the vendor's best strict rate, where multiplying does. None is measured yet, see TRANSPOSITION_SHARES."""
 
 WIDENED_GAINS: Mapping[str, float] = {"float16": 1.3, "bfloat16": 1.2, "tf32": 1.25, "float64": 1.25}
 """By dtype, by how much a GEMM of widened blocks is faster than one of as many nonzeros: zeros take less power, and
