@@ -12,7 +12,7 @@ from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Source, Stage
 from ..request import Layout, Request
-from .baselines import BSR, PRODUCTS
+from .baselines import PRODUCTS
 from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cuda_costs import (
     FUSED_SHARES,
@@ -82,8 +82,6 @@ class CudaKronecker(KroneckerStrategy):
         """See `KroneckerStrategy`."""
         if self.name == TRANSPOSED:
             return transposed_reason(_transposed(candidate, request, machine))
-        if self.name == BSR and request.dtype in ("float16", "bfloat16"):
-            return f"torch's block-sparse product of {request.dtype} has no library behind it; choose csr"
         if self.name == FUSED:
             return fused_reason(structure_in(request).patterns, request.n, request.dtype)
         if self.name == GATHER:

@@ -81,6 +81,24 @@ def test_time_compares_with_every_baseline_that_can_run(run, files):
     assert (code, "--layout is for" in err) == (2, True)
 
 
+def test_a_baseline_that_cannot_run_is_left_out(run, files, monkeypatch):
+    from lcma.errors import PlanError
+    from lcma.kernels.kronecker import baselines
+
+    def fail(*_):
+        raise PlanError("a library lacks the dtype")
+
+    _, _, folder = files
+    arguments = ("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--json")
+    monkeypatch.setitem(baselines.PRODUCTS, "csr", fail)
+    code, text, _ = run(*arguments)
+    names = [row["what"] for row in json.loads(text)["rows"]]
+    assert (code, "csr" in names, names[-1]) == (0, False, "auto")
+    monkeypatch.setitem(baselines.PRODUCTS, "bmm", fail)
+    code, _, err = run(*arguments)
+    assert (code, "a library lacks the dtype" in err) == (3, True)
+
+
 def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     _, _, folder = files
     k = folder / "k.npz"
