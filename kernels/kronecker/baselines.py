@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import PlanError
 from ..cpu.blas import as_tensor, backends
 from ..cpu.workspace import Arena
 from ..dtypes import dtype_of
@@ -51,10 +52,9 @@ def by_bsr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
 
     Source: BSR of the same paper.
     """
-    import torch
 
     def multiply(packed: Array, product: Array, first: bool) -> None:
-        torch.matmul(weights, packed.T if first else packed, out=product.T if first else product)
+        _multiply_sparse(weights, packed.T if first else packed, product.T if first else product)
 
     _permuted(pattern, x, out, multiply)
 
@@ -105,9 +105,24 @@ def by_einsum(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
 
 def by_csr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
     """out (rows, n) = K x for torch tensors, `weights` being K in compressed sparse rows."""
+    _multiply_sparse(weights, x, out)
+
+
+def _multiply_sparse(weights: Array, x: Array, out: Array) -> None:
+    """out = weights x, for a sparse matrix of torch, whose libraries do not multiply every dtype on every device.
+
+    Raises:
+        PlanError: they do not multiply this one.
+    """
     import torch
 
-    torch.matmul(weights, x, out=out)
+    try:
+        torch.matmul(weights, x, out=out)
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise PlanError(f"torch does not multiply this sparse matrix: {reason}") from None
 
 
 def _split(x: Array, axis: int, sizes: tuple[int, int, int]) -> Array:

@@ -17,7 +17,7 @@ from ..cuda.flat_program import reason_against
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Parameters, Source, Stage
 from ..request import CUDA_DTYPES, Layout, Request
 from .blocks import as_blocks, empty_result
 from .candidates import FAMILY, KroneckerStrategy, structure_in
@@ -106,17 +106,6 @@ class CudaBlockSchemes(KroneckerStrategy):
     family: str = FAMILY
     version: int = 1
     device: str = "cuda"
-
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
-        if structure_of(request) is None:
-            return []
-        found = []
-        for candidate in self.candidates(request):
-            if self.can_run(candidate, request, machine) is None:
-                seconds = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
-                found.append(Proposal(seconds * (1 - 1e-9), candidate))
-        return found
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `KroneckerStrategy`: chains where blocks are large."""

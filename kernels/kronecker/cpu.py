@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..cpu.executor import StagedCore, is_empty
@@ -11,13 +11,12 @@ from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..dtypes import dtype_of
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Proposal, Stage
+from ..planning.strategy import Candidate, Executor, Stage
 from ..request import Layout, Request
 from .baselines import CSR, PRODUCTS, SPARSE, BaselineProduct, has_torch
 from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cpu_executor import KroneckerExecutor
 from .pattern import Pattern
-from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .slabs import SlabProduct
 
@@ -48,18 +47,6 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
     """
 
     family: str = FAMILY
-
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`; what cannot run is proposed too, to be refused with its reason."""
-        if structure_of(request) is None:
-            return []
-        found = []
-        for candidate in self.candidates(request):
-            reason = self.can_run(candidate, request, machine)
-            seconds = [] if self.baseline or reason else self.predict(candidate, request, machine)
-            prices = [math.nan if stage.seconds is None else stage.seconds for stage in seconds]
-            found.append(Proposal(sum(prices) * (1 - 1e-9), candidate))
-        return found
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `KroneckerStrategy`."""

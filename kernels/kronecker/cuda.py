@@ -10,16 +10,19 @@ from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
 from ..dtypes import dtype_of
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Source, Stage
 from ..request import Layout, Request
-from .baselines import BSR, PRODUCTS
+from .baselines import PRODUCTS
 from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cuda_costs import (
+    FUSED_SHARES,
+    GATHER_SHARES,
     SHOWN,
     WIDENED_GAINS,
     block_seconds,
     host_seconds,
     permutation_seconds,
+    scalar_seconds,
     tile_seconds,
     transposition_seconds,
 )
@@ -27,13 +30,12 @@ from .cuda_executor import FUSED, GATHER, STRIDED, TILED, TRANSPOSED, TensorKron
 from .fused import FusedChain, fused_places, fused_reason
 from .gather import gather_reason
 from .pattern import Pattern
-from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
 from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
 
-KERNELS = (TILED, GATHER)
-"""The strategies that run every factor by one launch of a Triton kernel."""
+KERNELS = (TILED, GATHER, FUSED)
+"""The strategies that run a factor by one launch of a Triton kernel."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +57,6 @@ class CudaKronecker(KroneckerStrategy):
     family: str = FAMILY
     version: int = 1
     device: str = "cuda"
-
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
-        if structure_of(request) is None:
-            return []
-        found = []
-        for candidate in self.candidates(request):
-            if self.baseline or self.can_run(candidate, request, machine):
-                found.append(Proposal(0.0, candidate))
-                continue
-            seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-            bound = sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9)
-            found.append(Proposal(bound, candidate))
-        return found
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `KroneckerStrategy`: one; of tiled one for every other tile, of transposed one for every slab."""
@@ -94,8 +82,6 @@ class CudaKronecker(KroneckerStrategy):
         """See `KroneckerStrategy`."""
         if self.name == TRANSPOSED:
             return transposed_reason(_transposed(candidate, request, machine))
-        if self.name == BSR and request.dtype in ("float16", "bfloat16"):
-            return f"torch's block-sparse product of {request.dtype} has no library behind it; choose csr"
         if self.name == FUSED:
             return fused_reason(structure_in(request).patterns, request.n, request.dtype)
         if self.name == GATHER:
@@ -114,20 +100,37 @@ class CudaKronecker(KroneckerStrategy):
             return self._transposed_stages(product, request, machine)
         if self.name in (WIDENED, DENSE):
             patterns = rewritten_patterns(patterns, self.name)
-        if self.name == FUSED:
-            return [_fused_stage([patterns[i] for i in one], request) for one in fused_places(*_chain(request))]
         stages: list[Stage] = []
-        for place in reversed(range(len(patterns))):
-            first = place == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
-            last = place == 0 and request.layouts[2] is Layout.COLUMNS
-            if self.name in KERNELS:
-                choice = _choice(candidate) if self.name == TILED else None
-                stages.append(_kernel_stage(patterns[place], choice, request, machine.costs))
-            else:
-                stages += self._factor_stages(patterns[place], request, machine.costs, first, last)
+        for places in self._launched(patterns, request):
+            some = [patterns[place] for place in places]
+            if (seconds := self._kernel_seconds(some, candidate, request, machine.costs)) is not None:
+                stages.append(_kernel_stage(some, seconds, request))
+                continue
+            first = places[-1] == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
+            last = places[0] == 0 and request.layouts[2] is Layout.COLUMNS
+            stages += self._factor_stages(some[0], request, machine.costs, first, last)
         if self.name in PRODUCTS and not self.baseline:
             return [Stage(one.name, one.flops, one.bytes, None, one.product) for one in stages]
         return [*stages, *self._launches(patterns, stages)]
+
+    def _launched(self, patterns: Sequence[Pattern], request: Request) -> Sequence[tuple[int, ...]]:
+        """The factors that are multiplied at once, right-most first."""
+        if self.name == FUSED:
+            return fused_places(patterns, request.n, request.dtype)
+        return [(place,) for place in reversed(range(len(patterns)))]
+
+    def _kernel_seconds(
+        self, patterns: Sequence[Pattern], candidate: Candidate, request: Request, costs: CudaCostModel
+    ) -> float | None:
+        """Seconds of the launch of our kernel that multiplies by these factors, NaN if not measured; None: by GEMMs."""
+        n, dtype = request.n, request.dtype
+        if self.name == TILED:
+            return tile_seconds(patterns[0], n, dtype, _choice(candidate), costs)
+        if len(patterns) == 2:
+            return scalar_seconds(patterns, n, dtype, FUSED_SHARES, costs)
+        if self.name == GATHER or (self.name == FUSED and gather_reason(patterns, n, dtype) is None):
+            return scalar_seconds(patterns, n, dtype, GATHER_SHARES, costs)
+        return None
 
     def _factor_stages(
         self, pattern: Pattern, request: Request, costs: CudaCostModel, first: bool, last: bool
@@ -231,25 +234,13 @@ def _cache(machine: Machine) -> int:
     return machine.profile.caches[-1] if machine.profile.caches else 0
 
 
-def _kernel_stage(pattern: Pattern, choice: int | None, request: Request, costs: CudaCostModel) -> Stage:
-    """A factor by a Triton kernel: of a choice of tiles, or (None) the one that gathers, which was not measured yet."""
-    moved = ((pattern.rows + pattern.cols) * request.n + pattern.nonzeros) * itemsize(request.dtype)
-    seconds = math.nan if choice is None else tile_seconds(pattern, request.n, request.dtype, choice, costs)
-    name = f"{pattern.a * pattern.d} blocks {pattern.b}x{pattern.c}"
-    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * pattern.nonzeros * request.n
-    return Stage(name, flops, moved, _known(seconds))
-
-
-def _chain(request: Request) -> tuple[tuple[Pattern, ...], int, str]:
-    return structure_in(request).patterns, request.n, request.dtype
-
-
-def _fused_stage(patterns: Sequence[Pattern], request: Request) -> Stage:
-    """One launch of a fused chain; its seconds were not measured yet."""
+def _kernel_stage(patterns: Sequence[Pattern], seconds: float, request: Request) -> Stage:
+    """One launch of a Triton kernel that multiplies by these factors."""
     parameters = sum(one.nonzeros for one in patterns)
     moved = ((patterns[0].rows + patterns[-1].cols) * request.n + parameters) * itemsize(request.dtype)
     flops = 2.0 * dtype_of(request.dtype).parts ** 2 * parameters * request.n
-    return Stage(" * ".join(f"{one.a * one.d} blocks {one.b}x{one.c}" for one in patterns), flops, moved)
+    name = " * ".join(f"{one.a * one.d} blocks {one.b}x{one.c}" for one in patterns)
+    return Stage(name, flops, moved, _known(seconds))
 
 
 def _known(seconds: float) -> float | None:

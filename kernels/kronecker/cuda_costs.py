@@ -7,7 +7,7 @@ paper's list and of 11 others, batch-first, and of 43 batch-last. The cost model
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
@@ -32,6 +32,11 @@ ROW_COPY_SHARES: Mapping[int, float] = {2: 0.37, 4: 0.6, 8: 0.82, 16: 0.82}
 TRANSPOSITION_SHARES: dict[int, float] = {2: 0.9, 4: 0.95, 8: 0.97}
 """By bytes of an element, the part of the rate of sums at which our kernel transposes: measured on matrices of 0.2 to
 2.5 GB; 25 to 50 MB reach 0.7 to 0.9. torch's own copy of a transposed view reaches 0.15, 0.28 and 0.48."""
+
+GATHER_SHARES: dict[str, tuple[float, float]] = {}
+FUSED_SHARES: dict[str, tuple[float, float]] = {}
+"""By dtype, what the kernels that gather and fuse reach: parts of the rate of sums, where traffic bounds them, and of
+the vendor's best strict rate, where multiplying does. None is measured yet, see TRANSPOSITION_SHARES."""
 
 WIDENED_GAINS: Mapping[str, float] = {"float16": 1.3, "bfloat16": 1.2, "tf32": 1.25, "float64": 1.25}
 """By dtype, by how much a GEMM of widened blocks is faster than one of as many nonzeros: zeros take less power, and
@@ -120,6 +125,20 @@ def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaC
     work = padded + rate.columns * padded / tile.sum_length(pattern)
     vendor = costs.best_rate("tf32" if dtype == "tf32x3" else dtype)
     return max(float(costs.combine(moved)) / STREAM_SHARE, 2 * work * n / (rate.share * vendor))
+
+
+def scalar_seconds(
+    patterns: Sequence[Pattern], n: int, dtype: str, shares: Mapping[str, tuple[float, float]], costs: CudaCostModel
+) -> float:
+    """Seconds of one launch that multiplies by these factors on scalar units; NaN where it was not measured."""
+    if dtype not in shares:
+        return math.nan
+    of_traffic, of_rate = shares[dtype]
+    parameters = sum(one.nonzeros for one in patterns)
+    moved = ((patterns[0].rows + patterns[-1].cols) * n + parameters) * itemsize(dtype)
+    flops = 2.0 * dtype_of(dtype).parts ** 2 * parameters * n
+    vendor = costs.best_rate("float64" if dtype in ("float64", "complex128") else "float32")
+    return max(float(costs.combine(moved)) / of_traffic, flops / (of_rate * vendor))
 
 
 def host_seconds(strategy: str, factors: int, launches: int) -> float:

@@ -13,7 +13,7 @@ from .baselines import PRODUCTS
 from .blocks import empty_result, is_batch_first
 from .gather import multiply_gathered
 from .pattern import Pattern
-from .rewrites import rewritten, rewritten_bytes, rewritten_patterns
+from .rewrites import prepared_factors, rewritten_patterns
 from .structure import KroneckerSparse
 from .tensors import multiply_strided, multiply_tiled
 from .tiles import tile_of
@@ -54,10 +54,7 @@ class TensorKroneckerExecutor:
 
     def prepare(self, a: Factors) -> PreparedOperand:
         """The factors as they are multiplied, to be given to `run` in place of `a`; a must stay as it is."""
-        sums = tuple(a) if self._rewrite is None else rewritten(a, self.structure.patterns, self._rewrite)
-        patterns, item = self.structure.patterns, self.request.itemsize
-        nbytes = 0 if self._rewrite is None else rewritten_bytes(self._rewrite, patterns, item)
-        return PreparedOperand(a, sums, nbytes)
+        return prepared_factors(a, self.structure.patterns, self._rewrite)
 
     def run(self, a: Factors | PreparedOperand, b: Tensor, out: Tensor | None = None) -> Tensor:
         """W X in `out` (rows, n), or in a new tensor of the request's layout. See `Executor.run`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from .blocks import empty_result
 from .gather import LARGEST_BLOCK, gather_reason, multiply_gathered, words_of
 from .pattern import Pattern
 from .tensors import multiply_strided
-from .tiles import MOST_PROGRAMS, power_above
+from .tiles import MOST_PROGRAMS, power_above, triton_reason
 
 Tensor = Any
 
@@ -68,8 +67,8 @@ def fused_places(patterns: Sequence[Pattern], n: int, dtype: str) -> tuple[tuple
 
 def fused_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
     """Why no neighbours of a chain are multiplied together; None: some are."""
-    if importlib.util.find_spec("triton") is None:
-        return "the kernel needs Triton: pip install 'lcma[torch]' on Linux"
+    if reason := triton_reason():
+        return reason
     if all(len(places) == 1 for places in fused_places(patterns, n, dtype)):
         return f"no two neighbours chain with rank 1 and hold at most {MOST_HELD} elements for a column"
     return None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..cuda.launch import starter
 from .pattern import Pattern
-from .tiles import MOST_PROGRAMS, power_above
+from .tiles import MOST_PROGRAMS, power_above, triton_reason
 
 Tensor = Any
 
@@ -46,8 +45,8 @@ def gather_tile(pattern: Pattern, first: bool, words: int) -> GatherTile:
 
 def gather_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
     """Why the kernel does not multiply by these patterns; None: it does."""
-    if importlib.util.find_spec("triton") is None:
-        return "the kernel needs Triton: pip install 'lcma[torch]' on Linux"
+    if reason := triton_reason():
+        return reason
     for one in patterns:
         if max(one.b, one.c) > LARGEST_BLOCK:
             return f"blocks of {one} are larger than the {LARGEST_BLOCK} x {LARGEST_BLOCK} that are gathered"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu.blas import as_tensor
+from ..prepared_operand import PreparedOperand
 from .baselines import BSR, CSR, SPARSE
 from .blocks import apply_factors
 from .naive import dense_factor, zeros
@@ -22,6 +23,14 @@ WIDENED, DENSE = "widened", "dense"
 
 REWRITES = (WIDENED, DENSE, BSR, CSR)
 """The strategies that multiply by rewritten factors."""
+
+
+def prepared_factors(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: str | None) -> PreparedOperand:
+    """The factors as a strategy multiplies by them, to be given to its executor in their place."""
+    if rewrite is None:
+        return PreparedOperand(factors, tuple(factors), 0)
+    nbytes = rewritten_bytes(rewrite, patterns, factors[0].itemsize)
+    return PreparedOperand(factors, rewritten(factors, patterns, rewrite), nbytes)
 
 
 def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Pattern, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..cuda.launch import starter
+from .blocks import alternating_rows
 from .pattern import Pattern
 from .tensors import multiply_strided
+from .tiles import triton_reason
 
 Tensor = Any
 
@@ -69,9 +70,7 @@ class TransposedProduct:
     @property
     def buffer_rows(self) -> tuple[int, int]:
         """Rows of the two buffers that a slab alternates between."""
-        sizes = [self.patterns[-1].cols] * self.first + [one.rows for one in reversed(self.patterns[1:])]
-        sizes += [self.patterns[0].rows] * self.last
-        return max(sizes[::2], default=0), max(sizes[1::2], default=0)
+        return alternating_rows(self.patterns, self.first, self.last)
 
     def workspace(self, n: int, item: int) -> int:
         """Bytes of the buffers."""
@@ -135,6 +134,4 @@ def transposed_reason(product: TransposedProduct | None) -> str | None:
         return "its slab is the whole batch, or too narrow"
     if not (product.first or product.last):
         return "X and the result can be read as they are: nothing is to be transposed"
-    if importlib.util.find_spec("triton") is None:
-        return "the kernel needs Triton: pip install 'lcma[torch]' on Linux"
-    return None
+    return triton_reason()

@@ -65,6 +65,19 @@ def test_every_strategy_is_the_product_by_definition(name, strategy, dtype):
         torch.testing.assert_close(out, full @ x)
 
 
+def test_what_torchs_sparse_products_lack_is_said_in_one_line(monkeypatch):
+    structure = KroneckerSparse.of(LISTS["d above a"])
+    (weights,) = KroneckerMatrix.random(structure.patterns).factors
+    executor = executor_for(request_of(structure, 8, order="bsl", device="cuda"), "bsr")
+
+    def fail(*_, **__):
+        raise RuntimeError("not implemented for 'Half'\nand more")
+
+    monkeypatch.setattr(torch, "matmul", fail)
+    with pytest.raises(PlanError, match=r"torch does not multiply this sparse matrix: not implemented for 'Half'$"):
+        executor.run([torch.from_numpy(weights)], torch.randn(structure.cols, 8))
+
+
 class Recorder(TorchDispatchMode):
     """The operations of torch that run within its context."""
 
@@ -203,6 +216,29 @@ def test_the_error_of_complex_products_counts_both_parts():
     product = torch.from_numpy(matrix.dense()) @ x
     assert CudaBench().error(request, factors, x, product) < 1e-14
     assert CudaBench().error(request, factors, x, product.conj()) > 0.1
+
+
+def test_kernels_on_scalar_units_are_chosen_by_measured_rates_only(monkeypatch):
+    """A chain of small blocks is bound by traffic: fused it is priced below the same factors gathered one by one."""
+    structure = KroneckerSparse.of(kronecker.square_dyadic(16))
+    for dtype in ("float32", "complex64"):
+        request = request_of(structure, 1 << 20, dtype, "bsl", device="cuda")
+        machine = machine_for(request)
+        known = {name: strategies("cuda")["kronecker", name] for name in ("gather", "fused")}
+
+        def stages(name, request=request, machine=machine, known=known):
+            (candidate,) = known[name].candidates(request)
+            return known[name].predict(candidate, request, machine)
+
+        assert [len(stages(name)) for name in known] == [4, 2]
+        assert {stage.seconds for name in known for stage in stages(name)} == {None}
+        with monkeypatch.context() as patch:
+            for shares in (cuda_costs.GATHER_SHARES, cuda_costs.FUSED_SHARES):
+                patch.setitem(shares, dtype, (0.7, 0.3))
+            seconds = {name: sum(stage.seconds for stage in stages(name)) for name in known}
+            assert seconds["fused"] < 0.6 * seconds["gather"]
+            assert decision_for(request, machine=machine).plan.candidate.strategy == "fused"
+        assert decision_for(request, machine=machine).plan.candidate.strategy not in known
 
 
 def test_more_columns_than_32_bits_count_are_planned():
