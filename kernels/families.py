@@ -47,7 +47,7 @@ def _cpu() -> tuple[Strategy, ...]:
 
     names = ("vendor", "halving", "scheme")
     triangular = (CpuTriangular("strips", baseline=True), *(CpuTriangular(name) for name in names))
-    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "csr", "dense"))
+    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "bsr", "csr", "dense"))
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
     return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, CpuMaskedRuns(), CpuMaskedScheme(), *kronecker
 
@@ -55,11 +55,13 @@ def _cpu() -> tuple[Strategy, ...]:
 def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
+    from .kronecker.block_schemes import CudaBlockSchemes
     from .kronecker.cuda import CudaKronecker
 
     names = ("vendor", "halving", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
     sparse = tuple(
-        CudaKronecker(name) for name in ("strided", "tiled", "transposed", "widened", "einsum", "csr", "dense")
+        CudaKronecker(name) for name in ("strided", "tiled", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
-    return CudaVendor(), CudaScheme(), *triangular, CudaKronecker("bmm", baseline=True), *sparse
+    kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
+    return CudaVendor(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BASELINES = {
     "dense": ("vendor",),
     "causal": ("vendor", "strips", "halving"),
-    "kronecker": ("bmm", "einsum", "csr", "dense"),
+    "kronecker": ("bmm", "einsum", "bsr", "csr", "dense"),
 }
 """The strategies that ratios are taken to, by family; the fastest of them counts. Of Kronecker-sparse ones those that
 can run; the dense matrix is built before the timing starts."""

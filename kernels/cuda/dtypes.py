@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...errors import PlanError
@@ -9,7 +10,7 @@ from ..dtypes import dtype_of
 from ..request import CUDA_DTYPES
 
 
-def name_of(tensor: Any) -> str:
+def name_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str:
     """The dtype of a request for products of this tensor on a GPU; whether it is tf32 is torch's present setting.
 
     Raises:
@@ -22,8 +23,8 @@ def name_of(tensor: Any) -> str:
         return "tf32"
     if name == "int8":
         raise PlanError("dtype int8 is not supported: a sum of two int8 blocks needs 9 bits; convert to float16")
-    if name not in CUDA_DTYPES:
-        raise PlanError(f"dtype {name} is not supported on a GPU; convert to one of {', '.join(CUDA_DTYPES)}")
+    if name not in known:
+        raise PlanError(f"dtype {name} is not supported on a GPU; convert to one of {', '.join(known)}")
     return name
 
 

@@ -13,7 +13,7 @@ from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..request import Layout, Request
-from .baselines import CSR, PRODUCTS, BaselineProduct, has_torch
+from .baselines import CSR, PRODUCTS, SPARSE, BaselineProduct, has_torch
 from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cpu_executor import KroneckerExecutor
 from .pattern import Pattern
@@ -44,7 +44,7 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
       transposed in cache where a batch-first X cannot be read in place.
     - widened: the same by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
     - dense: the whole matrix, within `max_extra_bytes`.
-    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, csr: torch's.
+    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, bsr, csr: torch's.
     """
 
     family: str = FAMILY
@@ -76,8 +76,8 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
             return f"{request.dtype} is not multiplied by Kronecker-sparse factors here; convert to float32"
         if reason := basic_reason(None, request):
             return reason
-        if self.name == CSR and not has_torch(request.dtype):
-            return "the sparse format is torch's; install torch"
+        if self.name in SPARSE and not has_torch(request.dtype):
+            return "the sparse formats are torch's; install torch"
         if self.name in (SLABS, WIDENED, DENSE) and machine.threads > 1 and not machine.blas_limited:
             return "the library of the products has no thread limit that could be set for each slab"
         return None
@@ -100,8 +100,8 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
         held = 0
         if self.name in PRODUCTS and self.name != CSR:
             held = 2 * request.n * max(one.rows + one.cols for one in patterns) * item
-        elif self.name in REWRITES:
-            held = rewritten_bytes(self.name, patterns, item)
+        if self.name in REWRITES:
+            held += rewritten_bytes(self.name, patterns, item)
         return self.core(candidate, request, machine).workspace(machine.threads) + held
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:

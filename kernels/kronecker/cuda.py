@@ -8,18 +8,27 @@ from dataclasses import dataclass, replace
 
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
+from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Source, Stage
 from ..request import Layout, Request
-from .baselines import PRODUCTS
+from .baselines import BSR, PRODUCTS
 from .candidates import FAMILY, KroneckerStrategy, structure_in
-from .cuda_costs import SHOWN, WIDENED_GAINS, host_seconds, permutation_seconds, tile_seconds, transposition_seconds
+from .cuda_costs import (
+    SHOWN,
+    WIDENED_GAINS,
+    block_seconds,
+    host_seconds,
+    permutation_seconds,
+    tile_seconds,
+    transposition_seconds,
+)
 from .cuda_executor import STRIDED, TILED, TRANSPOSED, TensorKroneckerExecutor
 from .pattern import Pattern
 from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
-from .transposition import BOUNDED, CACHED, WHOLE, TransposedProduct, transposed_product, transposed_reason
+from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,7 @@ class CudaKronecker(KroneckerStrategy):
     - transposed: strided between transpositions of batch-first ends by a Triton kernel, by slabs of the batch.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
     - dense: the whole matrix, within `max_extra_bytes`.
-    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum and csr likewise.
+    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, bsr and csr likewise.
     """
 
     name: str
@@ -57,7 +66,7 @@ class CudaKronecker(KroneckerStrategy):
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `KroneckerStrategy`: one; of tiled one for every other tile, of transposed one for every slab."""
         if self.name == TRANSPOSED:
-            for slab in (WHOLE, CACHED) if request.max_workspace is None else (WHOLE, CACHED, BOUNDED):
+            for slab in (WHOLE,) if request.max_workspace is None else (WHOLE, BOUNDED):
                 yield Candidate(FAMILY, self.name, None, (("slab", slab),))
             return
         if self.name != TILED or request.dtype not in TILES:
@@ -76,10 +85,10 @@ class CudaKronecker(KroneckerStrategy):
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `KroneckerStrategy`."""
-        if request.dtype not in TILES:
-            return f"{request.dtype} is not multiplied by Kronecker-sparse factors on a GPU; convert to float32"
         if self.name == TRANSPOSED:
             return transposed_reason(_transposed(candidate, request, machine))
+        if self.name == BSR and request.dtype in ("float16", "bfloat16"):
+            return f"torch's block-sparse product of {request.dtype} has no library behind it; choose csr"
         if self.name == TILED:
             return tiled_reason(structure_in(request).patterns, request.n, request.dtype, _choice(candidate))
         return None
@@ -110,15 +119,15 @@ class CudaKronecker(KroneckerStrategy):
         self, pattern: Pattern, request: Request, costs: CudaCostModel, first: bool, last: bool
     ) -> list[Stage]:
         """The stages of one factor; `first` and `last`: its input and its result are batch-first."""
-        item, n, dtype = itemsize(request.dtype), request.n, vendor_dtype(request.dtype)
+        item, n = itemsize(request.dtype), request.n
         a, b, c, d = pattern.sizes
         moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * item
-        flops = 2.0 * pattern.nonzeros * n
+        flops = 2.0 * dtype_of(request.dtype).parts ** 2 * pattern.nonzeros * n
         name = f"{a * d} blocks {b}x{c}"
         calls = 1 if self.baseline else min(a, d)
-        seconds = calls * float(costs.gemm(dtype, b, c, n, a * d // calls, "batched"))
+        seconds = calls * block_seconds(request.dtype, b, c, n, a * d // calls, costs)
         if self.name == WIDENED:
-            seconds = max(seconds / WIDENED_GAINS.get(dtype, 1.0), float(costs.combine(moved)))
+            seconds = max(seconds / WIDENED_GAINS.get(request.dtype, 1.0), float(costs.combine(moved)))
         found = [Stage(name, flops, moved, _known(seconds), (b, c, n))]
         if self.baseline:
             turned = pattern.rows + pattern.cols if d > 1 else 0
@@ -169,8 +178,12 @@ class CudaKronecker(KroneckerStrategy):
         patterns, item = structure_in(request).patterns, itemsize(request.dtype)
         if (product := _transposed(candidate, request, machine)) is not None:
             return product.workspace(request.n, item)
+        first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
+        copied = self.name in PRODUCTS or (
+            self.name == STRIDED and ((first and patterns[-1].d > 1) or (last and patterns[0].d > 1))
+        )
         widest = max(max(one.rows, one.cols) for one in patterns)
-        held = 2 * widest * request.n * item if len(patterns) > 1 or self.name in (*PRODUCTS, STRIDED) else 0
+        held = 2 * widest * request.n * item if len(patterns) > 1 or copied else 0
         return held + (rewritten_bytes(self.name, patterns, item) if self.name in REWRITES else 0)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
@@ -181,11 +194,6 @@ class CudaKronecker(KroneckerStrategy):
         transposed = _transposed(candidate, request, machine)
         choice = _choice(candidate)
         return TensorKroneckerExecutor(request, structure_in(request), product, rewrite, held, choice, transposed)
-
-
-def vendor_dtype(dtype: str) -> str:
-    """The dtype in which the vendor multiplies for a request: it has no product by three tf32 ones."""
-    return "float32" if dtype == "tf32x3" else dtype
 
 
 def _choice(candidate: Candidate) -> int:
@@ -199,7 +207,7 @@ def _transposed(candidate: Candidate, request: Request, machine: Machine) -> Tra
     first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
     slab, item = int(dict(candidate.parameters)["slab"]), itemsize(request.dtype)
     patterns, most = structure_in(request).patterns, request.max_workspace
-    return transposed_product(patterns, request.n, first, last, slab, item, _cache(machine), most)
+    return transposed_product(patterns, request.n, first, last, slab, item, most)
 
 
 def _cache(machine: Machine) -> int:

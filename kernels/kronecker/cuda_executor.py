@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ...errors import PlanError
 from ..cuda.executor import layout_of
@@ -16,7 +16,6 @@ from .rewrites import rewritten, rewritten_bytes, rewritten_patterns
 from .structure import KroneckerSparse
 from .tensors import multiply_strided, multiply_tiled
 from .tiles import tile_of
-from .transposition import TransposedProduct
 
 Tensor = Any
 Factors = Sequence[Tensor]
@@ -24,12 +23,19 @@ Factors = Sequence[Tensor]
 STRIDED, TILED, TRANSPOSED = "strided", "tiled", "transposed"
 
 
+class WholeProduct(Protocol):
+    """Runs all factors of a request."""
+
+    def run(self, factors: Factors, x: Tensor, out: Tensor) -> None:
+        """out (rows, n) = K1 ... KL x (cols, n)."""
+
+
 class TensorKroneckerExecutor:
     """Runs the factors of W on X (cols, n) one after the other. Thread-safe and deterministic.
 
-    `strategy` names what multiplies: STRIDED, TILED, or one of the baselines; `transposed` runs all factors in its
-    place. Results between factors are batch-last. `tile` is the choice of the kernel's tile. With `rewrite` the
-    factors are rewritten first; `prepare` does so once.
+    `strategy` names what multiplies: STRIDED, TILED, or one of the baselines; `product` runs all factors in its place.
+    Results between factors are batch-last. `tile` is the choice of the kernel's tile. With `rewrite` the factors are
+    rewritten first; `prepare` does so once.
     """
 
     def __init__(
@@ -40,10 +46,10 @@ class TensorKroneckerExecutor:
         rewrite: str | None,
         workspace: int,
         tile: int = 0,
-        transposed: TransposedProduct | None = None,
+        product: WholeProduct | None = None,
     ) -> None:
         self.request, self.structure, self.workspace = request, structure, workspace
-        self._strategy, self._rewrite, self._tile, self._transposed = strategy, rewrite, tile, transposed
+        self._strategy, self._rewrite, self._tile, self._product = strategy, rewrite, tile, product
 
     def prepare(self, a: Factors) -> PreparedOperand:
         """The factors as they are multiplied, to be given to `run` in place of `a`; a must stay as it is."""
@@ -68,8 +74,8 @@ class TensorKroneckerExecutor:
         if self._rewrite is not None:
             patterns = rewritten_patterns(patterns, self._rewrite)
         x = b
-        if self._transposed is not None:
-            self._transposed.run(factors, x, target)
+        if self._product is not None:
+            self._product.run(factors, x, target)
             return target if out is None or target is out else out.copy_(target)
         for place in reversed(range(len(patterns))):
             x = self._factor(factors[place], patterns[place], x, target if place == 0 else None)

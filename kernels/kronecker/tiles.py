@@ -82,6 +82,8 @@ def tile_of(dtype: str, pattern: Pattern, choice: int) -> FactorTile:
 
 def tiled_reason(patterns: Sequence[Pattern], n: int, dtype: str, choice: int) -> str | None:
     """Why the Triton kernel does not multiply by these patterns; None: it does."""
+    if dtype not in TILES:
+        return f"the kernel's tiles are of real numbers, not {dtype}; choose the strategy strided"
     if importlib.util.find_spec("triton") is None:
         return "the kernel needs Triton: pip install 'lcma[torch]' on Linux"
     for one in patterns:

@@ -23,7 +23,7 @@ from ..kronecker.pattern import Pattern
 from ..kronecker.requests import extra_bytes_for, request_of
 from ..kronecker.structure import KroneckerSparse
 from ..plans import AUTO, planned
-from ..request import Layout, layout_of
+from ..request import FACTORED_DTYPES, Layout, layout_of
 from .bilinear import Options, define_bilinear, register_autocast
 from .processor import HALVES
 
@@ -93,7 +93,9 @@ def _on_gpu(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Ten
         x = x.contiguous()
     layouts = tensor_layout(x), Layout.COLUMNS if last else Layout.ROWS
     structure, extra = KroneckerSparse.of(pattern_of(weights)), extra_bytes_for(strategy)
-    request = request_of(structure, x.shape[1], name_of(x), device="cuda", layouts=layouts, max_extra_bytes=extra)
+    request = request_of(
+        structure, x.shape[1], name_of(x, FACTORED_DTYPES), device="cuda", layouts=layouts, max_extra_bytes=extra
+    )
     product: Tensor = planned(request, AUTO, None, strategy)[1].run([weights], x)
     return product
 

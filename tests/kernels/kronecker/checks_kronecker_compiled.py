@@ -127,9 +127,10 @@ def test_the_kernel_of_gradients_fits(dtype, d, tmp_path):
 @pytest.mark.parametrize("size", TRANSPOSED_TILES)
 def test_the_transposition_spills_nothing_and_moves_whole_vectors(size, tmp_path):
     height, width, warps = TRANSPOSED_TILES[size]
-    constants = {"R": height, "C": width}
+    words = -(-size // 8)
+    constants = {"R": height, "C": width, "W": words}
     types = {name: "constexpr" if name in constants else "i32" for name in transpose_words.arg_names}
-    types |= dict.fromkeys(("source", "target"), f"*i{8 * size}")
+    types |= dict.fromkeys(("source", "target"), f"*i{8 * size // words}")
     place = transpose_words.arg_names.index
     aligned = {(place(name),): [["tt.divisibility", 16]] for name in types if name not in constants}
     source = ASTSource(transpose_words, types, {(place(name),): value for name, value in constants.items()}, aligned)
@@ -139,6 +140,7 @@ def test_the_transposition_spills_nothing_and_moves_whole_vectors(size, tmp_path
     print(size, "reg", registers, "stack", stack, "shared", made.metadata.shared)
     assert registers <= 128
     assert stack == 0
-    assert made.metadata.shared >= height * width * size  # the exchange that makes both sides contiguous
+    if size < 16:  # the exchange that makes both sides contiguous; 16 bytes are a thread's whole access
+        assert made.metadata.shared >= height * width * size
     for access in ("ld", "st"):
         assert re.search(rf"{access}\.global\.v[248]", ptx), access

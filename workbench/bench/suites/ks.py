@@ -80,7 +80,7 @@ def _written(rows: Rows, path: Path) -> None:
 
 SUITE = Suite(
     "ks",
-    "Kronecker-sparse products against permuted batched GEMM, einsum, sparse rows and the dense matrix",
+    "Kronecker-sparse products against permuted batched GEMM, einsum, sparse formats and the dense matrix",
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_to_bmm", "density", "h"),
     ("kernels", "workbench/bench/ks_patterns.py", "workbench/bench/ks_permutations.py", "workbench/contenders.py"),
