@@ -35,7 +35,7 @@ COMMANDS = {
     "recombine": "Put the cheapest scheme together from the products of several.",
     "remove": "Take your own schemes out of the catalogue, by name or by the start of their digest.",
     "rename": "Give one of your schemes, or an added name of any scheme, another name.",
-    "report": "Write the shipped schemes as a page of Markdown.",
+    "report": "Write schemes, benchmarks and figures as pages and pictures.",
     "resume": "Continue a search or an improvement from its folder.",
     "run": "Multiply the matrices of two files by a certified scheme, or by what should be fastest.",
     "same": "Compare two schemes up to change of basis and permutation of roles.",

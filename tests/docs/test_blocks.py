@@ -17,6 +17,7 @@ blocks_of, masked, matches, run_page = blocks.blocks_of, blocks.masked, blocks.m
 
 ROOT = Path(lcma.__file__).resolve().parent
 PAGES = [
+    "README.md",
     "docs/trust.md",
     *sorted(
         str(path.relative_to(ROOT))
@@ -36,7 +37,8 @@ def test_the_blocks_of_a_page_run_and_say_what_it_shows(page, tmp_path):
     # The page's commands know the checkout's test data, and have a home of their own that shares compiled code.
     folder = tmp_path / "page"
     folder.mkdir()
-    (folder / "tests").symlink_to(ROOT / "tests")
+    for name in ("examples", "tests"):
+        (folder / name).symlink_to(ROOT / name)
     home = tmp_path / "home"
     home.mkdir()
     (home / "cache").symlink_to(Path(os.environ["LCMA_HOME"]) / "cache")
