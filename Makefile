@@ -1,5 +1,5 @@
 # `make demo` and `make test` each work alone on a new clone: they need Python 3.11 or newer and a C library.
-.PHONY: demo test lint coverage fuzz docs clean
+.PHONY: demo test lint coverage fuzz docs browser-test clean
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
@@ -36,6 +36,11 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/lcma site docs/_build/html/catalogue
 	$(BIN)/python docs/_ext/check_links.py docs/_build/html
+
+# The catalogue's pages in headless Chromium: apt-get install chromium.
+browser-test: $(VENV)/.dev
+	@test -x /usr/bin/chromium || { echo "/usr/bin/chromium is missing: apt-get install chromium" >&2; exit 1; }
+	$(BIN)/pytest tests/workbench/test_site_browser.py tests/workbench/test_browser_verifier.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) docs/_build docs/generated build dist *.egg-info .pytest_cache

@@ -59,6 +59,7 @@ def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[
     folder.write("static/schemes.js", data_script(listed))
     maps = heat_maps(listed)
     folder.write("index.html", pages.render("index.html", maps=maps, structured=structured(listed), listed=listed))
+    folder.write("verify.html", pages.render("verify.html"))
     by_digest = {row.entry.digest: row for row in listed}
     parents, children = family(catalog, listed)
     for position, row in enumerate(listed):
