@@ -55,13 +55,15 @@ def _cpu() -> tuple[Strategy, ...]:
 def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
+    from .dense.padded import CudaPadded
     from .kronecker.block_schemes import CudaBlockSchemes
     from .kronecker.cuda import CudaKronecker
 
     names = ("vendor", "halving", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
     sparse = tuple(
-        CudaKronecker(name) for name in ("strided", "tiled", "transposed", "widened", "einsum", "bsr", "csr", "dense")
+        CudaKronecker(name)
+        for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
-    return CudaVendor(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes()
+    return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes()

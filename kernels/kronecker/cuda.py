@@ -23,12 +23,17 @@ from .cuda_costs import (
     tile_seconds,
     transposition_seconds,
 )
-from .cuda_executor import STRIDED, TILED, TRANSPOSED, TensorKroneckerExecutor
+from .cuda_executor import FUSED, GATHER, STRIDED, TILED, TRANSPOSED, TensorKroneckerExecutor, WholeProduct
+from .fused import FusedChain, fused_places, fused_reason
+from .gather import gather_reason
 from .pattern import Pattern
 from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
 from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
+
+KERNELS = (TILED, GATHER)
+"""The strategies that run every factor by one launch of a Triton kernel."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class CudaKronecker(KroneckerStrategy):
 
     - strided: min(a, d) batched GEMMs on views; features of a batch-first end with d > 1 are permuted first.
     - tiled: our Triton kernels, for any strides; made for batch-first operands with d > 1.
+    - gather: our Triton kernel for small blocks, real or complex, without tensor cores.
+    - fused: neighbours of a chain with small blocks by one kernel each, the others gathered or on views.
     - transposed: strided between transpositions of batch-first ends by a Triton kernel, by slabs of the batch.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
     - dense: the whole matrix, within `max_extra_bytes`.
@@ -89,6 +96,10 @@ class CudaKronecker(KroneckerStrategy):
             return transposed_reason(_transposed(candidate, request, machine))
         if self.name == BSR and request.dtype in ("float16", "bfloat16"):
             return f"torch's block-sparse product of {request.dtype} has no library behind it; choose csr"
+        if self.name == FUSED:
+            return fused_reason(structure_in(request).patterns, request.n, request.dtype)
+        if self.name == GATHER:
+            return gather_reason(structure_in(request).patterns, request.n, request.dtype)
         if self.name == TILED:
             return tiled_reason(structure_in(request).patterns, request.n, request.dtype, _choice(candidate))
         return None
@@ -103,12 +114,15 @@ class CudaKronecker(KroneckerStrategy):
             return self._transposed_stages(product, request, machine)
         if self.name in (WIDENED, DENSE):
             patterns = rewritten_patterns(patterns, self.name)
+        if self.name == FUSED:
+            return [_fused_stage([patterns[i] for i in one], request) for one in fused_places(*_chain(request))]
         stages: list[Stage] = []
         for place in reversed(range(len(patterns))):
             first = place == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
             last = place == 0 and request.layouts[2] is Layout.COLUMNS
-            if self.name == TILED:
-                stages.append(_tiled_stage(patterns[place], _choice(candidate), request, machine.costs))
+            if self.name in KERNELS:
+                choice = _choice(candidate) if self.name == TILED else None
+                stages.append(_kernel_stage(patterns[place], choice, request, machine.costs))
             else:
                 stages += self._factor_stages(patterns[place], request, machine.costs, first, last)
         if self.name in PRODUCTS and not self.baseline:
@@ -167,7 +181,7 @@ class CudaKronecker(KroneckerStrategy):
         if any(stage.seconds is None for stage in stages):
             return []
         copies = 2 * sum(stage.name == "permutations" for stage in stages)
-        calls = sum(1 if self.baseline or self.name == TILED else min(one.a, one.d) for one in patterns)
+        calls = sum(1 if self.baseline or self.name in KERNELS else min(one.a, one.d) for one in patterns)
         host = host_seconds(self.name, len(patterns), calls + copies)
         shown = host - sum(stage.seconds or 0.0 for stage in stages)
         least = SHOWN * len(patterns) * self.baseline
@@ -191,9 +205,11 @@ class CudaKronecker(KroneckerStrategy):
         rewrite = self.name if self.name in REWRITES else None
         product = STRIDED if self.name in (WIDENED, DENSE) else self.name
         held = self.workspace(candidate, request, machine)
-        transposed = _transposed(candidate, request, machine)
-        choice = _choice(candidate)
-        return TensorKroneckerExecutor(request, structure_in(request), product, rewrite, held, choice, transposed)
+        structure, choice = structure_in(request), _choice(candidate)
+        whole: WholeProduct | None = _transposed(candidate, request, machine)
+        if self.name == FUSED:
+            whole = FusedChain(structure.patterns, request.dtype)
+        return TensorKroneckerExecutor(request, structure, product, rewrite, held, choice, whole)
 
 
 def _choice(candidate: Candidate) -> int:
@@ -215,12 +231,25 @@ def _cache(machine: Machine) -> int:
     return machine.profile.caches[-1] if machine.profile.caches else 0
 
 
-def _tiled_stage(pattern: Pattern, choice: int, request: Request, costs: CudaCostModel) -> Stage:
-    """A factor by the Triton kernels."""
+def _kernel_stage(pattern: Pattern, choice: int | None, request: Request, costs: CudaCostModel) -> Stage:
+    """A factor by a Triton kernel: of a choice of tiles, or (None) the one that gathers, which was not measured yet."""
     moved = ((pattern.rows + pattern.cols) * request.n + pattern.nonzeros) * itemsize(request.dtype)
-    seconds = tile_seconds(pattern, request.n, request.dtype, choice, costs)
+    seconds = math.nan if choice is None else tile_seconds(pattern, request.n, request.dtype, choice, costs)
     name = f"{pattern.a * pattern.d} blocks {pattern.b}x{pattern.c}"
-    return Stage(name, 2.0 * pattern.nonzeros * request.n, moved, _known(seconds))
+    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * pattern.nonzeros * request.n
+    return Stage(name, flops, moved, _known(seconds))
+
+
+def _chain(request: Request) -> tuple[tuple[Pattern, ...], int, str]:
+    return structure_in(request).patterns, request.n, request.dtype
+
+
+def _fused_stage(patterns: Sequence[Pattern], request: Request) -> Stage:
+    """One launch of a fused chain; its seconds were not measured yet."""
+    parameters = sum(one.nonzeros for one in patterns)
+    moved = ((patterns[0].rows + patterns[-1].cols) * request.n + parameters) * itemsize(request.dtype)
+    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * parameters * request.n
+    return Stage(" * ".join(f"{one.a * one.d} blocks {one.b}x{one.c}" for one in patterns), flops, moved)
 
 
 def _known(seconds: float) -> float | None:

@@ -11,6 +11,7 @@ from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
 from .baselines import PRODUCTS
 from .blocks import empty_result, is_batch_first
+from .gather import multiply_gathered
 from .pattern import Pattern
 from .rewrites import rewritten, rewritten_bytes, rewritten_patterns
 from .structure import KroneckerSparse
@@ -20,7 +21,7 @@ from .tiles import tile_of
 Tensor = Any
 Factors = Sequence[Tensor]
 
-STRIDED, TILED, TRANSPOSED = "strided", "tiled", "transposed"
+STRIDED, TILED, GATHER, FUSED, TRANSPOSED = "strided", "tiled", "gather", "fused", "transposed"
 
 
 class WholeProduct(Protocol):
@@ -33,7 +34,7 @@ class WholeProduct(Protocol):
 class TensorKroneckerExecutor:
     """Runs the factors of W on X (cols, n) one after the other. Thread-safe and deterministic.
 
-    `strategy` names what multiplies: STRIDED, TILED, or one of the baselines; `product` runs all factors in its place.
+    `strategy` names what multiplies: STRIDED, TILED, GATHER or a baseline; `product` runs all factors in its place.
     Results between factors are batch-last. `tile` is the choice of the kernel's tile. With `rewrite` the factors are
     rewritten first; `prepare` does so once.
     """
@@ -89,13 +90,14 @@ class TensorKroneckerExecutor:
             out = empty_result(x, pattern.rows, is_batch_first(x)) if out is None else out
             PRODUCTS[self._strategy](weights, pattern, x, out)
             return out
+        out = empty_result(x, pattern.rows, first=False) if out is None else out
         if self._strategy == TILED:
-            out = empty_result(x, pattern.rows, first=False) if out is None else out
             dtype = self.request.dtype
             multiply_tiled(weights, pattern, x, out, dtype, tile_of(dtype, pattern, self._tile))
-            return out
-        out = empty_result(x, pattern.rows, first=False) if out is None else out
-        multiply_strided(weights, pattern, x, out)
+        elif self._strategy == GATHER:
+            multiply_gathered(weights, pattern, x, out)
+        else:
+            multiply_strided(weights, pattern, x, out)
         return out
 
     def _check(self, factors: Factors, x: Tensor, out: Tensor | None) -> None:
