@@ -27,19 +27,21 @@ FROM_ROWS = ("benchmarks", "figures")
 )
 @click.option(
     "--results",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=click.Path(path_type=Path, file_okay=False),
     default=Path("docs/results"),
     show_default=True,
     help="The folder with the rows of `lcma bench`, for benchmarks and figures.",
 )
 def command(subject: str, out: Path | None, results: Path) -> None:
-    """Write what is known as pages of Markdown or as pictures.
+    """Write schemes, benchmarks and figures as pages and pictures.
 
     `catalogue`: formats up to 5x5x5 with rank, gap to the best known, additions and origin, and
     larger ones by composition. `structured`: products with a structure, the best known and ours.
     `benchmarks`: all measured rows with method and machine. `figures`: SVG pictures, each with its
     alternative text, into a folder.
     """
+    if subject in FROM_ROWS and not results.is_dir():
+        raise LcmaError(f"{results} is no folder; name the one with the rows of lcma bench by --results")
     if subject == "figures":
         _write_figures(results, out or Path("docs/figures"))
         return
