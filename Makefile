@@ -1,5 +1,5 @@
 # `make demo` and `make test` each work alone on a new clone: they need Python 3.11 or newer and a C library.
-.PHONY: demo test lint coverage fuzz clean
+.PHONY: demo test lint coverage fuzz docs browser-test clean
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
@@ -30,8 +30,20 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python tests/schemes_db/fuzz_formats.py $(CASES) $(SEED)
 	$(BIN)/python tests/verify/fuzz_verdicts.py $(CASES) $(SEED)
 
+# The documentation in docs/_build/html, the catalogue's pages in its folder `catalogue`. Strict: a warning or a dead link fails.
+docs: export LCMA_HOME = $(CURDIR)/docs/_build/home
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/lcma site docs/_build/html/catalogue
+	$(BIN)/python docs/_ext/check_links.py docs/_build/html
+
+# The catalogue's pages in headless Chromium: apt-get install chromium.
+browser-test: $(VENV)/.dev
+	@test -x /usr/bin/chromium || { echo "/usr/bin/chromium is missing: apt-get install chromium" >&2; exit 1; }
+	$(BIN)/pytest tests/workbench/test_site_browser.py tests/workbench/test_browser_verifier.py $(ARGS)
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache
+	rm -rf $(VENV) docs/_build docs/generated build dist *.egg-info .pytest_cache
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
@@ -50,3 +62,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.python
 	@$(PIP) --editable '.[dev]'
 	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/lcma
 	@touch $(VENV)/.base $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	@$(PIP) --editable '.[docs]'
+	@touch $@

@@ -27,7 +27,7 @@ def triangle(matrix: Matrix, kind: Kind) -> Matrix:
 def evaluate(program: Program, a: Matrix, b: Matrix) -> Matrix:
     """C of a program on matrices whose sizes the whole nest of grids divides.
 
-    `a` is (M, K) and `b` (K, N), of any dtype with + and *, object included. Parts that the target
+    `a` is (M, K) and `b` (K, N), of any dtype that adds and multiplies, object included. Parts that the target
     calls absent are never read, nor is the unused triangle of a half block; in C they come out zero.
 
     Raises:

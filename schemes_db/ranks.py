@@ -79,3 +79,24 @@ def best_known(target: Target, ring: Ring) -> KnownRank | None:
         return KnownRank(int(row[column.get(ring.name, "rank_Z")]), row["source"])
     format = format_of(target)
     return _structured(format).get(target.m) if format else None
+
+
+@dataclass(frozen=True)
+class KnownAdditions:
+    """The fewest additions in the tables for a format: every sum on its own, and with shared sums.
+
+    `rank` is the best known one over the integers: the tables do not say at which rank they counted.
+    """
+
+    rank: int
+    plain: int
+    shared: int
+    source: str
+
+
+def known_additions(target: Target) -> KnownAdditions | None:
+    """The fewest additions that the tables have for a general target, or None where they have none."""
+    row = _general().get(tuple(sorted(target.shape))) if target.is_general else None
+    if row is None or not (row["additions_naive"] and row["additions_cse"]):
+        return None
+    return KnownAdditions(int(row["rank_Z"]), int(row["additions_naive"]), int(row["additions_cse"]), row["source"])

@@ -173,3 +173,43 @@ def test_hugging_face_kernels_and_transformers_still_work_beside_us(tmp_path):
         cwd=tmp_path,
         env={**os.environ, "LCMA_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"},
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("extra", "arguments", "refused"),
+    [
+        ("", ["run", "strassen", "A.npy", "A.npy", "--out", "C.npy"], ["site", "out"]),
+        ("report", ["site", "out"], []),
+        ("torch", ["time", "strassen", "--size", "64", "--rounds", "1"], []),  # torch brings Jinja2 along
+    ],
+)
+def test_the_wheel_with_each_extra_does_what_the_extra_is_for(extra, arguments, refused, tmp_path):
+    import numpy as np
+
+    wheel = build_wheel(tmp_path / "dist")
+    before = [["torch"]] if extra == "torch" else []  # first and alone, as constraints.txt says
+    python = make_venv(tmp_path / "venv", *before, [f"lcma[{extra}] @ {wheel.as_uri()}" if extra else str(wheel)])
+    environment = {**os.environ, "LCMA_HOME": str(tmp_path / "home")}
+    np.save(tmp_path / "A.npy", np.eye(8))
+
+    def lcma_of(*words):
+        return subprocess.run(
+            [python.parent / "lcma", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    ran = lcma_of(*arguments)
+    assert ran.returncode == 0, ran.stderr
+    if refused:
+        ran = lcma_of(*refused)
+        assert (ran.returncode, ran.stdout) == (3, "")
+        assert "pip install 'lcma[report]'" in ran.stderr
+    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+    assert subprocess.run([python, "-c", code, "torch"], cwd=tmp_path).returncode == (extra != "torch")
+
+
+def test_the_citation_file_is_of_this_version():
+    text = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {lcma.__version__}\n" in text
+    assert text.startswith("cff-version: 1.2.0\n")
+    assert f"\nlicense: {project()['project']['license']}\n" in text

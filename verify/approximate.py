@@ -40,7 +40,7 @@ ComplexArray = npt.NDArray[np.complex128]
 class ApproximateReport:
     """The verdict on a scheme that is not exact: never valid.
 
-    `residual` is the largest |got - wanted| over all Brent equations. With powers of e, `order` is
+    `residual` is the largest magnitude of `got - wanted` over all Brent equations. With powers of e, `order` is
     the first power at which an equation fails and `first` that equation; 1 or more means a border
     scheme. `rounded` is an exact scheme that rounding gives (over multiples of 1/`grid`; with e = 1
     where all powers cancel), if one was found.

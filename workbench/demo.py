@@ -10,10 +10,13 @@ from functools import partial
 import click
 import numpy as np
 
+from ..errors import LcmaError
+from ..home import data_folder
 from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
+from .demo_picture import Panel, write
 from .progress import Progress
 from .timing import FrobeniusTruth, Matrix, Timing, gflops, interleaved, ratio_to
 
@@ -67,8 +70,16 @@ def prove() -> None:
         )
 
 
-def multiply(size: int, rounds: int) -> None:
-    """A float32 product against numpy's BLAS, and against torch where it is installed."""
+NEXT = (
+    ("verify a file", "lcma show eca-stage1 > eca.txt && lcma verify eca.txt"),
+    ("find a scheme", "lcma search 4x4x4:tri-out --rank 34 --seed 1"),
+    ("run a product", "lcma doctor --profile && lcma time auto --size 4096"),
+)
+"""What to try after the demonstration, one for each kind of user."""
+
+
+def multiply(size: int, rounds: int) -> Panel:
+    """A float32 product against numpy's BLAS, and against torch where it is installed; speeds for the picture."""
     from ..kernels import matmul
 
     rng = np.random.default_rng(0)
@@ -93,10 +104,11 @@ def multiply(size: int, rounds: int) -> None:
         f"  best: {best.name}, {ratio_to(timings['numpy'], best):.3f} times numpy's speed "
         f"(medians of {rounds} interleaved rounds; GFLOP/s are those of the classical product)"
     )
+    return f"{size} x {size} float32 product: speed over numpy", _speeds(timings, "numpy")
 
 
-def attend(length: int, width: int, rounds: int) -> None:
-    """Mask(Q K^T) by stage I: 24 full and 10 half products of blocks in place of 24 and 16."""
+def attend(length: int, width: int, rounds: int) -> Panel:
+    """Mask(Q K^T) by stage I: 24 full and 10 half products of blocks in place of 24 and 16; speeds for the picture."""
     from ..kernels import matmul
 
     rng = np.random.default_rng(1)
@@ -107,13 +119,14 @@ def attend(length: int, width: int, rounds: int) -> None:
         "numpy, strips of rows": partial(_strips, q, transposed),
         "eca-stage1": partial(matmul, q, transposed, resolve("eca-stage1")),
     }
-    _timed(
-        calls,
-        rounds,
-        FrobeniusTruth(q, transposed, masked=True),
-        "numpy, full, then tril",
-        lambda seconds: f"{1e3 * seconds:7.1f} ms",
-    )
+    baseline = "numpy, full, then tril"
+    truth = FrobeniusTruth(q, transposed, masked=True)
+    timings = _timed(calls, rounds, truth, baseline, lambda seconds: f"{1e3 * seconds:7.1f} ms")
+    return f"causal scores, {length} x {width}: speed over the full product", _speeds(timings, baseline)
+
+
+def _speeds(timings: dict[str, Timing], baseline: str) -> dict[str, float]:
+    return {name: ratio_to(timings[baseline], timing) for name, timing in timings.items()}
 
 
 def _strips(q: Matrix, transposed: Matrix, count: int = 8) -> Matrix:
@@ -151,7 +164,7 @@ def _timed(
 def demo(size: int = 4096, rounds: int = 5) -> None:
     """All steps in order, with the time that each took."""
     began = time.perf_counter()
-    steps: tuple[tuple[str, Callable[[], None]], ...] = (
+    steps: tuple[tuple[str, Callable[[], Panel | None]], ...] = (
         ("Find: flip walks from the naive schemes, lifted to the integers", find_and_keep),
         ("Prove: the shipped identities of Laderman and of Exact Causal Attention", prove),
         (f"Run: a {size} x {size} float32 product", lambda: multiply(size, rounds)),
@@ -160,9 +173,20 @@ def demo(size: int = 4096, rounds: int = 5) -> None:
             lambda: attend(size, size // 2, rounds),
         ),
     )
+    panels: list[Panel] = []
     for title, step in steps:
         start = time.perf_counter()
         click.echo(title)
-        step()
+        if panel := step():
+            panels.append(panel)
         click.echo(f"  ({time.perf_counter() - start:.1f} s)")
-    click.echo(f"All of it in {time.perf_counter() - began:.1f} s. `lcma list` shows what is kept.")
+    click.echo(f"All of it in {time.perf_counter() - began:.1f} s. `lcma list` shows what is stored.")
+    picture = data_folder() / "demo.svg"
+    try:
+        write(picture, panels)
+    except OSError as error:
+        raise LcmaError(f"{picture} can't be written: {error.strerror}") from None
+    click.echo(f"The speeds as a picture: {picture}")
+    click.echo("Next, try:")
+    for what, line in NEXT:
+        click.echo(f"  {what + ':':<16}{line}")

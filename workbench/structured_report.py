@@ -25,7 +25,7 @@ it stands, **shared** those with shared sums computed once. A product of a trian
 place and orientation, and one triangle of A B^T or of A A^T are one tensor: one scheme of ours stands for all. So are
 the product of two upper triangular matrices and one triangle of A A^T with A upper triangular. *Scalars only*: the
 identities take a block and its mirror image for the same, which is wrong for blocks that are matrices; no executor
-takes such a scheme, so the catalogue holds none of ours. [search.md](search.md#walks-and-moves) says which of their
+takes such a scheme, so the catalogue holds none of ours. [Searching](searching.md#walks-and-moves) says which of their
 ranks `lcma search` reaches."""
 
 _COLUMNS = (

@@ -39,10 +39,10 @@ _MODULES = {
     "files": ("load", "save"),
     "fourier": ("dft",),
     "layouts": ("from_layout", "to_layout"),
-    "scipy_operator": ("linear_operator",),
     "matrix": ("KroneckerMatrix",),
     "pattern": ("Pattern",),
     "products": ("matmul",),
+    "scipy_operator": ("linear_operator",),
     "structure": ("KroneckerSparse",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

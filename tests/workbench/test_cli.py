@@ -1,14 +1,17 @@
 import json
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import lcma
+from lcma.home import data_folder
 from lcma.schemes_db.formats import exp, lcma_json
 from lcma.schemes_db.shipped import shipped_names
 from lcma.workbench import cli
+from lcma.workbench.demo import NEXT
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -332,6 +335,12 @@ def test_the_demo_goes_the_whole_road(run):
         assert text in out
     kept = json.loads(run("list", "--json", "--origin", "user")[1])
     assert {7, 23} <= {entry["rank"] for entry in kept if entry["ring"] == "Z"}
+    picture = data_folder() / "demo.svg"
+    assert f"The speeds as a picture: {picture}" in out
+    assert len(list(ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}path"))) == 2
+    assert [line.split(":", 1)[1].strip() for line in out.splitlines()[-3:]] == [line for _, line in NEXT]
+    words = [part.split() for _, line in NEXT for part in line.replace(">", "&&").split("&&")]
+    assert all(part[1] in cli.COMMANDS for part in words if part[0] == "lcma")
 
 
 def test_plans_of_nothing_and_of_threads_that_were_not_measured(run):

@@ -19,6 +19,7 @@ from lcma.schemes_db.ranks import best_known
 from lcma.schemes_db.shipped import shipped_names
 from lcma.workbench import cli
 from lcma.workbench.site import build, build_site
+from lcma.workbench.site.fronts import fewest_additions, front_plot, records
 from lcma.workbench.site.heat import heat_maps
 from lcma.workbench.site.listing import listing
 
@@ -43,7 +44,7 @@ class Page(HTMLParser):
         assert len(names) == len(set(names)), (tag, names)
         values = dict(attrs)
         # A title inside a picture is not the page's.
-        self.tags.append(("tip" if tag == "title" and self.open[-1] == "rect" else tag, values))
+        self.tags.append(("tip" if tag == "title" and self.open[-1] in ("rect", "a") else tag, values))
         self.ids += [values["id"]] if "id" in values else []
         self.labels |= {values["for"]} if "for" in values else set()
         self.links += [values[name] for name in ("href", "src") if name in values]
@@ -67,7 +68,7 @@ def pages(out):
 def test_pages_are_balanced_small_and_every_link_leads_somewhere(site):
     folder, built = site
     read = pages(folder / "out")
-    assert len(read) == built.schemes + 1 > len(shipped_names())
+    assert len(read) == built.schemes + 2 > len(shipped_names())
     for path, page in read.items():
         assert path.stat().st_size <= MAX_PAGE
         assert len(page.ids) == len(set(page.ids))
@@ -89,7 +90,7 @@ def test_pages_are_balanced_small_and_every_link_leads_somewhere(site):
 def test_tables_and_fields_are_labelled(site):
     for page in pages(site[0] / "out").values():
         assert all(values.get("scope") in ("col", "row") for values in page.of("th"))
-        named = {values["id"] for tag, values in page.tags if tag in ("input", "select")}
+        named = {values["id"] for tag, values in page.tags if tag in ("input", "select", "textarea")}
         assert named <= page.labels
         assert all("aria-label" in values or "aria-hidden" in values for values in page.of("svg"))
         assert len(page.of("h1")) == len(page.of("title")) == len(page.of("main")) == 1
@@ -167,9 +168,13 @@ def test_the_heat_map_takes_the_best_of_each_ring_in_any_order(tmp_path, keep, f
     assert set(cells["Z"]) == set(itertools.combinations_with_replacement(range(2, 9), 3))
     for ring, found in cells.items():
         assert found[2, 3, 7].ours.entry.target == "7x3x2"
-        assert found[2, 3, 7].gap == 42 - best_known(parse_target("2x3x7"), parse_ring(ring)).rank > 0
+        assert found[2, 3, 7].composed.how.startswith("sum")
+        assert found[2, 3, 7].rank == found[2, 3, 7].composed.rank < found[2, 3, 7].ours.entry.rank == 42
+        assert found[2, 3, 7].gap == found[2, 3, 7].rank - best_known(parse_target("2x3x7"), parse_ring(ring)).rank >= 0
         assert (found[2, 2, 2].gap, found[2, 2, 2].level) == (0, "g0")
-        assert (found[8, 8, 8].ours, found[8, 8, 8].level) == (None, "open")
+        assert (found[2, 2, 2].composed, found[8, 8, 8].ours) == (None, None)
+        assert found[8, 8, 8].composed.rank == (329 if ring == "Z2" else 343)
+        assert f"rank {found[8, 8, 8].rank} composed, product of " in found[8, 8, 8].label
     assert cells["Z2"][4, 4, 4].ours.entry.rank == 47 < cells["Z"][4, 4, 4].ours.entry.rank
 
 
@@ -261,4 +266,39 @@ def test_a_site_of_500_schemes_keeps_every_page_small(tmp_path, keep):
     assert built.schemes >= 500
     assert built.largest_page <= MAX_PAGE
     assert (tmp_path / "out" / "static" / "schemes.js").stat().st_size <= MAX_PAGE
-    assert len(pages(tmp_path / "out")) == built.schemes + 1
+    assert len(pages(tmp_path / "out")) == built.schemes + 2
+
+
+def test_the_index_has_all_formats_additions_fronts_and_records(site):
+    page = Page(site[0] / "out" / "index.html")
+    heat = [values.get("class", "").split() for values in page.of("td")]
+    assert sum("composed" in names for names in heat) > 30
+    assert not [names for names in heat if names == ["open"]], "every format has a scheme or a composition"
+    with Catalog.open(site[0] / "catalog.db") as catalog:
+        listed = listing(catalog)
+        fewest = {one.row.label: one for one in fewest_additions(listed)}
+        below = records(listed, catalog)
+    assert (fewest["3x3x3"].shared, fewest["3x3x3"].known.shared, fewest["3x3x3"].level) == (55, 55, "g0")
+    assert all(one.level == "none" for one in fewest.values() if one.row.entry.rank != one.known.rank)
+    assert below
+    assert all(row.cost < row.known_cost and certificate.proofs for row, certificate in below)
+    plot = front_plot(listed)
+    assert len(page.of("circle")) == len(plot.points) > 40
+    for point in plot.points:
+        assert 0 < point.share < 1.1
+        assert plot.margin <= point.x <= plot.width - plot.margin
+        assert plot.margin <= point.y <= plot.height - plot.margin
+    assert front_plot([]) is None
+
+
+def test_provenance_is_shown_as_steps(site):
+    page = Page(next((site[0] / "out" / "schemes").glob("5x5x5-r93-*.html")))
+    assert "Repeat them: lcma show" in page.text
+    assert "search" in page.text
+
+
+def test_the_page_that_verifies_has_the_scripts_and_no_other(site):
+    page = Page(site[0] / "out" / "verify.html")
+    assert page.of("script") == [{"src": "static/verify.js"}, {"src": "static/verify_page.js"}]
+    assert "noscript" in {tag for tag, _ in page.tags}
+    assert "fetch(" not in (site[0] / "out" / "static" / "verify.js").read_text()

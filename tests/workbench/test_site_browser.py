@@ -244,3 +244,25 @@ def test_an_address_keeps_the_filter(site, browser):
     browser.call("Page.navigate", url=(site[0] / "out" / "index.html").as_uri() + "#?q=strassen&ring=Z2")
     browser.js("new Promise((resolve) => setTimeout(resolve, 50))")
     assert browser.js("document.getElementById('count').textContent").startswith("0 of ")
+
+
+def test_a_scheme_is_verified_in_the_page_from_the_keyboard(site, browser):
+    browser.open(site[0] / "out" / "verify.html", 400)
+    verdict = "document.getElementById('verdict').textContent"
+    assert browser.js(verdict) == ""
+    browser.js("document.getElementById('text').focus()")
+    browser.press("Tab")
+    assert browser.js("document.activeElement.type") == "submit"
+    browser.press("Enter")
+    assert browser.js(verdict).startswith(
+        "OK 2x2x2 rank 7 over Z (exact, 64 equations) (equations, third factor by C, "
+    )
+    browser.js("document.getElementById('text').value = document.getElementById('text').value.replace('m3 + m5', 'm3')")
+    browser.press("Enter")
+    assert browser.js(verdict).startswith(
+        "FAIL 2x2x2 rank 7 over Z: 2 of 64 equations fail; coefficient of A[1,1] B[2,2]"
+    )
+    browser.js("document.getElementById('text').value = 'nothing'")
+    browser.press("Enter")
+    assert browser.js(verdict).startswith("Not read: line 1")
+    assert not browser.faults()

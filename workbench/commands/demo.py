@@ -11,5 +11,5 @@ from ..demo import demo
 @click.option("--size", type=click.IntRange(64, 1 << 15), default=4096, show_default=True, help="Side of the matrices.")
 @click.option("--rounds", type=click.IntRange(1, 100), default=5, show_default=True, help="Interleaved timing rounds.")
 def command(size: int, rounds: int) -> None:
-    """Find, prove, keep and run: the whole road in under a minute."""
+    """Find, prove, store and run a scheme, in about a minute."""
     demo(size, rounds)

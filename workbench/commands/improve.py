@@ -35,7 +35,7 @@ from ..progress import Progress
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run in a new folder, to resume it."
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be worked on.")
+@click.option("--dry-run", is_flag=True, help="Show the targets with their gaps, and search nothing.")
 @click.option("--json", "as_json", is_flag=True, help="What was kept as JSON.")
 def command(
     targets: tuple[str, ...],
@@ -49,9 +49,9 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Better the catalogue: full products behind the best known ranks, fronts of structured targets.
+    """Improve the catalogue: ranks behind the best known ones, fronts of structured targets.
 
-    TARGETs are worked on in turns. Whatever betters the catalogue is certified and kept at once;
+    TARGETs take turns. A scheme that improves the catalogue is certified and stored at once;
     several processes may share it. Exit code 1: nothing was kept.
     """
     # Commas stand between targets, too, and between the grids of blocks(...).

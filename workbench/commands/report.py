@@ -8,22 +8,44 @@ import click
 
 from ...errors import LcmaError
 from ...home import write_atomic
+from ..bench_report import benchmarks_page
+from ..figures import write_figures
 from ..report import catalogue_page
 from ..structured_report import structured_page
 
 PAGES = {"catalogue": catalogue_page, "structured": structured_page}
+FROM_ROWS = ("benchmarks", "figures")
 
 
 @click.command("report")
-@click.argument("subject", type=click.Choice(list(PAGES)))
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write. Default: stdout.")
-def command(subject: str, out: Path | None) -> None:
-    """Write the shipped schemes as a page of Markdown.
+@click.argument("subject", type=click.Choice([*PAGES, *FROM_ROWS]))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE|FOLDER",
+    help="Where to write. Default: stdout; docs/figures.",
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("docs/results"),
+    show_default=True,
+    help="The folder with the rows of `lcma bench`, for benchmarks and figures.",
+)
+def command(subject: str, out: Path | None, results: Path) -> None:
+    """Write schemes, benchmarks and figures as pages and pictures.
 
     `catalogue`: formats up to 5x5x5 with rank, gap to the best known, additions and origin, and
     larger ones by composition. `structured`: products with a structure, the best known and ours.
+    `benchmarks`: all measured rows with method and machine. `figures`: SVG pictures, each with its
+    alternative text, into a folder.
     """
-    page = PAGES[subject]()
+    if subject in FROM_ROWS and not results.is_dir():
+        raise LcmaError(f"{results} is no folder; name the one with the rows of lcma bench by --results")
+    if subject == "figures":
+        _write_figures(results, out or Path("docs/figures"))
+        return
+    page = benchmarks_page(results) if subject == "benchmarks" else PAGES[subject]()
     if out is None:
         click.echo(page, nl=False)
         return
@@ -31,3 +53,16 @@ def command(subject: str, out: Path | None) -> None:
         write_atomic(out, page)
     except OSError as error:
         raise LcmaError(f"{out} can't be written: {error.strerror}") from None
+
+
+def _write_figures(results: Path, out: Path) -> None:
+    """Write all figures and say what each shows, or why it is missing."""
+    try:
+        written = write_figures(results, out)
+    except OSError as error:
+        raise LcmaError(f"{out} can't be written: {error.strerror}") from None
+    for figure in written:
+        if figure.missing:
+            click.echo(f"lcma: {figure.name} was left out: {figure.missing}", err=True)
+        else:
+            click.echo(f"{out / figure.name}.svg: {figure.alt}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from .downloads import downloads
 from .drawing import draw
 from .facts import MAX_MEASUREMENTS, coefficients_of, costs_of, measured, proofs_of, provenance_of
 from .folder import Folder, replaced
+from .fronts import fewest_additions, front_plot, records
 from .heat import heat_maps, structured
 from .listing import Listed, data_script, family, listing
 from .pages import STATIC, Pages, read
@@ -58,7 +59,16 @@ def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[
         folder.write(f"static/{name}", read(f"static/{name}"))
     folder.write("static/schemes.js", data_script(listed))
     maps = heat_maps(listed)
-    folder.write("index.html", pages.render("index.html", maps=maps, structured=structured(listed), listed=listed))
+    index = {
+        "maps": maps,
+        "structured": structured(listed),
+        "listed": listed,
+        "plot": front_plot(listed),
+        "fewest": fewest_additions(listed),
+        "records": records(listed, catalog),
+    }
+    folder.write("index.html", pages.render("index.html", **index))
+    folder.write("verify.html", pages.render("verify.html"))
     by_digest = {row.entry.digest: row for row in listed}
     parents, children = family(catalog, listed)
     for position, row in enumerate(listed):
@@ -80,7 +90,7 @@ def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[
             "previous": listed[position - 1] if position else None,
             "next": listed[position + 1] if position + 1 < len(listed) else None,
         }
-        values = page.values() | neighbours
+        values = page.values(by_digest) | neighbours
         values |= {"files": files, "measurements": [measured(taken) for taken in measurements[-MAX_MEASUREMENTS:]]}
         folder.write(row.page, pages.render("scheme.html", **values))
     return len(listed)
@@ -117,8 +127,8 @@ class _Page:
     parents: list[_Kin]
     children: list[_Kin]
 
-    def values(self) -> dict[str, Any]:
-        """The template's values."""
+    def values(self, by_digest: Mapping[str, Listed]) -> dict[str, Any]:
+        """The template's values; `by_digest` are the schemes that steps may link to."""
         return {
             "row": self.row,
             "scheme": self.scheme,
@@ -128,6 +138,10 @@ class _Page:
             "certificate": self.certificate,
             "proofs": proofs_of(self.certificate),
             "provenance": provenance_of(self.scheme.provenance),
+            "steps": [
+                (step, [_Kin(digest, "", by_digest.get(digest)) for digest in step.of])
+                for step in self.scheme.provenance.history
+            ],
             "kin": [(name, kin[:MAX_KIN], len(kin)) for name, kin in self._families() if kin],
             "title": self.scheme.name or f"{self.row.label}:{self.row.entry.rank}",
             "runs": not (self.scheme.ring.characteristic or self.scheme.gaussian) and self.scheme.target.is_product,

@@ -61,7 +61,7 @@ def costs_of(row: Listed, scheme: Scheme) -> list[Fact]:
         facts.append(Fact("Exponent ω", f"{exponent:.6f}", "3 log R / log mkn"))
     facts.append(Fact("Additions", f"{entry.additions:,}", "every sum on its own"))
     if entry.additions_cse is not None:
-        facts.append(Fact("Additions, shared", f"{entry.additions_cse:,}", "common sums worked once"))
+        facts.append(Fact("Additions, shared", f"{entry.additions_cse:,}", "common sums computed once"))
     nonzeros = " + ".join(f"{count:,}" for count in costs.nonzeros(scheme))
     facts.append(Fact("Nonzeros", f"{entry.nonzeros:,}", f"{nonzeros} in U, V, W"))
     facts.append(Fact("Growth factor", f"{entry.growth:.6g}", "error growth of one level"))

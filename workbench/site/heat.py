@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...schemes_db import Ring, Target, parse_ring
+from ...schemes_db.composition import Part, best_composition
 from ...schemes_db.ranks import KnownRank, best_known
 from .listing import Listed, level
 
@@ -20,25 +21,37 @@ _ORDER = ("Z", "Q", "Z2", "Z3", "Q(i)")
 
 @dataclass(frozen=True)
 class Cell:
-    """One format: the best known rank, and our best scheme where there is one."""
+    """One format: the best known rank, our best scheme, and the best composition of schemes where that is lower."""
 
     shape: tuple[int, int, int]
     known: KnownRank | None
     ours: Listed | None
+    composed: Part | None = None
+
+    @property
+    def rank(self) -> int | None:
+        """Our lowest rank; None where there is neither a scheme nor a composition."""
+        if self.composed:
+            return self.composed.rank
+        return self.ours.entry.rank if self.ours else None
 
     @property
     def gap(self) -> int | None:
-        return self.ours.entry.rank - self.known.rank if self.ours and self.known else None
+        return self.rank - self.known.rank if self.rank is not None and self.known else None
 
     @property
     def level(self) -> str:
-        return level(self.ours.entry.rank, self.known.rank if self.known else None) if self.ours else "open"
+        return level(self.rank, self.known.rank if self.known else None) if self.rank is not None else "open"
 
     @property
     def label(self) -> str:
         """What the cell says in words."""
         known = f"best known {self.known.rank} ({self.known.source})" if self.known else "no figure in the tables"
-        ours = f"rank {self.ours.entry.rank} over {self.ours.entry.ring}" if self.ours else "no scheme here yet"
+        if self.composed:
+            parts = " and ".join(f"{'x'.join(map(str, part.shape))}:{part.rank}" for part in self.composed.parts)
+            ours = f"rank {self.composed.rank} composed, {self.composed.how} of {parts}"
+        else:
+            ours = f"rank {self.ours.entry.rank} over {self.ours.entry.ring}" if self.ours else "no scheme here yet"
         return f"{'x'.join(map(str, self.shape))}: {ours}, {known}"
 
 
@@ -64,12 +77,17 @@ class HeatMap:
 
     @property
     def held(self) -> list[Cell]:
-        """The cells in which we have a scheme."""
-        return [cell for slab in self.slabs for cell in slab.cells if cell.ours]
+        """The cells in which we have a scheme of our own, and no composition is lower."""
+        return [cell for cell in self.cells if cell.ours and not cell.composed]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All formats."""
+        return [cell for slab in self.slabs for cell in slab.cells]
 
     def counted(self, *levels: str) -> int:
         """How many cells are of one of these levels."""
-        return sum(cell.level in levels for cell in self.held)
+        return sum(cell.level in levels for cell in self.cells)
 
 
 def heat_maps(listed: Sequence[Listed]) -> list[HeatMap]:
@@ -81,15 +99,22 @@ def heat_maps(listed: Sequence[Listed]) -> list[HeatMap]:
 
 
 def _heat_map(ring: Ring, listed: Sequence[Listed]) -> HeatMap:
-    best: dict[tuple[int, ...], Listed] = {}
+    best: dict[tuple[int, int, int], Listed] = {}
     for row in listed:
         if row.target.is_general and _holds_over(row.entry.ring, ring):
-            key = tuple(sorted(row.target.shape))
+            small, middle, large = sorted(row.target.shape)
+            key = (small, middle, large)
             if key not in best or _merit(row) < _merit(best[key]):
                 best[key] = row
 
+    kept = {(m, k, n): (row.entry.rank, row.entry.digest) for (m, k, n), row in best.items()}
+
     def cell(m: int, k: int, n: int) -> Cell | None:
-        return Cell((m, k, n), best_known(Target.general(m, k, n), ring), best.get((m, k, n))) if k <= n else None
+        if k > n:
+            return None
+        ours, part = best.get((m, k, n)), best_composition((m, k, n), kept)
+        lower = part.how not in ("scheme", "naive")
+        return Cell((m, k, n), best_known(Target.general(m, k, n), ring), ours, part if lower else None)
 
     def slab(m: int) -> Slab:
         sizes = tuple(range(m, SIZES.stop))

@@ -12,7 +12,7 @@ from .folder import SiteError
 if TYPE_CHECKING:
     import jinja2
 
-STATIC = ("site.css", "site.js")
+STATIC = ("site.css", "site.js", "verify.js", "verify_page.js")
 
 
 class Pages:

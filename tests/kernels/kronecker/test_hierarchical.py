@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -152,3 +153,9 @@ def test_a_linear_layer_becomes_a_sparse_one():
     with pytest.raises(PlanError, match="not chainable"):
         lcma.KSLinear.from_dense(torch.nn.Linear(96, 48), DOWN)
     assert lcma.KSLinear.from_dense(torch.nn.Linear(96, 48), DOWN, by="alternating").in_features == 96
+
+
+def test_no_module_hides_a_public_name():
+    """A submodule becomes an attribute of its package when it is imported, so a lazy name must not share its name."""
+    folder = Path(kronecker.__file__).parent
+    assert not set(kronecker._HOMES) & {path.stem for path in folder.glob("*.py")}

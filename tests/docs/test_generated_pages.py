@@ -1,0 +1,96 @@
+"""Pages that are generated from the code: commands, public names, formats, benchmarks."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import lcma
+from lcma.schemes_db.formats import FORMATS
+from lcma.workbench.bench_report import benchmarks_page
+from lcma.workbench.cli import COMMANDS, cli
+
+ROOT = Path(lcma.__file__).resolve().parent
+
+
+@pytest.fixture
+def extension(monkeypatch):
+    """The modules of docs/_ext, as Sphinx imports them."""
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    yield
+    for name in ("api_pages", "check_links", "cli_pages", "format_pages", "generated_pages"):
+        sys.modules.pop(name, None)
+
+
+def test_every_command_and_every_option_has_its_place(extension):
+    from cli_pages import cli_pages
+
+    pages = cli_pages()
+    assert set(pages) == {"index", *COMMANDS}
+    for name in COMMANDS:
+        command = cli.get_command(None, name)
+        for param in command.params:
+            if not getattr(param, "hidden", False):
+                for option in (*param.opts, *param.secondary_opts):
+                    assert not option.startswith("-") or option in pages[name]
+        assert f"[lcma {name}]({name}.md)" in pages["index"]
+
+
+def test_every_public_name_has_a_page(extension):
+    from types import ModuleType
+
+    from api_pages import api_pages, names_of, public_packages
+
+    pages = api_pages()
+    for name in lcma.__all__:
+        value = getattr(lcma, name)
+        if isinstance(value, ModuleType):
+            assert value.__name__ in public_packages()
+        elif name != "__version__":
+            assert f":: lcma.{name}\n" in pages[name]
+            assert f"[{name}]({name}.md)" in pages["index"]
+    for package in public_packages():
+        page = pages[package.removeprefix("lcma.").replace(".", "-")]
+        assert all(f":: {package}.{name}\n" in page for name in names_of(package))
+
+
+def test_every_public_function_and_class_has_a_docstring():
+    bare = [
+        name for name in lcma.__all__ if callable(value := getattr(lcma, name)) and not (value.__doc__ or "").strip()
+    ]
+    assert not bare
+
+
+def test_every_format_has_a_sample(extension):
+    from format_pages import samples_page
+
+    page = samples_page()
+    assert all(f"## {name}\n" in page for name in FORMATS)
+    assert max(map(len, page.splitlines())) < 250
+
+
+def test_dead_links_are_found(extension, tmp_path):
+    from check_links import dead_links
+
+    (tmp_path / "index.html").write_text(
+        '<a href="a.html#x">1</a><a href="https://example.org/none">2</a><a href="#top" id="top">3</a>'
+    )
+    (tmp_path / "a.html").write_text('<p id="x"></p>')
+    assert dead_links(tmp_path) == []
+    (tmp_path / "b.html").write_text('<a href="a.html#y">1</a><img src="none.svg">')
+    assert [line.split(": ")[1] for line in dead_links(tmp_path)] == ["a.html#y (no such place)", "none.svg"]
+
+
+def test_the_benchmarks_page_has_every_row_with_command_and_machine():
+    results = ROOT / "docs" / "results"
+    page = benchmarks_page(results)
+    for path in sorted(results.glob("*.jsonl")):
+        rows = {row["key"]: row for line in path.read_text().splitlines() if (row := json.loads(line))}
+        suite, _, device = path.stem.rpartition("-")
+        assert f"`lcma bench {suite}{' --device cuda' if device == 'cuda' else ''}`" in page
+        assert f"docs/results/{path.name}`, {len(rows)} rows" in page
+        shown = [row for row in rows.values() if not row["refused"]]
+        assert all(f"| {row['key']} |" in page for row in shown)
+    assert "AMD EPYC, 2 cores" in page
+    assert "NVIDIA H200" in page

@@ -1,0 +1,111 @@
+"""The figures of the documentation: drawn from committed rows, with an alternative text, readable at 400 pixels."""
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import lcma
+from lcma.workbench.figures import FIGURES, write_figures
+from lcma.workbench.figures.discovery import times
+from lcma.workbench.figures.maps import patterns
+from lcma.workbench.figures.ranks import gaps
+from lcma.workbench.figures.speed import speedups
+
+pytest.importorskip("matplotlib")
+
+ROOT = Path(lcma.__file__).resolve().parent
+RESULTS = ROOT / "docs" / "results"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    out = tmp_path_factory.mktemp("figures")
+    return out, {figure.name: figure for figure in write_figures(RESULTS, out)}
+
+
+def test_the_committed_figures_are_those_of_the_committed_rows(written):
+    out, figures = written
+    drawn = {name for name, figure in figures.items() if not figure.missing}
+    committed = ROOT / "docs" / "figures"
+    assert {path.stem for path in committed.glob("*.svg")} == drawn, "draw them again: lcma report figures"
+    for name in drawn:
+        assert (committed / f"{name}.txt").read_text() == (out / f"{name}.txt").read_text(), "lcma report figures"
+
+
+def test_two_runs_write_the_same_bytes(written, tmp_path):
+    out, figures = written
+    write_figures(RESULTS, tmp_path)
+    for name, figure in figures.items():
+        if not figure.missing:
+            assert (tmp_path / f"{name}.svg").read_bytes() == (out / f"{name}.svg").read_bytes()
+
+
+def test_type_is_readable_at_400_pixels_and_every_figure_has_an_alternative_text(written):
+    out, figures = written
+    for name, figure in figures.items():
+        if figure.missing:
+            continue
+        text = (out / f"{name}.svg").read_text()
+        width = float(ElementTree.fromstring(text).get("viewBox").split()[2])
+        sizes = [float(size) for size in re.findall(r"font(?:-size)?: (?:\w+ )?([\d.]+)px", text)]
+        assert sizes
+        assert min(sizes) * 400 / width >= 9.5
+        assert 40 < len(figure.alt) < 900
+        assert figure.alt.endswith(".")
+
+
+def test_figures_show_the_rows(tmp_path):
+    newest = {
+        row["key"]: row for line in (RESULTS / "cpu-cpu.jsonl").read_text().splitlines() if (row := json.loads(line))
+    }
+    found = speedups(RESULTS)
+    assert found["CPU"]["float32"][4096] == newest["float32 4096 2T"]["figures"]["ratio"]
+    assert max(found["H200"]["float32"]) == 16384
+    assert all(seconds == sorted(seconds) for seconds in times(RESULTS).values())
+    assert gaps()[2, 2, 2] == (7, 7)
+    assert gaps()[3, 3, 3] == (23, 23)
+
+
+def test_missing_rows_leave_a_figure_out_and_say_what_it_needs(tmp_path):
+    figures = {figure.name: figure for figure in write_figures(tmp_path / "none", tmp_path / "out")}
+    assert set(figures) == {figure.name for figure in FIGURES}
+    assert [name for name, figure in figures.items() if not figure.missing] == ["ranks"]
+    assert "cpu-cpu.jsonl" in figures["speedup"].missing
+    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["ranks.svg", "ranks.txt"]
+
+
+def test_a_win_map_has_a_dot_a_pattern(tmp_path):
+    rows = [
+        {"suite": "ks", "key": f"bsf float32 p{size}", "code": "0", "refused": None, "figures": figures}
+        for size, figures in (
+            (1, {"density": 0.25, "size": 1024, "ratio": 1.5}),
+            (2, {"density": 0.5, "size": 4096, "ratio": 0.9}),
+            (3, {"density": 0.5, "size": 4096}),
+        )
+    ]
+    (tmp_path / "ks-cpu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert patterns(tmp_path, "ks") == [(0.25, 1024, 1.5), (0.5, 4096, 0.9)]
+    figures = {figure.name: figure for figure in write_figures(tmp_path, tmp_path / "out")}
+    assert "1 of 2 patterns are faster" in figures["ks-map"].alt
+
+
+def test_the_command_writes_them_and_names_what_is_missing(run, tmp_path):
+    code, out, err = run("report", "figures", "--results", RESULTS, "--out", tmp_path / "f")
+    assert code == 0
+    assert (tmp_path / "f" / "speedup.svg").exists()
+    assert "speedup.svg: Speed-up over the vendor's product" in out
+    assert "was left out: no rows" in err
+    code, out, _ = run("report", "benchmarks", "--results", RESULTS)
+    assert code == 0
+    assert out.startswith("# Benchmarks")
+
+
+def test_a_folder_of_rows_is_asked_for_only_where_it_is_read(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("report", "figures")
+    assert (code, out) == (2, "")
+    assert "docs/results is no folder" in err
+    assert run("report", "structured")[0] == 0

@@ -1,0 +1,93 @@
+"""The rows of benchmarks as a page of Markdown: what was measured, how, and on which machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .bench.journal import Journal, Row
+from .bench.runner import find_suite, suite_names
+from .report import markdown_table
+
+MAX_ROWS = 400
+"""Rows of one suite that the page shows; the file has all."""
+
+INTRODUCTION = """# Benchmarks
+
+This page is generated from the rows in `docs/results` (JSON lines, one a measured case). Contenders run in turns, what
+they compute is checked before anything is timed, and ratios are those of medians to the best library on the same cores
+or GPU: more than 1 is faster. *Interval* is the 95% interval over paired rounds. A newer row of the same name replaces
+an older one.
+"""
+
+
+def benchmarks_page(results: Path) -> str:
+    """A section for each file of rows, suites in alphabetical order.
+
+    Raises:
+        SchemeFormatError: a line of a file is not a row.
+    """
+    parts = [INTRODUCTION]
+    for suite in suite_names():
+        for device in ("cpu", "cuda"):
+            newest = {row["key"]: row for row in Journal(results / f"{suite}-{device}.jsonl").rows()}
+            if newest:
+                parts.append(_section(suite, device, list(newest.values())))
+    return "\n".join(parts)
+
+
+def _section(suite: str, device: str, rows: Sequence[Row]) -> str:
+    found = find_suite(suite)
+    command = f"lcma bench {suite}" + (" --device cuda" if device == "cuda" else "")
+    columns = [name for name in found.columns if any(row["figures"].get(name) is not None for row in rows)]
+    machines = list(dict.fromkeys(_machine(row.get("machine") or {}) for row in rows))
+    dates = sorted(row["date"][:10] for row in rows if row.get("date"))
+    span = dates[0] if dates and dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}" if dates else "unknown"
+    table = markdown_table(
+        ("row", *columns, "bar"),
+        [
+            (row["key"], *(_cell(row["figures"].get(name)) for name in columns), _bars(row))
+            for row in rows[:MAX_ROWS]
+            if not row.get("refused")
+        ],
+    )
+    lines = [
+        f"## {suite}, {'GPU' if device == 'cuda' else 'processor'}",
+        f"{found.help}\n",
+        f"- command: `{command}`",
+        f"- measured: {span}",
+        *(f"- machine: {machine}" for machine in machines),
+        f"- data: `docs/results/{suite}-{device}.jsonl`, {len(rows)} rows",
+        "",
+        table,
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    """The processor, the accelerator and the versions that matter for speed."""
+    versions = machine.get("versions") or {}
+    names = ", ".join(f"{name} {versions[name]}" for name in ("python", "numpy", "torch", "triton") if name in versions)
+    parts = [f"{machine.get('processor', 'unknown')}, {machine.get('cores', '?')} cores"]
+    if machine.get("accelerator"):
+        parts.append(str(machine["accelerator"]))
+    return "; ".join([*parts, names])
+
+
+def _cell(value: Any) -> str | None:
+    if value is None or isinstance(value, bool | str):
+        return value if not isinstance(value, bool) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list) and all(isinstance(item, int | float) for item in value):
+        return " to ".join(f"{item:.4g}" for item in value) if len(value) == 2 else f"{len(value)} values"
+    if isinstance(value, list | dict):
+        return f"{len(value)} values"
+    return str(value)
+
+
+def _bars(row: Row) -> str | None:
+    notes = [f"{text} {'met' if met else 'MISSED'}" for text, met in row.get("bars") or []]
+    return "; ".join([*notes, "others were computing"] if row.get("contended") else notes) or None

@@ -1,0 +1,58 @@
+"""What all figures share: size, type, colours that are told apart without colour vision, newest rows by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..bench.journal import Journal, Row
+from ..bench.picture import new_figure
+
+WIDTH, HEIGHT = 5.0, 3.4
+"""Inches: at 400 pixels wide the labels are 12 pixels high."""
+
+COLOURS = ("#0b5f66", "#c2410c", "#5d2a8c", "#1d5fae", "#6b7280", "#17734f", "#a16207")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure of matplotlib and the text that says the same in words."""
+
+    figure: Any
+    alt: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure by name. `draw(results)` returns None where the rows that it needs are missing: `needs` names them."""
+
+    name: str
+    needs: str
+    draw: Callable[[Path], Drawn | None]
+
+
+def axes(width: float = WIDTH, height: float = HEIGHT) -> tuple[Any, Any]:
+    """An empty figure and its axes in the common style."""
+    figure, panel = new_figure(width, height)
+    for side in ("top", "right"):
+        panel.spines[side].set_visible(False)
+    panel.tick_params(labelsize=11)
+    panel.grid(color="0.9")
+    panel.set_axisbelow(True)
+    return figure, panel
+
+
+def labelled(panel: Any, x: str, y: str, title: str) -> None:
+    """The labels of the axes and a title, in type that stays readable at 400 pixels."""
+    panel.set_xlabel(x, fontsize=11)
+    panel.set_ylabel(y, fontsize=11)
+    panel.set_title(title, fontsize=12, loc="left")
+
+
+def rows_of(results: Path, name: str) -> dict[str, Row]:
+    """The newest row of each key of docs/results/NAME.jsonl that was not refused."""
+    newest = {row["key"]: row for row in Journal(results / f"{name}.jsonl").rows()}
+    return {key: row for key, row in newest.items() if not row.get("refused")}

@@ -1,0 +1,74 @@
+"""The rank table: our lowest rank of each format and its distance from the best known."""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+from ...schemes_db import Target, Z
+from ...schemes_db.composition import best_composition
+from ...schemes_db.ranks import best_known
+from ...schemes_db.shipped import shipped, shipped_names
+from .canvas import Drawn, axes
+
+LARGEST = 5
+"""The table goes up to 5x5x5; the catalogue's pages go up to 8x8x8."""
+
+FILLS = ("#17734f", "#a9dcb9", "#f1e5a0", "#f6c794")
+
+
+def gaps() -> dict[tuple[int, int, int], tuple[int, int]]:
+    """Our rank over Z, by a scheme or a composition of shipped ones, and the best known, by format."""
+    kept: dict[tuple[int, int, int], tuple[int, str]] = {}
+    for name in shipped_names():
+        scheme = shipped(name).scheme
+        if scheme.target.is_general and scheme.ring == Z:
+            m, k, n = sorted(scheme.target.shape)
+            key = (m, k, n)
+            kept[key] = min(kept.get(key, (scheme.rank, scheme.digest)), (scheme.rank, scheme.digest))
+    found = {}
+    for shape in combinations_with_replacement(range(2, LARGEST + 1), 3):
+        known = best_known(Target.general(*shape), Z)
+        if known:
+            found[shape] = (best_composition(shape, kept).rank, known.rank)
+    return found
+
+
+def draw_ranks(results: Path) -> Drawn | None:
+    """A cell a format; `results` is not read, the ranks are those of the shipped catalogue."""
+    found = gaps()
+    figure, panel = axes(5.0, 2.9)
+    rows = [(m, k) for m in range(2, LARGEST + 1) for k in range(m, LARGEST + 1)]
+    columns = sorted({n for _, _, n in found})
+    for (m, k, n), (ours, known) in found.items():
+        x, y = rows.index((m, k)), columns.index(n)
+        gap = ours - known
+        fill = FILLS[min(gap, 3)] if gap >= 0 else "#5d2a8c"
+        panel.add_patch(_square(x, y, fill))
+        ink = "white" if gap <= 0 else "black"
+        panel.text(x + 0.5, y + 0.36, str(ours), ha="center", va="center", fontsize=11, color=ink)
+        panel.text(x + 0.5, y + 0.74, f"{gap:+d}" if gap else "=", ha="center", va="center", fontsize=9, color=ink)
+    panel.set_xlim(0, len(rows))
+    panel.set_ylim(len(columns), 0)
+    panel.set_xticks([place + 0.5 for place in range(len(rows))], [f"{m}x{k}" for m, k in rows], fontsize=10)
+    panel.set_yticks([place + 0.5 for place in range(len(columns))], [f"x{n}" for n in columns], fontsize=11)
+    panel.grid(visible=False)
+    panel.tick_params(length=0)
+    panel.set_title("Rank over Z, and distance from the best known", fontsize=12, loc="left")
+    for spine in panel.spines.values():
+        spine.set_visible(False)
+    equal = sum(ours <= known for ours, known in found.values())
+    above = ", ".join(
+        f"{m}x{k}x{n} {ours} ({ours - known:+d})" for (m, k, n), (ours, known) in found.items() if ours > known
+    )
+    return Drawn(
+        figure,
+        f"Our lowest rank over the integers of the {len(found)} formats up to {LARGEST}x{LARGEST}x{LARGEST}: "
+        f"{equal} equal the best known{f', others are above: {above}' if above else ''}.",
+    )
+
+
+def _square(x: int, y: int, fill: str) -> object:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, facecolor=fill, edgecolor="none")

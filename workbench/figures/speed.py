@@ -1,0 +1,87 @@
+"""Speed-ups over the vendor's product by size and dtype, and the roofline."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ..bench.gpu_roofline import BANDWIDTH, PEAK, points
+from .canvas import COLOURS, MARKERS, Drawn, axes, labelled, rows_of
+
+_CPU = re.compile(r"(float32|float64) (\d+) 2T")
+_GPU = re.compile(r"(?:auto|product) (\w+) (\d+)(?: (\S+))?")
+
+Series = dict[str, dict[int, float]]
+"""Ratios by size, by dtype."""
+
+
+def speedups(results: Path) -> dict[str, Series]:
+    """Ratios of square products by device. On a GPU the best row of a size: what `auto` chose, or a named scheme."""
+    found: dict[str, Series] = {"CPU": {}, "H200": {}}
+    for key, row in rows_of(results, "cpu-cpu").items():
+        if (named := _CPU.fullmatch(key)) and row["figures"].get("ratio"):
+            found["CPU"].setdefault(named[1], {})[int(named[2])] = row["figures"]["ratio"]
+    for key, row in rows_of(results, "gpu-cuda").items():
+        if (named := _GPU.fullmatch(key)) and row["figures"].get("ratio"):
+            series = found["H200"].setdefault(named[1], {})
+            series[int(named[2])] = max(series.get(int(named[2]), 0.0), row["figures"]["ratio"])
+    return found
+
+
+def draw_speedups(results: Path) -> Drawn | None:
+    """Time of the vendor's product over ours, by size."""
+    devices = speedups(results)
+    figure, panel = axes()
+    lines, words = 0, []
+    for device, series in devices.items():
+        for dtype, ratios in sorted(series.items()):
+            sizes = sorted(ratios)
+            if len(sizes) < 2:
+                continue
+            style = "--" if device == "CPU" else "-"
+            panel.plot(
+                sizes,
+                [ratios[size] for size in sizes],
+                style,
+                marker=MARKERS[lines % len(MARKERS)],
+                color=COLOURS[lines % len(COLOURS)],
+                label=f"{device} {dtype}",
+            )
+            words.append(f"{device} {dtype} {', '.join(f'{ratios[size]:.2f} at {size}' for size in sizes)}")
+            lines += 1
+    if not lines:
+        return None
+    panel.axhline(1.0, color="0.3", linewidth=1)
+    panel.set_xscale("log", base=2)
+    sizes = sorted({size for series in devices.values() for ratios in series.values() for size in ratios})
+    panel.set_xticks(sizes, [str(size) for size in sizes], rotation=30)
+    panel.legend(fontsize=9, ncols=2)
+    labelled(panel, "rows and columns", "vendor's time / ours", "Square products")
+    return Drawn(figure, f"Speed-up over the vendor's product by size: {'; '.join(words)}.")
+
+
+def draw_roofline(results: Path) -> Drawn | None:
+    """The best rate of a scheme against operations per byte in float32, and the card's peak."""
+    found = points(list(rows_of(results, "gpu-cuda").values())).get("float32")
+    if not found:
+        return None
+    figure, panel = axes()
+    places = sorted(found)
+    peak = PEAK["float32"]
+    panel.plot(places, [min(peak, BANDWIDTH * place) / 1e12 for place in places], color="0.3", label="peak of the card")
+    panel.plot(places, [found[x]["vendor"] for x in places], "s", markersize=4, color=COLOURS[4], label="torch")
+    best = [(x, found[x]["best"]) for x in places if found[x]["best"] > 0]
+    panel.plot(*zip(*best, strict=True), "o", markersize=4, color=COLOURS[1], label="best scheme")
+    panel.set_xscale("log")
+    ticks = [tick for tick in (125, 250, 500, 1000, 2000) if places[0] <= tick <= places[-1]]
+    panel.set_xticks(ticks, [str(tick) for tick in ticks])
+    panel.set_xticks([], minor=True)
+    panel.set_ylim(bottom=0)
+    panel.legend(fontsize=10)
+    labelled(panel, "operations per byte", "effective TFLOP/s", "H200, float32")
+    top, vendor = max(rate for _, rate in best), max(found[x]["vendor"] for x in places)
+    return Drawn(
+        figure,
+        f"Effective rate of float32 products on an H200 against operations per byte: torch reaches {vendor:.0f}, the "
+        f"best scheme {top:.0f} TFLOP/s; the data sheet's peak is {peak / 1e12:.0f}.",
+    )
