@@ -206,7 +206,7 @@ def contest_of(
 
 def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan]]:
     from ..kernels import plan_for
-    from ..kernels.kronecker.requests import UNLIMITED
+    from ..kernels.factored import UNLIMITED
 
     if family != "kronecker":
         yield from ((name, plan_for(request, strategy=name)) for name in BASELINES[family])

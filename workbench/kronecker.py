@@ -54,7 +54,7 @@ def product_request(
         UsageError: the batch is not given.
         PlanError: there is no such dtype on the device.
     """
-    from ..kernels.kronecker.requests import extra_bytes_for, request_of
+    from ..kernels.factored import extra_bytes_for, request_of
 
     if batch is None:
         raise click.UsageError("a Kronecker-sparse product needs --batch N, the number of its inputs")
@@ -103,7 +103,7 @@ def run_product(
         VerificationError: the product is wrong.
     """
     from ..kernels import plan_for
-    from ..kernels.kronecker.requests import extra_bytes_for, request_of
+    from ..kernels.factored import extra_bytes_for, request_of
 
     layout = layout or "bsf"
     matrix, x = operands(matrix, file, dtype, layout)

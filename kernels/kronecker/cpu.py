@@ -14,10 +14,9 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..request import Layout, Request
 from .baselines import CSR, PRODUCTS, BaselineProduct, has_torch
-from .candidates import FAMILY, KroneckerStrategy, structure_in
+from .candidates import FAMILY, KroneckerStrategy, structure_in, structure_of
 from .cpu_executor import KroneckerExecutor
 from .pattern import Pattern
-from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .slabs import SlabProduct
 

@@ -12,11 +12,10 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Source, Stage
 from ..request import Layout, Request
 from .baselines import PRODUCTS
-from .candidates import FAMILY, KroneckerStrategy, structure_in
+from .candidates import FAMILY, KroneckerStrategy, structure_in, structure_of
 from .cuda_costs import SHOWN, WIDENED_GAINS, host_seconds, permutation_seconds, tile_seconds, transposition_seconds
 from .cuda_executor import STRIDED, TILED, TRANSPOSED, TensorKroneckerExecutor
 from .pattern import Pattern
-from .requests import structure_of
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
 from .transposition import BOUNDED, CACHED, WHOLE, TransposedProduct, transposed_product, transposed_reason

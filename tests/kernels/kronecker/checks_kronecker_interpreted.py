@@ -13,9 +13,9 @@ import torch
 
 from lcma.errors import PlanError
 from lcma.kernels import decision_for
+from lcma.kernels.factored import request_of
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, square_dyadic
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tiled
-from lcma.kernels.kronecker.requests import request_of
 from lcma.kernels.kronecker.tensors import multiply_tiled
 from lcma.kernels.kronecker.tiles import FactorTile
 from lcma.kernels.kronecker.transposition import naive_transpose, transpose_into

@@ -22,7 +22,7 @@ NEVER_BELOW = 0.99
 
 
 def _cases(options: Options) -> Iterator[Case]:
-    from ....kernels.kronecker.requests import ORDERS
+    from ....kernels.factored import ORDERS
 
     on_cpu = options.device == "cpu"
     low, high = CPU_SIDES
@@ -42,8 +42,8 @@ def _cases(options: Options) -> Iterator[Case]:
 
 def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str, options: Options, say: Say) -> Figures:
     """The planner's choice against the baselines that can run, the dense matrix made before."""
+    from ....kernels.factored import request_of
     from ....kernels.kronecker import KroneckerSparse, Pattern
-    from ....kernels.kronecker.requests import request_of
 
     pattern = Pattern(*sizes)
     request = request_of(KroneckerSparse.of(pattern), batch, dtype, order, device=options.device)
