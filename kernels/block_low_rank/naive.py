@@ -1,4 +1,4 @@
-"""Block low-rank matrices and their products by definition: what every fast product is tested against."""
+"""Block low-rank matrices by definition, as dense ones: what every fast product is tested against."""
 
 from __future__ import annotations
 
@@ -35,22 +35,3 @@ def _block(structure: Monarch | Blast, factors: Sequence[Matrix], k: int, row: i
         return left[k, :, row] @ right[row, :, k]
     left, scales, right = factors
     return (left[k] * scales[:, k, row]) @ right[row]
-
-
-def multiply(structure: BlockLowRank, factors: Sequence[Matrix], x: Matrix) -> Matrix:
-    """W x for x (cols, n), by einsum over blocks without a dense matrix."""
-    if isinstance(structure, LowRank):
-        return factors[0] @ (factors[1] @ x)
-    assert isinstance(structure, Monarch | Blast)
-    parts = x.reshape(structure.b1, structure.p, -1)
-    if isinstance(structure, Monarch):
-        left, right = factors
-        inner = np.einsum("lskp,lpn->klsn", right, parts, optimize=True)
-        blocks = np.einsum("kqls,klsn->kqn", left, inner, optimize=True)
-        blocks = blocks.swapaxes(0, 1) if structure.interleaved else blocks
-    else:
-        left, scales, right = factors
-        inner = np.einsum("lrp,lpn->lrn", right, parts, optimize=True)
-        mixed = np.einsum("rkl,lrn->krn", scales, inner, optimize=True)
-        blocks = np.einsum("kqr,krn->kqn", left, mixed, optimize=True)
-    return np.ascontiguousarray(blocks).reshape(structure.rows, -1)

@@ -103,9 +103,12 @@ class BlockLowRank:
 
     def multiply_wide(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
         """See `FactoredStructure`."""
-        from .naive import multiply
+        wide = [weights.astype(np.float64) for weights in factors]
+        return self._multiply(wide, x.astype(np.float64))
 
-        return multiply(self, [weights.astype(np.float64) for weights in factors], x.astype(np.float64))
+    def _multiply(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
+        """W x for x (cols, n), by sums over blocks without a dense matrix."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,10 @@ class LowRank(BlockLowRank):
     def intermediates(self) -> tuple[int, ...]:
         """See `BlockLowRank`."""
         return (self.rank,)
+
+    def _multiply(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
+        product: Matrix = factors[0] @ (factors[1] @ x)
+        return product
 
     @property
     def name(self) -> str:
@@ -200,6 +207,13 @@ class Monarch(_Blocked):
         """See `BlockLowRank`."""
         return (self.b1 * self.b2 * self.rank,)
 
+    def _multiply(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
+        left, right = factors
+        inner = np.einsum("lskp,lpn->klsn", right, x.reshape(self.b1, self.p, -1), optimize=True)
+        blocks = np.einsum("kqls,klsn->kqn", left, inner, optimize=True)
+        blocks = blocks.swapaxes(0, 1) if self.interleaved else blocks
+        return np.ascontiguousarray(blocks).reshape(self.rows, -1)
+
     def _term_axes(self, shape: tuple[int, ...]) -> int:
         return 2 if shape == self.factor_shapes[0] else 3
 
@@ -231,6 +245,9 @@ class Blast(_Blocked):
         """See `BlockLowRank`."""
         return self.b1 * self.rank, self.b2 * self.rank
 
-
-STRUCTURES: dict[str, type[BlockLowRank]] = {"low-rank": LowRank, "monarch": Monarch, "blast": Blast}
-"""The structures by `kind`."""
+    def _multiply(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
+        left, scales, right = factors
+        inner = np.einsum("lrp,lpn->lrn", right, x.reshape(self.b1, self.p, -1), optimize=True)
+        mixed = np.einsum("rkl,lrn->krn", scales, inner, optimize=True)
+        blocks = np.einsum("kqr,krn->kqn", left, mixed, optimize=True)
+        return np.ascontiguousarray(blocks).reshape(self.rows, -1)
