@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from .kernels.causal.products import syrk as syrk
     from .kernels.causal.products import trmm as trmm
     from .kernels.torch.attention import causal_attention as causal_attention
+    from .kernels.torch.block_low_rank_layers import BlastLinear as BlastLinear
+    from .kernels.torch.block_low_rank_layers import LowRankLinear as LowRankLinear
+    from .kernels.torch.block_low_rank_layers import MonarchLinear as MonarchLinear
     from .kernels.torch.kronecker_layers import KSLinear as KSLinear
     from .kernels.torch.kronecker_mlp import KSFeedForward as KSFeedForward
     from .kernels.torch.layers import FastLinear as FastLinear
@@ -70,6 +73,7 @@ _MODULES = {
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.torch.attention": ("causal_attention",),
     ".kernels.torch.precompile": ("compile_products",),
+    ".kernels.torch.block_low_rank_layers": ("BlastLinear", "LowRankLinear", "MonarchLinear"),
     ".kernels.torch.kronecker_layers": ("KSLinear",),
     ".kernels.torch.kronecker_mlp": ("KSFeedForward",),
     ".kernels.torch.layers": ("FastLinear",),
