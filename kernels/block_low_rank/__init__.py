@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .conversion import from_kronecker as from_kronecker
     from .conversion import to_kronecker as to_kronecker
+    from .decomposition import decompose as decompose
     from .files import load as load
     from .files import save as save
     from .layouts import from_layout as from_layout
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "conversion": ("from_kronecker", "to_kronecker"),
+    "decomposition": ("decompose",),
     "files": ("load", "save"),
     "layouts": ("from_layout", "to_layout"),
     "matrix": ("BlockLowRankMatrix",),
