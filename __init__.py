@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .kernels.torch.block_low_rank_layers import BlastLinear as BlastLinear
     from .kernels.torch.block_low_rank_layers import LowRankLinear as LowRankLinear
     from .kernels.torch.block_low_rank_layers import MonarchLinear as MonarchLinear
+    from .kernels.torch.compression import CompressConfig as CompressConfig
+    from .kernels.torch.compression import compress_ as compress_
     from .kernels.torch.kronecker_layers import KSLinear as KSLinear
     from .kernels.torch.kronecker_mlp import KSFeedForward as KSFeedForward
     from .kernels.torch.layers import FastLinear as FastLinear
@@ -74,6 +76,7 @@ _MODULES = {
     ".kernels.torch.attention": ("causal_attention",),
     ".kernels.torch.precompile": ("compile_products",),
     ".kernels.torch.block_low_rank_layers": ("BlastLinear", "LowRankLinear", "MonarchLinear"),
+    ".kernels.torch.compression": ("CompressConfig", "compress_"),
     ".kernels.torch.kronecker_layers": ("KSLinear",),
     ".kernels.torch.kronecker_mlp": ("KSFeedForward",),
     ".kernels.torch.layers": ("FastLinear",),
