@@ -48,7 +48,7 @@ def _cpu() -> tuple[Strategy, ...]:
 
     names = ("vendor", "halving", "scheme")
     triangular = (CpuTriangular("strips", baseline=True), *(CpuTriangular(name) for name in names))
-    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "csr", "dense"))
+    sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "bsr", "csr", "dense"))
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
     low_rank = (CpuBlockLowRank("strided", baseline=True), CpuBlockLowRank("dense"), CpuBlockLowRank("permuted"))
     masked = (CpuMaskedRuns(), CpuMaskedScheme())
@@ -59,14 +59,17 @@ def _cuda() -> tuple[Strategy, ...]:
     from .block_low_rank.cuda import CudaBlockLowRank
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
+    from .dense.padded import CudaPadded
+    from .kronecker.block_schemes import CudaBlockSchemes
     from .kronecker.cuda import CudaKronecker
 
     names = ("vendor", "halving", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
     sparse = tuple(
-        CudaKronecker(name) for name in ("strided", "tiled", "transposed", "widened", "einsum", "csr", "dense")
+        CudaKronecker(name)
+        for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
     others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "decode", "dense", "permuted"))
     low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
-    return CudaVendor(), CudaScheme(), *triangular, *kronecker, *low_rank
+    return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes(), *low_rank

@@ -25,6 +25,9 @@ CUDA_DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 SPLIT = "tf32x3"
 """float32 whose products may be summed from three tf32 ones; for factored operands on a GPU."""
 
+FACTORED_DTYPES = (*CUDA_DTYPES, SPLIT, "complex64", "complex128")
+"""What a GPU multiplies where an operand is factored."""
+
 BOUNDED = ("int8", "int32", "int64")
 """Dtypes for which the largest magnitude of an entry may be stated."""
 
@@ -75,9 +78,8 @@ class Request:
             object.__setattr__(self, "_batch", np.broadcast_shapes(self.batch_a, self.batch_b))
         except ValueError:
             raise PlanError(f"leading sizes {self.batch_a} and {self.batch_b} do not broadcast; reshape one") from None
-        known = DTYPES if self.device == "cpu" else CUDA_DTYPES
-        if self.device != "cpu" and isinstance(self.structures[0], FactoredStructure):
-            known = (*known, SPLIT)
+        factored = isinstance(self.structures[0], FactoredStructure)
+        known = DTYPES if self.device == "cpu" else FACTORED_DTYPES if factored else CUDA_DTYPES
         if reason := _bytes_reason(self.dtype, self.device, self.max_abs):
             raise PlanError(reason)
         if self.dtype not in (*known, "int8"):

@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 BASELINES = {
     "dense": ("vendor",),
     "causal": ("vendor", "strips", "halving"),
-    "kronecker": ("bmm", "einsum", "csr", "dense"),
+    "kronecker": ("bmm", "einsum", "bsr", "csr", "dense"),
     "block-low-rank": ("strided", "permuted", "dense"),
 }
 """The strategies that ratios are taken to, by family; the fastest of them counts. Of Kronecker-sparse ones those that
 can run; the dense matrix is built before the timing starts."""
+
+OPTIONAL = ("bsr", "csr", "dense")
+"""Baselines of Kronecker-sparse products that are left out where they cannot run after all: a library lacks the dtype,
+or the matrix does not fit in memory."""
 
 MAX_ERROR = {
     "float64": 1e-10,
@@ -120,16 +124,23 @@ class Contest:
         errors: dict[str, float] = {}
         for one in self.contenders:
             say(f"compiling and checking {one.what}")
-            with within_memory(self.request, one.plan.candidate):
-                executor: Any = one.plan.build()
-                errors[one.what] = self._error(bench, one, a, b, executor.run(a, b, out))
-                left = executor.prepare(a) if self.request.static == "A" else a
+            try:
+                with within_memory(self.request, one.plan.candidate):
+                    executor: Any = one.plan.build()
+                    errors[one.what] = self._error(bench, one, a, b, executor.run(a, b, out))
+                    left = executor.prepare(a) if self.request.static == "A" else a
+            except PlanError as error:
+                if one.what not in OPTIONAL:
+                    raise
+                say(f"{one.what} is left out: {error}")
+                continue
             calls[one.what] = lambda executor=executor, left=left: executor.run(left, b, out)  # type: ignore[misc]
         watch = Watch()
         timings, gpu = self._timed(calls, rounds, say)
-        bases = [one.what for one in self.contenders if one.is_baseline]
+        timed = [one for one in self.contenders if one.what in calls]
+        bases = [one.what for one in timed if one.is_baseline]
         base = min((timings[name] for name in bases), key=lambda timing: timing.median)
-        rows = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in self.contenders)
+        rows = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in timed)
         return Result(rows, base.name, self.basis, gpu, watch.share())
 
     def _timed(
@@ -201,7 +212,7 @@ def contest_of(
     else:
         for count in levels:
             plan = plan_for(request, scheme, count, strategy=strategy)
-            single = family == "dense" and not isinstance(scheme, list)
+            single = family != "causal" and not isinstance(scheme, list)
             label = f"{text}, {count} level{'s' if count > 1 else ''}" if single else text
             found.append(Contender(label, plan, scheme, is_baseline=False))
     return Contest(request, tuple(found), basis, seed, operand)

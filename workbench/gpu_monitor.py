@@ -36,7 +36,7 @@ class GpuMonitor:
         query = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits"]
         try:
             self._process = subprocess.Popen(
-                [*query, "-i", _identity(), "-lms", str(PERIOD_MS)],
+                [*query, "-i", gpu_identity(), "-lms", str(PERIOD_MS)],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
@@ -79,8 +79,8 @@ def state_of(rows: list[str]) -> GpuState:
     return GpuState(*(statistics.median(column) if column else None for column in (clocks, powers)))
 
 
-def _identity() -> str:
-    """What nvidia-smi knows the current GPU by; its number where torch does not say."""
+def gpu_identity() -> str:
+    """What nvidia-smi and NVML know the current GPU by; its number where torch does not say."""
     import torch
 
     index = torch.cuda.current_device()

@@ -44,7 +44,8 @@ class CudaBench:
         found: list[Any] = []
         for place, shape in enumerate(shapes):
             if place == 0 and isinstance(factored := request.structures[0], FactoredStructure):
-                parameters = factored.draw(np.random.default_rng(seed), "float32")
+                kind = request.dtype if dtype.is_complex else "float32"
+                parameters = factored.draw(np.random.default_rng(seed), kind)
                 found.append([torch.from_numpy(weights).to(device, dtype) for weights in parameters])
                 continue
             columns = request.layouts[place] is Layout.COLUMNS
@@ -72,8 +73,9 @@ class CudaBench:
 
         if isinstance(factored := request.structures[0], FactoredStructure):
             cols = torch.linspace(0, request.n - 1, min(request.n, CHECKED), device=b.device).long()
-            some, given = (x[:, cols].double().cpu().numpy() for x in (c, b))
-            wide = factored.multiply_wide([weights.double().cpu().numpy() for weights in a], given)
+            double = torch.complex128 if b.is_complex() else torch.float64
+            some, given = (x[:, cols].to("cpu", double).numpy() for x in (c, b))
+            wide = factored.multiply_wide([weights.to("cpu", double).numpy() for weights in a], given)
             return float(np.linalg.norm(some - wide) / (np.linalg.norm(wide) or 1.0))
 
         left, right, result = (x[(0,) * (x.dim() - 2)] for x in (a, b, c))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..planning.profile import GemmRate, Profile
 from .dtypes import itemsize
+from .shape import SEGMENT
 
 _HALF = {(128, 256): 1.0, (128, 128): 0.95, (64, 128): 0.85, (64, 64): 0.7}
 
@@ -42,9 +43,20 @@ LOOSE: dict[str, dict[str, dict[int, float]]] = {
 """By dtype, for rows of A~ (k) and B~ (n) in a stack that are multiples of so many bytes and no more: the part of the
 rate that is left. Medians of some hundred plans on an H200; strict float32 loses nothing."""
 
-UNALIGNED = {"tf32": 0.42}
-"""By dtype, the part of the rate that the vendor's products reach where rows of A or B are no multiple of 16 bytes.
-Measured on an H200, sizes 5003, 8190 and 9001."""
+UNALIGNED: dict[str, dict[int, float]] = {
+    "bfloat16": {2: 0.2, 4: 0.32, 8: 0.4},
+    "float16": {2: 0.21, 4: 0.33, 8: 0.4},
+    "tf32": {4: 0.37, 8: 0.34},
+    "float64": {8: 0.82},
+}
+"""By dtype and by the bytes that rows of B and A are multiples of, short of a whole segment of 16: the part of the rate
+that the vendor's products reach. Rows of any stride, but of such a length, are as slow. Measured on an H200, sizes 4096
+to 8191 in nine combinations; strict float32 loses 0 to 7%."""
+
+INSTANT, UNALIGNED_INSTANT = 50e-6, 160e-6
+"""A product that the vendor computes in so many seconds is left to it: launches alone would eat the gain. The second of
+products with rows that are no whole segments, which can be gained on much sooner: 1689 x 1843 x 1612 in bfloat16 took
+0.16 to 0.22 ms by four launches, and the vendor 0.11."""
 
 MULTIPROCESSORS = "multiprocessors"
 """Where a profile's versions say how many there are."""
@@ -106,6 +118,19 @@ def alignment_efficiency(dtype: str, k: Any, n: Any) -> Floats:
         for multiple, part in LOOSE.get(dtype, {}).get(axis, {}).items():
             found = np.where(common == multiple, found * part, found)
     return found
+
+
+def row_multiple(dtype: str, k: Any, n: Any) -> npt.NDArray[np.int64]:
+    """The bytes, at most SEGMENT, that rows of A (k) and of B and C (n) are multiples of."""
+    item = itemsize(dtype)
+    k, n = (np.asarray(x, dtype=np.int64) * item for x in (k, n))
+    found: npt.NDArray[np.int64] = np.gcd(np.gcd(k, n), SEGMENT)
+    return found
+
+
+def instant_of(dtype: str, k: int, n: int) -> float:
+    """Seconds of the vendor's product below which it is left as it is."""
+    return UNALIGNED_INSTANT if dtype in UNALIGNED and row_multiple(dtype, k, n) != SEGMENT else INSTANT
 
 
 def tile_latency(m: Any, n: Any, count: Any, units: int) -> Any:
@@ -199,8 +224,9 @@ class CudaCostModel:
     def _part(self, dtype: str, m: Any, k: Any, n: Any, count: Any, mode: str) -> Any:
         part = wave_efficiency(dtype, m, k, n, count, self.units)
         if dtype in UNALIGNED:
-            odd = ((k * itemsize(dtype)) % 16 != 0) | ((n * itemsize(dtype)) % 16 != 0)
-            part = np.where(odd, part * UNALIGNED[dtype], part)
+            common = row_multiple(dtype, k, n)
+            for multiple, share in UNALIGNED[dtype].items():
+                part = np.where(common == multiple, part * share, part)
         return part * alignment_efficiency(dtype, k, n) if mode in ALL_AT_ONCE else part
 
     def _table(self, dtype: str, mode: str) -> tuple[Floats, Floats]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ...errors import PlanError
 from ..dtypes import dtype_of
-from ..request import CUDA_DTYPES
+from ..request import CUDA_DTYPES, SPLIT
 
 
-def name_of(tensor: Any) -> str:
+def name_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str:
     """The dtype of a request for products of this tensor on a GPU; whether it is tf32 is torch's present setting.
 
     Raises:
@@ -22,9 +24,40 @@ def name_of(tensor: Any) -> str:
         return "tf32"
     if name == "int8":
         raise PlanError("dtype int8 is not supported: a sum of two int8 blocks needs 9 bits; convert to float16")
-    if name not in CUDA_DTYPES:
-        raise PlanError(f"dtype {name} is not supported on a GPU; convert to one of {', '.join(CUDA_DTYPES)}")
+    if name not in known:
+        raise PlanError(f"dtype {name} is not supported on a GPU; convert to one of {', '.join(known)}")
     return name
+
+
+PRECISIONS = {"ieee": "float32", "tf32": "tf32", SPLIT: SPLIT}
+"""How float32 may be multiplied, and the dtypes of such requests: strictly, as tf32, or by three products of tf32."""
+
+
+def check_precision(precision: str | None) -> None:
+    """That this is one of PRECISIONS, or None: torch's present setting.
+
+    Raises:
+        PlanError: it is neither.
+    """
+    if precision is not None and precision not in PRECISIONS:
+        raise PlanError(f"precision must be one of {', '.join(PRECISIONS)} or None, not {precision!r}")
+
+
+@contextmanager
+def vendor_precision(dtype: str) -> Iterator[None]:
+    """torch multiplies float32 as a request of this dtype asks for; its setting, one for all threads, is restored."""
+    import torch
+
+    settings = torch.backends.cuda.matmul
+    before, wanted = settings.allow_tf32, dtype == "tf32"
+    if dtype not in PRECISIONS.values() or before == wanted:
+        yield
+        return
+    settings.allow_tf32 = wanted
+    try:
+        yield
+    finally:
+        settings.allow_tf32 = before
 
 
 def itemsize(name: str) -> int:

@@ -10,18 +10,19 @@ from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
 from ..structure import DENSE, Structure
 from .level import CudaLevel
+from .padded import PaddedProduct
 from .shape import MAX_PIECES, Shape
 
 Tensor = Any
 
 
 class TensorExecutor:
-    """Runs a level on the tensors of a request, in `pieces` one after the other. Thread-safe and deterministic.
+    """Runs a core on the tensors of a request, in `pieces` one after the other. Thread-safe and deterministic.
 
     Memory comes from torch's caching allocator, so that it follows streams and graphs.
     """
 
-    def __init__(self, request: Request, core: CudaLevel, pieces: int) -> None:
+    def __init__(self, request: Request, core: CudaLevel | PaddedProduct, pieces: int) -> None:
         self.request, self._core, self.pieces = request, core, pieces
         self._shapes = tuple(
             (*request.batch, *sizes)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.program import Program
 from ...schemes_db.target import Target
-from ..cuda.cost_model import CudaCostModel
+from ..cuda.cost_model import CudaCostModel, instant_of
 from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
 from ..cuda.flat_program import MAX_RANK, reason_against
@@ -24,11 +24,13 @@ from ..cuda.stack import TILE, fits_stack
 from ..cuda.vendor import VendorExecutor
 from ..dtypes import dtype_of
 from ..identity import Same
+from ..planning.limits import margin
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import Request
 from .chains import Levels
 from .given import GivenProgram
+from .padded import padded_seconds
 from .pool import LevelScheme, SchemePool, restored_levels, scheme_pool
 from .scheme_costs import STAGES, SchemeCosts, costs_of
 
@@ -41,9 +43,6 @@ METHODS = (BATCHED, LOOP, STACK)
 PRICED = 40
 """Grids and ranks, the least bounds first, that are priced. Chains of one grid and rank cost the same in any order of
 their levels, so that they are priced together."""
-
-INSTANT = 50e-6
-"""A product that the vendor computes in so many seconds is left to it: launches alone would eat the gain."""
 
 COARSE, MAX_GRID = 2.0**-11, 5
 """Dtypes with so large a unit roundoff take grids of at most this side: three levels of Strassen lose too much
@@ -167,7 +166,11 @@ class CudaScheme:
     baseline: bool = False
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`: the best chains by a bound that every method and padding only adds to."""
+        """See `Strategy.propose`: the best chains by a bound that every method and padding only adds to.
+
+        Where the vendor's product of padded operands is faster than that of the operands, a chain must gain over it by
+        the margin: it is less exact.
+        """
         if not request.is_dense or Shape.of(request).empty:
             return []
         costs = machine.costs
@@ -175,11 +178,12 @@ class CudaScheme:
         if not costs.knows(request.dtype):
             return f"the profile {machine.profile.id} has no rates of {request.dtype} products or of sums"
         vendor = float(costs.gemm(request.dtype, *request.shape, request.items))
-        if vendor < INSTANT:
-            return f"the vendor's product takes less than {1e6 * INSTANT:.0f} us: launches alone would eat the gain"
+        if vendor < (instant := instant_of(request.dtype, request.k, request.n)):
+            return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
+        padded = margin(FAMILY, request, ()) * padded_seconds(request, costs)
         pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
         bounds = _bounds(pool.costs, request, costs)
-        order = [i for i in np.argsort(bounds, kind="stable").tolist() if bounds[i] < vendor]
+        order = [i for i in np.argsort(bounds, kind="stable").tolist() if bounds[i] < min(vendor, padded)]
         chosen = _first_formats(order, pool.costs)
         if request.max_workspace is not None:  # those that need no pieces may be far down
             fitting = _stacks(pool.costs, request) <= request.max_workspace
@@ -195,7 +199,8 @@ class CudaScheme:
             for i, price in zip(chosen, np.asarray(prices).tolist(), strict=True):
                 source = FlatChain(pool.chains[i], pool.costs[i])
                 candidate = Candidate(FAMILY, self.name, source, (("method", method),))
-                found.append(Proposal(price * (1 - 1e-9), candidate))
+                if price < padded:
+                    found.append(Proposal(price * (1 - 1e-9), candidate))
         return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from .fourier import dft as dft
     from .layouts import from_layout as from_layout
     from .layouts import to_layout as to_layout
-    from .linear_operator import linear_operator as linear_operator
     from .matrix import KroneckerMatrix as KroneckerMatrix
     from .pattern import Pattern as Pattern
     from .products import matmul as matmul
+    from .scipy_operator import linear_operator as linear_operator
     from .structure import KroneckerSparse as KroneckerSparse
 
 _MODULES = {
@@ -39,7 +39,7 @@ _MODULES = {
     "files": ("load", "save"),
     "fourier": ("dft",),
     "layouts": ("from_layout", "to_layout"),
-    "linear_operator": ("linear_operator",),
+    "scipy_operator": ("linear_operator",),
     "matrix": ("KroneckerMatrix",),
     "pattern": ("Pattern",),
     "products": ("matmul",),

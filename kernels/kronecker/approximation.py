@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from .descent import alternating, gradient
-from .factorize import Factorization, hierarchical
+from .hierarchical import Factorization, hierarchical
 from .pattern import Pattern
 
 ALGORITHMS = ("hierarchical", "alternating", "gradient")

@@ -1,16 +1,18 @@
 """The products that are measured against: permuted batched GEMM, einsum, and sparse formats.
 
 Each is written with operations of torch, or of numpy where torch is not installed; on a processor they are
-`StagedCore`s whose first operand are the factors (of csr the matrices that `rewrites.rewritten` makes of them).
+`StagedCore`s whose first operand are the factors (of bsr and csr the matrices that `rewrites.rewritten` makes of them).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...errors import PlanError
 from ..cpu.blas import as_tensor, backends
 from ..cpu.workspace import Arena
 from ..dtypes import dtype_of
@@ -20,29 +22,59 @@ from .pattern import Pattern
 
 Array = Any
 
-BMM, EINSUM, CSR = "bmm", "einsum", "csr"
+BMM, EINSUM, BSR, CSR = "bmm", "einsum", "bsr", "csr"
+
+SPARSE = (BSR, CSR)
+"""Those whose first operands are sparse matrices of torch."""
 
 
 def by_bmm(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
     """out (rows, n) = K x for x (cols, n): blocks are copied together, multiplied by one batched GEMM, and copied back.
 
-    Batch-first, features are permuted within each column of x, so that the GEMM reads blocks at the stride of a
-    column; a permutation that moves nothing is not executed, and the last one writes `out`.
     Source: Algorithm 1 of Gonon, Zheng, Carrivain, Le (ICML 2025), as in Monarch's code.
     """
     a, b, c, d = pattern.sizes
     n = x.shape[1]
     blocks = weights.reshape(a * d, b, c)
-    if is_batch_first(x):
-        packed = _contiguous(_split(x.T, 1, (a, c, d)), (0, 1, 3, 2)).reshape(n, a * d, c)
+
+    def multiply(packed: Array, product: Array, first: bool) -> None:
+        if first:
+            left, right = packed.reshape(n, a * d, c).swapaxes(0, 1), product.reshape(n, a * d, b).swapaxes(0, 1)
+            _multiply(left, blocks.swapaxes(1, 2), right)
+        else:
+            _multiply(blocks, packed.reshape(a * d, c, n), product.reshape(a * d, b, n))
+
+    _permuted(pattern, x, out, multiply)
+
+
+def by_bsr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
+    """The same for torch tensors, the permuted factor being one matrix of compressed block rows, `weights`.
+
+    Source: BSR of the same paper.
+    """
+
+    def multiply(packed: Array, product: Array, first: bool) -> None:
+        _multiply_sparse(weights, packed.T if first else packed, product.T if first else product)
+
+    _permuted(pattern, x, out, multiply)
+
+
+def _permuted(pattern: Pattern, x: Array, out: Array, multiply: Callable[[Array, Array, bool], None]) -> None:
+    """Run `multiply` between the permutations that make K block diagonal, on X' (a d c, n) and Y' (a d b, n).
+
+    Batch-first, X' and Y' are (n, a d c) and (n, a d b): features are permuted within each column of x. A permutation
+    that moves nothing is not executed, and the last one writes `out`.
+    """
+    a, b, c, d = pattern.sizes
+    n, first = x.shape[1], is_batch_first(x)
+    if first:
+        packed = _contiguous(_split(x.T, 1, (a, c, d)), (0, 1, 3, 2)).reshape(n, a * d * c)
         target = _axes(_split(out.T, 1, (a, b, d)), (0, 1, 3, 2))  # (n, a, d, b)
-        product = target if _is_contiguous(target) else _empty(target)
-        _multiply(packed.swapaxes(0, 1), blocks.swapaxes(1, 2), product.reshape(n, a * d, b).swapaxes(0, 1))
     else:
-        packed = _contiguous(_split(x, 0, (a, c, d)), (0, 2, 1, 3)).reshape(a * d, c, n)
+        packed = _contiguous(_split(x, 0, (a, c, d)), (0, 2, 1, 3)).reshape(a * d * c, n)
         target = _axes(_split(out, 0, (a, b, d)), (0, 2, 1, 3))  # (a, d, b, n)
-        product = target if _is_contiguous(target) else _empty(target)
-        _multiply(blocks, packed, product.reshape(a * d, b, n))
+    product = target if _is_contiguous(target) else _empty(target)
+    multiply(packed, product.reshape((n, a * d * b) if first else (a * d * b, n)), first)
     if product is not target:
         target[...] = product
 
@@ -73,9 +105,24 @@ def by_einsum(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
 
 def by_csr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
     """out (rows, n) = K x for torch tensors, `weights` being K in compressed sparse rows."""
+    _multiply_sparse(weights, x, out)
+
+
+def _multiply_sparse(weights: Array, x: Array, out: Array) -> None:
+    """out = weights x, for a sparse matrix of torch, whose libraries do not multiply every dtype on every device.
+
+    Raises:
+        PlanError: they do not multiply this one.
+    """
     import torch
 
-    torch.matmul(weights, x, out=out)
+    try:
+        torch.matmul(weights, x, out=out)
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise PlanError(f"torch does not multiply this sparse matrix: {reason}") from None
 
 
 def _split(x: Array, axis: int, sizes: tuple[int, int, int]) -> Array:
@@ -113,7 +160,7 @@ def _multiply(left: Array, right: Array, out: Array) -> None:
     torch.bmm(left, right, out=out)
 
 
-PRODUCTS = {BMM: by_bmm, EINSUM: by_einsum, CSR: by_csr}
+PRODUCTS = {BMM: by_bmm, EINSUM: by_einsum, BSR: by_bsr, CSR: by_csr}
 """The baselines by name: product(weights, pattern, x, out)."""
 
 
@@ -163,7 +210,7 @@ class BaselineProduct:
         """See `Core.run`."""
         x, target = b, out
         if has_torch(self.dtype):
-            a = a if self.kind == CSR else [as_tensor(weights, self.dtype) for weights in a]
+            a = a if self.kind in SPARSE else [as_tensor(weights, self.dtype) for weights in a]
             x, target = as_tensor(b, self.dtype), as_tensor(out, self.dtype)
         for place in reversed(range(len(self.patterns))):
             pattern = self.patterns[place]

@@ -33,6 +33,12 @@ def apply_transposed(factors: Sequence[Array], patterns: Sequence[Pattern], x: A
     return apply_factors(adjoint, [pattern.transposed for pattern in reversed(patterns)], x)
 
 
+def alternating_rows(patterns: Sequence[Pattern], first: bool, last: bool) -> tuple[int, int]:
+    """Rows of the two buffers between which results alternate in a chain; its ends count that are transposed."""
+    sizes = [patterns[-1].cols] * first + [one.rows for one in reversed(patterns[1:])] + [patterns[0].rows] * last
+    return max(sizes[::2], default=0), max(sizes[1::2], default=0)
+
+
 def is_batch_first(x: Array) -> bool:
     """Whether the features of one column of x (features, n) are contiguous, and those of one row are not."""
     step, other = x.strides if isinstance(x, np.ndarray) else x.stride()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...errors import PlanError
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Parameters
+from ..planning.strategy import Candidate, Parameters, Proposal, Stage
 from ..request import Layout, Request
 from ..structure import DENSE as PLAIN
 from .rewrites import DENSE, WIDENED
@@ -23,9 +24,22 @@ def structure_of(request: Request) -> KroneckerSparse | None:
 
 
 class KroneckerStrategy(ABC):
-    """Refusals that hold on every device, and candidates without sources."""
+    """Proposals, refusals that hold on every device, and candidates without sources."""
 
     name: str
+    baseline: bool
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`; what cannot run is proposed too, to be refused with its reason."""
+        if structure_of(request) is None:
+            return []
+        found = []
+        for candidate in self.candidates(request):
+            priced = not self.baseline and self.can_run(candidate, request, machine) is None
+            stages = self.predict(candidate, request, machine) if priced else []
+            seconds = [math.nan if stage.seconds is None else stage.seconds for stage in stages]
+            found.append(Proposal(sum(seconds) * (1 - 1e-9), candidate))
+        return found
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`: None where the parameters are not those of a candidate of today."""
@@ -56,6 +70,10 @@ class KroneckerStrategy(ABC):
         if self.name == DENSE and (extra := structure.extra_elements * request.itemsize) > request.max_extra_bytes:
             return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
         return None
+
+    @abstractmethod
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`."""
 
     @abstractmethod
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..cpu.executor import StagedCore, is_empty
@@ -11,10 +11,10 @@ from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..dtypes import dtype_of
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Proposal, Stage
+from ..planning.strategy import Candidate, Executor, Stage
 from ..request import Layout, Request
-from .baselines import CSR, PRODUCTS, BaselineProduct, has_torch
-from .candidates import FAMILY, KroneckerStrategy, structure_in, structure_of
+from .baselines import CSR, PRODUCTS, SPARSE, BaselineProduct, has_torch
+from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cpu_executor import KroneckerExecutor
 from .pattern import Pattern
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
@@ -43,22 +43,10 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
       transposed in cache where a batch-first X cannot be read in place.
     - widened: the same by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
     - dense: the whole matrix, within `max_extra_bytes`.
-    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, csr: torch's.
+    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, bsr, csr: torch's.
     """
 
     family: str = FAMILY
-
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`; what cannot run is proposed too, to be refused with its reason."""
-        if structure_of(request) is None:
-            return []
-        found = []
-        for candidate in self.candidates(request):
-            reason = self.can_run(candidate, request, machine)
-            seconds = [] if self.baseline or reason else self.predict(candidate, request, machine)
-            prices = [math.nan if stage.seconds is None else stage.seconds for stage in seconds]
-            found.append(Proposal(sum(prices) * (1 - 1e-9), candidate))
-        return found
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `KroneckerStrategy`."""
@@ -75,8 +63,8 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
             return f"{request.dtype} is not multiplied by Kronecker-sparse factors here; convert to float32"
         if reason := basic_reason(None, request):
             return reason
-        if self.name == CSR and not has_torch(request.dtype):
-            return "the sparse format is torch's; install torch"
+        if self.name in SPARSE and not has_torch(request.dtype):
+            return "the sparse formats are torch's; install torch"
         if self.name in (SLABS, WIDENED, DENSE) and machine.threads > 1 and not machine.blas_limited:
             return "the library of the products has no thread limit that could be set for each slab"
         return None
@@ -99,8 +87,8 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
         held = 0
         if self.name in PRODUCTS and self.name != CSR:
             held = 2 * request.n * max(one.rows + one.cols for one in patterns) * item
-        elif self.name in REWRITES:
-            held = rewritten_bytes(self.name, patterns, item)
+        if self.name in REWRITES:
+            held += rewritten_bytes(self.name, patterns, item)
         return self.core(candidate, request, machine).workspace(machine.threads) + held
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:

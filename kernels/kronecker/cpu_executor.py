@@ -13,7 +13,7 @@ from ..cpu.executor import StagedCore
 from ..cpu.workspace import Pool, empty_aligned, shared_pool
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
-from .rewrites import rewritten, rewritten_bytes
+from .rewrites import prepared_factors
 from .structure import KroneckerSparse
 
 Matrix = npt.NDArray[Any]
@@ -44,9 +44,7 @@ class KroneckerExecutor:
     def prepare(self, a: Factors) -> PreparedOperand:
         """The factors as the core reads them, to be given to `run` in place of `a`; a must stay as it is."""
         self._check_factors(a)
-        sums = tuple(a) if self._rewrite is None else rewritten(a, self.structure.patterns, self._rewrite)
-        patterns, item = self.structure.patterns, self.request.itemsize
-        return PreparedOperand(a, sums, 0 if self._rewrite is None else rewritten_bytes(self._rewrite, patterns, item))
+        return prepared_factors(a, self.structure.patterns, self._rewrite)
 
     def run(self, a: Factors | PreparedOperand, b: Matrix, out: Matrix | None = None) -> Matrix:
         """W X in `out` (rows, batch), or in a new array of the request's layout. See `Executor.run`.
@@ -55,7 +53,6 @@ class KroneckerExecutor:
             PlanError: the operands are not of the request.
         """
         request = self.request
-        factors: Any = a.sums if isinstance(a, PreparedOperand) else a
         if not isinstance(a, PreparedOperand):
             self._check_factors(a)
         self._check_matrix("x", b, (request.k, request.n), request.layouts[1])
@@ -68,8 +65,7 @@ class KroneckerExecutor:
         if self._core is None:
             out[...] = 0
             return out
-        if self._rewrite is not None and not isinstance(a, PreparedOperand):
-            factors = rewritten(a, self.structure.patterns, self._rewrite)
+        factors = (a if isinstance(a, PreparedOperand) else self.prepare(a)).sums
         target = _empty(request) if np.may_share_memory(out, b) else out
         with self._pool.take(self._core.workspace(self.threads)) as arena:
             self._core.run(factors, b, target, arena, self.threads)

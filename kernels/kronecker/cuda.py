@@ -8,17 +8,34 @@ from dataclasses import dataclass, replace
 
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
+from ..dtypes import dtype_of
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Source, Stage
 from ..request import Layout, Request
 from .baselines import PRODUCTS
-from .candidates import FAMILY, KroneckerStrategy, structure_in, structure_of
-from .cuda_costs import SHOWN, WIDENED_GAINS, host_seconds, permutation_seconds, tile_seconds, transposition_seconds
-from .cuda_executor import STRIDED, TILED, TRANSPOSED, TensorKroneckerExecutor
+from .candidates import FAMILY, KroneckerStrategy, structure_in
+from .cuda_costs import (
+    FUSED_SHARES,
+    GATHER_SHARES,
+    SHOWN,
+    WIDENED_GAINS,
+    block_seconds,
+    host_seconds,
+    permutation_seconds,
+    scalar_seconds,
+    tile_seconds,
+    transposition_seconds,
+)
+from .cuda_executor import FUSED, GATHER, STRIDED, TILED, TRANSPOSED, TensorKroneckerExecutor, WholeProduct
+from .fused import FusedChain, fused_places, fused_reason
+from .gather import gather_reason
 from .pattern import Pattern
 from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patterns
 from .tiles import TILES, tile_choices, tile_of, tiled_reason
-from .transposition import BOUNDED, CACHED, WHOLE, TransposedProduct, transposed_product, transposed_reason
+from .transposition import BOUNDED, WHOLE, TransposedProduct, transposed_product, transposed_reason
+
+KERNELS = (TILED, GATHER, FUSED)
+"""The strategies that run a factor by one launch of a Triton kernel."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +44,12 @@ class CudaKronecker(KroneckerStrategy):
 
     - strided: min(a, d) batched GEMMs on views; features of a batch-first end with d > 1 are permuted first.
     - tiled: our Triton kernels, for any strides; made for batch-first operands with d > 1.
+    - gather: our Triton kernel for small blocks, real or complex, without tensor cores.
+    - fused: neighbours of a chain with small blocks by one kernel each, the others gathered or on views.
     - transposed: strided between transpositions of batch-first ends by a Triton kernel, by slabs of the batch.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
     - dense: the whole matrix, within `max_extra_bytes`.
-    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum and csr likewise.
+    - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, bsr and csr likewise.
     """
 
     name: str
@@ -39,24 +58,10 @@ class CudaKronecker(KroneckerStrategy):
     version: int = 1
     device: str = "cuda"
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`."""
-        if structure_of(request) is None:
-            return []
-        found = []
-        for candidate in self.candidates(request):
-            if self.baseline or self.can_run(candidate, request, machine):
-                found.append(Proposal(0.0, candidate))
-                continue
-            seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-            bound = sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9)
-            found.append(Proposal(bound, candidate))
-        return found
-
     def candidates(self, request: Request) -> Iterator[Candidate]:
         """See `KroneckerStrategy`: one; of tiled one for every other tile, of transposed one for every slab."""
         if self.name == TRANSPOSED:
-            for slab in (WHOLE, CACHED) if request.max_workspace is None else (WHOLE, CACHED, BOUNDED):
+            for slab in (WHOLE,) if request.max_workspace is None else (WHOLE, BOUNDED):
                 yield Candidate(FAMILY, self.name, None, (("slab", slab),))
             return
         if self.name != TILED or request.dtype not in TILES:
@@ -75,10 +80,12 @@ class CudaKronecker(KroneckerStrategy):
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `KroneckerStrategy`."""
-        if request.dtype not in TILES:
-            return f"{request.dtype} is not multiplied by Kronecker-sparse factors on a GPU; convert to float32"
         if self.name == TRANSPOSED:
             return transposed_reason(_transposed(candidate, request, machine))
+        if self.name == FUSED:
+            return fused_reason(structure_in(request).patterns, request.n, request.dtype)
+        if self.name == GATHER:
+            return gather_reason(structure_in(request).patterns, request.n, request.dtype)
         if self.name == TILED:
             return tiled_reason(structure_in(request).patterns, request.n, request.dtype, _choice(candidate))
         return None
@@ -94,30 +101,50 @@ class CudaKronecker(KroneckerStrategy):
         if self.name in (WIDENED, DENSE):
             patterns = rewritten_patterns(patterns, self.name)
         stages: list[Stage] = []
-        for place in reversed(range(len(patterns))):
-            first = place == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
-            last = place == 0 and request.layouts[2] is Layout.COLUMNS
-            if self.name == TILED:
-                stages.append(_tiled_stage(patterns[place], _choice(candidate), request, machine.costs))
-            else:
-                stages += self._factor_stages(patterns[place], request, machine.costs, first, last)
+        for places in self._launched(patterns, request):
+            some = [patterns[place] for place in places]
+            if (seconds := self._kernel_seconds(some, candidate, request, machine.costs)) is not None:
+                stages.append(_kernel_stage(some, seconds, request))
+                continue
+            first = places[-1] == len(patterns) - 1 and request.layouts[1] is Layout.COLUMNS
+            last = places[0] == 0 and request.layouts[2] is Layout.COLUMNS
+            stages += self._factor_stages(some[0], request, machine.costs, first, last)
         if self.name in PRODUCTS and not self.baseline:
             return [Stage(one.name, one.flops, one.bytes, None, one.product) for one in stages]
         return [*stages, *self._launches(patterns, stages)]
+
+    def _launched(self, patterns: Sequence[Pattern], request: Request) -> Sequence[tuple[int, ...]]:
+        """The factors that are multiplied at once, right-most first."""
+        if self.name == FUSED:
+            return fused_places(patterns, request.n, request.dtype)
+        return [(place,) for place in reversed(range(len(patterns)))]
+
+    def _kernel_seconds(
+        self, patterns: Sequence[Pattern], candidate: Candidate, request: Request, costs: CudaCostModel
+    ) -> float | None:
+        """Seconds of the launch of our kernel that multiplies by these factors, NaN if not measured; None: by GEMMs."""
+        n, dtype = request.n, request.dtype
+        if self.name == TILED:
+            return tile_seconds(patterns[0], n, dtype, _choice(candidate), costs)
+        if len(patterns) == 2:
+            return scalar_seconds(patterns, n, dtype, FUSED_SHARES, costs)
+        if self.name == GATHER or (self.name == FUSED and gather_reason(patterns, n, dtype) is None):
+            return scalar_seconds(patterns, n, dtype, GATHER_SHARES, costs)
+        return None
 
     def _factor_stages(
         self, pattern: Pattern, request: Request, costs: CudaCostModel, first: bool, last: bool
     ) -> list[Stage]:
         """The stages of one factor; `first` and `last`: its input and its result are batch-first."""
-        item, n, dtype = itemsize(request.dtype), request.n, vendor_dtype(request.dtype)
+        item, n = itemsize(request.dtype), request.n
         a, b, c, d = pattern.sizes
         moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * item
-        flops = 2.0 * pattern.nonzeros * n
+        flops = 2.0 * dtype_of(request.dtype).parts ** 2 * pattern.nonzeros * n
         name = f"{a * d} blocks {b}x{c}"
         calls = 1 if self.baseline else min(a, d)
-        seconds = calls * float(costs.gemm(dtype, b, c, n, a * d // calls, "batched"))
+        seconds = calls * block_seconds(request.dtype, b, c, n, a * d // calls, costs)
         if self.name == WIDENED:
-            seconds = max(seconds / WIDENED_GAINS.get(dtype, 1.0), float(costs.combine(moved)))
+            seconds = max(seconds / WIDENED_GAINS.get(request.dtype, 1.0), float(costs.combine(moved)))
         found = [Stage(name, flops, moved, _known(seconds), (b, c, n))]
         if self.baseline:
             turned = pattern.rows + pattern.cols if d > 1 else 0
@@ -157,7 +184,7 @@ class CudaKronecker(KroneckerStrategy):
         if any(stage.seconds is None for stage in stages):
             return []
         copies = 2 * sum(stage.name == "permutations" for stage in stages)
-        calls = sum(1 if self.baseline or self.name == TILED else min(one.a, one.d) for one in patterns)
+        calls = sum(1 if self.baseline or self.name in KERNELS else min(one.a, one.d) for one in patterns)
         host = host_seconds(self.name, len(patterns), calls + copies)
         shown = host - sum(stage.seconds or 0.0 for stage in stages)
         least = SHOWN * len(patterns) * self.baseline
@@ -168,8 +195,12 @@ class CudaKronecker(KroneckerStrategy):
         patterns, item = structure_in(request).patterns, itemsize(request.dtype)
         if (product := _transposed(candidate, request, machine)) is not None:
             return product.workspace(request.n, item)
+        first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
+        copied = self.name in PRODUCTS or (
+            self.name == STRIDED and ((first and patterns[-1].d > 1) or (last and patterns[0].d > 1))
+        )
         widest = max(max(one.rows, one.cols) for one in patterns)
-        held = 2 * widest * request.n * item if len(patterns) > 1 or self.name in (*PRODUCTS, STRIDED) else 0
+        held = 2 * widest * request.n * item if len(patterns) > 1 or copied else 0
         return held + (rewritten_bytes(self.name, patterns, item) if self.name in REWRITES else 0)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
@@ -177,14 +208,11 @@ class CudaKronecker(KroneckerStrategy):
         rewrite = self.name if self.name in REWRITES else None
         product = STRIDED if self.name in (WIDENED, DENSE) else self.name
         held = self.workspace(candidate, request, machine)
-        transposed = _transposed(candidate, request, machine)
-        choice = _choice(candidate)
-        return TensorKroneckerExecutor(request, structure_in(request), product, rewrite, held, choice, transposed)
-
-
-def vendor_dtype(dtype: str) -> str:
-    """The dtype in which the vendor multiplies for a request: it has no product by three tf32 ones."""
-    return "float32" if dtype == "tf32x3" else dtype
+        structure, choice = structure_in(request), _choice(candidate)
+        whole: WholeProduct | None = _transposed(candidate, request, machine)
+        if self.name == FUSED:
+            whole = FusedChain(structure.patterns, request.dtype)
+        return TensorKroneckerExecutor(request, structure, product, rewrite, held, choice, whole)
 
 
 def _choice(candidate: Candidate) -> int:
@@ -198,7 +226,7 @@ def _transposed(candidate: Candidate, request: Request, machine: Machine) -> Tra
     first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
     slab, item = int(dict(candidate.parameters)["slab"]), itemsize(request.dtype)
     patterns, most = structure_in(request).patterns, request.max_workspace
-    return transposed_product(patterns, request.n, first, last, slab, item, _cache(machine), most)
+    return transposed_product(patterns, request.n, first, last, slab, item, most)
 
 
 def _cache(machine: Machine) -> int:
@@ -206,12 +234,13 @@ def _cache(machine: Machine) -> int:
     return machine.profile.caches[-1] if machine.profile.caches else 0
 
 
-def _tiled_stage(pattern: Pattern, choice: int, request: Request, costs: CudaCostModel) -> Stage:
-    """A factor by the Triton kernels."""
-    moved = ((pattern.rows + pattern.cols) * request.n + pattern.nonzeros) * itemsize(request.dtype)
-    seconds = tile_seconds(pattern, request.n, request.dtype, choice, costs)
-    name = f"{pattern.a * pattern.d} blocks {pattern.b}x{pattern.c}"
-    return Stage(name, 2.0 * pattern.nonzeros * request.n, moved, _known(seconds))
+def _kernel_stage(patterns: Sequence[Pattern], seconds: float, request: Request) -> Stage:
+    """One launch of a Triton kernel that multiplies by these factors."""
+    parameters = sum(one.nonzeros for one in patterns)
+    moved = ((patterns[0].rows + patterns[-1].cols) * request.n + parameters) * itemsize(request.dtype)
+    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * parameters * request.n
+    name = " * ".join(f"{one.a * one.d} blocks {one.b}x{one.c}" for one in patterns)
+    return Stage(name, flops, moved, _known(seconds))
 
 
 def _known(seconds: float) -> float | None:

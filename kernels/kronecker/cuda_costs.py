@@ -7,11 +7,12 @@ paper's list and of 11 others, batch-first, and of 43 batch-last. The cost model
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
+from ..dtypes import dtype_of
 from .pattern import Pattern
 from .tiles import tile_of
 
@@ -19,16 +20,23 @@ COPY_SHARES: Mapping[int, tuple[tuple[int, float], ...]] = {
     2: ((2, 0.41), (32, 0.24), (112, 0.175)),
     4: ((2, 0.57), (32, 0.42), (80, 0.385), (112, 0.28)),
     8: ((2, 0.8),),
+    16: ((2, 0.8),),
 }
 """By bytes of an element, the part of the rate of sums at which torch permutes the features within each column, from so
-many diagonals d up. Medians of what bmm takes beside its GEMM; 8 bytes: of one pattern."""
+many diagonals d up. Medians of what bmm takes beside its GEMM; 8 bytes: of one pattern; 16 bytes
+were not measured and are taken as 8: runs of memory are longer."""
 
-ROW_COPY_SHARES: Mapping[int, float] = {2: 0.37, 4: 0.6, 8: 0.82}
-"""The same where whole rows of the batch are moved: batch-last, whatever d is."""
+ROW_COPY_SHARES: Mapping[int, float] = {2: 0.37, 4: 0.6, 8: 0.82, 16: 0.82}
+"""The same where whole rows of the batch are moved: batch-last, whatever d is; 16 bytes again as 8."""
 
-TRANSPOSITION_SHARES: dict[int, float] = {}
-"""By bytes of an element, the part of the rate of sums at which our kernel transposes. None is measured yet, so that
-transposed products are run where they are named or where `lcma tune` found them fastest."""
+TRANSPOSITION_SHARES: dict[int, float] = {2: 0.9, 4: 0.95, 8: 0.97}
+"""By bytes of an element, the part of the rate of sums at which our kernel transposes: measured on matrices of 0.2 to
+2.5 GB; 25 to 50 MB reach 0.7 to 0.9. torch's own copy of a transposed view reaches 0.15, 0.28 and 0.48."""
+
+GATHER_SHARES: dict[str, tuple[float, float]] = {}
+FUSED_SHARES: dict[str, tuple[float, float]] = {}
+"""By dtype, what the kernels that gather and fuse reach: parts of the rate of sums, where traffic bounds them, and of
+the vendor's best strict rate, where multiplying does. None is measured yet, see TRANSPOSITION_SHARES."""
 
 WIDENED_GAINS: Mapping[str, float] = {"float16": 1.3, "bfloat16": 1.2, "tf32": 1.25, "float64": 1.25}
 """By dtype, by how much a GEMM of widened blocks is faster than one of as many nonzeros: zeros take less power, and
@@ -79,6 +87,18 @@ SHOWN = 2e-6
 """Seconds by factor of the baseline's views that longer work does not hide: it is 1 to 10 us behind the same GEMM."""
 
 
+def block_seconds(dtype: str, b: int, c: int, n: int, blocks: int, costs: CudaCostModel) -> float:
+    """Seconds of one batched GEMM by so many blocks (b, c); NaN: its rate was not measured.
+
+    The vendor has no sum of three products of tf32: such a request is multiplied strictly. Complex products were not
+    measured: they are priced as real ones of (2b, 2c), which multiply as often.
+    """
+    dtype = "float32" if dtype == "tf32x3" else dtype
+    kind = dtype_of(dtype)
+    name = dtype if kind.parts == 1 else kind.component
+    return float(costs.gemm(name, kind.parts * b, kind.parts * c, n, blocks, "batched"))
+
+
 def permutation_seconds(pattern: Pattern, elements: float, item: int, costs: CudaCostModel, rows: bool) -> float:
     """Seconds in which torch permutes so many elements, by rows of the batch or within columns."""
     share = ROW_COPY_SHARES[item]
@@ -96,7 +116,7 @@ def transposition_seconds(moved: float, kernels: int, item: int, costs: CudaCost
 
 def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaCostModel) -> float:
     """Seconds of a Triton kernel: bound by traffic or by arithmetic, padding included; NaN: it was not measured."""
-    rates = TILE_RATES[dtype][pattern.d > 1]
+    rates = TILE_RATES.get(dtype, ((), ()))[pattern.d > 1]
     if not rates:
         return math.nan
     rate, tile = rates[min(choice, len(rates) - 1)], tile_of(dtype, pattern, choice)
@@ -105,6 +125,20 @@ def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaC
     work = padded + rate.columns * padded / tile.sum_length(pattern)
     vendor = costs.best_rate("tf32" if dtype == "tf32x3" else dtype)
     return max(float(costs.combine(moved)) / STREAM_SHARE, 2 * work * n / (rate.share * vendor))
+
+
+def scalar_seconds(
+    patterns: Sequence[Pattern], n: int, dtype: str, shares: Mapping[str, tuple[float, float]], costs: CudaCostModel
+) -> float:
+    """Seconds of one launch that multiplies by these factors on scalar units; NaN where it was not measured."""
+    if dtype not in shares:
+        return math.nan
+    of_traffic, of_rate = shares[dtype]
+    parameters = sum(one.nonzeros for one in patterns)
+    moved = ((patterns[0].rows + patterns[-1].cols) * n + parameters) * itemsize(dtype)
+    flops = 2.0 * dtype_of(dtype).parts ** 2 * parameters * n
+    vendor = costs.best_rate("float64" if dtype in ("float64", "complex128") else "float32")
+    return max(float(costs.combine(moved)) / of_traffic, flops / (of_rate * vendor))
 
 
 def host_seconds(strategy: str, factors: int, launches: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ...errors import PlanError
 from ..cuda.executor import layout_of
@@ -11,25 +11,32 @@ from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
 from .baselines import PRODUCTS
 from .blocks import empty_result, is_batch_first
+from .gather import multiply_gathered
 from .pattern import Pattern
-from .rewrites import rewritten, rewritten_bytes, rewritten_patterns
+from .rewrites import prepared_factors, rewritten_patterns
 from .structure import KroneckerSparse
 from .tensors import multiply_strided, multiply_tiled
 from .tiles import tile_of
-from .transposition import TransposedProduct
 
 Tensor = Any
 Factors = Sequence[Tensor]
 
-STRIDED, TILED, TRANSPOSED = "strided", "tiled", "transposed"
+STRIDED, TILED, GATHER, FUSED, TRANSPOSED = "strided", "tiled", "gather", "fused", "transposed"
+
+
+class WholeProduct(Protocol):
+    """Runs all factors of a request."""
+
+    def run(self, factors: Factors, x: Tensor, out: Tensor) -> None:
+        """out (rows, n) = K1 ... KL x (cols, n)."""
 
 
 class TensorKroneckerExecutor:
     """Runs the factors of W on X (cols, n) one after the other. Thread-safe and deterministic.
 
-    `strategy` names what multiplies: STRIDED, TILED, or one of the baselines; `transposed` runs all factors in its
-    place. Results between factors are batch-last. `tile` is the choice of the kernel's tile. With `rewrite` the
-    factors are rewritten first; `prepare` does so once.
+    `strategy` names what multiplies: STRIDED, TILED, GATHER or a baseline; `product` runs all factors in its place.
+    Results between factors are batch-last. `tile` is the choice of the kernel's tile. With `rewrite` the factors are
+    rewritten first; `prepare` does so once.
     """
 
     def __init__(
@@ -40,17 +47,14 @@ class TensorKroneckerExecutor:
         rewrite: str | None,
         workspace: int,
         tile: int = 0,
-        transposed: TransposedProduct | None = None,
+        product: WholeProduct | None = None,
     ) -> None:
         self.request, self.structure, self.workspace = request, structure, workspace
-        self._strategy, self._rewrite, self._tile, self._transposed = strategy, rewrite, tile, transposed
+        self._strategy, self._rewrite, self._tile, self._product = strategy, rewrite, tile, product
 
     def prepare(self, a: Factors) -> PreparedOperand:
         """The factors as they are multiplied, to be given to `run` in place of `a`; a must stay as it is."""
-        sums = tuple(a) if self._rewrite is None else rewritten(a, self.structure.patterns, self._rewrite)
-        patterns, item = self.structure.patterns, self.request.itemsize
-        nbytes = 0 if self._rewrite is None else rewritten_bytes(self._rewrite, patterns, item)
-        return PreparedOperand(a, sums, nbytes)
+        return prepared_factors(a, self.structure.patterns, self._rewrite)
 
     def run(self, a: Factors | PreparedOperand, b: Tensor, out: Tensor | None = None) -> Tensor:
         """W X in `out` (rows, n), or in a new tensor of the request's layout. See `Executor.run`.
@@ -68,8 +72,8 @@ class TensorKroneckerExecutor:
         if self._rewrite is not None:
             patterns = rewritten_patterns(patterns, self._rewrite)
         x = b
-        if self._transposed is not None:
-            self._transposed.run(factors, x, target)
+        if self._product is not None:
+            self._product.run(factors, x, target)
             return target if out is None or target is out else out.copy_(target)
         for place in reversed(range(len(patterns))):
             x = self._factor(factors[place], patterns[place], x, target if place == 0 else None)
@@ -83,13 +87,14 @@ class TensorKroneckerExecutor:
             out = empty_result(x, pattern.rows, is_batch_first(x)) if out is None else out
             PRODUCTS[self._strategy](weights, pattern, x, out)
             return out
+        out = empty_result(x, pattern.rows, first=False) if out is None else out
         if self._strategy == TILED:
-            out = empty_result(x, pattern.rows, first=False) if out is None else out
             dtype = self.request.dtype
             multiply_tiled(weights, pattern, x, out, dtype, tile_of(dtype, pattern, self._tile))
-            return out
-        out = empty_result(x, pattern.rows, first=False) if out is None else out
-        multiply_strided(weights, pattern, x, out)
+        elif self._strategy == GATHER:
+            multiply_gathered(weights, pattern, x, out)
+        else:
+            multiply_strided(weights, pattern, x, out)
         return out
 
     def _check(self, factors: Factors, x: Tensor, out: Tensor | None) -> None:

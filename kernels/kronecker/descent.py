@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .blocks import apply_factors, apply_transposed
-from .factorize import Factorization, check_size
+from .hierarchical import Factorization, check_size
 from .matrix import KroneckerMatrix
 from .outer import outer_blocks
 from .pattern import Pattern, check_composes

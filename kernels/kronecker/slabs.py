@@ -14,7 +14,7 @@ from ..cpu.threads import parallel_tasks, single_threaded_blas
 from ..cpu.workspace import Arena, aligned
 from ..dtypes import dtype_of
 from ..planning.strategy import Stage
-from .blocks import as_blocks
+from .blocks import alternating_rows, as_blocks
 from .pattern import Pattern
 
 Matrix = npt.NDArray[Any]
@@ -58,10 +58,7 @@ class SlabProduct:
     @cached_property
     def _buffer_rows(self) -> tuple[int, int]:
         """Rows of the two buffers that a slab alternates between."""
-        sizes = [self._ordered[0].cols] if self._turns_in else []
-        sizes += [pattern.rows for pattern in self._ordered[:-1]]
-        sizes += [self._ordered[-1].rows] if self._turns_out else []
-        return max(sizes[::2], default=0), max(sizes[1::2], default=0)
+        return alternating_rows(self.patterns, self._turns_in, self._turns_out)
 
     def _slab_bytes(self) -> int:
         width = min(self.slab, self.batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ..cuda.launch import starter
@@ -39,17 +40,25 @@ def _multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
     """out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n): one GEMM, a batch of them, or min(a, d) such."""
     import torch
 
-    a, d = weights.shape[:2]
-    if a == d == 1:
+    if weights.shape[:2] == (1, 1):
         torch.mm(weights[0, 0], x[0, 0], out=out[0, 0])
-    elif all(1 in (a, d) or one.stride(0) == d * one.stride(1) for one in (weights, x, out)):
-        torch.bmm(*(one.flatten(0, 1) for one in (weights, x)), out=out.flatten(0, 1))
+        return
+    for left, right, product in block_batches(weights, x, out):
+        torch.bmm(left, right, out=product)
+
+
+def block_batches(weights: Tensor, x: Tensor, out: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Views (count, b, c), (count, c, n), (count, b, n): one of all blocks where strides allow it, else min(a, d)."""
+    a, d = weights.shape[:2]
+    every = weights, x, out
+    if all(1 in (a, d) or one.stride(0) == d * one.stride(1) for one in every):
+        yield weights.flatten(0, 1), x.flatten(0, 1), out.flatten(0, 1)
     elif d <= a:
         for j in range(d):
-            torch.bmm(weights[:, j], x[:, j], out=out[:, j])
+            yield weights[:, j], x[:, j], out[:, j]
     else:
         for i in range(a):
-            torch.bmm(weights[i], x[i], out=out[i])
+            yield weights[i], x[i], out[i]
 
 
 def kernel_of(tile: FactorTile) -> Any:

@@ -82,12 +82,20 @@ def tile_of(dtype: str, pattern: Pattern, choice: int) -> FactorTile:
 
 def tiled_reason(patterns: Sequence[Pattern], n: int, dtype: str, choice: int) -> str | None:
     """Why the Triton kernel does not multiply by these patterns; None: it does."""
-    if importlib.util.find_spec("triton") is None:
-        return "the kernel needs Triton: pip install 'lcma[torch]' on Linux"
+    if dtype not in TILES:
+        return f"the kernel's tiles are of real numbers, not {dtype}; choose the strategy strided"
+    if reason := triton_reason():
+        return reason
     for one in patterns:
         if tile_of(dtype, one, choice).programs(one, n) > MOST_PROGRAMS:
             return f"{one} has more blocks than the kernel's grid takes; choose the strategy strided"
     return None
+
+
+def triton_reason() -> str | None:
+    """Why no Triton kernel runs here; None: they do."""
+    missing = importlib.util.find_spec("triton") is None
+    return "the kernel needs Triton: pip install 'lcma[torch]' on Linux" if missing else None
 
 
 def power_above(size: int) -> int:

@@ -10,8 +10,10 @@ import triton.language as tl
 
 
 @triton.jit
-def transpose_words(source, target, rows, cols, source_step, target_step, R: tl.constexpr, C: tl.constexpr):
-    """target[c, r] = source[r, c] for source (rows, cols) and target (cols, rows).
+def transpose_words(
+    source, target, rows, cols, source_step, target_step, R: tl.constexpr, C: tl.constexpr, W: tl.constexpr
+):
+    """target[c, r] = source[r, c] for source (rows, cols) and target (cols, rows), of elements of one or two words W.
 
     Steps are the words from one row to the next. A program reads a tile [R, C] along the rows of the source and
     writes it along those of the target: Triton exchanges it between threads in shared memory.
@@ -21,5 +23,10 @@ def transpose_words(source, target, rows, cols, source_step, target_step, R: tl.
     r = (place // across).to(tl.int64) * R + tl.arange(0, R)
     c = (place % across).to(tl.int64) * C + tl.arange(0, C)
     here = (r < rows)[:, None] & (c < cols)[None, :]
-    tile = tl.load(source + r[:, None] * source_step + c[None, :], here)
-    tl.store(target + c[None, :] * target_step + r[:, None], tile, here)
+    if W == 1:
+        tile = tl.load(source + r[:, None] * source_step + c[None, :], here)
+        tl.store(target + c[None, :] * target_step + r[:, None], tile, here)
+    else:
+        w, here = tl.arange(0, W)[None, None, :], here[:, :, None]
+        tile = tl.load(source + r[:, None, None] * source_step + c[None, :, None] * W + w, here)  # [R, C, W]
+        tl.store(target + c[None, :, None] * target_step + r[:, None, None] * W + w, tile, here)

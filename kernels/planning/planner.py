@@ -193,9 +193,17 @@ def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline:
     if best is None:
         (name, *_) = {strategy.name for strategy in only.values()}
         nothing = f"strategy {':'.join(filter(None, (name, method)))} has no candidate for it; name another or none"
-        reasons = "; ".join(dict.fromkeys(reason for _, reason in search.refused)) or search.silence or nothing
+        told = [reason for _, reason in search.refused] or _refusals(request, machine, only.values())
+        reasons = "; ".join(dict.fromkeys(told)) or search.silence or nothing
         raise PlanError(f"{request} cannot be run: {reasons}")
     return Decision(request, machine, best, baseline or best, search.proposals, tuple(search.refused), "named")
+
+
+def _refusals(request: Request, machine: Machine, strategies: Iterable[Strategy]) -> list[str]:
+    """Why strategies that need no source propose nothing for a request."""
+    candidates = ((strategy, strategy.restore("", (), request)) for strategy in strategies)
+    found = (strategy.can_run(one, request, machine) for strategy, one in candidates if one and not one.source)
+    return [reason for reason in found if reason]
 
 
 class _Search:
@@ -304,15 +312,30 @@ def _measured(request: Request, machine: Machine, strategies: Strategies, baseli
             plans.append(found)
         else:
             refused.append((str(candidate), found))
+    if not known.exact and (guess := _predicted(request, machine, strategies, plans)) is not None:
+        plans.append(guess)
     times = {id(plan): known.seconds(plan) for plan in plans}
     if any(math.isnan(times[id(plan)]) for plan in plans[:1]):
         return None
     best = min(plans, key=lambda plan: (math.isnan(times[id(plan)]), times[id(plan)]))
     if not times[id(best)] < known.part * times[id(baseline)]:
         best = baseline
-    reason = f"measured {known.when}: {times[id(best)] / times[id(baseline)]:.3f} of the baseline's time"
+    seen = known.entry_of(best) is not None
+    basis = "measured" if seen else "predicted, and scaled by what was measured"
+    reason = f"{basis} {known.when}: {times[id(best)] / times[id(baseline)]:.3f} of the baseline's time"
     proposals = tuple(sorted((Proposal(times[id(plan)], plan.candidate) for plan in plans), key=lambda one: one.bound))
-    return Decision(request, machine, best, baseline, proposals, tuple(refused), reason, measured=True)
+    return Decision(request, machine, best, baseline, proposals, tuple(refused), reason, measured=seen)
+
+
+def _predicted(request: Request, machine: Machine, strategies: Strategies, known: Sequence[Plan]) -> Plan | None:
+    """The plan that is chosen by prediction, where it is none of those that are known."""
+    plan = decide(request, replace(machine, wisdom=None), strategies).plan
+    found = None if any(plan.candidate == one.candidate for one in known) else plan.candidate
+    strategy = None if found is None else strategies.get((found.family, found.strategy))
+    if found is None or strategy is None:
+        return None
+    again = plan_candidate(strategy, found, request, machine)
+    return again if isinstance(again, Plan) else None
 
 
 def _rank(plan: Plan) -> tuple[float, float, float, str]:

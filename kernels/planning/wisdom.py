@@ -1,10 +1,11 @@
 """Wisdom: measured times of the best candidates by request class, stored beside the profile they belong to.
 
 The idea is FFTW's: what was measured on the machine outranks what is predicted. A request class is the
-family, dtype, layouts, structures, static operand and shared operand of a request; within a class, a
-record serves every request whose m, k, n and number of matrices are each within a factor of 1.25 of its own.
-For a request that was not measured itself, each candidate's prediction is scaled by measured over predicted
-seconds of the record.
+family, dtype, layouts, structures, static operand and shared operand of a request, and on a GPU the bytes, up
+to 16, that rows are multiples of; within a class, a record serves every request whose m, k, n and number of
+matrices are each within a factor of 1.25 of its own. For a request that was not measured itself, each
+candidate's prediction is scaled by measured over predicted seconds of the record; so is the best by prediction,
+where it was not measured.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,6 +37,9 @@ MOST_RECORDS = 4096
 """A file with more is not read: nobody measured so much."""
 
 FORMAT = 1
+
+SEGMENT = 16
+"""Bytes: a GPU's vendor products of rows that are no multiples of them are several times as slow."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +89,20 @@ class Known:
         return EXACT_PART if self.exact else NEAR_PART
 
     def seconds(self, plan: Plan) -> float:
-        """Measured seconds of a plan, or its prediction scaled by what the record measured; NaN where neither is."""
-        entry = next((one for one in self.record.entries if one.key == plan.candidate.key), None)
-        if entry is None:
-            return math.nan
-        if self.exact or not entry.predicted or plan.seconds is None:
-            return entry.seconds if self.exact else math.nan
-        return plan.seconds * entry.seconds / entry.predicted
+        """Measured seconds of a plan, or its prediction scaled by what the record measured; NaN where neither is.
+
+        Of a neighbour, a candidate that was not measured is scaled by the median of those of its strategy.
+        """
+        entry = self.entry_of(plan)
+        if self.exact:
+            return math.nan if entry is None else entry.seconds
+        alike = [one for one in self.record.entries if one.strategy == plan.candidate.strategy]
+        scales = [one.seconds / one.predicted for one in (alike if entry is None else [entry]) if one.predicted]
+        return plan.seconds * statistics.median(scales) if scales and plan.seconds is not None else math.nan
+
+    def entry_of(self, plan: Plan) -> Entry | None:
+        """What the record measured of a plan's candidate; None: nothing."""
+        return next((one for one in self.record.entries if one.key == plan.candidate.key), None)
 
 
 @dataclass(frozen=True)
@@ -126,7 +138,9 @@ def class_of(request: Request) -> str:
     what = " x ".join(structure.name for structure in request.structures)
     static, shared = request.static or "-", "gram" if request.shared else "-"
     alone = "one b" if request.items_b == 1 < request.items else "-"
-    return f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}"
+    text = f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}"
+    rows = math.gcd(request.k * request.itemsize, request.n * request.itemsize, SEGMENT)
+    return text if request.device == "cpu" or rows == SEGMENT else f"{text}, rows of {rows} bytes"
 
 
 def sizes_of(request: Request) -> tuple[int, int, int, int]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from ...errors import PlanError
-from ..cuda.dtypes import name_of
+from ..cuda.dtypes import PRECISIONS, check_precision, name_of, vendor_precision
 from ..cuda.executor import layout_of as tensor_layout
 from ..factored import extra_bytes_for, request_of
 from ..kronecker.cuda_executor import TILED
@@ -23,20 +23,24 @@ from ..kronecker.outer import outer_blocks, outer_tensors
 from ..kronecker.pattern import Pattern
 from ..kronecker.structure import KroneckerSparse
 from ..plans import AUTO, planned
-from ..request import Layout, layout_of
+from ..request import FACTORED_DTYPES, Layout, layout_of
 from .bilinear import Options, define_bilinear, register_autocast
 from .processor import HALVES
 
 
-def kronecker_mm(x: Tensor, weights: Tensor, last: bool = False, strategy: str | None = None) -> Tensor:
+def kronecker_mm(
+    x: Tensor, weights: Tensor, last: bool = False, strategy: str | None = None, precision: str | None = None
+) -> Tensor:
     """K X (rows, n) for x (cols, n) and the parameters (a, d, b, c) of K.
 
-    The result is contiguous, or with `last` the transpose of a contiguous tensor (n, rows).
+    The result is contiguous, or with `last` the transpose of a contiguous tensor (n, rows). `precision` says how a GPU
+    multiplies float32: "ieee", "tf32", "tf32x3", or None for torch's setting. A processor multiplies strictly.
 
     Raises:
-        PlanError: the operands do not fit each other.
+        PlanError: the operands do not fit each other, or there is no such precision.
     """
-    product: Tensor = _mm(x, weights, last, strategy)
+    check_precision(precision)
+    product: Tensor = _mm(x, weights, last, strategy, precision)
     return product
 
 
@@ -75,26 +79,33 @@ def _mapped(one: Callable[[Tensor, Tensor], Tensor], x: Tensor, weights: Tensor)
     return torch.stack([one(*pair) for pair in pairs])
 
 
-def _run(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor:
+def _run(x: Tensor, weights: Tensor, last: bool, strategy: str | None, precision: str | None = None) -> Tensor:
     def one(matrix: Tensor, blocks: Tensor) -> Tensor:
         _checked(matrix, blocks)
         if matrix.device.type == "cpu":
             return _on_processor(matrix, blocks, last, strategy)
         if matrix.device.type == "cuda":
-            return _on_gpu(matrix, blocks, last, strategy)
+            return _on_gpu(matrix, blocks, last, strategy, precision)
         raise PlanError(f"Kronecker-sparse products run on cpu and cuda, not on {matrix.device}; move them with .to")
 
     return _mapped(one, x, weights)
 
 
-def _on_gpu(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor:
+def request_dtype(x: Tensor, precision: str | None) -> str:
+    """The dtype of a request for products of this tensor on a GPU; a precision is of float32 alone."""
+    return PRECISIONS[precision] if precision and x.dtype == torch.float32 else name_of(x, FACTORED_DTYPES)
+
+
+def _on_gpu(x: Tensor, weights: Tensor, last: bool, strategy: str | None, precision: str | None) -> Tensor:
     x, weights = x.resolve_conj(), weights.resolve_conj().contiguous()
     if tensor_layout(x) is Layout.SCATTERED:
         x = x.contiguous()
     layouts = tensor_layout(x), Layout.COLUMNS if last else Layout.ROWS
     structure, extra = KroneckerSparse.of(pattern_of(weights)), extra_bytes_for(strategy)
-    request = request_of(structure, x.shape[1], name_of(x), device="cuda", layouts=layouts, max_extra_bytes=extra)
-    product: Tensor = planned(request, AUTO, None, strategy)[1].run([weights], x)
+    dtype = request_dtype(x, precision)
+    request = request_of(structure, x.shape[1], dtype, device="cuda", layouts=layouts, max_extra_bytes=extra)
+    with vendor_precision(dtype):
+        product: Tensor = planned(request, AUTO, None, strategy)[1].run([weights], x)
     return product
 
 
@@ -118,7 +129,7 @@ def _on_processor(x: Tensor, weights: Tensor, last: bool, strategy: str | None) 
     return result.T if last else result
 
 
-def _fake(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor:
+def _fake(x: Tensor, weights: Tensor, last: bool, strategy: str | None, precision: str | None = None) -> Tensor:
     def one(matrix: Tensor, blocks: Tensor) -> Tensor:
         torch._check(matrix.dim() == 2, lambda: "x must be a matrix (cols, n)")
         rows = blocks.shape[0] * blocks.shape[1] * blocks.shape[2]
@@ -134,17 +145,18 @@ def _gradients(
     x: Tensor, weights: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
-    last, strategy = options
+    last, strategy, precision = options
     first = x.stride(0) == 1 and x.stride(1) != 1 if x.dim() == 2 else last
-    grad_x = _mm(grad, weights.conj().mT, first, strategy) if needs[0] else None
-    grad_w = _outer(grad, x.conj(), *weights.shape[-4:-2], strategy == TILED) if needs[1] else None
+    grad_x = _mm(grad, weights.conj().mT, first, strategy, precision) if needs[0] else None
+    grad_w = _outer(grad, x.conj(), *weights.shape[-4:-2], strategy == TILED, precision) if needs[1] else None
     return grad_x, grad_w
 
 
-def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) -> Tensor:
+def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:
     def one(left: Tensor, right: Tensor) -> Tensor:
         if left.is_cuda:
-            return outer_tensors(left, right, a, d, tiled)
+            with vendor_precision(request_dtype(left, precision)):
+                return outer_tensors(left, right, a, d, tiled)
         found = torch.from_numpy(outer_blocks(_plain(left), _plain(right), a, d))
         return found.to(grad.dtype)
 
@@ -157,7 +169,7 @@ def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) -> 
     return torch.stack([one(left[min(i, len(left) - 1)], right[min(i, len(right) - 1)]) for i in range(count)])
 
 
-def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) -> Tensor:
+def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:
     leading = torch.broadcast_shapes(grad.shape[:-2], x.shape[:-2])
     return grad.new_empty((*leading, a, d, grad.shape[-2] // (a * d), x.shape[-2] // (a * d)))
 
@@ -166,13 +178,13 @@ def _outer_gradients(
     grad: Tensor, x: Tensor, options: Options, cotangent: Tensor, needs: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Of dW = dY X^T by blocks: with V in the place of dW, V X* and V^T dY*."""
-    of_grad = _mm(x.conj(), cotangent, False, None) if needs[0] else None
-    of_x = _mm(grad.conj(), cotangent.mT, False, None) if needs[1] else None
+    of_grad = _mm(x.conj(), cotangent, False, None, options[-1]) if needs[0] else None
+    of_x = _mm(grad.conj(), cotangent.mT, False, None, options[-1]) if needs[1] else None
     return of_grad, of_x
 
 
 _mm = define_bilinear(
-    "kronecker_mm(Tensor x, Tensor weights, bool last, str? strategy) -> Tensor",
+    "kronecker_mm(Tensor x, Tensor weights, bool last, str? strategy, str? precision=None) -> Tensor",
     _run,
     _fake,
     _gradients,
@@ -180,7 +192,7 @@ _mm = define_bilinear(
 )
 
 _outer = define_bilinear(
-    "kronecker_outer(Tensor grad, Tensor x, int a, int d, bool tiled=False) -> Tensor",
+    "kronecker_outer(Tensor grad, Tensor x, int a, int d, bool tiled=False, str? precision=None) -> Tensor",
     _run_outer,
     _fake_outer,
     _outer_gradients,

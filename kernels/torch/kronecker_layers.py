@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import PlanError
+from ..cuda.dtypes import check_precision
 from ..factored import BATCH_FIRST, BATCH_LAST, check_order
 from ..kronecker.approximation import factorize
 from ..kronecker.layouts import from_layout, to_layout
@@ -27,10 +28,12 @@ class KSLinear(nn.Module):
 
     `patterns` is one (a, b, c, d) or a list. Parameters are `factors`, each (a, d, b, c) whatever runs them, and
     `bias` (rows,); factors are drawn from U(+-1/sqrt(c)), the bias from U(+-1/sqrt(cols)). Inputs of layout "bsf"
-    are (..., cols), of "bsl" (cols, ...); so are results. Between factors the batch is last.
+    are (..., cols), of "bsl" (cols, ...); so are results. Between factors the batch is last. `precision` is how float32
+    is multiplied on a GPU, forward and backward: "ieee" (strict), "tf32", "tf32x3" (three products of tf32, about as
+    accurate as float32; gradients of parameters stay strict), or None for torch's setting.
 
     Raises:
-        PlanError: the patterns do not compose, or the layout is none.
+        PlanError: the patterns do not compose, or there is no such layout or precision.
     """
 
     bias: nn.Parameter | None
@@ -44,11 +47,13 @@ class KSLinear(nn.Module):
         dtype: Any = None,
         *,
         strategy: str | None = None,
+        precision: str | None = None,
     ) -> None:
         super().__init__()
         check_order(layout)
+        check_precision(precision)
         self.structure = KroneckerSparse(_patterns(patterns))
-        self.layout, self.strategy = layout, strategy
+        self.layout, self.strategy, self.precision = layout, strategy, precision
         self.in_features, self.out_features = self.structure.cols, self.structure.rows
         shapes = [pattern.parameter_shape for pattern in self.structure.patterns]
         self.factors = nn.ParameterList(torch.empty(shape, device=device, dtype=dtype) for shape in shapes)
@@ -152,7 +157,7 @@ class KSLinear(nn.Module):
     def columns(self, x: Tensor, last: bool = False) -> Tensor:
         """W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` the transpose of such."""
         for place, weights in reversed(list(enumerate(self.factors))):
-            x = kronecker_mm(x, weights, last and place == 0, self.strategy)
+            x = kronecker_mm(x, weights, last and place == 0, self.strategy, self.precision)
         if self.bias is None:
             return x
         return (x.T + self.bias.to(x.dtype)).T if last else x + self.bias.to(x.dtype)[:, None]
@@ -177,7 +182,8 @@ class KSLinear(nn.Module):
 
     def extra_repr(self) -> str:
         names = "".join(map(str, self.structure.patterns))
-        return f"{names}, bias={self.bias is not None}, layout={self.layout}"
+        precision = f", precision={self.precision}" if self.precision else ""
+        return f"{names}, bias={self.bias is not None}, layout={self.layout}{precision}"
 
 
 def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]:

@@ -19,7 +19,8 @@ class KSFeedForward(nn.Module):
 
     `up` and `down` are patterns or lists of patterns, as of `KSLinear`. Inputs and results of layout "bsf" are
     (..., features), of "bsl" (features, ...). From the first factor of `up` to the last of `down` the batch is last
-    in either layout: biases and the activation are applied there, and nothing is transposed in between.
+    in either layout: biases and the activation are applied there, and nothing is transposed in between. `precision` is
+    that of `KSLinear`.
 
     Raises:
         PlanError: `down` does not take what `up` gives, or a residual is asked for and sizes differ.
@@ -37,9 +38,12 @@ class KSFeedForward(nn.Module):
         norm: bool = True,
         residual: bool = True,
         approximate: str = "none",
+        precision: str | None = None,
     ) -> None:
         super().__init__()
-        first, second = (KSLinear(patterns, bias, layout, device, dtype) for patterns in (up, down))
+        first, second = (
+            KSLinear(patterns, bias, layout, device, dtype, precision=precision) for patterns in (up, down)
+        )
         if first.out_features != second.in_features:
             raise PlanError(f"up gives {first.out_features} features and down takes {second.in_features}")
         if residual and first.in_features != second.out_features:

@@ -81,6 +81,24 @@ def test_time_compares_with_every_baseline_that_can_run(run, files):
     assert (code, "--layout is for" in err) == (2, True)
 
 
+def test_a_baseline_that_cannot_run_is_left_out(run, files, monkeypatch):
+    from lcma.errors import PlanError
+    from lcma.kernels.kronecker import baselines
+
+    def fail(*_):
+        raise PlanError("a library lacks the dtype")
+
+    _, _, folder = files
+    arguments = ("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--json")
+    monkeypatch.setitem(baselines.PRODUCTS, "csr", fail)
+    code, text, _ = run(*arguments)
+    names = [row["what"] for row in json.loads(text)["rows"]]
+    assert (code, "csr" in names, names[-1]) == (0, False, "auto")
+    monkeypatch.setitem(baselines.PRODUCTS, "bmm", fail)
+    code, _, err = run(*arguments)
+    assert (code, "a library lacks the dtype" in err) == (3, True)
+
+
 def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     _, _, folder = files
     k = folder / "k.npz"
@@ -99,9 +117,19 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     assert json.loads(text)[0]["skipped"]
     code, text, _ = run("plan", k, "--batch", "600", "--layout", "bsl", "--json")
     assert (code, json.loads(text)["basis"]) == (0, "predicted")  # another layout is another class
+    large = folder / "large.npz"
+    kronecker.save(large, KroneckerMatrix.random((Pattern(1, 64, 64, 2),)))
+    plan = ("plan", large, "--batch", "600", "--layout", "bsl", "--device", "cuda")
+    code, text, _ = run(*plan, "--scheme", "strassen", "--levels", "2")
+    assert (code, "scheme (2x2x2:7 2x2x2:7): named" in text) == (0, True), text
     for arguments, wanted, message in (
         (("plan", k), 2, "--batch N"),
-        (("plan", k, "--batch", "6", "--levels", "1"), 2, "K takes no"),
+        (("plan", k, "--batch", "6", "--max-error", "1"), 2, "K takes no"),
+        (("plan", k, "--batch", "6", "--levels", "1"), 3, "for a scheme that is named"),
+        (("plan", k, "--batch", "6", "--scheme", "strassen"), 3, "cannot be run"),
+        (("time", k, "--batch", "6", "--levels", "1"), 2, "for a scheme that is named"),
+        (("time", k, "--batch", "6", "--scheme", "strassen"), 3, "cannot be run"),
+        (("time", k, "--batch", "6", "--causal", "qk"), 2, "K takes no --causal"),
         (("plan", k, "--batch", "6", "--strategy", "dense", "--dtype", "int8"), 3, "int8"),
         (("plan", "6", "6"), 2, "give three sizes M K N"),
         (("plan", "6", "x", "6"), 2, "'x' is not a valid integer"),
@@ -146,8 +174,8 @@ def test_suggest_ranks_patterns_within_the_density(run):
 def test_structure_tells_error_and_speed_of_a_weight(run, tmp_path):
     matrix = KroneckerMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
     np.save(tmp_path / "w.npy", matrix.dense())
-    code, text, _ = run("structure", tmp_path / "w.npy", "--density", "0.5", "--top", "99", "--json")
-    assert code == 0
+    code, text, err = run("structure", tmp_path / "w.npy", "--density", "0.5", "--top", "99", "--json")
+    assert code == 0, err
     rows = json.loads(text)["candidates"]
     errors = {row["patterns"]: row["error"] for row in rows}
     assert list(errors.values()) == sorted(errors.values())
@@ -161,6 +189,37 @@ def test_structure_tells_error_and_speed_of_a_weight(run, tmp_path):
     for file, message in (("int.npy", "floating-point"), ("none.npy", "can't be read")):
         code, _, err = run("structure", tmp_path / file)
         assert (code in (3, 65), message in err) == (True, True), err
+
+
+def test_one_list_is_factorised_by_every_algorithm(run, tmp_path):
+    patterns = "(1,16,4,4)(4,4,16,1)"
+    matrix = KroneckerMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
+    np.save(tmp_path / "w.npy", matrix.dense())
+    arguments = ("structure", tmp_path / "w.npy", "--patterns", patterns)
+    code, text, _ = run(*arguments, "--json", "--out", tmp_path / "k.npz")
+    assert code == 0
+    found = json.loads(text)
+    rows = {row["by"]: row for row in found["algorithms"]}
+    assert set(rows) == {"hierarchical", "alternating", "gradient"}
+    assert [row["error"] for row in found["algorithms"]] == sorted(row["error"] for row in rows.values())
+    assert rows["hierarchical"]["error"] <= rows["hierarchical"]["bound"] * (1 + 1e-9)
+    assert all(row["seconds"] > 0 and row["refused"] is None for row in rows.values())
+    assert found["speed"]["patterns"] == patterns
+    stored = kronecker.load(tmp_path / "k.npz").dense()
+    error = np.linalg.norm(stored - matrix.dense()) / np.linalg.norm(matrix.dense())
+    assert error == pytest.approx(min(row["error"] for row in rows.values()), rel=1e-6)
+    code, text, _ = run("structure", tmp_path / "w.npy", "--patterns", "(1,32,8,3)(6,4,16,1)", "--by", "hierarchical")
+    assert code == 3
+    np.save(tmp_path / "v.npy", np.random.default_rng(0).standard_normal((96, 96)))
+    code, text, _ = run("structure", tmp_path / "v.npy", "--patterns", "(1,32,8,3)(6,4,16,1)")
+    assert code == 0
+    assert "is not chainable" in text or "no integer" in text
+    for more, message in (
+        (("--by", "gradient"), "for the list of --patterns"),
+        (("--patterns", patterns, "--picture", "w.svg"), "leave out --patterns"),
+    ):
+        code, _, err = run("structure", tmp_path / "w.npy", *more)
+        assert (code, message in err) == (2, True), err
 
 
 def test_the_patterns_of_the_paper_are_all_there():

@@ -37,6 +37,19 @@ def test_the_patterns_are_those_of_the_layers():
                 assert (layer.out_features, layer.in_features) == shape
 
 
+def test_the_share_of_linear_layers_is_that_of_their_time(tmp_path, capsys, monkeypatch):
+    tiny = ks_models.Sizes(16, 2, 2, 2, 5, False, None, None, None)
+    monkeypatch.setattr(ks_models, "VISION", dict.fromkeys(ks_models.VISION, tiny))
+    arguments = ["bench", "e2e-ks", "--shares", "--dtype", "float32", "--rounds", "2", "--out", str(tmp_path), "--json"]
+    assert cli.main(arguments) == 0
+    rows = [row["figures"] for row in json.loads(capsys.readouterr().out)]
+    assert len(rows) == 4
+    assert all(0 < row["share"] == row["ms"]["linear"] / row["ms"]["model"] for row in rows)
+    assert [round(row["paper"], 2) for row in rows] == [0.44, 0.53, 0.58, 0.62]
+    assert len(ks_models.feed_forward_layers(tiny)) == 4
+    assert ks_models.VISION.keys() == {name for name, _ in e2e_ks.SHARES}
+
+
 def test_the_suite_runs_and_compares_first(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(ks_models, "VIT_S", TINY)
     arguments = ["bench", "e2e_ks", "--rows", "vit-s*", "--rounds", "2", "--out", str(tmp_path), "--json"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ class Options:
     """What the user asked of a suite; a suite reads what concerns it.
 
     `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `threads`: () is the
-    suite's own choice.
+    suite's own choice. `energy`: joules in place of seconds; `shares`: the part that linear layers take.
     """
 
     device: str = "cpu"
@@ -28,6 +28,8 @@ class Options:
     threads: tuple[int, ...] = ()
     dtypes: tuple[str, ...] = ()
     seed: int = 0
+    energy: bool = False
+    shares: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ def no_picture(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 @dataclass(frozen=True)
 class Suite:
     """Cases that belong together. `sources` are the folders and files, from the package's root, whose
-    text a row's code hash covers; `columns` the figures of the table; `picture` draws the rows as SVG.
+    text a row's code hash covers; `columns` the figures of the table; `picture` draws the rows as SVG. `flags` are the
+    options "energy" and "shares" that the suite knows, with the columns of their rows.
     """
 
     name: str
@@ -81,3 +84,4 @@ class Suite:
     columns: tuple[str, ...]
     sources: tuple[str, ...]
     picture: Callable[[Sequence[Mapping[str, Any]], Path], None] = no_picture
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

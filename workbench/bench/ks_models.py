@@ -6,6 +6,7 @@ appendix E.8; there the factors of the down projection are listed right-most fir
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,25 @@ VIT_S = Sizes(
 
 GPT2_MEDIUM = Sizes(1024, 16, 24, 8, 1024, True, None, None, ((1, 64, 256, 16), (64, 64, 64, 1)))
 """GPT-2 medium without embeddings; the paper replaces its down projections alone and gives no sizes of its batch."""
+
+
+VISION: Mapping[str, Sizes] = {
+    name: Sizes(features, heads, blocks, 128, tokens, False, None, None, None)
+    for name, features, heads, blocks, tokens in (
+        ("vit-s/16", 384, 6, 12, 196),
+        ("vit-b/16", 768, 12, 12, 196),
+        ("vit-l/16", 1024, 16, 24, 196),
+        ("vit-h/14", 1280, 16, 32, 256),
+    )
+}
+"""Dense vision transformers on 128 images of 224 x 224, without the patch embedding and the head."""
+
+
+def feed_forward_layers(sizes: Sizes, **where: Any) -> nn.Module:
+    """The linear layers of all feed-forward parts, one after the other, without biases and activations."""
+    n = sizes.features
+    pairs = [(n, 4 * n), (4 * n, n)] * sizes.blocks
+    return nn.Sequential(*(nn.Linear(cols, rows, bias=False, **where) for cols, rows in pairs))
 
 
 def linear(cols: int, rows: int, patterns: Patterns, kind: str, **where: Any) -> nn.Module:

@@ -6,6 +6,7 @@ blocks, numbers of copies, and the bound that no array has 2^31 elements or more
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 
 import numpy as np
@@ -14,6 +15,8 @@ from ...kernels.kronecker import Pattern
 
 BATCH = 25_088
 """196 tokens of 128 images."""
+
+GOLDEN = (5**0.5 - 1) / 2
 
 MOST_ELEMENTS = 2**31 - 1
 
@@ -31,13 +34,29 @@ def paper_patterns() -> tuple[Pattern, ...]:
     found = [Pattern(1, b, c, d) for (b, c), d in product(blocks, COPIES)]
     repeated = [block for block in blocks if block not in LEFT_OUT]
     found += [Pattern(a, b, c, d) for a, (b, c), d in product(COPIES[1:], repeated, FEW_COPIES)]
-    return tuple(one for one in found if max(BATCH * one.rows, BATCH * one.cols, one.nonzeros) <= MOST_ELEMENTS)
+    return within_bounds(found)
+
+
+ENERGY_BLOCKS_A, ENERGY_COPIES = (1, 4, 16, 32, 64), (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+
+
+def energy_patterns() -> tuple[Pattern, ...]:
+    """The patterns of the paper's measurements of energy (appendix E.1), within the same bounds."""
+    blocks = [(b, c) for b, c in product(BLOCKS, BLOCKS) if b in (c, 4 * c) or c == 4 * b]
+    some = product(ENERGY_BLOCKS_A, (block for block in blocks if block not in LEFT_OUT), ENERGY_COPIES)
+    return within_bounds(Pattern(a, b, c, d) for a, (b, c), d in some)
+
+
+def within_bounds(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
+    """Those for which no array has 2^31 elements or more."""
+    return tuple(one for one in patterns if max(BATCH * one.rows, BATCH * one.cols, one.nonzeros) <= MOST_ELEMENTS)
 
 
 def sample(patterns: tuple[Pattern, ...], count: int, seed: int = 0) -> tuple[Pattern, ...]:
     """`count` patterns, spread over strata of d (1, below 16, more), density and size in proportion to their numbers.
 
-    A systematic sample: the patterns in the order of their strata, at equal steps from a start drawn by the seed.
+    A systematic sample: the patterns in the order of their strata, at equal steps from a start drawn by the seed. They
+    are listed so that every beginning of the list is spread over the strata too: a budget may end a suite early.
     """
     if count >= len(patterns):
         return patterns
@@ -50,4 +69,5 @@ def sample(patterns: tuple[Pattern, ...], count: int, seed: int = 0) -> tuple[Pa
     ordered = sorted(patterns, key=lambda one: (stratum(one), one))
     step = len(ordered) / count
     start = np.random.default_rng(seed).uniform(0, step)
-    return tuple(ordered[int(start + step * i)] for i in range(count))
+    places = sorted(range(count), key=lambda i: i * GOLDEN % 1)
+    return tuple(ordered[int(start + step * i)] for i in places)

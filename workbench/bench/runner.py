@@ -32,6 +32,7 @@ def find_suite(name: str) -> Suite:
     Raises:
         PlanError: there is none.
     """
+    name = name.replace("-", "_")
     if name not in suite_names():
         raise PlanError(f"no suite is named {name!r}; choose one of {', '.join(suite_names())}")
     suite: Suite = import_module(f".suites.{name}", __package__).SUITE

@@ -29,6 +29,8 @@ from ..progress import Progress
 @click.option("--threads", type=click.IntRange(min=1), multiple=True)
 @click.option("--dtype", "dtypes", multiple=True)
 @click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--energy", is_flag=True, help="Joules in place of seconds (ks, on a GPU).")
+@click.option("--shares", is_flag=True, help="The part of the time that linear layers take (e2e_ks).")
 @click.option("--picture/--no-picture", default=True, show_default=True, help="Draw the rows beside their data.")
 @click.option("--dry-run", is_flag=True, help="Only name the rows.")
 @click.option("--json", "as_json", is_flag=True)
@@ -44,6 +46,8 @@ def command(
     threads: tuple[int, ...],
     dtypes: tuple[str, ...],
     seed: int,
+    energy: bool,
+    shares: bool,
     picture: bool,
     dry_run: bool,
     as_json: bool,
@@ -58,7 +62,12 @@ def command(
         print_table(("suite", "what it measures"), [(name, find_suite(name).help) for name in suite_names()])
         return 0
     found = find_suite(suite)
-    options = Options(device, sample, rounds, threads, dtypes, seed)
+    asked = [name for name, given in (("energy", energy), ("shares", shares)) if given]
+    for name in asked:
+        if name not in found.flags:
+            raise click.UsageError(f"suite {found.name} has no --{name}")
+    columns = found.flags[asked[0]] if asked else found.columns
+    options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares)
     cases = chosen_cases(found, options, patterns)
     if dry_run:
         print_table(
@@ -66,7 +75,7 @@ def command(
             [(case.key, f"{case.seconds:.0f} s", ", ".join(map(str, case.bars))) for case in cases],
         )
         return 0
-    journal = Journal(out / f"{suite}-{device}.jsonl")
+    journal = Journal(out / f"{found.name}-{device}.jsonl")
     results = []
     with Progress() as progress:
         for row in run_cases(found, cases, options, journal, budget, resume, progress.update):
@@ -75,17 +84,14 @@ def command(
         print_json(results)
     else:
         print_table(
-            ("row", *found.columns, "bars", ""),
-            [
-                (row["key"], *(_cell(row["figures"].get(name)) for name in found.columns), *_notes(row))
-                for row in results
-            ],
+            ("row", *columns, "bars", ""),
+            [(row["key"], *(_cell(row["figures"].get(name)) for name in columns), *_notes(row)) for row in results],
         )
         click.echo(f"{len(results)} of {len(cases)} rows; data in {journal.path}", err=True)
     if picture and results:
-        found.picture(results, out / f"{suite}-{device}.svg")
+        found.picture(results, out / f"{found.name}-{device}.svg")
     if results and all(row["refused"] for row in results):
-        raise PlanError(f"no row of {suite} can run here: {results[0]['refused']}")
+        raise PlanError(f"no row of {found.name} can run here: {results[0]['refused']}")
     return int(any(not met for row in results for _, met in row["bars"]))
 
 

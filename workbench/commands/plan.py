@@ -72,8 +72,8 @@ def command(
             max_error=max_error,
             max_workspace=max_workspace,
         )
-    elif causal or levels is not None or scheme != "auto" or max_error is not None:
-        raise click.UsageError("K takes no --causal, --scheme, --levels or --max-error")
+    elif causal or max_error is not None:
+        raise click.UsageError("K takes no --causal or --max-error")
     with device.current():
         machine = machine_of(request, profile, threads)
         decision = decision_for(request, scheme, levels, strategy=strategy, machine=machine)

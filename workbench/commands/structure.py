@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 
 from ...errors import PlanError
-from ..kronecker import LAYOUT, approximated, draw_errors, show_rows
+from ..factorization import factorized, show_factorized
+from ..kronecker import LAYOUT, approximated, draw_errors, ranked_rows, show_rows
 from ..matrix_files import read_operand
 from ..output import print_json
 from ..products import DEVICE, Device
@@ -26,6 +28,14 @@ DTYPES = ("float32", "float64")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results: batch first (default) or batch last.")
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--top", type=click.IntRange(1, 1000), default=20, show_default=True)
+@click.option("--patterns", metavar="LIST", help="One list instead, such as '(1,64,64,64)(64,64,64,1)'.")
+@click.option(
+    "--by",
+    type=click.Choice(["hierarchical", "alternating", "gradient", "all"]),
+    help="How the factors of --patterns are found. [default: all]",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of alternating and gradient.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="K.npz", help="Store the nearest matrix of --patterns.")
 @click.option("--picture", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw error against speed.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
@@ -35,21 +45,33 @@ def command(
     layout: str | None,
     device: Device,
     top: int,
+    patterns: str | None,
+    by: str | None,
+    seed: int,
+    out: Path | None,
     picture: Path | None,
     as_json: bool,
 ) -> None:
     """Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.
 
     W is a .npy file, or a tensor of a .safetensors file as FILE:TENSOR, of shape (outputs, inputs); the least error
-    comes first. Half precision
-    is read as float32. The lists of patterns are those of `suggest --structure kronecker`; factors are found by
-    truncated SVDs of blocks, optimal for one and for two factors.
+    comes first. Half precision is read as float32. The lists of patterns are those of `suggest --structure
+    kronecker`; factors are found by truncated SVDs of blocks, optimal for one and for two factors.
+
+    With --patterns a single list, by all three algorithms: their errors and seconds, and the predicted speed.
     """
     operand = read_operand(weight)
     matrix = operand.widened()
     if matrix.ndim != 2 or matrix.dtype.kind != "f":
         raise PlanError(f"{weight} is {operand.dtype} of shape {matrix.shape}; a floating-point matrix is needed")
     matrix = np.array(matrix if matrix.dtype.name in DTYPES else matrix.astype(np.float32))
+    if patterns is not None:
+        if picture is not None:
+            raise click.UsageError("--picture is for many lists; leave out --patterns")
+        _one_list(matrix, patterns, by, seed, out, (batch, layout, device), as_json)
+        return
+    if by is not None or out is not None:
+        raise click.UsageError("--by and --out are for the list of --patterns")
     with device.current(), Progress() as progress:
         rows = approximated(matrix, density, batch, layout, device, progress.update)
     if picture is not None:
@@ -58,3 +80,32 @@ def command(
         print_json({"weight": weight, "shape": matrix.shape, "batch": batch, "candidates": rows[:top]})
     else:
         show_rows(rows[:top])
+
+
+def _one_list(
+    matrix: Any,
+    patterns: str,
+    by: str | None,
+    seed: int,
+    out: Path | None,
+    product: tuple[int, str | None, Device],
+    as_json: bool,
+) -> None:
+    """Factorise by one list, show errors, seconds and the predicted speed, and store the nearest matrix."""
+    from ...kernels.kronecker import save
+    from ...kernels.kronecker.approximation import ALGORITHMS
+
+    batch, layout, device = product
+    algorithms = ALGORITHMS if by in (None, "all") else (str(by),)
+    with device.current(), Progress() as progress:
+        rows, nearest = factorized(matrix, patterns, algorithms, seed, progress.update)
+        (speed,) = ranked_rows([nearest.structure], batch, layout, matrix.dtype.name, device)
+    if out is not None:
+        save(out, nearest)
+    if as_json:
+        print_json({"patterns": speed["patterns"], "shape": matrix.shape, "algorithms": rows, "speed": speed})
+        return
+    show_factorized(rows)
+    show_rows([speed])
+    if out is not None:
+        click.echo(f"wrote {out}", err=True)

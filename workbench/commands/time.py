@@ -19,7 +19,12 @@ from ..schemes import AUTO, chosen_scheme, scheme_argument
 
 @click.command("time")
 @click.argument("scheme", metavar="SCHEME|auto|K")
-@click.option("--scheme", "named", metavar="SCHEME", help="The same as the argument, where that is auto.")
+@click.option(
+    "--scheme",
+    "named",
+    metavar="SCHEME",
+    help="The same as the argument, where that is auto; of K the scheme in its blocks.",
+)
 @click.option("--size", default="2048", show_default=True, metavar="N|MxKxN|LxD", help="LxD is for --causal.")
 @click.option(
     "--levels",
@@ -61,19 +66,22 @@ def command(
     triangular or masked target of its own the baseline is the whole product.
 
     K is a file with a factored matrix, as for `run`. The baselines of a Kronecker-sparse one are the permuted batched
-    GEMM (bmm), einsum, sparse rows (csr) and the dense matrix, of a block low-rank one GEMMs on views (strided), the
-    papers' GEMMs between permutations (permuted) and the dense matrix, as far as they can run.
+    GEMM (bmm), einsum, sparse formats (bsr, csr) and the dense matrix, of a block low-rank one GEMMs on views
+    (strided), the papers' GEMMs between permutations (permuted) and the dense matrix, as far as they can run.
     """
     from ...kernels.kronecker import KroneckerMatrix
 
     if (matrix := operand_matrix(scheme)) is not None:
-        if levels or causal or named or record:
-            raise click.UsageError("K takes --batch, --layout, --strategy, --dtype, --device, --rounds and --seed")
+        if causal or record:
+            raise click.UsageError("K takes no --causal or --record")
+        text = AUTO if named is None else named
+        if text == AUTO and levels:
+            raise click.UsageError("--levels is for a scheme that is named")
         request = product_request(matrix.structure, batch, dtype, layout, device, strategy)
         device.require()
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
         with device.current(), Progress() as progress:
-            found = contest_of(request, AUTO, (1,), strategy, seed, factors).run(rounds, progress.update)
+            found = contest_of(request, text, levels or (1,), strategy, seed, factors).run(rounds, progress.update)
         about: dict[str, Any] = {
             "structure": matrix.structure.name,
             **({"kronecker": [one.sizes for one in matrix.patterns]} if isinstance(matrix, KroneckerMatrix) else {}),

@@ -20,9 +20,10 @@ from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda import naive
 from lcma.kernels.cuda.combine import Combination, merge_of
 from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.executor import request_of
+from lcma.kernels.cuda.executor import TensorExecutor, request_of
 from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.level import cuda_level
+from lcma.kernels.cuda.padded import padded_product
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.cache import plan_cache
@@ -308,3 +309,19 @@ def make_profile():
         return Profile("pretended", "none", (("multiprocessors", "1"),), tuple(rates), sums, sums, source="measured")
 
     return made
+
+
+@pytest.mark.parametrize("order", ["rows", "columns", "scattered"])
+@pytest.mark.parametrize(("m", "k", "n"), [(5, 17, 8), (7, 8, 19), (3, 13, 11), (1, 9, 1)])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_padded_products_write_the_result_and_nothing_else(m, k, n, dtype, order):
+    for batch_a, batch_b in (((), ()), ((3,), (3,)), ((3,), ()), ((), (3,))):
+        a, b = drawn((*batch_a, m, k), dtype, order), drawn((*batch_b, k, n), dtype, order)
+        request = request_of(a, b, NAMES[dtype])
+        out, canvas = framed((*request.batch, m, n), dtype, "rows" if order == "scattered" else order)
+        executor = TensorExecutor(request, padded_product(), 2 if m > 5 else 1)
+        assert executor.run(a, b, out) is out
+        torch.testing.assert_close(out, a @ b)
+        assert (canvas == CANARY).sum() == canvas.numel() - out.numel()
+        if not batch_b:
+            torch.testing.assert_close(executor.run(a, executor.prepare(b)), a @ b)

@@ -14,7 +14,9 @@ import torch
 from lcma.errors import PlanError
 from lcma.kernels import decision_for
 from lcma.kernels.factored import request_of
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, square_dyadic
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, dft, square_dyadic
+from lcma.kernels.kronecker.fused import fused_places, is_fused, multiply_fused
+from lcma.kernels.kronecker.gather import multiply_gathered
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tiled
 from lcma.kernels.kronecker.tensors import multiply_tiled
 from lcma.kernels.kronecker.tiles import FactorTile
@@ -70,6 +72,110 @@ def test_gradients_are_summed_from_any_strides(dtype, pattern):
         assert (found.double() - truth).norm() <= 2 * LIMITS["float32" if dtype == "float16" else dtype] * truth.norm()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex128"])
+@pytest.mark.parametrize(
+    "pattern", [Pattern(2, 2, 2, 3), Pattern(1, 5, 19, 4), Pattern(3, 17, 4, 1), Pattern(1, 3, 2, 70)], ids=str
+)
+def test_small_blocks_are_gathered_from_any_strides(dtype, pattern):
+    kind = getattr(torch, dtype)
+    wide = torch.complex128 if kind.is_complex else torch.float64
+    weights = torch.randn(pattern.parameter_shape, dtype=wide).to(kind)
+    full = torch.from_numpy(KroneckerMatrix.of(pattern, weights.to(wide).numpy()).dense())
+    for first, last, n in itertools.product((False, True), (False, True), (1, 37)):
+        x = torch.randn(pattern.cols, n, dtype=wide).to(kind)
+        given = x.T.contiguous().T if first else x
+        canvas = torch.full((n + 4, pattern.rows) if last else (pattern.rows, n + 4), CANARY, dtype=kind)
+        out = canvas[2:-2].T if last else canvas[:, 2:-2]
+        out.fill_(torch.nan)
+        multiply_gathered(weights, pattern, given, out)
+        truth = full @ x.to(wide)
+        limit = LIMITS["float64" if dtype == "complex128" else dtype]
+        assert (out.to(wide) - truth).norm() <= limit * truth.norm()
+        out.fill_(CANARY)
+        assert (canvas == CANARY).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_transforms_are_gathered(dtype):
+    transform = dft(24, radix=4)
+    factors = [torch.from_numpy(weights.copy()) for weights in transform.matrix.factors]
+    if dtype == "float32":
+        factors = [weights.real.contiguous() for weights in factors]
+    x = torch.randn(24, 5, dtype=getattr(torch, dtype))
+    request = request_of(transform.matrix.structure, 5, dtype, "bsl", device="cuda")
+    plan = decision_for(request, strategy="gather").plan
+    assert plan.seconds is None
+    found = plan.build().run(factors, x[torch.from_numpy(transform.order)])
+    if dtype == "complex64":
+        torch.testing.assert_close(found, torch.fft.fft(x, dim=0), rtol=1e-4, atol=1e-4)
+    else:
+        whole = KroneckerMatrix.of(transform.matrix.patterns, [weights.numpy() for weights in factors]).dense()
+        torch.testing.assert_close(found, torch.from_numpy(whole) @ x[torch.from_numpy(transform.order)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex128"])
+@pytest.mark.parametrize(
+    "patterns",
+    [
+        (Pattern(2, 3, 4, 6), Pattern(8, 3, 5, 2)),
+        (Pattern(1, 2, 2, 8), Pattern(2, 2, 2, 4)),
+        (Pattern(1, 17, 16, 16), Pattern(16, 16, 3, 1)),
+    ],
+    ids=["ragged", "dyadic", "radix 16"],
+)
+def test_pairs_are_multiplied_at_once_from_any_strides(patterns, dtype):
+    assert is_fused(*patterns, 21, dtype)
+    kind = getattr(torch, dtype)
+    wide = torch.complex128 if kind.is_complex else torch.float64
+    weights = [torch.randn(one.parameter_shape, dtype=wide).to(kind) for one in patterns]
+    full = torch.from_numpy(KroneckerMatrix.of(patterns, [one.to(wide).numpy() for one in weights]).dense())
+    for first, last, n in itertools.product((False, True), (False, True), (21,)):
+        x = torch.randn(patterns[1].cols, n, dtype=wide).to(kind)
+        given = x.T.contiguous().T if first else x
+        canvas = torch.full((n + 4, len(full)) if last else (len(full), n + 4), CANARY, dtype=kind)
+        out = canvas[2:-2].T if last else canvas[:, 2:-2]
+        out.fill_(torch.nan)
+        multiply_fused(weights, patterns, given, out)
+        truth = full @ x.to(wide)
+        limit = LIMITS["float64" if dtype == "complex128" else dtype]
+        assert (out.to(wide) - truth).norm() <= limit * truth.norm()
+        out.fill_(CANARY)
+        assert (canvas == CANARY).all()
+
+
+@pytest.mark.parametrize(
+    ("patterns", "launches"),
+    [
+        (square_dyadic(32), ((3, 4), (1, 2), (0,))),
+        ((Pattern(1, 2, 300, 1), Pattern(300, 1, 2, 1)), ((1,), (0,))),
+        ((Pattern(1, 3, 2, 16), *square_dyadic(32)[1:4], Pattern(16, 2, 40, 1)), ((4,), (2, 3), (0, 1))),
+    ],
+    ids=["dyadic", "none", "others alone"],
+)
+def test_chains_are_fused_in_pairs(patterns, launches):
+    structure = KroneckerSparse.of(patterns)
+    assert fused_places(patterns, 9, "float64") == launches
+    matrix = KroneckerMatrix.random(patterns, dtype="float64")
+    x = torch.randn(structure.cols, 9, dtype=torch.float64)
+    for order in ("bsl", "bsf"):
+        request = request_of(structure, 9, "float64", order, device="cuda")
+        if all(len(one) == 1 for one in launches):
+            with pytest.raises(PlanError, match="no two neighbours chain"):
+                decision_for(request, strategy="fused")
+            continue
+        plan = decision_for(request, strategy="fused").plan
+        assert (plan.seconds, len(plan.stages)) == (None, len(launches))
+        given = x if order == "bsl" else x.T.contiguous().T
+        found = plan.build().run(list(map(torch.from_numpy, matrix.factors)), given)
+        torch.testing.assert_close(found, torch.from_numpy(matrix.dense()) @ x)
+
+
+def test_large_blocks_are_not_gathered():
+    request = request_of(KroneckerSparse.of(Pattern(1, 64, 4, 4)), 5, device="cuda")
+    with pytest.raises(PlanError, match="larger than the 32 x 32"):
+        decision_for(request, strategy="gather")
+
+
 def test_the_strategy_runs_lists_of_factors():
     structure = KroneckerSparse.of(square_dyadic(8))
     matrix = KroneckerMatrix.random(structure.patterns)
@@ -84,7 +190,7 @@ def test_the_strategy_runs_lists_of_factors():
         torch.testing.assert_close(found, torch.from_numpy(matrix.dense()) @ x, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize(("rows", "cols"), [(1, 1), (7, 130), (65, 33), (128, 64)])
 def test_bits_are_transposed_whatever_the_dtype(dtype, rows, cols):
     kind = getattr(torch, dtype)
@@ -99,15 +205,17 @@ def test_bits_are_transposed_whatever_the_dtype(dtype, rows, cols):
 @pytest.mark.parametrize(
     "patterns", [(Pattern(2, 17, 19, 3),), square_dyadic(8), (Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1))]
 )
-def test_products_between_transpositions_are_the_product(patterns):
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_products_between_transpositions_are_the_product(patterns, dtype):
     structure = KroneckerSparse.of(patterns)
-    matrix, n = KroneckerMatrix.random(patterns, dtype="float64"), 11
+    matrix, n = KroneckerMatrix.random(patterns, dtype=dtype), 11
     factors = list(map(torch.from_numpy, matrix.factors))
-    x = torch.randn(structure.cols, n, dtype=torch.float64)
+    x = torch.randn(structure.cols, n, dtype=getattr(torch, dtype))
+    bytes_allowed = 250 * x.itemsize
     truth = torch.from_numpy(matrix.dense()) @ x
     layouts = (Layout.ROWS, Layout.COLUMNS)
-    for first, last, most in itertools.product(layouts, layouts, (None, 2000)):
-        request = request_of(structure, n, "float64", device="cuda", layouts=(first, last), max_workspace=most)
+    for first, last, most in itertools.product(layouts, layouts, (None, bytes_allowed)):
+        request = request_of(structure, n, dtype, device="cuda", layouts=(first, last), max_workspace=most)
         given = x if first is Layout.ROWS else x.T.contiguous().T
         ends = ((first, patterns[-1]), (last, patterns[0]))
         if not any(layout is Layout.COLUMNS and pattern.d > 1 for layout, pattern in ends):
@@ -116,8 +224,8 @@ def test_products_between_transpositions_are_the_product(patterns):
             continue
         plan = decision_for(request, strategy="transposed").plan
         assert plan.workspace <= (most or plan.workspace)
-        bounded = most is not None and len(patterns) == 1  # the lists' buffers stay within 2000 bytes
-        assert dict(plan.candidate.parameters) == {"slab": 2 if bounded else 0}
+        bounded = most is not None and len(patterns) == 1  # the lists' buffers stay within the bound
+        assert dict(plan.candidate.parameters) == {"slab": 1 if bounded else 0}
         found = plan.build().run(factors, given)
         torch.testing.assert_close(found, truth)
         assert found.stride() == ((n, 1) if last is Layout.ROWS else (1, structure.rows))

@@ -48,3 +48,17 @@ def test_sizes_that_have_none_are_refused():
             kronecker.dft(*arguments)
     with pytest.raises(PlanError, match="of 8 points"):
         kronecker.dft(8).apply(np.zeros((3, 4), np.complex64))
+
+
+def test_a_layer_of_its_factors_transforms_tensors_and_their_gradients():
+    torch = pytest.importorskip("torch")
+    from lcma import KSLinear
+
+    transform = kronecker.dft(24, "complex128")
+    layer, order = KSLinear.from_matrix(transform.matrix), torch.from_numpy(transform.order)
+    x = torch.randn(3, 24, dtype=torch.complex128, requires_grad=True)
+    truth, weights = torch.fft.fft(x), torch.randn(3, 24, dtype=torch.complex128)
+    torch.testing.assert_close(layer(x[:, order]), truth)
+    (found,) = torch.autograd.grad((layer(x[:, order]) * weights).abs().sum(), x)
+    (wanted,) = torch.autograd.grad((truth * weights).abs().sum(), x)
+    torch.testing.assert_close(found, wanted)

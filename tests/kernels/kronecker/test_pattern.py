@@ -157,3 +157,16 @@ def test_a_matrix_is_its_factors():
 def test_factors_that_do_not_fit_are_refused(factors, message):
     with pytest.raises(PlanError, match=message):
         KroneckerMatrix.of(kronecker.square_dyadic(4), factors)
+
+
+def test_no_public_name_is_that_of_a_submodule():
+    """Importing the submodule would put it in the function's place."""
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    from lcma.kernels import kronecker as package
+
+    modules = {info.name for info in iter_modules(package.__path__)}
+    assert not modules & set(package._HOMES)
+    import_module("lcma.kernels.kronecker.hierarchical")
+    assert callable(package.factorize)

@@ -28,7 +28,7 @@ LISTS = {
     "not chainable": (Pattern(1, 8, 8, 3), Pattern(6, 4, 16, 1)),
 }
 LIMITS = {"float32": 2e-6, "float64": 1e-14, "complex64": 2e-6, "complex128": 1e-14}
-STRATEGIES = ("slabs", "widened", "dense", "bmm", "einsum", "csr")
+STRATEGIES = ("slabs", "widened", "dense", "bmm", "einsum", "bsr", "csr")
 RNG = np.random.default_rng(0)
 
 
@@ -40,7 +40,7 @@ def drawn(shape, dtype):
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_is_the_product_by_definition(name, strategy):
-    if strategy == "csr":
+    if strategy in ("bsr", "csr"):
         pytest.importorskip("torch")
     patterns = LISTS[name]
     for dtype, layout, batch in itertools.product(LIMITS, ("bsf", "bsl"), (1, 7, 300)):

@@ -36,20 +36,21 @@ def executor_for(request, strategy):
 
 
 @pytest.mark.parametrize("name", LISTS)
-@pytest.mark.parametrize("strategy", ["strided", "widened", "dense", "bmm", "einsum", "csr"])
-def test_every_strategy_is_the_product_by_definition(name, strategy):
+@pytest.mark.parametrize("strategy", ["strided", "widened", "dense", "bmm", "einsum", "bsr", "csr"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_every_strategy_is_the_product_by_definition(name, strategy, dtype):
     structure = KroneckerSparse.of(LISTS[name])
     if strategy == "widened" and all(one.d == 1 for one in structure.patterns):
         with pytest.raises(PlanError, match="nothing is to be widened"):
             decision_for(request_of(structure, 7, device="cuda"), strategy=strategy)
         return
-    matrix = KroneckerMatrix.random(structure.patterns, dtype="float64")
+    matrix, kind = KroneckerMatrix.random(structure.patterns, dtype=dtype), getattr(torch, dtype)
     factors = [torch.from_numpy(weights) for weights in matrix.factors]
     full = torch.from_numpy(matrix.dense())
     layouts = (Layout.ROWS, Layout.COLUMNS)
     for first, last, n in itertools.product(layouts, layouts, (1, 6)):
-        request = request_of(structure, n, "float64", device="cuda", layouts=(first, last), max_extra_bytes=1 << 20)
-        x = torch.randn(structure.cols, n, dtype=torch.float64)
+        request = request_of(structure, n, dtype, device="cuda", layouts=(first, last), max_extra_bytes=1 << 20)
+        x = torch.randn(structure.cols, n, dtype=kind)
         given = x if first is Layout.ROWS else x.T.contiguous().T
         executor = executor_for(request, strategy)
         prepared = executor.prepare(factors)
@@ -58,10 +59,23 @@ def test_every_strategy_is_the_product_by_definition(name, strategy):
             found = executor.run(operand, given)
             torch.testing.assert_close(found, full @ x)
             assert n == 1 or found.stride() == ((n, 1) if last is Layout.ROWS else (1, structure.rows))
-        out = torch.full((structure.rows, n), torch.nan, dtype=torch.float64)
+        out = torch.full((structure.rows, n), torch.nan, dtype=kind)
         out = out if last is Layout.ROWS else out.T.contiguous().T
         assert executor.run(factors, given, out) is out
         torch.testing.assert_close(out, full @ x)
+
+
+def test_what_torchs_sparse_products_lack_is_said_in_one_line(monkeypatch):
+    structure = KroneckerSparse.of(LISTS["d above a"])
+    (weights,) = KroneckerMatrix.random(structure.patterns).factors
+    executor = executor_for(request_of(structure, 8, order="bsl", device="cuda"), "bsr")
+
+    def fail(*_, **__):
+        raise RuntimeError("not implemented for 'Half'\nand more")
+
+    monkeypatch.setattr(torch, "matmul", fail)
+    with pytest.raises(PlanError, match=r"torch does not multiply this sparse matrix: not implemented for 'Half'$"):
+        executor.run([torch.from_numpy(weights)], torch.randn(structure.cols, 8))
 
 
 class Recorder(TorchDispatchMode):
@@ -151,16 +165,80 @@ def test_a_single_block_is_one_product_on_views(dtype):
     assert [name for name in recorder.seen if "mm" in name] == ["aten.mm.out"]
 
 
-def test_transposed_products_are_chosen_by_a_measured_rate_only(monkeypatch):
-    """With a rate, a slab whose buffers stay in the L2 cache of 50 MiB is priced below the whole batch."""
-    request = request_of(KroneckerSparse.of(Pattern(3, 64, 64, 64)), 25088, device="cuda")
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "milliseconds"),
+    [
+        ((3, 64, 64, 64), "bfloat16", {"transposed": 1.046, "widened": 2.894, "strided": 3.083, "bmm": 3.106}),
+        ((32, 96, 96, 4), "float32", {"transposed": 3.292, "strided": 3.629, "bmm": 3.655, "widened": 4.902}),
+        ((32, 96, 96, 4), "float16", {"transposed": 1.074, "widened": 0.411, "strided": 1.886, "bmm": 1.902}),
+    ],
+)
+def test_transposed_products_are_priced_as_an_h200_ran_them(sizes, dtype, milliseconds):
+    request = request_of(KroneckerSparse.of(Pattern(*sizes)), 25088, dtype, device="cuda")
+    predicted = {name: 1e3 * decision_for(request, strategy=name).seconds for name in milliseconds}
+    assert predicted == pytest.approx(milliseconds, rel=0.3)
+    assert decision_for(request).plan.candidate.strategy == min(milliseconds, key=milliseconds.get)
+
+
+def test_slabs_between_transpositions_keep_to_a_bound_on_the_workspace(monkeypatch):
+    request = request_of(KroneckerSparse.of(Pattern(3, 64, 64, 64)), 25088, device="cuda", max_workspace=50 << 20)
     strategy, machine = strategies("cuda")["kronecker", "transposed"], machine_for(request)
-    whole, cached = strategy.candidates(request)
+    whole, bounded = strategy.candidates(request)
+    assert strategy.workspace(bounded, request, machine) <= 50 << 20 < strategy.workspace(whole, request, machine)
+    monkeypatch.setattr(cuda_costs, "TRANSPOSITION_SHARES", {})
     assert None in [stage.seconds for stage in strategy.predict(whole, request, machine)]
-    monkeypatch.setattr(cuda_costs, "TRANSPOSITION_SHARES", {4: 0.8})
-    seconds = [sum(x.seconds for x in strategy.predict(one, request, machine)) for one in (whole, cached)]
-    assert seconds[1] < seconds[0]
-    assert strategy.workspace(cached, request, machine) <= 50 << 20 < strategy.workspace(whole, request, machine)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_products_are_planned_and_tiles_refuse_them(dtype):
+    """Batch-last by GEMMs on views, priced as real ones with as many multiplications."""
+    structure = KroneckerSparse.of(Pattern(1, 64, 64, 16))
+    request = request_of(structure, 25088, dtype, "bsl", device="cuda")
+    decision = decision_for(request)
+    assert decision.plan.candidate.strategy == "strided"
+    component = request_of(structure, 25088, "float32" if dtype == "complex64" else "float64", "bsl", device="cuda")
+    assert 1.8 * decision_for(component, strategy="strided").seconds < decision.seconds
+    assert sum(stage.flops for stage in decision.plan.stages) == 8 * structure.parameters * 25088
+    with pytest.raises(PlanError, match="tiles are of real numbers"):
+        decision_for(request, strategy="tiled")
+    with pytest.raises(PlanError, match="complex64 is not supported"):
+        Request(8, 8, 8, "complex64", device="cuda")
+    bench = CudaBench()
+    a, b, c = bench.operands(request_of(structure, 9, dtype, device="cuda"), 0, blank=True)
+    assert {x.dtype for x in (*a, b, c)} == {getattr(torch, dtype)}
+
+
+def test_the_error_of_complex_products_counts_both_parts():
+    structure = KroneckerSparse.of(Pattern(2, 3, 4, 2))
+    matrix = KroneckerMatrix.random(structure.patterns, dtype="complex128")
+    request = request_of(structure, 5, "complex128", device="cuda")
+    factors, x = [torch.from_numpy(matrix.factors[0])], torch.randn(16, 5, dtype=torch.complex128)
+    product = torch.from_numpy(matrix.dense()) @ x
+    assert CudaBench().error(request, factors, x, product) < 1e-14
+    assert CudaBench().error(request, factors, x, product.conj()) > 0.1
+
+
+def test_kernels_on_scalar_units_are_chosen_by_measured_rates_only(monkeypatch):
+    """A chain of small blocks is bound by traffic: fused it is priced below the same factors gathered one by one."""
+    structure = KroneckerSparse.of(kronecker.square_dyadic(16))
+    for dtype in ("float32", "complex64"):
+        request = request_of(structure, 1 << 20, dtype, "bsl", device="cuda")
+        machine = machine_for(request)
+        known = {name: strategies("cuda")["kronecker", name] for name in ("gather", "fused")}
+
+        def stages(name, request=request, machine=machine, known=known):
+            (candidate,) = known[name].candidates(request)
+            return known[name].predict(candidate, request, machine)
+
+        assert [len(stages(name)) for name in known] == [4, 2]
+        assert {stage.seconds for name in known for stage in stages(name)} == {None}
+        with monkeypatch.context() as patch:
+            for shares in (cuda_costs.GATHER_SHARES, cuda_costs.FUSED_SHARES):
+                patch.setitem(shares, dtype, (0.7, 0.3))
+            seconds = {name: sum(stage.seconds for stage in stages(name)) for name in known}
+            assert seconds["fused"] < 0.6 * seconds["gather"]
+            assert decision_for(request, machine=machine).plan.candidate.strategy == "fused"
+        assert decision_for(request, machine=machine).plan.candidate.strategy not in known
 
 
 def test_more_columns_than_32_bits_count_are_planned():
@@ -171,7 +249,7 @@ def test_more_columns_than_32_bits_count_are_planned():
 
 def test_float32_may_be_three_products_of_tf32():
     """By our kernel, where it is fast enough; the vendor's products stay strict, and dense operands are refused."""
-    structure = KroneckerSparse.of(Pattern(128, 64, 64, 4))
+    structure = KroneckerSparse.of(Pattern(64, 64, 64, 1))
     split = decision_for(request_of(structure, 25088, "tf32x3", device="cuda"))
     strict = decision_for(request_of(structure, 25088, "float32", device="cuda"))
     assert split.plan.candidate.strategy == "tiled"

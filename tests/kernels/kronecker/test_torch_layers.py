@@ -14,9 +14,10 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 import lcma  # noqa: E402
 from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
+from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
 from lcma.kernels.kronecker.layouts import LAYOUTS  # noqa: E402
 from lcma.kernels.kronecker.outer import SLAB, outer_blocks  # noqa: E402
-from lcma.kernels.torch.kronecker import kronecker_mm  # noqa: E402
+from lcma.kernels.torch.kronecker import kronecker_mm, request_dtype  # noqa: E402
 
 UP = ((1, 12, 3, 2), (3, 2, 2, 1))
 """24 x 6, two factors; the second has d = 1."""
@@ -66,8 +67,12 @@ def test_gradcheck_and_opcheck(last):
         x.requires_grad_()
         assert torch.autograd.gradcheck(lambda x, w: kronecker_mm(x, w, last), (x, weights))
         assert torch.autograd.gradgradcheck(lambda x, w: kronecker_mm(x, w, last), (x, weights))
-        opcheck(torch.ops.lcma.kronecker_mm.default, (x, weights, last, None))
-    opcheck(torch.ops.lcma.kronecker_outer.default, (torch.randn(12, 5), torch.randn(24, 5), 2, 3))
+        for precision in (None, "tf32x3"):
+            opcheck(torch.ops.lcma.kronecker_mm.default, (x, weights, last, None, precision))
+    for precision in (None, "tf32"):
+        opcheck(
+            torch.ops.lcma.kronecker_outer.default, (torch.randn(12, 5), torch.randn(24, 5), 2, 3, False, precision)
+        )
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
@@ -113,6 +118,42 @@ def test_autocast_and_halves_round_once():
     halved = layer.to(torch.float16)(x.half())
     assert halved.dtype == torch.float16
     assert (halved.float() - truth).norm() < 4e-3 * truth.norm()
+
+
+@pytest.mark.parametrize("precision", ["ieee", "tf32", "tf32x3"])
+def test_a_precision_is_of_float32_on_a_gpu(precision):
+    """What a GPU would be asked for; a processor multiplies strictly, autocast and compile included."""
+    layer, plain = lcma.KSLinear(UP, precision=precision), lcma.KSLinear(UP)
+    plain.load_state_dict(layer.state_dict())
+    x = torch.randn(9, 6, requires_grad=True)
+    for run in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
+        torch.testing.assert_close(run(x), plain(x), rtol=0, atol=0)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(layer(x), plain(x))
+    assert f"precision={precision}" in repr(layer)
+    assert request_dtype(x, precision) == {"ieee": "float32"}.get(precision, precision)
+    assert request_dtype(x.half(), precision) == "float16"
+    assert request_dtype(x.double(), precision) == "float64"
+    with pytest.raises(PlanError, match="precision must be one of ieee, tf32, tf32x3"):
+        lcma.KSLinear(UP, precision="fp32")
+    with pytest.raises(PlanError, match="precision must be one of"):
+        kronecker_mm(x.T, layer.factors[1], precision="fp32")
+
+
+def test_torchs_setting_is_lent_and_given_back():
+    settings = torch.backends.cuda.matmul
+    for before in (False, True):
+        settings.allow_tf32 = before
+        try:
+            for dtype, wanted in (("tf32", True), ("tf32x3", False), ("float32", False), ("float16", before)):
+                with vendor_precision(dtype):
+                    assert settings.allow_tf32 == wanted
+                assert settings.allow_tf32 == before
+            with pytest.raises(ValueError, match="inside"), vendor_precision("tf32"):
+                raise ValueError("inside")
+            assert settings.allow_tf32 == before
+        finally:
+            settings.allow_tf32 = False
 
 
 def test_flops_are_those_of_the_parameters():

@@ -85,7 +85,25 @@ def test_a_near_record_scales_predictions(flat, plans):
     if other.plan.candidate == scheme.candidate:
         assert known.seconds(other.plan) == pytest.approx(3 * other.plan.seconds)
     unknown = replace(other.baseline, candidate=replace(other.baseline.candidate, parameters=(("method", "other"),)))
-    assert math.isnan(known.seconds(unknown))
+    assert known.seconds(unknown) == pytest.approx(2 * other.baseline.seconds)  # as others of its strategy
+    assert math.isnan(replace(known, exact=True).seconds(unknown))
+    strange = replace(unknown, candidate=replace(unknown.candidate, strategy="other"))
+    assert math.isnan(known.seconds(strange))
+
+
+def test_near_a_record_what_it_lacks_may_be_chosen_by_a_scaled_prediction(flat, plans):
+    """The best of a neighbouring size need not be among the best of the size that was measured."""
+    vendor, scheme = plans
+    worse = replace(entry(scheme, 0.99 * vendor.seconds), source="0" * 64 + "@mkn", predicted=0.9 * vendor.seconds)
+    wisdom = Wisdom((record(REQUEST, entry(vendor, vendor.seconds), worse),))
+    near = replace(REQUEST, m=2200)
+    alone = decision_for(near, machine=flat)
+    found = decision_for(near, machine=replace(flat, wisdom=wisdom))
+    assert not alone.is_baseline
+    gains = 1.1 * alone.plan.seconds < 0.985 * alone.baseline.seconds
+    assert (found.plan.candidate == alone.plan.candidate, found.measured) == (gains, not gains)
+    assert ("scaled by what was measured" in found.reason) == gains
+    assert decision_for(REQUEST, machine=replace(flat, wisdom=wisdom)).is_baseline  # measured: nothing is guessed
 
 
 def test_candidates_that_are_gone_are_left_out(flat, plans):

@@ -31,7 +31,25 @@ LIMITS = {"float32": 1e-4, "float64": 1e-10, "float16": 2e-2, "bfloat16": 1e-1}
 """The relative difference of results by two strategies above which one of them is wrong."""
 
 
+SHARES = {
+    ("vit-s/16", "float16"): (14.0, 4.6),
+    ("vit-b/16", "float16"): (36.0, 15.0),
+    ("vit-l/16", "float16"): (110.0, 50.0),
+    ("vit-h/14", "float16"): (310.0, 160.0),
+    ("vit-s/16", "float32"): (90.0, 40.0),
+    ("vit-b/16", "float32"): (300.0, 160.0),
+    ("vit-l/16", "float32"): (1000.0, 580.0),
+    ("vit-h/14", "float32"): (2600.0, 1600.0),
+}
+"""Milliseconds of the whole model and of the linear layers of its feed-forward parts in the paper (Table 7, A100)."""
+
+
 def _cases(options: Options) -> Iterator[Case]:
+    if options.shares:
+        for dtype in options.dtypes or ("float16", "float32"):
+            for name in ("vit-s/16", "vit-b/16", "vit-l/16", "vit-h/14"):
+                yield Case(f"share {name} {dtype}", partial(share, name, dtype, options), 20.0)
+        return
     for dtype in options.dtypes or ("float32",):
         for name in ("vit-s", "gpt2-medium"):
             for part in PARTS if name == "vit-s" else ("down", "ffn", "block", "full"):
@@ -45,18 +63,7 @@ def measured(name: str, part: str, dtype: str, options: Options, say: Say) -> Fi
 
     Ours and the permuted product have equal parameters, and their results are compared first.
     """
-    try:
-        import torch
-    except ImportError:
-        raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
-    from .. import ks_models
-
-    if options.device == "cuda":
-        from ....kernels.cuda.machine import require_device
-
-        require_device()
-    torch.manual_seed(options.seed)
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch, ks_models = _libraries(options)
     sizes = {"vit-s": ks_models.VIT_S, "gpt2-medium": ks_models.GPT2_MEDIUM}[name]
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     features = sizes.features * (4 if part == "down" else 1)
@@ -80,6 +87,45 @@ def measured(name: str, part: str, dtype: str, options: Options, say: Say) -> Fi
         "ms": {kind: 1e3 * value for kind, value in seconds.items()},
         "difference": error,
     }
+
+
+def share(name: str, dtype: str, options: Options, say: Say) -> Figures:
+    """The part of a dense model's seconds that the linear layers of its feed-forward parts take, timed in turns."""
+    torch, models = _libraries(options)
+    sizes = models.VISION[name]
+    where = {"device": options.device, "dtype": getattr(torch, dtype)}
+    x = torch.randn(sizes.batch, sizes.tokens, sizes.features, **where)
+    modules = {"model": models.model(sizes, "dense", **where), "linear": models.feed_forward_layers(sizes, **where)}
+    calls = {kind: partial(_run, module, x) for kind, module in modules.items()}
+    seconds = _interleaved(calls, options, say)
+    paper = SHARES.get((name, dtype))
+    return {
+        "share": seconds["linear"] / seconds["model"],
+        "paper": None if paper is None else paper[1] / paper[0],
+        "ms": {kind: 1e3 * value for kind, value in seconds.items()},
+        "paper_ms": None if paper is None else dict(zip(modules, paper, strict=True)),
+    }
+
+
+def _libraries(options: Options) -> tuple[Any, Any]:
+    """torch, set up for strict products on the options' device, and the models.
+
+    Raises:
+        PlanError: torch is not installed, or there is no such device.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
+    from .. import ks_models
+
+    if options.device == "cuda":
+        from ....kernels.cuda.machine import require_device
+
+        require_device()
+    torch.manual_seed(options.seed)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return torch, ks_models
 
 
 def _part(sizes: Any, part: str, kind: str, where: dict[str, Any]) -> Any:
@@ -120,4 +166,5 @@ SUITE = Suite(
     ("over_dense", "bmm_over_dense", "paper", "paper_bmm", "difference"),
     ("kernels", "workbench/bench/ks_models.py"),
     ratios,
+    {"shares": ("share", "paper", "ms", "paper_ms")},
 )

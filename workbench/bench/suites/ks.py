@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from ....errors import PlanError
 from ...contenders import contest_of
 from ...schemes import AUTO
 from ..case import Bar, Case, Figures, Options, Say, Suite
-from ..ks_patterns import BATCH, paper_patterns, sample
+from ..ks_patterns import BATCH, energy_patterns, paper_patterns, sample
 from ..ks_permutations import permutation_share
 from ..ks_tables import Rows, draw_figures, write_tables
 from ..picture import ratios
@@ -24,6 +25,9 @@ NEVER_BELOW = 0.99
 def _cases(options: Options) -> Iterator[Case]:
     from ....kernels.factored import ORDERS
 
+    if options.energy:
+        yield from _energy_cases(options)
+        return
     on_cpu = options.device == "cpu"
     low, high = CPU_SIDES
     known = paper_patterns()
@@ -38,6 +42,29 @@ def _cases(options: Options) -> Iterator[Case]:
                 seconds = 3 + 60 * batch * pattern.nonzeros / 1e11 if on_cpu else 4.0
                 bars = (Bar("ratio", NEVER_BELOW),) if on_cpu and dtype == "float32" else ()
                 yield Case(f"{order} {dtype} {pattern}", run, seconds, bars)
+
+
+def _energy_cases(options: Options) -> Iterator[Case]:
+    from ....kernels.factored import ORDERS
+
+    if options.device != "cuda":
+        raise PlanError("energy is read from a GPU; give --device cuda")
+    for dtype in options.dtypes or ("float32",):
+        for pattern in sample(energy_patterns(), options.sample or CUDA_SAMPLE, options.seed):
+            for order in ORDERS:
+                run = partial(_energy, pattern.sizes, dtype, order, options)
+                yield Case(f"energy {order} {dtype} {pattern}", run, 9.0)
+
+
+def _energy(sizes: tuple[int, int, int, int], dtype: str, order: str, options: Options, say: Say) -> Figures:
+    """Joules of the planner's choice and of the paper's baselines."""
+    from ....kernels.factored import request_of
+    from ....kernels.kronecker import KroneckerSparse, Pattern
+    from ..ks_energy import energy_figures, joules_of
+
+    pattern = Pattern(*sizes)
+    request = request_of(KroneckerSparse.of(pattern), BATCH, dtype, order, device="cuda")
+    return {**energy_figures(joules_of(request, options.seed, say)), "proxy": pattern.d * pattern.h}
 
 
 def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str, options: Options, say: Say) -> Figures:
@@ -73,6 +100,12 @@ def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str,
 
 def _written(rows: Rows, path: Path) -> None:
     """Draw the rows and the paper's figures, and write its tables beside them."""
+    from ..ks_energy import write_energy
+
+    measured = [row for row in rows if row["key"].startswith("energy ")]
+    if measured:
+        write_energy(measured, path.with_name(f"{path.stem}-energy.md"))
+        return
     ratios(rows, path)
     write_tables(rows, path.with_name(f"{path.stem}-tables.md"))
     draw_figures(rows, path.with_name(f"{path.stem}-figures.svg"))
@@ -80,9 +113,16 @@ def _written(rows: Rows, path: Path) -> None:
 
 SUITE = Suite(
     "ks",
-    "Kronecker-sparse products against permuted batched GEMM, einsum, sparse rows and the dense matrix",
+    "Kronecker-sparse products against permuted batched GEMM, einsum, sparse formats and the dense matrix",
     _cases,
     ("chosen", "baseline", "ratio", "interval", "ratio_to_bmm", "density", "h"),
-    ("kernels", "workbench/bench/ks_patterns.py", "workbench/bench/ks_permutations.py", "workbench/contenders.py"),
+    (
+        "kernels",
+        "workbench/bench/ks_patterns.py",
+        "workbench/bench/ks_permutations.py",
+        "workbench/bench/ks_energy.py",
+        "workbench/contenders.py",
+    ),
     _written,
+    {"energy": ("readable", "energy_over_bmm", "energy_over_best", "joules", "proxy")},
 )

@@ -13,7 +13,7 @@ from lcma.errors import PlanError
 from lcma.kernels.kronecker import KroneckerMatrix, Pattern, factorize
 from lcma.kernels.kronecker.approximation import ALGORITHMS
 from lcma.kernels.kronecker.chainability import chain_pattern, chain_rank
-from lcma.kernels.kronecker.factorize import split
+from lcma.kernels.kronecker.hierarchical import split
 from lcma.kernels.kronecker.naive import support
 
 CHAINABLE = {

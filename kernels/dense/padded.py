@@ -1,0 +1,132 @@
+"""The strategy that pads operands for the vendor's product on a GPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...errors import PlanError
+from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_of, row_multiple
+from ..cuda.dtypes import itemsize
+from ..cuda.executor import TensorExecutor
+from ..cuda.padded import PaddedProduct, padded_product
+from ..cuda.shape import SEGMENT, Shape
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..request import Request
+
+FAMILY, NAME = "dense", "padded"
+
+COPY_SHARES = {2: 0.7, 4: 0.9, 8: 0.85}
+"""By bytes of an element, the part of the rate of sums at which rows that are no whole segments are copied: measured on
+an H200, sizes 4301 and 8191."""
+
+
+@dataclass(frozen=True)
+class CudaPadded:
+    """The vendor's product with k and n raised to whole segments of 16 bytes, where they are none."""
+
+    device: str = "cuda"
+    family: str = FAMILY
+    name: str = NAME
+    version: int = 1
+    baseline: bool = False
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`."""
+        candidate = Candidate(FAMILY, NAME)
+        if Shape.of(request).empty or self.can_run(candidate, request, machine):
+            return []
+        assert isinstance(machine.costs, CudaCostModel)
+        if float(machine.costs.gemm(request.dtype, *request.shape, request.items)) < (
+            instant := instant_of(request.dtype, request.k, request.n)
+        ):
+            return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
+        return [Proposal(padded_seconds(request, machine.costs) * (1 - 1e-9), candidate)]
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`: no scheme is run by it."""
+        return ()
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """See `Strategy.restore`."""
+        return Candidate(FAMILY, NAME)
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        if not request.is_dense:
+            return "the operands are structured"
+        if request.dtype not in UNALIGNED:
+            return f"the vendor's {request.dtype} products take any sizes at their full rate"
+        if PaddedProduct.padded(request.k, request.n, itemsize(request.dtype)) == (request.k, request.n):
+            return f"k and n are whole segments of {SEGMENT} bytes: there is nothing to pad"
+        if _pieces(request) is None:
+            return f"the padded operands need more than the {request.max_workspace} bytes of workspace allowed"
+        return None
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`. A static B is padded once, which is not counted."""
+        assert isinstance(machine.costs, CudaCostModel)
+        return _stages(request, machine.costs)
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`: of all three copies, an upper bound."""
+        shape = Shape.of(request)
+        if shape.empty:
+            return 0
+        pieces = _pieces(request) or 1
+        return shape.stack_bytes(PaddedProduct.target, PaddedProduct.slabs, pieces)
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`.
+
+        Raises:
+            PlanError: the request cannot be run within its workspace.
+        """
+        pieces = _pieces(request)
+        if pieces is None:
+            raise PlanError(f"{request} does not fit in {request.max_workspace} bytes of workspace")
+        return TensorExecutor(request, padded_product(), pieces)
+
+
+def _pieces(request: Request) -> int | None:
+    shape = Shape.of(request)
+    if shape.empty:
+        return 1
+    return shape.pieces_within(PaddedProduct.target, PaddedProduct.slabs, request.max_workspace)
+
+
+def _known(seconds: float) -> float | None:
+    return None if math.isnan(seconds) else float(seconds)
+
+
+def padded_seconds(request: Request, costs: CudaCostModel) -> float:
+    """Predicted seconds; infinite where nothing is to be padded."""
+    whole = row_multiple(request.dtype, request.k, request.n) == SEGMENT
+    if whole or request.dtype not in UNALIGNED or Shape.of(request).empty:
+        return math.inf
+    return sum(math.inf if stage.seconds is None else stage.seconds for stage in _stages(request, costs))
+
+
+def _stages(request: Request, costs: CudaCostModel) -> list[Stage]:
+    shape, item = Shape.of(request), itemsize(request.dtype)
+    if shape.empty:
+        return []
+    m, k, n = request.shape
+    bk, bn = PaddedProduct.padded(k, n, item)
+    copies = (
+        ("Pad A", k != bk, shape.lefts, m * (k + bk)),
+        ("Pad B", (k, n) != (bk, bn) and request.static != "B", shape.rights, k * n + bk * bn),
+        ("Copy C", n != bn, shape.items, m * (n + bn)),
+    )
+    stages = []
+    for name, needed, count, each in copies:
+        if needed:
+            moved = float(count * each * item)
+            stages.append(Stage(name, 0, moved, _known(costs.combine(moved) / COPY_SHARES[item])))
+    seconds = _known(costs.gemm(request.dtype, m, bk, bn, shape.items))
+    moved = shape.items * (m * bk + bk * bn + m * bn) * item
+    product = Stage(f"{shape.items} products {m}x{bk}x{bn}", request.flops, moved, seconds, (m, bk, bn))
+    stages.insert(len(stages) - (n != bn), product)
+    return stages

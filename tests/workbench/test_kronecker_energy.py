@@ -1,0 +1,137 @@
+"""Energy of Kronecker-sparse products: the meter on a library of our own, its windows, and the table."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from lcma.workbench import cli
+from lcma.workbench.bench.ks_energy import energy_figures, energy_lines
+from lcma.workbench.bench.ks_patterns import energy_patterns, paper_patterns, sample
+from lcma.workbench.gpu_energy import NvmlMeter, energy_of
+
+NAMES = {
+    "nvmlInit_v2": "start",
+    "nvmlDeviceGetHandleByUUID": "by_uuid",
+    "nvmlDeviceGetHandleByIndex_v2": "by_index",
+    "nvmlDeviceGetTotalEnergyConsumption": "energy",
+    "nvmlDeviceGetPowerUsage": "draw",
+}
+
+
+class Driver:
+    """NVML of one GPU that draws 200 W, with a counter of energy or without."""
+
+    def __init__(self, counts=True, power=True):
+        self.counts, self.power, self.asked = counts, power, []
+
+    def __getattr__(self, name):
+        if name not in NAMES:
+            raise AttributeError(name)
+        return getattr(self, NAMES[name])
+
+    def start(self):
+        return 0
+
+    def by_uuid(self, name, device):
+        self.asked.append(name.value)
+        return 0
+
+    def by_index(self, number, device):
+        self.asked.append(number.value)
+        return 0
+
+    def energy(self, device, value):
+        value._obj.value = int(200_000 * time.perf_counter())
+        return 0 if self.counts else 3
+
+    def draw(self, device, value):
+        value._obj.value = 200_000
+        return 0 if self.power else 3
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_joules_are_power_times_seconds(counts):
+    driver = Driver(counts)
+    meter = NvmlMeter(driver, "GPU-1234")
+    assert driver.asked == [b"GPU-1234"]
+    began = time.perf_counter()
+    joules = meter.joules(lambda: time.sleep(0.1))
+    assert 19 < joules <= 200 * (time.perf_counter() - began) + 1
+    assert NvmlMeter(driver, "3").joules(lambda: time.sleep(0.1)) > 0
+    assert driver.asked[-1] == 3
+
+
+def test_what_is_not_readable_is_none_and_the_work_is_done():
+    done = []
+    assert NvmlMeter(Driver(counts=False, power=False), "0").joules(lambda: done.append(1)) is None
+    assert done == [1]
+    broken = Driver()
+    broken.start = lambda: 999
+    assert NvmlMeter(broken, "0").joules(lambda: done.append(2)) is None
+    assert done == [1, 2]
+    assert energy_of({"one": lambda: None}, None, {"one": 1.0}, lambda: None) == {"one": None}
+
+
+def test_windows_are_as_long_as_asked_and_warmed_up():
+    counts, marks = {"fast": 0, "slow": 0}, []
+
+    class Counter:
+        def joules(self, work):
+            before = dict(counts)
+            work()
+            marks.append({name: counts[name] - before[name] for name in counts})
+            return 60.0
+
+    def call(name):
+        counts[name] += 1
+
+    calls = {name: lambda name=name: call(name) for name in counts}
+    found = energy_of(calls, Counter(), {"fast": 0.01, "slow": 3.0}, lambda: None, window=1.0)
+    assert marks == [{"fast": 100, "slow": 0}, {"fast": 0, "slow": 1}]
+    assert counts == {"fast": 150, "slow": 2}
+    assert found == {"fast": 0.6, "slow": 60.0}
+
+
+def row(key, **joules):
+    return {"key": key, "refused": None, "figures": energy_figures(joules)}
+
+
+def test_the_table_says_how_often_less_is_taken():
+    rows = [
+        row("energy bsl float32 (1,2,2,2)", auto=1.0, bmm=2.0, einsum=4.0, bsr=1.5),
+        row("energy bsl float32 (1,2,2,3)", auto=3.0, bmm=2.0, einsum=4.0),
+        row("energy bsf float32 (1,2,2,2)", auto=None, bmm=None),
+        {"key": "energy bsl float32 (1,2,2,9)", "figures": {}, "refused": "no memory"},
+    ]
+    lines = list(energy_lines(rows))
+    assert "| float32 | bsl | bmm | 2 | 50 | 1 |  |" in lines
+    assert "| float32 | bsl | min(bmm, einsum, bsr) | 2 | 50 | 1.08 | 72, 0.85 |" in lines
+    assert "| float32 | bsf | bmm | 1 | not readable | | |" in lines
+    assert rows[2]["figures"]["readable"] == "not readable"
+
+
+def test_the_patterns_of_energy_keep_to_the_bounds():
+    found = energy_patterns()
+    assert len(set(found)) == len(found)
+    assert {one.a for one in found} == {1, 4, 16, 32, 64}
+    assert max(max(one.rows, one.cols) for one in found) * 25_088 < 2**31
+
+
+def test_every_beginning_of_a_sample_is_spread_over_the_strata():
+    some = sample(paper_patterns(), 120)
+    groups = np.array([0 if one.d == 1 else 1 if one.d < 16 else 2 for one in some])
+    for count in (20, 40, 80):
+        shares = np.bincount(groups[:count], minlength=3) / count
+        assert (abs(shares - np.array([22, 301, 304]) / 627) < 0.08).all()
+
+
+def test_flags_belong_to_their_suites(capsys):
+    assert cli.main(["bench", "ks", "--shares", "--dry-run"]) == 2
+    assert "suite ks has no --shares" in capsys.readouterr().err
+    assert cli.main(["bench", "ks", "--energy", "--dry-run"]) == 3
+    assert "give --device cuda" in capsys.readouterr().err
+    assert cli.main(["bench", "ks", "--energy", "--device", "cuda", "--dry-run"]) == 0
+    assert capsys.readouterr().out.count("energy bsl float32") == 120

@@ -1,0 +1,101 @@
+"""Energy of Kronecker-sparse products: the planner's choice against the paper's baselines, and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ...errors import PlanError, VerificationError
+from ...home import write_atomic
+from ...kernels import Request, decision_for
+from ...kernels.tuning import bench_for
+from ..contenders import MAX_ERROR, OPTIONAL
+from ..gpu_energy import energy_of, gpu_meter
+from ..products import require_memory, within_memory
+from .case import Say
+
+Rows = Sequence[Mapping[str, Any]]
+
+BASELINES = ("bmm", "einsum", "bsr")
+"""What the paper compares the energy of its kernel with."""
+
+ROUNDS = 3
+
+BELOW, PAPER_MEDIAN = 72.0, 0.85
+"""The paper, Section 5: percent of patterns on which its kernel takes less energy than the least of BASELINES, and the
+median of the ratios (float32, V100)."""
+
+
+def joules_of(request: Request, seed: int, say: Say) -> dict[str, float | None]:
+    """Joules of one product by the planner's choice ("auto") and by each of BASELINES that runs; None: not readable.
+
+    Raises:
+        VerificationError: a product came out wrong; nothing was measured.
+        PlanError: there is too little memory.
+    """
+    import torch
+
+    bench, calls = bench_for(request), {}
+    require_memory(request)
+    a, b, out = bench.operands(request, seed)
+    for name in ("auto", *BASELINES):
+        try:
+            plan = decision_for(request, strategy=None if name == "auto" else name).plan
+            with within_memory(request, plan.candidate):
+                executor: Any = plan.build()
+                left = executor.prepare(a)
+                error = bench.error(request, a, b, executor.run(left, b, out))
+        except PlanError:
+            if name in OPTIONAL:  # such as bsr where torch lacks the dtype
+                continue
+            raise
+        if not error <= MAX_ERROR[request.dtype]:
+            raise VerificationError(f"{name} came out wrong: relative error {error:.1e}; nothing was measured")
+        calls[name] = lambda executor=executor, left=left: executor.run(left, b, out)
+    say("timing one call of each")
+    times = {name: median(seconds) for name, seconds in bench.interleaved(calls, ROUNDS).items()}
+    say("measuring energy")
+    return energy_of(calls, gpu_meter(), times, torch.cuda.synchronize)
+
+
+def energy_figures(joules: Mapping[str, float | None]) -> dict[str, Any]:
+    """The figures of a row: joules, their ratios to bmm and to the least of BASELINES; None where not readable."""
+    mine, permuted = joules["auto"], joules.get("bmm")
+    others = [one for name in BASELINES if (one := joules.get(name)) is not None]
+    return {
+        "joules": dict(joules),
+        "readable": "yes" if mine is not None else "not readable",
+        "energy_over_bmm": None if mine is None or permuted is None else mine / permuted,
+        "energy_over_best": None if mine is None or not others else mine / min(others),
+    }
+
+
+def energy_lines(rows: Rows) -> Iterator[str]:
+    """Markdown: by dtype and layout how often the choice takes less energy, and the median ratio."""
+    yield "# Suite ks, energy"
+    yield ""
+    yield "| dtype | layout | over | patterns | below % | median | paper: below %, median |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for dtype, layout in dict.fromkeys(tuple(row["key"].split()[2:0:-1]) for row in rows):
+        for over in ("bmm", "best"):
+            known = [
+                row["figures"][f"energy_over_{over}"]
+                for row in rows
+                if row["refused"] is None and row["key"].split()[2:0:-1] == [dtype, layout]
+            ]
+            found = [one for one in known if one is not None]
+            against = "bmm" if over == "bmm" else f"min({', '.join(BASELINES)})"
+            if not found:
+                yield f"| {dtype} | {layout} | {against} | {len(known)} | not readable | | |"
+                continue
+            below = 100 * sum(one < 1 for one in found) / len(found)
+            paper = f"{BELOW:.0f}, {PAPER_MEDIAN}" if over == "best" and dtype == "float32" else ""
+            line = f"{len(found)} | {below:.3g} | {median(found):.3g} | {paper}"
+            yield f"| {dtype} | {layout} | {against} | {line} |"
+
+
+def write_energy(rows: Rows, path: Path) -> None:
+    """Write the table to a Markdown file, atomically."""
+    write_atomic(path, "\n".join(energy_lines(rows)) + "\n")
