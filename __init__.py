@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .errors import TargetError as TargetError
     from .errors import VerificationError as VerificationError
     from .kernels import Prepared as Prepared
+    from .kernels import block_low_rank as block_low_rank
     from .kernels import finite as finite
     from .kernels import kronecker as kronecker
     from .kernels import matmul as matmul
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from .kernels.causal.products import syrk as syrk
     from .kernels.causal.products import trmm as trmm
     from .kernels.torch.attention import causal_attention as causal_attention
+    from .kernels.torch.block_low_rank_layers import BlastLinear as BlastLinear
+    from .kernels.torch.block_low_rank_layers import LowRankLinear as LowRankLinear
+    from .kernels.torch.block_low_rank_layers import MonarchLinear as MonarchLinear
+    from .kernels.torch.compression import CompressConfig as CompressConfig
+    from .kernels.torch.compression import compress_ as compress_
     from .kernels.torch.kronecker_layers import KSLinear as KSLinear
     from .kernels.torch.kronecker_mlp import KSFeedForward as KSFeedForward
     from .kernels.torch.layers import FastLinear as FastLinear
@@ -64,11 +70,13 @@ if TYPE_CHECKING:
 
 _MODULES = {
     ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
-    ".kernels": ("Prepared", "finite", "kronecker", "matmul", "prepare"),
+    ".kernels": ("Prepared", "block_low_rank", "finite", "kronecker", "matmul", "prepare"),
     ".kernels.causal.masked": ("masked_matmul",),
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.torch.attention": ("causal_attention",),
     ".kernels.torch.precompile": ("compile_products",),
+    ".kernels.torch.block_low_rank_layers": ("BlastLinear", "LowRankLinear", "MonarchLinear"),
+    ".kernels.torch.compression": ("CompressConfig", "compress_"),
     ".kernels.torch.kronecker_layers": ("KSLinear",),
     ".kernels.torch.kronecker_mlp": ("KSFeedForward",),
     ".kernels.torch.layers": ("FastLinear",),

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import block_low_rank as block_low_rank
     from . import kronecker as kronecker
     from .api import finite as finite
     from .api import matmul as matmul
@@ -69,8 +70,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "kronecker":
-        return import_module(".kronecker", __name__)
+    if name in ("block_low_rank", "kronecker"):
+        return import_module(f".{name}", __name__)
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_MODULES[name]}", __name__), name)

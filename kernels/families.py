@@ -39,6 +39,7 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
 
 
 def _cpu() -> tuple[Strategy, ...]:
+    from .block_low_rank.cpu import CpuBlockLowRank
     from .causal.cpu import CpuTriangular
     from .causal.masks import CpuMaskedRuns, CpuMaskedScheme
     from .dense.cpu import CpuScheme, CpuVendor
@@ -49,10 +50,13 @@ def _cpu() -> tuple[Strategy, ...]:
     triangular = (CpuTriangular("strips", baseline=True), *(CpuTriangular(name) for name in names))
     sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "bsr", "csr", "dense"))
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
-    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, CpuMaskedRuns(), CpuMaskedScheme(), *kronecker
+    low_rank = (CpuBlockLowRank("strided", baseline=True), CpuBlockLowRank("dense"), CpuBlockLowRank("permuted"))
+    masked = (CpuMaskedRuns(), CpuMaskedScheme())
+    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *kronecker, *low_rank
 
 
 def _cuda() -> tuple[Strategy, ...]:
+    from .block_low_rank.cuda import CudaBlockLowRank
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
     from .dense.padded import CudaPadded
@@ -66,4 +70,6 @@ def _cuda() -> tuple[Strategy, ...]:
         for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
-    return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes()
+    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "decode", "dense", "permuted"))
+    low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
+    return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes(), *low_rank

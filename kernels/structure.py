@@ -37,6 +37,12 @@ class FactoredStructure(Structure, Protocol):
     """A structure whose operand is stored by the parameters of factors in place of its elements."""
 
     @property
+    def rows(self) -> int: ...
+
+    @property
+    def cols(self) -> int: ...
+
+    @property
     def parameters(self) -> int:
         """Parameters of all factors."""
 

@@ -22,6 +22,7 @@ BASELINES = {
     "dense": ("vendor",),
     "causal": ("vendor", "strips", "halving"),
     "kronecker": ("bmm", "einsum", "bsr", "csr", "dense"),
+    "block-low-rank": ("strided", "permuted", "dense"),
 }
 """The strategies that ratios are taken to, by family; the fastest of them counts. Of Kronecker-sparse ones those that
 can run; the dense matrix is built before the timing starts."""
@@ -193,10 +194,12 @@ def contest_of(
         PlanError, CatalogError, VerificationError: nothing can run it, or there is no such scheme.
     """
     from ..kernels import decision_for, plan_for
+    from ..kernels.kronecker import KroneckerSparse
     from ..kernels.structure import FactoredStructure
 
-    factored = isinstance(request.structures[0], FactoredStructure)
-    family = "dense" if request.is_dense else "kronecker" if factored else "causal"
+    family = "dense" if request.is_dense else "causal"
+    if isinstance(request.structures[0], FactoredStructure):
+        family = "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
     found = [Contender(name, plan, AUTO, is_baseline=True) for name, plan in _baselines(request, family)]
     if 0 in (*request.shape, *request.batch):
         raise PlanError(f"{request} is empty: there is nothing to time")
@@ -217,9 +220,9 @@ def contest_of(
 
 def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan]]:
     from ..kernels import plan_for
-    from ..kernels.kronecker.requests import UNLIMITED
+    from ..kernels.factored import UNLIMITED
 
-    if family != "kronecker":
+    if family in ("dense", "causal"):
         yield from ((name, plan_for(request, strategy=name)) for name in BASELINES[family])
         return
     unlimited = replace(request, max_extra_bytes=UNLIMITED)

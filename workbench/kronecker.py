@@ -1,4 +1,4 @@
-"""Kronecker-sparse operands of commands: stored matrices, their requests, and pattern lists for a layer."""
+"""Factored operands of commands: stored matrices, their requests, and Kronecker-sparse patterns for a layer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ from .timing import gflops
 
 if TYPE_CHECKING:
     from ..kernels import Request
+    from ..kernels.block_low_rank import BlockLowRankMatrix
     from ..kernels.kronecker import KroneckerMatrix, KroneckerSparse
+    from ..kernels.structure import FactoredStructure
+
+    FactoredMatrix = KroneckerMatrix | BlockLowRankMatrix
 
 ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
 """The dtypes that operands are stored in where their products are rounded."""
@@ -28,19 +32,24 @@ ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
 LAYOUT = click.Choice(["bsf", "bsl"])
 
 
-def operand_matrix(text: str) -> KroneckerMatrix | None:
-    """The Kronecker-sparse matrix of a file; None where the text names no such file.
+def operand_matrix(text: str) -> FactoredMatrix | None:
+    """The factored matrix of a file; None where the text names no such file.
 
     Raises:
-        SchemeFormatError: the file holds patterns, but no such matrix.
+        SchemeFormatError: the file holds the header of such a matrix, but no matrix.
     """
-    from ..kernels.kronecker.files import is_operand_file, load
+    from ..kernels.block_low_rank import files as block_low_rank_files
+    from ..kernels.factor_files import header_of
+    from ..kernels.kronecker import files as kronecker_files
 
-    return load(text) if is_operand_file(text) else None
+    header = header_of(text, (kronecker_files.PATTERNS, block_low_rank_files.HEADER))
+    if header is None:
+        return None
+    return kronecker_files.load(text) if header == kronecker_files.PATTERNS else block_low_rank_files.load(text)
 
 
 def product_request(
-    structure: KroneckerSparse,
+    structure: FactoredStructure,
     batch: int | None,
     dtype: str,
     layout: str | None,
@@ -54,10 +63,10 @@ def product_request(
         UsageError: the batch is not given.
         PlanError: there is no such dtype on the device.
     """
-    from ..kernels.kronecker.requests import extra_bytes_for, request_of
+    from ..kernels.factored import extra_bytes_for, request_of
 
     if batch is None:
-        raise click.UsageError("a Kronecker-sparse product needs --batch N, the number of its inputs")
+        raise click.UsageError("a product by a stored matrix needs --batch N, the number of its inputs")
     extra = extra_bytes_for(strategy)
     return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, max_extra_bytes=extra, **limits)
 
@@ -82,12 +91,12 @@ def stored_request(
     if matrix is not None:
         return product_request(matrix.structure, batch, dtype, layout, device, strategy, **limits)
     if layout is not None:
-        raise click.UsageError("--layout is for a file with a Kronecker-sparse matrix")
+        raise click.UsageError("--layout is for a file with a factored matrix")
     return None
 
 
 def run_product(
-    matrix: KroneckerMatrix,
+    matrix: FactoredMatrix,
     file: str,
     device: Device,
     layout: str | None = None,
@@ -103,7 +112,7 @@ def run_product(
         VerificationError: the product is wrong.
     """
     from ..kernels import plan_for
-    from ..kernels.kronecker.requests import extra_bytes_for, request_of
+    from ..kernels.factored import extra_bytes_for, request_of
 
     layout = layout or "bsf"
     matrix, x = operands(matrix, file, dtype, layout)
@@ -136,7 +145,7 @@ def run_product(
         yield f"check: relative error {error:.2e} against float64"
 
 
-def operands(matrix: KroneckerMatrix, file: str, dtype: str | None, layout: str) -> tuple[KroneckerMatrix, Any]:
+def operands(matrix: FactoredMatrix, file: str, dtype: str | None, layout: str) -> tuple[FactoredMatrix, Any]:
     """The matrix, and X (cols, batch) of a file, in one dtype.
 
     Raises:
@@ -157,7 +166,7 @@ def operands(matrix: KroneckerMatrix, file: str, dtype: str | None, layout: str)
     return matrix, x.T if layout == "bsf" else x
 
 
-def _on_gpu(matrix: KroneckerMatrix, x: Any, dtype: str) -> tuple[list[Any], Any]:
+def _on_gpu(matrix: FactoredMatrix, x: Any, dtype: str) -> tuple[list[Any], Any]:
     """The factors and X (cols, batch) on the current GPU; X stored as it is here."""
     factors = [to_gpu(weights, dtype) for weights in matrix.factors]
     return factors, to_gpu(x.T, dtype).T if x.flags.f_contiguous else to_gpu(x, dtype)

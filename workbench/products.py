@@ -103,7 +103,7 @@ def sizes_given(arguments: Sequence[str], least: int) -> Sizes:
         UsageError: they are not three such numbers.
     """
     if len(arguments) != 3:
-        raise click.UsageError("give three sizes M K N, or one file with a Kronecker-sparse matrix")
+        raise click.UsageError("give three sizes M K N, or one file with a factored matrix")
     size = click.IntRange(least, 1 << 24)
     try:
         m, k, n = (int(click.types.convert_type(size).convert(text, None, None)) for text in arguments)

@@ -20,10 +20,9 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Source, Stage
 from ..request import CUDA_DTYPES, Layout, Request
 from .blocks import as_blocks, empty_result
-from .candidates import FAMILY, KroneckerStrategy, structure_in
+from .candidates import FAMILY, KroneckerStrategy, structure_in, structure_of
 from .cuda_executor import TensorKroneckerExecutor
 from .pattern import Pattern
-from .requests import structure_of
 from .tensors import block_batches
 
 Tensor = Any

@@ -10,11 +10,17 @@ from ...errors import PlanError
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Stage
 from ..request import Layout, Request
-from .requests import structure_of
+from ..structure import DENSE as PLAIN
 from .rewrites import DENSE, WIDENED
 from .structure import KroneckerSparse
 
 FAMILY = "kronecker"
+
+
+def structure_of(request: Request) -> KroneckerSparse | None:
+    """The Kronecker-sparse structure of A where B and C are plain matrices; else None."""
+    first, second, third = request.structures
+    return first if isinstance(first, KroneckerSparse) and second is third is PLAIN else None
 
 
 class KroneckerStrategy(ABC):

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ..factored import BATCH_FIRST
 from .matrix import KroneckerMatrix
 from .pattern import Pattern
 from .products import matmul
-from .requests import BATCH_FIRST
 
 Matrix = npt.NDArray[Any]
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ..factored import BATCH_FIRST, check_order, layout_of_order, request_of
 from ..plans import AUTO, PREDICT, planned
 from ..request import Layout, layout_of
 from .matrix import KroneckerMatrix
-from .requests import BATCH_FIRST, check_order, layout_of_order, request_of
 
 Matrix = npt.NDArray[Any]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..factored import BATCH_LAST
 from .matrix import KroneckerMatrix
 from .products import matmul
-from .requests import BATCH_LAST
 
 
 def linear_operator(matrix: KroneckerMatrix) -> Any:

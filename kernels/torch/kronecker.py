@@ -17,10 +17,10 @@ from torch.utils.flop_counter import register_flop_formula
 from ...errors import PlanError
 from ..cuda.dtypes import PRECISIONS, check_precision, name_of, vendor_precision
 from ..cuda.executor import layout_of as tensor_layout
+from ..factored import extra_bytes_for, request_of
 from ..kronecker.cuda_executor import TILED
 from ..kronecker.outer import outer_blocks, outer_tensors
 from ..kronecker.pattern import Pattern
-from ..kronecker.requests import extra_bytes_for, request_of
 from ..kronecker.structure import KroneckerSparse
 from ..plans import AUTO, planned
 from ..request import FACTORED_DTYPES, Layout, layout_of

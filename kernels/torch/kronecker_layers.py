@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from ...errors import PlanError
 from ..cuda.dtypes import check_precision
+from ..factored import BATCH_FIRST, BATCH_LAST, check_order
 from ..kronecker.approximation import factorize
 from ..kronecker.layouts import from_layout, to_layout
 from ..kronecker.matrix import KroneckerMatrix
 from ..kronecker.pattern import Pattern
-from ..kronecker.requests import BATCH_FIRST, BATCH_LAST, check_order
 from ..kronecker.structure import KroneckerSparse
 from .kronecker import kronecker_mm
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...errors import PlanError
-from ..kronecker.requests import BATCH_FIRST
+from ..factored import BATCH_FIRST
 from .kronecker_layers import KSLinear, PatternLike
 
 

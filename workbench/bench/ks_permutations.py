@@ -6,8 +6,8 @@ from dataclasses import replace
 from statistics import median
 
 from ...kernels import Request, decision_for
+from ...kernels.factored import BATCH_LAST, request_of
 from ...kernels.kronecker import KroneckerSparse, Pattern
-from ...kernels.kronecker.requests import BATCH_LAST, request_of
 from ...kernels.tuning import bench_for
 
 ROUNDS = 5

@@ -52,7 +52,7 @@ def command(
     """Show how a product would be run, and why.
 
     The product is M x K by K x N. With --causal one matrix is triangular: C of qk and dp (M = N), A of
-    pv, dq, dv and dk (M = K). K is a file with a Kronecker-sparse matrix, as for `lcma run`.
+    pv, dq, dv and dk (M = K). K is a file with a factored matrix, as for `lcma run`.
 
     --profile takes a file that `lcma doctor --profile` wrote, or a published machine: nvidia-h20,
     nvidia-a100-40gb, nvidia-h200, intel-8255c, amd-epyc-9k84, arm-neoverse-v1. With --device cuda and no

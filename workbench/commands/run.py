@@ -68,8 +68,9 @@ def command(
     leading dimensions are a batch. SCHEME may be SCHEME/SCHEME, one a level. A scheme for a triangular or
     masked target reads or writes the triangle that its target names.
 
-    K X multiplies X by a Kronecker-sparse matrix: K is a .npz or .safetensors file with the tensors patterns (L, 4)
-    and factor1 ... factorL, each (a, d, b, c); Y = X K^T for X (batch, features), Y = K X with --layout bsl.
+    K X multiplies X by a factored matrix: Y = X K^T for X (batch, features), Y = K X with --layout bsl. K is a .npz or
+    .safetensors file that lcma.kronecker.save wrote (the tensors patterns (L, 4) and factor1 ... factorL, each
+    (a, d, b, c)), or lcma.block_low_rank.save (a low-rank, Monarch or BLAST matrix).
 
     With --causal the files hold what the formula names, and what stands above a triangle is not used:
     qk: S = Q K^T, pv: O = P V, dv: dV = P^T dO, dp: dP = dO V^T, dq: dQ = dS K, dk: dK = dS^T Q.
@@ -81,7 +82,7 @@ def command(
             click.echo(line)
         return 0
     if b is None or layout is not None:
-        raise click.UsageError("give SCHEME A B, or K X with a file K that holds a Kronecker-sparse matrix")
+        raise click.UsageError("give SCHEME A B, or K X with a file K that holds a factored matrix")
     product = causal_name(causal)
     text = chosen_scheme(scheme, named)
     if levels == 0:  # no level of any scheme

@@ -65,9 +65,12 @@ def command(
     afterwards (vendor), strips and halving, and ratios are to the fastest of them. For a scheme with a
     triangular or masked target of its own the baseline is the whole product.
 
-    K is a file with a Kronecker-sparse matrix, as for `run`; the baselines are the permuted batched GEMM (bmm),
-    einsum, sparse formats (bsr, csr) and the dense matrix, as far as they can run.
+    K is a file with a factored matrix, as for `run`. The baselines of a Kronecker-sparse one are the permuted batched
+    GEMM (bmm), einsum, sparse formats (bsr, csr) and the dense matrix, of a block low-rank one GEMMs on views
+    (strided), the papers' GEMMs between permutations (permuted) and the dense matrix, as far as they can run.
     """
+    from ...kernels.kronecker import KroneckerMatrix
+
     if (matrix := operand_matrix(scheme)) is not None:
         if causal or record:
             raise click.UsageError("K takes no --causal or --record")
@@ -80,7 +83,8 @@ def command(
         with device.current(), Progress() as progress:
             found = contest_of(request, text, levels or (1,), strategy, seed, factors).run(rounds, progress.update)
         about: dict[str, Any] = {
-            "kronecker": [one.sizes for one in matrix.patterns],
+            "structure": matrix.structure.name,
+            **({"kronecker": [one.sizes for one in matrix.patterns]} if isinstance(matrix, KroneckerMatrix) else {}),
             "layout": layout or "bsf",
             "size": request.shape,
         }
@@ -89,7 +93,7 @@ def command(
         )
         return
     if layout is not None:
-        raise click.UsageError("--layout is for a file with a Kronecker-sparse matrix")
+        raise click.UsageError("--layout is for a file with a factored matrix")
     text = chosen_scheme(scheme, named)
     if text == AUTO and (levels or record):
         raise click.UsageError(f"{'--levels' if levels else '--record'} is for a scheme that is named, not for auto")

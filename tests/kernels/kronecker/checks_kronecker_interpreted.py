@@ -13,11 +13,11 @@ import torch
 
 from lcma.errors import PlanError
 from lcma.kernels import decision_for
+from lcma.kernels.factored import request_of
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, dft, square_dyadic
 from lcma.kernels.kronecker.fused import fused_places, is_fused, multiply_fused
 from lcma.kernels.kronecker.gather import multiply_gathered
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tiled
-from lcma.kernels.kronecker.requests import request_of
 from lcma.kernels.kronecker.tensors import multiply_tiled
 from lcma.kernels.kronecker.tiles import FactorTile
 from lcma.kernels.kronecker.transposition import naive_transpose, transpose_into

@@ -10,11 +10,11 @@ import pytest
 from lcma import kronecker
 from lcma.errors import PlanError
 from lcma.kernels import decision_for, machine_for, strategies, tune
+from lcma.kernels.factored import request_of
 from lcma.kernels.kronecker.baselines import BaselineProduct, has_torch
 from lcma.kernels.kronecker.matrix import KroneckerMatrix
 from lcma.kernels.kronecker.naive import dense_product
 from lcma.kernels.kronecker.pattern import Pattern
-from lcma.kernels.kronecker.requests import request_of
 from lcma.kernels.kronecker.rewrites import REWRITES, rewritten, rewritten_patterns
 from lcma.kernels.kronecker.slabs import SlabProduct
 from lcma.kernels.planning.explain import explanation

@@ -14,9 +14,9 @@ from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
+from lcma.kernels.factored import request_of  # noqa: E402
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, cuda_costs  # noqa: E402
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tensors  # noqa: E402
-from lcma.kernels.kronecker.requests import request_of  # noqa: E402
 from lcma.kernels.kronecker.rewrites import REWRITES  # noqa: E402
 from lcma.kernels.kronecker.tensors import is_readable, multiply_strided  # noqa: E402
 from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of  # noqa: E402

@@ -23,7 +23,7 @@ NEVER_BELOW = 0.99
 
 
 def _cases(options: Options) -> Iterator[Case]:
-    from ....kernels.kronecker.requests import ORDERS
+    from ....kernels.factored import ORDERS
 
     if options.energy:
         yield from _energy_cases(options)
@@ -45,7 +45,7 @@ def _cases(options: Options) -> Iterator[Case]:
 
 
 def _energy_cases(options: Options) -> Iterator[Case]:
-    from ....kernels.kronecker.requests import ORDERS
+    from ....kernels.factored import ORDERS
 
     if options.device != "cuda":
         raise PlanError("energy is read from a GPU; give --device cuda")
@@ -58,8 +58,8 @@ def _energy_cases(options: Options) -> Iterator[Case]:
 
 def _energy(sizes: tuple[int, int, int, int], dtype: str, order: str, options: Options, say: Say) -> Figures:
     """Joules of the planner's choice and of the paper's baselines."""
+    from ....kernels.factored import request_of
     from ....kernels.kronecker import KroneckerSparse, Pattern
-    from ....kernels.kronecker.requests import request_of
     from ..ks_energy import energy_figures, joules_of
 
     pattern = Pattern(*sizes)
@@ -69,8 +69,8 @@ def _energy(sizes: tuple[int, int, int, int], dtype: str, order: str, options: O
 
 def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str, options: Options, say: Say) -> Figures:
     """The planner's choice against the baselines that can run, the dense matrix made before."""
+    from ....kernels.factored import request_of
     from ....kernels.kronecker import KroneckerSparse, Pattern
-    from ....kernels.kronecker.requests import request_of
 
     pattern = Pattern(*sizes)
     request = request_of(KroneckerSparse.of(pattern), batch, dtype, order, device=options.device)

@@ -1,11 +1,10 @@
-"""Requests for Kronecker-sparse products: Y = W X, where X (cols, batch) is stored batch-first or batch-last."""
+"""Requests for products by factored matrices: Y = W X, where X (cols, batch) is stored batch-first or batch-last."""
 
 from __future__ import annotations
 
-from ...errors import PlanError
-from ..request import Layout, Request
-from ..structure import DENSE
-from .structure import KroneckerSparse
+from ..errors import PlanError
+from .request import Layout, Request
+from .structure import DENSE, FactoredStructure
 
 BATCH_FIRST, BATCH_LAST = "bsf", "bsl"
 
@@ -37,7 +36,7 @@ def extra_bytes_for(strategy: str | None) -> int:
 
 
 def request_of(
-    structure: KroneckerSparse,
+    structure: FactoredStructure,
     batch: int,
     dtype: str = "float32",
     order: str = BATCH_FIRST,
@@ -68,9 +67,3 @@ def request_of(
         max_workspace=max_workspace,
         max_extra_bytes=max_extra_bytes,
     )
-
-
-def structure_of(request: Request) -> KroneckerSparse | None:
-    """The Kronecker-sparse structure of A where B and C are plain matrices; else None."""
-    first, second, third = request.structures
-    return first if isinstance(first, KroneckerSparse) and second is third is DENSE else None

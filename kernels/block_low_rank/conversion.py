@@ -1,0 +1,51 @@
+"""Exact conversion between block low-rank matrices and Kronecker-sparse chains: the same parameters, reshaped."""
+
+from __future__ import annotations
+
+from ...errors import PlanError
+from ..kronecker.matrix import KroneckerMatrix
+from ..kronecker.pattern import Pattern
+from .matrix import BlockLowRankMatrix
+from .structure import LowRank, Monarch
+
+
+def to_kronecker(matrix: BlockLowRankMatrix) -> KroneckerMatrix:
+    """The chain (1, M, r, 1)(1, r, N, 1) of a low-rank matrix, (1, q, b1 r, b2)(b1, b2 r, p, 1) of a Monarch matrix.
+
+    Raises:
+        PlanError: BLAST is no Kronecker-sparse chain of these, or the Monarch matrix is not interleaved.
+    """
+    structure = matrix.structure
+    if isinstance(structure, LowRank):
+        first, second = Pattern(1, structure.rows, structure.rank, 1), Pattern(1, structure.rank, structure.cols, 1)
+    elif isinstance(structure, Monarch):
+        if not structure.interleaved:
+            raise PlanError("a Monarch matrix is a Kronecker-sparse chain where it is interleaved; permute its outputs")
+        b1, b2, r = structure.b1, structure.b2, structure.rank
+        first, second = Pattern(1, structure.q, b1 * r, b2), Pattern(b1, b2 * r, structure.p, 1)
+    else:
+        raise PlanError(f"{structure.name} is no Kronecker-sparse chain of two factors")
+    pairs = zip(matrix.factors, (first, second), strict=True)
+    factors = tuple(weights.reshape(pattern.parameter_shape) for weights, pattern in pairs)
+    return KroneckerMatrix((first, second), factors, matrix.dtype)
+
+
+def from_kronecker(matrix: KroneckerMatrix) -> BlockLowRankMatrix:
+    """The inverse of `to_kronecker`.
+
+    Raises:
+        PlanError: the patterns are neither those of a low-rank nor of a Monarch matrix.
+    """
+    if len(matrix.patterns) != 2:
+        raise PlanError(f"{matrix!r} has {len(matrix.patterns)} factors; low-rank and Monarch matrices have two")
+    left, right = matrix.patterns
+    if left.a == left.d == right.a == right.d == 1:
+        low = LowRank(left.rows, right.cols, left.c)
+        return BlockLowRankMatrix(low, tuple(w.reshape(w.shape[2:]) for w in matrix.factors), matrix.dtype)
+    if left.a != 1 or right.d != 1 or left.c % right.a or right.b != left.d * (left.c // right.a):
+        raise PlanError(f"{matrix!r} is no Monarch matrix; (1, q, b1 r, b2)(b1, b2 r, p, 1) is needed")
+    structure = Monarch(left.rows, right.cols, right.a, left.d, left.c // right.a, interleaved=True)
+    shapes = structure.factor_shapes
+    return BlockLowRankMatrix(
+        structure, tuple(w.reshape(shape) for w, shape in zip(matrix.factors, shapes, strict=True)), matrix.dtype
+    )

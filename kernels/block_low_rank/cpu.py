@@ -1,0 +1,89 @@
+"""Strategies for block low-rank products on a processor: GEMMs of numpy's library on strided views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..cpu.reasons import basic_reason
+from ..cpu.workspace import Pool, empty_aligned, shared_pool
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Executor
+from ..request import Layout, Request, layout_of
+from .executor import BlockLowRankExecutor, Factors
+from .naive import dense_matrix
+from .permuted import multiply_permuted
+from .steps import Step, views
+from .strategy import DENSE, PERMUTED, BlockLowRankStrategy, moved_elements, padded, structure_in
+from .structure import BlockLowRank
+
+Matrix = npt.NDArray[Any]
+
+CALL_SECONDS = 3e-6
+"""Seconds that one GEMM of a batch takes beside its work in numpy's loop over the batch. As of Kronecker products."""
+
+
+@dataclass(frozen=True)
+class CpuBlockLowRank(BlockLowRankStrategy):
+    """A strategy for block low-rank products on a processor.
+
+    - strided: two or three batched GEMMs on views, the batch last between them; nothing is permuted. The baseline.
+    - dense: the whole matrix, within `max_extra_bytes`.
+    - permuted: the papers' GEMMs between permuted copies; runs where it is named.
+    """
+
+    device: str = "cpu"
+
+    def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
+        """See `BlockLowRankStrategy`."""
+        if request.dtype not in ("float32", "float64"):
+            return f"{request.dtype} is not multiplied by block low-rank factors here; convert to float32"
+        return basic_reason(None, request)
+
+    def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
+        """See `BlockLowRankStrategy`: bound by arithmetic or by memory, and a call for every block."""
+        costs = machine.costs
+        seconds = float(costs.gemm(request.dtype, step.m, step.k, request.n, count=step.count, mode="whole"))
+        moved = float(costs.combine(moved_elements(step, request.n) * request.itemsize))
+        return max(moved, seconds + (step.count - 1) * CALL_SECONDS) if seconds == seconds else seconds
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`."""
+        structure = structure_in(request)
+        pool = shared_pool if machine.pool is None else machine.pool
+        product = {PERMUTED: _permuted, DENSE: _dense}.get(self.name, _strided)
+        rewrite = partial(_expanded, structure) if self.name == DENSE else None
+        held = self.workspace(candidate, request, machine)
+        run = partial(product, structure, pool)
+        return BlockLowRankExecutor(request, structure, run, _empty, layout_of, np.may_share_memory, held, rewrite)
+
+
+def _strided(structure: BlockLowRank, pool: Pool, factors: Factors, x: Matrix, out: Matrix) -> None:
+    n, width = x.shape[1], padded(x.shape[1])
+    sizes = structure.intermediates()
+    with pool.take(sum(-(-size * width * x.itemsize // 64) * 64 for size in sizes)) as arena:
+        buffers = [arena.array((size, width), x.dtype)[:, :n] for size in sizes]
+        for weights, source, target in views(structure, factors, x, buffers, out):
+            np.matmul(weights, source, out=target)
+
+
+def _dense(structure: BlockLowRank, pool: Pool, factors: Factors, x: Matrix, out: Matrix) -> None:
+    np.matmul(factors[0], x, out=out)
+
+
+def _permuted(structure: BlockLowRank, pool: Pool, factors: Factors, x: Matrix, out: Matrix) -> None:
+    out[...] = multiply_permuted(structure, factors, np.ascontiguousarray(x.T)).T
+
+
+def _expanded(structure: BlockLowRank, factors: Factors) -> Factors:
+    return (dense_matrix(structure, factors),)
+
+
+def _empty(request: Request, like: Matrix) -> Matrix:
+    if request.layouts[2] is Layout.COLUMNS:
+        return empty_aligned((request.n, request.m), request.result).T
+    return empty_aligned((request.m, request.n), request.result)

@@ -1,0 +1,197 @@
+"""From dense weights to block low-rank factors: truncated SVDs, and preconditioned gradient descent for BLAST.
+
+Every function takes numpy arrays and computes in float64, or torch tensors and computes in their dtype on their device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import PlanError
+from .structure import Blast, BlockLowRank, LowRank, Monarch
+
+Array = Any
+"""A numpy array or a torch tensor."""
+
+STEPS = 300
+"""Steps of the descent for BLAST, as in the paper."""
+
+DAMPING = 0.1
+"""The damping of a step, as a part of the root of the relative residual."""
+
+OnStep = Callable[[int, float], None]
+"""on_step(step, error): called after every step with the relative error."""
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """Factors (left-most first) near a weight, and their relative error in the Frobenius norm."""
+
+    structure: BlockLowRank
+    factors: tuple[Array, ...]
+    error: float
+
+
+def decompose(
+    weight: Array, structure: BlockLowRank, steps: int = STEPS, seed: int = 0, on_step: OnStep = lambda *_: None
+) -> Decomposition:
+    """Factors of a structure near a weight (rows, cols): optimal ones of low-rank and Monarch matrices.
+
+    Raises:
+        PlanError: the weight has another size, or holds NaN or infinity.
+    """
+    if tuple(weight.shape) != (structure.rows, structure.cols):
+        raise PlanError(f"the weight is {tuple(weight.shape)}; {structure.name} is needed")
+    wide = weight.astype(np.float64) if isinstance(weight, np.ndarray) else weight
+    if not np.isfinite(_number((wide * wide).sum())):
+        raise PlanError("the weight holds NaN or infinity, or numbers too large to square; repair it first")
+    if isinstance(structure, LowRank):
+        return _with_error(wide, structure, _low_rank(wide, structure.rank))
+    if isinstance(structure, Monarch):
+        return _with_error(wide, structure, _monarch(wide, structure))
+    assert isinstance(structure, Blast)
+    return _descend(wide, structure, steps, seed, on_step)
+
+
+def _low_rank(matrix: Array, rank: int) -> tuple[Array, Array]:
+    """U (..., m, r) and V (..., r, n), singular values shared by both."""
+    u, s, v = _svd(matrix)
+    root = s[..., :rank] ** 0.5
+    return u[..., :rank] * root[..., None, :], root[..., :, None] * v[..., :rank, :]
+
+
+def _monarch(weight: Array, structure: Monarch) -> tuple[Array, Array]:
+    """Truncated SVDs of all blocks at once."""
+    b1, b2, p, q = structure.b1, structure.b2, structure.p, structure.q
+    shape = (q, b2, b1, p) if structure.interleaved else (b2, q, b1, p)
+    blocks = weight.reshape(shape).swapaxes(0, 1) if structure.interleaved else weight.reshape(shape)
+    left, right = _low_rank(blocks.swapaxes(1, 2), structure.rank)  # (b2, b1, q, r), (b2, b1, r, p)
+    u = left.swapaxes(1, 2)  # (b2, q, b1, r)
+    v = right.swapaxes(0, 1).swapaxes(1, 2)  # (b1, r, b2, p)
+    return _contiguous(u), _contiguous(v)
+
+
+def _descend(weight: Array, structure: Blast, steps: int, seed: int, on_step: OnStep) -> Decomposition:
+    """Alternating gradient steps on U, V and S, each preconditioned by the damped Gram matrix of the rest.
+
+    With A = U diag(s) V by blocks, a step on U[k] is -R B^T (B B^T + d I)^-1, B being the rows diag(S[:, k, l]) V[l]
+    of all l side by side; likewise for V[l]; the diagonals S[:, k, l] have the Gram matrix (U^T U) * (V V^T). The
+    damping d is DAMPING times the root of the relative residual, in units of the mean of the Gram matrix's diagonal;
+    with d = 0 a step is the least-squares solution.
+
+    Source: after the preconditioned descent of Lee et al., "BLAST" (NeurIPS 2024); the schedule of the damping is ours.
+    """
+    b1, b2, p, q = structure.b1, structure.b2, structure.p, structure.q
+    blocks = _contiguous(weight.reshape(b2, q, b1, p).swapaxes(1, 2))  # (b2, b1, q, p)
+    norm = _number((blocks * blocks).sum()) ** 0.5
+    if norm == 0:
+        return Decomposition(structure, tuple(map(_zeros(weight), structure.factor_shapes)), 0.0)
+    u, v, s = _start(weight, structure, seed)
+    error, best = 1.0, None
+    for step in range(1, steps + 1):
+        damping = DAMPING * min(1.0, error) ** 0.5 if step < steps else 1e-12
+        right = s.swapaxes(0, 1).swapaxes(1, 2)[..., None] * v[None]  # (b2, b1, r, p): diag(S[:, k, l]) V[l]
+        gram = (right @ right.swapaxes(-1, -2)).sum(1)  # (b2, r, r)
+        target = (blocks @ right.swapaxes(-1, -2)).sum(1)  # (b2, q, r)
+        u = _stepped(u, gram, target, damping)
+        left = s.swapaxes(0, 1).swapaxes(1, 2)[:, :, None, :] * u[:, None]  # (b2, b1, q, r)
+        gram = (left.swapaxes(-1, -2) @ left).sum(0)  # (b1, r, r)
+        target = (blocks.swapaxes(-1, -2) @ left).sum(0)  # (b1, p, r)
+        v = _stepped(v.swapaxes(1, 2), gram, target, damping).swapaxes(1, 2)
+        grams = (u.swapaxes(1, 2) @ u)[:, None] * (v @ v.swapaxes(1, 2))[None]  # (b2, b1, r, r)
+        half = u.swapaxes(1, 2)[:, None] @ blocks  # (b2, b1, r, p)
+        wanted = (half * v[None]).sum(-1)  # (b2, b1, r)
+        flat = s.swapaxes(0, 1).swapaxes(1, 2)
+        flat = _stepped(flat[:, :, None, :], grams, wanted[:, :, None, :], damping)[:, :, 0]
+        s = flat.swapaxes(1, 2).swapaxes(0, 1)
+        residual = blocks - (flat[:, :, None, :] * u[:, None]) @ v[None]
+        error = _number((residual * residual).sum()) ** 0.5 / norm
+        if best is None or error < best.error:
+            best = Decomposition(structure, (u, s, v), error)
+        on_step(step, error)
+    if best is None:
+        raise PlanError(f"steps must be at least 1, not {steps}")
+    return Decomposition(structure, tuple(map(_contiguous, best.factors)), best.error)
+
+
+def _start(weight: Array, structure: Blast, seed: int) -> tuple[Array, Array, Array]:
+    """Small normal U (b2, q, r) and V (b1, r, p), and S (r, b2, b1) uniform in (0, 1)."""
+    rng = np.random.default_rng(seed)
+    (_, q, _), shape_s, (_, _, p) = structure.factor_shapes
+    u = rng.standard_normal(structure.factor_shapes[0]) / q**0.5
+    v = rng.standard_normal(structure.factor_shapes[2]) / p**0.5
+    s = rng.uniform(0.0, 1.0, shape_s)
+    if isinstance(weight, np.ndarray):
+        return u, v, s
+    import torch
+
+    given = (torch.from_numpy(one).to(weight.device, weight.dtype) for one in (u, v, s))
+    first, second, third = given
+    return first, second, third
+
+
+def _stepped(x: Array, gram: Array, target: Array, damping: float) -> Array:
+    """x - (x G - T) (G + d I)^-1 for x (..., m, r), G (..., r, r) and T (..., m, r)."""
+    r = gram.shape[-1]
+    diagonal = (gram * _eye(gram, r)).sum((-1, -2)) / r
+    damped = gram + (damping * diagonal + 1e-12 * diagonal.max())[..., None, None] * _eye(gram, r)
+    gradient = x @ gram - target
+    solved = _solve(damped, gradient.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return x - solved
+
+
+def _with_error(weight: Array, structure: BlockLowRank, factors: tuple[Array, ...]) -> Decomposition:
+    """The decomposition with its error, by the norm of the difference of the dense matrices."""
+    if isinstance(structure, LowRank):
+        full = factors[0] @ factors[1]
+        difference = weight - full
+    else:
+        assert isinstance(structure, Monarch)
+        left, right = factors
+        blocks = left.swapaxes(1, 2) @ right.swapaxes(1, 2).swapaxes(0, 1)  # (b2, b1, q, p)
+        full = blocks.swapaxes(1, 2)
+        full = full.swapaxes(0, 1) if structure.interleaved else full
+        difference = weight - full.reshape(structure.rows, structure.cols)
+    norm = _number((weight * weight).sum()) ** 0.5
+    error = _number((difference * difference).sum()) ** 0.5
+    return Decomposition(structure, factors, error / norm if norm else error)
+
+
+def _svd(matrix: Array) -> tuple[Array, Array, Array]:
+    if isinstance(matrix, np.ndarray):
+        return np.linalg.svd(matrix, full_matrices=False)
+    import torch
+
+    return torch.linalg.svd(matrix, full_matrices=False)
+
+
+def _solve(matrix: Array, right: Array) -> Array:
+    if isinstance(matrix, np.ndarray):
+        return np.linalg.solve(matrix, right)
+    import torch
+
+    return torch.linalg.solve(matrix, right)
+
+
+def _eye(like: Array, size: int) -> Array:
+    if isinstance(like, np.ndarray):
+        return np.eye(size)
+    import torch
+
+    return torch.eye(size, dtype=like.dtype, device=like.device)
+
+
+def _zeros(like: Array) -> Callable[[tuple[int, ...]], Array]:
+    return (lambda shape: np.zeros(shape)) if isinstance(like, np.ndarray) else like.new_zeros
+
+
+def _contiguous(x: Array) -> Array:
+    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x.contiguous()
+
+
+def _number(x: Array) -> float:
+    return float(x)

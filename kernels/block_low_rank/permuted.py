@@ -1,0 +1,51 @@
+"""The papers' own form of a product, on arrays: batched GEMMs between permutations of their results.
+
+What published code runs before any optimisation, written with the operations of numpy or torch: the form that fast
+products are measured against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .structure import Blast, BlockLowRank, LowRank, Monarch
+
+Array = Any
+"""A numpy array or a torch tensor."""
+
+
+def multiply_permuted(structure: BlockLowRank, factors: Sequence[Array], x: Array) -> Array:
+    """Y (n, rows) = x W^T for x (n, cols), every permutation as a copy."""
+    if isinstance(structure, LowRank):
+        return (x @ factors[1].T) @ factors[0].T
+    assert isinstance(structure, Monarch | Blast)
+    n, b1, b2, r = len(x), structure.b1, structure.b2, structure.rank
+    parts = _swapped(x.reshape(n, b1, structure.p), 0, 1)  # (b1, n, p)
+    if isinstance(structure, Monarch):
+        left, right = factors
+        inner = parts @ _swapped(right.reshape(b1, r * b2, structure.p), 1, 2)  # (b1, n, r b2)
+        inner = _copied(_swapped(inner.reshape(b1, n, r, b2), 2, 3))  # (b1, n, b2, r)
+        inner = _copied(_moved(inner, (2, 1, 0, 3)))  # (b2, n, b1, r)
+        blocks = inner.reshape(b2, n, b1 * r) @ _swapped(left.reshape(b2, structure.q, b1 * r), 1, 2)
+        order = (1, 2, 0) if structure.interleaved else (1, 0, 2)
+        return _copied(_moved(blocks, order)).reshape(n, structure.rows)
+    left, scales, right = factors
+    inner = parts @ right.swapaxes(1, 2)  # (b1, n, r)
+    mixed = _copied(_moved(inner, (2, 1, 0))) @ scales.swapaxes(1, 2)  # (r, n, b2)
+    blocks = _copied(_moved(mixed, (2, 1, 0))) @ left.swapaxes(1, 2)  # (b2, n, q)
+    return _copied(blocks.swapaxes(0, 1)).reshape(n, structure.rows)
+
+
+def _swapped(x: Array, first: int, second: int) -> Array:
+    return x.swapaxes(first, second)
+
+
+def _moved(x: Array, axes: tuple[int, ...]) -> Array:
+    return x.transpose(axes) if isinstance(x, np.ndarray) else x.permute(axes)
+
+
+def _copied(x: Array) -> Array:
+    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x.contiguous()

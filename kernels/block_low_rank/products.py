@@ -1,0 +1,60 @@
+"""The product by a block low-rank matrix that users call."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ..factored import BATCH_FIRST, layout_of_order, request_of
+from ..plans import AUTO, PREDICT, planned
+from ..request import Layout, layout_of
+from .matrix import BlockLowRankMatrix
+
+Matrix = npt.NDArray[Any]
+
+
+def matmul(
+    matrix: BlockLowRankMatrix,
+    x: npt.ArrayLike,
+    *,
+    strategy: str | None = None,
+    effort: str = PREDICT,
+    max_workspace: int | None = None,
+    max_extra_bytes: int = 0,
+) -> Matrix:
+    """Y = X W^T (..., rows) for x (..., cols).
+
+    `strategy` names the only strategy to take ("strided", "dense", "permuted"); `effort="measure"` times the best
+    candidates once (see `lcma tune`). `max_workspace` bounds the bytes taken beside operands and result,
+    `max_extra_bytes` those by which the matrix may be expanded ("dense" needs them). An x whose rows are not
+    contiguous is copied first.
+
+    Raises:
+        PlanError: x does not fit the matrix or has another dtype, or nothing keeps to the limits.
+    """
+    if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(x):
+        raise PlanError("x is a torch tensor; use lcma.MonarchLinear or its like, or pass x.numpy()")
+    x = np.asarray(x)
+    rows, cols = matrix.shape
+    if x.ndim < 1 or x.shape[-1] != cols:
+        raise PlanError(f"x must have shape (..., {cols}) for {matrix!r}, not {x.shape}")
+    if x.dtype.name != matrix.dtype:
+        raise PlanError(f"x is {x.dtype} and the matrix {matrix.dtype}; convert one with .astype")
+    columns = x.reshape(-1, cols).T
+    if columns.size and layout_of(columns) is not Layout.COLUMNS:
+        columns = np.asfortranarray(columns)
+    layout = layout_of_order(BATCH_FIRST)
+    request = request_of(
+        matrix.structure,
+        columns.shape[1],
+        matrix.dtype,
+        layouts=(layout, layout),
+        max_workspace=max_workspace,
+        max_extra_bytes=max_extra_bytes,
+    )
+    product: Matrix = planned(request, AUTO, None, strategy, effort)[1].run(matrix.factors, columns)
+    return product.T.reshape(*x.shape[:-1], rows)

@@ -1,0 +1,137 @@
+"""What the strategies of block low-rank products have in common on every device."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...errors import PlanError
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
+from ..request import Layout, Request
+from ..structure import DENSE as PLAIN
+from .steps import Step, steps_of
+from .structure import BlockLowRank
+
+FAMILY = "block-low-rank"
+
+STRIDED, PERMUTED, DENSE = "strided", "permuted", "dense"
+"""The strategies of every device: GEMMs on views, the papers' GEMMs between permutations, the whole matrix."""
+
+
+def structure_of(request: Request) -> BlockLowRank | None:
+    """The block low-rank structure of A where B and C are plain matrices; else None."""
+    first, second, third = request.structures
+    return first if isinstance(first, BlockLowRank) and second is third is PLAIN else None
+
+
+def structure_in(request: Request) -> BlockLowRank:
+    """The structure of A of a request that `can_run` accepts.
+
+    Raises:
+        PlanError: A is not block low-rank.
+    """
+    structure = structure_of(request)
+    if structure is None:
+        raise PlanError("no operand is block low-rank")
+    return structure
+
+
+def known(seconds: float) -> float | None:
+    """Seconds, or None for NaN."""
+    return None if math.isnan(seconds) else seconds
+
+
+def moved_elements(step: Step, n: int) -> int:
+    """Elements that a step reads and writes: its weights, its source and its target."""
+    return step.parameters + step.count * (step.m + step.k) * n
+
+
+@dataclass(frozen=True)
+class BlockLowRankStrategy(ABC):
+    """Refusals that hold on every device, and one candidate without a source."""
+
+    name: str
+    device: str
+    baseline: bool = False
+    family: str = FAMILY
+    version: int = 1
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`: none."""
+        return ()
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """See `Strategy.restore`."""
+        return None if key or parameters or structure_of(request) is None else Candidate(FAMILY, self.name)
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`; what cannot run is proposed too, to be refused with its reason."""
+        if structure_of(request) is None:
+            return []
+        candidate = Candidate(FAMILY, self.name)
+        if self.baseline or self.can_run(candidate, request, machine):
+            return [Proposal(0.0, candidate)]
+        seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
+        return [Proposal(sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9), candidate)]
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        structure = structure_of(request)
+        if structure is None:
+            return "no operand is block low-rank"
+        if request.batch:
+            return "block low-rank products take one matrix X; join the leading sizes of a batch"
+        if Layout.SCATTERED in request.layouts:
+            return "X must be stored with contiguous rows or columns; pass a contiguous copy of X"
+        if reason := self.device_reason(structure, request, machine):
+            return reason
+        if self.name == DENSE and (extra := structure.extra_elements * request.itemsize) > request.max_extra_bytes:
+            return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
+        return None
+
+    @abstractmethod
+    def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
+        """Why the device cannot run this strategy; None: it can."""
+
+    @abstractmethod
+    def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
+        """Predicted seconds of one step; NaN where they are not known."""
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`; of a strategy that was not measured seconds are not known."""
+        if 0 in request.shape:
+            return []
+        structure, n = structure_in(request), request.n
+        steps = (Step(1, structure.rows, structure.cols),) if self.name == DENSE else steps_of(structure)
+        found = []
+        for step in steps:
+            seconds = known(self.step_seconds(step, request, machine)) if self.name in (STRIDED, DENSE) else None
+            moved = moved_elements(step, n) * request.itemsize
+            found.append(Stage(step.name, 2.0 * step.parameters * n, moved, seconds, (step.m, step.k, n)))
+        if self.name == PERMUTED:
+            copied = 2 * sum(structure.intermediates()) * n * request.itemsize
+            found.append(Stage("permutations", 0, copied, None))
+        return found
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`: the results between steps, or the dense matrix; an upper bound."""
+        if 0 in request.shape:
+            return 0
+        structure = structure_in(request)
+        if self.name == DENSE:
+            return structure.rows * structure.cols * request.itemsize
+        held = sum(structure.intermediates()) * padded(request.n) * request.itemsize
+        return 2 * held + structure.rows * request.n * request.itemsize if self.name == PERMUTED else held
+
+
+def padded(n: int) -> int:
+    """Columns of the buffers between steps: whole lines of 16 bytes for every dtype, which tensor cores read."""
+    return -(-n // 8) * 8
+
+
+def without_seconds(stages: Iterable[Stage]) -> list[Stage]:
+    """The stages of a kernel that was not measured."""
+    return [replace(stage, seconds=None) for stage in stages]

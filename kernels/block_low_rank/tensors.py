@@ -1,0 +1,260 @@
+"""Block low-rank products on tensors: batched GEMMs on views, and our Triton kernels in place of some of them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from typing import Any
+
+from ..cuda.launch import starter
+from ..cuda.stack import programs_of
+from .permuted import multiply_permuted
+from .steps import views
+from .strategy import padded
+from .structure import Blast, BlockLowRank, LowRank, Monarch
+
+Tensor = Any
+Factors = Sequence[Tensor]
+
+MOST_COLUMNS = 16
+"""Columns that the kernel of few columns takes at most."""
+
+MOST_FUSED_RANK = 128
+"""The largest rank whose product stays in the registers of a program."""
+
+HALVES = ("float16", "bfloat16")
+
+HANDOVER_TILE = 128, 256, 64
+"""Columns of the batch, rows of V and steps over p: the tile that reaches the vendor's rate in a plain GEMM."""
+
+
+def buffers_of(structure: BlockLowRank, x: Tensor) -> list[Tensor]:
+    """New memory for the results between the steps, the batch last, rows on whole 16 bytes."""
+    n = x.shape[1]
+    return [x.new_empty((size, padded(n)))[:, :n] for size in structure.intermediates()]
+
+
+def multiply_strided(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
+    """out (rows, n) = W x by GEMMs on views; nothing is permuted.
+
+    Low-rank products hand over (n, rank) in place of (rank, n): on an H200 the latter took up to 3% longer.
+    """
+    if isinstance(structure, LowRank):
+        import torch
+
+        torch.mm(torch.mm(x.T, factors[1].T), factors[0].T, out=out.T)
+        return
+    for step in views(structure, factors, x, buffers_of(structure, x), out):
+        multiply_blocks(*step)
+
+
+def multiply_blocks(weights: Tensor, source: Tensor, target: Tensor) -> None:
+    """target (count, m, n) = weights (count, m, k) source (count, k, n) by the vendor's product."""
+    import torch
+
+    if len(weights) == 1:
+        torch.mm(weights[0], source[0], out=target[0])
+    else:
+        torch.bmm(weights, source, out=target)
+
+
+def multiply_dense(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
+    """out = W x, the only factor being W."""
+    import torch
+
+    torch.mm(factors[0], x, out=out)
+
+
+def expanded(structure: BlockLowRank, factors: Factors) -> Factors:
+    """W (rows, cols), as the product with the identity."""
+    import torch
+
+    first = factors[0]
+    identity = torch.eye(structure.cols, dtype=first.dtype, device=first.device)
+    full = first.new_empty((structure.rows, structure.cols))
+    multiply_strided(structure, factors, identity, full)
+    return (full,)
+
+
+def multiply_permuted_tensors(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
+    """The papers' form, see `permuted.multiply_permuted`."""
+    out.copy_(multiply_permuted(structure, factors, x.T.contiguous()).T)
+
+
+def multiply_few(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
+    """out = W x for n <= MOST_COLUMNS by the kernel that reads every weight once; one launch for every step."""
+    from .decode_kernel import multiply_columns
+
+    n = x.shape[1]
+    for weights, source, target in views(structure, factors, x, buffers_of(structure, x), out):
+        count, m, k = weights.shape
+        columns = max(2, 1 << (n - 1).bit_length())
+        rows, inner = few_tile(m, k, columns)
+        starter(multiply_columns, (-(-m // rows), count), x)(
+            weights,
+            source,
+            target,
+            m,
+            k,
+            n,
+            *source.stride(),
+            *target.stride(),
+            M=rows,
+            K=inner,
+            N=columns,
+            num_warps=4,
+        )
+
+
+def few_tile(m: int, k: int, columns: int) -> tuple[int, int]:
+    """Rows and inner elements of a tile: 4096 products for all columns, inner ones first."""
+    inner = min(512, max(16, 1 << (k - 1).bit_length()))
+    rows = max(1, min(16 if inner < 64 else 4, 8192 // (columns * inner)))
+    return rows, inner
+
+
+def multiply_tiled(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
+    """out = W x by GEMMs on views, of which one is our kernel: Monarch's first, or BLAST's middle.
+
+    Monarch's V must be that of `relaid`; `tiled_reason` says what can run.
+    """
+    if isinstance(structure, Blast):
+        first, _, last = views(structure, factors, x, buffers := buffers_of(structure, x), out)
+        multiply_blocks(*first)
+        mix(structure, factors[1], *buffers)
+        multiply_blocks(*last)
+        return
+    assert isinstance(structure, Monarch)
+    n, b1, b2, q, r = x.shape[1], structure.b1, structure.b2, structure.q, structure.rank
+    middle = x.new_empty((b2, n, b1 * r))
+    place(structure, factors[1], x, middle)
+    wanted = out.reshape(q, b2, n).swapaxes(0, 1) if structure.interleaved else out.reshape(b2, q, n)
+    multiply_blocks(factors[0].reshape(b2, q, b1 * r), middle.mT, wanted)
+
+
+def place(structure: Monarch, v: Tensor, x: Tensor, middle: Tensor, tile: Any = HANDOVER_TILE) -> None:
+    """middle (b2, n, b1 r) = the first products of a Monarch matrix, each stored where the second ones read it.
+
+    v (b1, b2 r, p) is re-laid out, x (cols, n) batch-first.
+    """
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    from .handover_kernel import multiply_and_place
+
+    n, (b1, rows, p) = x.shape[1], v.shape
+    columns, c, inner = tile
+    given = x.T.reshape(n, b1, p)
+    described = TensorDescriptor.from_tensor(given, [columns, 1, inner]), TensorDescriptor.from_tensor(v, [1, c, inner])
+    programs = min(programs_of(x.device), b1 * -(-n // columns) * -(-rows // c))
+    starter(multiply_and_place, (programs,), x)(
+        *described,
+        middle,
+        n,
+        rows,
+        p,
+        programs,
+        B1=b1,
+        RANK=structure.rank,
+        N=columns,
+        C=c,
+        P=inner,
+        num_warps=8,
+        num_stages=3,
+    )
+
+
+def mix(structure: Blast, scales: Tensor, inner: Tensor, mixed: Tensor, tile: tuple[int, int] = (256, 4)) -> None:
+    """mixed (rank b2, n) = the middle products of a BLAST matrix for inner (rank b1, n); rows may be padded."""
+    from .mixing_kernel import mix_blocks
+
+    n, (columns, ranks) = inner.shape[1], tile
+    sides = [max(16, 1 << (side - 1).bit_length()) for side in (structure.b1, structure.b2)]
+    starter(mix_blocks, (-(-n // columns), -(-structure.rank // ranks)), inner)(
+        inner,
+        scales,
+        mixed,
+        n,
+        structure.rank,
+        inner.stride(0),
+        B1=structure.b1,
+        B2=structure.b2,
+        K=sides[0],
+        M=sides[1],
+        N=columns,
+        R=ranks,
+        num_warps=4,
+        num_stages=3,
+    )
+
+
+def relaid(structure: BlockLowRank, factors: Factors) -> Factors:
+    """The factors as `multiply_tiled` reads them: Monarch's V (b1, b2 r, p), rows of one k together."""
+    if not isinstance(structure, Monarch):
+        return factors
+    v = factors[1].swapaxes(1, 2).reshape(structure.b1, structure.b2 * structure.rank, structure.p)
+    return factors[0], v.contiguous()
+
+
+def multiply_fused(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
+    """out = U V x of a low-rank matrix by one kernel, batch-first; see `fused_reason`."""
+    from .fused_kernel import multiply_low_rank
+
+    assert isinstance(structure, LowRank)
+    n, rank = x.shape[1], structure.rank
+    columns, outputs = 64, 64
+    blocks = -(-n // columns)
+    parts = max(1, min(-(-structure.rows // outputs), programs_of(x.device) // blocks))
+    part = -(-structure.rows // (parts * outputs)) * outputs
+    starter(multiply_low_rank, (blocks, -(-structure.rows // part)), x)(
+        x,
+        factors[1],
+        factors[0],
+        out,
+        n,
+        structure.cols,
+        structure.rows,
+        rank,
+        part,
+        N=columns,
+        R=max(16, 1 << (rank - 1).bit_length()),
+        P=64,
+        Q=outputs,
+        num_warps=4,
+        num_stages=3,
+    )
+
+
+def triton_reason() -> str | None:
+    """Why no kernel can be compiled; None: it can."""
+    if importlib.util.find_spec("triton") is None:
+        return "the kernel needs Triton: pip install 'lcma[torch]' on Linux"
+    return None
+
+
+def tiled_reason(structure: BlockLowRank, dtype: str, first: bool) -> str | None:
+    """Why `multiply_tiled` does not take this product; `first`: x is batch-first."""
+    if isinstance(structure, LowRank):
+        return "low-rank products need no hand-over; choose strided or fused"
+    if dtype not in HALVES:
+        return f"the kernel multiplies float16 and bfloat16, not {dtype}; choose strided"
+    if isinstance(structure, Monarch):
+        if not first:
+            return "the kernel reads a batch-first X; choose strided"
+        if structure.p % 8 or structure.rank % 8:
+            return f"the kernel needs p and the rank in whole 16 bytes, not {structure.p} and {structure.rank}"
+    elif max(structure.b1, structure.b2) > 64:  # type: ignore[attr-defined]
+        return "the kernel mixes at most 64 blocks; choose strided"
+    return triton_reason()
+
+
+def fused_reason(structure: BlockLowRank, dtype: str, first: bool, last: bool) -> str | None:
+    """Why `multiply_fused` does not take this product; `first`, `last`: x and the result are batch-first."""
+    if not isinstance(structure, LowRank):
+        return "only low-rank products are fused"
+    if structure.rank > MOST_FUSED_RANK:
+        return f"rank {structure.rank} does not stay in registers; {MOST_FUSED_RANK} is the most"
+    if dtype not in HALVES:
+        return f"the kernel multiplies float16 and bfloat16, not {dtype}; choose strided"
+    if not (first and last):
+        return "the kernel reads and writes batch-first; choose strided"
+    return triton_reason()

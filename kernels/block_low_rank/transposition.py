@@ -1,0 +1,41 @@
+"""The transposed matrix: a structure of the same kind with inputs and outputs exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .structure import Blast, BlockLowRank, LowRank, Monarch
+
+Array = Any
+"""A numpy array or a torch tensor."""
+
+
+def transposed(
+    structure: BlockLowRank, factors: Sequence[Array]
+) -> tuple[BlockLowRank, list[Array], npt.NDArray[np.int64] | None]:
+    """The structure and factors (views) of W^T, and the order in which its inputs are to be taken; None: as they are.
+
+    Inputs of the transpose of an interleaved Monarch matrix are outputs i b2 + k of W: taken in the order of `blocks`
+    they are those of a Monarch matrix whose outputs are not interleaved.
+    """
+    if isinstance(structure, LowRank):
+        return LowRank(structure.cols, structure.rows, structure.rank), [factors[1].T, factors[0].T], None
+    assert isinstance(structure, Monarch | Blast)
+    sizes = structure.cols, structure.rows, structure.b2, structure.b1, structure.rank
+    if isinstance(structure, Blast):
+        left, scales, right = factors
+        return Blast(*sizes), [right.swapaxes(1, 2), scales.swapaxes(1, 2), left.swapaxes(1, 2)], None
+    left, right = factors
+    first = right.swapaxes(1, 3)  # (b1, p, b2, r) of (b1, r, b2, p)
+    second = left.swapaxes(1, 3)  # (b2, r, b1, q) of (b2, q, b1, r)
+    order = output_order(structure) if structure.interleaved else None
+    return Monarch(*sizes), [first, second], order
+
+
+def output_order(structure: Monarch) -> npt.NDArray[np.int64]:
+    """For every output k q + i in the order of blocks, the output i b2 + k where they are interleaved."""
+    return np.arange(structure.rows).reshape(structure.q, structure.b2).T.reshape(-1)

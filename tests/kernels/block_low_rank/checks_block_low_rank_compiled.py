@@ -1,0 +1,85 @@
+"""Run in a process of its own (test_tensors.py does): the Triton kernels compiled for sm_90, without a GPU."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from lcma.kernels.block_low_rank.decode_kernel import multiply_columns
+from lcma.kernels.block_low_rank.fused_kernel import multiply_low_rank
+from lcma.kernels.block_low_rank.handover_kernel import multiply_and_place
+from lcma.kernels.block_low_rank.mixing_kernel import mix_blocks
+from lcma.kernels.block_low_rank.tensors import HANDOVER_TILE, few_tile
+
+FEW_SPILLS = 64
+"""Bytes of a thread's stack that may be used."""
+
+LARGEST_SHARED = 227 << 10
+"""Bytes of shared memory that a program has on sm_90."""
+
+N, C, P = HANDOVER_TILE
+CASES = {
+    f"handover-r{rank}": (
+        multiply_and_place,
+        {"x": f"tensordesc<bf16[{N}, 1, {P}]>", "v": f"tensordesc<bf16[1, {C}, {P}]>", "z": "*bf16"},
+        {"B1": 16, "RANK": rank, "N": N, "C": C, "P": P},
+        (8, 3),
+    )
+    for rank in (64, 96)
+}
+CASES |= {
+    f"mixing-b{side}": (
+        mix_blocks,
+        dict.fromkeys(("inner", "scales", "mixed"), "*bf16"),
+        {"B1": side, "B2": side, "K": max(16, side), "M": max(16, side), "N": 256, "R": 4},
+        (4, 3),
+    )
+    for side in (4, 16, 64)
+}
+CASES |= {
+    f"fused-r{rank}": (
+        multiply_low_rank,
+        dict.fromkeys(("x", "v", "u", "y"), "*bf16"),
+        {"N": 64, "R": rank, "P": 64, "Q": 64},
+        (4, 3),
+    )
+    for rank in (16, 64, 128)
+}
+CASES |= {
+    f"decode-n{n}-k{k}": (
+        multiply_columns,
+        dict.fromkeys(("weights", "x", "y"), "*bf16"),
+        dict(zip(("M", "K"), few_tile(1024, k, n), strict=True)) | {"N": n, "x_row": 1},
+        (4, 3),
+    )
+    for n in (2, 16)
+    for k in (16, 4096)
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_kernel_fits_the_registers_and_the_shared_memory(name, tmp_path):
+    kernel, types, constants, (warps, stages) = CASES[name]
+    types = {**dict.fromkeys(kernel.arg_names, "i32"), **types, **dict.fromkeys(constants, "constexpr")}
+    place = kernel.arg_names.index
+    plain = [x for x in kernel.arg_names if x not in constants and not types[x].startswith("tensordesc")]
+    aligned = {(place(x),): [["tt.divisibility", 16]] for x in plain}
+    source = ASTSource(kernel, types, {(place(x),): value for x, value in constants.items()}, aligned)
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps, "num_stages": stages})
+    tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", tmp_path / "kernel.cubin"
+    path.write_bytes(made.asm["cubin"])
+    report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
+    registers, stack = (int(re.search(rf"{what}:(\d+)", report).group(1)) for what in ("REG", "STACK"))
+    assert registers <= 255
+    assert stack <= FEW_SPILLS
+    assert made.metadata.shared <= LARGEST_SHARED
+    if name.startswith(("handover", "fused")):
+        assert "wgmma" in made.asm["ptx"]
+    if name.startswith("mixing"):
+        assert "mma.sync" in made.asm["ptx"] or "wgmma" in made.asm["ptx"]

@@ -1,0 +1,77 @@
+"""Run with TRITON_INTERPRET=1 (test_tensors.py does): the Triton kernels on tensors of a processor.
+
+Sizes are no multiples of a tile, fresh memory is NaN, and results lie in the middle of a canvas whose border must stay
+as it was.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lcma.kernels import decision_for
+from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
+from lcma.kernels.block_low_rank.steps import views
+from lcma.kernels.block_low_rank.tensors import buffers_of, mix, multiply_blocks, place, relaid
+from lcma.kernels.factored import request_of
+
+CANARY = 7.5
+LIMITS = {"float32": 1e-6, "float16": 3e-3, "bfloat16": 2e-2}
+CASES = [
+    ("tiled", Monarch(72, 48, 3, 4, 8)),
+    ("tiled", Monarch(72, 48, 3, 4, 8, interleaved=True)),
+    ("tiled", Monarch(40, 144, 2, 5, 8)),
+    ("tiled", Blast(24, 36, 3, 4, 7)),
+    ("tiled", Blast(60, 80, 20, 5, 9)),
+    ("fused", LowRank(100, 70, 17)),
+    ("fused", LowRank(40, 128, 32)),
+    ("decode", LowRank(33, 700, 9)),
+    ("decode", Monarch(24, 36, 3, 4, 5)),
+    ("decode", Monarch(24, 36, 3, 4, 5, interleaved=True)),
+    ("decode", Blast(24, 36, 3, 4, 7)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(("strategy", "structure"), CASES, ids=lambda one: getattr(one, "kind", one))
+def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, dtype):
+    if dtype == "float32" and strategy != "decode":
+        return
+    kind = getattr(torch, dtype)
+    factors = [torch.from_numpy(w).to(kind) for w in BlockLowRankMatrix.random(structure).factors]
+    full = torch.from_numpy(BlockLowRankMatrix.of(structure, [w.double().numpy() for w in factors]).dense())
+    for n in (1, 3, 16) if strategy == "decode" else (1, 21, 130):
+        x = torch.randn(n, structure.cols, dtype=torch.float64).to(kind)
+        canvas = torch.full((n + 4, structure.rows), CANARY, dtype=kind)
+        out = canvas[2:-2].T
+        out.fill_(torch.nan)
+        executor = decision_for(request_of(structure, n, dtype, device="cuda"), strategy=strategy).plan.build()
+        executor.run(executor.prepare(factors), x.T, out)
+        truth = full @ x.T.double()
+        assert (out.double() - truth).norm() <= LIMITS[dtype] * truth.norm()
+        out.fill_(CANARY)
+        assert (canvas == CANARY).all()
+
+
+def test_the_handover_is_where_the_second_products_read_for_any_tile():
+    structure = Monarch(70, 144, 3, 5, 8)
+    factors = [torch.from_numpy(w).half() for w in BlockLowRankMatrix.random(structure).factors]
+    x = torch.randn(37, structure.cols).half().T
+    plain = buffers_of(structure, x)
+    multiply_blocks(*views(structure, factors, x, plain, torch.empty(37, structure.rows).half().T)[0])
+    wanted = plain[0].reshape(3, 8, 5, 37).permute(2, 3, 0, 1).reshape(5, 37, 24)
+    for tile in ((16, 16, 16), (32, 64, 32), (128, 256, 64)):
+        found = torch.full((5, 37, 24), torch.nan, dtype=torch.float16)
+        place(structure, relaid(structure, factors)[1], x, found, tile)
+        torch.testing.assert_close(found, wanted, atol=3e-3, rtol=3e-3)
+
+
+def test_the_mixture_is_that_of_the_vendor_for_any_tile():
+    structure = Blast(24, 36, 3, 4, 7)
+    factors = [torch.from_numpy(w).half() for w in BlockLowRankMatrix.random(structure).factors]
+    inner = torch.randn(21, 40).half()[:, :37]
+    wanted = factors[1].float() @ inner.reshape(7, 3, 37).float()
+    for tile in ((16, 1), (16, 4), (64, 3)):
+        mixed = torch.full((28, 40), torch.nan, dtype=torch.float16)[:, :37]
+        mix(structure, factors[1], inner, mixed, tile)
+        torch.testing.assert_close(mixed.reshape(7, 4, 37).float(), wanted, atol=3e-3, rtol=3e-3)

@@ -1,0 +1,76 @@
+"""From dense weights to block low-rank factors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError
+from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
+from lcma.kernels.block_low_rank.decomposition import decompose
+
+EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, interleaved=True)]
+
+
+@pytest.mark.parametrize("structure", EXACT, ids=repr)
+@pytest.mark.parametrize("tensors", [False, True])
+def test_planted_factors_are_found_by_svd(structure, tensors):
+    planted = BlockLowRankMatrix.random(structure, 1, "float64").dense()
+    if tensors:
+        torch = pytest.importorskip("torch")
+        found = decompose(torch.from_numpy(planted), structure)
+        factors = [weights.numpy() for weights in found.factors]
+    else:
+        found = decompose(planted, structure)
+        factors = found.factors
+    assert found.error < 1e-12
+    np.testing.assert_allclose(BlockLowRankMatrix.of(structure, factors).dense(), planted, atol=1e-10)
+
+
+def test_truncated_svds_are_optimal_and_the_error_is_told():
+    weight = np.random.default_rng(0).standard_normal((24, 36))
+    singular = np.linalg.svd(weight, compute_uv=False)
+    assert decompose(weight, LowRank(24, 36, 5)).error == pytest.approx(
+        np.linalg.norm(singular[5:]) / np.linalg.norm(singular)
+    )
+    structure = Monarch(24, 36, 3, 4, 2)
+    found = decompose(weight, structure)
+    blocks = weight.reshape(4, 6, 3, 12).swapaxes(1, 2)
+    left = np.linalg.svd(blocks, compute_uv=False)[..., 2:]
+    assert found.error == pytest.approx(np.linalg.norm(left) / np.linalg.norm(weight))
+    full = BlockLowRankMatrix.of(structure, found.factors).dense()
+    assert found.error == pytest.approx(np.linalg.norm(weight - full) / np.linalg.norm(weight))
+
+
+def test_descent_finds_planted_blast_factors_and_tells_every_step():
+    structure, rng = Blast(64, 64, 4, 4, 8), np.random.default_rng(3)
+    u, v = (rng.standard_normal(shape) for shape in (structure.factor_shapes[0], structure.factor_shapes[2]))
+    planted = BlockLowRankMatrix.of(structure, [u, rng.uniform(0, 1, (8, 4, 4)), v]).dense()
+    seen = []
+    found = decompose(planted, structure, on_step=lambda step, error: seen.append((step, error)))
+    assert [step for step, _ in seen] == list(range(1, 301))
+    assert found.error == min(error for _, error in seen) < 1e-3
+    full = BlockLowRankMatrix.of(structure, found.factors).dense()
+    assert np.linalg.norm(full - planted) == pytest.approx(found.error * np.linalg.norm(planted), abs=1e-9)
+
+
+def test_blast_is_as_good_as_low_rank_on_low_rank_weights_and_better_on_others():
+    rng = np.random.default_rng(0)
+    low = rng.standard_normal((64, 12)) @ rng.standard_normal((12, 64))
+    assert decompose(low, Blast(64, 64, 4, 4, 12)).error < 1e-3
+    decaying = low + 0.3 * rng.standard_normal((64, 64))
+    least = decompose(decaying, LowRank(64, 64, 12)).error
+    assert decompose(decaying, Blast(64, 64, 4, 4, 12)).error <= 1.02 * least + 1e-3
+
+
+def test_weights_that_cannot_be_decomposed_are_refused():
+    with pytest.raises(PlanError, match=r"the weight is \(3, 4\)"):
+        decompose(np.ones((3, 4)), LowRank(4, 3, 2))
+    bad = np.ones((4, 4))
+    bad[1, 2] = np.nan
+    for structure in (LowRank(4, 4, 2), Monarch(4, 4, 2, 2, 1), Blast(4, 4, 2, 2, 2)):
+        with pytest.raises(PlanError, match="NaN or infinity"):
+            decompose(bad, structure)
+        assert decompose(np.zeros((4, 4)), structure).error == 0
+    with pytest.raises(PlanError, match="steps must be at least 1, not 0"):
+        decompose(np.ones((4, 4)), Blast(4, 4, 2, 2, 2), steps=0)

@@ -1,0 +1,106 @@
+"""Block low-rank products of a GPU on tensors of a processor: views, the papers' form, plans, the Triton kernels."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+from lcma.errors import PlanError  # noqa: E402
+from lcma.kernels import decision_for  # noqa: E402
+from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch  # noqa: E402
+from lcma.kernels.block_low_rank.tensors import multiply_strided  # noqa: E402
+from lcma.kernels.factored import request_of  # noqa: E402
+from lcma.kernels.request import Layout  # noqa: E402
+
+STRUCTURES = [
+    Monarch(24, 36, 3, 4, 5),
+    Monarch(24, 36, 3, 4, 5, interleaved=True),
+    Blast(24, 36, 3, 4, 7),
+    LowRank(24, 36, 5),
+]
+ids = pytest.mark.parametrize("structure", STRUCTURES, ids=lambda one: f"{one.kind}{len(one.sizes)}")
+
+
+@ids
+@pytest.mark.parametrize("strategy", ["strided", "permuted", "dense"])
+def test_every_strategy_is_the_product_by_definition(structure, strategy):
+    matrix = BlockLowRankMatrix.random(structure, dtype="float64")
+    factors = [torch.from_numpy(weights) for weights in matrix.factors]
+    full = torch.from_numpy(matrix.dense())
+    layouts = (Layout.ROWS, Layout.COLUMNS)
+    for first, last, n in itertools.product(layouts, layouts, (1, 6, 17, 0)):
+        request = request_of(structure, n, "float64", device="cuda", layouts=(first, last), max_extra_bytes=1 << 20)
+        x = torch.randn(structure.cols, n, dtype=torch.float64)
+        given = x if first is Layout.ROWS else x.T.contiguous().T
+        executor = decision_for(request, strategy=strategy).plan.build()
+        for operand in (factors, executor.prepare(factors)):
+            found = executor.run(operand, given)
+            torch.testing.assert_close(found, full @ x)
+            assert n < 2 or found.stride() == ((n, 1) if last is Layout.ROWS else (1, structure.rows))
+
+
+class Recorder(TorchDispatchMode):
+    """Names of the operators that run."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@ids
+def test_strided_products_are_gemms_and_nothing_else(structure):
+    factors = [torch.from_numpy(weights) for weights in BlockLowRankMatrix.random(structure).factors]
+    x = torch.randn(16, structure.cols).T
+    out = torch.empty(16, structure.rows).T
+    with Recorder() as seen:
+        multiply_strided(structure, factors, x, out)
+    gemms = [name for name in seen.names if name.split(".")[1] in ("mm", "bmm")]
+    assert len(gemms) == len(structure.factor_shapes)
+    assert not [name for name in seen.names if "copy" in name or "clone" in name or "contiguous" in name]
+
+
+def test_operands_and_kernels_that_do_not_fit_are_refused():
+    low, monarch = LowRank(256, 256, 160), Monarch(24, 36, 3, 4, 5)
+    for structure, dtype, n, strategy, message in (
+        (low, "bfloat16", 64, "fused", "rank 160 does not stay in registers"),
+        (monarch, "bfloat16", 64, "fused", "only low-rank products are fused"),
+        (LowRank(256, 256, 64), "float32", 64, "fused", "multiplies float16 and bfloat16"),
+        (low, "bfloat16", 64, "tiled", "low-rank products need no hand-over"),
+        (monarch, "bfloat16", 64, "tiled", "whole 16 bytes"),
+        (monarch, "float32", 64, "tiled", "multiplies float16 and bfloat16"),
+        (Blast(256, 256, 128, 2, 5), "bfloat16", 64, "tiled", "at most 64 blocks"),
+        (monarch, "bfloat16", 17, "decode", "up to 16 columns, not 17"),
+        (monarch, "tf32x3", 17, "strided", "tf32x3 is not multiplied"),
+    ):
+        with pytest.raises(PlanError, match=message):
+            decision_for(request_of(structure, n, dtype, device="cuda"), strategy=strategy)
+    rows = request_of(Monarch(64, 64, 2, 2, 8), 32, "bfloat16", "bsl", device="cuda")
+    with pytest.raises(PlanError, match="batch-first X"):
+        decision_for(rows, strategy="tiled")
+
+
+def test_kernels_without_a_measurement_are_never_chosen():
+    for n, structure in itertools.product((1, 1024, 8192), (LowRank(4096, 4096, 64), Monarch(4096, 4096, 16, 16, 64))):
+        decision = decision_for(request_of(structure, n, "bfloat16", device="cuda"))
+        assert decision.plan.candidate.strategy == "strided"
+        assert decision.seconds is not None
+
+
+def test_the_triton_kernels_on_tensors_of_a_processor(run_checks):
+    pytest.importorskip("triton")
+    run_checks("checks_block_low_rank_interpreted.py", TRITON_INTERPRET="1")
+
+
+@pytest.mark.slow
+def test_the_triton_kernels_fit_the_registers_of_sm_90(run_checks, tmp_path):
+    pytest.importorskip("triton")
+    run_checks("checks_block_low_rank_compiled.py", TRITON_CACHE_DIR=str(tmp_path))

@@ -1,0 +1,75 @@
+"""Block low-rank matrices from the command: `run K X`, `time K`, `plan K`, `tune K`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from lcma import block_low_rank
+from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
+
+STRUCTURES = [Monarch(12, 24, 3, 2, 4), Blast(12, 24, 3, 2, 5), LowRank(12, 24, 5)]
+
+
+@pytest.fixture(params=STRUCTURES, ids=lambda one: one.kind)
+def files(request, tmp_path):
+    """A stored matrix, and inputs in both layouts."""
+    matrix = BlockLowRankMatrix.random(request.param)
+    block_low_rank.save(tmp_path / "k.npz", matrix)
+    block_low_rank.save(tmp_path / "k.safetensors", matrix)
+    x = np.random.default_rng(0).standard_normal((50, 24)).astype(np.float32)
+    np.save(tmp_path / "first.npy", x)
+    np.save(tmp_path / "last.npy", np.ascontiguousarray(x.T))
+    return matrix, x, tmp_path
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_run_multiplies_a_stored_matrix(run, files, suffix):
+    matrix, x, folder = files
+    truth = x @ matrix.dense().T
+    for name, layout in (("first.npy", "bsf"), ("last.npy", "bsl")):
+        out = folder / f"{layout}.npy"
+        code, text, _ = run("run", folder / f"k{suffix}", folder / name, "--layout", layout, "--out", out, "--check")
+        assert code == 0
+        assert matrix.structure.name in text
+        assert "check: relative error" in text
+        np.testing.assert_allclose(np.load(out), truth if layout == "bsf" else truth.T, rtol=1e-4, atol=1e-5)
+    code, text, _ = run("run", folder / f"k{suffix}", folder / "first.npy", "--dtype", "float64", "--strategy", "dense")
+    assert code == 0
+    assert text.startswith("dense: ")
+
+
+def test_run_says_in_one_line_what_does_not_fit(run, files):
+    _, x, folder = files
+    np.save(folder / "odd.npy", x[:, :23])
+    np.savez(folder / "bad.npz", block_low_rank=np.array([0, 4, 4, 1, 1, 9, 0]))
+    cases = [
+        ((folder / "k.npz", folder / "odd.npy"), 3, "needs (batch, 24) in layout bsf"),
+        ((folder / "k.npz", folder / "first.npy", "--strategy", "magic"), 3, "choose one of"),
+        ((folder / "bad.npz", folder / "first.npy"), 65, "exceeds the shorter side"),
+    ]
+    for arguments, wanted, message in cases:
+        code, _, err = run("run", *arguments)
+        assert (code, message in err, "Traceback" in err) == (wanted, True, False), (arguments, err)
+
+
+def test_time_compares_with_the_papers_form_and_the_dense_matrix(run, files):
+    matrix, _, folder = files
+    code, text, _ = run("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--json")
+    assert code == 0
+    found = json.loads(text)
+    assert found["structure"] == matrix.structure.name
+    assert {row["what"] for row in found["rows"]} == {"strided", "permuted", "dense", "auto"}
+    assert all(row["relative_error"] < 1e-6 for row in found["rows"])
+
+
+def test_plan_and_tune_take_a_stored_matrix(run, files, home):
+    matrix, _, folder = files
+    for device in ("cpu", "cuda"):
+        code, text, _ = run("plan", folder / "k.npz", "--batch", "8192", "--device", device, "--explain")
+        assert (code, matrix.structure.name in text, "strided" in text) == (0, True, True)
+    code, text, _ = run("tune", folder / "k.npz", "--batch", "600", "--rounds", "2", "--json")
+    assert code == 0
+    assert json.loads(text)
