@@ -29,6 +29,7 @@ SEED ?= 2
 fuzz: $(VENV)/.dev
 	$(BIN)/python tests/schemes_db/fuzz_formats.py $(CASES) $(SEED)
 	$(BIN)/python tests/verify/fuzz_verdicts.py $(CASES) $(SEED)
+	$(BIN)/python tests/kernels/exact/fuzz_products.py $(CASES) $(SEED)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache

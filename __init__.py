@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .errors import SchemeFormatError as SchemeFormatError
     from .errors import TargetError as TargetError
     from .errors import VerificationError as VerificationError
+    from .kernels import BitMatrix as BitMatrix
     from .kernels import Prepared as Prepared
     from .kernels import finite as finite
     from .kernels import kronecker as kronecker
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
-    ".kernels": ("Prepared", "finite", "kronecker", "matmul", "prepare"),
+    ".kernels": ("BitMatrix", "Prepared", "finite", "kronecker", "matmul", "prepare"),
     ".kernels.causal.masked": ("masked_matmul",),
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.torch.attention": ("causal_attention",),

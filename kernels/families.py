@@ -29,6 +29,10 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
 
     A processor that was never measured is measured now, for about a second, unless `measure` is False.
     """
+    if request.ring is not None:
+        from .exact.rates import exact_machine
+
+        return exact_machine(request, measure)
     if request.device == "cpu":
         from .cpu.machine import cpu_machine
 
@@ -43,13 +47,15 @@ def _cpu() -> tuple[Strategy, ...]:
     from .causal.masks import CpuMaskedRuns, CpuMaskedScheme
     from .dense.cpu import CpuScheme, CpuVendor
     from .dense.naive import NaiveScheme
+    from .exact.cpu import CpuExactLeaf, CpuExactScheme
     from .kronecker.cpu import CpuKronecker
 
     names = ("vendor", "halving", "scheme")
     triangular = (CpuTriangular("strips", baseline=True), *(CpuTriangular(name) for name in names))
     sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "csr", "dense"))
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
-    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, CpuMaskedRuns(), CpuMaskedScheme(), *kronecker
+    exact = (CpuExactLeaf(), CpuExactScheme())
+    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, CpuMaskedRuns(), CpuMaskedScheme(), *kronecker, *exact
 
 
 def _cuda() -> tuple[Strategy, ...]:

@@ -1,7 +1,7 @@
 """Wisdom: measured times of the best candidates by request class, stored beside the profile they belong to.
 
 The idea is FFTW's: what was measured on the machine outranks what is predicted. A request class is the
-family, dtype, layouts, structures, static operand and shared operand of a request; within a class, a
+family, dtype, layouts, structures, static operand, shared operand and ring of a request; within a class, a
 record serves every request whose m, k, n and number of matrices are each within a factor of 1.25 of its own.
 For a request that was not measured itself, each candidate's prediction is scaled by measured over predicted
 seconds of the record.
@@ -126,7 +126,10 @@ def class_of(request: Request) -> str:
     what = " x ".join(structure.name for structure in request.structures)
     static, shared = request.static or "-", "gram" if request.shared else "-"
     alone = "one b" if request.items_b == 1 < request.items else "-"
-    return f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}"
+    over = "" if request.ring is None else f", over {request.ring}"
+    if request.out_dtype is not None:
+        over += f" into {request.out_dtype}"
+    return f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}{over}"
 
 
 def sizes_of(request: Request) -> tuple[int, int, int, int]:
