@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 BASELINES = {
     "dense": ("vendor",),
     "causal": ("vendor", "strips", "halving"),
+    "exact": ("leaf",),
     "kronecker": ("bmm", "einsum", "csr", "dense"),
 }
 """The strategies that ratios are taken to, by family; the fastest of them counts. Of Kronecker-sparse ones those that
@@ -186,6 +187,7 @@ def contest_of(
 
     factored = isinstance(request.structures[0], FactoredStructure)
     family = "dense" if request.is_dense else "kronecker" if factored else "causal"
+    family = "exact" if request.ring is not None else family
     found = [Contender(name, plan, AUTO, is_baseline=True) for name, plan in _baselines(request, family)]
     if 0 in (*request.shape, *request.batch):
         raise PlanError(f"{request} is empty: there is nothing to time")
@@ -198,7 +200,7 @@ def contest_of(
     else:
         for count in levels:
             plan = plan_for(request, scheme, count, strategy=strategy)
-            single = family == "dense" and not isinstance(scheme, list)
+            single = family in ("dense", "exact") and not isinstance(scheme, list)
             label = f"{text}, {count} level{'s' if count > 1 else ''}" if single else text
             found.append(Contender(label, plan, scheme, is_baseline=False))
     return Contest(request, tuple(found), basis, seed, operand)

@@ -211,7 +211,7 @@ def known_levels(ring: ExactRing, stamp: object) -> tuple[LevelOf, ...]:
 
     `stamp` is that of the catalogue: another one reads it again.
     """
-    best: dict[tuple[int, ...], tuple[tuple[int, int], str]] = {}
+    best: dict[tuple[int, ...], tuple[tuple[int, int], Scheme]] = {}
     with Catalog.open() as catalog:
         for entry in catalog.entries():
             own = entry.ring in ("Z", "Q") or entry.ring == f"Z{ring.modulus}"
@@ -227,10 +227,10 @@ def known_levels(ring: ExactRing, stamp: object) -> tuple[LevelOf, ...]:
             if sizes not in best or cost < best[sizes][0]:
                 scheme = catalog.find(entry.digest)[0]
                 if denominator_reason(scheme, ring) is None:
-                    best[sizes] = (cost, entry.digest)
+                    best[sizes] = (cost, scheme)
     found: dict[str, LevelOf] = {}
-    for _, digest in best.values():
+    for _, scheme in best.values():
         for order in map("".join, permutations("mkn")):
-            scheme = _restored(f"{digest}@{order}")
-            found.setdefault(f"{scheme.target}", LevelOf.of(scheme, f"{digest}@{order}"))
+            oriented = permute(scheme, order)
+            found.setdefault(oriented.target.name, LevelOf.of(oriented, f"{scheme.digest}@{order}"))
     return tuple(found.values())

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import platform
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
+from ..exact import exact_request_of, ring_option
 from ..kronecker import LAYOUT, operand_matrix, product_request
 from ..output import print_json, print_table
 from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, sizes_of
 from ..progress import Progress
 from ..schemes import AUTO, chosen_scheme, scheme_argument
+
+if TYPE_CHECKING:
+    from ...kernels.ring import ExactRing
 
 
 @click.command("time")
@@ -32,6 +36,7 @@ from ..schemes import AUTO, chosen_scheme, scheme_argument
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C; of K the inputs.")
+@ring_option("Time exact products in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
@@ -47,6 +52,7 @@ def command(
     dtype: str,
     causal: str | None,
     batch: int | None,
+    ring: ExactRing | None,
     layout: str | None,
     rounds: int,
     seed: int,
@@ -60,11 +66,13 @@ def command(
     afterwards (vendor), strips and halving, and ratios are to the fastest of them. For a scheme with a
     triangular or masked target of its own the baseline is the whole product.
 
+    With --ring the baseline is the exact product without a scheme (leaf).
+
     K is a file with a Kronecker-sparse matrix, as for `run`; the baselines are the permuted batched GEMM (bmm),
     einsum, sparse rows (csr) and the dense matrix, as far as they can run.
     """
     if (matrix := operand_matrix(scheme)) is not None:
-        if levels or causal or named or record:
+        if levels or causal or named or record or ring:
             raise click.UsageError("K takes --batch, --layout, --strategy, --dtype, --device, --rounds and --seed")
         request = product_request(matrix.structure, batch, dtype, layout, device, strategy)
         device.require()
@@ -87,7 +95,14 @@ def command(
         raise click.UsageError(f"{'--levels' if levels else '--record'} is for a scheme that is named, not for auto")
     product = causal_name(causal)
     sizes = sizes_of(size, product)
-    request = request_of(sizes, dtype, device, product, () if batch is None else (batch,))
+    batches = () if batch is None else (batch,)
+    if ring is not None:
+        if causal or record:
+            raise click.UsageError("--ring takes no --causal or --record")
+        request = exact_request_of(sizes, ring, device, batches)
+        dtype = request.dtype
+    else:
+        request = request_of(sizes, dtype, device, product, batches)
     digest = None if text == AUTO or (product and not record) else scheme_argument(text.split("/")[0])[0].digest
     device.require()
     with device.current(), Progress() as progress:
@@ -100,6 +115,7 @@ def command(
         "dtype": dtype,
         "device": str(device),
         "causal": causal,
+        "ring": None if ring is None else ring.name,
         "batch": batch,
         "rounds": rounds,
     }
