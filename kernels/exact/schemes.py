@@ -111,7 +111,7 @@ class ExactChain:
     @cached_property
     def program(self) -> Program:
         """See `Source`."""
-        *outer, last = (program_of(level.scheme) for level in self.levels)
+        *outer, last = (_program(level.scheme) for level in self.levels)
         program = last
         for one in reversed(outer):
             program = one.nested({ProductKind.FULL: program})
@@ -125,6 +125,12 @@ class ExactChain:
             PlanError, VerificationError: as `certified`.
         """
         return tuple(ring_level(certified(level.scheme, self.ring), self.ring) for level in self.levels)
+
+
+@lru_cache(maxsize=256)
+def _program(scheme: Scheme) -> Program:
+    """The program without shared sums: these cores sum from the coefficients, and sharing takes up to a second."""
+    return program_of(scheme, cse=False)
 
 
 def ring_level(scheme: Scheme, ring: ExactRing) -> RingLevel:
