@@ -138,6 +138,8 @@ def _chain(candidate: Candidate) -> ExactChain:
 def _reason(request: Request, chain: tuple[ExactChain, ...]) -> str | None:
     if not is_exact(request):
         return "it is no exact product of plain matrices"
+    if is_empty(request):
+        return None
     try:
         exact_core(request, chain[0] if chain else None)
     except PlanError as error:

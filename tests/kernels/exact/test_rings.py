@@ -198,3 +198,13 @@ def test_strided_operands_and_out():
     assert (out == wanted).all()
     with pytest.raises(PlanError, match="out must be an array of shape"):
         lcma.matmul(a, a, ring="GF(1021)", out=np.zeros((6, 6)))
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (4, 0, 3), (4, 5, 0)])
+@pytest.mark.parametrize("scheme", ["auto", "strassen"])
+def test_empty_products_are_zero(shape, scheme):
+    m, k, n = shape
+    for ring in ("GF(1021)", "Z"):
+        product = lcma.matmul(np.zeros((m, k), np.int64), np.zeros((k, n), np.int64), scheme, ring=ring)
+        assert product.shape == (m, n)
+        assert not product.any()
