@@ -29,6 +29,7 @@ SEED ?= 2
 fuzz: $(VENV)/.dev
 	$(BIN)/python tests/schemes_db/fuzz_formats.py $(CASES) $(SEED)
 	$(BIN)/python tests/verify/fuzz_verdicts.py $(CASES) $(SEED)
+	$(BIN)/python tests/kernels/exact/fuzz_products.py $(CASES) $(SEED)
 
 # The documentation in docs/_build/html, the catalogue's pages in its folder `catalogue`. Strict: a warning or a dead link fails.
 docs: export LCMA_HOME = $(CURDIR)/docs/_build/home

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .errors import SchemeFormatError as SchemeFormatError
     from .errors import TargetError as TargetError
     from .errors import VerificationError as VerificationError
+    from .kernels import BitMatrix as BitMatrix
     from .kernels import Prepared as Prepared
     from .kernels import block_low_rank as block_low_rank
     from .kernels import finite as finite
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     ".errors": ("CatalogError", "LcmaError", "PlanError", "SchemeFormatError", "TargetError", "VerificationError"),
-    ".kernels": ("Prepared", "block_low_rank", "finite", "kronecker", "matmul", "prepare"),
+    ".kernels": ("BitMatrix", "Prepared", "block_low_rank", "finite", "kronecker", "matmul", "prepare"),
     ".kernels.causal.masked": ("masked_matmul",),
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.torch.attention": ("causal_attention",),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .api import prepare as prepare
     from .cpu.workspace import Pool as Pool
     from .dense.prepared import Prepared as Prepared
+    from .exact.bits import BitMatrix as BitMatrix
     from .families import machine_for as machine_for
     from .families import strategies as strategies
     from .planning.machine import Machine as Machine
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from .tuning import tune as tune
 
 _MODULES = {
+    "BitMatrix": "exact.bits",
     "BlockMask": "structure",
     "Candidate": "planning.strategy",
     "Decision": "planning.planner",

@@ -17,6 +17,7 @@ from .codegen.certified import SchemeLike
 from .planning.cache import plan_cache
 from .plans import AUTO, PREDICT, planned
 from .request import Request
+from .ring import ExactRing
 
 if TYPE_CHECKING:
     from .planning.strategy import Plan
@@ -44,6 +45,8 @@ def matmul(
     max_abs: int | None = None,
     strategy: str | None = None,
     effort: str = PREDICT,
+    ring: str | ExactRing | None = None,
+    out_dtype: str | None = None,
 ) -> Matrix:
     """The product of a (..., M, K) and b (..., K, N).
 
@@ -69,6 +72,11 @@ def matmul(
     numpy multiplies (vectors, mixed dtypes, float16, bool, other integers, other byte orders) "auto"
     leaves to `np.matmul`, with its rules for the result.
 
+    `ring` asks for an exact product: "Z2" (of `lcma.BitMatrix`, or of arrays of bool and integers, taken modulo
+    2), "GF(p)" or "Z/n" with a modulus up to 2^62 (any entries; the result is int64, 0 <= c < n), or "Z". Over Z the
+    result is int64, and refused where it could overflow; `out_dtype="int128"` gives two words of int64 in a last
+    axis, the lower first, and "object" Python integers. A scheme that holds modulo 2 only runs here.
+
     A product by a scheme adds and subtracts blocks before it multiplies: where an operand holds an
     infinity, elements of C that the classical product makes infinite may come out as NaN, and
     elements may be infinite or NaN that it makes finite; `finite` tells.
@@ -78,6 +86,16 @@ def matmul(
             nothing keeps to the limits, or an entry is larger than was stated.
         VerificationError: the scheme does not compute its target.
     """
+    if ring is not None:
+        from .exact.products import exact_matmul
+
+        if max_error is not None:
+            raise PlanError("max_error is for real numbers: an exact product has no error; leave it out")
+        limited = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
+        found = exact_matmul(a, b, ring, scheme, levels, out, strategy=strategy, effort=effort, **cast(Any, limited))
+        return cast(Matrix, found)
+    if out_dtype is not None:
+        raise PlanError('out_dtype is for exact products; give ring="Z", or leave it out')
     # The road of small products: a comparison here is paid by every one of them.
     if type(a) is type(b) is ndarray and scheme is AUTO and levels is strategy is max_abs is None and effort is PREDICT:
         dtype = a.dtype

@@ -45,6 +45,7 @@ _TABLE = {
         DType("int32", "int32", "int32", 1, 0.0),
         DType("int64", "int64", "int64", 1, 0.0),
         DType("bfloat16", "uint16", "bfloat16", 1, 2.0**-9),
+        DType("bit", "uint64", "uint64", 1, 0.0),
         DType("float16", "float16", "float16", 1, 2.0**-11),
         DType("tf32", "float32", "float32", 1, 2.0**-11),
         DType("tf32x3", "float32", "float32", 1, 2.0**-22),

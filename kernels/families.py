@@ -29,6 +29,10 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
 
     A processor that was never measured is measured now, for about a second, unless `measure` is False.
     """
+    if request.ring is not None:
+        from .exact.rates import exact_machine
+
+        return exact_machine(request, measure)
     if request.device == "cpu":
         from .cpu.machine import cpu_machine
 
@@ -44,6 +48,7 @@ def _cpu() -> tuple[Strategy, ...]:
     from .causal.masks import CpuMaskedRuns, CpuMaskedScheme
     from .dense.cpu import CpuScheme, CpuVendor
     from .dense.naive import NaiveScheme
+    from .exact.cpu import CpuExactLeaf, CpuExactScheme
     from .kronecker.cpu import CpuKronecker
 
     names = ("vendor", "halving", "scheme")
@@ -52,7 +57,8 @@ def _cpu() -> tuple[Strategy, ...]:
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
     low_rank = (CpuBlockLowRank("strided", baseline=True), CpuBlockLowRank("dense"), CpuBlockLowRank("permuted"))
     masked = (CpuMaskedRuns(), CpuMaskedScheme())
-    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *kronecker, *low_rank
+    exact = (CpuExactLeaf(), CpuExactScheme())
+    return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *kronecker, *low_rank, *exact
 
 
 def _cuda() -> tuple[Strategy, ...]:

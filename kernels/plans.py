@@ -48,6 +48,8 @@ def decision_for(
     if effort not in (PREDICT, "measure"):
         raise PlanError(f'effort must be "predict" or "measure", not {effort!r}')
     automatic = isinstance(scheme, str) and scheme == AUTO
+    if request.ring is not None and isinstance(scheme, Sequence) and not is_one(scheme) and not scheme:
+        raise PlanError("no level of a scheme is named; name one, or leave it to auto")
     machine = machine_for(request, measure=automatic) if machine is None else machine
     known = strategies(request.device)
     if automatic:
@@ -139,10 +141,12 @@ def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None
     if isinstance(scheme, str) and (scheme == AUTO or request.triangle is not None):
         digests: Any = scheme  # of a triangular product also "halving" and SCHEME/DENSE, which are no schemes
     elif is_one(scheme):
-        digests = certified(scheme).digest
+        digests = certified(scheme, request.ring).digest
     else:
         digests = tuple(
-            (certified(entry).digest,) if is_one(entry) else tuple(certified(one).digest for one in _entries(entry))
+            (certified(entry, request.ring).digest,)
+            if is_one(entry)
+            else tuple(certified(one, request.ring).digest for one in _entries(entry))
             for entry in _entries(scheme)
         )
     threads = _thread_count() if request.device == "cpu" else _device_index()
@@ -156,6 +160,10 @@ def _device_index() -> int:
 
 def _sources(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) -> list[Any]:
     """The programs of proven schemes: one for all levels, or those of every level."""
+    if request.ring is not None:
+        from .exact.schemes import given_chain
+
+        return [given_chain(scheme, levels, request.ring)]
     if request.triangle is not None:
         from .causal.candidates import named_sources
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..schemes_db.symmetry import SIDES, Triangle
 from .dtypes import dtype_of
+from .ring import ExactRing
 from .structure import DENSE, BlockMask, FactoredStructure, Structure, Triangular
 
 Matrix = npt.NDArray[Any]
@@ -27,6 +28,15 @@ SPLIT = "tf32x3"
 
 FACTORED_DTYPES = (*CUDA_DTYPES, SPLIT, "complex64", "complex128")
 """What a GPU multiplies where an operand is factored."""
+
+BITS = "bit"
+"""Elements of GF(2), 64 a word of uint64 along the rows."""
+
+EXACT_DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+"""Integers that exact products multiply."""
+
+WIDE, PYTHON = "int128", "object"
+"""Results beyond int64: two words of int64, the lower first and as its bits; or Python integers."""
 
 BOUNDED = ("int8", "int32", "int64")
 """Dtypes for which the largest magnitude of an entry may be stated."""
@@ -51,6 +61,10 @@ class Request:
     largest magnitude of an entry of integer A and B, as the caller states it: nothing may overflow
     then. int8 needs it; its C is int32.
 
+    `ring` is None for products of real numbers; else the product is exact in the ring, and over GF(2)
+    of the dtype "bit" (m, k and n count bits). `out_dtype` is what holds C where that is not said by
+    the dtype: "int64", "int128" or "object" for an exact product of integers.
+
     Raises:
         PlanError: sizes, dtype or limits that no product has.
     """
@@ -70,6 +84,8 @@ class Request:
     max_workspace: int | None = None
     max_abs: int | None = None
     max_extra_bytes: int = 0
+    ring: ExactRing | None = None
+    out_dtype: str | None = None
 
     def __post_init__(self) -> None:
         if min(self.m, self.k, self.n, 0, *self.batch_a, *self.batch_b) < 0:
@@ -79,10 +95,12 @@ class Request:
         except ValueError:
             raise PlanError(f"leading sizes {self.batch_a} and {self.batch_b} do not broadcast; reshape one") from None
         factored = isinstance(self.structures[0], FactoredStructure)
-        known = DTYPES if self.device == "cpu" else FACTORED_DTYPES if factored else CUDA_DTYPES
-        if reason := _bytes_reason(self.dtype, self.device, self.max_abs):
+        known: tuple[str, ...] = DTYPES if self.device == "cpu" else FACTORED_DTYPES if factored else CUDA_DTYPES
+        if self.ring is not None:
+            known = (BITS,) if self.ring.modulus == 2 else EXACT_DTYPES
+        elif reason := _bytes_reason(self.dtype, self.device, self.max_abs):
             raise PlanError(reason)
-        if self.dtype not in (*known, "int8"):
+        if self.dtype not in known and (self.ring is not None or self.dtype != "int8"):
             raise PlanError(f"dtype {self.dtype} is not supported; convert to one of {', '.join(known)}")
         if self.static not in (None, "A", "B"):
             raise PlanError(f'static must be "A", "B" or None, not {self.static!r}')
@@ -92,8 +110,12 @@ class Request:
             raise PlanError(f"max_extra_bytes must be at least 0 bytes, not {self.max_extra_bytes}")
         if self.max_error is not None and not self.max_error > 0:
             raise PlanError(f"max_error must be positive, not {self.max_error}")
+        if self.out_dtype not in (None, "int64") and (
+            self.ring is None or self.ring.modulus or self.out_dtype not in (WIDE, PYTHON)
+        ):
+            raise PlanError(f"out_dtype {self.out_dtype} is not for this product; leave it out")
         if self.max_abs is not None:
-            if self.dtype not in BOUNDED:
+            if self.dtype not in (EXACT_DTYPES if self.ring is not None else BOUNDED):
                 raise PlanError(f"max_abs is for {', '.join(BOUNDED)}; leave it out for {self.dtype}")
             if not isinstance(self.max_abs, int | np.integer) or self.max_abs < 0:
                 raise PlanError(f"max_abs must be a whole number of at least 0, not {self.max_abs!r}")
@@ -189,8 +211,8 @@ class Request:
 
     @property
     def is_dense(self) -> bool:
-        """Whether A, B and C are plain matrices."""
-        return self.structures == (DENSE, DENSE, DENSE) and not self.shared
+        """Whether A, B and C are plain matrices of machine numbers."""
+        return self.ring is None and self.structures == (DENSE, DENSE, DENSE) and not self.shared
 
     @property
     def triangle(self) -> Triangle | None:
@@ -212,18 +234,23 @@ class Request:
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """The numpy dtype that holds an element of A and B."""
+        """The numpy dtype that holds an element of A and B; of bits a word of them."""
+        if self.ring is not None:
+            return np.dtype(np.uint64 if self.dtype == BITS else self.dtype)
         return np.dtype(np.int8) if self.dtype == "int8" else dtype_of(self.dtype).numpy
 
     @property
     def result(self) -> np.dtype[Any]:
-        """The numpy dtype that holds an element of C."""
+        """The numpy dtype that holds an element of C; of bits a word of them."""
+        if self.ring is not None:
+            exact = np.dtype(object if self.out_dtype == PYTHON else np.int64)
+            return self.storage if self.dtype == BITS else exact
         return np.dtype(np.int32) if self.dtype == "int8" else self.storage
 
     @property
     def exact(self) -> bool:
-        """Whether products and sums are, modulo two to the number of bits."""
-        return self.storage.kind == "i"
+        """Whether products and sums are, modulo two to the number of bits or in the ring."""
+        return self.ring is not None or self.storage.kind == "i"
 
     @property
     def itemsize(self) -> int:
@@ -255,7 +282,8 @@ class Request:
         what = what if self.mask is None else f":{self.mask.name}"
         if isinstance(self.structures[0], FactoredStructure):
             what = f":{self.structures[0].name}"
-        return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}"
+        where = f" over {self.ring}" if self.ring is not None else ""
+        return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}{where}"
 
 
 def _bytes_reason(dtype: str, device: str, max_abs: int | None) -> str | None:

@@ -63,6 +63,10 @@ def bench_for(request: Request) -> Bench:
     Raises:
         PlanError: there is no such device.
     """
+    if request.ring is not None:
+        from .exact.bench import ExactBench
+
+        return ExactBench()
     if request.device == "cpu":
         from .cpu.bench import CpuBench
 

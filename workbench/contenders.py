@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 BASELINES = {
     "dense": ("vendor",),
     "causal": ("vendor", "strips", "halving"),
+    "exact": ("leaf",),
     "kronecker": ("bmm", "einsum", "bsr", "csr", "dense"),
     "block-low-rank": ("strided", "permuted", "dense"),
 }
@@ -200,6 +201,8 @@ def contest_of(
     family = "dense" if request.is_dense else "causal"
     if isinstance(request.structures[0], FactoredStructure):
         family = "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
+    elif request.ring is not None:
+        family = "exact"
     found = [Contender(name, plan, AUTO, is_baseline=True) for name, plan in _baselines(request, family)]
     if 0 in (*request.shape, *request.batch):
         raise PlanError(f"{request} is empty: there is nothing to time")

@@ -181,6 +181,10 @@ def machine_of(request: Request, profile: str | None = None, threads: int | None
     from ..kernels import machine_for
     from ..kernels.planning.profiles import find_profile
 
+    if request.ring is not None:
+        if profile or threads not in (None, machine_for(request).threads):
+            raise PlanError("exact products are planned for this machine; leave --profile and --threads out")
+        return machine_for(request)
     if request.device != "cpu":
         if threads is not None:
             raise PlanError("threads are of a processor; leave --threads out with --device cuda")
@@ -216,15 +220,15 @@ def require_memory(request: Request) -> None:
     """
     from ..kernels.structure import FactoredStructure
 
-    (m, k, n), item = request.shape, request.itemsize
+    (m, k, n), item = request.shape, 1 / 8 if request.dtype == "bit" else request.itemsize
     factored = request.structures[0]
     of_a = factored.parameters if isinstance(factored, FactoredStructure) else request.items_a * m * k
     needed = item * (of_a + request.items_b * k * n + request.items * m * n)
     if request.device == "cpu":
         from ..kernels.cpu.memory import free_bytes
 
-        # Numbers are drawn in float64, one matrix at a time.
-        needed += 8 * max(of_a, request.items_b * k * n, request.items * m * n)
+        # Numbers are drawn in float64, one matrix at a time; bits as they are.
+        needed += 0 if request.dtype == "bit" else 8 * max(of_a, request.items_b * k * n, request.items * m * n)
         free = free_bytes()
     else:
         import torch

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 from ...errors import PlanError
 from ...schemes_db.certificate import Certificate
 from ...schemes_db.scheme import Scheme
+from ..ring import ExactRing
 
 SchemeLike = str | Scheme | tuple[Scheme, Certificate | None]
 """A catalogue name, a scheme, or a scheme with the certificate that came with it."""
@@ -16,13 +18,13 @@ _proven: set[str] = set()
 """Digests of the schemes that were proven in this process."""
 
 
-def certified(scheme: SchemeLike) -> Scheme:
-    """The scheme itself, proven in this process (once a digest).
+def certified(scheme: SchemeLike, ring: ExactRing | None = None) -> Scheme:
+    """The scheme itself, proven in this process (once a digest), for the reals or an exact ring.
 
     A certificate that comes with it is a record of an earlier proof, never a pass: it may be forged.
 
     Raises:
-        PlanError: it is none, holds over Z2 only, or has coefficients that are not real.
+        PlanError: it is none, does not hold in the ring, or has coefficients that are not real.
         VerificationError: it does not compute its target.
     """
     from ...verify import certify
@@ -38,13 +40,26 @@ def certified(scheme: SchemeLike) -> Scheme:
     scheme, _ = scheme
     if not scheme.target.is_product:
         raise PlanError(f"{scheme.target} is no product of matrices: no kernel is made of it")
-    if scheme.ring.characteristic:
-        raise PlanError(f"{scheme.name or scheme.target} holds over {scheme.ring} only; lift it to Z first")
+    if scheme.ring.characteristic and (ring is None or ring.modulus != scheme.ring.characteristic):
+        name, own = scheme.name or scheme.target, scheme.ring
+        raise PlanError(f'{name} holds over {own} only; lift it to Z first, or multiply over it: ring="{own}"')
     # Asked of the scheme in hand: its digest forgets units, so a real scheme may share it.
     if scheme.gaussian:
         raise PlanError(f"{scheme.name or scheme.target} has coefficients that are not real; no kernel is made of it")
+    if ring is not None and (reason := denominator_reason(scheme, ring)):
+        raise PlanError(f"{scheme.name or scheme.target} {reason}")
     if scheme.digest not in _proven:
         certify(scheme)
         with _lock:
             _proven.add(scheme.digest)
     return scheme
+
+
+def denominator_reason(scheme: Scheme, ring: ExactRing) -> str | None:
+    """Why the coefficients of a scheme do not exist in a ring, or None."""
+    for denominator in scheme.denominators:
+        if ring.modulus == 0 and denominator != 1:
+            return f"has the denominator {denominator}; over Z a scheme has integer coefficients"
+        if ring.modulus and math.gcd(denominator, ring.modulus) != 1:
+            return f"has the denominator {denominator}, which has no inverse in {ring}"
+    return None

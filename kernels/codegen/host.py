@@ -29,6 +29,12 @@ def host() -> Host:
     return Host(16, 32 if "neon" in features else 16)
 
 
+def has_features(*names: str) -> bool:
+    """Whether the processor that numba compiles for has all these features, by LLVM's names."""
+    return set(names) <= _features()
+
+
+@lru_cache(maxsize=1)
 def _features() -> set[str]:
     from llvmlite import binding
     from numba.core import config

@@ -230,7 +230,9 @@ class Plan:
     @cached_property
     def digest(self) -> str:
         """The sha256 (hex) over candidate, version of the strategy, request and profile."""
-        request = {name: repr(value) for name, value in asdict(self.request).items()}
+        fields = asdict(self.request).items()
+        # Products of real numbers name no ring and no dtype of the result, and keep the digest that they had.
+        request = {name: repr(x) for name, x in fields if x is not None or name not in ("ring", "out_dtype")}
         parts = (self.candidate.key, self.strategy.version, request, self.machine.profile.id)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -1,9 +1,9 @@
 """Wisdom: measured times of the best candidates by request class, stored beside the profile they belong to.
 
 The idea is FFTW's: what was measured on the machine outranks what is predicted. A request class is the
-family, dtype, layouts, structures, static operand and shared operand of a request, and on a GPU the bytes, up
-to 16, that rows are multiples of; within a class, a record serves every request whose m, k, n and number of
-matrices are each within a factor of 1.25 of its own. For a request that was not measured itself, each
+family, dtype, layouts, structures, static operand, shared operand and ring of a request, and on a GPU the
+bytes, up to 16, that rows are multiples of; within a class, a record serves every request whose m, k, n and
+number of matrices are each within a factor of 1.25 of its own. For a request that was not measured itself, each
 candidate's prediction is scaled by measured over predicted seconds of the record; so is the best by prediction,
 where it was not measured.
 """
@@ -138,9 +138,14 @@ def class_of(request: Request) -> str:
     what = " x ".join(structure.name for structure in request.structures)
     static, shared = request.static or "-", "gram" if request.shared else "-"
     alone = "one b" if request.items_b == 1 < request.items else "-"
-    text = f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}"
+    over = "" if request.ring is None else f", over {request.ring}"
+    if request.out_dtype is not None:
+        over += f" into {request.out_dtype}"
+    text = f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}{over}"
+    if request.device == "cpu":
+        return text
     rows = math.gcd(request.k * request.itemsize, request.n * request.itemsize, SEGMENT)
-    return text if request.device == "cpu" or rows == SEGMENT else f"{text}, rows of {rows} bytes"
+    return text if rows == SEGMENT else f"{text}, rows of {rows} bytes"
 
 
 def sizes_of(request: Request) -> tuple[int, int, int, int]:

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import PlanError
+from ..exact import exact_request_of, ring_option
 from ..kronecker import LAYOUT, stored_request
 from ..output import print_json, print_table
 from ..products import CAUSAL, DEVICE, Device, causal_name, machine_of, request_of, sizes_given
+from ..schemes import planned_scheme
 
 if TYPE_CHECKING:
     from ...kernels import Plan
     from ...kernels.planning.explain import Considered, Explanation
+    from ...kernels.ring import ExactRing
 
 
 @click.command("plan")
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
 @click.option("--batch", type=click.IntRange(1, 1 << 24), help="Matrices of A, B and C, default one; of K the inputs.")
+@ring_option("Plan an exact product in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
 @click.option("--scheme", default="auto", show_default=True, help="Plan by this scheme only.")
 @click.option("--levels", type=click.IntRange(0, 8), help="Levels of recursion of the named scheme. Default: 1.")
@@ -38,6 +42,7 @@ def command(
     device: Device,
     causal: str | None,
     batch: int | None,
+    ring: ExactRing | None,
     layout: str | None,
     scheme: str,
     levels: int | None,
@@ -62,7 +67,12 @@ def command(
     from ...kernels.planning.explain import explanation
 
     request = stored_request(arguments, batch, dtype, layout, device, strategy, max_workspace=max_workspace)
-    if request is None:
+    if ring is not None:
+        if request is not None or causal or max_error is not None:
+            raise click.UsageError("--ring takes three sizes, and no --causal or --max-error")
+        sizes, batches = sizes_given(arguments, 0), () if batch is None else (batch,)
+        request = exact_request_of(sizes, ring, device, batches, max_workspace)
+    elif request is None:
         request = request_of(
             sizes_given(arguments, 0),
             dtype,
@@ -76,9 +86,10 @@ def command(
         raise click.UsageError("K takes no --causal or --max-error")
     with device.current():
         machine = machine_of(request, profile, threads)
-        decision = decision_for(request, scheme, levels, strategy=strategy, machine=machine)
+        chosen = planned_scheme(scheme) if ring is not None else scheme
+        decision = decision_for(request, chosen, levels, strategy=strategy, machine=machine)
     found = explanation(decision, strategies(device.kind))
-    if scheme == "auto" and strategy is None and found.baseline_seconds is None:
+    if scheme == "auto" and strategy is None and ring is None and found.baseline_seconds is None:
         raise PlanError(f"profile {machine.profile.id} has no rates of {dtype} products; choose another --dtype")
     if as_json:
         print_json(found.as_json())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import PlanError
+from ..exact import ring_option, run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
 from ..kronecker import LAYOUT, operand_matrix, run_product
 from ..matrix_files import DTYPES, Operand, check_destination, read_operand, write_product
@@ -18,6 +19,7 @@ from ..truth import relative_error, true_product
 
 if TYPE_CHECKING:
     from ...kernels import Request
+    from ...kernels.ring import ExactRing
 
 MAX_ERROR = {
     "float64": 1e-8,
@@ -44,6 +46,7 @@ MAX_ERROR = {
 @click.option(
     "--max-abs", type=click.IntRange(min=0), help="Largest magnitude of an entry of integer operands; int8 needs it."
 )
+@ring_option("Multiply integers, or bit matrices (.npz), exactly in this ring.")
 @click.option("--layout", type=LAYOUT, help="Of X and the product with K: batch first (default) or batch last.")
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not kept.")
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
@@ -58,6 +61,7 @@ def command(
     dtype: str | None,
     causal: str | None,
     max_abs: int | None,
+    ring: ExactRing | None,
     layout: str | None,
     out: str | None,
     check: bool,
@@ -72,11 +76,14 @@ def command(
     .safetensors file that lcma.kronecker.save wrote (the tensors patterns (L, 4) and factor1 ... factorL, each
     (a, d, b, c)), or lcma.block_low_rank.save (a low-rank, Monarch or BLAST matrix).
 
+    With --ring the product is exact: of .npy files of integers, or over Z2 also of bit matrices as
+    `lcma.BitMatrix.save` writes them. Over Z a product that could exceed int64 is refused.
+
     With --causal the files hold what the formula names, and what stands above a triangle is not used:
     qk: S = Q K^T, pv: O = P V, dv: dV = P^T dO, dp: dP = dO V^T, dq: dQ = dS K, dk: dK = dS^T Q.
     """
     if (matrix := operand_matrix(scheme)) is not None and b is None:
-        if levels is not None or causal or named or max_abs is not None:
+        if levels is not None or causal or named or ring or max_abs is not None:
             raise click.UsageError("K X takes --layout, --strategy, --device, --dtype, --out and --check")
         for line in run_product(matrix, a, device, layout, strategy, dtype, out, check):
             click.echo(line)
@@ -85,6 +92,12 @@ def command(
         raise click.UsageError("give SCHEME A B, or K X with a file K that holds a factored matrix")
     product = causal_name(causal)
     text = chosen_scheme(scheme, named)
+    if ring is not None:
+        if causal or dtype or device.kind != "cpu":
+            raise click.UsageError("--ring takes no --causal, --dtype or --device")
+        if levels == 0:
+            text, levels, strategy = AUTO, None, strategy or "leaf"
+        return run_exact(planned_scheme(text), (a, b), ring, levels, strategy, max_abs, out, check)
     if levels == 0:  # no level of any scheme
         text, levels, strategy = AUTO, None, strategy or "vendor"
     chosen = planned_scheme(text, product is not None)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..exact import exact_request_of, ring_option
 from ..kronecker import LAYOUT, show_rows, suggested_rows
 from ..output import print_json, print_table
 from ..products import DEVICE, Device, machine_of
+
+if TYPE_CHECKING:
+    from ...kernels.ring import ExactRing
 
 
 @click.command("suggest")
@@ -20,6 +24,7 @@ from ..products import DEVICE, Device, machine_of
 @click.option("--batch", type=click.IntRange(1, 1 << 20), default=4096, show_default=True, help="Of the layer.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and outputs of the layer.")
 @click.option("--dtype", default="float32", show_default=True)
+@ring_option("Schemes for exact products in this ring.")
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--top", type=click.IntRange(1, 100), default=5, show_default=True)
 @click.option("--profile", metavar="NAME|FILE", help="For another machine. Default: this one.")
@@ -33,6 +38,7 @@ def command(
     batch: int,
     layout: str | None,
     dtype: str,
+    ring: ExactRing | None,
     device: Device,
     top: int,
     profile: str | None,
@@ -45,7 +51,7 @@ def command(
     """
     given = (inputs, outputs, density)
     if structure is not None:
-        if sizes or inputs is None or outputs is None or density is None:
+        if sizes or ring or inputs is None or outputs is None or density is None:
             raise click.UsageError("--structure kronecker needs --in N, --out M and --density P, and no sizes")
         with device.current():
             lists = suggested_rows((outputs, inputs), density, batch, layout, dtype, device, profile)[:top]
@@ -58,7 +64,10 @@ def command(
         raise click.UsageError("give three sizes M K N, or --structure kronecker --in N --out M --density P")
     from ...kernels import Request, decision_for
 
-    request = Request(sizes[0], sizes[1], sizes[2], dtype, device=device.kind)
+    if ring is not None:
+        request = exact_request_of((sizes[0], sizes[1], sizes[2]), ring, device)
+    else:
+        request = Request(sizes[0], sizes[1], sizes[2], dtype, device=device.kind)
     with device.current():
         machine = machine_of(request, profile)
         decision = decision_for(request, machine=machine)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import platform
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
+from ..exact import exact_request_of, ring_option
 from ..kronecker import LAYOUT, operand_matrix, product_request
 from ..output import print_json, print_table
 from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, sizes_of
 from ..progress import Progress
 from ..schemes import AUTO, chosen_scheme, scheme_argument
+
+if TYPE_CHECKING:
+    from ...kernels.ring import ExactRing
 
 
 @click.command("time")
@@ -37,6 +41,7 @@ from ..schemes import AUTO, chosen_scheme, scheme_argument
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C; of K the inputs.")
+@ring_option("Time exact products in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
@@ -52,6 +57,7 @@ def command(
     dtype: str,
     causal: str | None,
     batch: int | None,
+    ring: ExactRing | None,
     layout: str | None,
     rounds: int,
     seed: int,
@@ -65,6 +71,8 @@ def command(
     afterwards (vendor), strips and halving, and ratios are to the fastest of them. For a scheme with a
     triangular or masked target of its own the baseline is the whole product.
 
+    With --ring the baseline is the exact product without a scheme (leaf).
+
     K is a file with a factored matrix, as for `run`. The baselines of a Kronecker-sparse one are the permuted batched
     GEMM (bmm), einsum, sparse formats (bsr, csr) and the dense matrix, of a block low-rank one GEMMs on views
     (strided), the papers' GEMMs between permutations (permuted) and the dense matrix, as far as they can run.
@@ -72,8 +80,8 @@ def command(
     from ...kernels.kronecker import KroneckerMatrix
 
     if (matrix := operand_matrix(scheme)) is not None:
-        if causal or record:
-            raise click.UsageError("K takes no --causal or --record")
+        if causal or record or ring:
+            raise click.UsageError("K takes no --causal, --record or --ring")
         text = AUTO if named is None else named
         if text == AUTO and levels:
             raise click.UsageError("--levels is for a scheme that is named")
@@ -99,7 +107,14 @@ def command(
         raise click.UsageError(f"{'--levels' if levels else '--record'} is for a scheme that is named, not for auto")
     product = causal_name(causal)
     sizes = sizes_of(size, product)
-    request = request_of(sizes, dtype, device, product, () if batch is None else (batch,))
+    batches = () if batch is None else (batch,)
+    if ring is not None:
+        if causal or record:
+            raise click.UsageError("--ring takes no --causal or --record")
+        request = exact_request_of(sizes, ring, device, batches)
+        dtype = request.dtype
+    else:
+        request = request_of(sizes, dtype, device, product, batches)
     digest = None if text == AUTO or (product and not record) else scheme_argument(text.split("/")[0])[0].digest
     device.require()
     with device.current(), Progress() as progress:
@@ -112,6 +127,7 @@ def command(
         "dtype": dtype,
         "device": str(device),
         "causal": causal,
+        "ring": None if ring is None else ring.name,
         "batch": batch,
         "rounds": rounds,
     }

@@ -10,6 +10,7 @@ import click
 
 from ...errors import LcmaError, PlanError
 from ..bench.machine import BUSY_SHARE, Watch
+from ..exact import exact_request_of, ring_option
 from ..kronecker import LAYOUT, stored_request
 from ..options import Duration
 from ..output import print_json, print_table
@@ -20,6 +21,7 @@ from ..shapes import ShapeRow, read_shapes
 if TYPE_CHECKING:
     from ...kernels import Request
     from ...kernels.planning.tune import Tuned
+    from ...kernels.ring import ExactRing
 
 
 @click.command("tune")
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
 @click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C, default one; of K the inputs.")
+@ring_option("Tune exact products in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
 @click.option("--top", type=click.IntRange(1, 64), default=6, show_default=True, help="Candidates beside the baseline.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
@@ -43,6 +46,7 @@ def command(
     device: Device,
     causal: str | None,
     batch: int | None,
+    ring: ExactRing | None,
     layout: str | None,
     top: int,
     rounds: int,
@@ -64,16 +68,21 @@ def command(
     if stored is not None and causal:
         raise click.UsageError("K takes no --causal")
     rows = read_shapes(file) if file is not None else [] if stored else [ShapeRow(sizes_given(arguments, 1))]
+    if ring is not None and (stored is not None or causal or any(row.causal or row.dtype for row in rows)):
+        raise click.UsageError("--ring takes sizes alone: no K, no --causal, no dtype")
+    batches = () if batch is None else (batch,)
     requests = (
         [stored]
         if stored
+        else [exact_request_of(row.sizes, ring, device, batches) for row in rows]
+        if ring is not None
         else [
             request_of(
                 row.sizes,
                 row.dtype or dtype,
                 device,
                 causal_name(row.causal or causal),
-                () if batch is None else (batch,),
+                batches,
             )
             for row in rows
         ]

@@ -1,0 +1,208 @@
+"""GF(2) products by the processor's 8 x 8 bit-matrix instruction (GFNI with AVX-512).
+
+One instruction multiplies eight 8 x 8 bit matrices by eight others, 4096 products of bits, and reads nothing but
+registers; a table of sums of eight rows gives as many for each 64 bytes that it loads from the second-level cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from ...jit import njit
+
+ROW_TILES, WORDS = 6, 4
+"""A register block of C: 6 tiles of 8 rows by 4 words of 64 columns, 24 of the 32 vector registers."""
+
+BLOCK_ROWS = 8 * ROW_TILES
+
+DEPTH_WORDS = 128
+"""Words of the inner size that are packed at once: a panel of B of 8192 rows is 256 KiB, within the second-level
+cache."""
+
+_I64, _I8 = ir.IntType(64), ir.IntType(8)
+_BYTES = ir.VectorType(_I8, 64)
+_INDICES = ir.VectorType(ir.IntType(32), 64)
+_BYTE_TRANSPOSED = [8 * (i % 8) + i // 8 for i in range(64)]
+_BYTE_TRANSPOSED_REVERSED = [8 * (7 - i % 8) + i // 8 for i in range(64)]
+
+
+def _affine(builder: Any, x: Any, matrix: Any) -> Any:
+    """Byte j of a tile of the result has bit i: the parity of (byte 7 - i of the matrix) & (byte j of x)."""
+    kind = ir.FunctionType(_BYTES, [_BYTES, _BYTES, _I8])
+    module, name = builder.module, "llvm.x86.vgf2p8affineqb.512"
+    function = module.globals.get(name) or ir.Function(module, kind, name)
+    return builder.call(function, [x, matrix, ir.Constant(_I8, 0)])
+
+
+def _shuffled(builder: Any, value: Any, places: list[int]) -> Any:
+    return builder.shuffle_vector(value, ir.Constant(_BYTES, ir.Undefined), ir.Constant(_INDICES, places))
+
+
+def _at(builder: Any, address: Any, offset: Any = None, kind: Any = _I8) -> Any:
+    place = address if offset is None else builder.add(address, offset)
+    return builder.inttoptr(place, kind.as_pointer())
+
+
+def _multiply_block(typing_context: Any, a: Any, b: Any, depth: Any, c: Any) -> Any:
+    """c = the product of a packed block row of A and a packed panel of B, `depth` tiles of 8 deep.
+
+    Addresses of: a (depth, ROW_TILES) uint64; b (depth, WORDS, 8) uint64; c (ROW_TILES, WORDS, 8) uint64, the last
+    axis the row of a tile.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        start_a, start_b, depth_value, start_c = args
+        zero, one = ir.Constant(_I64, 0), ir.Constant(_I64, 1)
+        before = builder.block
+        loop = builder.append_basic_block("tiles")
+        done = builder.append_basic_block("done")
+        builder.cbranch(builder.icmp_signed(">", depth_value, zero), loop, done)
+        builder.position_at_end(loop)
+        index = builder.phi(_I64)
+        index.add_incoming(zero, before)
+        sums = [builder.phi(_BYTES) for _ in range(ROW_TILES * WORDS)]
+        for total in sums:
+            total.add_incoming(ir.Constant(_BYTES, [0] * 64), before)
+        at_a = builder.add(start_a, builder.mul(index, ir.Constant(_I64, 8 * ROW_TILES)))
+        at_b = builder.add(start_b, builder.mul(index, ir.Constant(_I64, 64 * WORDS)))
+        right = [
+            builder.load(_at(builder, at_b, ir.Constant(_I64, 64 * word), _BYTES), typ=_BYTES, align=8)
+            for word in range(WORDS)
+        ]
+        eight = ir.VectorType(_I64, 8)
+        made = []
+        for tile in range(ROW_TILES):
+            single = builder.load(_at(builder, at_a, ir.Constant(_I64, 8 * tile), _I64), typ=_I64, align=8)
+            first = builder.insert_element(ir.Constant(eight, ir.Undefined), single, ir.Constant(ir.IntType(32), 0))
+            same = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
+            left = builder.bitcast(builder.shuffle_vector(first, ir.Constant(eight, ir.Undefined), same), _BYTES)
+            for word in range(WORDS):
+                made.append(builder.xor(sums[tile * WORDS + word], _affine(builder, left, right[word])))
+        following = builder.add(index, one)
+        index.add_incoming(following, builder.block)
+        for total, value in zip(sums, made, strict=True):
+            total.add_incoming(value, builder.block)
+        builder.cbranch(builder.icmp_signed("<", following, depth_value), loop, done)
+        last = builder.block
+        builder.position_at_end(done)
+        for place, value in enumerate(made):
+            result = builder.phi(_BYTES)
+            result.add_incoming(ir.Constant(_BYTES, [0] * 64), before)
+            result.add_incoming(value, last)
+            made[place] = result
+        for place, value in enumerate(made):
+            by_rows = _shuffled(builder, value, _BYTE_TRANSPOSED)
+            builder.store(by_rows, _at(builder, start_c, ir.Constant(_I64, 64 * place), _BYTES), align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, types.int64), codegen
+
+
+def _load_words(builder: Any, address: Any, stride: Any) -> Any:
+    """Eight words, one from each of eight rows, as 64 bytes."""
+    eight = ir.VectorType(_I64, 8)
+    value = ir.Constant(eight, ir.Undefined)
+    for row in range(8):
+        word = builder.load(_at(builder, address, None, _I64), typ=_I64, align=8)
+        value = builder.insert_element(value, word, ir.Constant(ir.IntType(32), row))
+        address = builder.add(address, stride)
+    return builder.bitcast(value, _BYTES)
+
+
+def _pack_right(typing_context: Any, source: Any, stride: Any, target: Any) -> Any:
+    """Eight words of eight rows (rows `stride` bytes apart) as eight tiles that multiply from the right."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        rows = _shuffled(builder, _load_words(builder, args[0], args[1]), _BYTE_TRANSPOSED_REVERSED)
+        unit = ir.Constant(_BYTES, [(1 << (7 - i % 8)) for i in range(64)])
+        builder.store(_affine(builder, unit, rows), _at(builder, args[2], None, _BYTES), align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+def _pack_left(typing_context: Any, source: Any, stride: Any, target: Any) -> Any:
+    """Eight words of eight rows as eight tiles of the left operand: byte i of tile q is byte q of row i."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        tiles = _shuffled(builder, _load_words(builder, args[0], args[1]), _BYTE_TRANSPOSED)
+        words = builder.bitcast(tiles, ir.VectorType(_I64, 8))
+        for q in range(8):
+            word = builder.extract_element(words, ir.Constant(ir.IntType(32), q))
+            place = _at(builder, args[2], ir.Constant(_I64, 8 * ROW_TILES * q), _I64)
+            builder.store(word, place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+multiply_block: Any = intrinsic(_multiply_block)
+pack_right: Any = intrinsic(_pack_right)
+pack_left: Any = intrinsic(_pack_left)
+
+
+@njit(nogil=True)
+def pack_a(a, packed, first, last):
+    """Pack block rows first <= i < last of a (rows, words) uint64 to packed (block rows, words, 8, ROW_TILES)."""
+    rows, words = a.shape
+    edge = np.zeros(8, np.uint64)
+    for block in range(first, last):
+        for tile in range(ROW_TILES):
+            row = block * BLOCK_ROWS + 8 * tile
+            for word in range(words):
+                target = packed.ctypes.data + 8 * (((block * words + word) * 8) * ROW_TILES + tile)
+                if row + 8 <= rows:
+                    pack_left(a.ctypes.data + row * a.strides[0] + 8 * word, a.strides[0], target)
+                else:
+                    for i in range(8):
+                        edge[i] = a[row + i, word] if row + i < rows else np.uint64(0)
+                    pack_left(edge.ctypes.data, 8, target)
+
+
+@njit(nogil=True)
+def pack_b(b, packed, first, last):
+    """Pack panels first <= j < last of b (rows, words) uint64 to packed (panels, row tiles, WORDS, 8)."""
+    rows, words = b.shape
+    tiles = packed.shape[1]
+    edge = np.zeros(8, np.uint64)
+    for panel in range(first, last):
+        for tile in range(tiles):
+            row = 8 * tile
+            for word in range(WORDS):
+                column = panel * WORDS + word
+                target = packed.ctypes.data + 64 * ((panel * tiles + tile) * WORDS + word)
+                if row + 8 <= rows and column < words:
+                    pack_right(b.ctypes.data + row * b.strides[0] + 8 * column, b.strides[0], target)
+                else:
+                    for i in range(8):
+                        inside = row + i < rows and column < words
+                        edge[i] = b[row + i, column] if inside else np.uint64(0)
+                    pack_right(edge.ctypes.data, 8, target)
+
+
+@njit(nogil=True)
+def multiply_packed(packed_a, packed_b, c, add, first, last):
+    """Block rows first <= i < last of c (rows, words) from packed operands; added to c, or in place of it."""
+    rows, words = c.shape
+    panels, depth = packed_b.shape[0], packed_b.shape[1]
+    block = np.empty((ROW_TILES, WORDS, 8), np.uint64)
+    bytes_a, bytes_b = 8 * ROW_TILES * depth, 64 * WORDS * depth
+    for panel in range(panels):
+        column = panel * WORDS
+        width = min(WORDS, words - column)
+        for i in range(first, last):
+            start_a, start_b = packed_a.ctypes.data + i * bytes_a, packed_b.ctypes.data + panel * bytes_b
+            multiply_block(start_a, start_b, depth, block.ctypes.data)
+            for tile in range(ROW_TILES):
+                row = i * BLOCK_ROWS + 8 * tile
+                for j in range(min(8, rows - row)):
+                    for word in range(width):
+                        if add:
+                            c[row + j, column + word] ^= block[tile, word, j]
+                        else:
+                            c[row + j, column + word] = block[tile, word, j]

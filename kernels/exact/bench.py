@@ -1,0 +1,70 @@
+"""Timing of exact candidates on a processor: operands, checks, and interleaved calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..cpu.bench import CpuBench
+from ..planning.strategy import Plan
+from ..request import BITS, PYTHON, WIDE, Request
+from .bits import BitMatrix
+from .cpu import max_abs_of
+from .naive import naive_bits, naive_product
+
+CHECKED = 4
+"""Rows of C that are compared with Python integers."""
+
+
+class ExactBench:
+    """A `planning.tune.Bench`; the error of a product is the part of the checked entries that are wrong."""
+
+    def operands(self, request: Request, seed: int) -> tuple[Any, Any, Any]:
+        """See `Bench.operands`: uniformly random entries."""
+        rng = np.random.default_rng(seed)
+        shapes = ((*request.batch_a, request.m, request.k), (*request.batch_b, request.k, request.n))
+        out_shape = (*request.batch, request.m, request.n)
+        if request.dtype == BITS:
+            first, second = (BitMatrix.random(*shape, seed=rng) for shape in shapes)
+            return first, second, BitMatrix.zeros(*out_shape)
+        assert request.ring is not None
+        info = np.iinfo(request.storage)
+        most = min(max_abs_of(request), info.max)
+        low, high = (0, request.ring.modulus - 1) if request.ring.modulus else (-most, most)
+        low, high = max(low, info.min), min(high, info.max, most)
+        a, b = (rng.integers(low, high, shape, dtype=request.storage, endpoint=True) for shape in shapes)
+        if request.out_dtype == PYTHON:
+            return a, b, np.zeros(out_shape, object)
+        return a, b, np.empty((*out_shape, 2) if request.out_dtype == WIDE else out_shape, np.int64)
+
+    def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
+        """See `Bench.precompile`: building a plan compiles it here."""
+
+    def error(self, request: Request, a: Any, b: Any, c: Any) -> float:
+        """See `Bench.error`: on some rows of the first matrix."""
+        assert request.ring is not None
+        rows: Any = np.unique(np.linspace(0, request.m - 1, min(request.m, CHECKED)).astype(int))
+        first = (0,) * len(request.batch)
+        if request.dtype == BITS:
+            parts = [BitMatrix(x.words[(0,) * (x.ndim - 2)], x.cols) for x in (a, b, c)]
+            one, other, product = parts
+            truth = naive_bits(BitMatrix(one.words[rows], one.cols), other)
+            return float((BitMatrix(product.words[rows], product.cols) ^ truth).to_array().mean())
+        left, right = a[(0,) * (a.ndim - 2)], b[(0,) * (b.ndim - 2)]
+        wanted = naive_product(left[rows], right, request.ring)
+        found = c[first][rows]
+        if request.out_dtype == WIDE:
+            found = from_words(found)
+        return float((found.astype(object) != wanted).mean())
+
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
+        """See `Bench.interleaved`."""
+        return CpuBench().interleaved(calls, rounds)
+
+
+def from_words(words: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Python integers of two words (..., 2), the lower one first and unsigned."""
+    low = np.ascontiguousarray(words[..., 0]).view(np.uint64).astype(object)
+    return words[..., 1].astype(object) * (1 << 64) + low

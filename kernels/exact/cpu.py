@@ -1,0 +1,255 @@
+"""Strategies for exact products on a processor: a leaf, and levels of a scheme above it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ...errors import PlanError
+from ..cpu.cost_model import CpuCostModel
+from ..cpu.executor import StagedCore, is_empty
+from ..cpu.strategy import CpuStrategy
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..request import BITS, Request
+from ..structure import DENSE
+from .executor import ExactExecutor
+from .gf2 import BitLeaf, BitLevel, best_kernel
+from .integers import IntegerCore
+from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
+
+FAMILY = "exact"
+
+LEAST_BLOCK = {BITS: 512}
+"""Smallest side of a block that `auto` considers, in bits; of integers it is LEAST_INTEGER_BLOCK."""
+
+LEAST_INTEGER_BLOCK = 128
+
+MOST_LEVELS = 3
+
+KEPT = 8
+"""Chains of a depth that are proposed, and that a further level is put below."""
+
+CALL_SECONDS = 25e-6
+"""Python's work for one product of a level. Measured, GF(2), 2048 by 4x4x4:47."""
+
+
+@dataclass(frozen=True)
+class CpuExactLeaf(CpuStrategy):
+    """One product without a scheme: over GF(2) by words, else by BLAS on limbs. The baseline."""
+
+    name: str = "leaf"
+    family: str = FAMILY
+    baseline: bool = True
+    version: int = 1
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
+        """See `Strategy.propose`."""
+        return [Proposal(0.0, Candidate(FAMILY, self.name))] if is_exact(request) else []
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        return _reason(request, ())
+
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+        """See `CpuStrategy.core`."""
+        return exact_core(request, None)
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`."""
+        return [] if is_empty(request) else priced_exactly(self.core(candidate, request, machine), request, machine)
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`."""
+        return 0 if is_empty(request) else self.core(candidate, request, machine).workspace(machine.threads)
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`."""
+        return _executor(self, candidate, request, machine)
+
+
+@dataclass(frozen=True)
+class CpuExactScheme(CpuStrategy):
+    """Levels of schemes that hold in the ring, products by the leaf; threads take products one each."""
+
+    name: str = "scheme"
+    family: str = FAMILY
+    version: int = 1
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`: chains of up to MOST_LEVELS levels, extended from the best of each depth."""
+        if not is_exact(request) or is_empty(request):
+            return []
+        found: list[Proposal] = []
+        for source in chains(request, machine):
+            candidate = Candidate(FAMILY, self.name, source)
+            try:
+                price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
+            except PlanError:
+                continue  # a sum of blocks would exceed what a float holds
+            found.append(Proposal(price * (1 - 1e-9), candidate))
+        return found
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`."""
+        if isinstance(source, ExactChain):
+            yield Candidate(FAMILY, self.name, source)
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """See `Strategy.restore`."""
+        chain = None if request.ring is None or not key else restored_chain(key, request.ring)
+        return None if chain is None else Candidate(FAMILY, self.name, chain)
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        if is_empty(request):
+            return _reason(request, ())
+        return _reason(request, (_chain(candidate),))
+
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+        """See `CpuStrategy.core`."""
+        return exact_core(request, _chain(candidate))
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`."""
+        return [] if is_empty(request) else priced_exactly(self.core(candidate, request, machine), request, machine)
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`."""
+        return 0 if is_empty(request) else self.core(candidate, request, machine).workspace(machine.threads)
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`."""
+        return _executor(self, candidate, request, machine)
+
+
+def is_exact(request: Request) -> bool:
+    """Whether a request is of plain matrices in an exact ring."""
+    return request.ring is not None and request.structures == (DENSE, DENSE, DENSE) and not request.shared
+
+
+def _chain(candidate: Candidate) -> ExactChain:
+    assert isinstance(candidate.source, ExactChain)  # every candidate of this family's schemes has one
+    return candidate.source
+
+
+def _reason(request: Request, chain: tuple[ExactChain, ...]) -> str | None:
+    if not is_exact(request):
+        return "it is no exact product of plain matrices"
+    if is_empty(request):
+        return None
+    try:
+        exact_core(request, chain[0] if chain else None)
+    except PlanError as error:
+        return str(error)
+    return None
+
+
+def exact_core(request: Request, chain: ExactChain | None) -> StagedCore:
+    """The core of a request.
+
+    Raises:
+        PlanError: a result or a sum of blocks does not fit what holds it, or a scheme does not hold in the ring.
+    """
+    assert request.ring is not None
+    most = max_abs_of(request)
+    return _core(request.shape, request.dtype, request.ring.modulus, most, request.out_dtype, chain)
+
+
+@lru_cache(maxsize=512)
+def _core(
+    sizes: tuple[int, int, int],
+    dtype: str,
+    modulus: int,
+    most: int,
+    out_dtype: str | None,
+    chain: ExactChain | None,
+) -> StagedCore:
+    """Predicting, sizing and building share one core."""
+    from ..ring import ExactRing
+
+    levels = () if chain is None else chain.maps
+    if dtype == BITS:
+        kernel = best_kernel()
+        return BitLevel(levels, sizes, kernel) if levels else BitLeaf(sizes, kernel)
+    return IntegerCore(sizes, ExactRing(modulus), (most, most), levels, out_dtype)
+
+
+def max_abs_of(request: Request) -> int:
+    """The largest magnitude of an entry: as it was stated, or what the dtype holds."""
+    if request.dtype == BITS:
+        return 1
+    if request.max_abs is not None:
+        return request.max_abs
+    bits = 8 * request.storage.itemsize
+    return 1 << (bits - 1) if request.storage.kind == "i" else (1 << bits) - 1
+
+
+def priced_exactly(core: StagedCore, request: Request, machine: Machine) -> list[Stage]:
+    """The stages of a core for all matrices of the request, with seconds by the machine's rates."""
+    leveled = isinstance(core, BitLevel) or (isinstance(core, IntegerCore) and bool(core.levels))
+    mode = "tasks" if leveled else "whole"
+    dtype = request.dtype if request.dtype == BITS else core.dtype.name if isinstance(core, IntegerCore) else "float64"
+    costs = machine.costs
+    assert isinstance(costs, CpuCostModel)
+    if not costs.knows(dtype):
+        dtype = "float64"  # float32 was not measured: a bound from above
+    found = []
+    for stage in core.stages(request.items):
+        if stage.product is None:
+            seconds = float(costs.combine(stage.bytes))
+        else:
+            count = stage.flops / (2.0 * math.prod(stage.product))
+            calls = count * CALL_SECONDS / (machine.threads if leveled else 1)
+            seconds = float(costs.gemm(dtype, *stage.product, count=count, mode=mode)) + calls
+        found.append(replace(stage, seconds=None if math.isnan(seconds) else seconds))
+    return found
+
+
+def chains(request: Request, machine: Machine) -> Iterator[ExactChain]:
+    """Chains that may be worth running: of every depth the best by an estimate, each extended by a further level."""
+    assert request.ring is not None
+    least = LEAST_BLOCK.get(request.dtype, LEAST_INTEGER_BLOCK)
+    known = known_levels(request.ring, catalogue_state())
+    best: list[tuple[LevelOf, ...]] = [()]
+    for _ in range(MOST_LEVELS):
+        longer: list[tuple[float, int, tuple[LevelOf, ...]]] = []
+        for chain in best:
+            for level in known:
+                extended = (*chain, level)
+                if min(_block(request.shape, extended)) >= least:
+                    longer.append((_estimate(request, machine, extended), len(longer), extended))
+        best = [extended for _, _, extended in sorted(longer)[:KEPT]]
+        for levels in best:
+            yield ExactChain(levels, request.ring)
+
+
+def _block(sizes: tuple[int, int, int], levels: Sequence[LevelOf]) -> tuple[int, ...]:
+    found = sizes
+    for level in levels:
+        found = tuple(-(-size // parts) for size, parts in zip(found, level.grid, strict=True))  # type: ignore[assignment]
+    return found
+
+
+def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> float:
+    """Seconds of the products and the traffic of the sums, without the maps themselves."""
+    costs, sizes, count, seconds = machine.costs, request.shape, float(request.items), 0.0
+    item = 1 / 8 if request.dtype == BITS else 8
+    for level in levels:
+        m, k, n = (-(-size // parts) for size, parts in zip(sizes, level.grid, strict=True))
+        gm, gk, gn = level.grid
+        blocks = (gm * gk + level.rank) * m * k + (gk * gn + level.rank) * k * n + (gm * gn + level.rank) * m * n
+        seconds += float(costs.combine(count * item * blocks))
+        sizes, count = (m, k, n), count * level.rank
+    dtype = request.dtype if request.dtype == BITS else "float64"
+    return seconds + float(costs.gemm(dtype, *sizes, count=count, mode="tasks")) + count * CALL_SECONDS
+
+
+def _executor(strategy: CpuStrategy, candidate: Candidate, request: Request, machine: Machine) -> ExactExecutor:
+    if is_empty(request):
+        return ExactExecutor(request, None, machine.pool, 1)
+    core = strategy.core(candidate, request, machine)
+    core.compile()
+    return ExactExecutor(request, core, machine.pool, machine.threads)

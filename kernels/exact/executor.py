@@ -1,0 +1,125 @@
+"""The executor of exact products: checks, batches, `out`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ..cpu.executor import Core
+from ..cpu.workspace import Pool, empty_aligned, shared_pool
+from ..request import BITS, PYTHON, WIDE, Request
+from .bits import BitMatrix
+
+Matrix = npt.NDArray[Any]
+
+
+class ExactExecutor:
+    """Runs a core on every matrix of a request, `BitMatrix` over GF(2) and arrays of integers else.
+
+    `core` is None where the request is empty. Thread-safe.
+    """
+
+    def __init__(self, request: Request, core: Core | None, pool: Pool | None, threads: int) -> None:
+        self.request, self.threads, self._core = request, threads, core
+        self._pool = shared_pool if pool is None else pool
+
+    @property
+    def workspace(self) -> int:
+        """See `Executor.workspace`."""
+        return 0 if self._core is None else self._core.workspace(self.threads)
+
+    def run(self, a: Any, b: Any, out: Any = None) -> Any:
+        """See `Executor.run`. Two words of a result (out_dtype int128) stand in a last axis of length 2.
+
+        Raises:
+            PlanError: the operands are not of the request, or an entry is larger than was stated.
+        """
+        request = self.request
+        bits = request.dtype == BITS
+        self._check("a", a, (*request.batch_a, request.m, request.k))
+        self._check("b", b, (*request.batch_b, request.k, request.n))
+        shape = (*request.batch, request.m, request.n)
+        if out is None:
+            result: Any = BitMatrix.zeros(*shape) if bits else _empty(request, shape)
+        else:
+            result = out
+            self._check_out(out, shape)
+        if self._core is None:
+            if bits:
+                result.words[...] = 0
+            else:
+                result[...] = 0
+            return result
+        left, right, target = (x.words if bits else x for x in (a, b, result))
+        overlapping = out is not None and any(np.may_share_memory(target, x) for x in (left, right))
+        made = np.empty_like(target) if overlapping else target
+        left = np.broadcast_to(left, (*request.batch, *left.shape[-2:]))
+        right = np.broadcast_to(right, (*request.batch, *right.shape[-2:]))
+        with self._pool.take(self.workspace) as arena:
+            for index in np.ndindex(request.batch):
+                one, other, c = _rows(left[index]), _rows(right[index]), made[index]
+                if bits and c.strides[-1] != c.itemsize:
+                    c[...] = self._computed(one, other, c, arena)
+                else:
+                    self._core_run(one, other, c, arena)
+        if made is not target:
+            target[...] = made
+        return result
+
+    def _core_run(self, a: Matrix, b: Matrix, c: Matrix, arena: Any) -> None:
+        assert self._core is not None  # asked for only where there is one
+        self._core.run(a, b, c, arena.rest(), self.threads)
+
+    def _computed(self, a: Matrix, b: Matrix, c: Matrix, arena: Any) -> Matrix:
+        made = np.empty(c.shape, c.dtype)
+        self._core_run(a, b, made, arena)
+        return made
+
+    def _check(self, label: str, matrix: Any, shape: tuple[int, ...]) -> None:
+        request = self.request
+        if request.dtype == BITS:
+            if not isinstance(matrix, BitMatrix):
+                raise PlanError(f"{label} must be a BitMatrix; make one with BitMatrix.from_array")
+        elif not isinstance(matrix, np.ndarray) or matrix.dtype != request.storage:
+            found = getattr(matrix, "dtype", type(matrix).__name__)
+            raise PlanError(f"{label} is {found}; the plan is for arrays of {request.storage}: convert with .astype")
+        if matrix.shape != shape:
+            raise PlanError(f"{label} is of shape {matrix.shape}; the plan is for {shape}: plan again")
+        if request.max_abs is not None and matrix.size:
+            most = largest_magnitude(matrix)
+            if most > request.max_abs:
+                raise PlanError(
+                    f"{label} has an entry of magnitude {most}, but max_abs={request.max_abs} was stated; state {most}"
+                )
+
+    def _check_out(self, out: Any, shape: tuple[int, ...]) -> None:
+        request = self.request
+        if request.dtype == BITS:
+            if not isinstance(out, BitMatrix) or out.shape != shape or not out.words.flags.writeable:
+                raise PlanError(f"out must be a writable BitMatrix of shape {shape}")
+            return
+        wanted = (*shape, 2) if request.out_dtype == WIDE else shape
+        if not isinstance(out, np.ndarray) or out.shape != wanted or out.dtype != request.result:
+            raise PlanError(f"out must be an array of shape {wanted} and dtype {request.result}")
+        if not out.flags.writeable:
+            raise PlanError("out is read-only; pass a writable array")
+
+
+def largest_magnitude(matrix: Matrix) -> int:
+    """max |x| as a Python integer: that of the least int64 is no int64."""
+    return max(int(matrix.max()), -int(matrix.min())) if matrix.size else 0
+
+
+def _rows(matrix: Matrix) -> Matrix:
+    """The matrix with adjacent elements of a row in adjacent memory, which the kernels step through."""
+    good = matrix.strides[-1] == matrix.itemsize and matrix.flags.aligned and matrix.strides[-2] >= 0
+    return matrix if good else np.ascontiguousarray(matrix)
+
+
+def _empty(request: Request, shape: tuple[int, ...]) -> Matrix:
+    if request.out_dtype == PYTHON:
+        return np.zeros(shape, object)
+    return empty_aligned((*shape, 2) if request.out_dtype == WIDE else shape, request.result)

@@ -1,0 +1,229 @@
+"""The core of exact products of integers, over Z and modulo n: limbs, a float product of each, and their sum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ..cpu.threads import parallel_rows
+from ..cpu.workspace import Arena, aligned
+from ..planning.strategy import Stage
+from ..request import PYTHON, WIDE
+from ..ring import ExactRing
+from .floats import LIMITS, FloatCore, float_core
+from .schemes import RingLevel
+
+Matrix = npt.NDArray[Any]
+Sizes = tuple[int, int, int]
+
+LEAST_DEPTH = 512
+"""Inner size of one BLAS product below which float64 is taken for float32, and another limb for two."""
+
+MOST_LIMBS = 6
+"""Three limbs of 22 bits hold an int64, and 512 products of sums of two stay below 2^53; more leave room for the sums
+of blocks of schemes."""
+
+
+@dataclass(frozen=True)
+class IntegerCore:
+    """One product of integers of magnitudes at most `bounds`, exact in `ring`; a `StagedCore`.
+
+    One limb is a float product as it is; l limbs take l (l + 1) / 2 of them (Karatsuba), each exact below 2^53.
+
+    Raises:
+        PlanError: the result exceeds its dtype, or a sum of blocks what a float holds.
+    """
+
+    sizes: Sizes
+    ring: ExactRing
+    bounds: tuple[int, int]
+    levels: tuple[RingLevel, ...] = ()
+    out_dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        if reason := overflow_reason(self.sizes, self.ring, self.bounds, self.out_dtype):
+            raise PlanError(reason)
+        _ = self.product  # bounds are proven now
+
+    @cached_property
+    def entry_bounds(self) -> tuple[int, int]:
+        """Magnitudes of the entries once they are reduced."""
+        if not self.ring.modulus:
+            return max(self.bounds[0], 1), max(self.bounds[1], 1)
+        most = self.ring.modulus // 2 + 1
+        return min(self.bounds[0], most) or 1, min(self.bounds[1], most) or 1
+
+    @cached_property
+    def limbs(self) -> int:
+        """The fewest limbs with which a BLAS product reaches LEAST_DEPTH, or the whole of k, and sums of blocks fit."""
+        for limbs in range(self._least_limbs, MOST_LIMBS):
+            try:
+                self._product(limbs)
+            except PlanError:
+                continue
+            return limbs
+        return MOST_LIMBS
+
+    @property
+    def _least_limbs(self) -> int:
+        (first, second), k, modulus = self.entry_bounds, self.sizes[1], self.ring.modulus
+        depth = min(LEAST_DEPTH // 4, k) if modulus else k  # more products of one limb are cheaper than a second limb
+        if depth * first * second + 2 * modulus + 2 <= LIMITS["float64"]:
+            return 1
+        return 2 if _limb_depth(self.entry_bounds, 2) >= min(LEAST_DEPTH, k) else 3
+
+    @cached_property
+    def width(self) -> int:
+        """Bits of a limb."""
+        return _width(self.entry_bounds, self.limbs)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of limbs and products."""
+        return self.product.dtype
+
+    def _single_dtype(self) -> str:
+        """Of one limb: float32 where its products reach LEAST_DEPTH too, else float64."""
+        first, second = self.entry_bounds
+        depth = min(LEAST_DEPTH, self.sizes[1]) if self.ring.modulus else self.sizes[1]
+        short = depth * first * second + 2 * self.ring.modulus + 2 <= LIMITS["float32"]
+        return "float32" if short else "float64"
+
+    @property
+    def slabs(self) -> int:
+        """Matrices of limbs and of sums of two; as many products."""
+        return self.limbs * (self.limbs + 1) // 2
+
+    @cached_property
+    def depth(self) -> int:
+        """The inner size of the products that are joined at once."""
+        return self._depth(self.limbs)
+
+    def _depth(self, limbs: int) -> int:
+        return self.sizes[1] if limbs == 1 else min(self.sizes[1], _limb_depth(self.entry_bounds, limbs))
+
+    @cached_property
+    def product(self) -> FloatCore:
+        """The product of one limb of A and one of B."""
+        return self._product(self.limbs)
+
+    def _product(self, limbs: int) -> FloatCore:
+        m, _, n = self.sizes
+        if limbs == 1:
+            modulus = self.ring.modulus
+            return float_core(self.levels, self.sizes, self._single_dtype(), modulus, self.entry_bounds, modulus > 0)
+        most = (1 << _width(self.entry_bounds, limbs)) + 2
+        return float_core(self.levels, (m, self._depth(limbs), n), "float64", 0, (most, most), False)
+
+    @property
+    def _tail(self) -> FloatCore | None:
+        """The product of the last columns of A, where the depth does not divide k."""
+        rest = self.sizes[1] % self.depth
+        if not rest:
+            return None
+        most = (1 << self.width) + 2
+        return float_core(self.levels, (self.sizes[0], rest, self.sizes[2]), "float64", 0, (most, most), False)
+
+    @property
+    def _shapes(self) -> list[tuple[int, int, int]]:
+        m, _, n = self.sizes
+        return [(self.slabs, m, self.depth), (self.slabs, self.depth, n), (self.slabs, m, n)]
+
+    def workspace(self, threads: int) -> int:
+        """See `Core.workspace`."""
+        own = sum(aligned(math.prod(shape) * self.dtype.itemsize) for shape in self._shapes)
+        tail = self._tail
+        inner = max(self.product.workspace(threads), 0 if tail is None else tail.workspace(threads))
+        m, _, n = self.sizes
+        return own + inner + (aligned(8 * (2 * self.limbs - 1) * m * n) if self.out_dtype == PYTHON else 0)
+
+    def compile(self) -> None:
+        """See `StagedCore.compile`."""
+        self.product.compile()
+        one = np.zeros((1, 1), np.int64)
+        # The same code, on the smallest product that takes as many limbs.
+        small = replace(self, sizes=(1, 1, 1), levels=())
+        joined = small.empty()
+        small.run(one, one, joined, Arena(np.zeros(small.workspace(1) + 64, np.uint8)), 1)
+
+    def empty(self) -> Matrix:
+        """An array for the result."""
+        m, _, n = self.sizes
+        if self.out_dtype == WIDE:
+            return np.empty((m, n, 2), np.int64)
+        return np.empty((m, n), object if self.out_dtype == PYTHON else np.int64)
+
+    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
+        """See `Core.run`; a and b hold integers of any dtype."""
+        left, right, products = (arena.array(shape, self.dtype) for shape in self._shapes)
+        m, k, n = self.sizes
+        for start in range(0, k, self.depth):
+            part = min(self.depth, k - start)
+            some: Any = left.reshape(-1)[: self.slabs * m * part].reshape(self.slabs, m, part)
+            other: Any = right.reshape(-1)[: self.slabs * part * n].reshape(self.slabs, part, n)
+            self._split(a[:, start : start + part], some, threads)
+            self._split(b[start : start + part], other, threads)
+            core = self.product if part == self.depth else self._tail
+            assert core is not None  # there is one where the depth does not divide k
+            for place in range(self.slabs):
+                core.run(some[place], other[place], products[place], arena.rest(), threads)
+            self._join(products, out, start > 0, arena, threads)
+
+    def _split(self, matrix: Matrix, slabs: Any, threads: int) -> None:
+        from .limbs import split_rows
+
+        limbs, width, modulus = self.limbs, self.width, self.ring.modulus
+        parallel_rows(lambda i, j: split_rows(matrix, limbs, width, modulus, slabs, i, j), len(matrix), threads)
+
+    def _join(self, products: Any, out: Matrix, add: bool, arena: Arena, threads: int) -> None:
+        from .limbs import join_integers, join_modulo, join_terms, join_wide
+
+        limbs, width, modulus, m = self.limbs, self.width, self.ring.modulus, self.sizes[0]
+        if modulus:
+            parallel_rows(lambda i, j: join_modulo(products, limbs, width, modulus, add, out, i, j), m, threads)
+        elif self.out_dtype == WIDE:
+            parallel_rows(lambda i, j: join_wide(products, limbs, width, add, out, i, j), m, threads)
+        elif self.out_dtype == PYTHON:
+            terms: Any = arena.rest().array((2 * limbs - 1, m, self.sizes[2]), np.dtype(np.int64))
+            parallel_rows(lambda i, j: join_terms(products, limbs, terms, i, j), m, threads)
+            total = sum(term.astype(object) * (1 << place * width) for place, term in enumerate(terms))
+            out[...] = out + total if add else total
+        else:
+            parallel_rows(lambda i, j: join_integers(products, limbs, width, add, out, i, j), m, threads)
+
+    def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
+        """What `times` runs cost, without seconds."""
+        m, k, n = self.sizes
+        parts, item = -(-k // self.depth), self.dtype.itemsize
+        split = Stage("limbs", times * self.slabs * (m * k + k * n), times * (8 + item * self.slabs) * (m * k + k * n))
+        moved = times * parts * m * n * (8 + item * self.slabs)
+        joined = Stage("joined limbs", times * parts * self.slabs * m * n, moved)
+        return [split, *self.product.stages(times * parts * self.slabs), joined]
+
+
+def overflow_reason(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dtype: str | None) -> str | None:
+    """Why a result over Z does not fit its dtype, or None."""
+    if ring.modulus or out_dtype == PYTHON:
+        return None
+    most = sizes[1] * bounds[0] * bounds[1]
+    bits = 127 if out_dtype == WIDE else 63
+    if most < 1 << bits:
+        return None
+    mend = f'out_dtype="{PYTHON}"' if bits == 127 else f'out_dtype="{WIDE}" (two words) or "{PYTHON}"'
+    return f"elements can reach {most:.3g}, beyond int{bits + 1}; ask for {mend}, or state a smaller max_abs"
+
+
+def _width(bounds: tuple[int, int], limbs: int) -> int:
+    """Bits of a limb, so that the last one is no larger than the others but for a carry."""
+    return max(2, -(-(max(bounds).bit_length() + 1) // limbs))
+
+
+def _limb_depth(bounds: tuple[int, int], limbs: int) -> int:
+    """The inner size up to which products of sums of two limbs stay below 2^53."""
+    return int(LIMITS["float64"] // ((1 << _width(bounds, limbs)) + 2) ** 2)

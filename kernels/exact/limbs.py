@@ -1,0 +1,126 @@
+"""Integers as limbs: compiled code that splits matrices and puts their products together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...jit import njit
+
+
+@njit(nogil=True)
+def split_rows(matrix, limbs, width, modulus, out, first, last):
+    """Rows first <= i < last of the limbs of a matrix of integers, and of the sums of every two limbs.
+
+    x = sum of limb l * 2^(l width), each of magnitude at most 2^(width - 1) but for the last; x is first reduced to
+    the residue of least magnitude where there is a modulus. out (limbs + pairs, rows, cols) holds floats.
+    """
+    mask, top = (1 << width) - 1, 1 << (width - 1)
+    for i in range(first, last):
+        for j in range(matrix.shape[1]):
+            x = np.int64(matrix[i, j])
+            if modulus:
+                x = x % modulus
+                if x > modulus >> 1:
+                    x -= modulus
+            for limb in range(limbs - 1):
+                low = x & mask
+                x >>= width
+                if low >= top:
+                    low -= mask + 1
+                    x += 1
+                out[limb, i, j] = low
+            out[limbs - 1, i, j] = x
+        place = limbs
+        for one in range(limbs):
+            for other in range(one + 1, limbs):
+                for j in range(matrix.shape[1]):
+                    out[place, i, j] = out[one, i, j] + out[other, i, j]
+                place += 1
+
+
+@njit(nogil=True)
+def terms_of(products, limbs, i, j, terms):
+    """The coefficients of 2^(t width), 0 <= t <= 2 limbs - 2, of element (i, j) by Karatsuba's identity.
+
+    a b' + a' b = (a + a') (b + b') - a b - a' b'. Every product is an integer below 2^53.
+    """
+    terms[: 2 * limbs - 1] = 0
+    place = limbs
+    for one in range(limbs):
+        terms[2 * one] += np.int64(products[one, i, j])
+    for one in range(limbs):
+        for other in range(one + 1, limbs):
+            both = np.int64(products[place, i, j])
+            terms[one + other] += both - np.int64(products[one, i, j]) - np.int64(products[other, i, j])
+            place += 1
+
+
+@njit(nogil=True)
+def join_modulo(products, limbs, width, modulus, add, out, first, last):
+    """Rows first <= i < last of out: the products joined modulo n, 0 <= c < n; added to out, or in place of it.
+
+    r 2^width + t is reduced with a quotient from float64, wrong by at most one: its magnitude is below 2^24 or so.
+    """
+    terms = np.empty(2 * limbs, np.int64)
+    scale = 2.0**width
+    for i in range(first, last):
+        for j in range(out.shape[1]):
+            terms_of(products, limbs, i, j, terms)
+            r = np.int64(0)
+            for t in range(2 * limbs - 2, -1, -1):
+                quotient = np.int64(np.rint((r * scale + terms[t]) / modulus))
+                r = (r << width) + terms[t] - quotient * modulus
+            if add:
+                r += out[i, j]
+            r = r % modulus
+            out[i, j] = r
+
+
+@njit(nogil=True)
+def join_integers(products, limbs, width, add, out, first, last):
+    """Rows first <= i < last of out (int64): the products joined; exact where the result fits, as the bound proves."""
+    terms = np.empty(2 * limbs, np.int64)
+    for i in range(first, last):
+        for j in range(out.shape[1]):
+            terms_of(products, limbs, i, j, terms)
+            r = np.int64(0)
+            for t in range(2 * limbs - 2, -1, -1):
+                r = (r << width) + terms[t]
+            out[i, j] = out[i, j] + r if add else r
+
+
+@njit(nogil=True)
+def join_wide(products, limbs, width, add, out, first, last):
+    """Rows first <= i < last of out (rows, cols, 2): the products joined as two words, the lower one first."""
+    terms = np.empty(2 * limbs, np.int64)
+    for i in range(first, last):
+        for j in range(out.shape[1]):
+            terms_of(products, limbs, i, j, terms)
+            low = np.uint64(out[i, j, 0]) if add else np.uint64(0)
+            high = out[i, j, 1] if add else np.int64(0)
+            for t in range(2 * limbs - 1):
+                shift = t * width
+                if shift == 0:
+                    part, over = np.uint64(terms[t]), terms[t] >> 63
+                elif shift < 64:
+                    part, over = np.uint64(terms[t]) << np.uint64(shift), terms[t] >> (64 - shift)
+                else:
+                    part, over = np.uint64(0), terms[t] << (shift - 64)
+                before = low
+                low += part
+                high += over
+                if low < before:
+                    high += 1
+            out[i, j, 0] = np.int64(low)
+            out[i, j, 1] = high
+
+
+@njit(nogil=True)
+def join_terms(products, limbs, out, first, last):
+    """Rows first <= i < last of out (2 limbs - 1, rows, cols): the coefficients of the powers of 2^width."""
+    terms = np.empty(2 * limbs, np.int64)
+    for i in range(first, last):
+        for j in range(out.shape[2]):
+            terms_of(products, limbs, i, j, terms)
+            for t in range(2 * limbs - 1):
+                out[t, i, j] = terms[t]

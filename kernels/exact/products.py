@@ -1,0 +1,142 @@
+"""Exact products of matrices, from operands to result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ..codegen.certified import SchemeLike
+from ..plans import AUTO, PREDICT, planned
+from ..request import BITS, EXACT_DTYPES, Request
+from ..ring import ExactRing, exact_ring
+from .bits import BitMatrix
+from .executor import largest_magnitude
+from .integers import overflow_reason
+
+Operand = npt.NDArray[Any] | BitMatrix
+
+
+def exact_matmul(
+    a: Any,
+    b: Any,
+    ring: str | ExactRing,
+    scheme: SchemeLike | Sequence[Any] = AUTO,
+    levels: int | None = None,
+    out: Any = None,
+    *,
+    max_workspace: int | None = None,
+    max_abs: int | None = None,
+    strategy: str | None = None,
+    effort: str = PREDICT,
+    out_dtype: str | None = None,
+) -> Any:
+    """`lcma.matmul` in an exact ring.
+
+    Raises:
+        PlanError: the operands do not fit, an entry is no integer, or the result can exceed its dtype.
+        VerificationError: the scheme does not compute its target.
+    """
+    ring = exact_ring(ring)
+    if levels == 0:
+        scheme, levels, strategy = AUTO, None, strategy or "leaf"
+    if ring.modulus == 2:
+        return _over_gf2(a, b, ring, scheme, levels, out, max_workspace, strategy, effort)
+    left, right = (_integers(label, x, ring) for label, x in (("a", a), ("b", b)))
+    request = exact_request(left, right, ring, max_abs=max_abs, max_workspace=max_workspace, out_dtype=out_dtype)
+    _, executor = planned(request, scheme, levels, strategy, effort)
+    return executor.run(left.astype(request.storage, copy=False), right.astype(request.storage, copy=False), out)
+
+
+def _over_gf2(
+    a: Any,
+    b: Any,
+    ring: ExactRing,
+    scheme: SchemeLike | Sequence[Any],
+    levels: int | None,
+    out: Any,
+    max_workspace: int | None,
+    strategy: str | None,
+    effort: str,
+) -> Any:
+    left, right = bit_operand(a), bit_operand(b)
+    request = exact_request(left, right, ring, max_workspace=max_workspace)
+    _, executor = planned(request, scheme, levels, strategy, effort)
+    if isinstance(a, BitMatrix) and isinstance(b, BitMatrix):
+        return executor.run(left, right, out)
+    if out is not None:
+        raise PlanError("out over GF(2) is for operands that are BitMatrix; leave it out for arrays")
+    both_bool = all(getattr(x, "dtype", None) == np.bool_ for x in (a, b))
+    product = cast(Any, executor.run(cast(Any, left), cast(Any, right)))
+    return product.to_array(np.bool_ if both_bool else np.int64)
+
+
+def bit_operand(matrix: Any) -> BitMatrix:
+    """An operand over GF(2): a BitMatrix as it is, an array of bool or integers modulo 2.
+
+    Raises:
+        PlanError: it is neither.
+    """
+    if isinstance(matrix, BitMatrix):
+        return matrix
+    array = np.asarray(matrix)
+    if array.dtype.kind not in "biu":
+        raise PlanError(f"a matrix over GF(2) is a BitMatrix or an array of bool or integers, not of {array.dtype}")
+    return BitMatrix.from_array(array if array.dtype.kind == "b" else array & 1)
+
+
+def _integers(label: str, matrix: Any, ring: ExactRing) -> npt.NDArray[Any]:
+    if isinstance(matrix, BitMatrix):
+        raise PlanError(f"{label} is a bit matrix; its products are over Z2, not {ring}: convert it with .to_array()")
+    array = np.asarray(matrix)
+    if array.dtype == np.bool_:
+        array = array.astype(np.int8)
+    if array.dtype.newbyteorder("=").name not in EXACT_DTYPES:
+        known = ", ".join(EXACT_DTYPES)
+        raise PlanError(f"{label} is {array.dtype}; exact products are of bool, {known}: convert with .astype")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def exact_request(
+    a: Operand,
+    b: Operand,
+    ring: ExactRing,
+    *,
+    max_abs: int | None = None,
+    max_workspace: int | None = None,
+    out_dtype: str | None = None,
+) -> Request:
+    """The request of an exact product. Over Z the magnitude of the entries is read off them where it is not stated,
+    rounded up to a power of two so that few plans serve all.
+
+    Raises:
+        PlanError: the operands do not multiply.
+    """
+    for label, matrix in (("a", a), ("b", b)):
+        if matrix.ndim < 2:
+            raise PlanError(f"{label} has {matrix.ndim} dimensions; reshape it to a matrix (at least 2)")
+    (m, k), (inner, n) = a.shape[-2:], b.shape[-2:]
+    if k != inner:
+        raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
+    dtype = BITS
+    if not isinstance(a, BitMatrix) and not isinstance(b, BitMatrix):
+        dtype = np.result_type(a, b).name
+        if max_abs is None and ring.modulus == 0:
+            most = max(largest_magnitude(a), largest_magnitude(b))
+            rounded = 1 << max(most - 1, 0).bit_length()
+            max_abs = most if overflow_reason((m, k, n), ring, (rounded, rounded), out_dtype) else rounded
+    return Request(
+        m,
+        k,
+        n,
+        dtype,
+        a.shape[:-2],
+        b.shape[:-2],
+        max_workspace=max_workspace,
+        max_abs=max_abs,
+        ring=ring,
+        out_dtype=out_dtype,
+    )

@@ -1,0 +1,83 @@
+"""The machine as exact products see it: with the rates of products over GF(2), measured where none are stored."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from ...errors import PlanError
+from ..cpu.cost_model import CpuCostModel
+from ..cpu.machine import cpu_machine
+from ..cpu.others import BUSY_SHARE, CpuLoadMonitor
+from ..cpu.threads import parallel_tasks
+from ..cpu.workspace import shared_pool
+from ..planning.machine import Machine
+from ..planning.profile import GemmRate
+from ..planning.profiles import keep_profile
+from ..request import BITS, Request
+from .bits import BitMatrix
+from .gf2 import BitLeaf, best_kernel
+
+CUBES = (256, 512, 1024, 2048, 4096)
+"""Sizes whose rates over GF(2) are measured, in a few hundredths of a second each."""
+
+
+def exact_machine(request: Request, measure: bool = True) -> Machine:
+    """The machine that an exact request runs on; `measure` allows for a second or two what was not measured yet.
+
+    Raises:
+        PlanError: the device runs no exact products.
+    """
+    if request.device != "cpu":
+        raise PlanError("exact products run on a processor; move the operands there")
+    plain = Request(request.m, request.k, request.n, "float64")
+    machine = cpu_machine(plain if measure else None)
+    if request.dtype != BITS or not measure or machine.profile.rates(BITS) is not None:
+        return machine
+    profile = replace(machine.profile, gemm=machine.profile.gemm + measured_rates(machine.threads))
+    return replace(machine, profile=profile, costs=CpuCostModel(profile, machine.threads))
+
+
+@lru_cache(maxsize=4)
+def measured_rates(threads: int) -> tuple[GemmRate, ...]:
+    """Rates of products over GF(2), counted as 2 m k n; stored beside the machine's profile unless disturbed."""
+    monitor = CpuLoadMonitor()
+    found: list[GemmRate] = []
+    kernel = best_kernel()
+    for size in CUBES:
+        for mode in ("whole", "tasks") if threads > 1 else ("whole",):
+            rate = _rate(size, threads, kernel, mode)
+            found.append(GemmRate(BITS, size, size, size, rate, mode, kernel))
+    rows = tuple(found)
+    profile = cpu_machine().profile
+    if monitor.share() <= BUSY_SHARE and profile.source == "measured":
+        with contextlib.suppress(OSError):  # a home that cannot be written costs a measurement a process
+            keep_profile(replace(profile, gemm=tuple(r for r in profile.gemm if r.dtype != BITS) + rows))
+    return rows
+
+
+def _rate(size: int, threads: int, kernel: str, mode: str) -> float:
+    """Operations a second of one product by all threads, or of a product on each."""
+    a, b = (BitMatrix.random(size, size, seed=seed).words for seed in (0, 1))
+    core = BitLeaf((size, size, size), kernel)
+    count = threads if mode == "tasks" else 1
+    outs = [np.empty_like(a) for _ in range(count)]
+    best, spent, turns = np.inf, 0.0, 0
+    core.compile()
+    with shared_pool.take(count * core.workspace(threads) + 64 * count) as arena:
+        arenas = arena.split(count, core.workspace(threads))
+        while turns < 3 or (spent < 0.03 and turns < 200):
+            began = time.perf_counter()
+            if mode == "tasks":
+                parallel_tasks(lambda i, _: core.run(a, b, outs[i], arenas[i].rest(), 1), count, threads)
+            else:
+                core.run(a, b, outs[0], arenas[0].rest(), threads)
+            seconds = time.perf_counter() - began
+            turns += 1
+            spent += seconds
+            best = min(best, seconds)
+    return 2.0 * count * size**3 / best

@@ -1,0 +1,242 @@
+"""Schemes as levels of exact products: their coefficients in the ring, and where they come from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import CatalogError, PlanError
+from ...home import data_folder
+from ...schemes_db.algebra import permute
+from ...schemes_db.catalog import Catalog
+from ...schemes_db.factor import Factor
+from ...schemes_db.program import ProductKind, Program
+from ...schemes_db.scheme import Scheme
+from ...schemes_db.straightline import program_of
+from ..codegen.certified import SchemeLike, certified, denominator_reason
+from ..ring import ExactRing
+
+IntArray = npt.NDArray[np.int64]
+
+MAX_RANK = 128
+"""Most products of a level that `auto` considers."""
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """Sums of multiples of sources: sum s is that of values[j] * source places[j], starts[s] <= j < starts[s + 1].
+
+    `values` are residues of least magnitude, or integers; `norm` is the largest sum of magnitudes.
+    """
+
+    starts: IntArray
+    places: IntArray
+    values: IntArray
+
+    @property
+    def terms(self) -> int:
+        return len(self.places)
+
+    @cached_property
+    def norm(self) -> int:
+        pairs = zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)
+        return max((sum(abs(int(x)) for x in self.values[a:b]) for a, b in pairs), default=0)
+
+    @cached_property
+    def largest(self) -> int:
+        return max((abs(int(value)) for value in self.values), default=0)
+
+    @cached_property
+    def longest(self) -> int:
+        return int(np.diff(self.starts).max(initial=0))
+
+
+@dataclass(frozen=True)
+class RingLevel:
+    """The three maps of a scheme in a ring: of A, of B, and of the products to the blocks of C."""
+
+    grid: tuple[int, int, int]
+    rank: int
+    left: LinearMap
+    right: LinearMap
+    merge: LinearMap
+
+
+@dataclass(frozen=True)
+class LevelOf:
+    """A scheme of the catalogue with its sizes in some order, or one that was given."""
+
+    label: str
+    grid: tuple[int, int, int]
+    rank: int
+    nonzeros: tuple[int, int, int]
+    name: str
+    held: Scheme | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, scheme: Scheme, name: str) -> LevelOf:
+        m, k, n = scheme.target.shape
+        nonzeros = (len(scheme.u.values), len(scheme.v.values), len(scheme.w.values))
+        return cls(f"{scheme.target}:{scheme.rank}", (m, k, n), scheme.rank, nonzeros, name, scheme)
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return _restored(self.name) if self.held is None else self.held
+
+
+@dataclass(frozen=True)
+class ExactChain:
+    """Levels, outermost first, in a ring; a `Source`."""
+
+    levels: tuple[LevelOf, ...]
+    ring: ExactRing
+
+    @property
+    def key(self) -> str:
+        """See `Source`."""
+        return "/".join(level.name for level in self.levels)
+
+    @property
+    def label(self) -> str:
+        """See `Source`."""
+        return " ".join(level.label for level in self.levels)
+
+    @cached_property
+    def program(self) -> Program:
+        """See `Source`."""
+        *outer, last = (_program(level.scheme) for level in self.levels)
+        program = last
+        for one in reversed(outer):
+            program = one.nested({ProductKind.FULL: program})
+        return program
+
+    @cached_property
+    def maps(self) -> tuple[RingLevel, ...]:
+        """The maps of every level; every scheme is proven first.
+
+        Raises:
+            PlanError, VerificationError: as `certified`.
+        """
+        return tuple(ring_level(certified(level.scheme, self.ring), self.ring) for level in self.levels)
+
+
+@lru_cache(maxsize=256)
+def _program(scheme: Scheme) -> Program:
+    """The program without shared sums: these cores sum from the coefficients, and sharing takes up to a second."""
+    return program_of(scheme, cse=False)
+
+
+def ring_level(scheme: Scheme, ring: ExactRing) -> RingLevel:
+    """The maps of a scheme that `certified` has passed for this ring."""
+    m, k, n = scheme.target.shape
+    if not scheme.target.is_general:
+        raise PlanError(f"{scheme.target} is structured; exact products are of plain matrices: name another scheme")
+    left, right = (_by_product(factor, ring) for factor in (scheme.u, scheme.v))
+    return RingLevel((m, k, n), scheme.rank, left, right, _by_block(scheme.w, ring))
+
+
+def _values(factor: Factor, ring: ExactRing) -> list[int]:
+    """The coefficients as integers: residues of least magnitude modulo n."""
+    if ring.modulus == 0:
+        return [int(value) for value in factor.values.tolist()]
+    inverse = pow(factor.denominator, -1, ring.modulus)
+    residues = [int(value) * inverse % ring.modulus for value in factor.values.tolist()]
+    return [value - ring.modulus if 2 * value > ring.modulus else value for value in residues]
+
+
+def _by_product(factor: Factor, ring: ExactRing) -> LinearMap:
+    rows = np.repeat(np.arange(factor.rank), np.diff(factor.indptr))
+    return _linear_map(rows, factor.indices, _values(factor, ring), factor.rank)
+
+
+def _by_block(factor: Factor, ring: ExactRing) -> LinearMap:
+    products = np.repeat(np.arange(factor.rank), np.diff(factor.indptr))
+    values = _values(factor, ring)
+    order = np.argsort(factor.indices, kind="stable")
+    return _linear_map(factor.indices[order], products[order], [values[i] for i in order], factor.rows * factor.cols)
+
+
+def _linear_map(rows: IntArray, places: IntArray, values: Sequence[int], count: int) -> LinearMap:
+    numbers = np.array(values, dtype=np.int64)
+    held = numbers != 0
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(rows[held], minlength=count), out=starts[1:])
+    return LinearMap(starts, np.ascontiguousarray(places[held], np.int64), numbers[held])
+
+
+@lru_cache(maxsize=256)
+def _restored(name: str) -> Scheme:
+    source, _, order = name.partition("@")
+    with Catalog.open() as catalog:
+        return permute(catalog.find(source)[0], order or "mkn")
+
+
+def restored_chain(key: str, ring: ExactRing) -> ExactChain | None:
+    """The chain of a key; None where the catalogue lacks one of its schemes."""
+    try:
+        levels = [LevelOf.of(_restored(name), name) for name in key.split("/")]
+    except CatalogError:
+        return None
+    return ExactChain(tuple(levels), ring)
+
+
+def given_chain(scheme: SchemeLike | Sequence[Any], levels: int, ring: ExactRing) -> ExactChain:
+    """The chain of a scheme that a caller names, recursed, or of a list of schemes.
+
+    Raises:
+        PlanError, VerificationError: as `certified`; or there is no level.
+    """
+    one = isinstance(scheme, str | Scheme) or (isinstance(scheme, tuple) and len(scheme) == 2)
+    entries: list[Any] = [scheme] * levels if one else list(scheme)  # type: ignore[arg-type]
+    if not entries:
+        raise PlanError("no level of a scheme is left; name a scheme, or leave it to auto")
+    found = [certified(entry, ring) for entry in entries]
+    return ExactChain(tuple(LevelOf.of(scheme, scheme.digest) for scheme in found), ring)
+
+
+def catalogue_state() -> object:
+    """What changes when the user's catalogue does."""
+    path = data_folder() / "catalog.db"
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return str(path), found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=8)
+def known_levels(ring: ExactRing, stamp: object) -> tuple[LevelOf, ...]:
+    """What `auto` considers: of every grid the catalogue's scheme of least rank that holds in the ring, in all orders.
+
+    `stamp` is that of the catalogue: another one reads it again.
+    """
+    best: dict[tuple[int, ...], tuple[tuple[int, int], Scheme]] = {}
+    with Catalog.open() as catalog:
+        for entry in catalog.entries():
+            own = entry.ring in ("Z", "Q") or entry.ring == f"Z{ring.modulus}"
+            if not own or ":" in entry.target or entry.rank > MAX_RANK:
+                continue
+            try:
+                sizes = tuple(sorted(int(part) for part in entry.target.split("x")))
+            except ValueError:
+                continue
+            if len(sizes) != 3 or entry.rank >= math.prod(sizes) or sizes[0] < 2 or sizes[2] > 6:
+                continue
+            cost = (entry.rank, entry.nonzeros)
+            if sizes not in best or cost < best[sizes][0]:
+                scheme = catalog.find(entry.digest)[0]
+                if denominator_reason(scheme, ring) is None:
+                    best[sizes] = (cost, scheme)
+    found: dict[str, LevelOf] = {}
+    for _, scheme in best.values():
+        for order in map("".join, permutations("mkn")):
+            oriented = permute(scheme, order)
+            found.setdefault(oriented.target.name, LevelOf.of(oriented, f"{scheme.digest}@{order}"))
+    return tuple(found.values())

@@ -1,0 +1,148 @@
+"""Products over GF(2): every leaf, every scheme, any size, batches, plans."""
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels import Request, plan_for
+from lcma.kernels.cpu.workspace import Pool
+from lcma.kernels.exact import rates
+from lcma.kernels.exact.gf2 import AFFINE, TABLES, BitLeaf, BitLevel, best_kernel
+from lcma.kernels.exact.naive import naive_bits
+from lcma.kernels.exact.schemes import given_chain
+from lcma.kernels.planning.profile import GemmRate
+from lcma.kernels.ring import GF2
+
+BitMatrix = lcma.BitMatrix
+
+KERNELS = [TABLES, *([AFFINE] if best_kernel() == AFFINE else [])]
+SIZES = [(1, 1, 1), (2, 65, 3), (65, 130, 200), (97, 64, 257), (5, 8300, 70), (300, 9, 640)]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_measured(monkeypatch):
+    """Plans of `auto` rest on the same figures everywhere."""
+    rows = tuple(GemmRate("bit", 1024, 1024, 1024, 1.6e13, mode, "affine") for mode in ("whole", "tasks"))
+    monkeypatch.setattr(rates, "measured_rates", lambda threads: rows)
+
+
+def computed(core, a, b, threads):
+    c = np.full((a.shape[0], b.words.shape[1]), 0xA5A5, np.uint64)
+    with Pool(poison=True).take(core.workspace(threads)) as arena:
+        core.run(a.words, b.words, c, arena, threads)
+    return BitMatrix(c, b.cols)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_leaves_are_the_naive_product(kernel, threads, sizes):
+    m, k, n = sizes
+    a, b = BitMatrix.random(m, k, seed=1), BitMatrix.random(k, n, seed=2)
+    assert computed(BitLeaf(sizes, kernel), a, b, threads) == naive_bits(a, b)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "schemes", [["strassen"], ["4x4x4:47"], ["4x4x5:60"], ["4x5x5:73"], ["laderman"], ["4x4x4:47", "strassen"]]
+)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_levels_are_the_naive_product(kernel, schemes, sizes):
+    m, k, n = sizes
+    a, b = BitMatrix.random(m, k, seed=3), BitMatrix.random(k, n, seed=4)
+    core = BitLevel(given_chain(schemes, 1, GF2).maps, sizes, kernel)
+    assert computed(core, a, b, 2) == naive_bits(a, b)
+
+
+@pytest.mark.parametrize("words", [512, 511])
+def test_large_sums_of_blocks_are_right(words):
+    """From 16 MiB on, where rows are multiples of 64 bytes, they are written past the caches."""
+    from lcma.kernels.exact.combine import STREAMED, xor_sums
+
+    rows, rng = 1030, np.random.default_rng(0)
+    matrix = rng.integers(0, 1 << 63, (2 * rows, 2 * words), dtype=np.uint64)
+    starts, places = np.array([0, 1, 4, 4, 6]), np.array([2, 0, 1, 3, 1, 2])
+    with Pool(poison=True).take(4 * rows * words * 8) as arena:
+        sums = arena.array((4, rows, words), np.dtype(np.uint64))
+        assert sums.nbytes >= STREAMED
+        xor_sums(matrix, (2, 2), (rows, words), starts, places, sums, 0, rows)
+    blocks = [matrix[i * rows : (i + 1) * rows, j * words : (j + 1) * words] for i in range(2) for j in range(2)]
+    for r in range(4):
+        wanted = np.zeros((rows, words), np.uint64)
+        for place in places[starts[r] : starts[r + 1]]:
+            wanted ^= blocks[place]
+        assert np.array_equal(sums[r], wanted)
+
+
+def test_bad_bits_beyond_the_edge_stay_zero():
+    a, b = BitMatrix.random(70, 100, seed=5), BitMatrix.random(100, 33, seed=6)
+    for scheme in ("auto", "strassen", "4x4x4:47"):
+        product = lcma.matmul(a, b, scheme, ring="Z2")
+        BitMatrix(product.words, 33)  # raises where a bit beyond column 33 is set
+        assert product == naive_bits(a, b)
+
+
+def test_arrays_are_taken_modulo_2():
+    rng = np.random.default_rng(7)
+    a, b = rng.integers(-9, 9, (20, 30)), rng.integers(-9, 9, (30, 10))
+    product = lcma.matmul(a, b, ring="Z2")
+    assert product.dtype == np.int64
+    assert np.array_equal(product, a @ b & 1)
+    assert lcma.matmul(a % 2 == 1, b % 2 == 1, ring="Z2").dtype == np.bool_
+
+
+def test_batches_broadcast():
+    a, b = BitMatrix.random(3, 1, 20, 70, seed=8), BitMatrix.random(2, 70, 65, seed=9)
+    product = lcma.matmul(a, b, "strassen", ring="Z2")
+    assert product.shape == (3, 2, 20, 65)
+    for i in range(3):
+        for j in range(2):
+            assert product[i, j] == naive_bits(a[i, 0], b[j])
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (4, 0, 3), (4, 5, 0)])
+def test_empty_products_are_zero(shape):
+    m, k, n = shape
+    product = lcma.matmul(BitMatrix.zeros(m, k), BitMatrix.zeros(k, n), ring="Z2")
+    assert product == BitMatrix.zeros(m, n)
+
+
+def test_out_may_be_an_operand():
+    a, b = BitMatrix.random(64, 64, seed=10), BitMatrix.random(64, 64, seed=11)
+    wanted = naive_bits(a, b)
+    assert lcma.matmul(a, b, ring="Z2", out=a) is a
+    assert a == wanted
+
+
+def test_a_scheme_modulo_2_is_refused_for_real_matrices_with_a_line_that_names_the_road():
+    a = np.ones((8, 8), np.float32)
+    with pytest.raises(PlanError, match=r"holds over Z2 only.*multiply over it: ring=\"Z2\""):
+        lcma.matmul(a, a, "4x4x4:47")
+    with pytest.raises(PlanError, match="holds over Z2 only"):
+        lcma.matmul(a.astype(np.int64), a.astype(np.int64), "4x4x4:47", ring="Z")
+    with pytest.raises(PlanError, match="holds over Z2 only"):
+        lcma.matmul(a.astype(np.int64), a.astype(np.int64), "4x4x4:47", ring="GF(3)")
+
+
+def test_auto_takes_a_scheme_for_large_products_only():
+    large = plan_for(Request(1 << 15, 1 << 15, 1 << 15, "bit", ring=GF2))
+    assert large.candidate.strategy == "scheme"
+    assert plan_for(Request(256, 256, 256, "bit", ring=GF2)).candidate.strategy == "leaf"
+    assert large.seconds == pytest.approx(sum(stage.seconds for stage in large.stages))
+
+
+def test_plans_restore_their_candidate():
+    request = Request(1 << 15, 1 << 15, 1 << 15, "bit", ring=GF2)
+    plan = plan_for(request)
+    family, strategy, key, parameters = plan.candidate.key
+    assert (family, strategy) == ("exact", "scheme")
+    assert plan.strategy.restore(key, parameters, request) == plan.candidate
+
+
+def test_limits_that_have_no_meaning_are_refused():
+    a = BitMatrix.zeros(4, 4)
+    with pytest.raises(PlanError, match="max_error"):
+        lcma.matmul(a, a, ring="Z2", max_error=1e-3)
+    with pytest.raises(PlanError, match="out_dtype"):
+        lcma.matmul(np.zeros((4, 4)), np.zeros((4, 4)), out_dtype="object")

@@ -1,0 +1,210 @@
+"""Exact products over GF(p), Z/n and Z: names of rings, bounds, refusals, and random cases."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels import Request
+from lcma.kernels.exact.floats import LIMITS, FloatLevel
+from lcma.kernels.exact.integers import IntegerCore
+from lcma.kernels.exact.naive import naive_product
+from lcma.kernels.exact.schemes import given_chain
+from lcma.kernels.planning.wisdom import class_of
+from lcma.kernels.ring import GF2, INTEGERS, ExactRing, exact_ring
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from fuzz_products import RINGS, main, one_case
+
+P61 = (1 << 61) - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "modulus", "name"),
+    [
+        ("Z", 0, "Z"),
+        ("Z2", 2, "GF(2)"),
+        ("gf(2)", 2, "GF(2)"),
+        ("GF(101)", 101, "GF(101)"),
+        ("Z3", 3, "GF(3)"),
+        ("Z/100", 100, "Z/100"),
+        ("GF(2^61-1)", P61, f"GF({P61})"),
+        ("Z/2^62", 1 << 62, f"Z/{1 << 62}"),
+    ],
+)
+def test_rings_have_names(text, modulus, name):
+    ring = exact_ring(text)
+    assert (ring.modulus, ring.name) == (modulus, name)
+    assert exact_ring(name) == ring
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("GF(100)", "100 is not prime; write Z/100"),
+        ("Z4", "4 is not prime"),
+        ("Z/1", "from 2 to 2"),
+        ("Z/0", "write Z for the integers"),
+        ("Z/2^63", "2.62"),
+        ("GF(2^99)", "2.62"),
+        ("R", "not known"),
+        ("GF(3", "not known"),
+        (7, "must be a name"),
+    ],
+)
+def test_other_names_are_refused(text, reason):
+    with pytest.raises(PlanError, match=reason):
+        exact_ring(text)
+
+
+def test_strong_pseudoprimes_are_composite():
+    for number in (3215031751, 3474749660383, 341550071728321, 3825123056546413051):
+        assert not ExactRing(number).is_field
+
+
+@pytest.mark.parametrize("kind", RINGS)
+def test_random_cases_are_exact(kind):
+    import random
+
+    outcomes = [one_case(random.Random(f"test {kind} {number}"), kind) for number in range(120)]
+    assert set(outcomes) <= {"exact", "refused"}
+    assert outcomes.count("exact") > 80
+
+
+def test_the_script_counts_cases(capsys):
+    assert main(3, 1) == 0
+    assert capsys.readouterr().out.count("3 cases") == len(RINGS)
+
+
+@pytest.mark.parametrize("modulus", [3, 1021, 32749, 8388593, (1 << 31) - 1, P61, 1 << 62])
+@pytest.mark.parametrize("scheme", ["auto", "strassen", "4x4x4:49"])
+def test_products_longer_than_a_part_are_exact(modulus, scheme):
+    rng = np.random.default_rng(modulus % 997)
+    a, b = rng.integers(0, modulus, (5, 3000)), rng.integers(0, modulus, (3000, 4))
+    a[0], b[:, 0] = modulus - 1, modulus - 1
+    ring = ExactRing(modulus)
+    assert (lcma.matmul(a, b, scheme, ring=ring) == naive_product(a, b, ring)).all()
+
+
+def test_fractions_run_where_they_have_an_inverse():
+    a = np.arange(16).reshape(4, 4)
+    scheme = _fractional()
+    assert scheme.denominators == (1, 2, 1)
+    ring = ExactRing(101)
+    assert (lcma.matmul(a, a, scheme, ring=ring) == naive_product(a, a, ring)).all()
+    with pytest.raises(PlanError, match="has no inverse in Z/10"):
+        lcma.matmul(a, a, scheme, ring="Z/10")
+    with pytest.raises(PlanError, match="integer coefficients"):
+        lcma.matmul(a, a, scheme, ring="Z")
+
+
+def _fractional():
+    """Strassen's scheme with U doubled and V halved."""
+    from lcma.schemes_db import Q, Scheme
+    from lcma.schemes_db.factor import Factor
+
+    base, _ = lcma.resolve("strassen")
+    u = Factor(base.u.rows, base.u.cols, base.u.indptr, base.u.indices, 2 * base.u.values)
+    v = Factor(base.v.rows, base.v.cols, base.v.indptr, base.v.indices, base.v.values, 2)
+    return Scheme(base.target, u, v, base.w, Q)
+
+
+def test_sums_are_reduced_only_where_the_bound_asks():
+    levels = given_chain("strassen", 2, ExactRing(32749)).maps
+    small = FloatLevel(levels, (1024, 1024, 1024), "float64", 32749, (16375, 16375), True)
+    assert not small.reduce_sums
+    assert small.inner.pure
+    large = FloatLevel(levels, (1024, 1024, 1024), "float64", 8388593, (4194297, 4194297), True)
+    assert large.reduce_sums
+    assert not large.inner.pure
+
+
+@pytest.mark.parametrize("modulus", [3, 1021, 8388593, (1 << 31) - 1, P61])
+def test_no_partial_sum_exceeds_what_a_float_holds(modulus):
+    core = IntegerCore((64, 4096, 64), ExactRing(modulus), (1 << 63, 1 << 63))
+    limit = LIMITS[core.dtype.name]
+    if core.limbs == 1:
+        assert core.product.depth * (modulus // 2) ** 2 < limit
+    else:
+        assert core.depth * (1 << core.width) ** 2 < limit
+        assert core.limbs * core.width > modulus.bit_length()
+
+
+def test_integers_that_could_overflow_are_refused():
+    a = np.full((2, 4), 1 << 31)
+    with pytest.raises(PlanError, match=r"beyond int64; ask for out_dtype=.int128."):
+        lcma.matmul(a, a.T, ring="Z")
+    assert lcma.matmul(a, a.T, ring="Z", out_dtype="object")[0, 0] == 1 << 64
+    words = lcma.matmul(a, a.T, ring="Z", out_dtype="int128")
+    assert words.shape == (2, 2, 2)
+    assert words[0, 0].tolist() == [0, 1]
+
+
+def test_a_stated_magnitude_is_checked():
+    a = np.full((4, 4), 9)
+    with pytest.raises(PlanError, match="entry of magnitude 9, but max_abs=8"):
+        lcma.matmul(a, a, ring="Z", max_abs=8)
+    assert (lcma.matmul(a, a, ring="Z", max_abs=9) == a @ a).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.bool_])
+def test_every_dtype_of_integers(dtype):
+    rng = np.random.default_rng(1)
+    info = np.iinfo(dtype) if dtype is not np.bool_ else None
+    low, high = (0, 1) if info is None else (max(info.min, -(1 << 28)), min(info.max, 1 << 28))
+    a, b = (rng.integers(low, high, shape, endpoint=True).astype(dtype) for shape in ((9, 7), (7, 5)))
+    for ring in ("Z", "GF(1021)"):
+        wanted = naive_product(a.astype(np.int64), b.astype(np.int64), exact_ring(ring))
+        for scheme in ("auto", "strassen"):
+            assert (lcma.matmul(a, b, scheme, ring=ring) == wanted).all()
+
+
+@pytest.mark.parametrize(
+    ("a", "ring", "reason"),
+    [
+        (np.zeros((2, 2)), "GF(3)", "is float64; exact products are of"),
+        (np.zeros((2, 2), np.uint64), "Z", "is uint64"),
+        (np.zeros((2, 2), object), "Z", "is object"),
+        (lcma.BitMatrix.zeros(2, 2), "GF(3)", "is a bit matrix"),
+        (np.zeros(3, np.int64), "Z", "1 dimensions"),
+        (np.zeros((2, 3), np.int64), "Z", "inner sizes differ"),
+        (np.zeros((2, 2), np.float32), "Z2", "bool or integers"),
+    ],
+)
+def test_bad_operands_get_one_line(a, ring, reason):
+    with pytest.raises(PlanError, match=reason) as caught:
+        lcma.matmul(a, a, ring=ring)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_ring_is_part_of_the_class():
+    plain = Request(8, 8, 8, "int64")
+    exact = Request(8, 8, 8, "int64", ring=INTEGERS)
+    assert "over" not in class_of(plain)
+    assert class_of(exact).endswith(", over Z")
+    assert class_of(Request(8, 8, 8, "bit", ring=GF2)) != class_of(exact)
+    assert not exact.is_dense
+
+
+def test_strided_operands_and_out():
+    a = np.arange(36).reshape(6, 6)
+    wanted = naive_product(a.T, a[:, ::-1], ExactRing(1021))
+    out = np.zeros((6, 6), np.int64)
+    assert lcma.matmul(a.T, a[:, ::-1], ring="GF(1021)", out=out) is out
+    assert (out == wanted).all()
+    with pytest.raises(PlanError, match="out must be an array of shape"):
+        lcma.matmul(a, a, ring="GF(1021)", out=np.zeros((6, 6)))
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (4, 0, 3), (4, 5, 0)])
+@pytest.mark.parametrize("scheme", ["auto", "strassen"])
+def test_empty_products_are_zero(shape, scheme):
+    m, k, n = shape
+    for ring in ("GF(1021)", "Z"):
+        product = lcma.matmul(np.zeros((m, k), np.int64), np.zeros((k, n), np.int64), scheme, ring=ring)
+        assert product.shape == (m, n)
+        assert not product.any()

@@ -1,0 +1,85 @@
+"""Commands on exact products: run, time, plan, tune and suggest with --ring."""
+
+import json
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.kernels.exact import rates
+from lcma.kernels.exact.naive import naive_bits
+from lcma.kernels.planning.profile import GemmRate
+from lcma.workbench.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_measured(monkeypatch):
+    rows = tuple(GemmRate("bit", 1024, 1024, 1024, 1.6e13, mode, "affine") for mode in ("whole", "tasks"))
+    monkeypatch.setattr(rates, "measured_rates", lambda threads: rows)
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 50, (40, 70)), rng.integers(0, 50, (70, 30))
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    return tmp_path, a, b
+
+
+@pytest.mark.parametrize(
+    ("ring", "scheme", "modulus"), [("Z2", "4x4x4:47", 2), ("GF(101)", "strassen", 101), ("Z", "auto", 0)]
+)
+def test_run_multiplies_files_of_integers(files, capsys, ring, scheme, modulus):
+    folder, a, b = files
+    out = folder / "c.npy"
+    arguments = ["run", scheme, str(folder / "a.npy"), str(folder / "b.npy"), "--ring", ring, "--out", str(out)]
+    assert main([*arguments, "--check"]) == 0
+    assert "check: exact" in capsys.readouterr().out
+    assert np.array_equal(np.load(out), a @ b % modulus if modulus else a @ b)
+
+
+def test_run_multiplies_bit_matrices(tmp_path):
+    a, b = lcma.BitMatrix.random(90, 130, seed=1), lcma.BitMatrix.random(130, 70, seed=2)
+    a.save(tmp_path / "a.npz")
+    b.save(tmp_path / "b.npz")
+    names = [str(tmp_path / f"{name}.npz") for name in "abc"]
+    assert main(["run", "4x4x5:60", *names[:2], "--ring", "Z2", "--out", names[2]]) == 0
+    assert lcma.BitMatrix.load(names[2]) == naive_bits(a, b)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "line"),
+    [
+        (["4x4x4:47", "--ring", "Z"], 3, "holds over Z2 only"),
+        (["4x4x4:47", "--ring", "GF(100)"], 2, "100 is not prime; write Z/100"),
+        (["strassen", "--ring", "Z2", "--out", "c.npz"], 3, "written to a .npy"),
+        (["strassen", "--ring", "Z2", "--dtype", "float32"], 2, "--ring takes no"),
+    ],
+)
+def test_run_refuses_in_one_line(files, capsys, options, code, line):
+    folder, *_ = files
+    scheme, *rest = options
+    assert main(["run", scheme, str(folder / "a.npy"), str(folder / "b.npy"), *rest]) == code
+    assert line in capsys.readouterr().err
+
+
+def test_plan_and_suggest_name_schemes_modulo_2(capsys):
+    assert main(["plan", "32768", "32768", "32768", "--ring", "Z2", "--explain", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["strategy"] == "scheme"
+    assert found["baseline"] == "leaf"
+    assert main(["suggest", "32768", "32768", "32768", "--ring", "Z2", "--json"]) == 0
+    schemes = [one["schemes"] for one in json.loads(capsys.readouterr().out)["candidates"]]
+    assert any("4x4x4:47" in label for label in schemes)
+
+
+def test_time_and_tune_check_what_they_measure(capsys):
+    assert main(["time", "strassen", "--ring", "GF(1021)", "--size", "64", "--rounds", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["baseline"] == "leaf"
+    assert found["ring"] == "GF(1021)"
+    assert [row["relative_error"] for row in found["rows"]] == [0.0, 0.0]
+    assert main(["tune", "128", "128", "128", "--ring", "Z2", "--rounds", "2", "--json"]) == 0
+    (tuned,) = json.loads(capsys.readouterr().out)
+    assert tuned["candidates"][0]["strategy"] == "leaf"

@@ -1,0 +1,151 @@
+"""Exact products that commands are asked about: rings, requests, operands in files, and one run of them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import LcmaError, PlanError
+from .matrix_files import Operand, read_operand, write_product
+from .output import visible
+from .products import Device, within_memory
+from .timing import gflops
+
+if TYPE_CHECKING:
+    from ..kernels import Request
+    from ..kernels.ring import ExactRing
+
+MAX_ABS = 1 << 20
+"""The magnitude of random entries over Z where none is stated."""
+
+BIT_SUFFIX = ".npz"
+
+
+class RingType(click.ParamType["ExactRing"]):
+    """Z, Z2, GF(p) or Z/n."""
+
+    name = "Z|Z2|GF(p)|Z/n"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> ExactRing:
+        from ..kernels.ring import ExactRing, exact_ring
+
+        if isinstance(value, ExactRing):
+            return value
+        try:
+            return exact_ring(str(value))
+        except PlanError as error:
+            self.fail(visible(str(error)), param, ctx)
+
+
+RING = RingType()
+
+
+def ring_option(help: str = "Multiply exactly in this ring.") -> Any:
+    """The option --ring of a command."""
+    return click.option("--ring", type=RING, help=help)
+
+
+def exact_request_of(
+    sizes: tuple[int, int, int],
+    ring: ExactRing,
+    device: Device,
+    batch: tuple[int, ...] = (),
+    max_workspace: int | None = None,
+) -> Request:
+    """The request of an exact product of random matrices; over Z their entries are below MAX_ABS in magnitude.
+
+    Raises:
+        PlanError: the device runs no exact products.
+    """
+    from ..kernels import Request
+
+    if device.kind != "cpu":
+        raise PlanError("exact products run on a processor; leave --device out")
+    dtype = "bit" if ring.modulus == 2 else "int64"
+    most = None if ring.modulus else MAX_ABS
+    return Request(*sizes, dtype, batch, batch, ring=ring, max_abs=most, max_workspace=max_workspace)
+
+
+def run_exact(
+    scheme: Any,
+    files: tuple[str, str],
+    ring: ExactRing,
+    levels: int | None,
+    strategy: str | None,
+    max_abs: int | None,
+    out: str | None,
+    check: bool,
+) -> int:
+    """Multiply two files, print what was done, and write the product; 1 where --check finds a wrong entry.
+
+    Raises:
+        PlanError, SchemeFormatError: the operands cannot be read or do not fit.
+    """
+    from ..kernels import plan_for
+    from ..kernels.exact.bits import BitMatrix
+    from ..kernels.exact.products import bit_operand, exact_request
+
+    a, b = (_operand(file) for file in files)
+    bits = isinstance(a, BitMatrix) and isinstance(b, BitMatrix)
+    if ring.modulus == 2:
+        left, right = bit_operand(a), bit_operand(b)
+    else:
+        for file, matrix in zip(files, (a, b), strict=True):
+            if isinstance(matrix, BitMatrix):
+                raise PlanError(f"{file} holds a bit matrix; its products are over Z2, not {ring}")
+            if matrix.dtype.kind not in "biu":
+                raise PlanError(f"{file} is {matrix.dtype}; exact products are of integers: convert it")
+        left, right = a, b
+    _check_out(out, bits and ring.modulus == 2)
+    request = exact_request(left, right, ring, max_abs=max_abs)
+    plan = plan_for(request, scheme, levels, strategy=strategy)
+    if ring.modulus != 2:
+        left, right = (x.astype(request.storage, copy=False) for x in (a, b))
+    began = time.perf_counter()
+    with within_memory(request, plan.candidate):
+        product: Any = plan.build().run(left, right)
+    seconds = time.perf_counter() - began
+    click.echo(
+        f"{plan.candidate}: {request}: {seconds:.3f} s, "
+        f"{request.items * gflops(*request.shape, seconds):.1f} effective Gop/s (first call, compiling included)"
+    )
+    if out is not None:
+        if ring.modulus == 2 and bits:
+            try:
+                product.save(out)
+            except OSError as error:
+                raise LcmaError(f"{out} can't be written: {error.strerror or error}") from None
+            click.echo(f"wrote {out}")
+        else:
+            array = product.to_array("uint8") if ring.modulus == 2 else product
+            click.echo(write_product(out, array, array.dtype.name))
+    return _checked(request, left, right, product) if check else 0
+
+
+def _operand(file: str) -> Any:
+    from ..kernels.exact.bits import BitMatrix
+
+    if Path(file).suffix == BIT_SUFFIX:
+        return BitMatrix.load(file)
+    operand: Operand = read_operand(file)
+    return operand.matrix
+
+
+def _check_out(out: str | None, bits: bool) -> None:
+    if out is None:
+        return
+    if bits and Path(out).suffix != BIT_SUFFIX:
+        raise PlanError(f"the product of two bit matrices is one: write it to a {BIT_SUFFIX} file, not {out}")
+    if not bits and Path(out).suffix == BIT_SUFFIX:
+        raise PlanError(f"{out}: a product of arrays is written to a .npy file")
+
+
+def _checked(request: Request, a: Any, b: Any, product: Any) -> int:
+    from ..kernels.exact.bench import ExactBench
+
+    wrong = ExactBench().error(request, a, b, product)
+    click.echo("check: exact in the rows compared with Python integers" if not wrong else f"check: {wrong:.2%} wrong")
+    return int(wrong > 0)
