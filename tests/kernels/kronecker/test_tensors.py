@@ -189,6 +189,21 @@ def test_slabs_between_transpositions_keep_to_a_bound_on_the_workspace(monkeypat
     assert None in [stage.seconds for stage in strategy.predict(whole, request, machine)]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "layout", "milliseconds"),
+    [
+        ([(1, 2, 2, 2048)], "bsl", {"gather": 0.236, "strided": 1.330, "bmm": 1.972}),
+        ([(1, 8, 8, 128)], "bsf", {"gather": 0.104, "strided": 0.309, "bmm": 0.310}),
+    ],
+)
+def test_small_blocks_are_gathered_as_an_h200_ran_them(sizes, layout, milliseconds):
+    request = request_of(KroneckerSparse.of([Pattern(*one) for one in sizes]), 25088, "float32", layout, device="cuda")
+    assert decision_for(request).plan.candidate.strategy == "gather"
+    predicted = {name: 1e3 * decision_for(request, strategy=name).seconds for name in milliseconds}
+    assert predicted["gather"] == pytest.approx(milliseconds["gather"], rel=0.45)
+    assert min(predicted, key=predicted.get) == "gather"
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_products_are_planned_and_tiles_refuse_them(dtype):
     """Batch-last by GEMMs on views, priced as real ones with as many multiplications."""
@@ -221,6 +236,8 @@ def test_the_error_of_complex_products_counts_both_parts():
 def test_kernels_on_scalar_units_are_chosen_by_measured_rates_only(monkeypatch):
     """A chain of small blocks is bound by traffic: fused it is priced below the same factors gathered one by one."""
     structure = KroneckerSparse.of(kronecker.square_dyadic(16))
+    for shares in ("GATHER_SHARES", "FUSED_SHARES"):
+        monkeypatch.setattr(cuda_costs, shares, {})
     for dtype in ("float32", "complex64"):
         request = request_of(structure, 1 << 20, dtype, "bsl", device="cuda")
         machine = machine_for(request)
