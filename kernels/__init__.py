@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .api import prepare as prepare
     from .cpu.workspace import Pool as Pool
     from .dense.prepared import Prepared as Prepared
-    from .exact.bits import BitMatrix as BitMatrix
+    from .exact.products import BitMatrix as BitMatrix
     from .families import machine_for as machine_for
     from .families import strategies as strategies
     from .planning.machine import Machine as Machine
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .tuning import tune as tune
 
 _MODULES = {
-    "BitMatrix": "exact.bits",
+    "BitMatrix": "exact.products",
     "BlockMask": "structure",
     "Candidate": "planning.strategy",
     "Decision": "planning.planner",

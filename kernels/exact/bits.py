@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,9 @@ class BitMatrix:
     """
 
     __slots__ = ("cols", "words")
+    product: ClassVar[Callable[[BitMatrix, BitMatrix], BitMatrix] | None] = None
+    """What `@` calls: `exact.products`, which plans products and knows this class, sets it."""
+
     __array_ufunc__ = None  # so that numpy leaves ^ and @ with an array to this class
 
     def __init__(self, words: Words, cols: int) -> None:
@@ -146,12 +150,9 @@ class BitMatrix:
 
     def __matmul__(self, other: object) -> BitMatrix:
         """The product."""
-        if not isinstance(other, BitMatrix):
+        if not isinstance(other, BitMatrix) or BitMatrix.product is None:
             return NotImplemented
-        from .products import exact_matmul
-
-        found: BitMatrix = exact_matmul(self, other, "Z2")
-        return found
+        return BitMatrix.product(self, other)
 
     def __eq__(self, other: object) -> bool:
         """Whether all elements and the shape are equal."""

@@ -140,3 +140,12 @@ def exact_request(
         ring=ring,
         out_dtype=out_dtype,
     )
+
+
+def multiply_bits(a: BitMatrix, b: BitMatrix) -> BitMatrix:
+    """a @ b over GF(2)."""
+    found: BitMatrix = exact_matmul(a, b, "Z2")
+    return found
+
+
+BitMatrix.product = staticmethod(multiply_bits)

@@ -155,7 +155,9 @@ def test_a_plan_runs_its_own_request_only(strassen):
 
 
 def test_an_unknown_strategy_is_told_those_that_are_known(strassen):
-    known = "bmm, csr, dense, einsum, halving, leaf, naive, scheme, slabs, strips, vendor, widened"
+    known = (
+        "bmm, bsr, csr, dense, einsum, halving, leaf, naive, permuted, scheme, slabs, strided, strips, vendor, widened"
+    )
     with pytest.raises(PlanError, match=f"not known; choose one of {known}"):
         plan_for(Request(8, 8, 8), strassen, strategy="magic")
 

@@ -236,8 +236,9 @@ def test_the_error_of_complex_products_counts_both_parts():
 def test_kernels_on_scalar_units_are_chosen_by_measured_rates_only(monkeypatch):
     """A chain of small blocks is bound by traffic: fused it is priced below the same factors gathered one by one."""
     structure = KroneckerSparse.of(kronecker.square_dyadic(16))
-    for shares in ("GATHER_SHARES", "FUSED_SHARES"):
-        monkeypatch.setattr(cuda_costs, shares, {})
+    for shares in (cuda_costs.GATHER_SHARES, cuda_costs.FUSED_SHARES):
+        for dtype in tuple(shares):
+            monkeypatch.delitem(shares, dtype)
     for dtype in ("float32", "complex64"):
         request = request_of(structure, 1 << 20, dtype, "bsl", device="cuda")
         machine = machine_for(request)
