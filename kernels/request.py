@@ -14,7 +14,7 @@ from ..errors import PlanError
 from ..schemes_db.symmetry import SIDES, Triangle
 from .dtypes import dtype_of
 from .ring import ExactRing
-from .structure import DENSE, BlockMask, FactoredStructure, Structure, Triangular
+from .structure import DENSE, BlockMask, Structure, Triangular, is_factored
 
 Matrix = npt.NDArray[Any]
 
@@ -94,7 +94,7 @@ class Request:
             object.__setattr__(self, "_batch", np.broadcast_shapes(self.batch_a, self.batch_b))
         except ValueError:
             raise PlanError(f"leading sizes {self.batch_a} and {self.batch_b} do not broadcast; reshape one") from None
-        factored = isinstance(self.structures[0], FactoredStructure)
+        factored = is_factored(self.structures[0])
         known: tuple[str, ...] = DTYPES if self.device == "cpu" else FACTORED_DTYPES if factored else CUDA_DTYPES
         if self.ring is not None:
             known = (BITS,) if self.ring.modulus == 2 else EXACT_DTYPES
@@ -280,7 +280,7 @@ class Request:
         batch = f"{'x'.join(map(str, self.batch))} of " if self.batch else ""
         what = "" if (triangle := self.triangle) is None else f":{triangle}"
         what = what if self.mask is None else f":{self.mask.name}"
-        if isinstance(self.structures[0], FactoredStructure):
+        if is_factored(self.structures[0]):
             what = f":{self.structures[0].name}"
         where = f" over {self.ring}" if self.ring is not None else ""
         return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}{where}"

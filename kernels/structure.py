@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,20 @@ class FactoredStructure(Structure, Protocol):
 
     def multiply_wide(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
         """The product with x (cols, n), both in float64 or complex128: the truth that others are compared with."""
+
+
+def is_factored(structure: Structure) -> TypeGuard[FactoredStructure]:
+    """Whether a structure's operand is stored by factors.
+
+    Looking a protocol's members up takes longer than a small product, so that the answer is kept by class.
+    """
+    kind = type(structure)
+    if kind not in _factored:
+        _factored[kind] = isinstance(structure, FactoredStructure)
+    return _factored[kind]
+
+
+_factored: dict[type, bool] = {}
 
 
 @dataclass(frozen=True)

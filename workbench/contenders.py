@@ -196,10 +196,10 @@ def contest_of(
     """
     from ..kernels import decision_for, plan_for
     from ..kernels.kronecker import KroneckerSparse
-    from ..kernels.structure import FactoredStructure
+    from ..kernels.structure import is_factored
 
     family = "dense" if request.is_dense else "causal"
-    if isinstance(request.structures[0], FactoredStructure):
+    if is_factored(request.structures[0]):
         family = "kronecker" if isinstance(request.structures[0], KroneckerSparse) else "block-low-rank"
     elif request.ring is not None:
         family = "exact"

@@ -218,11 +218,11 @@ def require_memory(request: Request) -> None:
     Raises:
         PlanError: they are larger than what is free.
     """
-    from ..kernels.structure import FactoredStructure
+    from ..kernels.structure import is_factored
 
     (m, k, n), item = request.shape, 1 / 8 if request.dtype == "bit" else request.itemsize
     factored = request.structures[0]
-    of_a = factored.parameters if isinstance(factored, FactoredStructure) else request.items_a * m * k
+    of_a = factored.parameters if is_factored(factored) else request.items_a * m * k
     needed = item * (of_a + request.items_b * k * n + request.items * m * n)
     if request.device == "cpu":
         from ..kernels.cpu.memory import free_bytes

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..dtypes import dtype_of
 from ..planning.strategy import Plan
 from ..request import Layout, Request
-from ..structure import FactoredStructure
+from ..structure import is_factored
 
 Matrix = npt.NDArray[Any]
 
@@ -32,7 +32,7 @@ class CpuBench:
             (*request.batch, request.m, request.n),
         )
         factored = request.structures[0]
-        if isinstance(factored, FactoredStructure):
+        if is_factored(factored):
             b, c = (_drawn(rng, shapes[place], request, place) for place in (1, 2))
             return factored.draw(rng, request.dtype), b, c
         a, b, c = (_drawn(rng, shape, request, place) for place, shape in enumerate(shapes))
@@ -43,7 +43,7 @@ class CpuBench:
 
     def error(self, request: Request, a: Any, b: Matrix, c: Matrix) -> float:
         """See `Bench.error`; of a factored A on some columns."""
-        if isinstance(factored := request.structures[0], FactoredStructure):
+        if is_factored(factored := request.structures[0]):
             cols = np.linspace(0, request.n - 1, min(request.n, CHECKED)).astype(int)
             truth = factored.multiply_wide(a, b[:, cols])
             return float(np.linalg.norm(c[:, cols] - truth) / (np.linalg.norm(truth) or 1.0))

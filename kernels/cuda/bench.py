@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import PlanError
 from ..planning.strategy import Plan
 from ..request import SPLIT, Layout, Request
-from ..structure import FactoredStructure, Triangular
+from ..structure import Triangular, is_factored
 from .clock import interleaved
 from .precompile import compile_ahead
 
@@ -43,7 +43,7 @@ class CudaBench:
         )
         found: list[Any] = []
         for place, shape in enumerate(shapes):
-            if place == 0 and isinstance(factored := request.structures[0], FactoredStructure):
+            if place == 0 and is_factored(factored := request.structures[0]):
                 kind = request.dtype if dtype.is_complex else "float32"
                 parameters = factored.draw(np.random.default_rng(seed), kind)
                 found.append([torch.from_numpy(weights).to(device, dtype) for weights in parameters])
@@ -71,7 +71,7 @@ class CudaBench:
         """See `Bench.error`; of a factored A on some columns."""
         import torch
 
-        if isinstance(factored := request.structures[0], FactoredStructure):
+        if is_factored(factored := request.structures[0]):
             cols = torch.linspace(0, request.n - 1, min(request.n, CHECKED), device=b.device).long()
             double = torch.complex128 if b.is_complex() else torch.float64
             some, given = (x[:, cols].to("cpu", double).numpy() for x in (c, b))

@@ -16,7 +16,7 @@ from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
 from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, cuda_costs  # noqa: E402
-from lcma.kernels.kronecker.outer import outer_blocks, outer_tensors  # noqa: E402
+from lcma.kernels.kronecker.outer import batch_parts, outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.kronecker.rewrites import REWRITES  # noqa: E402
 from lcma.kernels.kronecker.tensors import is_readable, multiply_strided  # noqa: E402
 from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of  # noqa: E402
@@ -344,6 +344,28 @@ def test_gradients_of_the_parameters_copy_nothing_batch_last():
         outer_tensors(torch.randn(12, 50), torch.randn(24, 50), 1, 6)
     assert recorder.seen.count("aten.bmm.out") == 1
     assert not [name for name in recorder.seen if "clone" in name or "contiguous" in name]
+
+
+@pytest.mark.parametrize(("a", "d"), [(2, 3), (1, 6), (6, 1)])
+def test_long_batches_are_divided_without_a_copy(a, d):
+    """Batch-last, where few blocks would leave a GPU idle: parts of equal length, on views."""
+    grad, x = torch.randn(12, 4096, dtype=torch.float64), torch.randn(24, 4096, dtype=torch.float64)
+    assert batch_parts(Pattern(a, 12 // (a * d), 24 // (a * d), d), 4096) == 8
+    with Recorder() as recorder:
+        found = outer_tensors(grad, x, a, d)
+    assert recorder.seen.count("aten.bmm.default") == a
+    assert not [name for name in recorder.seen if "clone" in name or "contiguous" in name]
+    torch.testing.assert_close(found, torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d)))
+    first = grad.T.contiguous().T, x.T.contiguous().T
+    torch.testing.assert_close(outer_tensors(*first, a, d), found)
+    halved = outer_tensors(grad.bfloat16(), x.bfloat16(), a, d)
+    assert (halved.double() - found).norm() < 2e-2 * found.norm()
+
+
+@pytest.mark.parametrize(("sizes", "n", "parts"), [((4, 128, 128, 16), 25088, 16), ((64, 64, 64, 1), 25088, 1)])
+def test_parts_of_a_batch_are_equal_and_long(sizes, n, parts):
+    assert batch_parts(Pattern(*sizes), n) == parts
+    assert batch_parts(Pattern(*sizes), 1021) == 1
 
 
 def test_sums_of_halves_are_held_in_float32():
