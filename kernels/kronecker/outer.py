@@ -55,9 +55,9 @@ def _readable(matrix: Matrix, d: int) -> Matrix:
 def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) -> Tensor:
     """`outer_blocks` of tensors on a GPU, by batched GEMMs on views; operands that these can't read are copied first.
 
-    With `tiled` our kernel reads such operands as they are: an H200 runs it faster than copies in half precision with d >=
-    16 and for some small blocks, up to 1.9 times as slow otherwise. Sums over the batch have a fixed order; those of half
-    precision are held in float32.
+    With `tiled` our kernel reads such operands as they are. An H200 runs it faster than copies in half precision with
+    d >= 16 and for some small blocks, up to 1.9 times as slow otherwise. Sums over the batch have a fixed order; those
+    of half precision are held in float32.
     """
     import torch
 
