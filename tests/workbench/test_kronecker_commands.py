@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -259,7 +260,8 @@ def test_the_suite_names_its_rows_and_runs_one(run, tmp_path, monkeypatch):
     rows = [json.loads(line) for line in (tmp_path / "ks-cpu.jsonl").read_text().splitlines()]
     assert len(rows) == 2
     assert "ratio_to_bmm" in json.dumps(rows[0])
-    assert all(-5 < row["figures"]["permutations"] < 1 for row in rows)
+    # 1 less a ratio of two measured times: of so small a product on a busy machine it can be far below 0
+    assert all(math.isfinite(share := row["figures"]["permutations"]) and share < 1 for row in rows)
     text = (tmp_path / "ks-cpu-tables.md").read_text()
     assert "Table 6: 20.41, 1.26" in text
     assert "of its time in permutations" in text
