@@ -69,3 +69,68 @@ def test_a_wrong_product_is_not_timed(monkeypatch):
     monkeypatch.setattr(cpu, "multiply_permuted", lambda structure, factors, x: x @ x.T[:, :1] + 0 * x[:, :1])
     with pytest.raises(VerificationError, match="permuted came out wrong"):
         blr_products.figures_of(structure, 8, "float32", Options(), lambda _: None)
+
+
+@pytest.mark.parametrize("name", ["llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2"])
+def test_the_models_have_the_layers_of_the_table(name):
+    torch = pytest.importorskip("torch")
+    from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear
+    from lcma.workbench.bench import blr_models
+    from lcma.workbench.bench.suites import e2e_blr
+
+    assert tuple(blr_models.MODELS) == e2e_blr.MODELS
+    sizes = blr_models.MODELS[name]
+    for kind in blr_layers.KINDS:
+        block = blr_models.Block(sizes, kind, device="meta", dtype=torch.bfloat16)
+        found = [module for module in block.modules() if isinstance(module, BlockLowRankLinear)]
+        wanted = [] if name == "dit-xl/2" and kind == "monarch" else list(sizes.rows.values())
+        assert len(found) == len(wanted)
+        assert {one.structure for one in found} == {
+            blr_layers.layer(sizes.model, row).structure(kind) for row in wanted
+        }
+
+
+def test_whole_models_are_compared_before_they_are_timed(tmp_path, capsys, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from lcma.workbench import cli
+    from lcma.workbench.bench import blr_models
+    from lcma.workbench.bench.suites import e2e_blr
+
+    rows = (blr_layers.Layer("tiny", "square", 24, 24, 4, (8, 4), (6, 3)),)
+    rows += (blr_layers.Layer("tiny", "modulation", 24, 144, 4, (8, 4), (6, 3)),)
+    tiny = {
+        name: blr_models.Sizes(
+            "tiny",
+            24,
+            2,
+            24,
+            2,
+            7,
+            True,
+            24,
+            {"q": "square", "up": "square", "modulation": "modulation"},
+            gated,
+            adaptive,
+        )
+        for name, gated, adaptive in (("gpt2-s", False, False), ("llama-7b", True, False), ("dit-xl/2", False, True))
+    }
+    monkeypatch.setattr(blr_models, "TABLE", rows)
+    monkeypatch.setattr(blr_models, "MODELS", tiny)
+    monkeypatch.setattr(e2e_blr, "MODELS", tuple(tiny))
+    arguments = ["bench", "e2e-blr", "--rounds", "2", "--out", str(tmp_path), "--json"]
+    assert cli.main(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == 8
+    for row in found:
+        weights = row["figures"]["weight_bytes"]
+        kind = row["key"].split()[1]
+        assert 0 < weights[kind] < weights["dense"]
+        assert row["figures"]["ratio"] == row["figures"]["ms"]["dense"] / row["figures"]["ms"][kind]
+        assert row["figures"]["difference"] < 1e-5
+    from lcma.kernels.block_low_rank import cpu
+
+    monkeypatch.setattr(
+        cpu, "multiply_permuted", lambda structure, factors, x: torch.zeros(len(x), structure.rows).numpy()
+    )
+    with pytest.raises(VerificationError, match="came out wrong"):
+        e2e_blr.measured("gpt2-s", "blast", "float32", Options(), lambda _: None)
