@@ -20,6 +20,7 @@ class Options:
 
     `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `threads`: () is the
     suite's own choice. `energy`: joules in place of seconds; `shares`: the part that linear layers take.
+    `size`: of the model that a suite trains.
     """
 
     device: str = "cpu"
@@ -30,6 +31,7 @@ class Options:
     seed: int = 0
     energy: bool = False
     shares: bool = False
+    size: int | None = None
 
 
 @dataclass(frozen=True)

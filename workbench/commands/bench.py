@@ -31,6 +31,7 @@ from ..progress import Progress
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--energy", is_flag=True, help="Joules in place of seconds (ks, on a GPU).")
 @click.option("--shares", is_flag=True, help="The part of the time that linear layers take (e2e_ks).")
+@click.option("--size", type=click.IntRange(min=1), help="Features of the model that is trained (compress).")
 @click.option("--picture/--no-picture", default=True, show_default=True, help="Draw the rows beside their data.")
 @click.option("--dry-run", is_flag=True, help="Only name the rows.")
 @click.option("--json", "as_json", is_flag=True)
@@ -48,6 +49,7 @@ def command(
     seed: int,
     energy: bool,
     shares: bool,
+    size: int | None,
     picture: bool,
     dry_run: bool,
     as_json: bool,
@@ -67,7 +69,7 @@ def command(
         if name not in found.flags:
             raise click.UsageError(f"suite {found.name} has no --{name}")
     columns = found.flags[asked[0]] if asked else found.columns
-    options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares)
+    options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares, size)
     cases = chosen_cases(found, options, patterns)
     if dry_run:
         print_table(
