@@ -76,6 +76,6 @@ def _cuda() -> tuple[Strategy, ...]:
         for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
-    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "decode", "dense", "permuted"))
+    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "partial", "decode", "dense", "permuted"))
     low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
     return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes(), *low_rank

@@ -51,7 +51,7 @@ def test_the_suite_checks_weighs_and_times_every_form(tmp_path, capsys, monkeypa
     for row in rows:
         figures = row["figures"]
         assert {"dense", "permuted", "strided", "auto"} == set(figures["ms"])
-        assert {"tiled", "fused", "decode"} == set(figures["not_run"])
+        assert {"tiled", "fused", "partial", "decode"} == set(figures["not_run"])
         assert figures["ratio"] == figures["ms"]["dense"] / figures["ms"]["auto"]
         assert max(figures["errors"].values()) < 1e-6
         assert 0 < figures["weight_bytes"] < figures["dense_weight_bytes"] == 4 * 24 * 36
@@ -134,3 +134,30 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, capsys, monke
     )
     with pytest.raises(VerificationError, match="came out wrong"):
         e2e_blr.measured("gpt2-s", "blast", "float32", Options(), lambda _: None)
+
+
+@pytest.fixture
+def one_thread():
+    """torch on one thread: a model of 64 features gains nothing by more."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_model_is_trained_compressed_and_trained_again(tmp_path, capsys, one_thread):
+    from lcma.workbench import cli
+
+    arguments = ["bench", "compress", "--sizes", "64", "--rounds", "1", "--out", str(tmp_path)]
+    assert cli.main([*arguments, "--sample", "24", "--rows", "monarch 0.5*", "--json"]) == 0
+    (row,) = (row["figures"] for row in json.loads(capsys.readouterr().out))
+    uniform = 5.545  # log 256
+    assert row["loss_dense"] < row["loss_compressed"] < uniform
+    assert row["loss_retrained"] < row["loss_compressed"]
+    assert (row["layers"], 0.4 < row["bytes"] <= 0.5, 0 < row["weight_error"] < 1) == (12, True, True)
+    assert row["ratio"] == row["ms"]["dense"] / row["ms"]["compressed"]
+    assert (tmp_path / "compress-cpu.svg").read_text().startswith("<?xml")
+    assert cli.main([*arguments, "--dry-run"]) == 0
+    assert capsys.readouterr().out.count("features=64") == 4 * 3
+    assert cli.main(["bench", "compress", "--sizes", "65", "--out", str(tmp_path)]) == 3

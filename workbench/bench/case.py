@@ -19,8 +19,8 @@ class Options:
     """What the user asked of a suite; a suite reads what concerns it.
 
     `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `threads`: () is the
-    suite's own choice; so are `sizes`, sides of matrices. `energy`: joules in place of seconds; `shares`: the part
-    that linear layers take.
+    suite's own choice; so are `sizes`, sides of matrices or features of models. `energy`: joules in place of
+    seconds; `shares`: the part that linear layers take.
     """
 
     device: str = "cpu"

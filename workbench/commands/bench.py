@@ -26,7 +26,12 @@ from ..progress import Progress
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--sample", type=click.IntRange(min=1), help="How many of many shapes.")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Interleaved rounds of a row.")
-@click.option("--sizes", type=click.IntRange(min=1), multiple=True, help="Only these sides of matrices (exact).")
+@click.option(
+    "--sizes",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Only these sides of matrices (exact), or features of models (compress).",
+)
 @click.option("--threads", type=click.IntRange(min=1), multiple=True)
 @click.option("--dtype", "dtypes", multiple=True)
 @click.option("--seed", type=int, default=0, show_default=True)
