@@ -155,6 +155,6 @@ def _check_out(out: str | None, bits: bool) -> None:
 def _checked(request: Request, a: Any, b: Any, product: Any) -> int:
     from ..kernels.exact.bench import ExactBench
 
-    wrong = ExactBench().error(request, a, b, product)
+    wrong = ExactBench().errors(request, a, b)(product)
     click.echo("check: exact in the rows compared with Python integers" if not wrong else f"check: {wrong:.2%} wrong")
     return int(wrong > 0)
