@@ -19,7 +19,15 @@ def extension(monkeypatch):
     """The modules of docs/_ext, as Sphinx imports them."""
     monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
     yield
-    for name in ("api_pages", "check_links", "cli_pages", "format_pages", "generated_pages", "settings_pages"):
+    for name in (
+        "api_pages",
+        "check_links",
+        "cli_pages",
+        "format_pages",
+        "generated_pages",
+        "record_pages",
+        "settings_pages",
+    ):
         sys.modules.pop(name, None)
 
 
@@ -91,6 +99,23 @@ def test_settings_of_all_walks_and_formats_are_shown(extension):
     assert "| flip | 5 000 | 2 | 40 000 000 |" in page
     rows = (ROOT / "search" / "data" / "settings.csv").read_text().splitlines()[1:]
     assert all(f"| {target} | {walk} |" in page for target, walk, *_ in (row.split(",") for row in rows))
+
+
+def test_every_result_below_the_tables_is_listed_with_its_proof(extension):
+    from record_pages import records_page
+
+    from lcma.schemes_db.catalog import Catalog
+    from lcma.workbench.site.fronts import fewest_additions, records
+    from lcma.workbench.site.listing import listing
+
+    lines = records_page().splitlines()
+    with Catalog.in_memory() as catalog:
+        rows = listing(catalog)
+        wanted = [row for row, _ in records(rows, catalog)]
+        wanted += [one.row for one in fewest_additions(rows) if one.level == "record"]
+    assert wanted
+    for row in wanted:
+        assert any(row.entry.digest[:12] in line and "exact, " in line for line in lines), row.entry.name
 
 
 def test_dead_links_are_found(extension, tmp_path):
