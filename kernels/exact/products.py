@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ..codegen.certified import SchemeLike
 from ..plans import AUTO, PREDICT, planned
-from ..request import BITS, EXACT_DTYPES, Request
+from ..request import BITS, EXACT_DTYPES, PYTHON, Request
 from ..ring import ExactRing, exact_ring
 from .bits import BitMatrix
 from .executor import largest_magnitude
@@ -45,10 +45,17 @@ def exact_matmul(
     if levels == 0:
         scheme, levels, strategy = AUTO, None, strategy or "leaf"
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
+        limits: dict[str, Any] = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
+        limits |= {"strategy": strategy, "effort": effort}
+        if torch.is_tensor(a) and torch.is_tensor(b) and a.device.type == b.device.type == "cpu":
+            if out_dtype == PYTHON:
+                raise PlanError("tensors do not hold Python integers; multiply tensor.numpy()")
+            array = None if out is None else out.numpy()
+            found = exact_matmul(a.numpy(), b.numpy(), ring, scheme, levels, array, **limits)
+            return torch.from_numpy(found) if out is None else out
         from .tensor_products import exact_tensor_matmul
 
-        limits: dict[str, Any] = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
-        return exact_tensor_matmul(a, b, ring, scheme, levels, out, strategy=strategy, effort=effort, **limits)
+        return exact_tensor_matmul(a, b, ring, scheme, levels, out, **limits)
     if ring.modulus == 2:
         return _over_gf2(a, b, ring, scheme, levels, out, max_workspace, strategy, effort)
     left, right = (_integers(label, x, ring) for label, x in (("a", a), ("b", b)))

@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import PlanError
 from ..codegen.certified import SchemeLike
 from ..plans import planned
-from ..request import BITS, PYTHON, Request
+from ..request import BITS, Request
 from ..ring import ExactRing
 from .cuda import INTEGER_DTYPES
 from .tensor_executor import largest_entry
@@ -30,7 +30,7 @@ def exact_tensor_matmul(
     effort: str,
     out_dtype: str | None,
 ) -> Tensor:
-    """`lcma.matmul` in an exact ring, of tensors: on their GPU, or through their arrays on a processor.
+    """`lcma.matmul` in an exact ring, of tensors of a GPU.
 
     Raises:
         PlanError: the operands do not fit, an entry is no integer, or the result can exceed its dtype.
@@ -40,17 +40,6 @@ def exact_tensor_matmul(
 
     if not (torch.is_tensor(a) and torch.is_tensor(b)) or a.device != b.device:
         raise PlanError("a and b must be tensors of one device; convert or move one")
-    limits = {"max_workspace": max_workspace, "max_abs": max_abs, "strategy": strategy, "effort": effort}
-    if a.device.type == "cpu":
-        from .products import exact_matmul
-
-        if out_dtype == PYTHON:
-            raise PlanError("tensors do not hold Python integers; multiply tensor.numpy()")
-        array = None if out is None else out.numpy()
-        found = exact_matmul(
-            a.numpy(), b.numpy(), ring, scheme, levels, array, out_dtype=out_dtype, **limits  # type: ignore[arg-type]
-        )  # fmt: skip
-        return torch.from_numpy(found) if out is None else out
     if ring.modulus == 2:
         if max_abs is not None or out_dtype is not None:
             raise PlanError("max_abs and out_dtype are not for GF(2); leave them out")
