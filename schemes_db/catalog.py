@@ -137,7 +137,9 @@ class Catalog:
                 if reading.certificate is not None:
                     shared = shared_additions().get(name)
                     entry = entry_of(reading.scheme, "shipped", shared)
-                    self._insert(connection, entry, reading.scheme, reading.certificate)
+                    self._insert(
+                        connection, entry, reading.scheme, lcma_json.render(reading.scheme, reading.certificate)
+                    )
             connection.execute("DELETE FROM aliases WHERE digest NOT IN (SELECT digest FROM schemes)")
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('shipped', ?)", (shipped_stamp(),))
 
@@ -162,26 +164,35 @@ class Catalog:
         if self.path is None:
             raise CatalogError(f"the catalogue folder {data_folder()} can't be written; set LCMA_HOME to one that can")
         try:
-            mine = entry_of(scheme, "user")
-            self._check_name(mine)
+            self._check_name(scheme.name, scheme.digest)
+            if overwrite == "never" and self._stored(scheme):
+                return False  # no writer waits for it
             # Outside of the transaction: a long computation must not block other writers.
+            mine, document = entry_of(scheme, "user"), lcma_json.render(scheme, certificate)
             alike = {entry.digest for entry in self.alike(scheme)} if overwrite == "distinct" else None
             with self._writing() as connection:
                 if overwrite != "never" and not self._make_room(connection, mine, alike, scheme.provenance.parents):
                     return False
-                return self._insert(connection, mine, scheme, certificate)
+                return self._insert(connection, mine, scheme, document)
         except sqlite3.OperationalError as error:
             raise CatalogError(f"{self.path} can't be written: {error}") from None
         except sqlite3.DatabaseError as error:
             raise self._damaged(error) from None
 
-    def _check_name(self, entry: Entry) -> None:
+    def _stored(self, scheme: Scheme) -> bool:
+        """Whether there is nothing to write of a scheme: it is listed, and so are all its parents as such."""
+        relation = scheme.provenance.relation
+        return bool(self._rows("SELECT 1 FROM schemes WHERE digest = ? AND superseded = 0", (scheme.digest,))) and set(
+            self.parents(scheme.digest)
+        ) >= {(parent, relation) for parent in scheme.provenance.parents}
+
+    def _check_name(self, name: str, digest: str) -> None:
         """Refuse a name that means another scheme already."""
-        checked_name(entry.name)
-        owner = self.named(entry.name)
-        if owner and owner != entry.digest:
-            whose = "a shipped scheme's" if entry.name in shipped_names() else f"that of {owner[:12]}"
-            raise CatalogError(f"the name {entry.name!r} is {whose}; choose another one with --name")
+        checked_name(name)
+        owner = self.named(name)
+        if owner and owner != digest:
+            whose = "a shipped scheme's" if name in shipped_names() else f"that of {owner[:12]}"
+            raise CatalogError(f"the name {name!r} is {whose}; choose another one with --name")
 
     def named(self, name: str) -> str | None:
         """The digest of the scheme that has a name, as its own or as an alias; None where there is none or several."""
@@ -202,7 +213,7 @@ class Catalog:
         """
         checked_name(name)
         entry = self._entry_of(digest)
-        self._check_name(dataclasses.replace(entry, name=name))
+        self._check_name(name, entry.digest)
         with self._writing() as connection:
             connection.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (name, entry.digest))
 
@@ -215,14 +226,14 @@ class Catalog:
         checked_name(name)
         if self._is_alias(key):
             entry = dataclasses.replace(self._entry_of(self._found(key)[0]), name=name)
-            self._check_name(entry)
+            self._check_name(name, entry.digest)
             with self._writing() as connection:
                 connection.execute("DELETE FROM aliases WHERE name = ?", (key,))
                 connection.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (name, entry.digest))
             return entry
         scheme, certificate = self.find(key)
         entry = self._own(scheme.digest, "renamed")
-        self._check_name(dataclasses.replace(entry, name=name))
+        self._check_name(name, entry.digest)
         with self._writing() as connection:
             connection.execute("DELETE FROM aliases WHERE name = ?", (name,))
             document = lcma_json.render(scheme.replace(name=name), certificate)
@@ -325,12 +336,8 @@ class Catalog:
             connection.execute("UPDATE schemes SET invariants = ? WHERE digest = ?", (found, digest))
         return found
 
-    def _insert(self, connection: sqlite3.Connection, entry: Entry, scheme: Scheme, certificate: Certificate) -> bool:
-        row = (
-            *(getattr(entry, column) for column in _COLUMNS),
-            *scheme.target.shape,
-            lcma_json.render(scheme, certificate),
-        )
+    def _insert(self, connection: sqlite3.Connection, entry: Entry, scheme: Scheme, document: str) -> bool:
+        row = (*(getattr(entry, column) for column in _COLUMNS), *scheme.target.shape, document)
         cursor = connection.execute(
             f"INSERT OR IGNORE INTO schemes ({', '.join(_COLUMNS)}, m, k, n, document) "
             f"VALUES ({', '.join('?' * len(row))})",

@@ -188,6 +188,31 @@ def test_a_writer_that_is_killed_loses_nothing_that_it_was_told_is_kept(tmp_path
             assert lcma.recheck(scheme, certificate).digest == digest
 
 
+def test_finds_that_come_twice_at_once_are_kept_once(tmp_path):
+    # The times that writes take are measured by hand, on a machine that does nothing else: see the script.
+    from .load_catalogue import loaded, lost_and_doubled
+
+    path = tmp_path / "c.db"
+    _, offered, fresh = loaded(path, processes=4, rate=100, seconds=1)
+    assert (len(offered), len(set(offered)), len(fresh)) == (100, 50, 50)
+    assert lost_and_doubled(path, offered, fresh) == (0, 0)
+    assert lost_and_doubled(path, [*offered, "0" * 64], [*fresh, fresh[0]]) == (1, 1)
+
+
+def test_a_scheme_that_comes_again_by_another_way_has_both_parents(catalog, strassen):
+    from dataclasses import replace
+
+    found, certificate = product("naive:2x2x3")
+
+    def by(*parents):
+        return found.replace(provenance=replace(found.provenance, parents=parents, relation="flip walk"))
+
+    assert catalog.add(by("a" * 64), certificate)
+    assert not catalog.add(by("a" * 64), certificate)
+    assert not catalog.add(by("b" * 64), certificate)
+    assert catalog.parents(found.digest) == [("a" * 64, "flip walk"), ("b" * 64, "flip walk")]
+
+
 def test_distinct_keeps_one_of_those_that_are_not_told_apart(catalog, strassen):
     from lcma.schemes_db.constructions import change_of_basis
 
