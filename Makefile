@@ -1,5 +1,5 @@
-# `make demo` and `make test` each work alone on a new clone: they need Python 3.11 or newer and a C library.
-.PHONY: demo test lint coverage fuzz docs browser-test clean
+# `make setup`, `make demo` and `make test` each work alone on a new clone: they need Python 3.11 or newer and a C library.
+.PHONY: setup demo test lint coverage fuzz docs browser-test clean
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
@@ -7,6 +7,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+setup: $(VENV)/.base
 
 demo: $(VENV)/.base
 	@$(BIN)/lcma demo

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from .kernels.causal.products import syrk as syrk
     from .kernels.causal.products import trmm as trmm
     from .kernels.compression import CompressConfig as CompressConfig
+    from .kernels.torch.acceleration import AccelerateConfig as AccelerateConfig
+    from .kernels.torch.acceleration import accelerate_ as accelerate_
+    from .kernels.torch.acceleration import restore_ as restore_
     from .kernels.torch.attention import causal_attention as causal_attention
     from .kernels.torch.block_low_rank_layers import BlastLinear as BlastLinear
     from .kernels.torch.block_low_rank_layers import LowRankLinear as LowRankLinear
@@ -76,6 +79,7 @@ _MODULES = {
     ".kernels.causal.masked": ("masked_matmul",),
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
     ".kernels.compression": ("CompressConfig",),
+    ".kernels.torch.acceleration": ("AccelerateConfig", "accelerate_", "restore_"),
     ".kernels.torch.attention": ("causal_attention",),
     ".kernels.torch.precompile": ("compile_products",),
     ".kernels.torch.block_low_rank_layers": ("BlastLinear", "LowRankLinear", "MonarchLinear"),

@@ -66,6 +66,7 @@ def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
     from .dense.padded import CudaPadded
+    from .exact.cuda import CudaExact
     from .kronecker.block_schemes import CudaBlockSchemes
     from .kronecker.cuda import CudaKronecker
 
@@ -78,4 +79,5 @@ def _cuda() -> tuple[Strategy, ...]:
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
     others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "partial", "decode", "dense", "permuted"))
     low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
-    return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes(), *low_rank
+    exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
+    return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes(), *low_rank, *exact

@@ -27,7 +27,8 @@ The schemes that come with lcma, each proven exact. This page is written by `lcm
 **Rank** is over the integers, *ternary* where all coefficients are -1, 0 or 1; **Z2** is the rank modulo 2 where
 ours is lower. **Known** is the best rank that anybody has shown, over the integers and, behind the slash, modulo 2
 where that is lower; **gap** is ours less that. **Additions** are those of the scheme as it stands, **shared** those
-with shared sums computed once."""
+with shared sums computed once. **Origin** is the publication, or the command of our own search; `lcma show DIGEST` has
+every step."""
 
 _SMALL = ("format", "rank", "coefficients", "Z2", "known", "gap", "additions", "shared", "origin")
 _OTHERS = ("target", "ring", "rank", "full + half", "known", "additions", "shared", "origin")
@@ -134,11 +135,13 @@ def _made_of(part: Part) -> str:
 
 
 def _origin(catalog: Catalog, entry: Entry) -> str:
-    """Where a scheme comes from, and its digest."""
+    """The publication or the command of a scheme, and its digest; `lcma show DIGEST` has all steps."""
     origin = catalog.find(entry.digest)[0].provenance
-    how = f"`{origin.command}`" if origin.command else origin.source or origin.relation
-    remark = f" ({origin.remark})" if origin.remark and not origin.command else ""
-    return f"{how}{remark}, {entry.digest[:12]}"
+    if origin.command:
+        how = f"`{origin.command}`" if origin.command.startswith("lcma ") else "our own search"
+        return f"{how}, {entry.digest[:12]}"
+    remark = f" ({origin.remark})" if origin.remark else ""
+    return f"{origin.source or origin.relation}{remark}, {entry.digest[:12]}"
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[tuple[object, ...]]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import lcma
-from lcma.schemes_db.formats import FORMATS
+from lcma.schemes_db.formats import FORMATS, WRITERS
 from lcma.workbench.bench_report import benchmarks_page
 from lcma.workbench.cli import COMMANDS, cli
 
@@ -19,7 +19,15 @@ def extension(monkeypatch):
     """The modules of docs/_ext, as Sphinx imports them."""
     monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
     yield
-    for name in ("api_pages", "check_links", "cli_pages", "format_pages", "generated_pages"):
+    for name in (
+        "api_pages",
+        "check_links",
+        "cli_pages",
+        "format_pages",
+        "generated_pages",
+        "record_pages",
+        "settings_pages",
+    ):
         sys.modules.pop(name, None)
 
 
@@ -68,6 +76,46 @@ def test_every_format_has_a_sample(extension):
     page = samples_page()
     assert all(f"## {name}\n" in page for name in FORMATS)
     assert max(map(len, page.splitlines())) < 250
+
+
+def test_the_table_of_formats_states_names_conventions_and_writers():
+    text = (ROOT / "docs" / "formats.md").read_text()
+    table = text[text.index("| name | files |") :].split("\n\n")[0].splitlines()[2:]
+    rows = {
+        cells[0]: (cells[-2], cells[-1])
+        for line in table
+        if (cells := [part.strip() for part in line[1:-1].split("|")])
+    }
+    assert rows == {name: (format_.CONVENTION, "yes" if name in WRITERS else "") for name, format_ in FORMATS.items()}
+
+
+def test_settings_of_all_walks_and_formats_are_shown(extension):
+    from settings_pages import settings_page
+
+    from lcma.search.flipgraph.walkers import walk_names
+
+    page = settings_page()
+    assert all(f"| {name} |" in page for name in walk_names())
+    assert "| flip | 5 000 | 2 | 40 000 000 |" in page
+    rows = (ROOT / "search" / "data" / "settings.csv").read_text().splitlines()[1:]
+    assert all(f"| {target} | {walk} |" in page for target, walk, *_ in (row.split(",") for row in rows))
+
+
+def test_every_result_below_the_tables_is_listed_with_its_proof(extension):
+    from record_pages import records_page
+
+    from lcma.schemes_db.catalog import Catalog
+    from lcma.workbench.site.fronts import fewest_additions, records
+    from lcma.workbench.site.listing import listing
+
+    lines = records_page().splitlines()
+    with Catalog.in_memory() as catalog:
+        rows = listing(catalog)
+        wanted = [row for row, _ in records(rows, catalog)]
+        wanted += [one.row for one in fewest_additions(rows) if one.level == "record"]
+    assert wanted
+    for row in wanted:
+        assert any(row.entry.digest[:12] in line and "exact, " in line for line in lines), row.entry.name
 
 
 def test_dead_links_are_found(extension, tmp_path):

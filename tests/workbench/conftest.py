@@ -1,6 +1,9 @@
-"""Fixtures of the command: command lines, and a site of many kinds of schemes."""
+"""Fixtures of the command: command lines, a site of many kinds of schemes, and headless Chromium."""
 
+import importlib.util
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +14,10 @@ from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.verify import certify
 from lcma.workbench import cli
+
+_SPEC = importlib.util.spec_from_file_location("chromium", Path(__file__).with_name("chromium.py"))
+chromium = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(chromium)
 
 HOSTILE = "<script>alert(1)</script>\"'&</title><img src=x onerror=alert(2)>\u202e\x01 --> {{ 7 * 7 }}"
 
@@ -86,3 +93,15 @@ def keep():
 def fractional():
     """A scheme over Q whose coefficients are not all 1 and -1."""
     return fraction()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """Headless Chromium; the test is skipped where it is not installed."""
+    if not Path(chromium.CHROMIUM).exists():
+        pytest.skip(f"{chromium.CHROMIUM} is missing: apt-get install chromium")
+    profile = tmp_path_factory.mktemp("chromium")
+    browser = chromium.Browser(profile)
+    yield browser
+    browser.close()
+    shutil.rmtree(profile, ignore_errors=True)

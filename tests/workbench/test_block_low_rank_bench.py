@@ -149,7 +149,7 @@ def one_thread():
 def test_a_model_is_trained_compressed_and_trained_again(tmp_path, capsys, one_thread):
     from lcma.workbench import cli
 
-    arguments = ["bench", "compress", "--size", "64", "--rounds", "1", "--out", str(tmp_path)]
+    arguments = ["bench", "compress", "--sizes", "64", "--rounds", "1", "--out", str(tmp_path)]
     assert cli.main([*arguments, "--sample", "24", "--rows", "monarch 0.5*", "--json"]) == 0
     (row,) = (row["figures"] for row in json.loads(capsys.readouterr().out))
     uniform = 5.545  # log 256
@@ -160,4 +160,4 @@ def test_a_model_is_trained_compressed_and_trained_again(tmp_path, capsys, one_t
     assert (tmp_path / "compress-cpu.svg").read_text().startswith("<?xml")
     assert cli.main([*arguments, "--dry-run"]) == 0
     assert capsys.readouterr().out.count("features=64") == 4 * 3
-    assert cli.main(["bench", "compress", "--size", "65", "--out", str(tmp_path)]) == 3
+    assert cli.main(["bench", "compress", "--sizes", "65", "--out", str(tmp_path)]) == 3

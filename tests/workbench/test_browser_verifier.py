@@ -1,4 +1,4 @@
-"""The verifier of the catalogue's page, run by node: the same verdict as `lcma verify`."""
+"""The verifier of the catalogue's page, run by node and in Chromium: the same verdict as `lcma verify`."""
 
 import json
 import random
@@ -18,7 +18,24 @@ from lcma.schemes_db.shipped import shipped, shipped_names
 SCRIPT = Path(lcma.__file__).parent / "workbench" / "site" / "static" / "verify.js"
 FORMATS = ("lcma-json", "equations", "fmm-json")
 
-pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: the script is JavaScript")
+
+@pytest.fixture(scope="module", params=["node", "chromium"])
+def judge(request):
+    """What the script says of each of a list of texts, with milliseconds; skipped where nothing runs JavaScript."""
+    if request.param == "chromium":
+        browser, (folder, _) = request.getfixturevalue("browser"), request.getfixturevalue("site")
+        browser.open(folder / "out" / "verify.html")
+        return lambda texts: in_page(browser, texts)
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed: the script is JavaScript")
+    return in_node
+
+
+def in_page(browser, texts):
+    """The answers of the script that the page has loaded, a text at a time."""
+    call = "(() => { const start = performance.now(); const answer = LCMA_VERIFY(%s);"
+    call += " return { ...answer, milliseconds: performance.now() - start }; })()"
+    return [browser.js(call % json.dumps(text)) for text in texts]
 
 
 def in_node(texts):
@@ -57,10 +74,10 @@ def written(names, bare=False):
                 assert format == "fmm-json"
 
 
-def test_all_shipped_schemes_have_the_verdict_of_the_command(tmp_path):
+def test_all_shipped_schemes_have_the_verdict_of_the_command(judge, tmp_path):
     files = list(written(shipped_names()))
     assert len(files) > 2 * len(shipped_names())
-    for (name, format, text), answer in zip(files, in_node([text for *_, text in files]), strict=True):
+    for (name, format, text), answer in zip(files, judge([text for *_, text in files]), strict=True):
         wanted = by_command(text, tmp_path)
         assert wanted[0] is True
         assert (answer["ok"], answer["headline"], answer["convention"]) == wanted, (name, format)
@@ -119,14 +136,14 @@ def small_files():
 FAULTS = (with_wrong_number, with_wrong_sign, with_line_lost, with_rows_exchanged)
 
 
-def test_corrupted_files_have_the_verdict_of_the_command(small_files, tmp_path):
+def test_corrupted_files_have_the_verdict_of_the_command(judge, small_files, tmp_path):
     rng = random.Random(20)
     texts = []
     while len(texts) < 500:
         text = FAULTS[len(texts) % len(FAULTS)](rng, rng.choice(small_files))
         texts += [text] if text else []
     seen = {True: 0, False: 0, None: 0}
-    for text, answer in zip(texts, in_node(texts), strict=True):
+    for text, answer in zip(texts, judge(texts), strict=True):
         wanted = by_command(text, tmp_path)
         assert answer["ok"] is wanted[0], (answer["headline"], wanted, text[:3000])
         if wanted[0] is not None:
@@ -137,12 +154,12 @@ def test_corrupted_files_have_the_verdict_of_the_command(small_files, tmp_path):
     assert seen[True] >= 5  # equal rows exchanged, a lost comment
 
 
-def test_a_mutilated_text_is_left_to_the_command_or_judged_alike(small_files, tmp_path):
+def test_a_mutilated_text_is_left_to_the_command_or_judged_alike(judge, small_files, tmp_path):
     """The command skips prose and knows more spellings, so the page may decline; it never says the opposite."""
     rng = random.Random(21)
     texts = [with_character_lost(rng, rng.choice(small_files)) for _ in range(150)]
     declined = 0
-    for text, answer in zip(texts, in_node(texts), strict=True):
+    for text, answer in zip(texts, judge(texts), strict=True):
         wanted = by_command(text, tmp_path)
         if answer["ok"] is None:
             declined += wanted[0] is not None
@@ -151,26 +168,26 @@ def test_a_mutilated_text_is_left_to_the_command_or_judged_alike(small_files, tm
     assert declined < 10
 
 
-def test_what_the_page_does_not_read_is_left_to_the_command():
-    answers = in_node(
+def test_what_the_page_does_not_read_is_left_to_the_command(judge):
+    answers = judge(
         ["", "nothing", '{"a": 1}', "{", '{"n": [2, 2], "m": 1, "u": []}', "# ring: Q(i)\nm1 = a11 b11\nc11 = m1"]
     )
     assert [answer["ok"] for answer in answers] == [None] * len(answers)
     assert all(answer["headline"] for answer in answers)
 
 
-def test_numbers_are_exact(tmp_path):
+def test_numbers_are_exact(judge, tmp_path):
     big = 3**60
     text = f"m1 = {big} a11 * b11\nc11 = 1/{big}*m1\n"
-    (good, bad) = in_node([text, text.replace(f"1/{big}", f"1/{big + 1}")])
+    (good, bad) = judge([text, text.replace(f"1/{big}", f"1/{big + 1}")])
     assert good["ok"] is True
     assert good["headline"] == "OK 1x1x1 rank 1 over Q (exact, 1 equations)"
     assert bad["ok"] is False
     assert f"is {big}/{big + 1}, wanted 1" in bad["headline"]
 
 
-def test_5x5x5_takes_less_than_a_second():
+def test_5x5x5_takes_less_than_a_second(judge):
     text = render(shipped("5x5x5-r93").scheme, "equations").decode()
-    (answer,) = in_node([text])
+    (answer,) = judge([text])
     assert answer["ok"] is True
     assert answer["milliseconds"] < 1000

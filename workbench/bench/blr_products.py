@@ -50,6 +50,7 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
     require_memory(request)
     bench = bench_for(request)
     a, b, out = bench.operands(request, seed)
+    error_of = bench.errors(request, a, b)
     found: dict[str, Form] = {}
     reasons: dict[str, str] = {}
     for name in FORMS:
@@ -60,7 +61,7 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
             with within_memory(request, plan.candidate):
                 executor: Any = plan.build()
                 ready = executor.prepare(a)
-                error = float(bench.error(request, a, b, executor.run(ready, b, out)))
+                error = error_of(executor.run(ready, b, out))
         except PlanError as refusal:
             reasons[name] = str(refusal)
             continue
@@ -70,7 +71,7 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
         found[name] = Form(call, error, peak, str(plan.candidate))
     if request.device == "cuda":
         compiled = _compiled(request, a, b)
-        error = float(bench.error(request, a, b, compiled()))
+        error = error_of(compiled())
         _check(COMPILED, request, error)
         found[COMPILED] = Form(compiled, error, _peak(compiled), "torch.compile of the papers' form")
     return found, reasons

@@ -26,12 +26,17 @@ from ..progress import Progress
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--sample", type=click.IntRange(min=1), help="How many of many shapes.")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Interleaved rounds of a row.")
+@click.option(
+    "--sizes",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Only these sides of matrices (exact), or features of models (compress).",
+)
 @click.option("--threads", type=click.IntRange(min=1), multiple=True)
 @click.option("--dtype", "dtypes", multiple=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--energy", is_flag=True, help="Joules in place of seconds (ks, on a GPU).")
 @click.option("--shares", is_flag=True, help="The part of the time that linear layers take (e2e_ks).")
-@click.option("--size", type=click.IntRange(min=1), help="Features of the model that is trained (compress).")
 @click.option("--picture/--no-picture", default=True, show_default=True, help="Draw the rows beside their data.")
 @click.option("--dry-run", is_flag=True, help="Only name the rows.")
 @click.option("--json", "as_json", is_flag=True)
@@ -44,12 +49,12 @@ def command(
     device: str,
     sample: int | None,
     rounds: int | None,
+    sizes: tuple[int, ...],
     threads: tuple[int, ...],
     dtypes: tuple[str, ...],
     seed: int,
     energy: bool,
     shares: bool,
-    size: int | None,
     picture: bool,
     dry_run: bool,
     as_json: bool,
@@ -68,8 +73,10 @@ def command(
     for name in asked:
         if name not in found.flags:
             raise click.UsageError(f"suite {found.name} has no --{name}")
+    if sizes and not found.sized:
+        raise click.UsageError(f"suite {found.name} has no --sizes")
     columns = found.flags[asked[0]] if asked else found.columns
-    options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares, size)
+    options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares, sizes)
     cases = chosen_cases(found, options, patterns)
     if dry_run:
         print_table(

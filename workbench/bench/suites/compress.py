@@ -21,7 +21,7 @@ KINDS = ("low-rank", "monarch", "blast", "kronecker")
 BUDGETS = (0.75, 0.5, 0.25)
 
 SIZES = {"cpu": 128, "cuda": 2048}
-"""Features of the model where --size is not given."""
+"""Features of the model where --sizes is not given."""
 
 STEPS = {"cpu": 200, "cuda": 600}
 
@@ -35,17 +35,18 @@ def _cases(options: Options) -> Iterator[Case]:
     for kind in KINDS:
         for budget in BUDGETS:
             seconds = 30.0 if options.device == "cpu" else 60.0
-            size = options.size or SIZES[options.device]
-            yield Case(f"{kind} {budget:g} features={size}", partial(measured, kind, budget, options), seconds)
+            for size in options.sizes or (SIZES[options.device],):
+                run = partial(measured, kind, budget, replace(options, sizes=(size,)))
+                yield Case(f"{kind} {budget:g} features={size}", run, seconds)
 
 
 def setting_of(options: Options) -> Training:
     """The model and its training; on a GPU a longer one."""
     from ..text_models import Training
 
-    size, steps = options.size or SIZES[options.device], options.sample or STEPS[options.device]
+    (size,), steps = options.sizes or (SIZES[options.device],), options.sample or STEPS[options.device]
     if size % 64:
-        raise PlanError(f"--size must be a multiple of 64, the features of a head, not {size}")
+        raise PlanError(f"--sizes must be a multiple of 64, the features of a head, not {size}")
     if options.device == "cpu":
         return Training(size, 2, 16, 64, steps, 1e-3)
     return Training(size, 4, 32, 256, steps, 2e-4)
@@ -167,4 +168,5 @@ SUITE = Suite(
     ("ratio", "loss_dense", "loss_compressed", "loss_retrained", "bytes", "layers"),
     ("kernels", "workbench/bench/blr_models.py", "workbench/bench/blr_products.py", "workbench/bench/text_models.py"),
     draw,
+    sized=True,
 )
