@@ -216,3 +216,21 @@ def test_empty_products_are_zero(shape, scheme):
         product = lcma.matmul(np.zeros((m, k), np.int64), np.zeros((k, n), np.int64), scheme, ring=ring)
         assert product.shape == (m, n)
         assert not product.any()
+
+
+@pytest.mark.parametrize(("scheme", "ring", "error_log2"), [("4x4x4:47", "Z2", -20), ("laderman", "GF(2^31-1)", -100)])
+def test_traces_of_the_executors_are_accepted(scheme, ring, error_log2):
+    from lcma.verify import check_traced
+
+    target, modulus = lcma.resolve(scheme)[0].target, exact_ring(ring).modulus
+
+    def right(a, b):
+        return lcma.matmul(a, b, scheme, ring=ring)
+
+    def wrong(a, b):
+        c = right(a, b)
+        c[-1, -1] = (c[-1, -1] + a[0, 0]) % modulus
+        return c
+
+    assert check_traced(right, target, modulus=modulus, error_log2=error_log2, seed=1).ok
+    assert not check_traced(wrong, target, modulus=modulus, error_log2=error_log2, seed=1).ok
