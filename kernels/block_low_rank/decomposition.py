@@ -20,8 +20,11 @@ Array = Any
 STEPS = 300
 """Steps of the descent for BLAST, as in the paper."""
 
-DAMPING = 0.1
-"""The damping of a step, as a part of the root of the relative residual."""
+DAMPING = 0.01
+"""The damping of a step, as a part of the relative residual."""
+
+MOMENTUM, LARGEST_MOMENTUM = 0.5, 1.5
+"""Steps begin beyond the last point by this part of the last change; at first, and at most."""
 
 OnStep = Callable[[int, float], None]
 """on_step(step, error): called after every step with the relative error."""
@@ -76,61 +79,86 @@ def _monarch(weight: Array, structure: Monarch) -> tuple[Array, Array]:
 
 
 def _descend(weight: Array, structure: Blast, steps: int, seed: int, on_step: OnStep) -> Decomposition:
-    """Alternating gradient steps on U, V and S, each preconditioned by the damped Gram matrix of the rest.
+    """Alternating gradient steps with momentum, each preconditioned by the damped Gram matrix of the other factors.
 
     With A = U diag(s) V by blocks, a step on U[k] is -R B^T (B B^T + d I)^-1, B being the rows diag(S[:, k, l]) V[l]
     of all l side by side; likewise for V[l]; the diagonals S[:, k, l] have the Gram matrix (U^T U) * (V V^T). The
-    damping d is DAMPING times the root of the relative residual, in units of the mean of the Gram matrix's diagonal;
-    with d = 0 a step is the least-squares solution.
+    damping d is DAMPING times the relative residual, in units of the mean of the Gram matrix's diagonal; with d = 0 a
+    step is the least-squares solution. A step begins at x + m (x - y) for the last points y and x; m grows while the
+    error falls, and shrinks where it rises: that step is dropped, and the next one begins at x.
 
-    Source: after the preconditioned descent of Lee et al., "BLAST" (NeurIPS 2024); the schedule of the damping is ours.
+    Source: after the preconditioned descent of Lee et al., "BLAST" (NeurIPS 2024); momentum and damping are ours.
     """
     b1, b2, p, q = structure.b1, structure.b2, structure.p, structure.q
     blocks = _contiguous(weight.reshape(b2, q, b1, p).swapaxes(1, 2))  # (b2, b1, q, p)
     norm = _number((blocks * blocks).sum()) ** 0.5
     if norm == 0:
         return Decomposition(structure, tuple(map(_zeros(weight), structure.factor_shapes)), 0.0)
-    u, v, s = _start(weight, structure, seed)
-    error, best = 1.0, None
-    for step in range(1, steps + 1):
-        damping = DAMPING * min(1.0, error) ** 0.5 if step < steps else 1e-12
-        right = s.swapaxes(0, 1).swapaxes(1, 2)[..., None] * v[None]  # (b2, b1, r, p): diag(S[:, k, l]) V[l]
-        gram = (right @ right.swapaxes(-1, -2)).sum(1)  # (b2, r, r)
-        target = (blocks @ right.swapaxes(-1, -2)).sum(1)  # (b2, q, r)
-        u = _stepped(u, gram, target, damping)
-        left = s.swapaxes(0, 1).swapaxes(1, 2)[:, :, None, :] * u[:, None]  # (b2, b1, q, r)
-        gram = (left.swapaxes(-1, -2) @ left).sum(0)  # (b1, r, r)
-        target = (blocks.swapaxes(-1, -2) @ left).sum(0)  # (b1, p, r)
-        v = _stepped(v.swapaxes(1, 2), gram, target, damping).swapaxes(1, 2)
-        grams = (u.swapaxes(1, 2) @ u)[:, None] * (v @ v.swapaxes(1, 2))[None]  # (b2, b1, r, r)
-        half = u.swapaxes(1, 2)[:, None] @ blocks  # (b2, b1, r, p)
-        wanted = (half * v[None]).sum(-1)  # (b2, b1, r)
-        flat = s.swapaxes(0, 1).swapaxes(1, 2)
-        flat = _stepped(flat[:, :, None, :], grams, wanted[:, :, None, :], damping)[:, :, 0]
-        s = flat.swapaxes(1, 2).swapaxes(0, 1)
-        residual = blocks - (flat[:, :, None, :] * u[:, None]) @ v[None]
-        error = _number((residual * residual).sum()) ** 0.5 / norm
-        if best is None or error < best.error:
-            best = Decomposition(structure, (u, s, v), error)
-        on_step(step, error)
-    if best is None:
+    if steps < 1:
         raise PlanError(f"steps must be at least 1, not {steps}")
-    return Decomposition(structure, tuple(map(_contiguous, best.factors)), best.error)
+    point = _start(weight, structure, seed)
+    before, error, momentum = None, 1.0, MOMENTUM
+    best, least = point, np.inf
+    for step in range(1, steps + 1):
+        damping = DAMPING * min(1.0, error) if step < steps else 1e-12
+        trial = point
+        if before is not None:
+            trial = tuple(x + momentum * (x - y) for x, y in zip(point, before, strict=True))
+        found, squares = _swept(blocks, trial, damping)
+        reached = squares**0.5 / norm
+        if before is not None and reached > error:
+            before, momentum = None, 0.3 * momentum
+        else:
+            before, point, error = point, found, reached
+            momentum = min(LARGEST_MOMENTUM, 1.05 * momentum + 0.01)
+        if error < least:
+            best, least = point, error
+        on_step(step, error)
+    return Decomposition(structure, tuple(map(_contiguous, _balanced(*best))), least)
+
+
+def _swept(
+    blocks: Array, point: tuple[Array, Array, Array], damping: float
+) -> tuple[tuple[Array, Array, Array], float]:
+    """One step on U, then V, then S, and the squares of the residual; U (b2, q, r), S (r, b2, b1), V (b1, r, p)."""
+    u, s, v = point
+    flat = s.swapaxes(0, 1).swapaxes(1, 2)  # (b2, b1, r)
+    right = flat[..., None] * v[None]  # (b2, b1, r, p): diag(S[:, k, l]) V[l]
+    gram = (right @ right.swapaxes(-1, -2)).sum(1)  # (b2, r, r)
+    target = (blocks @ right.swapaxes(-1, -2)).sum(1)  # (b2, q, r)
+    u = _stepped(u, gram, target, damping)
+    left = flat[:, :, None, :] * u[:, None]  # (b2, b1, q, r)
+    gram = (left.swapaxes(-1, -2) @ left).sum(0)  # (b1, r, r)
+    target = (blocks.swapaxes(-1, -2) @ left).sum(0)  # (b1, p, r)
+    v = _stepped(v.swapaxes(1, 2), gram, target, damping).swapaxes(1, 2)
+    grams = (u.swapaxes(1, 2) @ u)[:, None] * (v @ v.swapaxes(1, 2))[None]  # (b2, b1, r, r)
+    half = u.swapaxes(1, 2)[:, None] @ blocks  # (b2, b1, r, p)
+    wanted = (half * v[None]).sum(-1)  # (b2, b1, r)
+    flat = _stepped(flat[:, :, None, :], grams, wanted[:, :, None, :], damping)[:, :, 0]
+    residual = blocks - (flat[:, :, None, :] * u[:, None]) @ v[None]
+    return (u, flat.swapaxes(1, 2).swapaxes(0, 1), v), _number((residual * residual).sum())
+
+
+def _balanced(u: Array, s: Array, v: Array) -> tuple[Array, Array, Array]:
+    """The same matrix by factors whose parts of every rank have equal norms: half precision then holds them."""
+    norms = [((x * x).sum(axes)) ** 0.5 for x, axes in ((u, (0, 1)), (s, (1, 2)), (v, (0, 2)))]
+    first, second, third = (x + (x == 0) for x in norms)
+    mean = (norms[0] * norms[1] * norms[2]) ** (1 / 3)
+    return u * (mean / first), s * (mean / second)[:, None, None], v * (mean / third)[:, None]
 
 
 def _start(weight: Array, structure: Blast, seed: int) -> tuple[Array, Array, Array]:
-    """Small normal U (b2, q, r) and V (b1, r, p), and S (r, b2, b1) uniform in (0, 1)."""
+    """Small normal U (b2, q, r), S (r, b2, b1) uniform in (0, 1), and small normal V (b1, r, p)."""
     rng = np.random.default_rng(seed)
     (_, q, _), shape_s, (_, _, p) = structure.factor_shapes
     u = rng.standard_normal(structure.factor_shapes[0]) / q**0.5
     v = rng.standard_normal(structure.factor_shapes[2]) / p**0.5
     s = rng.uniform(0.0, 1.0, shape_s)
     if isinstance(weight, np.ndarray):
-        return u, v, s
+        return u, s, v
     import torch
 
-    given = (torch.from_numpy(one).to(weight.device, weight.dtype) for one in (u, v, s))
-    first, second, third = given
+    first, second, third = (torch.from_numpy(one).to(weight.device, weight.dtype) for one in (u, s, v))
     return first, second, third
 
 

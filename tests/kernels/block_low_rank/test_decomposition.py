@@ -54,6 +54,21 @@ def test_descent_finds_planted_blast_factors_and_tells_every_step():
     assert np.linalg.norm(full - planted) == pytest.approx(found.error * np.linalg.norm(planted), abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_momentum_finds_planted_factors_of_three_quarters_of_a_block_and_balances_them(seed):
+    structure, rng = Blast(128, 128, 4, 4, 24), np.random.default_rng(seed)
+    planted = list(structure.draw(rng, "float64"))
+    planted[1] = rng.uniform(0, 1, planted[1].shape)
+    weight = BlockLowRankMatrix.of(structure, planted).dense()
+    found = decompose(weight, structure)
+    assert found.error < 1e-6
+    u, s, v = found.factors
+    np.testing.assert_allclose(BlockLowRankMatrix.of(structure, list(found.factors)).dense(), weight, atol=1e-5)
+    norms = [(x * x).sum(axes) for x, axes in ((u, (0, 1)), (s, (1, 2)), (v, (0, 2)))]
+    np.testing.assert_allclose(norms[0], norms[1])
+    np.testing.assert_allclose(norms[0], norms[2])
+
+
 def test_blast_is_as_good_as_low_rank_on_low_rank_weights_and_better_on_others():
     rng = np.random.default_rng(0)
     low = rng.standard_normal((64, 12)) @ rng.standard_normal((12, 64))
