@@ -17,7 +17,7 @@ Tensor = Any
 
 
 class ExactTensorBench:
-    """A `planning.tune.Bench`; the error of a product is the part of the checked entries that are wrong."""
+    """A `planning.tune.Bench`; an error is the part of the checked entries that are wrong."""
 
     def operands(self, request: Request, seed: int) -> tuple[Tensor, Tensor, Tensor]:
         """See `Bench.operands`: uniformly random entries."""
@@ -27,10 +27,11 @@ class ExactTensorBench:
     def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
         """See `Bench.precompile`: the few kernels are compiled at their first run."""
 
-    def error(self, request: Request, a: Tensor, b: Tensor, c: Tensor) -> float:
-        """See `Bench.error`: on some rows of the first matrix."""
-        cols = (request.k, request.n, request.n)
-        return ExactBench().error(request, *(to_host(x, n, request) for x, n in zip((a, b, c), cols, strict=True)))
+    def errors(self, request: Request, a: Tensor, b: Tensor) -> Callable[[Tensor], float]:
+        """See `Bench.errors`: the part of the entries that differ, in some rows of the first matrix."""
+        left, right = (to_host(x, cols, request) for x, cols in ((a, request.k), (b, request.n)))
+        differing = ExactBench().errors(request, left, right)
+        return lambda c: differing(to_host(c, request.n, request))
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
         """See `Bench.interleaved`."""
