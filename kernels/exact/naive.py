@@ -24,3 +24,29 @@ def naive_product(a: npt.NDArray[Any], b: npt.NDArray[Any], ring: ExactRing) -> 
         shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
         product = np.full(shape, 0, dtype=object)
     return product % ring.modulus if ring.modulus else product
+
+
+PART = 22
+"""Bits of a part of an entry: sums of three times 2^17 products of two parts stay below 2^63."""
+
+
+def product_by_parts(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
+    """The product of integer matrices (..., m, k) and (..., k, n), k up to 2^17, as Python integers.
+
+    They are put together from nine products by numpy of parts of PART bits, which int64 holds: that is faster than
+    products of Python integers for all but small matrices.
+    """
+    mask = (1 << PART) - 1
+    lefts, rights = ([x & mask, x >> PART & mask, x >> 2 * PART] for x in (a.astype(np.int64), b.astype(np.int64)))
+    total: Any = 0
+    for power in range(5):
+        pairs = [(i, power - i) for i in range(3) if 0 <= power - i < 3]
+        term = np.sum([lefts[i] @ rights[j] for i, j in pairs], axis=0)
+        total = total + term.astype(object) * (1 << power * PART)
+    return np.asarray(total)
+
+
+def xored_rows(a: BitMatrix, b: BitMatrix) -> BitMatrix:
+    """The product over GF(2) of a matrix of few rows: every row of it is the sum of the rows of b that a names."""
+    rows = [np.bitwise_xor.reduce(b.words[chosen], axis=0) for chosen in a.to_array(np.bool_)]
+    return BitMatrix(np.array(rows, np.uint64).reshape(len(rows), b.words.shape[1]), b.cols)

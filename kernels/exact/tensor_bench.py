@@ -17,7 +17,7 @@ Tensor = Any
 
 
 class ExactTensorBench:
-    """A `planning.tune.Bench`; the error of a product is the part of the checked entries that are wrong."""
+    """A `planning.tune.Bench`; an error is the part of the checked entries that are wrong."""
 
     def operands(self, request: Request, seed: int) -> tuple[Tensor, Tensor, Tensor]:
         """See `Bench.operands`: uniformly random entries."""
@@ -28,9 +28,10 @@ class ExactTensorBench:
         """See `Bench.precompile`: the few kernels are compiled at their first run."""
 
     def errors(self, request: Request, a: Tensor, b: Tensor) -> Callable[[Tensor], float]:
-        """See `Bench.errors`: on some rows of the first matrix."""
-        host = ExactBench().errors(request, to_host(a, request.k, request), to_host(b, request.n, request))
-        return lambda c: host(to_host(c, request.n, request))
+        """See `Bench.errors`: the part of the entries that differ, in some rows of the first matrix."""
+        left, right = (to_host(x, cols, request) for x, cols in ((a, request.k), (b, request.n)))
+        differing = ExactBench().errors(request, left, right)
+        return lambda c: differing(to_host(c, request.n, request))
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
         """See `Bench.interleaved`."""

@@ -22,7 +22,7 @@ import numpy as np
 import lcma
 from lcma.errors import PlanError
 from lcma.kernels.exact.bench import from_words
-from lcma.kernels.exact.naive import naive_bits, naive_product
+from lcma.kernels.exact.naive import naive_bits, naive_product, product_by_parts
 from lcma.kernels.ring import ExactRing
 
 GENERAL = ("strassen", "laderman", "4x4x4:49", "winograd")
@@ -35,9 +35,6 @@ SIZES = (0, 1, 1, 2, 3, 5, 8, 13, 17, 31, 33, 64, 65)
 LEVELS = (1, 1, 1, 2)
 SMALL = 4000
 """Products of so many terms are computed in Python integers from the beginning."""
-
-PART = 22
-"""Bits of a part of an entry: products of up to 2^19 of them are sums below 2^63."""
 
 PRIMES_OF_A_RUN = 64
 """Primes of every number of bits: thousands in all, each found once."""
@@ -80,25 +77,12 @@ def entries(rng: random.Random, shape: tuple[int, ...], low: int, high: int) -> 
     return draw.integers(low, high, shape, endpoint=True)
 
 
-def by_parts(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The product of int64 matrices as Python integers, from nine products of parts of PART bits."""
-    mask = (1 << PART) - 1
-    lefts, rights = ([x & mask, x >> PART & mask, x >> 2 * PART] for x in (a, b))
-    total = 0
-    for power in range(5):
-        pairs = [(i, power - i) for i in range(3) if 0 <= power - i < 3]
-        # The top parts are below 2^20, so the sum of three products stays below 2^63 for k below 2^17.
-        term = sum(lefts[i] @ rights[j] for i, j in pairs)
-        total = total + term.astype(object) * (1 << power * PART)
-    return total
-
-
 def is_product(product: np.ndarray, a: np.ndarray, b: np.ndarray, ring: ExactRing) -> bool:
     """Whether product is a b, entry by entry."""
     if a.size * b.shape[-1] <= SMALL:
         wanted = naive_product(a, b, ring)
     else:
-        wanted = by_parts(a, b)
+        wanted = product_by_parts(a, b)
         wanted = wanted % ring.modulus if ring.modulus else wanted
     return product.shape == wanted.shape and bool((product.astype(object) == wanted).all())
 

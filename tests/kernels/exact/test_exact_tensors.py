@@ -62,12 +62,18 @@ def test_refusals_have_one_line(request_, strategy, reason):
     assert "\n" not in str(caught.value)
 
 
-def test_the_bench_moves_operands_there_and_back():
-    pytest.importorskip("torch")
+def test_the_bench_moves_operands_there_and_back_and_finds_wrong_entries():
+    torch = pytest.importorskip("torch")
     from lcma.kernels.exact.bench import ExactBench
-    from lcma.kernels.exact.tensor_bench import to_host, to_tensor
+    from lcma.kernels.exact.tensor_bench import ExactTensorBench, to_host, to_tensor
 
     for request in (Request(5, 70, 9, "bit", ring=GF2), Request(5, 70, 9, "int64", ring=exact_ring("GF(101)"))):
-        a, _, _ = ExactBench().operands(request, 0)
+        a, b, _ = ExactBench().operands(request, 0)
         found = to_host(to_tensor(a, "cpu"), 70, request)
         assert (found == a) if request.dtype == "bit" else np.array_equal(found, a)
+        error_of = ExactTensorBench().errors(request, *(to_tensor(x, "cpu") for x in (a, b)))
+        product = to_tensor(lcma.matmul(a, b, ring=request.ring), "cpu")
+        assert error_of(product) == 0
+        product[0, 0] ^= 1
+        assert error_of(product) > 0
+    assert torch.is_tensor(product)
