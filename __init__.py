@@ -29,12 +29,16 @@ if TYPE_CHECKING:
     from .kernels.causal.products import causal_qk as causal_qk
     from .kernels.causal.products import syrk as syrk
     from .kernels.causal.products import trmm as trmm
+    from .kernels.compression import CompressConfig as CompressConfig
+    from .kernels.torch.acceleration import AccelerateConfig as AccelerateConfig
+    from .kernels.torch.acceleration import accelerate_ as accelerate_
+    from .kernels.torch.acceleration import restore_ as restore_
     from .kernels.torch.attention import causal_attention as causal_attention
     from .kernels.torch.block_low_rank_layers import BlastLinear as BlastLinear
     from .kernels.torch.block_low_rank_layers import LowRankLinear as LowRankLinear
     from .kernels.torch.block_low_rank_layers import MonarchLinear as MonarchLinear
-    from .kernels.torch.compression import CompressConfig as CompressConfig
     from .kernels.torch.compression import compress_ as compress_
+    from .kernels.torch.compression import load_compressed_ as load_compressed_
     from .kernels.torch.kronecker_layers import KSLinear as KSLinear
     from .kernels.torch.kronecker_mlp import KSFeedForward as KSFeedForward
     from .kernels.torch.layers import FastLinear as FastLinear
@@ -74,10 +78,12 @@ _MODULES = {
     ".kernels": ("BitMatrix", "Prepared", "block_low_rank", "finite", "kronecker", "matmul", "prepare"),
     ".kernels.causal.masked": ("masked_matmul",),
     ".kernels.causal.products": ("causal_pv", "causal_qk", "syrk", "trmm"),
+    ".kernels.compression": ("CompressConfig",),
+    ".kernels.torch.acceleration": ("AccelerateConfig", "accelerate_", "restore_"),
     ".kernels.torch.attention": ("causal_attention",),
     ".kernels.torch.precompile": ("compile_products",),
     ".kernels.torch.block_low_rank_layers": ("BlastLinear", "LowRankLinear", "MonarchLinear"),
-    ".kernels.torch.compression": ("CompressConfig", "compress_"),
+    ".kernels.torch.compression": ("compress_", "load_compressed_"),
     ".kernels.torch.kronecker_layers": ("KSLinear",),
     ".kernels.torch.kronecker_mlp": ("KSFeedForward",),
     ".kernels.torch.layers": ("FastLinear",),

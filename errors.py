@@ -42,6 +42,12 @@ class PlanError(LcmaError):
     exit_code = 3
 
 
+class RankError(PlanError):
+    """A rank that a weight cannot have: the arguments are wrong, whatever runs them."""
+
+    exit_code = 2
+
+
 class VerifyOnlyError(LcmaError):
     """A proven scheme that is neither kept nor run: coefficients beyond int64, or programs that are not expanded."""
 

@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -68,18 +69,22 @@ def _private_folder() -> Path:
     return Path(folder)
 
 
-def write_atomic(path: Path, content: str | bytes) -> None:
+def write_atomic(path: Path, content: str | bytes | Iterable[bytes]) -> None:
     """Write a file whole or not at all: a temporary sibling, synced, then renamed over `path`.
+
+    Content larger than memory is given in chunks.
 
     Raises:
         OSError: the folder cannot be written, or the disk is full; `path` is as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     payload = content.encode() if isinstance(content, str) else content
+    chunks = (payload,) if isinstance(payload, bytes) else payload
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(payload)
+            for chunk in chunks:
+                stream.write(chunk)
             stream.flush()
             os.fsync(stream.fileno())
         umask = os.umask(0)

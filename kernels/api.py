@@ -12,7 +12,7 @@ from numpy import matmul as numpy_matmul
 from numpy import ndarray
 
 from ..errors import PlanError
-from .array_product import IS_VENDORS, multiply, thread_count
+from .array_product import IS_VENDORS, SMALL, multiply, thread_count
 from .codegen.certified import SchemeLike
 from .planning.cache import plan_cache
 from .plans import AUTO, PREDICT, planned
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 Matrix = npt.NDArray[Any]
 
 FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = map(np.dtype, ("float32", "float64", "complex64", "complex128"))
-
-SMALL = 1 << 28
-"""m k n below which `auto` is the library's own product at once: planning and calling would cost what there is to gain.
-
-At 200 Gflop/s such a product takes less than 2.7 ms.
-"""
 
 
 def matmul(

@@ -80,17 +80,26 @@ def load_factors(path: Path, header: str, most_bytes: int, too_long: str, read: 
 
 
 def header_of(path: str | Path, headers: Sequence[str]) -> str | None:
-    """The first of these header tensors that a file holds; None where it holds none, or is no such file."""
+    """The first of these header tensors that a file holds; None where it holds none, or is no .npz or .safetensors.
+
+    Raises:
+        SchemeFormatError: there is such a file, and it is damaged or cut off.
+    """
     path = Path(path)
     names: Mapping[str, Any] | set[str] = set()
+    if not path.is_file():
+        return None
     try:
         if path.suffix == ".safetensors":
             names = safetensors.entries(path)
         elif path.suffix == ".npz":
             with zipfile.ZipFile(path) as archive:
                 names = {name.removesuffix(".npy") for name in archive.namelist()}
-    except (OSError, SchemeFormatError, *UNREADABLE):
-        pass
+    except SchemeFormatError:
+        raise
+    except (OSError, *UNREADABLE) as error:
+        reason = error.strerror if isinstance(error, OSError) else next(iter(str(error).splitlines()), "")
+        raise SchemeFormatError(f"is damaged or cut off: {reason}", path) from None
     return next((header for header in headers if header in names), None)
 
 

@@ -66,6 +66,7 @@ def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
     from .dense.padded import CudaPadded
+    from .exact.cuda import CudaExact
     from .kronecker.block_schemes import CudaBlockSchemes
     from .kronecker.cuda import CudaKronecker
 
@@ -76,6 +77,7 @@ def _cuda() -> tuple[Strategy, ...]:
         for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
-    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "decode", "dense", "permuted"))
+    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "partial", "decode", "dense", "permuted"))
     low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
-    return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes(), *low_rank
+    exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
+    return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes(), *low_rank, *exact

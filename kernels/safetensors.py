@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ MOST_HEADER = 100_000_000
 """Bytes of a header, at most; the format's own limit."""
 
 MOST_DIMENSIONS = 32
+
+METADATA = "__metadata__"
+"""The key of a header under which texts stand, and no tensor."""
 
 STORAGE = {
     "F64": "<f8",
@@ -59,6 +62,28 @@ def entries(path: Path) -> dict[str, Entry]:
         OSError: it cannot be read.
     """
     size = os.stat(path).st_size
+    header, begin = _header(path, size)
+    try:
+        return {name: _entry(name, row, begin, size) for name, row in header.items() if name != METADATA}
+    except (ValueError, TypeError, KeyError) as error:
+        raise SchemeFormatError(f"is not a .safetensors file: {error}".splitlines()[0][:200], path) from None
+
+
+def metadata(path: Path) -> dict[str, str]:
+    """The texts that a file holds beside its tensors.
+
+    Raises:
+        SchemeFormatError: the file is not of this format.
+        OSError: it cannot be read.
+    """
+    found = _header(path, os.stat(path).st_size)[0].get(METADATA, {})
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        raise SchemeFormatError("is not a .safetensors file: its metadata are no texts", path)
+    return found
+
+
+def _header(path: Path, size: int) -> tuple[dict[str, Any], int]:
+    """The JSON object before the tensors, and the place of the first tensor's bytes."""
     with open(path, "rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         if size < 8 or not 2 <= length <= min(MOST_HEADER, size - 8):
@@ -68,10 +93,9 @@ def entries(path: Path) -> dict[str, Entry]:
         header = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
         if not isinstance(header, dict):
             raise ValueError("its header is no object")
-        begin = 8 + length
-        return {name: _entry(name, row, begin, size) for name, row in header.items() if name != "__metadata__"}
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SchemeFormatError(f"is not a .safetensors file: {error}".splitlines()[0][:200], path) from None
+    return header, 8 + length
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -107,12 +131,20 @@ def read(path: Path, entry: Entry) -> Matrix:
 
 def pack(tensors: Mapping[str, tuple[str, Matrix]]) -> bytes:
     """The file of tensors by name, each with the format's name of its dtype."""
-    header, bodies, place = {}, [], 0
+    return b"".join(chunks(tensors, {}))
+
+
+def chunks(tensors: Mapping[str, tuple[str, Matrix]], metadata: Mapping[str, str]) -> Iterator[bytes]:
+    """The same file piece by piece, with texts as metadata; one tensor is in memory at a time."""
+    header: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
+    place = 0
     for name, (kind, matrix) in tensors.items():
-        body = np.ascontiguousarray(matrix, STORAGE[kind]).tobytes()
-        header[name] = {"dtype": kind, "shape": list(matrix.shape), "data_offsets": [place, place + len(body)]}
-        bodies.append(body)
-        place += len(body)
+        size = matrix.size * np.dtype(STORAGE[kind]).itemsize
+        header[name] = {"dtype": kind, "shape": list(matrix.shape), "data_offsets": [place, place + size]}
+        place += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # the tensors begin at a multiple of eight bytes
-    return b"".join((len(text).to_bytes(8, "little"), text, *bodies))
+    yield len(text).to_bytes(8, "little")
+    yield text
+    for kind, matrix in tensors.values():
+        yield np.ascontiguousarray(matrix, STORAGE[kind]).tobytes()

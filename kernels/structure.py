@@ -46,6 +46,10 @@ class FactoredStructure(Structure, Protocol):
     def parameters(self) -> int:
         """Parameters of all factors."""
 
+    @property
+    def factor_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the factors' parameters, in the written order."""
+
     def draw(self, rng: np.random.Generator, dtype: str) -> tuple[Matrix, ...]:
         """Random parameters of every factor, in a dtype that numpy knows."""
 

@@ -66,7 +66,13 @@ def bench_for(request: Request) -> Bench:
     if request.ring is not None:
         from .exact.bench import ExactBench
 
-        return ExactBench()
+        if request.device == "cpu":
+            return ExactBench()
+        from .cuda.machine import require_device
+        from .exact.tensor_bench import ExactTensorBench
+
+        require_device()
+        return ExactTensorBench()
     if request.device == "cpu":
         from .cpu.bench import CpuBench
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "bench": "Run a suite of benchmarks: interleaved, checked first, stored as rows.",
     "cache": "Show or clear the compiled code that lcma keeps.",
     "compose": "Compose the best scheme for a size from those of the catalogue.",
+    "compress": "Replace the linear weights of a stored model by structured ones, and report every layer.",
     "convert": "Verify a scheme file and write it in another format.",
     "demo": "Find, prove, store and run a scheme, in about a minute.",
     "doctor": "Show processor, libraries and folders of this machine, and prove the shipped schemes again.",
@@ -51,7 +52,7 @@ COMMANDS = {
     "verify": "Prove or refute the schemes in files.",
 }
 
-COMPUTING = {"bench", "demo", "doctor", "plan", "run", "structure", "suggest", "time", "tune"}
+COMPUTING = {"bench", "compress", "demo", "doctor", "plan", "run", "structure", "suggest", "time", "tune"}
 """The commands that multiply matrices or plan products."""
 
 EXIT_INTERNAL = 70

@@ -121,6 +121,7 @@ class Contest:
         require_memory(self.request)
         a, b, out = bench.operands(self.request, self.seed)
         a = a if self.operand is None else self.operand
+        error_of = bench.errors(self.request, a, b)
         calls: dict[str, Callable[[], object]] = {}
         errors: dict[str, float] = {}
         for one in self.contenders:
@@ -128,7 +129,7 @@ class Contest:
             try:
                 with within_memory(self.request, one.plan.candidate):
                     executor: Any = one.plan.build()
-                    errors[one.what] = self._error(bench, one, a, b, executor.run(a, b, out))
+                    errors[one.what] = self._error(error_of, one, a, b, executor.run(a, b, out))
                     left = executor.prepare(a) if self.request.static == "A" else a
             except PlanError as error:
                 if one.what not in OPTIONAL:
@@ -157,12 +158,12 @@ class Contest:
             times = by_events(calls, rounds, SPENT, lambda number: say(f"round {number} of {rounds}"))
         return {name: Timing(name, found.seconds) for name, found in times.items()}, monitor.state
 
-    def _error(self, bench: Any, one: Contender, a: Any, b: Any, product: Any) -> float:
+    def _error(self, error_of: Callable[[Any], float], one: Contender, a: Any, b: Any, product: Any) -> float:
         request = self.request
         if request.is_dense and not one.is_baseline and _has_own_target(one.scheme):
             error = relative_error(request, product, true_product(request, one.scheme, a, b))
         else:
-            error = bench.error(request, a, b, product)
+            error = error_of(product)
         if not error <= MAX_ERROR.get(request.dtype, 0.0):
             raise VerificationError(f"{one.what} came out wrong: relative error {error:.1e}; nothing was timed")
         return float(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from .products import Device, within_memory
 from .timing import gflops
 
 if TYPE_CHECKING:
-    from ..kernels import Request
+    from ..kernels import Plan, Request
     from ..kernels.ring import ExactRing
 
 MAX_ABS = 1 << 20
@@ -55,18 +56,12 @@ def exact_request_of(
     batch: tuple[int, ...] = (),
     max_workspace: int | None = None,
 ) -> Request:
-    """The request of an exact product of random matrices; over Z their entries are below MAX_ABS in magnitude.
-
-    Raises:
-        PlanError: the device runs no exact products.
-    """
+    """The request of an exact product of random matrices; over Z their entries are below MAX_ABS in magnitude."""
     from ..kernels import Request
 
-    if device.kind != "cpu":
-        raise PlanError("exact products run on a processor; leave --device out")
     dtype = "bit" if ring.modulus == 2 else "int64"
     most = None if ring.modulus else MAX_ABS
-    return Request(*sizes, dtype, batch, batch, ring=ring, max_abs=most, max_workspace=max_workspace)
+    return Request(*sizes, dtype, batch, batch, device.kind, ring=ring, max_abs=most, max_workspace=max_workspace)
 
 
 def run_exact(
@@ -78,6 +73,7 @@ def run_exact(
     max_abs: int | None,
     out: str | None,
     check: bool,
+    device: Device,
 ) -> int:
     """Multiply two files, print what was done, and write the product; 1 where --check finds a wrong entry.
 
@@ -100,16 +96,18 @@ def run_exact(
                 raise PlanError(f"{file} is {matrix.dtype}; exact products are of integers: convert it")
         left, right = a, b
     _check_out(out, bits and ring.modulus == 2)
-    request = exact_request(left, right, ring, max_abs=max_abs)
-    plan = plan_for(request, scheme, levels, strategy=strategy)
+    request = replace(exact_request(left, right, ring, max_abs=max_abs), device=device.kind)
     if ring.modulus != 2:
         left, right = (x.astype(request.storage, copy=False) for x in (a, b))
-    began = time.perf_counter()
-    with within_memory(request, plan.candidate):
-        product: Any = plan.build().run(left, right)
-    seconds = time.perf_counter() - began
+    with device.current():
+        plan = plan_for(request, scheme, levels, strategy=strategy)
+        began = time.perf_counter()
+        with within_memory(request, plan.candidate):
+            product = _computed(plan, left, right)
+        seconds = time.perf_counter() - began
+    where = "" if device.kind == "cpu" else f" on {device}, transfers included"
     click.echo(
-        f"{plan.candidate}: {request}: {seconds:.3f} s, "
+        f"{plan.candidate}: {request}{where}: {seconds:.3f} s, "
         f"{request.items * gflops(*request.shape, seconds):.1f} effective Gop/s (first call, compiling included)"
     )
     if out is not None:
@@ -123,6 +121,17 @@ def run_exact(
             array = product.to_array("uint8") if ring.modulus == 2 else product
             click.echo(write_product(out, array, array.dtype.name))
     return _checked(request, left, right, product) if check else 0
+
+
+def _computed(plan: Plan, a: Any, b: Any) -> Any:
+    """The product on the plan's device, as an array or a bit matrix."""
+    request = plan.request
+    if request.device == "cpu":
+        return plan.build().run(a, b)
+    from ..kernels.exact.tensor_bench import to_host, to_tensor
+
+    product: Any = plan.build().run(*(to_tensor(x) for x in (a, b)))
+    return to_host(product, request.n, request)
 
 
 def _operand(file: str) -> Any:
@@ -146,6 +155,6 @@ def _check_out(out: str | None, bits: bool) -> None:
 def _checked(request: Request, a: Any, b: Any, product: Any) -> int:
     from ..kernels.exact.bench import ExactBench
 
-    wrong = ExactBench().error(request, a, b, product)
+    wrong = ExactBench().errors(request, a, b)(product)
     click.echo("check: exact in the rows compared with Python integers" if not wrong else f"check: {wrong:.2%} wrong")
     return int(wrong > 0)

@@ -33,10 +33,21 @@ class Timing:
         return lower, upper
 
 
-def interleaved(
-    contenders: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None] = lambda _: None
+def stopwatch(call: Callable[[], object]) -> Callable[[], float]:
+    """The same call, which returns its seconds."""
+
+    def timed() -> float:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+
+    return timed
+
+
+def in_turns(
+    contenders: Mapping[str, Callable[[], float]], rounds: int, on_round: Callable[[int], None] = lambda _: None
 ) -> dict[str, Timing]:
-    """Time every contender once a round, after one round of warming up that is not counted.
+    """Call every contender, which returns its seconds, once a round, after a round of warming up that is not counted.
 
     Each round begins with another one: who follows whom, on warm or cold caches, does not decide.
     """
@@ -45,12 +56,18 @@ def interleaved(
     for number in range(rounds + 1):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
-            start = time.perf_counter()
-            contenders[name]()
+            seconds = contenders[name]()
             if number:
-                samples[name].append(time.perf_counter() - start)
+                samples[name].append(seconds)
         on_round(number)
     return {name: Timing(name, tuple(seconds)) for name, seconds in samples.items()}
+
+
+def interleaved(
+    contenders: Mapping[str, Callable[[], object]], rounds: int, on_round: Callable[[int], None] = lambda _: None
+) -> dict[str, Timing]:
+    """`in_turns`, of calls that are timed here."""
+    return in_turns({name: stopwatch(call) for name, call in contenders.items()}, rounds, on_round)
 
 
 def ratio_to(baseline: Timing, timing: Timing) -> float:

@@ -22,6 +22,9 @@ MOST_COLUMNS = 16
 MOST_FUSED_RANK = 128
 """The largest rank whose product stays in the registers of a program."""
 
+MOST_PARTIAL = 16
+"""Blocks of outputs whose sums stay in the registers of a program."""
+
 HALVES = ("float16", "bfloat16")
 
 HANDOVER_TILE = 128, 256, 64
@@ -187,6 +190,51 @@ def mix(structure: Blast, scales: Tensor, inner: Tensor, mixed: Tensor, tile: tu
     )
 
 
+def multiply_partial(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
+    """out = W x of a BLAST matrix: the first two products by one kernel, whose tensor cores sum over the blocks."""
+    assert isinstance(structure, Blast)
+    buffers = [x.new_empty((size, padded(x.shape[1])))[:, : x.shape[1]] for size in structure.intermediates()[1:]]
+    left, scales, right = factors
+    multiply_and_mix(structure, right, scales, x, buffers[0])
+    b2, r = structure.b2, structure.rank
+    source = buffers[0].reshape(r, b2, -1).swapaxes(0, 1)
+    multiply_blocks(left, source, out.reshape(b2, structure.q, -1))
+
+
+def multiply_and_mix(
+    structure: Blast, v: Tensor, scales: Tensor, x: Tensor, mixed: Tensor, tile: tuple[int, int, int] | None = None
+) -> None:
+    """mixed (rank b2, n) = the first two products of a BLAST matrix for x (cols, n); rows of `mixed` may be padded."""
+    from . import partial_kernel
+
+    n, side = x.shape[1], max(1, 1 << (structure.b2 - 1).bit_length())
+    columns, ranks, inner = partial_tile(side) if tile is None else tile
+    starter(partial_kernel.multiply_and_mix, (-(-n // columns), -(-structure.rank // ranks)), x)(
+        x,
+        v,
+        scales,
+        mixed,
+        n,
+        structure.rank,
+        structure.p,
+        *x.stride(),
+        mixed.stride(0),
+        B1=structure.b1,
+        B2=structure.b2,
+        M=side,
+        N=columns,
+        R=ranks,
+        P=inner,
+        num_warps=8,
+        num_stages=3,
+    )
+
+
+def partial_tile(side: int) -> tuple[int, int, int]:
+    """Columns, ranks and inner elements of a tile: as many sums for `side` blocks as the registers of 8 warps hold."""
+    return 64, max(16, min(64, 256 // side)), 64
+
+
 def relaid(structure: BlockLowRank, factors: Factors) -> Factors:
     """The factors as `multiply_tiled` reads them: Monarch's V (b1, b2 r, p), rows of one k together."""
     if not isinstance(structure, Monarch):
@@ -244,6 +292,17 @@ def tiled_reason(structure: BlockLowRank, dtype: str, first: bool) -> str | None
             return f"the kernel needs p and the rank in whole 16 bytes, not {structure.p} and {structure.rank}"
     elif max(structure.b1, structure.b2) > 64:  # type: ignore[attr-defined]
         return "the kernel mixes at most 64 blocks; choose strided"
+    return triton_reason()
+
+
+def partial_reason(structure: BlockLowRank, dtype: str) -> str | None:
+    """Why `multiply_partial` does not take this product."""
+    if not isinstance(structure, Blast):
+        return "only BLAST has a middle product to fuse"
+    if dtype not in HALVES:
+        return f"the kernel multiplies float16 and bfloat16, not {dtype}; choose strided"
+    if structure.b2 > MOST_PARTIAL:
+        return f"the sums of at most {MOST_PARTIAL} blocks stay in registers; choose strided"
     return triton_reason()
 
 

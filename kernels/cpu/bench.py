@@ -41,12 +41,12 @@ class CpuBench:
     def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
         """See `Bench.precompile`: building a plan compiles it here."""
 
-    def error(self, request: Request, a: Any, b: Matrix, c: Matrix) -> float:
-        """See `Bench.error`; of a factored A on some columns."""
+    def errors(self, request: Request, a: Any, b: Matrix) -> Callable[[Matrix], float]:
+        """See `Bench.errors`; of a factored A on some columns."""
         if is_factored(factored := request.structures[0]):
             cols = np.linspace(0, request.n - 1, min(request.n, CHECKED)).astype(int)
             truth = factored.multiply_wide(a, b[:, cols])
-            return float(np.linalg.norm(c[:, cols] - truth) / (np.linalg.norm(truth) or 1.0))
+            return lambda c: _relative(c[:, cols], truth)
         first = (0,) * len(request.batch)
         left, right = (_wide(x, request)[(0,) * (x.ndim - 2)] for x in (a, b))
         rows = np.linspace(0, request.m - 1, min(request.m, CHECKED)).astype(int)
@@ -54,9 +54,7 @@ class CpuBench:
         truth = structure_a.naive(left)[rows] @ structure_b.naive(right)
         wanted = structure_c.naive(np.ones((request.m, request.n), bool))[rows]
         truth = np.where(wanted, truth, 0)
-        norm = float(np.linalg.norm(truth))
-        difference = float(np.linalg.norm(_wide(c, request)[first][rows] - truth))
-        return difference / norm if norm else difference
+        return lambda c: _relative(_wide(c, request)[first][rows], truth)
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Sequence[float]]:
         """See `Bench.interleaved`; each round begins with another call."""
@@ -70,6 +68,10 @@ class CpuBench:
                 if number:
                     samples[name] = [*samples[name], time.perf_counter() - began]
         return samples
+
+
+def _relative(c: Matrix, truth: Matrix) -> float:
+    return float(np.linalg.norm(c - truth) / (np.linalg.norm(truth) or 1.0))
 
 
 def _drawn(rng: np.random.Generator, shape: tuple[int, ...], request: Request, place: int) -> Matrix:

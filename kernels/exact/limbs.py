@@ -16,6 +16,9 @@ def split_rows(matrix, limbs, width, modulus, out, first, last):
     """
     mask, top = (1 << width) - 1, 1 << (width - 1)
     for i in range(first, last):
+        if limbs == 1:
+            single_limb(matrix[i], modulus, out[0, i])
+            continue
         for j in range(matrix.shape[1]):
             x = np.int64(matrix[i, j])
             if modulus:
@@ -36,6 +39,38 @@ def split_rows(matrix, limbs, width, modulus, out, first, last):
                 for j in range(matrix.shape[1]):
                     out[place, i, j] = out[one, i, j] + out[other, i, j]
                 place += 1
+
+
+@njit(nogil=True)
+def single_limb(row, modulus, out):
+    """A row of integers as floats, as residues of least magnitude where there is a modulus.
+
+    Residues 0 <= x < modulus, which most rows hold, take no division, so that the loop runs on vectors.
+    """
+    outside = False
+    for j in range(len(row)):
+        x = np.int64(row[j])
+        outside |= (x < 0) | (x >= modulus)
+    if outside and modulus:
+        for j in range(len(row)):
+            x = np.int64(row[j]) % modulus
+            out[j] = x - modulus if x > modulus >> 1 else x
+    elif modulus:
+        for j in range(len(row)):
+            x = np.int64(row[j])
+            out[j] = x - modulus if x > modulus >> 1 else x
+    else:
+        for j in range(len(row)):
+            out[j] = np.int64(row[j])
+
+
+@njit(nogil=True)
+def single_modulo(product, modulus, out):
+    """A row of residues as `combine.reduce_row` gives them, so of magnitude at most modulus, to 0 <= c < modulus."""
+    for j in range(len(out)):
+        x = np.int64(product[j])
+        x = x + modulus if x < 0 else x
+        out[j] = x - modulus if x >= modulus else x
 
 
 @njit(nogil=True)
@@ -60,10 +95,14 @@ def join_modulo(products, limbs, width, modulus, add, out, first, last):
     """Rows first <= i < last of out: the products joined modulo n, 0 <= c < n; added to out, or in place of it.
 
     r 2^width + t is reduced with a quotient from float64, wrong by at most one: its magnitude is below 2^24 or so.
+    The product of single limbs is reduced already, and k is not cut.
     """
     terms = np.empty(2 * limbs, np.int64)
     scale = 2.0**width
     for i in range(first, last):
+        if limbs == 1:
+            single_modulo(products[0, i], modulus, out[i])
+            continue
         for j in range(out.shape[1]):
             terms_of(products, limbs, i, j, terms)
             r = np.int64(0)
@@ -81,6 +120,10 @@ def join_integers(products, limbs, width, add, out, first, last):
     """Rows first <= i < last of out (int64): the products joined; exact where the result fits, as the bound proves."""
     terms = np.empty(2 * limbs, np.int64)
     for i in range(first, last):
+        if limbs == 1:
+            for j in range(out.shape[1]):
+                out[i, j] = np.int64(products[0, i, j])
+            continue
         for j in range(out.shape[1]):
             terms_of(products, limbs, i, j, terms)
             r = np.int64(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -43,6 +44,11 @@ def exact_matmul(
     ring = exact_ring(ring)
     if levels == 0:
         scheme, levels, strategy = AUTO, None, strategy or "leaf"
+    if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
+        from .tensor_products import exact_tensor_matmul
+
+        limits: dict[str, Any] = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
+        return exact_tensor_matmul(a, b, ring, scheme, levels, out, strategy=strategy, effort=effort, **limits)
     if ring.modulus == 2:
         return _over_gf2(a, b, ring, scheme, levels, out, max_workspace, strategy, effort)
     left, right = (_integers(label, x, ring) for label, x in (("a", a), ("b", b)))

@@ -9,7 +9,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...errors import PlanError
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.machine import cpu_machine
 from ..cpu.others import BUSY_SHARE, CpuLoadMonitor
@@ -27,13 +26,11 @@ CUBES = (256, 512, 1024, 2048, 4096)
 
 
 def exact_machine(request: Request, measure: bool = True) -> Machine:
-    """The machine that an exact request runs on; `measure` allows for a second or two what was not measured yet.
-
-    Raises:
-        PlanError: the device runs no exact products.
-    """
+    """The machine that an exact request runs on; `measure` allows for a second or two what was not measured yet."""
     if request.device != "cpu":
-        raise PlanError("exact products run on a processor; move the operands there")
+        from ..cuda.machine import cuda_machine
+
+        return cuda_machine()
     plain = Request(request.m, request.k, request.n, "float64")
     machine = cpu_machine(plain if measure else None)
     if request.dtype != BITS or not measure or machine.profile.rates(BITS) is not None:

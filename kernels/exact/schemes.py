@@ -211,32 +211,45 @@ def catalogue_state() -> object:
     return str(path), found.st_mtime_ns, found.st_size
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def known_levels(ring: ExactRing, stamp: object) -> tuple[LevelOf, ...]:
     """What `auto` considers: of every grid the catalogue's scheme of least rank that holds in the ring, in all orders.
 
     `stamp` is that of the catalogue: another one reads it again.
     """
-    best: dict[tuple[int, ...], tuple[tuple[int, int], Scheme]] = {}
+    best: dict[tuple[int, ...], tuple[tuple[int, int], str]] = {}
+    for sizes, cost, own, digest in _catalogued(stamp):
+        if own not in ("Z", "Q", f"Z{ring.modulus}") or (sizes in best and cost >= best[sizes][0]):
+            continue
+        if denominator_reason(_restored(digest), ring) is None:
+            best[sizes] = cost, digest
+    found: dict[str, LevelOf] = {}
+    for _, digest in best.values():
+        for level in _orientations(digest):
+            found.setdefault(level.label.partition(":")[0], level)
+    return tuple(found.values())
+
+
+@lru_cache(maxsize=2)
+def _catalogued(stamp: object) -> tuple[tuple[tuple[int, ...], tuple[int, int], str, str], ...]:
+    """Sizes in increasing order, (rank, nonzeros), ring and digest of what may be a level of `auto`."""
+    found = []
     with Catalog.open() as catalog:
         for entry in catalog.entries():
-            own = entry.ring in ("Z", "Q") or entry.ring == f"Z{ring.modulus}"
-            if not own or ":" in entry.target or entry.rank > MAX_RANK:
+            if ":" in entry.target or entry.rank > MAX_RANK:
                 continue
             try:
                 sizes = tuple(sorted(int(part) for part in entry.target.split("x")))
             except ValueError:
                 continue
-            if len(sizes) != 3 or entry.rank >= math.prod(sizes) or sizes[0] < 2 or sizes[2] > 6:
-                continue
-            cost = (entry.rank, entry.nonzeros)
-            if sizes not in best or cost < best[sizes][0]:
-                scheme = catalog.find(entry.digest)[0]
-                if denominator_reason(scheme, ring) is None:
-                    best[sizes] = (cost, scheme)
-    found: dict[str, LevelOf] = {}
-    for _, scheme in best.values():
-        for order in map("".join, permutations("mkn")):
-            oriented = permute(scheme, order)
-            found.setdefault(oriented.target.name, LevelOf.of(oriented, f"{scheme.digest}@{order}"))
-    return tuple(found.values())
+            if len(sizes) == 3 and entry.rank < math.prod(sizes) and sizes[0] >= 2 and sizes[2] <= 6:
+                found.append((sizes, (entry.rank, entry.nonzeros), entry.ring, entry.digest))
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _orientations(digest: str) -> tuple[LevelOf, ...]:
+    """The scheme of a digest with its sizes in all orders; every ring shares them, and permuting takes milliseconds."""
+    scheme = _restored(digest)
+    orders = map("".join, permutations("mkn"))
+    return tuple(LevelOf.of(permute(scheme, order), f"{digest}@{order}") for order in orders)

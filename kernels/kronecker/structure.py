@@ -59,6 +59,11 @@ class KroneckerSparse:
         return self.parameters / (self.rows * self.cols)
 
     @property
+    def factor_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """See `FactoredStructure`."""
+        return tuple(pattern.parameter_shape for pattern in self.patterns)
+
+    @property
     def extra_elements(self) -> int:
         """Elements by which the dense matrix exceeds the parameters."""
         return max(0, self.rows * self.cols - self.parameters)

@@ -38,6 +38,18 @@ def suggested(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ..
     return tuple(found)
 
 
+def suggested_pairs(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
+    """The pairs of factors of `suggested` alone: chainable ones, as Monarch's, for every number of blocks.
+
+    Raises:
+        PlanError: there is none with so few parameters.
+    """
+    found = tuple(_pairs(rows, cols, density * rows * cols))
+    if not found:
+        raise PlanError(f"no pair of Kronecker-sparse factors of {rows} x {cols} has a density of at most {density:g}")
+    return found
+
+
 def _single(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
     """Factors (a, b, c, d) with the fewest blocks a d that keep to the budget, for every way to write them as a d."""
     common = math.gcd(rows, cols)

@@ -32,8 +32,8 @@ class Bench(Protocol):
     def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
         """Compile the kernels of many plans side by side, where building a plan does not."""
 
-    def error(self, request: Request, a: Any, b: Any, c: Any) -> float:
-        """The relative Frobenius error of C on some of its rows."""
+    def errors(self, request: Request, a: Any, b: Any) -> Callable[[Any], float]:
+        """Takes a product C of A and B to its relative Frobenius error on some of its rows, whose truth is kept."""
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
         """Seconds of every call, interleaved: each once a round, after an untimed round."""
@@ -98,12 +98,13 @@ def tune(
     calls: dict[str, Callable[[], object]] = {}
     built: dict[str, Plan] = {}
     errors: dict[str, float] = {}
+    error_of = bench.errors(request, a, b)
     for plan in plans:
         name = str(plan.candidate)
         on_event(f"compiling {name}")
         with contextlib.suppress(PlanError, MemoryError):
             executor = plan.build()
-            errors[name] = bench.error(request, a, b, executor.run(a, b, out))
+            errors[name] = error_of(executor.run(a, b, out))
             calls[name] = lambda executor=executor: executor.run(a, b, out)  # type: ignore[misc]
             built[name] = plan
     base = str(plans[0].candidate)

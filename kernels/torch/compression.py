@@ -1,123 +1,228 @@
-"""Block low-rank layers in place of the linear layers of a model, in place, with a report."""
+"""Structured layers in place of the linear layers of a model, in place, with a report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...errors import PlanError
-from ..block_low_rank.decomposition import STEPS, decompose
-from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
+from ...errors import PlanError, RankError, SchemeFormatError
+from .. import safetensors
+from ..compressed_files import FinishedLayers, structures_in
+from ..compression import (
+    CompressConfig,
+    CompressedWeight,
+    Compressible,
+    Configs,
+    LayerReport,
+    compress_weight,
+    config_for,
+    output_error,
+    predicted_speed,
+)
+from ..kronecker.structure import KroneckerSparse
 from .block_low_rank_layers import layer_of
+from .kronecker_layers import KSLinear
 from .modules import Filter, LinearPlace, linear_places
 
-KINDS = ("low-rank", "monarch", "blast")
+CALIBRATION_ROWS = 256
+"""Inputs of a layer, at most, that its output error is computed on: the first ones of the batch."""
 
 
 @dataclass(frozen=True)
-class CompressConfig:
-    """The structure of compressed layers: a kind, and the part of the dense parameters that factors may take.
+class _Task:
+    """A layer that is compressed: its place, its configuration, and the structures that it may get."""
 
-    `blocks` is b1 = b2 of Monarch and BLAST; `steps` are those of BLAST's descent.
-
-    Raises:
-        PlanError: there is no such kind, or a number is out of range.
-    """
-
-    kind: str
-    budget: float = 0.5
-    blocks: int = 16
-    steps: int = STEPS
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise PlanError(f"kind {self.kind!r} is not known; choose one of {', '.join(KINDS)}")
-        if not 0 < self.budget < 1:
-            raise PlanError(f"budget is a part of the dense parameters, between 0 and 1, not {self.budget}")
-        if self.blocks < 1 or self.steps < 1:
-            raise PlanError(f"blocks and steps must be at least 1, not {self.blocks} and {self.steps}")
-
-    def structure(self, rows: int, cols: int) -> BlockLowRank:
-        """The structure of the largest rank within the budget.
-
-        Raises:
-            PlanError: blocks do not divide a side, or the budget is below rank one.
-        """
-        most, b = self.budget * rows * cols, self.blocks
-        if self.kind == "low-rank":
-            rank, bound = int(most // (rows + cols)), min(rows, cols)
-        elif cols % b or rows % b:
-            raise PlanError(f"blocks = {b} must divide the {cols} inputs and the {rows} outputs")
-        elif self.kind == "monarch":
-            rank, bound = int(most // (b * (rows + cols))), min(rows, cols) // b
-        else:
-            rank, bound = int(most // (rows + cols + b * b)), min(rows, cols)
-        if rank < 1:
-            raise PlanError(f"a budget of {self.budget} is below rank one of {rows} x {cols}")
-        rank = min(rank, bound)
-        if self.kind == "low-rank":
-            return LowRank(rows, cols, rank)
-        return Monarch(rows, cols, b, b, rank) if self.kind == "monarch" else Blast(rows, cols, b, b, rank)
-
-
-@dataclass(frozen=True)
-class LayerReport:
-    """What became of a linear layer: bytes of its weight, the relative error of its weight, or why it stayed dense."""
-
-    name: str
-    structure: str
-    bytes_before: int
-    bytes_after: int
-    error: float
-    skipped: str | None = None
+    place: LinearPlace
+    config: CompressConfig
+    structures: tuple[Compressible, ...]
 
 
 def compress_(
     model: nn.Module,
-    config: CompressConfig,
+    config: Configs,
     filter_fn: Filter | None = None,
     on_layer: Callable[[LayerReport], None] = lambda _: None,
+    *,
+    calibration: Any = None,
+    batch: int | None = None,
+    folder: str | Path | None = None,
+    on_event: Callable[[str], None] = lambda _: None,
 ) -> list[LayerReport]:
-    """Replace the linear layers of a model in place by block low-rank ones; a report for each that `filter_fn` takes.
+    """Replace the linear layers of a model in place by structured ones; a report for each that `filter_fn` takes.
 
-    Layers that the structure does not fit stay as they are, and their report says why. Weights are decomposed on their
-    device, in float64 on a processor and in float32 on a GPU; factors get the dtype of the weight. Nothing is replaced
-    where one weight holds NaN or infinity.
+    `config` is one configuration, or a mapping from patterns of names ("blocks.*.down") to configurations, where the
+    first that fits counts and None leaves a layer as it is. Layers that the structure does not fit stay as they are,
+    and their report says why. Weights are decomposed on their device, in float64 on a processor and in float32 on a
+    GPU; factors get the dtype of the weight. Nothing is replaced where one weight holds NaN or infinity.
+
+    `calibration` is an input of the model, or a tuple of its arguments: the model is run on it once, and reports have
+    the error of each layer's outputs. With `batch` they have the predicted speed at so many inputs. With `folder`
+    finished layers are stored there, and a later call with the same model and configuration goes on from them.
 
     Raises:
+        RankError: a rank exceeds that of a weight.
         PlanError: a weight holds NaN or infinity, or no layer is taken.
     """
-    places = list(linear_places(model, filter_fn))
+    places = [place for place in linear_places(model, filter_fn) if config_for(place.name, config) is not None]
     if not places:
-        raise PlanError("no linear layer was taken; check filter_fn")
+        raise PlanError("no linear layer was taken; check filter_fn and the patterns of config")
     for place in places:
         if not torch.isfinite(place.weight).all():
             raise PlanError(f"the weight of {place.name} holds NaN or infinity; repair it first")
+    planned = [_planned(place, config) for place in places]
+    inputs = {} if calibration is None else _inputs_of(model, places, calibration)
+    store = None if folder is None else FinishedLayers(Path(folder))
     found = []
-    for place in places:
-        found.append(_compressed(place, config))
-        on_layer(found[-1])
+    for one in planned:
+        if isinstance(one, _Task):
+            on_event(one.place.name)
+            one = _compressed(one, inputs.get(one.place.name), batch, store, on_event)
+        found.append(one)
+        on_layer(one)
     return found
 
 
-def _compressed(place: LinearPlace, config: CompressConfig) -> LayerReport:
-    weight: Tensor = place.weight
-    rows, cols = (int(size) for size in weight.shape)
-    held = weight.numel() * weight.element_size()
+def _planned(place: LinearPlace, configs: Configs) -> _Task | LayerReport:
+    config = config_for(place.name, configs)
+    assert config is not None
+    rows, cols = place.weight.shape
     try:
-        structure = config.structure(rows, cols)
+        return _Task(place, config, config.structures(rows, cols))
+    except RankError as error:
+        raise RankError(f"{place.name}: {error}") from None
     except PlanError as error:
+        held = place.weight.numel() * place.weight.element_size()
         return LayerReport(place.name, "dense", held, held, 0.0, str(error))
+
+
+def _compressed(
+    task: _Task, inputs: Any, batch: int | None, store: FinishedLayers | None, on_event: Callable[[str], None]
+) -> LayerReport:
+    place, weight = task.place, task.place.weight
     wide = weight.to(torch.float32 if weight.is_cuda else torch.float64)
-    result = decompose(wide, structure, config.steps)
-    layer = layer_of(structure, place.bias is not None, weight.device, weight.dtype)
-    with torch.no_grad():
-        for parameter, factor in zip(layer.factors, result.factors, strict=True):
-            parameter.copy_(factor)
-        if layer.bias is not None and place.bias is not None:
-            layer.bias.copy_(place.bias)
+    plain = wide.cpu().numpy() if store is not None or inputs is not None else None
+    found = None
+    if store is not None:
+        assert plain is not None
+        found = store.load(key := store.key(place.name, repr(task.config), plain))
+    if found is None:
+        found = compress_weight(
+            wide, task.structures, task.config.steps, lambda text: on_event(f"{place.name}: {text}")
+        )
+        if store is not None:
+            store.store(key, CompressedWeight(found.structure, tuple(map(_array, found.factors)), found.error))
+    structure, layer = found.structure, _layer(found.structure, place.bias is not None, weight.device, weight.dtype)
+    _fill(layer, found.factors, place.bias)
     place.replace(layer)
-    return LayerReport(place.name, structure.name, held, structure.parameters * weight.element_size(), result.error)
+    held = weight.element_size()
+    rounded = tuple(_array(factor.detach().double()) for factor in layer.factors)  # as the layer holds them
+    name = str(weight.dtype).removeprefix("torch.")
+    return LayerReport(
+        place.name,
+        structure.name,
+        weight.numel() * held,
+        structure.parameters * held,
+        found.error,
+        output_error=None if inputs is None else output_error(plain, structure, rounded, inputs),  # type: ignore[arg-type]
+        predicted=None if batch is None else predicted_speed(structure, batch, name, weight.device.type),
+    )
+
+
+def _layer(structure: Compressible, bias: bool, device: Any, dtype: Any) -> Any:
+    if isinstance(structure, KroneckerSparse):
+        return KSLinear(structure.patterns, bias, device=device, dtype=dtype)
+    return layer_of(structure, bias, device, dtype)
+
+
+def _fill(layer: Any, factors: tuple[Any, ...], bias: Tensor | None) -> None:
+    with torch.no_grad():
+        for parameter, factor in zip(layer.factors, factors, strict=True):
+            parameter.copy_(factor if isinstance(factor, Tensor) else torch.from_numpy(np.array(factor)))
+        if bias is not None:
+            layer.bias.copy_(bias)
+
+
+def _array(x: Any) -> Any:
+    return x.cpu().numpy() if isinstance(x, Tensor) else np.asarray(x)
+
+
+def _inputs_of(model: nn.Module, places: list[LinearPlace], calibration: Any) -> dict[str, Any]:
+    """The first inputs of every layer, as float64 arrays (n, cols), from one run of the model."""
+    found: dict[str, Any] = {}
+    with _hooks(places, found), torch.no_grad():
+        model(*calibration) if isinstance(calibration, tuple) else model(calibration)
+    return found
+
+
+@contextmanager
+def _hooks(places: list[LinearPlace], found: dict[str, Any]) -> Iterator[None]:
+    def keep(name: str, x: Tensor) -> None:
+        rows = x.detach().reshape(-1, x.shape[-1])[:CALIBRATION_ROWS]
+        found.setdefault(name, rows.double().cpu().numpy())
+
+    handles = [
+        place.module.register_forward_pre_hook(lambda _, given, name=place.name: keep(name, given[0]))
+        for place in places
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
+    """Replace linear layers by the structured ones of a file of `lcma compress`, and load all its tensors.
+
+    The model is the one that was compressed, with dense layers. Returns the names of the replaced layers.
+
+    Raises:
+        SchemeFormatError: the file is no such model.
+        PlanError: the model has no such layer or tensor, or another shape of it; nothing was changed.
+    """
+    path = Path(path)
+    try:
+        structures, entries = structures_in(path), safetensors.entries(path)
+    except OSError as error:
+        raise SchemeFormatError(f"can't be read: {error.strerror or error}", path) from None
+    places = {place.name: place for place in linear_places(model)}
+    layers = {}
+    for name, structure in structures.items():
+        place = places.get(name)
+        if place is None or tuple(place.weight.shape) != (structure.rows, structure.cols):
+            mine = "no such linear layer" if place is None else f"one of {tuple(place.weight.shape)}"
+            raise PlanError(f"{path} has {name} as {structure.name}, and the model has {mine}")
+        layers[name] = _layer(structure, place.bias is not None, place.weight.device, place.weight.dtype)
+    state = model.state_dict(keep_vars=True)
+    there = {id(value) for name, value in state.items() if name in entries}
+    wanted = {
+        name: tuple(value.shape)
+        for name, value in state.items()
+        if name.rpartition(".")[0] not in layers and (name in entries or id(value) not in there)  # tied ones are once
+    }
+    wanted |= {
+        f"{at}.{name}": tuple(value.shape) for at, one in layers.items() for name, value in one.named_parameters()
+    }
+    for name in sorted({*wanted, *entries}):
+        stored = entries[name].shape if name in entries else None
+        if wanted.get(name) != stored:
+            raise PlanError(f"{name} has shape {wanted.get(name)} in the model and {stored} in {path}")
+    for name, layer in layers.items():
+        places[name].replace(layer)
+    tensors = {name: _tensor(path, entry) for name, entry in entries.items()}
+    model.load_state_dict(tensors, strict=False)  # names and shapes were compared above
+    return list(layers)
+
+
+def _tensor(path: Path, entry: safetensors.Entry) -> Tensor:
+    bits = np.array(safetensors.read(path, entry))
+    if entry.kind == "BF16":
+        return torch.from_numpy(bits.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(bits)

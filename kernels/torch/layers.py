@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,57 +17,62 @@ from ..cuda.executor import request_of
 from ..cuda.machine import index_of
 from . import dispatch
 from .ops import bilinear_mm, is_the_vendors, recipe_of
+from .packed_weight import PackedWeight, watch
 from .recipe import AUTO, Recipe
 
+SchemeLike = str | Scheme | Sequence[str | Scheme]
 
-class FastLinear(nn.Linear):
-    """`torch.nn.Linear` whose product runs by a scheme: same signature, parameters and state_dict.
 
-    `scheme` and `levels` are as in `lcma.matmul`; with "auto" every shape takes what is predicted
-    to be fastest, which for small ones is torch's own linear. Any leading dimensions.
-    """
+class FastModule(nn.Module):
+    """A linear layer whose product runs by a scheme, however its weight is stored; base of the classes below."""
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        scheme: str | Scheme | Sequence[str | Scheme] = AUTO,
-        levels: int | None = None,
-    ) -> None:
-        super().__init__(in_features, out_features, bias, device, dtype)
+    lcma_fast = True
+    """What the walk over a model knows these layers by."""
+
+    weight: Tensor
+    bias: Any
+    in_features: int
+    recipe: str
+    _packed: tuple[str, Tensor, weakref.ref[Tensor], tuple[Any, ...]] | None
+
+    def _set_recipe(self, scheme: SchemeLike, levels: int | None) -> None:
         self.recipe = recipe_of(scheme, levels)
-        self._packed: tuple[str, Tensor, tuple[Any, ...]] | None = None
+        self._packed = None
 
-    @classmethod
-    def from_linear(
-        cls, linear: nn.Linear, scheme: str | Scheme | Sequence[str | Scheme] = AUTO, levels: int | None = None
-    ) -> FastLinear:
-        """A layer with the parameters of another: shared, not copied."""
-        layer = cls(
-            linear.in_features, linear.out_features, linear.bias is not None, "meta", scheme=scheme, levels=levels
-        )
-        layer.weight, layer.bias = linear.weight, linear.bias
-        return layer.train(linear.training)
+    @property
+    def right(self) -> Tensor:
+        """The right operand (in_features, out_features) of the product: a view of the weight."""
+        raise NotImplementedError
+
+    def _by_vendor(self, x: Tensor) -> Tensor:
+        """The layer by torch's own kernel, which adds the bias on the way."""
+        raise NotImplementedError
 
     def pack(self, rows: int) -> bool:
         """Make the sums of the weight's blocks once, for products of about so many rows; False where none gain.
 
-        They are used as long as the weight stays as it is, and take up to three times its memory.
-        Compiled graphs use them in evaluation mode: pack before compiling, and again after the
-        weight has changed.
+        They are used as long as the weight stays as it is, and take up to three times its memory. A step of an
+        optimizer, `load_state_dict` and whoever asks for `weight.data` drop them; an alias of the weight that was made
+        before by `.data`, or a write to the weight under a compiled graph, is not seen: pack after it. Weights that
+        are sharded (DTensor) are not packed, and packed sums are not used once a module is sharded.
 
         Raises:
-            PlanError: the weight is not on a GPU, or nothing can run the layer's scheme.
+            PlanError: the weight is not on a GPU, is sharded, or nothing can run the layer's scheme.
         """
-        if not self.weight.is_cuda:
-            raise PlanError(f"the weight is on {self.weight.device}; move the layer to a GPU before packing")
-        made = dispatch.pack(Recipe.parse(self.recipe), self.weight.detach().t(), rows)
-        self._packed = None if made is None else (str(made[0]), made[1], self._state())
-        return made is not None
+        if reason := unpackable(self.weight):
+            raise PlanError(reason)
+        made = dispatch.pack(Recipe.parse(self.recipe), self.right.detach(), rows)
+        if made is None:
+            self._packed = None
+            return False
+        watch(self)
+        self._packed = (str(made[0]), made[1], weakref.ref(self.weight), self._state())
+        return True
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of the packed sums."""
+        return 0 if self._packed is None else self._packed[1].nbytes
 
     def unpack(self) -> None:
         """Give the memory of the packed sums back."""
@@ -74,12 +80,12 @@ class FastLinear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., in_features) to (..., out_features)."""
-        weight = self.weight.t()
+        right = self.right
         rows = x.unsqueeze(0) if x.dim() == 1 else x
         recipe, packed = self._current()
-        if packed is None and recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(rows, weight):
-            return functional.linear(x, self.weight, self.bias)  # it adds the bias on the way
-        product = bilinear_mm(rows, weight, recipe, packed)
+        if packed is None and recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(rows, right):
+            return self._by_vendor(x)
+        product = bilinear_mm(rows, right, recipe, packed)
         result = product.squeeze(0) if x.dim() == 1 else product
         return result if self.bias is None else result + self.bias.to(result.dtype)
 
@@ -92,14 +98,10 @@ class FastLinear(nn.Linear):
         if not self.weight.is_cuda:
             return f"{self}: on {self.weight.device} as lcma.matmul"
         recipe, packed = self._current()
-        weight = self.weight.detach().t()
-        request = request_of(
-            weight.new_empty((rows, self.in_features)),
-            weight,
-            name_of(weight),
-            static="B" if packed is not None else None,
-        )
-        plan = dispatch.plan_of(Recipe.parse(recipe), request, index_of(weight.device))
+        right = self.right.detach()
+        rows_of_a = right.new_empty((rows, self.in_features))
+        request = request_of(rows_of_a, right, name_of(right), static="B" if packed is not None else None)
+        plan = dispatch.plan_of(Recipe.parse(recipe), request, index_of(right.device))
         time = "" if plan.seconds is None else f", predicted {1e3 * plan.seconds:.3g} ms"
         return f"{request}: {plan.candidate}{time}"
 
@@ -115,10 +117,12 @@ class FastLinear(nn.Linear):
         """The recipe to run, and B~ where there is one of the weight as it is."""
         if self._packed is None:
             return self.recipe, None
-        recipe, stack, state = self._packed
+        recipe, stack, of, state = self._packed
         if torch.compiler.is_compiling():  # what the weight is cannot be asked in a graph
             return (self.recipe, None) if self.training else (recipe, stack)
-        return (recipe, stack) if state == self._state() else (self.recipe, None)
+        # another parameter in its place, as under FSDP, may reuse the memory and the version
+        kept = of() is self.weight and state == self._state()
+        return (recipe, stack) if kept else (self.recipe, None)
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         self.unpack()
@@ -126,3 +130,74 @@ class FastLinear(nn.Linear):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_packed": None}
+
+
+def unpackable(weight: Tensor) -> str | None:
+    """Why the sums of a weight cannot be made before, or None."""
+    if type(weight) not in (Tensor, nn.Parameter, PackedWeight):
+        return f"the weight is a {type(weight).__name__}, a part of a sharded one; its sums are not packed"
+    return None if weight.is_cuda else f"the weight is on {weight.device}; move the layer to a GPU before packing"
+
+
+class FastLinear(FastModule, nn.Linear):
+    """`torch.nn.Linear` whose product runs by a scheme: same signature, parameters and state_dict.
+
+    `scheme` and `levels` are as in `lcma.matmul`; with "auto" every shape takes what is predicted
+    to be fastest, which for small ones is torch's own linear. Any leading dimensions.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        scheme: SchemeLike = AUTO,
+        levels: int | None = None,
+    ) -> None:
+        super().__init__(in_features, out_features, bias, device, dtype)
+        self._set_recipe(scheme, levels)
+
+    @classmethod
+    def from_linear(cls, linear: nn.Linear, scheme: SchemeLike = AUTO, levels: int | None = None) -> FastLinear:
+        """A layer with the parameters of another: shared, not copied."""
+        layer = cls(
+            linear.in_features, linear.out_features, linear.bias is not None, "meta", scheme=scheme, levels=levels
+        )
+        layer.weight, layer.bias = linear.weight, linear.bias
+        return layer.train(linear.training)
+
+    @property
+    def right(self) -> Tensor:
+        """See `FastModule`."""
+        return self.weight.t()
+
+    def _by_vendor(self, x: Tensor) -> Tensor:
+        return functional.linear(x, self.weight, self.bias)
+
+
+class FastConv1D(FastModule):
+    """transformers' `Conv1D`, a linear layer with the weight (in_features, out_features), by a scheme.
+
+    Same parameters, shared, and the same state_dict.
+    """
+
+    def __init__(self, conv: nn.Module, scheme: SchemeLike = AUTO, levels: int | None = None) -> None:
+        super().__init__()
+        self._set_recipe(scheme, levels)
+        self.weight, self.bias = cast(nn.Parameter, conv.weight), cast(nn.Parameter, conv.bias)
+        self.in_features, self.out_features = self.weight.shape
+        self.source = type(conv)
+        self.train(conv.training)
+
+    @property
+    def right(self) -> Tensor:
+        """See `FastModule`."""
+        return self.weight
+
+    def _by_vendor(self, x: Tensor) -> Tensor:
+        assert self.bias is not None
+        flat = torch.addmm(self.bias, x.reshape(-1, x.shape[-1]), self.weight)
+        return flat.view(*x.shape[:-1], self.out_features)

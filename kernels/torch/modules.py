@@ -27,6 +27,13 @@ class LinearPlace:
         return weight.detach() if isinstance(self.module, nn.Linear) else weight.detach().T
 
     @property
+    def parameter(self) -> Tensor:
+        """The weight as the module holds it."""
+        weight = self.module.weight
+        assert isinstance(weight, Tensor)
+        return weight
+
+    @property
     def bias(self) -> Tensor | None:
         bias = self.module.bias
         return bias.detach() if isinstance(bias, Tensor) else None
@@ -49,6 +56,65 @@ def linear_places(model: nn.Module, filter_fn: Filter | None = None) -> Iterator
         if filter_fn is None or filter_fn(name, module):
             above, _, attribute = name.rpartition(".")
             yield LinearPlace(name, modules[above], attribute, module)
+
+
+Refusal = tuple[str, tuple[int, int], str]
+"""The name of a linear module, its inputs and outputs, and why it cannot be replaced by one of the same parameters."""
+
+
+def refused_places(model: nn.Module, filter_fn: Filter | None = None) -> Iterator[Refusal]:
+    """The linear modules of a model that must stay, in the order of `named_modules`; those that `filter_fn` takes."""
+    named = list(model.named_modules(remove_duplicate=False))
+    holders: dict[int, list[str]] = {}
+    for name, module in named:
+        for label, parameter in module.named_parameters(recurse=False):
+            holders.setdefault(id(parameter), []).append(f"{name}.{label}")
+    attentions = {f"{name}.out_proj" for name, module in named if isinstance(module, nn.MultiheadAttention)}
+    seen: set[int] = set()
+    for name, module in named:
+        linear = isinstance(module, nn.Linear) or _is_conv1d(module) or _is_quantised(module) or _is_fast(module)
+        if not linear or id(module) in seen or not name or (filter_fn is not None and not filter_fn(name, module)):
+            continue
+        seen.add(id(module))
+        if reason := _reason(name, module, holders, attentions):
+            yield name, _sizes(module), reason
+
+
+def _reason(name: str, module: nn.Module, holders: dict[int, list[str]], attentions: set[str]) -> str | None:
+    if _is_fast(module):
+        return "it runs by schemes already"
+    if _is_quantised(module):
+        return f"{type(module).__name__} is quantised: its product is not one of floating numbers"
+    if name in attentions:
+        return "MultiheadAttention reads its weight and never calls it"
+    if not (type(module) is nn.Linear or _is_conv1d(module)):
+        return f"it is a {type(module).__name__}, whose forward may not be a plain product"
+    if "forward" in module.__dict__:
+        return "its forward was replaced, which a new layer would lose"
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    if any(getattr(module, kind, None) for kind in hooks):
+        return "it has hooks, which a new layer would lose"
+    shared = [one for one in holders.get(id(module.weight), []) if one != f"{name}.weight"]
+    return f"its weight is tied: it is {shared[0]} too" if shared else None
+
+
+def _is_quantised(module: nn.Module) -> bool:
+    """Whether this is one of torch's quantised linear layers."""
+    return ".quantized." in f"{type(module).__module__}." and hasattr(module, "in_features")
+
+
+def _is_fast(module: nn.Module) -> bool:
+    """Whether this is one of our layers (`layers.FastModule`, which imports more than a walk needs)."""
+    return getattr(module, "lcma_fast", False) is True
+
+
+def _sizes(module: nn.Module) -> tuple[int, int]:
+    """Inputs and outputs."""
+    if _is_conv1d(module):
+        weight = module.weight
+        assert isinstance(weight, Tensor)
+        return int(weight.shape[0]), int(weight.shape[1])
+    return int(getattr(module, "in_features", 0)), int(getattr(module, "out_features", 0))
 
 
 def _is_conv1d(module: nn.Module) -> bool:

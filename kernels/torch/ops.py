@@ -16,6 +16,8 @@ from torch.utils.flop_counter import register_flop_formula
 
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
+from ..plans import planned
+from ..request import Layout, Request
 from . import dispatch
 from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, sum_to
 from .processor import through_numpy
@@ -190,12 +192,32 @@ def _run_on_processor(a: Tensor, b: Tensor, recipe: Recipe, out: Tensor | None) 
 
 
 def is_the_vendors(a: Tensor, b: Tensor) -> bool:
-    """Whether the plan for these tensors of a GPU is torch's own product."""
-    if a.device.type != "cuda" or a.dim() < 2 or b.dim() < 2 or a.dtype != b.dtype or a.device != b.device:
+    """Whether the plan for these tensors is the library's own product, which torch's is then as well."""
+    if a.dim() < 2 or b.dim() < 2 or a.dtype != b.dtype or a.device != b.device:
+        return False
+    if a.device.type == "cpu":
+        return a.dtype in (torch.float32, torch.float64) and b.dim() == 2 and _is_processors(a, b)
+    if a.device.type != "cuda":
         return False
     if a.dim() > 2 and b.dim() == 2:
         a = a.detach().reshape(-1, a.shape[-1])
     return isinstance(dispatch.executor_of(_AUTO, a, b), dispatch.VendorExecutor)
+
+
+def _is_processors(a: Tensor, b: Tensor) -> bool:
+    """The same of a product by one matrix on a processor: small ones are not planned."""
+    from ..array_product import SMALL
+
+    (k, n), rows = b.shape, math.prod(a.shape[:-1])
+    if rows * k * n < SMALL or a.shape[-1] != k:
+        return True  # torch says what does not fit
+    layouts = (Layout.ROWS if a.stride(-1) == 1 else Layout.SCATTERED, _layout(b), Layout.ROWS)
+    plan, _ = planned(Request(rows, k, n, str(a.dtype).removeprefix("torch."), layouts=layouts))
+    return plan.candidate.strategy == "vendor"
+
+
+def _layout(matrix: Tensor) -> Layout:
+    return Layout.ROWS if matrix.stride(-1) == 1 else Layout.COLUMNS if matrix.stride(-2) == 1 else Layout.SCATTERED
 
 
 _AUTO = Recipe()

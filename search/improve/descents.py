@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
 from ...errors import PlanError
-from ...schemes_db import Provenance, Scheme, Target
+from ...schemes_db import Certificate, Provenance, Ring, Scheme, Target
 from ...schemes_db.algebra import naive
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
@@ -16,7 +17,7 @@ from ..flipgraph.gpu.widen import widened
 from ..flipgraph.walkers import pack_start
 from ..runs.distinct import DistinctPool
 from ..runs.plan import Setting
-from .catalogue import CatalogueUpdater, in_order
+from .catalogue import in_order
 from .collect import collect_below
 from .gaps import Gap, Shape
 from .neighbours import Route, routes
@@ -34,6 +35,21 @@ EASY_SIDE = 3
 """Square formats with larger sides have symmetric walks too."""
 
 
+class Known(Protocol):
+    """The catalogue as a turn sees it: `CatalogueUpdater`, or what a worker of a cluster was sent of it."""
+
+    over: Ring
+
+    def rank(self, ring: str, shape: Shape) -> int:
+        """The lowest rank at hand over a ring."""
+
+    def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
+        """Schemes of the lowest rank at hand."""
+
+    def take(self, scheme: Scheme, certificate: Certificate) -> None:
+        """Take a certified find."""
+
+
 class Descents:
     """One format after the other, each turn by another route.
 
@@ -47,7 +63,7 @@ class Descents:
     """
 
     def __init__(
-        self, updater: CatalogueUpdater, ring: str, seed: int, device: str, command: str, walkers: int | None = None
+        self, updater: Known, ring: str, seed: int, device: str, command: str, walkers: int | None = None
     ) -> None:
         if ring not in ("Z2", "Z", "Q", "ZT"):
             raise PlanError(f"GPU walks are over Z2 and -1, 0, 1, not for {ring}: take --device cpu")

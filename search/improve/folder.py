@@ -16,13 +16,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ...errors import LcmaError
+from ...errors import LcmaError, PlanError
 from ...home import write_atomic
 from ...schemes_db import Scheme
 from ...schemes_db.formats import lcma_json
 from ...schemes_db.formats.strict_json import loads
 from ...verify import certify
 from ...version import __version__
+from ..cluster.connection import Cluster
 from ..runs.code import code_hash
 from ..runs.locked_folder import LockedFolder, RunFolderError, locked, new_folder, reported, signed
 
@@ -34,6 +35,7 @@ KIND = "lcma_improve"
 class ImproveConfig:
     """What an improvement was asked to do: all but its threads.
 
+    With an `address` turns are on `workers` workers of a Ray cluster, each with a `device` of its own; see `RunConfig`.
     `up_to` takes every format that fits into a full product among the targets, too.
     """
 
@@ -42,8 +44,21 @@ class ImproveConfig:
     seconds: float = 60.0
     seed: int = 0
     device: str = "cpu"
+    address: str = ""
+    workers: int = 0
     up_to: bool = False
     command: str = ""
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """Where workers are, if not in this process.
+
+        Raises:
+            PlanError: an address of another form, or workers without one.
+        """
+        if self.workers and not self.address:
+            raise PlanError("workers are of a cluster: give its address (local, auto, HOST:PORT)")
+        return Cluster(self.address, self.workers) if self.address else None
 
 
 @dataclass(frozen=True)

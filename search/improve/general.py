@@ -5,15 +5,18 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 
 from ...errors import TargetError
 from ...schemes_db import Ring, Scheme, Target, Z, parse_ring
 from ...schemes_db.catalog import Catalog
 from ...verify import certify
+from ..cluster.connection import Cluster
 from ..runs.config import RunConfig
 from ..runs.keep import keep_finds
 from ..runs.run import carry_out
 from .catalogue import CatalogueUpdater, in_order
+from .cluster_turns import ClusterTurns, Turns
 from .events import OnEvent, TurnBegun, Walking
 from .gaps import Gap, formats_up_to, gaps
 from .starts import best_below
@@ -23,9 +26,6 @@ LONGEST = 60.0
 
 GPU_BLOCKS = 64
 """Blocks of a factor that a walk on a GPU holds."""
-
-Turn = Callable[[Gap, int, float], None]
-"""Works on a format for so many seconds, after so many turns."""
 
 
 def formats_of(limits: Sequence[Target], up_to: bool) -> list[Target]:
@@ -46,6 +46,10 @@ def formats_of(limits: Sequence[Target], up_to: bool) -> list[Target]:
 class GeneralImprovement:
     """Turns on full products, each where the most is promised: ranks above the best known, by the work of the format.
 
+    Args:
+        cluster: where workers take turns, each its own, in place of this process.
+        stack: ends the workers.
+
     Attributes:
         turns: how many each format has had.
 
@@ -65,6 +69,8 @@ class GeneralImprovement:
         command: str,
         on_event: OnEvent,
         stop: Callable[[], bool],
+        cluster: Cluster | None = None,
+        stack: ExitStack,
     ) -> None:
         self._updater, self._ring, self._seed, self._jobs = updater, ring, seed, jobs
         self._on_event, self._stop = on_event, stop
@@ -72,7 +78,24 @@ class GeneralImprovement:
         on_gpu = device != "cpu"
         self.formats = [one for one in formats if not on_gpu or one.shape[1] * one.shape[2] <= GPU_BLOCKS]
         self.turns: Counter[str] = Counter()
-        self._turn = self._descents(device, command) if on_gpu else self._run
+        self._at_once = 1
+        self._take_turns: Callable[[Turns, float], None]
+        if cluster is not None:
+            on_cluster = ClusterTurns(
+                stack,
+                updater,
+                cluster,
+                self._configured,
+                ring=ring,
+                seed=seed,
+                device=device,
+                command=command,
+                on_event=on_event,
+                stop=stop,
+            )
+            self._take_turns, self._at_once = on_cluster.take, len(on_cluster)
+        else:
+            self._take_turns = self._descents(device, command) if on_gpu else self._run
 
     def gaps(self) -> list[Gap]:
         """The formats where ranks are to be gained, the most promising first."""
@@ -80,33 +103,44 @@ class GeneralImprovement:
         return sorted(found, key=lambda gap: -gap.priority(self.turns[gap.target.name]))
 
     def turn(self, seconds: float) -> bool:
-        """Work on the format of most promise for so long; False where no gap is left."""
+        """Work on the format of most promise for so long, on a cluster on one a worker; False where no gap is left."""
         found = self.gaps()
         if not found:
             return False
-        gap = found[0]
-        self._turn(gap, self.turns[gap.target.name], seconds)
-        self.turns[gap.target.name] += 1
+        chosen: list[tuple[Gap, int]] = []
+        taken = self.turns.copy()
+        for _ in range(self._at_once):
+            gap = max(found, key=lambda gap: gap.priority(taken[gap.target.name]))
+            chosen.append((gap, taken[gap.target.name]))
+            taken[gap.target.name] += 1
+        self._take_turns(chosen, seconds)
+        self.turns = taken
         self._updater.look()
         return True
 
-    def _descents(self, device: str, command: str) -> Turn:
+    def _descents(self, device: str, command: str) -> Callable[[Turns, float], None]:
         """Turns on GPUs."""
         from .descents import Descents  # imports a compiler
 
         place = "cpu" if device == "twin" else device
         descents = Descents(self._updater, self._ring, self._seed, place, command)
 
-        def turn(gap: Gap, tried: int, seconds: float) -> None:
+        def take(turns: Turns, seconds: float) -> None:
+            ((gap, tried),) = turns
             descents.turn(gap, tried, seconds, lambda text: self._on_event(Walking(gap.target.name, text)), self._stop)
 
-        return turn
+        return take
 
-    def _run(self, gap: Gap, tried: int, seconds: float) -> None:
-        """A turn on the processor: a run, with the command that repeats it."""
+    def _configured(self, gap: Gap, tried: int) -> RunConfig:
+        """The search of a turn, with the command that repeats it."""
         with Catalog.open() as catalog:
             configs = list(_ways(gap, self._ring, self._over, catalog, self._seed + tried))
-        config = configs[tried % len(configs)]
+        return configs[tried % len(configs)]
+
+    def _run(self, turns: Turns, seconds: float) -> None:
+        """A turn on this processor."""
+        ((gap, tried),) = turns
+        config = self._configured(gap, tried)
         self._on_event(TurnBegun(gap.target.name, config.command))
         result = carry_out(
             config.limited(None, seconds, 1),

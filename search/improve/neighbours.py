@@ -71,6 +71,14 @@ def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary
     return sorted(found, key=lambda route: min(start.rank for start in route.starts))
 
 
+def neighbourhood(shape: Shape) -> set[Shape]:
+    """All formats that `routes` looks at on the way to one, sides in increasing order."""
+    target = Target.general(*shape)
+    near = {target.shape, *(other for other, _ in _smaller(target)), *(other for other, _ in _larger(target))}
+    near |= {part for parts, _ in _halves(target) for part in parts}
+    return {(m, k, n) for m, k, n in map(sorted, near)}
+
+
 def _least(starts: Sequence[Scheme], rng: np.random.Generator) -> list[Scheme]:
     """Those of nearly the least rank, each once, and not too many."""
     starts = [start for start in starts if _whole(start)]

@@ -54,8 +54,13 @@ class _Tasks:
         on_start: Callable[[Scheme], None],
         stop: Callable[[], bool],
     ) -> None:
-        engine_of(config.device)
+        cluster = config.cluster
+        engine_of(config.device, cluster)
         general, structured = split_targets(config)
+        if structured and cluster is not None:
+            raise PlanError(
+                f"workers of a cluster take no turns on structured targets ({structured[0]}): leave --engine ray out"
+            )
         over = Z if config.ring == "ZT" else parse_ring(config.ring)
         self.updater: CatalogueUpdater | None = None
         self.fronts: FrontUpdater | None = None
@@ -84,6 +89,8 @@ class _Tasks:
                 command=config.command,
                 on_event=on_event,
                 stop=stop,
+                cluster=cluster,
+                stack=stack,
             )
 
     @property
@@ -143,6 +150,8 @@ def improve(
     seconds: float = 60.0,
     seed: int = 0,
     device: str = "cpu",
+    address: str = "",
+    workers: int = 0,
     up_to: bool = False,
     command: str = "",
     jobs: int = 1,
@@ -158,6 +167,7 @@ def improve(
 
     Args:
         targets: names, or a whole configuration.
+        address, workers: a Ray cluster whose workers take turns side by side; see `RunConfig`.
         up_to: take every format that fits into a full product, too.
         jobs: threads that lift finds beside the walks, or walk on a processor.
         out: a new folder, to go on from with `resume_improvement`.
@@ -172,7 +182,15 @@ def improve(
         targets
         if isinstance(targets, ImproveConfig)
         else ImproveConfig(
-            targets=tuple(targets), ring=ring, seconds=seconds, seed=seed, device=device, up_to=up_to, command=command
+            targets=tuple(targets),
+            ring=ring,
+            seconds=seconds,
+            seed=seed,
+            device=device,
+            address=address,
+            workers=workers,
+            up_to=up_to,
+            command=command,
         )
     )
     if not config.targets:
@@ -191,11 +209,15 @@ def resume_improvement(
     path: str | Path,
     *,
     seconds: float | None = None,
+    address: str = "",
+    workers: int = 0,
     jobs: int = 1,
     on_event: OnEvent = ignore,
     stop: Callable[[], bool] = lambda: False,
 ) -> Improved:
     """Continue the improvement in a folder: its turns, its starts, and its time, or a new limit from the beginning.
+
+    `address` and `workers` name another cluster than its own, or another number of workers.
 
     Raises:
         RunFolderError: none is there, it is of other code, locked or damaged.
@@ -203,6 +225,8 @@ def resume_improvement(
     folder = ImproveFolder.open(path)
     try:
         config = folder.config if seconds is None else replace(folder.config, seconds=seconds)
+        if address or workers:
+            config = replace(config, address=address or config.address, workers=workers or config.workers)
         return _go(config, jobs, folder, on_event, stop)
     finally:
         folder.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db import Ring, Scheme, Target, Z, parse_ring, parse_target
+from ..cluster.connection import Cluster
 from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
 from ..flipgraph.walkers import Terms, pack_start, walk_policy
 from ..format_moves.registry import MOVES, refuse_moves
@@ -60,6 +61,9 @@ class RunConfig:
     walks go alone. `method` is one of `METHODS`; `moves` lead from one format to the next. `cubes` are those of a naive
     symmetric start, such as 12,34,56. With `naive_too` walks start in turn from `start` and from the naive scheme.
 
+    With an `address` (local, auto, HOST:PORT) the walks are those of `workers` workers of a Ray cluster, each with a
+    `device` of its own; 0 is one a core, or one a GPU.
+
     Raises:
         PlanError: the settings do not fit together, or nothing limits the run.
         TargetError: the target or the ring is not known.
@@ -86,8 +90,12 @@ class RunConfig:
     moves: tuple[str, ...] = MOVES
     cubes: str = ""
     naive_too: bool = False
+    address: str = ""
+    workers: int = 0
 
     def __post_init__(self) -> None:
+        if self.workers and not self.address:
+            raise PlanError("workers are of a cluster: give its address (local, auto, HOST:PORT)")
         if self.ring not in RINGS:
             raise PlanError(f"a search over {parse_ring(self.ring)} is not known; choose one of {', '.join(RINGS)}")
         if self.walks < 0 or self.steps < 0 or self.count < 1:
@@ -141,8 +149,9 @@ class RunConfig:
 
     def _be_lns(self) -> None:
         """Settle what a large neighbourhood search has no choice in."""
-        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self.device != "cpu":
-            raise PlanError("a large neighbourhood search is over Z, from a ternary start of its target, on the CPU")
+        elsewhere = self.device != "cpu" or bool(self.address)
+        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or elsewhere:
+            raise PlanError("a large neighbourhood search is over Z, from a ternary start of its target, on this CPU")
         if self.policy or (self.pool is not None and self.pool.large):
             raise PlanError("a large neighbourhood search has walks of its own: leave policy, bounds and pools out")
         for name, value in (("walk", "flip-zt"), ("ladder", ())):
@@ -160,7 +169,16 @@ class RunConfig:
         Raises:
             PlanError: no such device.
         """
-        return engine_of(self.device)[0]
+        return engine_of(self.device, self.cluster)[0]
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """Where workers are, if not in this process.
+
+        Raises:
+            PlanError: an address of another form.
+        """
+        return Cluster(self.address, self.workers) if self.address else None
 
     @cached_property
     def _settings(self) -> tuple[Setting, ...]:
@@ -279,6 +297,7 @@ class RunConfig:
         settings = [f"{name}={getattr(self, name)!r}" for name in names]
         settings += [f"policy={self.policy!r}"] if self.policy else []
         settings += [f"device={self.device!r}"] if self.device != "cpu" else []
+        settings += [f"address={self.address!r}, workers={self.workers!r}"] if self.address else []
         settings += [f"pool={self.pool!r}"] if self.pool else []
         settings += [f"cubes={self.cubes!r}"] if self.cubes else []
         settings += [f"moves={self.moves!r}"] if self.moves != MOVES else []
@@ -286,6 +305,14 @@ class RunConfig:
         if self.start is not None:
             settings.append(f"start=resolve({self.start.digest[:16]!r})[0]")
         return f"find({self.target!r}, {', '.join(settings)})"
+
+    def at(self, address: str, workers: int = 0) -> RunConfig:
+        """The same course on the workers of another cluster, or with another number of them.
+
+        Raises:
+            PlanError: an address of another form.
+        """
+        return replace(self, address=address, workers=workers)
 
     def limited(self, rounds: int | None, seconds: float | None, count: int) -> RunConfig:
         """The same course with other limits."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from ..flipgraph.walkers import Terms, Walker, make_walker
 from .plan import Setting
 from .settings import setting_for
 from .snapshot import Arrays, restore, snapshot
+
+if TYPE_CHECKING:
+    from ..cluster.connection import Cluster
 
 Vector = npt.NDArray[np.int64]
 """(walkers,) numbers, or the places of some walkers."""
@@ -72,13 +75,11 @@ class Session(Protocol):
 
 
 class Engine(Protocol):
-    """A kind of device that walks.
+    """A kind of device that walks."""
 
-    Attributes:
-        by_format: whether each format of a run has settings of its own, or all those of its target.
-    """
-
-    by_format: bool
+    @property
+    def by_format(self) -> bool:
+        """Whether each format of a run has settings of its own, or all those of its target."""
 
     def setting(self, target: Target, walk: str) -> Setting:
         """What suits a format and a walk.
@@ -217,12 +218,16 @@ def device_names() -> tuple[str, ...]:
     return tuple(sorted(_ENGINES))
 
 
-def engine_of(device: str) -> tuple[Engine, str]:
-    """The engine of a device such as cpu, cuda or cuda:0,1, and what stands behind the colon.
+def engine_of(device: str, cluster: Cluster | None = None) -> tuple[Engine, str]:
+    """The engine of a device such as cpu, cuda or cuda:0,1, and what stands behind the colon; or that of a cluster.
 
     Raises:
-        PlanError: no such device.
+        PlanError: no such device, or some GPUs of it where each worker of a cluster has its own.
     """
+    if cluster is not None:
+        from ..cluster.engine import Ray
+
+        return Ray(cluster, device), ""
     name, _, places = device.partition(":")
     if name not in _ENGINES:
         raise PlanError(f"device {device!r} is not known; choose one of {', '.join(device_names())}")

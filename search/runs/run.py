@@ -55,7 +55,7 @@ def find(
         on_event: called after every round.
         stop: asked after every round; where it says so the run is saved, and the result has `interrupted` set.
         settings: rank, seed, walks, steps, rounds, seconds, count, start, walk, policy, ladder, pool, device,
-            objective, method, moves, cubes, naive_too and command, as `RunConfig` has them.
+            address, workers, objective, method, moves, cubes, naive_too and command, as `RunConfig` has them.
 
     A KeyboardInterrupt gives the round up; the result holds what was found until then.
 
@@ -102,6 +102,8 @@ def resume(
     rounds: int | None = None,
     seconds: float | None = None,
     count: int | None = None,
+    address: str = "",
+    workers: int = 0,
     jobs: int = 1,
     on_event: OnEvent | None = None,
     stop: Stop = never,
@@ -109,7 +111,8 @@ def resume(
     """Continue the run in a folder, from its last checkpoint; a broken round is repeated.
 
     Without limits its own hold; what they say counts from the run's beginning. The result holds all
-    finds of the run, and they are those of a run that was never broken.
+    finds of the run, and they are those of a run that was never broken. `address` and `workers` name another
+    cluster than the run's, or another number of workers.
 
     Raises:
         RunFolderError: no run is there, it is of another version, locked or damaged.
@@ -119,6 +122,8 @@ def resume(
         config = folder.config
         if rounds is not None or seconds is not None or count is not None:
             config = config.limited(rounds or config.rounds, seconds or config.seconds, count or config.count)
+        if address or workers:
+            config = config.at(address or config.address, workers or config.workers)
         return _go(_run_of(config, folder), jobs, on_event, stop)
     finally:
         folder.close()

@@ -67,7 +67,7 @@ class WalkRun(SearchRun):
             self._ancestries = [
                 Ancestry(tuple(steps[place].origin.digest for place in one.sources), one.relation) for one in moved
             ]
-        engine, places = engine_of(config.device)
+        engine, places = engine_of(config.device, config.cluster)
         self._setup["starts"] += time.perf_counter() - begin
         started = time.perf_counter()
         self._session = engine.start(

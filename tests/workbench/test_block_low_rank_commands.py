@@ -73,3 +73,20 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     code, text, _ = run("tune", folder / "k.npz", "--batch", "600", "--rounds", "2", "--json")
     assert code == 0
     assert json.loads(text)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_a_stored_matrix_that_is_cut_off_is_unreadable_for_every_command(run, files, suffix):
+    _, _, folder = files
+    whole = (folder / f"k{suffix}").read_bytes()
+    damaged = folder / f"damaged{suffix}"
+    for content in (whole[:-7], whole[: len(whole) // 2], whole[:3], b""):
+        damaged.write_bytes(content)
+        for command in (
+            ("run", damaged, folder / "first.npy"),
+            ("time", damaged, "--batch", "8"),
+            ("plan", damaged, "--batch", "8"),
+            ("tune", damaged, "--batch", "8"),
+        ):
+            code, _, err = run(*command)
+            assert (code, str(damaged) in err, len(err.strip().splitlines())) == (65, True, 1), (command, err)

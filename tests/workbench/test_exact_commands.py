@@ -83,3 +83,35 @@ def test_time_and_tune_check_what_they_measure(capsys):
     assert main(["tune", "128", "128", "128", "--ring", "Z2", "--rounds", "2", "--json"]) == 0
     (tuned,) = json.loads(capsys.readouterr().out)
     assert tuned["candidates"][0]["strategy"] == "leaf"
+
+
+@pytest.mark.parametrize("ring", ["Z2", "GF(8388593)", "Z"])
+def test_plan_and_suggest_know_a_gpu(capsys, ring):
+    sizes = ["8192", "8192", "8192"]
+    assert main(["plan", *sizes, "--ring", ring, "--device", "cuda", "--explain"]) == 0
+    assert "on NVIDIA H200" in capsys.readouterr().out
+    assert main(["suggest", *sizes, "--ring", ring, "--device", "cuda"]) == 0
+
+
+@pytest.mark.parametrize("ring", ["Z2", "GF(101)"])
+def test_run_on_a_gpu_moves_files_there_and_back(files, capsys, monkeypatch, ring):
+    """The transfers, with a strategy of a GPU that multiplies on the processor."""
+    torch = pytest.importorskip("torch")
+    from lcma.kernels.exact import tensor_bench, tensors
+    from lcma.workbench.products import Device
+
+    folder, a, b = files
+    moved = tensor_bench.to_tensor
+    monkeypatch.setattr(Device, "require", lambda device: None)
+    monkeypatch.setattr(tensor_bench, "to_tensor", lambda matrix: moved(matrix, "cpu"))
+
+    def multiply(leaf, left, right, out):
+        bits = [lcma.BitMatrix(x.numpy().view(np.uint64), n) for x, n in ((left, 70), (right, 30))]
+        out.copy_(torch.from_numpy(naive_bits(*bits).words.view(np.int64)))
+
+    monkeypatch.setattr(tensors.BitTensorLeaf, "run", multiply)
+    arguments = ["run", "auto", str(folder / "a.npy"), str(folder / "b.npy"), "--ring", ring, "--device", "cuda"]
+    options = ["--strategy", "leaf", "--out", str(folder / "c.npy"), "--check"]
+    assert main([*arguments, *options]) == 0
+    assert "transfers included" in capsys.readouterr().out
+    assert np.array_equal(np.load(folder / "c.npy"), a @ b % (2 if ring == "Z2" else 101))

@@ -193,7 +193,7 @@ def test_time_takes_triangular_products_to_the_fastest_of_three_baselines(run):
 def test_nothing_wrong_is_timed(run, monkeypatch):
     from lcma.kernels.cpu.bench import CpuBench
 
-    monkeypatch.setattr(CpuBench, "error", lambda *_: 1.0)
+    monkeypatch.setattr(CpuBench, "errors", lambda *_: lambda product: 1.0)
     code, out, err = run("time", "auto", "--size", 32, "--rounds", 1)
     assert (code, out) == (1, "")
     assert err.splitlines()[-1].startswith("lcma: vendor came out wrong: relative error 1.0e+00; nothing was timed")

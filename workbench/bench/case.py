@@ -19,7 +19,8 @@ class Options:
     """What the user asked of a suite; a suite reads what concerns it.
 
     `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `threads`: () is the
-    suite's own choice. `energy`: joules in place of seconds; `shares`: the part that linear layers take.
+    suite's own choice; so are `sizes`, sides of matrices or features of models. `energy`: joules in place of
+    seconds; `shares`: the part that linear layers take.
     """
 
     device: str = "cpu"
@@ -30,6 +31,7 @@ class Options:
     seed: int = 0
     energy: bool = False
     shares: bool = False
+    sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def no_picture(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 class Suite:
     """Cases that belong together. `sources` are the folders and files, from the package's root, whose
     text a row's code hash covers; `columns` the figures of the table; `picture` draws the rows as SVG. `flags` are the
-    options "energy" and "shares" that the suite knows, with the columns of their rows.
+    options "energy" and "shares" that the suite knows, with the columns of their rows; `sized` suites know "sizes".
     """
 
     name: str
@@ -85,3 +87,4 @@ class Suite:
     sources: tuple[str, ...]
     picture: Callable[[Sequence[Mapping[str, Any]], Path], None] = no_picture
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sized: bool = False

@@ -10,12 +10,12 @@ ROOT = Path(__file__).resolve().parents[2]
 """The package's root folder."""
 
 
-KINDS = (".py", ".csv")
+KINDS = (".py", ".csv", ".c", ".cpp", ".h")
 """What code is made of: sources, and the tables of settings that they read."""
 
 
 def code_hash(sources: Sequence[str]) -> str:
-    """The sha256 (16 hex digits) over names and contents of all Python files and tables in these files and folders."""
+    """The sha256 (16 hex digits) over names and contents of all sources and tables in these files and folders."""
     digest = hashlib.sha256()
     for source in sorted(sources):
         place = ROOT / source

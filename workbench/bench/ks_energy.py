@@ -40,13 +40,14 @@ def joules_of(request: Request, seed: int, say: Say) -> dict[str, float | None]:
     bench, calls = bench_for(request), {}
     require_memory(request)
     a, b, out = bench.operands(request, seed)
+    error_of = bench.errors(request, a, b)
     for name in ("auto", *BASELINES):
         try:
             plan = decision_for(request, strategy=None if name == "auto" else name).plan
             with within_memory(request, plan.candidate):
                 executor: Any = plan.build()
                 left = executor.prepare(a)
-                error = bench.error(request, a, b, executor.run(left, b, out))
+                error = error_of(executor.run(left, b, out))
         except PlanError:
             if name in OPTIONAL:  # such as bsr where torch lacks the dtype
                 continue

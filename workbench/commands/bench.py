@@ -28,6 +28,12 @@ from ..progress import Progress
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--sample", type=click.IntRange(min=1), help="How many of many shapes.")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Interleaved rounds of a row.")
+@click.option(
+    "--sizes",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Only these sides of matrices (exact), or features of models (compress).",
+)
 @click.option("--threads", type=click.IntRange(min=1), multiple=True)
 @click.option("--dtype", "dtypes", multiple=True)
 @click.option("--seed", type=int, default=0, show_default=True)
@@ -45,6 +51,7 @@ def command(
     device: str,
     sample: int | None,
     rounds: int | None,
+    sizes: tuple[int, ...],
     threads: tuple[int, ...],
     dtypes: tuple[str, ...],
     seed: int,
@@ -68,8 +75,10 @@ def command(
     for name in asked:
         if name not in found.flags:
             raise click.UsageError(f"suite {found.name} has no --{name}")
+    if sizes and not found.sized:
+        raise click.UsageError(f"suite {found.name} has no --sizes")
     columns = found.flags[asked[0]] if asked else found.columns
-    options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares)
+    options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares, sizes)
     cases = chosen_cases(found, options, patterns)
     if dry_run:
         print_table(

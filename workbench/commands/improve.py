@@ -13,6 +13,7 @@ from ...search.improve.events import Event, Kept, OnEvent, TurnBegun
 from ...search.improve.folder import ImproveConfig
 from ...search.improve.run import Improved, improve, plan
 from ...search.runs.keep import refuse_unwritable
+from ..cluster_options import cluster_options, cluster_settings
 from ..finds import kept_line
 from ..interrupts import Interrupts
 from ..options import Duration
@@ -34,6 +35,7 @@ from ..progress import Progress
 @click.option(
     "--device", default="cpu", show_default=True, help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."
 )
+@cluster_options
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -50,6 +52,9 @@ def command(
     seconds: float,
     jobs: int,
     device: str,
+    engine: str,
+    address: str | None,
+    workers: int | None,
     out: Path | None,
     dry_run: bool,
     as_json: bool,
@@ -68,6 +73,7 @@ def command(
         seed=seed,
         device=device,
         up_to=up_to,
+        **cluster_settings(engine, address, workers),
         command=shlex.join(["lcma", *sys.argv[1:]]),
     )
     if dry_run:

@@ -26,9 +26,20 @@ from .search import known_rank, report
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds of a search do not depend."
 )
+@click.option(
+    "--address", default="", metavar="auto|local|HOST:PORT", help="Another Ray cluster than the run's for its workers."
+)
+@click.option("--workers", type=click.IntRange(1), help="Another number of workers than the run's.")
 @click.option("--json", "as_json", is_flag=True, help="Statistics and finds as JSON.")
 def command(
-    folder: Path, seconds: float | None, rounds: int | None, count: int | None, jobs: int, as_json: bool
+    folder: Path,
+    seconds: float | None,
+    rounds: int | None,
+    count: int | None,
+    jobs: int,
+    address: str,
+    workers: int | None,
+    as_json: bool,
 ) -> int:
     """Continue a search or an improvement from its folder.
 
@@ -44,6 +55,8 @@ def command(
             improved = resume_improvement(
                 folder,
                 seconds=seconds,
+                address=address,
+                workers=workers or 0,
                 jobs=jobs,
                 on_event=teller(progress, quiet=as_json),
                 stop=lambda: interrupts.wanted,
@@ -57,6 +70,8 @@ def command(
             rounds=rounds,
             seconds=seconds,
             count=count,
+            address=address,
+            workers=workers or 0,
             jobs=jobs,
             on_event=lambda standing: progress.update(f"{standing.line}{known}"),
             stop=lambda: interrupts.wanted,

@@ -93,11 +93,12 @@ def command(
     product = causal_name(causal)
     text = chosen_scheme(scheme, named)
     if ring is not None:
-        if causal or dtype or device.kind != "cpu":
-            raise click.UsageError("--ring takes no --causal, --dtype or --device")
+        if causal or dtype:
+            raise click.UsageError("--ring takes no --causal or --dtype")
+        device.require()
         if levels == 0:
             text, levels, strategy = AUTO, None, strategy or "leaf"
-        return run_exact(planned_scheme(text), (a, b), ring, levels, strategy, max_abs, out, check)
+        return run_exact(planned_scheme(text), (a, b), ring, levels, strategy, max_abs, out, check, device)
     if levels == 0:  # no level of any scheme
         text, levels, strategy = AUTO, None, strategy or "vendor"
     chosen = planned_scheme(text, product is not None)

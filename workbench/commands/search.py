@@ -22,6 +22,7 @@ from ...search.flipgraph.policy import ORBITS
 from ...search.runs.bounds import has_halves
 from ...search.runs.keep import keep as keep_result
 from ...search.runs.keep import refuse_unwritable, write_beside
+from ..cluster_options import cluster_options, cluster_settings
 from ..finds import composition_line, print_result, spent_line
 from ..interrupts import Interrupts
 from ..options import Duration
@@ -105,6 +106,7 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
 @click.option(
     "--device", default="cpu", show_default=True, help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."
 )
+@cluster_options
 @click.option(
     "--start",
     metavar="SCHEME",
@@ -192,6 +194,9 @@ def _config(
     walk: str,
     cubes: str,
     device: str,
+    engine: str,
+    address: str | None,
+    workers: int | None,
     **policy: Any,
 ) -> RunConfig:
     """The run that the options ask for; `policy` has the fields of that name, None where they are not given."""
@@ -226,6 +231,7 @@ def _config(
         ladder=None if ladder == "auto" else tuple(part for part in ladder.split(",") if part != "none"),
         pool=None if pool is None else ALONE._replace(large=pool),
         device=device,
+        **cluster_settings(engine, address, workers),
         objective=objective or ("cost" if masked and rank is None and has_halves(wanted) else "rank"),
         method=method,
         moves=tuple(moves.split(",")),

@@ -9,10 +9,10 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import lcma  # noqa: E402
-from lcma.errors import PlanError  # noqa: E402
+from lcma.errors import PlanError, RankError  # noqa: E402
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
+from lcma.kernels.compression import CompressConfig  # noqa: E402
 from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear  # noqa: E402
-from lcma.kernels.torch.compression import CompressConfig  # noqa: E402
 
 
 class Conv1D(nn.Module):
@@ -66,11 +66,14 @@ def test_a_weight_that_has_the_structure_is_replaced_without_a_change():
 
 
 def test_ranks_are_the_largest_within_the_budget():
-    assert CompressConfig("low-rank", 0.5).structure(4096, 4096) == LowRank(4096, 4096, 1024)
-    assert CompressConfig("monarch", 0.5).structure(4096, 4096) == Monarch(4096, 4096, 16, 16, 64)
-    assert CompressConfig("blast", 0.5).structure(4096, 4096) == Blast(4096, 4096, 16, 16, 992)
+    for kind, wanted in (
+        ("low-rank", LowRank(4096, 4096, 1024)),
+        ("monarch", Monarch(4096, 4096, 16, 16, 64)),
+        ("blast", Blast(4096, 4096, 16, 16, 992)),
+    ):
+        assert CompressConfig(kind, 0.5).structures(4096, 4096) == (wanted,)
     for kind in ("low-rank", "monarch", "blast"):
-        structure = CompressConfig(kind, 0.3, 8).structure(64, 96)
+        (structure,) = CompressConfig(kind, 0.3, 8).structures(64, 96)
         larger = type(structure)(*structure.sizes[: 2 if kind == "low-rank" else 4], structure.rank + 1)
         assert structure.parameters <= 0.3 * 64 * 96 < larger.parameters
 
@@ -93,3 +96,50 @@ def test_what_cannot_be_compressed_is_refused_and_nothing_is_lost():
             CompressConfig(*arguments)
     reports = lcma.compress_(nn.Sequential(nn.Linear(4, 4)), CompressConfig("low-rank", 0.1))
     assert "below rank one" in reports[0].skipped
+
+
+def test_kronecker_layers_take_the_nearest_pair_or_a_named_list():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(64, 128), nn.Linear(128, 64))
+    configs = {"0": CompressConfig("kronecker", 0.5), "1": CompressConfig("kronecker", patterns="(1,16,8,4)(4,8,32,1)")}
+    reports = lcma.compress_(net, configs)
+    assert [type(layer) for layer in net] == [lcma.KSLinear, lcma.KSLinear]
+    assert reports[1].structure == "Kronecker-sparse (1,16,8,4)(4,8,32,1)"
+    assert reports[0].bytes_after <= 0.5 * reports[0].bytes_before
+    assert all(0 < report.error < 1 for report in reports)
+    other = lcma.compress_(
+        nn.Sequential(nn.Linear(64, 100)), CompressConfig("kronecker", patterns="(1,16,8,4)(4,8,32,1)")
+    )
+    assert "the patterns are of 64 x 128" in other[0].skipped
+
+
+def test_a_rank_of_its_own_is_taken_and_one_too_large_is_refused_first():
+    net = model()
+    with pytest.raises(RankError, match="3: rank 8 exceeds 7") as caught:
+        lcma.compress_(net, CompressConfig("low-rank", rank=8))
+    assert caught.value.exit_code == 2
+    assert not [module for module in net.modules() if isinstance(module, BlockLowRankLinear)]
+    reports = lcma.compress_(net, {"0.*": CompressConfig("low-rank", rank=8), "1": None})
+    assert [report.structure for report in reports] == ["low-rank 24x16, r 8", "low-rank 16x24, r 8"]
+
+
+def test_outputs_of_a_calibration_batch_are_compared_and_speed_is_predicted():
+    net, x = model(), torch.randn(4, 3, 16)
+    with torch.no_grad():
+        before = net[0][0](x) - net[0][0].bias
+        reports = lcma.compress_(net, CompressConfig("low-rank", 0.5), calibration=x, batch=512)
+        after = net[0][0](x) - net[0][0].bias
+    assert reports[0].output_error == pytest.approx(float((after - before).norm() / before.norm()), rel=1e-4)
+    assert all(report.output_error > 0 and report.predicted > 0 for report in reports)
+
+
+def test_a_compression_goes_on_from_its_folder(tmp_path):
+    config, events = CompressConfig("blast", 0.9, 4, 30), []
+    lcma.compress_(first := model(), config, folder=tmp_path)
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert len(files) == 3
+    lcma.compress_(second := model(), config, folder=tmp_path, on_event=events.append)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files
+    assert not [text for text in events if "step" in text]
+    for one, two in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(one, two)

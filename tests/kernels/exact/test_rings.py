@@ -18,7 +18,7 @@ from lcma.kernels.ring import GF2, INTEGERS, ExactRing, exact_ring
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fuzz_products import RINGS, main, one_case
+from fuzz_products import RINGS, by_parts, main, one_case
 
 P61 = (1 << 61) - 1
 
@@ -73,6 +73,14 @@ def test_random_cases_are_exact(kind):
     outcomes = [one_case(random.Random(f"test {kind} {number}"), kind) for number in range(120)]
     assert set(outcomes) <= {"exact", "refused"}
     assert outcomes.count("exact") > 80
+
+
+def test_the_truth_of_larger_cases_is_that_of_python_integers():
+    rng = np.random.default_rng(3)
+    low, high = -(1 << 63), (1 << 63) - 1
+    a, b = rng.integers(low, high, (2, 5, 40), endpoint=True), rng.integers(low, high, (40, 3), endpoint=True)
+    a[0, 0], a[1, 1], b[:, 0] = low, high, low
+    assert (by_parts(a, b) == naive_product(a, b, INTEGERS)).all()
 
 
 def test_the_script_counts_cases(capsys):

@@ -80,18 +80,20 @@ def test_top_bounds_what_is_timed(home, slow, played):
 
 
 def test_a_wrong_product_is_an_error_and_nothing_is_stored(home, slow, played, monkeypatch):
-    right = CpuBench.error
-    calls = []
+    def second_is_wrong(self, *operands):
+        right, calls = CpuBench.errors(self, *operands), []
 
-    def wrong(self, *args):
-        calls.append(args)
-        return right(self, *args) if len(calls) == 1 else 0.5
+        def error(product):
+            calls.append(product)
+            return right(product) if len(calls) == 1 else 0.5
 
-    monkeypatch.setattr(Played, "error", wrong)
+        return error
+
+    monkeypatch.setattr(Played, "errors", second_is_wrong)
     with pytest.raises(VerificationError, match=r"came out wrong: relative error 5.0e-01; nothing was stored"):
         tune(REQUEST, machine=slow, rounds=1)
     assert stored_wisdom("slow") is None
-    monkeypatch.setattr(Played, "error", lambda self, *args: float("nan"))
+    monkeypatch.setattr(Played, "errors", lambda self, *operands: lambda product: float("nan"))
     with pytest.raises(VerificationError):
         tune(REQUEST, machine=slow, rounds=1)
 
@@ -114,9 +116,9 @@ def test_the_bench_of_a_processor_checks_every_product(side):
     a, b, c = bench.operands(request, 3)
     left, right, out = request.structures
     c[...] = out.naive(left.naive(a) @ right.naive(b))
-    assert bench.error(request, a, b, c) < 1e-15
+    assert bench.errors(request, a, b)(c) < 1e-15
     c[0, 17, 3] += 1.0
-    assert bench.error(request, a, b, c) > 1e-3
+    assert bench.errors(request, a, b)(c) > 1e-3
     same = bench.operands(request, 3)
     assert all(np.array_equal(x, y) for x, y in zip((a, b), same[:2], strict=True))
 

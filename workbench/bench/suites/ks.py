@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ....errors import PlanError
 from ...contenders import contest_of
@@ -41,7 +42,8 @@ def _cases(options: Options) -> Iterator[Case]:
                 run = partial(_timed, pattern.sizes, batch, dtype, order, options)
                 seconds = 3 + 60 * batch * pattern.nonzeros / 1e11 if on_cpu else 4.0
                 bars = (Bar("ratio", NEVER_BELOW),) if on_cpu and dtype == "float32" else ()
-                yield Case(f"{order} {dtype} {pattern}", run, seconds, bars)
+                ahead = None if on_cpu else partial(_timed_ahead, pattern.sizes, batch, dtype, order)
+                yield Case(f"{order} {dtype} {pattern}", run, seconds, bars, ahead)
 
 
 def _energy_cases(options: Options) -> Iterator[Case]:
@@ -96,6 +98,19 @@ def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str,
         "error": mine.relative_error,
         "basis": found.basis,
     }
+
+
+def _timed_ahead(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str) -> None:
+    """The planner's choice on operands without data; the baselines are torch's own."""
+    from ....kernels import decision_for
+    from ....kernels.cuda.bench import CudaBench
+    from ....kernels.factored import request_of
+    from ....kernels.kronecker import KroneckerSparse, Pattern
+
+    request = request_of(KroneckerSparse.of(Pattern(*sizes)), batch, dtype, order, device="cuda")
+    a, b, out = CudaBench().operands(request, 0, blank=True)
+    executor: Any = decision_for(request).plan.build()
+    executor.run(a, b, out)
 
 
 def _written(rows: Rows, path: Path) -> None:

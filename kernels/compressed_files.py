@@ -1,0 +1,139 @@
+"""Models with structured layers in .safetensors files, and the folder of layers that a compression has finished.
+
+A layer NAME is stored as the factors NAME.U, NAME.V ..., as its module names them; the metadata `lcma_structures` is a
+JSON object that names its structure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PlanError, SchemeFormatError
+from ..home import write_atomic
+from . import safetensors
+from .block_low_rank.structure import Blast, LowRank, Monarch
+from .compression import CompressedWeight, Compressible
+from .kronecker.pattern import parse_patterns
+from .kronecker.structure import KroneckerSparse
+
+Matrix = npt.NDArray[Any]
+
+STRUCTURES = "lcma_structures"
+
+_CLASSES: dict[str, type[Any]] = {"low-rank": LowRank, "monarch": Monarch, "blast": Blast}
+
+
+def structure_text(structure: Compressible) -> str:
+    """The text that `parse_structure` reads: patterns, or a kind and its sizes."""
+    if isinstance(structure, KroneckerSparse):
+        return "".join(map(str, structure.patterns))
+    return " ".join(map(str, (structure.kind, *structure.sizes)))
+
+
+def parse_structure(text: str) -> Compressible:
+    """The structure of a text.
+
+    Raises:
+        PlanError: it names none.
+    """
+    if text.startswith("("):
+        return KroneckerSparse(parse_patterns(text))
+    kind, *sizes = text.split(" ")
+    try:
+        numbers = [int(size) for size in sizes]
+        return _structure_of(kind, numbers)
+    except (KeyError, TypeError, ValueError):
+        raise PlanError(f"{text[:60]!r} names no structure") from None
+
+
+def _structure_of(kind: str, numbers: list[int]) -> Compressible:
+    found: Compressible = _CLASSES[kind](*numbers)
+    return found
+
+
+def write_model(
+    path: Path,
+    tensors: Mapping[str, tuple[str, Matrix]],
+    structures: Mapping[str, Compressible],
+    metadata: Mapping[str, str],
+) -> None:
+    """Write tensors (the format's dtype and the data) with the structures of compressed layers, atomically.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    texts = {name: structure_text(structure) for name, structure in structures.items()}
+    write_atomic(path, safetensors.chunks(tensors, {**metadata, STRUCTURES: json.dumps(texts)}))
+
+
+def structures_in(path: Path) -> dict[str, Compressible]:
+    """The structures of the compressed layers of a file.
+
+    Raises:
+        SchemeFormatError: the file is no such model.
+        OSError: it cannot be read.
+    """
+    try:
+        texts = json.loads(safetensors.metadata(path).get(STRUCTURES, "null"))
+        if not isinstance(texts, dict):
+            raise SchemeFormatError("holds no compressed layers; write it with lcma compress", path)
+        return {name: parse_structure(str(text)) for name, text in texts.items()}
+    except (ValueError, PlanError) as error:
+        if isinstance(error, SchemeFormatError):
+            raise
+        raise SchemeFormatError(f"holds layers that are not understood: {error}", path) from None
+
+
+class FinishedLayers:
+    """A folder with the factors of every layer that is done, so that a broken compression goes on where it stopped.
+
+    A file is found by the layer's name, its configuration and the bytes of its weight: a changed one is done anew.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def key(self, name: str, config: str, weight: Matrix) -> str:
+        """The name of a layer's file."""
+        digest = hashlib.sha256(f"{name}\0{config}\0{weight.dtype}{weight.shape}\0".encode())
+        digest.update(np.ascontiguousarray(weight).tobytes())
+        return digest.hexdigest()[:32]
+
+    def load(self, key: str) -> CompressedWeight | None:
+        """What was stored under a key; None where nothing was, or where the file is damaged."""
+        path = self._file(key)
+        try:
+            facts, entries = safetensors.metadata(path), safetensors.entries(path)
+            structure = parse_structure(facts["structure"])
+            factors = tuple(np.array(safetensors.read(path, entry)) for entry in entries.values())
+            return CompressedWeight(structure, factors, float(facts["error"]))
+        except (OSError, SchemeFormatError, PlanError, KeyError, ValueError):
+            return None
+
+    def store(self, key: str, found: CompressedWeight) -> None:
+        """Keep the factors of a layer (float32 or float64 arrays).
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        kinds = {"float32": "F32", "float64": "F64"}
+        rows = {f"factor{place}": (kinds[x.dtype.name], x) for place, x in enumerate(found.factors, 1)}
+        facts = {"structure": structure_text(found.structure), "error": repr(found.error)}
+        write_atomic(self._file(key), safetensors.chunks(rows, facts))
+
+    def remove(self, keys: list[str]) -> None:
+        """Delete these files, and the folder where nothing is left in it."""
+        for key in keys:
+            self._file(key).unlink(missing_ok=True)
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def _file(self, key: str) -> Path:
+        return self.folder / f"{key}.safetensors"

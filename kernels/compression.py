@@ -1,0 +1,227 @@
+"""From the dense weights of a model to structured ones: which structure a layer gets, its factors, and their errors.
+
+Needs no torch; `lcma.compress_` and `lcma compress` share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import PlanError, RankError
+from .block_low_rank.decomposition import STEPS, decompose
+from .block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
+from .factored import request_of
+from .kronecker.approximation import factorize
+from .kronecker.chainability import chain_reason
+from .kronecker.pattern import parse_patterns
+from .kronecker.structure import KroneckerSparse
+from .kronecker.suggestions import suggested_pairs
+from .plans import decision_for
+from .request import Request
+
+Matrix = npt.NDArray[Any]
+
+Compressible = BlockLowRank | KroneckerSparse
+
+KINDS = ("low-rank", "monarch", "blast", "kronecker")
+
+DENSE = "dense"
+"""The text of a layer that stays as it is."""
+
+OnEvent = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class CompressConfig:
+    """The structure of compressed layers: a kind, and a rank or the part of the dense parameters that factors may take.
+
+    `rank` is that of W for low-rank and BLAST, of every block for Monarch, and replaces `budget`. `blocks` is b1 = b2
+    of Monarch and BLAST; `steps` are those of BLAST's descent. `patterns`, such as "(1,64,64,64)(64,64,64,1)", is a
+    chainable list for the kind kronecker; without it the pair within the budget with the least error is taken.
+
+    Raises:
+        PlanError: there is no such kind, a number is out of range, or the list is not chainable.
+    """
+
+    kind: str
+    budget: float = 0.5
+    blocks: int = 16
+    steps: int = STEPS
+    rank: int | None = None
+    patterns: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise PlanError(f"kind {self.kind!r} is not known; choose one of {', '.join(KINDS)}")
+        if not 0 < self.budget < 1:
+            raise PlanError(f"budget is a part of the dense parameters, between 0 and 1, not {self.budget}")
+        if self.blocks < 1 or self.steps < 1 or (self.rank is not None and self.rank < 1):
+            raise PlanError(f"blocks, steps and rank must be at least 1, not {self.blocks}, {self.steps}, {self.rank}")
+        if self.kind == "kronecker" and self.rank is not None:
+            raise PlanError("kronecker takes a budget or patterns, and no rank")
+        if self.patterns is not None:
+            if self.kind != "kronecker":
+                raise PlanError(f"patterns are of the kind kronecker, not of {self.kind}")
+            if reason := chain_reason(KroneckerSparse(parse_patterns(self.patterns)).patterns):
+                raise PlanError(f"{reason}; weights are factorized by chainable lists")
+
+    @classmethod
+    def parse(cls, text: str) -> CompressConfig | None:
+        """The configuration of "KIND[:budget=B][:rank=R][:blocks=N][:steps=N]" or of a list of patterns; None: "dense".
+
+        Raises:
+            PlanError: the text is none of these.
+        """
+        if text == DENSE:
+            return None
+        if text.startswith("("):
+            return cls("kronecker", patterns=text)
+        kind, *options = text.split(":")
+        found = cls(kind)
+        for option in options:
+            name, _, value = option.partition("=")
+            if name not in ("budget", "rank", "blocks", "steps"):
+                raise PlanError(f"{option!r} is no option of {kind}; write budget=, rank=, blocks= or steps=")
+            try:
+                number: Any = float(value) if name == "budget" else int(value)
+            except ValueError:
+                raise PlanError(f"{option!r} must be a number") from None
+            found = replace(found, **{name: number})
+        return found
+
+    def structures(self, rows: int, cols: int) -> tuple[Compressible, ...]:
+        """The structures for a weight, of which the nearest is taken: one, or all pairs of the kind kronecker.
+
+        Raises:
+            RankError: the rank exceeds that of a weight or a block.
+            PlanError: blocks do not divide a side, patterns are of another size, or the budget is below rank one.
+        """
+        if self.kind != "kronecker":
+            return (self._block_low_rank(rows, cols),)
+        if self.patterns is None:
+            return suggested_pairs(rows, cols, self.budget)
+        found = KroneckerSparse(parse_patterns(self.patterns))
+        if (found.rows, found.cols) != (rows, cols):
+            raise PlanError(f"the patterns are of {found.rows} x {found.cols}, and the weight is {rows} x {cols}")
+        return (found,)
+
+    def _block_low_rank(self, rows: int, cols: int) -> BlockLowRank:
+        most, b = self.budget * rows * cols, self.blocks
+        if self.kind != "low-rank" and (cols % b or rows % b):
+            raise PlanError(f"blocks = {b} must divide the {cols} inputs and the {rows} outputs")
+        bound = min(rows, cols) // (b if self.kind == "monarch" else 1)
+        rank = self.rank
+        if rank is None:
+            extra = b * b if self.kind == "blast" else 0
+            rank = min(bound, int(most // ((b if self.kind == "monarch" else 1) * (rows + cols) + extra)))
+            if rank < 1:
+                raise PlanError(f"a budget of {self.budget} is below rank one of {rows} x {cols}")
+        elif rank > bound:
+            of = "a block of a weight" if self.kind == "monarch" else "a weight"
+            raise RankError(f"rank {rank} exceeds {bound}, the largest of {of} of {rows} x {cols}; lower it")
+        if self.kind == "low-rank":
+            return LowRank(rows, cols, rank)
+        return Monarch(rows, cols, b, b, rank) if self.kind == "monarch" else Blast(rows, cols, b, b, rank)
+
+
+Configs = CompressConfig | Mapping[str, CompressConfig | None]
+"""One configuration for all layers, or by patterns of names (the first that fits counts; None: the layer stays)."""
+
+
+def config_for(name: str, configs: Configs) -> CompressConfig | None:
+    """The configuration of a layer; None where it stays as it is."""
+    if isinstance(configs, CompressConfig):
+        return configs
+    return next((config for pattern, config in configs.items() if fnmatchcase(name, pattern)), None)
+
+
+@dataclass(frozen=True)
+class CompressedWeight:
+    """Factors near a weight, left-most first, and their relative error before they are rounded to its dtype."""
+
+    structure: Compressible
+    factors: tuple[Any, ...]
+    error: float
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """What became of a linear layer: bytes of its weight, relative errors, speeds, or why it stayed dense.
+
+    `error` is that of the weight, `output_error` that of W X for a calibration batch. `predicted` and `measured` are
+    seconds of the dense product over those of the structured one. None: not known.
+    """
+
+    name: str
+    structure: str
+    bytes_before: int
+    bytes_after: int
+    error: float
+    skipped: str | None = None
+    output_error: float | None = None
+    predicted: float | None = None
+    measured: float | None = None
+
+
+def compress_weight(
+    weight: Any, structures: tuple[Compressible, ...], steps: int = STEPS, on_event: OnEvent = lambda _: None
+) -> CompressedWeight:
+    """The nearest factors of any of these structures for a weight (rows, cols), a numpy array or a torch tensor.
+
+    Low-rank, Monarch and BLAST factors of a tensor are computed on its device, Kronecker-sparse ones on the processor.
+
+    Raises:
+        PlanError: the weight has another size, or holds NaN or infinity.
+    """
+    found: CompressedWeight | None = None
+    for place, structure in enumerate(structures, 1):
+        on_event(structure.name if len(structures) == 1 else f"{place} of {len(structures)}: {structure.name}")
+        if isinstance(structure, KroneckerSparse):
+            plain = weight if isinstance(weight, np.ndarray) else weight.cpu().numpy()
+            nearest = factorize(plain, structure.patterns)
+            one = CompressedWeight(structure, nearest.matrix.factors, nearest.error)
+        else:
+            by_step = decompose(
+                weight, structure, steps, on_step=lambda step, error: on_event(f"step {step}, error {error:.2e}")
+            )
+            one = CompressedWeight(structure, by_step.factors, by_step.error)
+        found = one if found is None or one.error < found.error else found
+    if found is None:
+        raise PlanError("no structure was given")
+    return found
+
+
+def output_error(weight: Matrix, structure: Compressible, factors: tuple[Matrix, ...], inputs: Matrix) -> float:
+    """|X W'^T - X W^T| / |X W^T| in the Frobenius norm for inputs X (n, cols), in float64."""
+    wide = inputs.astype(np.float64).T
+    truth = weight.astype(np.float64) @ wide
+    norm = float(np.linalg.norm(truth))
+    error = float(np.linalg.norm(structure.multiply_wide(factors, wide) - truth))
+    return error / norm if norm else error
+
+
+def product_dtype(dtype: str, device: str) -> str:
+    """The dtype that products of weights are computed in: a processor widens halves to float32."""
+    return "float32" if device == "cpu" and dtype in ("float16", "bfloat16") else dtype
+
+
+def predicted_speed(structure: Compressible, batch: int, dtype: str, device: str) -> float | None:
+    """Predicted seconds of X W^T by the vendor's product over those of the structured one, for X (batch, cols)."""
+    dtype = product_dtype(dtype, device)
+    dense = Request(batch, structure.cols, structure.rows, dtype, device=device)
+    theirs = decision_for(dense, strategy="vendor").plan.seconds
+    ours = decision_for(request_of(structure, batch, dtype, device=device)).seconds
+    return None if not theirs or not ours else theirs / ours
+
+
+def parameter_names(structure: Compressible) -> tuple[str, ...]:
+    """The names of the factors in the state of the structure's layer, left-most first."""
+    if isinstance(structure, KroneckerSparse):
+        return tuple(f"factors.{place}" for place in range(len(structure.patterns)))
+    return ("U", "S", "V") if isinstance(structure, Blast) else ("U", "V")

@@ -1,0 +1,90 @@
+"""The executor of exact products of tensors: checks, batches, `out`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import PlanError
+from ..request import BITS, Request
+from .bits import words_of
+from .tensors import BitTensorCore, IntegerTensorCore
+
+Tensor = Any
+
+
+class ExactTensorExecutor:
+    """Runs a core on every matrix of a request; `core` is None where the request is empty. Thread-safe.
+
+    Over GF(2) tensors hold words (..., rows, words) int64, as `BitMatrix.words`; else integers, and C is int64.
+    """
+
+    def __init__(self, request: Request, core: BitTensorCore | IntegerTensorCore | None) -> None:
+        self.request, self._core = request, core
+
+    @property
+    def workspace(self) -> int:
+        """See `Executor.workspace`."""
+        return 0 if self._core is None else self._core.workspace
+
+    def run(self, a: Tensor, b: Tensor, out: Tensor = None) -> Tensor:
+        """See `Executor.run`.
+
+        Raises:
+            PlanError: the tensors are not of the request, or an entry is larger than was stated.
+        """
+        import torch
+
+        request = self.request
+        bits = request.dtype == BITS
+        k, n = (words_of(x) if bits else x for x in (request.k, request.n))
+        self._check("a", a, (*request.batch_a, request.m, k))
+        self._check("b", b, (*request.batch_b, request.k, n))
+        if a.device != b.device:
+            raise PlanError(f"a is on {a.device} and b on {b.device}; move one with .to")
+        shape = (*request.batch, request.m, n)
+        if out is not None and (tuple(out.shape) != shape or out.dtype != torch.int64 or out.device != a.device):
+            raise PlanError(f"out must be a tensor of shape {list(shape)}, torch.int64, on {a.device}")
+        if self._core is None:
+            return torch.zeros(shape, dtype=torch.int64, device=a.device) if out is None else out.zero_()
+        # A core writes rows of adjacent elements, and reads the operands after it has begun to write.
+        direct = out is not None and out.stride(-1) == 1 and not any(_share(out, x) for x in (a, b))
+        made = out if direct else torch.empty(shape, dtype=torch.int64, device=a.device)
+        left = a.expand(*request.batch, request.m, k)
+        right = b.expand(*request.batch, request.k, n)
+        for index in np.ndindex(request.batch):
+            self._core.run(_integers(left[index]), _integers(right[index]), made[index])
+        return made if out is None or direct else out.copy_(made)
+
+    def _check(self, label: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+        import torch
+
+        request = self.request
+        wanted = torch.int64 if request.dtype == BITS else getattr(torch, request.dtype)
+        if not torch.is_tensor(tensor) or tensor.dtype != wanted:
+            found = getattr(tensor, "dtype", type(tensor).__name__)
+            raise PlanError(f"{label} is {found}; the plan is for tensors of {wanted}: convert with .to")
+        if tuple(tensor.shape) != shape:
+            raise PlanError(f"{label} is of shape {tuple(tensor.shape)}; the plan is for {shape}: plan again")
+        if request.max_abs is not None and tensor.numel():
+            most = largest_entry(tensor)
+            if most > request.max_abs:
+                raise PlanError(
+                    f"{label} has an entry of magnitude {most}, but max_abs={request.max_abs} was stated; state {most}"
+                )
+
+
+def largest_entry(tensor: Tensor) -> int:
+    """max |x| as a Python integer."""
+    return max(int(tensor.max()), -int(tensor.min())) if tensor.numel() else 0
+
+
+def _integers(matrix: Tensor) -> Tensor:
+    import torch
+
+    return matrix if matrix.dtype == torch.int64 else matrix.to(torch.int64)
+
+
+def _share(x: Tensor, y: Tensor) -> bool:
+    return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())

@@ -1,0 +1,339 @@
+"""Cores of exact products of tensors on a GPU: int8 tensor cores with the parity taken, digits of 8 bits, float64.
+
+Bits are int64 words as in `BitMatrix`; integers are int64. Nothing here was measured yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ...errors import PlanError
+from ..ring import ExactRing
+from .bits import words_of
+from .floats import FloatLeaf
+from .gf2 import block_sizes
+from .schemes import LinearMap, RingLevel
+
+Tensor = Any
+Sizes = tuple[int, int, int]
+
+VENDOR, FUSED = "vendor", "fused"
+"""Products of bytes: by torch._int_mm with the parities taken after it, or by our kernel, which writes one bit each."""
+
+LEAST_ROWS = 32
+"""torch._int_mm takes more than 16 rows."""
+
+TILE = (128, 256, 128)
+"""Rows, columns and depth of a tile of our kernel."""
+
+MANY = {"num_warps": 8, "num_stages": 3}
+
+DIGIT = 8
+
+
+def _tiles(size: int, tile: int) -> int:
+    return -(-size // tile)
+
+
+def _words(x: Tensor) -> Tensor:
+    """The same words as int32, two each."""
+    import torch
+
+    return x.view(torch.int32)
+
+
+def pack(elements: Tensor) -> Tensor:
+    """Words (rows, words) int64 of a matrix (rows, cols) of integers or bool, taken modulo 2."""
+    import torch
+
+    from .triton_bits import pack_parity
+
+    elements = elements.view(torch.uint8) if elements.dtype == torch.bool else elements
+    elements = elements if elements.stride(-1) == 1 else elements.contiguous()
+    rows, cols = elements.shape
+    made = elements.new_zeros((rows, words_of(cols)), dtype=torch.int64)
+    if made.numel():
+        out = _words(made)
+        grid = _tiles(rows, 16), _tiles(out.shape[1], 4)
+        pack_parity[grid](
+            elements, out, rows, cols, elements.stride(0), out.shape[1], out.stride(0), R=16, W=4, num_warps=4
+        )
+    return made
+
+
+def unpack(words: Tensor, cols: int, padded: int = 0, turned: bool = False) -> Tensor:
+    """The elements of words (rows, words) as int8 (rows, cols), with zero rows up to `padded`; or its transpose."""
+    import torch
+
+    from .triton_bits import unpack_bits
+
+    source = _words(words if words.stride(-1) == 1 else words.contiguous())
+    rows, width = source.shape
+    padded = max(rows, padded)
+    out = words.new_empty((32 * width, padded) if turned else (padded, 32 * width), dtype=torch.int8)
+    if out.numel():
+        grid = _tiles(padded, 32), _tiles(width, 4)
+        unpack_bits[grid](
+            source, out, rows, width, source.stride(0), padded, out.stride(0), TURN=turned, R=32, W=4, num_warps=4
+        )
+    return out[:cols] if turned else out[:, :cols]
+
+
+@dataclass(frozen=True)
+class BitTensorLeaf:
+    """One product m x k x n of words: elements of one byte, an int8 product on tensor cores, the parities packed."""
+
+    sizes: Sizes
+    method: str
+
+    @property
+    def _padded(self) -> Sizes:
+        m, k, n = self.sizes
+        return max(LEAST_ROWS, 8 * _tiles(m, 8)), 64 * words_of(k), 64 * words_of(n)
+
+    @property
+    def workspace(self) -> int:
+        """Bytes beside the operands and the result."""
+        m, k, n = self._padded
+        return m * k + k * n + (4 * m * n if self.method == VENDOR else 0)
+
+    def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
+        """out = a b, all of words."""
+        import torch
+
+        from .triton_bits import multiply_parity, pack_parity
+
+        (m, _, _), (rows, k, n) = self.sizes, self._padded
+        left, right = unpack(a, k, rows), unpack(b, n, k, turned=True)
+        target = _words(out)
+        if self.method == VENDOR:
+            sums = torch._int_mm(left, right.t())
+            grid = _tiles(m, 16), _tiles(target.shape[1], 4)
+            pack_parity[grid](
+                sums, target, m, n, sums.stride(0), target.shape[1], target.stride(0), R=16, W=4, num_warps=4
+            )
+            return
+        high, wide, deep = TILE
+        programs = (_tiles(m, high) * _tiles(n, wide),)
+        strides = left.stride(0), right.stride(0), target.stride(0)
+        multiply_parity[programs](left, right, target, m, n, k, *strides, M=high, N=wide, K=deep, GROUP=8, **MANY)
+
+
+class BitTensorLevel:
+    """One level of a scheme over GF(2) on words, and all below it: sums of blocks are XORs of words.
+
+    The sums move an eighth of the bytes that elements of a byte would; only the operands of one product are unpacked.
+    """
+
+    def __init__(self, levels: tuple[RingLevel, ...], sizes: Sizes, method: str) -> None:
+        self.level, self.sizes = levels[0], sizes
+        self.block = block_sizes(sizes, self.level.grid)
+        below = levels[1:]
+        self.inner: BitTensorLevel | BitTensorLeaf = (
+            BitTensorLevel(below, self.block, method) if below else BitTensorLeaf(self.block, method)
+        )
+
+    @property
+    def _shapes(self) -> list[tuple[int, int, int]]:
+        m, k, n = self.block
+        rank = self.level.rank
+        return [(rank, m, words_of(k)), (rank, k, words_of(n)), (rank, m, words_of(n))]
+
+    @property
+    def workspace(self) -> int:
+        """Bytes beside the operands and the result."""
+        return sum(8 * x * y * z for x, y, z in self._shapes) + self.inner.workspace
+
+    def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
+        """out = a b, all of words."""
+        import torch
+
+        left, right, products = (a.new_empty(shape, dtype=torch.int64) for shape in self._shapes)
+        level, (m, k, n) = self.level, self.block
+        gm, gk, gn = level.grid
+        rank, wk, wn = level.rank, words_of(k), words_of(n)
+        _add(a, _corners(gm, gk, m, wk), level.left, left.view(-1, wk), _corners(rank, 1, m, 0), (m, wk))
+        _add(b, _corners(gk, gn, k, wn), level.right, right.view(-1, wn), _corners(rank, 1, k, 0), (k, wn))
+        for r in range(rank):
+            self.inner.run(left[r], right[r], products[r])
+        _add(products.view(-1, wn), _corners(rank, 1, m, 0), level.merge, out, _corners(gm, gn, m, wn), (m, wn))
+
+
+def _corners(down: int, across: int, height: int, width: int) -> list[tuple[int, int]]:
+    """Row and word of the first element of every block of a grid."""
+    return [(i * height, j * width) for i in range(down) for j in range(across)]
+
+
+def _add(
+    source: Tensor,
+    froms: list[tuple[int, int]],
+    sums: LinearMap,
+    target: Tensor,
+    tos: list[tuple[int, int]],
+    block: tuple[int, int],
+) -> None:
+    """Blocks of target = sums of blocks of source, both (rows, words) int64."""
+    import torch
+
+    from .triton_bits import xor_blocks
+
+    x, y = _words(source), _words(target)
+    height, width = block[0], 2 * block[1]
+    columns = [[froms[p][0] for p in sums.places], [2 * froms[p][1] for p in sums.places]]
+    columns += [[place[0] for place in tos], [2 * place[1] for place in tos]]
+    index = [torch.tensor(column, dtype=torch.int64, device=x.device) for column in (sums.starts.tolist(), *columns)]
+    grid = _tiles(width, 128), _tiles(height, 16), len(tos)
+    xor_blocks[grid](
+        x, y, *index, height, width, *x.shape, x.stride(0), *y.shape, y.stride(0), R=16, W=128, num_warps=4
+    )
+
+
+@dataclass(frozen=True)
+class FloatTensorLeaf:
+    """A product of residues in float64 with delayed reduction, or over Z below 2^53.
+
+    Raises:
+        PlanError: a sum of products could exceed what float64 holds.
+    """
+
+    sizes: Sizes
+    ring: ExactRing
+    bounds: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        _ = self.depth
+
+    @cached_property
+    def depth(self) -> int:
+        """The inner size of products between reductions."""
+        modulus = self.ring.modulus
+        return FloatLeaf(self.sizes, "float64", modulus, self.bounds, modulus > 0).depth
+
+    @property
+    def workspace(self) -> int:
+        """Bytes beside the operands and the result."""
+        m, k, n = self.sizes
+        return 8 * (2 * m * k + 2 * k * n + 3 * m * n)
+
+    def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
+        """out = a b, all int64."""
+        import torch
+
+        modulus = self.ring.modulus
+        left, right = (_centred(x, modulus).to(torch.float64) for x in (a, b))
+        total: Tensor = 0
+        for start in range(0, self.sizes[1], self.depth):
+            part = slice(start, start + self.depth)
+            product = left[:, part] @ right[part]
+            if modulus:
+                # All are integers below 2^53, so every step is exact but the quotient, which is wrong by at most one.
+                product += total
+                product -= modulus * torch.round(product / modulus)
+            total = product
+        out.copy_(total.to(torch.int64))
+        if modulus:
+            out.remainder_(modulus)
+
+
+@dataclass(frozen=True)
+class DigitTensorLeaf:
+    """A product of integers by digits of 8 bits, int8 products on tensor cores, and their sums joined in int64.
+
+    All products of digits that weigh the same are one product of a longer inner size, summed in int32.
+    """
+
+    sizes: Sizes
+    ring: ExactRing
+    bounds: tuple[int, int]
+
+    @cached_property
+    def digits(self) -> int:
+        """The fewest that hold the entries: -128 to 127 each."""
+        most, count = max(self.bounds), 1
+        while 127 * (256**count - 1) // 255 < most:
+            count += 1
+        return count
+
+    @property
+    def depth(self) -> int:
+        """The inner size up to which sums stay below 2^31, a multiple of 64."""
+        k = 64 * _tiles(self.sizes[1], 64)
+        return int(min(k, ((1 << 31) - 1) // (self.digits << 14) // 64 * 64))
+
+    @property
+    def _padded(self) -> tuple[int, int]:
+        return max(LEAST_ROWS, 8 * _tiles(self.sizes[0], 8)), 8 * _tiles(self.sizes[2], 8)
+
+    @property
+    def workspace(self) -> int:
+        """Bytes beside the operands and the result."""
+        m, n = self._padded
+        return self.digits * self.depth * (m + n) + 4 * (2 * self.digits - 1) * m * n
+
+    def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
+        """out = a b, all int64."""
+        import torch
+
+        from .triton_digits import join_digits, split_digits
+
+        (m, k, n), (rows, cols), count, modulus = self.sizes, self._padded, self.digits, self.ring.modulus
+        terms = 2 * count - 1
+        for start in range(0, k, self.depth):
+            part = min(self.depth, k - start)
+            depth = 64 * _tiles(part, 64)
+            left = a.new_zeros((rows, count * depth), dtype=torch.int8)
+            right = a.new_zeros((cols, count * depth), dtype=torch.int8)
+            for x, made, turned in (
+                (a[:, start : start + part], left, False),
+                (b[start : start + part].t(), right, True),
+            ):
+                grid = _tiles(x.shape[0], 32), _tiles(depth, 64)
+                split_digits[grid](
+                    x, made, x.shape[0], part, *x.stride(), depth, made.stride(0), modulus,
+                    DIGITS=count, REVERSED=turned, R=32, C=64, num_warps=4,
+                )  # fmt: skip
+            sums = a.new_empty((terms, rows, cols), dtype=torch.int32)
+            for t in range(terms):
+                first, last = max(0, t - count + 1), min(t, count - 1)
+                shift = count - 1 - t
+                lefts = left[:, first * depth : (last + 1) * depth]
+                rights = right[:, (first + shift) * depth : (last + 1 + shift) * depth]
+                sums[t] = torch._int_mm(lefts, rights.t())
+            grid = _tiles(m, 16), _tiles(n, 64)
+            join_digits[grid](
+                sums, out, m, n, rows, cols, out.stride(0), modulus, ADD=start > 0, TERMS=terms, R=16, C=64, num_warps=4
+            )
+
+
+def _centred(x: Tensor, modulus: int) -> Tensor:
+    """Residues of least magnitude, or x itself without a modulus."""
+    import torch
+
+    if not modulus:
+        return x
+    x = x.remainder(modulus)
+    return torch.where(x > modulus // 2, x - modulus, x)
+
+
+BitTensorCore = BitTensorLeaf | BitTensorLevel
+IntegerTensorCore = FloatTensorLeaf | DigitTensorLeaf
+
+
+def integer_bounds(ring: ExactRing, most: int) -> tuple[int, int]:
+    """Magnitudes of entries once they are reduced."""
+    bound = max(1, min(most, ring.modulus // 2 + 1) if ring.modulus else most)
+    return bound, bound
+
+
+def require_int64(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dtype: str | None) -> None:
+    """That the results are int64.
+
+    Raises:
+        PlanError: they can exceed it, or another dtype was asked for.
+    """
+    if out_dtype not in (None, "int64"):
+        raise PlanError(f"out_dtype {out_dtype} is computed on a processor; move the operands there")
+    if not ring.modulus and sizes[1] * bounds[0] * bounds[1] >= 1 << 63:
+        raise PlanError("elements can exceed int64 on a GPU; move the operands to a processor, or state max_abs")

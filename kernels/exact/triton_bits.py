@@ -1,0 +1,99 @@
+"""Triton kernels over GF(2): words to elements of one byte and back, products with the parity taken, sums of blocks.
+
+Words are int32 here, two for every word of 64; element (i, j) is bit j % 32 of word j // 32.
+Imports triton: only what launches the kernels imports this.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def unpack_bits(
+    words, out, rows, width, stride, padded, out_stride, TURN: tl.constexpr, R: tl.constexpr, W: tl.constexpr
+):
+    """out (padded, 32 width) int8 = the elements of words (rows, width), zero from row `rows` on; TURN: transposed."""
+    i = (tl.program_id(0) * R + tl.arange(0, R)).to(tl.int64)
+    w = tl.program_id(1) * W + tl.arange(0, W)
+    x = tl.load(words + i[:, None] * stride + w[None, :], (i < rows)[:, None] & (w < width)[None, :], 0)
+    bits = ((x[:, :, None] >> tl.arange(0, 32)[None, None, :]) & 1).to(tl.int8)
+    elements = tl.reshape(bits, (R, 32 * W))
+    j = (tl.program_id(1) * 32 * W + tl.arange(0, 32 * W)).to(tl.int64)
+    if TURN:
+        place = out + j[:, None] * out_stride + i[None, :]
+        tl.store(place, tl.trans(elements), (j < 32 * width)[:, None] & (i < padded)[None, :])
+    else:
+        place = out + i[:, None] * out_stride + j[None, :]
+        tl.store(place, elements, (i < padded)[:, None] & (j < 32 * width)[None, :])
+
+
+@triton.jit
+def pack_parity(values, out, rows, cols, stride, width, out_stride, R: tl.constexpr, W: tl.constexpr):
+    """out (rows, width) = the lowest bits of values (rows, cols), zero beyond the last column."""
+    i = (tl.program_id(0) * R + tl.arange(0, R)).to(tl.int64)
+    j = tl.program_id(1) * 32 * W + tl.arange(0, 32 * W)
+    x = tl.load(values + i[:, None] * stride + j[None, :], (i < rows)[:, None] & (j < cols)[None, :], 0)
+    bits = tl.reshape(x.to(tl.int32) & 1, (R, W, 32))
+    packed = tl.sum(bits << tl.arange(0, 32)[None, None, :], axis=2)
+    w = tl.program_id(1) * W + tl.arange(0, W)
+    tl.store(out + i[:, None] * out_stride + w[None, :], packed, (i < rows)[:, None] & (w < width)[None, :])
+
+
+@triton.jit
+def multiply_parity(
+    a, b, out, m, n, k, a_stride, b_stride, out_stride, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+    GROUP: tl.constexpr,
+):  # fmt: skip
+    """out (m, n / 32) = the parities of A B^T, a (m, k) and b (n, k) int8; sums in int32, so k is below 2^31.
+
+    n is a multiple of 32. Programs of GROUP rows of tiles follow each other, so that they share tiles of b in caches.
+    """
+    across, down = tl.cdiv(n, N), tl.cdiv(m, M)
+    number = tl.program_id(0)
+    first = number // (GROUP * across) * GROUP
+    height = min(down - first, GROUP)
+    row = first + number % (GROUP * across) % height
+    col = number % (GROUP * across) // height
+    i = (row * M + tl.arange(0, M)).to(tl.int64)
+    j = (col * N + tl.arange(0, N)).to(tl.int64)
+    t = tl.arange(0, K)
+    lefts = a + i[:, None] * a_stride + t[None, :]
+    rights = b + j[None, :] * b_stride + t[:, None]
+    total = tl.zeros((M, N), tl.int32)
+    for start in range(0, k, K):
+        here = t < k - start
+        x = tl.load(lefts, (i < m)[:, None] & here[None, :], 0)
+        y = tl.load(rights, here[:, None] & (j < n)[None, :], 0)
+        total = tl.dot(x, y, total, out_dtype=tl.int32)
+        lefts += K
+        rights += K
+    bits = tl.reshape(total & 1, (M, N // 32, 32))
+    packed = tl.sum(bits << tl.arange(0, 32)[None, None, :], axis=2)
+    w = col * (N // 32) + tl.arange(0, N // 32)
+    tl.store(out + i[:, None] * out_stride + w[None, :], packed, (i < m)[:, None] & (w < n // 32)[None, :])
+
+
+@triton.jit
+def xor_blocks(
+    source, target, starts, source_rows, source_cols, target_rows, target_cols, height, width, rows, cols, stride,
+    out_rows, out_cols, out_stride, R: tl.constexpr, W: tl.constexpr,
+):  # fmt: skip
+    """Block s of target = the sum of the blocks starts[s] <= p < starts[s + 1] of source, all of height x width words.
+
+    Block p begins at (source_rows[p], source_cols[p]), block s at (target_rows[s], target_cols[s]); what reaches over
+    an edge of source (rows, cols) counts as zero, of target (out_rows, out_cols) is not written.
+    """
+    s = tl.program_id(2)
+    i = (tl.program_id(1) * R + tl.arange(0, R)).to(tl.int64)
+    w = tl.program_id(0) * W + tl.arange(0, W)
+    inside = (i < height)[:, None] & (w < width)[None, :]
+    total = tl.zeros((R, W), tl.int32)
+    for p in range(tl.load(starts + s), tl.load(starts + s + 1)):
+        row, col = tl.load(source_rows + p) + i, tl.load(source_cols + p) + w
+        here = inside & (row < rows)[:, None] & (col < cols)[None, :]
+        total ^= tl.load(source + row[:, None] * stride + col[None, :], here, 0)
+    row, col = tl.load(target_rows + s) + i, tl.load(target_cols + s) + w
+    here = inside & (row < out_rows)[:, None] & (col < out_cols)[None, :]
+    tl.store(target + row[:, None] * out_stride + col[None, :], total, here)

@@ -1,0 +1,256 @@
+"""A model whose linear layers run by schemes: layers in place, with a report of what each gains or why it is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import PlanError
+from ..dense.cuda import FlatChain
+from ..plans import decision_for
+from ..request import Layout, Request
+from ..tuning import tune
+from .layers import FastConv1D, FastLinear, FastModule, unpackable
+from .modules import Filter, LinearPlace, linear_places, refused_places
+
+ON_PROCESSOR = ("float32", "float64")
+"""dtypes of layers that are replaced on a processor: halves are multiplied in float32 there."""
+
+
+@dataclass(frozen=True)
+class AccelerateConfig:
+    """What layers are planned for.
+
+    `rows`: the numbers of rows (tokens) of a layer's input, by which it is judged: it is replaced where one of them
+    gains. `max_extra_bytes`: the memory that all packed weights together may take beside the model, given to the layers
+    that gain most a byte; packed for the largest of `rows`. `device`: "cpu" or "cuda", what to plan for; None: where
+    the weights are. `measure`: time the candidates of every product, as `lcma tune` does, in place of predicting them.
+
+    Raises:
+        PlanError: a number is out of range.
+    """
+
+    rows: tuple[int, ...] = (512, 2048, 8192)
+    max_extra_bytes: int = 0
+    device: str | None = None
+    measure: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.rows or min(self.rows) < 1:
+            raise PlanError(f"rows are numbers of tokens, one or more of at least 1, not {self.rows}")
+        if self.max_extra_bytes < 0:
+            raise PlanError(f"max_extra_bytes must be at least 0, not {self.max_extra_bytes}")
+        if self.device not in (None, "cpu", "cuda"):
+            raise PlanError(f'device is "cpu", "cuda" or None, not {self.device!r}')
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The plan of a layer's product for a number of rows.
+
+    `predicted` and `measured`: seconds of the vendor's products over those of the planned ones, both gradients included
+    in training mode; None: not known.
+    """
+
+    rows: int
+    plan: str
+    predicted: float | None
+    measured: float | None
+
+    @property
+    def gain(self) -> float:
+        """The measured gain, else the predicted one; 1 where neither is known."""
+        return self.measured or self.predicted or 1.0
+
+
+@dataclass(frozen=True)
+class AcceleratedLayer:
+    """What became of a linear layer: its plans by rows, the bytes of its packed sums, or why it was left as it is."""
+
+    name: str
+    inputs: int
+    outputs: int
+    buckets: tuple[Bucket, ...] = ()
+    packed_bytes: int = 0
+    refused: str | None = None
+
+
+def accelerate_(
+    model: nn.Module,
+    config: AccelerateConfig | None = None,
+    filter_fn: Filter | None = None,
+    on_layer: Callable[[AcceleratedLayer], None] = lambda _: None,
+) -> list[AcceleratedLayer]:
+    """Replace the linear layers of a model in place by ones whose products run by schemes; a report for each.
+
+    nn.Linear and transformers' Conv1D are replaced where a scheme should gain for one of `config.rows`; parameters are
+    shared, so that optimizers, checkpoints and `state_dict` stay as they are. Refused with a reason: tied weights,
+    subclasses such as MultiheadAttention's projection, quantised layers, modules with hooks, dtypes without schemes.
+    Structured layers are left alone. In training mode both gradients' products are planned and counted too.
+    `restore_` undoes it.
+
+    Raises:
+        PlanError: the model has no linear layer that `filter_fn` takes.
+    """
+    config = config or AccelerateConfig()
+    if isinstance(model, nn.Linear):
+        raise PlanError("the model is itself a linear layer; use FastLinear.from_linear")
+    refused = list(refused_places(model, filter_fn))
+    places = list(linear_places(model, filter_fn))
+    if not places and not refused:
+        raise PlanError("the model has no linear layer that was taken; check filter_fn")
+    left_alone = {name for name, _, _ in refused}
+    plan = _Planner(config)
+    found = [AcceleratedLayer(name, *sizes, refused=reason) for name, sizes, reason in refused]
+    taken: list[tuple[LinearPlace, AcceleratedLayer]] = []
+    for place in places:
+        if place.name in left_alone:
+            continue
+        report = plan.report(place)
+        if report.refused is None:
+            taken.append((place, report))
+        else:
+            found.append(report)
+    packed = plan.packing([place for place, _ in taken])
+    for place, report in taken:
+        found.append(_replaced(place, report, packed.get(place.name), max(config.rows)))
+    order = {name: number for number, (name, _) in enumerate(model.named_modules())}
+    found.sort(key=lambda one: order.get(one.name, len(order)))
+    for one in found:
+        on_layer(one)
+    return found
+
+
+def restore_(model: nn.Module) -> int:
+    """Put plain linear layers in the place of those of `accelerate_`, with the parameters as they are now; how many."""
+    count = 0
+    for parent in list(model.modules()):
+        for attribute, module in list(parent.named_children()):
+            if isinstance(module, FastModule):
+                setattr(parent, attribute, _plain(module).train(module.training))
+                count += 1
+    return count
+
+
+class _Planner:
+    """Plans of layers, each kind of layer once."""
+
+    def __init__(self, config: AccelerateConfig) -> None:
+        self._config = config
+        self._gains = cache(self._decided)
+
+    def report(self, place: LinearPlace) -> AcceleratedLayer:
+        """The buckets of a layer, or why it is refused."""
+        outputs, inputs = place.weight.shape
+        of = partial(AcceleratedLayer, place.name, inputs, outputs)
+        if reason := self._dtype_reason(place.weight):
+            return of(refused=reason)
+        try:
+            buckets = tuple(self._bucket(place, rows) for rows in self._config.rows)
+        except PlanError as error:
+            return of(refused=str(error))
+        if all(bucket.gain <= 1 for bucket in buckets):
+            return of(buckets, refused=f"the vendor's product is the fastest for {_listed(self._config.rows)} rows")
+        return of(buckets)
+
+    def packing(self, places: list[LinearPlace]) -> dict[str, int]:
+        """Bytes by name of the layers whose sums are packed: those that gain most a byte, within the limit."""
+        offers = []
+        for place in places:
+            if unpackable(place.parameter) is not None:
+                continue
+            request = next(self._requests(place, max(self._config.rows), False))
+            online, offline = decision_for(request), decision_for(replace(request, static="B"))
+            source = offline.plan.candidate.source
+            if online.plan.seconds is None or offline.plan.seconds is None or not isinstance(source, FlatChain):
+                continue
+            size = place.weight.numel() * place.weight.element_size()
+            for level in source.levels:
+                _, k, n = level.scheme.target.shape
+                size = size * level.scheme.rank // (k * n)
+            offers.append(((online.plan.seconds - offline.plan.seconds) / size, size, place.name))
+        left, found = self._config.max_extra_bytes, {}
+        for gain, size, name in sorted(offers, reverse=True):
+            if gain > 0 and size <= left:
+                found[name] = size
+                left -= size
+        return found
+
+    def _device(self, weight: Tensor) -> str:
+        return self._config.device or ("cuda" if weight.is_cuda else "cpu")
+
+    def _dtype_reason(self, weight: Tensor) -> str | None:
+        name = str(weight.dtype).removeprefix("torch.")
+        if not weight.is_floating_point():
+            return f"the weight is {name}: a quantised layer has no product of floating numbers"
+        if self._device(weight) == "cpu" and name not in ON_PROCESSOR:
+            return f"{name} is multiplied in float32 on a processor; convert the layer to float32 first"
+        return None
+
+    def _bucket(self, place: LinearPlace, rows: int) -> Bucket:
+        requests = tuple(self._requests(place, rows, place.module.training))
+        plan, predicted, measured = self._gains(requests)
+        return Bucket(rows, plan, predicted, measured)
+
+    def _requests(self, place: LinearPlace, rows: int, training: bool) -> Iterator[Request]:
+        """The layer's product; in training those of the gradients of its input and its weight too."""
+        outputs, inputs = place.weight.shape
+        device = self._device(place.weight)
+        name = str(place.weight.dtype).removeprefix("torch.")
+        if device == "cuda" and name == "float32" and torch.backends.cuda.matmul.allow_tf32:
+            name = "tf32"
+        rows_, columns = Layout.ROWS, Layout.COLUMNS
+        stored, other = (columns, rows_) if isinstance(place.module, nn.Linear) else (rows_, columns)
+        yield Request(rows, inputs, outputs, name, device=device, layouts=(rows_, stored, rows_))
+        if training:
+            yield Request(rows, outputs, inputs, name, device=device, layouts=(rows_, other, rows_))
+            yield Request(inputs, rows, outputs, name, device=device, layouts=(columns, rows_, rows_))
+
+    def _decided(self, requests: tuple[Request, ...]) -> tuple[str, float | None, float | None]:
+        plans, ours, theirs, timed = [], [], [], []
+        for request in requests:
+            times = {}
+            if self._config.measure:
+                times = {one.plan.candidate: one.seconds for one in tune(request)}
+            decision = decision_for(request)
+            plans.append(str(decision.plan.candidate))
+            ours.append(decision.plan.seconds)
+            theirs.append(decision.baseline.seconds)
+            timed.append((times.get(decision.baseline.candidate), times.get(decision.plan.candidate)))
+        measured = _ratio([one for one, _ in timed], [one for _, one in timed])
+        return "; ".join(dict.fromkeys(plans)), _ratio(theirs, ours), measured
+
+
+def _ratio(theirs: list[float | None], ours: list[float | None]) -> float | None:
+    known = [one for one in (*theirs, *ours) if one]
+    return sum(known[: len(theirs)]) / sum(known[len(theirs) :]) if len(known) == 2 * len(ours) else None
+
+
+def _replaced(place: LinearPlace, report: AcceleratedLayer, size: int | None, rows: int) -> AcceleratedLayer:
+    module = place.module
+    layer = FastLinear.from_linear(module) if isinstance(module, nn.Linear) else FastConv1D(module)
+    place.replace(layer)
+    if size is None or not layer.pack(rows):
+        return report
+    return replace(report, packed_bytes=layer.packed_bytes)
+
+
+def _plain(module: FastModule) -> nn.Module:
+    """A layer of torch or of transformers with the same parameters."""
+    if isinstance(module, FastConv1D):
+        with torch.device("meta"):
+            plain: Any = module.source(module.out_features, module.in_features)
+    else:
+        assert isinstance(module, FastLinear)
+        plain = nn.Linear(module.in_features, module.out_features, module.bias is not None, "meta")
+    plain.weight, plain.bias = module.weight, module.bias
+    return plain
+
+
+def _listed(rows: tuple[int, ...]) -> str:
+    return ", ".join(map(str, rows))

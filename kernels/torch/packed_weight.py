@@ -1,0 +1,75 @@
+"""Weights whose sums were made before: what may change them drops the sums."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+
+class Packed(Protocol):
+    """A layer that holds the sums of its weight."""
+
+    weight: Tensor
+
+    def unpack(self) -> None:
+        """Drop them."""
+
+
+_packed_layers: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class PackedWeight(nn.Parameter):
+    """A parameter that tells its layer when its `.data` is asked for: writes to that raise no version."""
+
+    _layer: weakref.ref[Packed]
+
+    @property
+    def data(self) -> Tensor:
+        """As of any tensor; the packed sums are dropped first."""
+        self._drop()
+        found: Tensor = torch._C.TensorBase.data.__get__(self)  # type: ignore[attr-defined]
+        return found
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        self._drop()
+        torch._C.TensorBase.data.__set__(self, value)  # type: ignore[attr-defined]
+
+    def _drop(self) -> None:
+        layer = self._layer()
+        if layer is not None:
+            layer.unpack()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Stored as a plain parameter: the layer's sums are not stored either."""
+        return nn.Parameter(self.detach(), self.requires_grad).__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> nn.Parameter:
+        found = memo[id(self)] = nn.Parameter(self.detach().clone(), self.requires_grad)
+        return found
+
+
+def watch(layer: Packed) -> None:
+    """Drop a layer's sums at `weight.data` and after every step of an optimizer that has its weight."""
+    if not isinstance(layer.weight, PackedWeight):
+        layer.weight.__class__ = PackedWeight
+    layer.weight._layer = weakref.ref(layer)  # type: ignore[attr-defined]
+    if not _hooked:
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
+        _hooked.append(register_optimizer_step_post_hook(_after_step))
+    _packed_layers.add(layer)
+
+
+_hooked: list[Any] = []
+"""The hook that is registered for all optimizers, once."""
+
+
+def _after_step(optimizer: Any, *_: Any) -> None:
+    stepped = {id(one) for group in optimizer.param_groups for one in group["params"]}
+    for layer in list(_packed_layers):
+        if id(layer.weight) in stepped:
+            layer.unpack()

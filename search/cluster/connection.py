@@ -1,0 +1,157 @@
+"""The connection of this process to a Ray cluster, or to one of its own on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import itertools
+import os
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import PlanError
+
+LOCAL = "local"
+"""The address of a cluster that is started on this machine and ends with the process."""
+
+REACH_SECONDS = 5.0
+"""How long the head of a cluster has to accept a connection."""
+
+STORE_BYTES = 128 << 20
+"""Shared memory of a local cluster: what workers send is terms and checkpoints of some megabytes."""
+
+
+_connections = itertools.count(1)
+_connection = 0
+
+
+def connection_number() -> int:
+    """Which connection of this process is open; actors of an earlier one are gone."""
+    return _connection
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where workers run.
+
+    Attributes:
+        address: `local`, `auto` (the cluster that this machine is a node of), or HOST:PORT of a head.
+        workers: how many there are; 0 for one a core, or one a GPU.
+
+    Raises:
+        PlanError: the address has another form, or the number is negative.
+    """
+
+    address: str = LOCAL
+    workers: int = 0
+
+    def __post_init__(self) -> None:
+        host, _, port = self.address.rpartition(":")
+        if self.address not in (LOCAL, "auto") and not (host and "/" not in host and port.isdigit()):
+            raise PlanError(f"address {self.address!r} is not known: write auto, local or HOST:PORT of the Ray head")
+        if self.workers < 0:
+            raise PlanError("workers can't be negative (0: one a core, or one a GPU)")
+
+    def connect(self) -> Any:
+        """The module `ray`, connected; a connection that this process has already is used.
+
+        Raises:
+            PlanError: Ray is not installed, no cluster answers, or it runs another version of Ray or Python.
+        """
+        try:
+            ray = importlib.import_module("ray")
+        except ImportError:
+            raise PlanError("Ray is not installed: pip install 'lcma[ray]', or leave --engine ray out") from None
+        global _connection
+        if not ray.is_initialized():
+            self._probe()
+            _connection = next(_connections)
+            with _own_signals(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Ray's own, about its own future
+                try:
+                    ray.init(**self._settings())
+                except Exception as error:  # Ray raises bare RuntimeErrors, too
+                    raise PlanError(f"no Ray cluster at {self.address}: {_reason(error)}") from None
+            _be_quiet(ray)
+        return ray
+
+    def count(self, ray: Any, *, gpus: bool) -> int:
+        """How many workers there are to be.
+
+        Raises:
+            PlanError: the cluster has no GPU.
+        """
+        resources = ray.cluster_resources()
+        if gpus and resources.get("GPU", 0) < max(1, self.workers):
+            found = int(resources.get("GPU", 0))
+            raise PlanError(
+                f"the Ray cluster at {self.address} has {found} GPUs: take --device cpu, or --workers {found}"
+                if found
+                else f"the Ray cluster at {self.address} has no GPU: take --device cpu"
+            )
+        return self.workers or max(1, int(resources.get("GPU" if gpus else "CPU", 1)))
+
+    def place(self, *, gpus: bool, again: bool = False) -> dict[str, Any]:
+        """What an actor asks the cluster for: a GPU or a core; on this machine, and in place of a dead one, no core.
+
+        So there is room here for as many as the user names, and on nodes that are full.
+        """
+        core = 0 if again or self.address == LOCAL else 1
+        return {**({"num_gpus": 1} if gpus else {"num_cpus": core}), "scheduling_strategy": "SPREAD"}
+
+    def _probe(self) -> None:
+        """Refuse a head that nobody listens at: Ray itself would try for a minute, and end the process then."""
+        if self.address in (LOCAL, "auto"):
+            return
+        host, _, port = self.address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), REACH_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            raise PlanError(
+                f"no Ray cluster answers at {self.address} ({error}): start one with `ray start --head`, "
+                "or take --address local"
+            ) from None
+
+    def _settings(self) -> dict[str, Any]:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing about a run leaves the machines
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        common = {"address": self.address, "log_to_driver": False, "logging_level": "ERROR"}
+        if self.address != LOCAL:
+            return common
+        cores = max(self.workers, len(os.sched_getaffinity(0)))
+        return {**common, "num_cpus": cores, "object_store_memory": STORE_BYTES, "include_dashboard": False}
+
+
+def _be_quiet(ray: Any) -> None:
+    """Keep Ray from printing a page on stdout for each worker that dies, also where JSON is printed there."""
+    module: Any = getattr(getattr(ray, "_private", None), "worker", None)
+    if hasattr(module, "print_to_stdstream"):  # it has no setting
+        module.print_to_stdstream = lambda *of, **options: None
+
+
+@contextlib.contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep this process's signal handlers: Ray sets one for SIGTERM that ends the process at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _reason(error: Exception) -> str:
+    """One line of what Ray says, which may be a page."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if lines and lines[0].startswith("Version mismatch"):
+        return " ".join(lines).replace(": The cluster", ", the cluster")
+    return lines[0] if lines else type(error).__name__

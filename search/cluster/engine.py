@@ -1,0 +1,71 @@
+"""The engine of many machines: every worker of a Ray cluster has a session of another engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...errors import PlanError
+from ...schemes_db import Target
+from ..flipgraph.policy import Policy
+from ..flipgraph.walkers import Terms
+from ..runs.engine import Engine, engine_of
+from ..runs.plan import Setting
+from .connection import Cluster
+from .session import ClusterSession
+from .workers import pool_of
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Workers with a core (`cpu`, `twin`) or a GPU (`cuda`) each. Ray is imported when a session starts.
+
+    With a number of walks a processor's finds are those of the engine `cpu`, whatever the number of
+    workers and however often one dies; without one each worker has as many as that engine takes alone.
+
+    Raises:
+        PlanError: no such device, or some GPUs of it.
+    """
+
+    cluster: Cluster
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        _, places = engine_of(self.device)
+        if places:
+            raise PlanError(f"a worker has a GPU for itself: write --device {self.device.partition(':')[0]}")
+
+    @property
+    def inner(self) -> Engine:
+        """The engine of each worker."""
+        return engine_of(self.device)[0]
+
+    @property
+    def by_format(self) -> bool:
+        return self.inner.by_format
+
+    def setting(self, target: Target, walk: str) -> Setting:
+        return replace(self.inner.setting(target, walk), walkers=0)
+
+    def start(
+        self, walk: str, starts: Sequence[Terms], policy: Policy, *, seed: int, first: int, walkers: int, places: str
+    ) -> ClusterSession:
+        """Walks on all workers.
+
+        Raises:
+            PlanError: see `Engine.start`; or Ray is not installed, no cluster answers, or it is of another version.
+        """
+        pool = pool_of(self.cluster, gpus=self.device == "cuda")
+        if not walkers and not self.by_format:
+            walkers = self.inner.setting(starts[0].target, walk).walkers * len(pool.workers)
+        return ClusterSession(
+            pool,
+            self.device,
+            walk,
+            starts,
+            policy,
+            seed=seed,
+            first=first,
+            walkers=walkers,
+            splits=not self.by_format,
+        )

@@ -1,0 +1,216 @@
+"""The walks of a run on many workers, as one session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+
+from ...errors import PlanError
+from ..flipgraph.policy import Policy
+from ..flipgraph.walkers import Terms
+from ..runs.distinct import DistinctPool
+from ..runs.engine import Vector
+from ..runs.snapshot import Arrays
+from .session_worker import Standing
+from .workers import Worker, WorkerPool, replies
+
+SNAPSHOT_SECONDS = 5.0
+"""Seconds between snapshots of all workers: what a new worker must walk again at most."""
+
+SNAPSHOT_SHARE = 20
+"""A snapshot that took t seconds is followed by at least so many t without one."""
+
+
+class ClusterSession:
+    """Sessions of equal parts of the walks, one a worker; a round ends when the last of them has ended it.
+
+    Args:
+        device: of each worker, as `engine_of` knows it.
+        walkers: of all together; 0 for as many as each worker's device holds.
+        splits: whether the walks are told apart in checkpoints, so that any number of workers goes on with them.
+    """
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        device: str,
+        walk: str,
+        starts: Sequence[Terms],
+        policy: Policy,
+        *,
+        seed: int,
+        first: int,
+        walkers: int,
+        splits: bool,
+    ) -> None:
+        pool.owner = self
+        self._pool, self._splits = pool, splits
+        used = min(len(pool.workers), walkers or len(pool.workers))
+        self._workers: list[Worker] = pool.workers[:used]
+        shares = [len(part) for part in np.array_split(np.arange(walkers), used)]
+        begins = np.cumsum([0, *shares]) if walkers else np.arange(used)
+        for worker, begin, share in zip(self._workers, begins.tolist(), shares, strict=False):
+            worker.begin(device, walk, list(starts), policy, seed, first + begin, share)
+        standings: list[Standing] = replies(self._workers)
+        self._bounds = np.cumsum([0, *(len(standing.ranks) for standing in standings)])
+        self.walkers = int(self._bounds[-1])
+        self._ranks, self._lowest = np.zeros((2, self.walkers), dtype=np.int64)
+        self._flips = [0] * used
+        for number, standing in enumerate(standings):
+            self._note(number, standing)
+        self._saved, self._pause = time.perf_counter(), SNAPSHOT_SECONDS
+
+    @property
+    def ranks(self) -> Vector:
+        return self._ranks.copy()
+
+    @property
+    def lowest(self) -> Vector:
+        return self._lowest.copy()
+
+    @property
+    def flips(self) -> int:
+        return sum(self._flips)
+
+    @property
+    def deaths(self) -> int:
+        """How often a worker of the pool died."""
+        return sum(worker.deaths for worker in self._workers)
+
+    def advance(self, goals: Vector, steps: int, executor: Executor | None) -> None:
+        """One round on every worker; an executor is of no use here.
+
+        Raises:
+            WorkerLostError: a worker died and can't be made again.
+        """
+        everywhere = range(len(self._workers))
+        self._changed(everywhere, lambda number: ("advance", goals[self._part(number)], steps))
+        if steps and time.perf_counter() - self._saved >= self._pause:
+            self._snapshots()
+
+    def chosen(self, walks: Vector) -> Vector:
+        if self._splits:
+            return walks  # a CPU's walks are all worth taking
+        parts = [self._ask(number, "chosen", walks[places]) for number, places in self._shares(walks)]
+        return np.concatenate([walks[:0], *(part + self._bounds[number] for number, part in parts)])
+
+    def terms(self, walks: Vector) -> list[Terms]:
+        found: list[Any] = [None] * len(walks)
+        for number, places in list(self._shares(walks)):
+            for place, terms in zip(places.tolist(), self._ask(number, "terms", walks[places])[1], strict=True):
+                found[place] = terms
+        return found
+
+    def steps(self, walks: Vector) -> Vector:
+        steps = np.zeros(len(walks), dtype=np.int64)
+        for number, places in self._shares(walks):
+            steps[places] = self._ask(number, "steps", walks[places])[1]
+        return steps
+
+    def rewind(self, walks: Vector) -> None:
+        parts = dict(self._shares(walks))
+        self._changed(parts, lambda number: ("rewind", walks[parts[number]] - self._bounds[number]))
+
+    def send(self, walks: Vector, starts: Sequence[Terms], entries: Vector) -> None:
+        parts = dict(self._shares(walks))
+
+        def sent(number: int) -> tuple[Any, ...]:
+            used, places = np.unique(entries[parts[number]], return_inverse=True)
+            return "send", walks[parts[number]] - self._bounds[number], [starts[entry] for entry in used], places
+
+        self._changed(parts, sent)
+
+    def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
+        """Every worker adds to the pool what walks from its members bring; see `Widening`."""
+        if not len(pool) or len(pool) >= count:
+            return
+        self._own()
+        for worker in self._workers:
+            worker.call("widen", list(pool.schemes), goal, count, launches)
+        for found in replies(self._workers):
+            for scheme in found:
+                if len(pool) < count:
+                    pool.add(scheme)
+
+    def to_arrays(self) -> Arrays:
+        parts = self._snapshots()
+        arrays: Arrays = {"sizes": np.diff(self._bounds)}
+        for number, part in enumerate(parts):
+            arrays |= {f"{number}/{name}": array for name, array in part.items()}
+        return arrays
+
+    def take_arrays(self, arrays: Arrays) -> None:
+        sizes = arrays["sizes"].tolist()
+        parts: list[Arrays] = [
+            {name.removeprefix(f"{number}/"): a for name, a in arrays.items() if name.startswith(f"{number}/")}
+            for number in range(len(sizes))
+        ]
+        if sizes != np.diff(self._bounds).tolist():
+            parts = self._divided(parts, sum(sizes))
+        for worker, part in zip(self._workers, parts, strict=True):
+            worker.remember(part)
+        self._changed(range(len(parts)), lambda number: ("take_arrays", parts[number]))
+
+    def _divided(self, parts: Sequence[Arrays], walkers: int) -> list[Arrays]:
+        """The checkpoint of another number of workers, for these.
+
+        Raises:
+            PlanError: it can't be divided anew, or is of another number of walks.
+        """
+        if not self._splits or walkers != self.walkers:
+            raise PlanError(
+                f"the checkpoint is of {len(parts)} workers with {walkers} walks, here are {len(self._workers)} with "
+                f"{self.walkers}: resume it with --workers {len(parts)}"
+            )
+        whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return [{name: a[self._part(number)] for name, a in whole.items()} for number in range(len(self._workers))]
+
+    def _part(self, number: int) -> slice:
+        """The walks of a worker."""
+        return slice(int(self._bounds[number]), int(self._bounds[number + 1]))
+
+    def _shares(self, walks: Vector) -> Iterator[tuple[int, Vector]]:
+        """The workers that some walks are at, and which of the walks each has."""
+        owners = np.searchsorted(self._bounds, walks, side="right") - 1
+        for number in np.unique(owners).tolist():
+            yield number, np.flatnonzero(owners == number)
+
+    def _ask(self, number: int, method: str, walks: Vector) -> tuple[int, Any]:
+        """What a worker says of some of its walks, with its number."""
+        self._own()
+        self._workers[number].call(method, walks - self._bounds[number])
+        return number, self._workers[number].reply()
+
+    def _changed(self, numbers: Any, call: Callable[[int], tuple[Any, ...]]) -> None:
+        """Have some workers do something at the same time, and note how they stand then."""
+        self._own()
+        numbers = list(numbers)
+        for number in numbers:
+            self._workers[number].call(*call(number))
+        for number in numbers:
+            self._note(number, self._workers[number].reply())
+
+    def _note(self, number: int, standing: Standing) -> None:
+        part = self._part(number)
+        self._ranks[part], self._lowest[part], self._flips[number] = standing
+
+    def _snapshots(self) -> list[Arrays]:
+        """The state of every worker, which a new one starts from."""
+        self._own()
+        begin = time.perf_counter()
+        for worker in self._workers:
+            worker.call("to_arrays")
+        parts: list[Arrays] = replies(self._workers)
+        for worker, part in zip(self._workers, parts, strict=True):
+            worker.remember(part)
+        self._saved = time.perf_counter()
+        self._pause = max(SNAPSHOT_SECONDS, SNAPSHOT_SHARE * (self._saved - begin))
+        return parts
+
+    def _own(self) -> None:
+        if self._pool.owner is not self:
+            raise PlanError("another search of this process has taken these workers over: run one after the other")

@@ -1,0 +1,108 @@
+"""What runs in a worker's process of an improvement: turns, whose finds are reported as they come."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from queue import SimpleQueue
+from threading import Thread
+
+from ...schemes_db import Certificate, Ring, Scheme, parse_ring
+from ...schemes_db.composition import best_composition
+from ..improve.gaps import Gap, Shape
+from ..runs.code import code_hash
+from ..runs.config import RunConfig
+from ..runs.record import Record
+from ..runs.result import Find
+from ..runs.run import carry_out
+
+Report = tuple[str, str]
+"""A kind and its text: "find", "step" or "unlifted" with a line of `Record`, or "stands" with a line to read."""
+
+
+class KnownSchemes:
+    """What a worker knows of the catalogue: what the head sent with the turn, and its own finds."""
+
+    def __init__(
+        self,
+        over: Ring,
+        ranks: dict[str, dict[Shape, int]],
+        pools: Mapping[Shape, list[Scheme]],
+        on_find: Callable[[Scheme, Certificate], None],
+    ) -> None:
+        self.over = over
+        self._ranks, self._pools, self._on_find = ranks, pools, on_find
+
+    def rank(self, ring: str, shape: Shape) -> int:
+        """The lowest rank at hand over a ring: of a kept scheme, or of the best composition of such."""
+        parts = {size: (rank, "") for size, rank in self._ranks[ring].items()}
+        return best_composition(shape, parts).rank
+
+    def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
+        """The schemes of the lowest rank that the head knows; compositions among them are those it sent."""
+        return list(self._pools.get(shape, ()))
+
+    def take(self, scheme: Scheme, certificate: Certificate) -> None:
+        """Report a certified find."""
+        m, k, n = sorted(scheme.target.shape)
+        for name in {scheme.ring.name} & set(self._ranks):
+            ranks = self._ranks[name]
+            ranks[m, k, n] = min(scheme.rank, ranks.get((m, k, n), scheme.rank))
+        self._on_find(scheme, certificate)
+
+
+class TurnWorker:
+    """Turns of an improvement, on the processor's or the GPU's own engine."""
+
+    def code(self) -> str:
+        """The hash of the code that runs here."""
+        return code_hash()
+
+    def process(self) -> int:
+        """The number of this process on its node."""
+        return os.getpid()
+
+    def search(self, config: RunConfig) -> Iterator[Report]:
+        """A search on the processor: what it found."""
+        result = carry_out(config)
+        for kind, found in (("step", result.lineage), ("find", result.finds), ("unlifted", result.unlifted)):
+            for one in found:
+                yield kind, Record(0, 0, one).to_line()
+
+    def descend(
+        self,
+        gap: Gap,
+        tried: int,
+        seconds: float,
+        ring: str,
+        seed: int,
+        device: str,
+        command: str,
+        ranks: dict[str, dict[Shape, int]],
+        pools: Mapping[Shape, list[Scheme]],
+    ) -> Iterator[Report]:
+        """A turn of walkers on this worker's GPU; see `Descents.turn`. Finds are reported while it goes on."""
+        from ..improve.descents import Descents  # imports a compiler
+
+        reports: SimpleQueue[Report | BaseException | None] = SimpleQueue()
+
+        def found(scheme: Scheme, certificate: Certificate) -> None:
+            reports.put(("find", Record(0, 0, Find(scheme, certificate, scheme, certificate)).to_line()))
+
+        def turn() -> None:
+            try:
+                over = parse_ring("Z" if ring == "ZT" else ring)
+                known = KnownSchemes(over, {name: dict(one) for name, one in ranks.items()}, pools, found)
+                descents = Descents(known, ring, seed, device, command)
+                descents.turn(gap, tried, seconds, lambda text: reports.put(("stands", text)))
+                reports.put(None)
+            except BaseException as error:  # it is raised where the reports are read
+                reports.put(error)
+
+        thread = Thread(target=turn, daemon=True)
+        thread.start()
+        while (report := reports.get()) is not None:
+            if isinstance(report, BaseException):
+                raise report
+            yield report
+        thread.join()

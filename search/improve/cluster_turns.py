@@ -1,0 +1,109 @@
+"""Turns of an improvement on the workers of a cluster; the head alone writes the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+import numpy as np
+
+from ...verify import certify
+from ..cluster.connection import Cluster
+from ..cluster.turn_pool import TurnPool
+from ..cluster.turn_worker import Report
+from ..runs.config import RunConfig
+from ..runs.keep import keep_finds
+from ..runs.record import Record
+from ..runs.result import Find
+from .catalogue import CatalogueUpdater, in_order
+from .events import OnEvent, TurnBegun, Walking
+from .gaps import Gap
+from .neighbours import neighbourhood
+
+Turns = Sequence[tuple[Gap, int]]
+"""Formats to work on, each with the turns that it had before."""
+
+
+class ClusterTurns:
+    """Turns side by side, one a worker: each a search of its own, on a processor or a GPU.
+
+    Reports are text, and every scheme in them is certified anew before it is kept.
+
+    Args:
+        configured: the search of a turn on a processor.
+        device: of each worker; on `cuda` and `twin` walkers go down from the schemes that the head sends.
+
+    Raises:
+        PlanError: there is no such cluster, or not on all its nodes this code.
+    """
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        updater: CatalogueUpdater,
+        cluster: Cluster,
+        configured: Callable[[Gap, int], RunConfig],
+        *,
+        ring: str,
+        seed: int,
+        device: str,
+        command: str,
+        on_event: OnEvent,
+        stop: Callable[[], bool],
+    ) -> None:
+        self._updater, self._configured = updater, configured
+        self._ring, self._seed, self._device, self._command = ring, seed, device, command
+        self._on_event, self._stop = on_event, stop
+        self.pool = TurnPool(cluster, gpus=device == "cuda")
+        stack.callback(self.pool.close)
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+    def take(self, turns: Turns, seconds: float) -> None:
+        """Turns for so long, of which there are no more than workers."""
+        task = self._search if self._device == "cpu" else self._descent
+        tasks = [task(gap, tried, seconds) for gap, tried in turns]
+        names = [gap.target.name for gap, _ in turns]
+        self.pool.run(tasks, seconds, lambda place, report: self._reported(names[place], report), self._stop)
+
+    def _search(self, gap: Gap, tried: int, seconds: float) -> tuple[str, tuple[object, ...]]:
+        config = self._configured(gap, tried)
+        self._on_event(TurnBegun(gap.target.name, config.command))
+        return "search", (config.limited(None, seconds, 1),)
+
+    def _descent(self, gap: Gap, tried: int, seconds: float) -> tuple[str, tuple[object, ...]]:
+        goal = int(np.prod(gap.target.shape))
+        pools = {
+            shape: self._updater.pool(shape, composed=int(np.prod(shape)) <= goal)
+            for shape in neighbourhood(in_order(gap.target.shape))
+        }
+        self._on_event(TurnBegun(gap.target.name, f"{gap.target}: turn {tried + 1} on a worker"))
+        device = "cpu" if self._device == "twin" else self._device
+        return "descend", (
+            gap,
+            tried,
+            seconds,
+            self._ring,
+            self._seed,
+            device,
+            self._command,
+            self._updater.ranks,
+            pools,
+        )
+
+    def _reported(self, target: str, report: Report) -> None:
+        kind, text = report
+        if kind == "stands":
+            self._on_event(Walking(target, text))
+            return
+        found = Record.from_line(text).found
+        if not isinstance(found, Find):
+            self._updater.keep(found.origin, certify(found.origin))
+        elif kind == "step":
+            keep_finds([found])
+        else:
+            # What it was lifted from comes first: it may improve the catalogue over Z2 more than its lift over Z.
+            if found.origin is not found.scheme:
+                self._updater.keep(found.origin, found.origin_certificate)
+            self._updater.take(found.scheme, found.certificate)

@@ -1,0 +1,70 @@
+"""Run in a process of its own (test_exact_tensors.py does): the Triton kernels compiled for sm_90, without a GPU."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from lcma.kernels.exact.tensors import MANY, TILE
+from lcma.kernels.exact.triton_bits import multiply_parity, pack_parity, unpack_bits, xor_blocks
+from lcma.kernels.exact.triton_digits import join_digits, split_digits
+
+LARGEST_SHARED = 227 << 10
+"""Bytes of shared memory that a program has on sm_90."""
+
+FEW_SPILLS = 64
+"""Bytes of a thread's stack that may be used."""
+
+INDEX = dict.fromkeys(("starts", "source_rows", "source_cols", "target_rows", "target_cols"), "*i64")
+M, N, K = TILE
+CASES = {
+    "product": (
+        multiply_parity,
+        {"a": "*i8", "b": "*i8", "out": "*i32"},
+        {"M": M, "N": N, "K": K, "GROUP": 8},
+        MANY,
+    ),
+    "pack": (pack_parity, {"values": "*i32", "out": "*i32"}, {"R": 16, "W": 4}, {"num_warps": 4}),
+    "pack-bytes": (pack_parity, {"values": "*u8", "out": "*i32"}, {"R": 16, "W": 4}, {"num_warps": 4}),
+    "unpack": (unpack_bits, {"words": "*i32", "out": "*i8"}, {"TURN": False, "R": 32, "W": 4}, {"num_warps": 4}),
+    "unpack-turned": (unpack_bits, {"words": "*i32", "out": "*i8"}, {"TURN": True, "R": 32, "W": 4}, {"num_warps": 4}),
+    "xor": (xor_blocks, {"source": "*i32", "target": "*i32", **INDEX}, {"R": 16, "W": 128}, {"num_warps": 4}),
+}
+for digits, kind in ((2, "i32"), (3, "i32"), (3, "i64"), (8, "i64")):
+    CASES[f"split-{digits}-{kind}"] = (
+        split_digits,
+        {"x": "*i64", "out": "*i8", "modulus": kind},
+        {"DIGITS": digits, "REVERSED": True, "R": 32, "C": 64},
+        {"num_warps": 4},
+    )
+    CASES[f"join-{digits}-{kind}"] = (
+        join_digits,
+        {"sums": "*i32", "out": "*i64", "modulus": kind},
+        {"ADD": False, "TERMS": 2 * digits - 1, "R": 16, "C": 64},
+        {"num_warps": 4},
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_kernel_fits_the_registers_and_the_shared_memory(name, tmp_path):
+    kernel, types, constants, options = CASES[name]
+    types = {**dict.fromkeys(kernel.arg_names, "i32"), **types, **dict.fromkeys(constants, "constexpr")}
+    place = kernel.arg_names.index
+    aligned = {(place(x),): [["tt.divisibility", 16]] for x in kernel.arg_names if x not in constants}
+    source = ASTSource(kernel, types, {(place(x),): value for x, value in constants.items()}, aligned)
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", tmp_path / "kernel.cubin"
+    path.write_bytes(made.asm["cubin"])
+    report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
+    registers, stack = (int(re.search(rf"{what}:(\d+)", report).group(1)) for what in ("REG", "STACK"))
+    assert registers <= 255
+    assert stack <= FEW_SPILLS
+    assert made.metadata.shared <= LARGEST_SHARED
+    if name == "product":
+        assert "wgmma" in made.asm["ptx"]

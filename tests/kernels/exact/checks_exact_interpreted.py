@@ -1,0 +1,210 @@
+"""Run with TRITON_INTERPRET=1 (test_exact_tensors.py does): exact products of tensors, on tensors of a processor.
+
+Sizes are no multiples of a tile or a word, and results lie in the middle of a canvas whose border must stay as it was.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lcma.errors import PlanError
+from lcma.kernels.exact import tensors
+from lcma.kernels.exact.bits import BitMatrix
+from lcma.kernels.exact.naive import naive_bits, naive_product
+from lcma.kernels.exact.schemes import given_chain
+from lcma.kernels.exact.tensor_products import multiply_elements, tensor_request
+from lcma.kernels.exact.tensors import (
+    FUSED,
+    VENDOR,
+    BitTensorLeaf,
+    BitTensorLevel,
+    DigitTensorLeaf,
+    FloatTensorLeaf,
+    integer_bounds,
+    pack,
+    unpack,
+)
+from lcma.kernels.plans import planned
+from lcma.kernels.ring import GF2, INTEGERS, ExactRing
+
+SIZES = [(1, 1, 1), (33, 130, 70), (70, 65, 257), (5, 300, 64)]
+PRIMES = (3, 1021, 8388593, (1 << 31) - 1, (1 << 61) - 1)
+
+
+@pytest.fixture(autouse=True)
+def _small_tiles(monkeypatch):
+    monkeypatch.setattr(tensors, "TILE", (32, 64, 32))
+
+
+def words(matrix):
+    return torch.from_numpy(matrix.words.view(np.int64).copy())
+
+
+def canvas(rows, cols):
+    whole = torch.full((rows + 2, cols + 2), 0x5A5A, dtype=torch.int64)
+    return whole, whole[1:-1, 1:-1]
+
+
+def border_is_kept(whole):
+    inner = whole.clone()
+    inner[1:-1, 1:-1] = 0x5A5A
+    return bool((inner == 0x5A5A).all())
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64])
+@pytest.mark.parametrize("cols", [1, 64, 130])
+def test_elements_are_packed_as_bit_matrices_are(dtype, cols):
+    elements = torch.randint(0, 2, (37, cols), generator=torch.Generator().manual_seed(1)).to(dtype)
+    packed = pack(elements)
+    assert (packed.numpy().view(np.uint64) == BitMatrix.from_array(elements.numpy().astype(np.uint8)).words).all()
+    assert (unpack(packed, cols) == elements.to(torch.int8)).all()
+    assert (unpack(packed, cols, 40, turned=True) == torch.nn.functional.pad(elements.to(torch.int8).T, (0, 3))).all()
+
+
+def test_integers_are_packed_modulo_2():
+    elements = torch.tensor([[-1, 2, -3, 4, 1 << 40, (1 << 40) + 1]])
+    assert unpack(pack(elements), 6).tolist() == [[1, 0, 1, 0, 0, 1]]
+
+
+@pytest.mark.parametrize("method", [VENDOR, FUSED])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_leaves_are_the_naive_product(method, sizes):
+    m, k, n = sizes
+    a, b = BitMatrix.random(m, k, seed=1), BitMatrix.random(k, n, seed=2)
+    whole, out = canvas(m, -(-n // 64))
+    BitTensorLeaf(sizes, method).run(words(a), words(b), out)
+    assert (out.numpy().view(np.uint64) == naive_bits(a, b).words).all()
+    assert border_is_kept(whole)
+
+
+@pytest.mark.parametrize("schemes", [["strassen"], ["4x4x5:60"], ["strassen", "strassen"]])
+def test_levels_are_the_naive_product(schemes):
+    sizes = m, k, n = 37, 300, 257
+    a, b = BitMatrix.random(m, k, seed=3), BitMatrix.random(k, n, seed=4)
+    whole, out = canvas(m, -(-n // 64))
+    BitTensorLevel(given_chain(schemes, 1, GF2).maps, sizes, VENDOR).run(words(a), words(b), out)
+    assert (out.numpy().view(np.uint64) == naive_bits(a, b).words).all()
+    assert border_is_kept(whole)
+
+
+def integers(sizes, low, high):
+    rng, (m, k, n) = np.random.default_rng(5), sizes
+    a, b = (rng.integers(low, high, shape, endpoint=True) for shape in ((m, k), (k, n)))
+    a[0], b[:, 0] = high, low
+    return a, b
+
+
+@pytest.mark.parametrize("modulus", [*PRIMES, 100, 1 << 32, 1 << 62])
+def test_products_of_digits_are_exact(modulus):
+    ring, sizes = ExactRing(modulus), (33, 70, 65)
+    a, b = integers(sizes, -(1 << 63), (1 << 63) - 1)
+    whole, out = canvas(sizes[0], sizes[2])
+    leaf = DigitTensorLeaf(sizes, ring, integer_bounds(ring, 1 << 63))
+    leaf.run(torch.from_numpy(a), torch.from_numpy(b), out)
+    assert (out.numpy() == naive_product(a, b, ring)).all()
+    assert border_is_kept(whole)
+
+
+@pytest.mark.parametrize("bits", [1, 7, 8, 20, 26])
+def test_products_of_digits_over_the_integers_are_exact(bits):
+    sizes = (33, 130, 70)
+    a, b = integers(sizes, -(1 << bits), 1 << bits)
+    whole, out = canvas(33, 70)
+    DigitTensorLeaf(sizes, INTEGERS, (1 << bits,) * 2).run(torch.from_numpy(a), torch.from_numpy(b), out)
+    assert (out.numpy() == naive_product(a, b, INTEGERS)).all()
+    assert border_is_kept(whole)
+
+
+def test_products_of_digits_are_cut_along_k(monkeypatch):
+    monkeypatch.setattr(DigitTensorLeaf, "depth", 64)
+    ring, sizes = ExactRing(8388593), (5, 200, 9)
+    a, b = integers(sizes, 0, 8388592)
+    out = torch.empty((5, 9), dtype=torch.int64)
+    DigitTensorLeaf(sizes, ring, integer_bounds(ring, 1 << 23)).run(torch.from_numpy(a), torch.from_numpy(b), out)
+    assert (out.numpy() == naive_product(a, b, ring)).all()
+
+
+@pytest.mark.parametrize("modulus", [3, 1021, 8388593])
+def test_products_in_float64_are_exact(modulus):
+    ring, sizes = ExactRing(modulus), (7, 1300, 5)
+    a, b = integers(sizes, -(1 << 63), (1 << 63) - 1)
+    out = torch.empty((7, 5), dtype=torch.int64)
+    leaf = FloatTensorLeaf(sizes, ring, integer_bounds(ring, 1 << 63))
+    assert leaf.depth < 1300 or modulus < 8388593
+    leaf.run(torch.from_numpy(a), torch.from_numpy(b), out)
+    assert (out.numpy() == naive_product(a, b, ring)).all()
+
+
+def test_no_sum_of_digits_exceeds_int32():
+    for modulus in PRIMES:
+        ring = ExactRing(modulus)
+        leaf = DigitTensorLeaf((64, 1 << 20, 64), ring, integer_bounds(ring, 1 << 63))
+        assert leaf.digits * leaf.depth << 14 < 1 << 31
+        assert 127 * (256**leaf.digits - 1) // 255 >= modulus // 2
+
+
+def exact(a, b, ring, scheme="auto", levels=None, strategy=None):
+    """As `lcma.matmul` of tensors on a GPU, of those of a processor."""
+    left, right = (torch.from_numpy(x) for x in (a, b))
+    if ring.modulus == 2:
+        return multiply_elements(left, right, ring, scheme, levels, None, None, strategy, "predict").numpy()
+    request = tensor_request(left, right, ring)
+    return planned(request, scheme, levels, strategy)[1].run(left, right).numpy()
+
+
+@pytest.mark.parametrize("ring", [ExactRing(8388593), ExactRing((1 << 61) - 1), INTEGERS])
+@pytest.mark.parametrize("strategy", [None, "leaf", "digits"])
+def test_plans_of_a_gpu_multiply_batches_exactly(ring, strategy):
+    rng = np.random.default_rng(7)
+    a, b = rng.integers(-(1 << 20), 1 << 20, (2, 1, 9, 70)), rng.integers(-(1 << 20), 1 << 20, (3, 70, 5))
+    assert (exact(a, b, ring, strategy=strategy) == naive_product(a, b, ring)).all()
+
+
+@pytest.mark.parametrize(("scheme", "levels", "strategy"), [("auto", None, None), ("auto", None, "kernel")])
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64])
+def test_elements_over_gf2_are_multiplied(scheme, levels, strategy, dtype):
+    rng = np.random.default_rng(8)
+    a, b = rng.integers(0, 2, (2, 33, 70)).astype(dtype), rng.integers(0, 2, (70, 65)).astype(dtype)
+    found = exact(a, b, GF2, scheme, levels, strategy)
+    assert found.dtype == (np.bool_ if dtype is np.bool_ else np.int64)
+    assert (found == (a.astype(np.int64) @ b.astype(np.int64)) % 2).all()
+
+
+@pytest.mark.parametrize(("scheme", "strategy"), [("4x4x4:47", None), ("strassen", "scheme:fused")])
+def test_a_scheme_over_gf2_runs_on_a_gpu(scheme, strategy):
+    rng = np.random.default_rng(9)
+    a, b = rng.integers(0, 2, (66, 300)), rng.integers(0, 2, (300, 257))
+    assert (exact(a, b, GF2, scheme, 1, strategy) == a @ b % 2).all()
+
+
+def test_out_and_stated_magnitudes_are_checked():
+    a = torch.arange(12).reshape(3, 4)
+    executor = planned(tensor_request(a, a.T, INTEGERS, max_abs=11))[1]
+    out = torch.empty(3, 3, dtype=torch.int64)
+    assert executor.run(a, a.T, out) is out
+    assert (out == a @ a.T).all()
+    turned = torch.empty(3, 3, dtype=torch.int64).T
+    assert (executor.run(a, a.T, turned) == a @ a.T).all()
+    with pytest.raises(PlanError, match="magnitude 12, but max_abs=11"):
+        executor.run(a + 1, a.T)
+    with pytest.raises(PlanError, match="out must be a tensor"):
+        executor.run(a, a.T, out[:2])
+    with pytest.raises(PlanError, match="the plan is for tensors of"):
+        executor.run(a.float(), a.T)
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (4, 0, 3), (4, 5, 0)])
+@pytest.mark.parametrize("ring", [GF2, ExactRing(101), INTEGERS])
+def test_empty_products_are_zero(shape, ring):
+    m, k, n = shape
+    found = exact(np.zeros((m, k), np.int64), np.zeros((k, n), np.int64), ring)
+    assert found.shape == (m, n)
+    assert not found.any()
+
+
+def test_what_int64_does_not_hold_is_refused():
+    a = np.full((2, 4), 1 << 31)
+    with pytest.raises(PlanError, match="exceed int64"):
+        exact(a, a.T, INTEGERS)

@@ -1,0 +1,73 @@
+"""Exact products of tensors: interpreted and compiled kernels, plans for a GPU, tensors of a processor."""
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels import Request, decision_for
+from lcma.kernels.ring import GF2, INTEGERS, exact_ring
+
+
+def test_the_triton_kernels_on_tensors_of_a_processor(run_checks):
+    pytest.importorskip("triton")
+    run_checks("checks_exact_interpreted.py", TRITON_INTERPRET="1")
+
+
+@pytest.mark.slow
+def test_the_triton_kernels_fit_the_registers_of_sm_90(run_checks, tmp_path):
+    pytest.importorskip("triton")
+    run_checks("checks_exact_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
+
+
+def test_tensors_of_a_processor_are_multiplied_as_their_arrays():
+    torch = pytest.importorskip("torch")
+    a = torch.arange(12).reshape(3, 4)
+    assert (lcma.matmul(a, a.T, ring="GF(7)") == a @ a.T % 7).all()
+    assert (lcma.matmul(a, a.T, "strassen", ring="Z2") == a @ a.T % 2).all()
+    with pytest.raises(PlanError, match="tensors of one device"):
+        lcma.matmul(a, a.T.numpy(), ring="Z")
+    with pytest.raises(PlanError, match="Python integers"):
+        lcma.matmul(a, a.T, ring="Z", out_dtype="object")
+
+
+def test_what_was_not_measured_is_named_or_tuned_only():
+    found = decision_for(Request(32768, 32768, 32768, "bit", ring=GF2, device="cuda"))
+    assert found.plan.candidate.strategy == "leaf"
+    named = decision_for(Request(32768, 32768, 32768, "bit", ring=GF2, device="cuda"), "4x4x4:47")
+    assert named.plan.candidate.strategy == "scheme"
+    assert named.plan.seconds is None
+
+
+@pytest.mark.parametrize(
+    ("ring", "strategy"), [("GF(1021)", "digits"), ("GF(8388593)", "digits"), ("GF(2^61-1)", "leaf")]
+)
+def test_digits_and_float64_compete_by_published_rates(ring, strategy):
+    request = Request(8192, 8192, 8192, "int64", ring=exact_ring(ring), device="cuda")
+    assert decision_for(request).plan.candidate.strategy == strategy
+
+
+@pytest.mark.parametrize(
+    ("request_", "strategy", "reason"),
+    [
+        (Request(64, 64, 64, "int64", ring=exact_ring("GF(3)"), device="cuda"), "kernel", "for GF\\(2\\) only"),
+        (Request(64, 64, 64, "bit", ring=GF2, device="cuda"), "digits", "digits are of integers"),
+        (Request(64, 64, 64, "int64", ring=INTEGERS, device="cuda", max_abs=1 << 40), None, "exceed int64"),
+        (Request(64, 64, 64, "uint32", ring=INTEGERS, device="cuda", max_abs=9), None, "not multiplied on a GPU"),
+    ],
+)
+def test_refusals_have_one_line(request_, strategy, reason):
+    with pytest.raises(PlanError, match=reason) as caught:
+        decision_for(request_, strategy=strategy)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_bench_moves_operands_there_and_back():
+    pytest.importorskip("torch")
+    from lcma.kernels.exact.bench import ExactBench
+    from lcma.kernels.exact.tensor_bench import to_host, to_tensor
+
+    for request in (Request(5, 70, 9, "bit", ring=GF2), Request(5, 70, 9, "int64", ring=exact_ring("GF(101)"))):
+        a, _, _ = ExactBench().operands(request, 0)
+        found = to_host(to_tensor(a, "cpu"), 70, request)
+        assert (found == a) if request.dtype == "bit" else np.array_equal(found, a)

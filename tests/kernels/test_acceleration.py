@@ -1,0 +1,335 @@
+"""Models whose linear layers run by schemes."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import pickle
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import lcma  # noqa: E402
+from lcma.errors import PlanError  # noqa: E402
+from lcma.kernels.torch import dispatch, layers  # noqa: E402
+from lcma.kernels.torch.layers import FastConv1D, FastLinear  # noqa: E402
+from lcma.kernels.torch.packed_weight import PackedWeight  # noqa: E402
+
+GPU = lcma.AccelerateConfig(rows=(64, 8192), device="cuda")
+
+
+class Conv1D(nn.Module):
+    """A linear layer as Hugging Face's GPT-2 has it: the weight is (inputs, outputs)."""
+
+    def __init__(self, nf, nx):
+        super().__init__()
+        self.nf, self.nx = nf, nx
+        self.weight, self.bias = nn.Parameter(torch.randn(nx, nf) / nx**0.5), nn.Parameter(torch.randn(nf))
+
+    def forward(self, x):
+        return x @ self.weight + self.bias
+
+
+def model(device="meta"):
+    with torch.device(device):
+        return nn.Sequential(nn.Linear(4096, 11008), nn.GELU(), Conv1D(4096, 11008), nn.Linear(64, 32)).eval()
+
+
+def fast(net):
+    return [name for name, module in net.named_modules() if isinstance(module, layers.FastModule)]
+
+
+def test_layers_that_gain_are_replaced_and_every_one_is_reported():
+    net, seen = model(), []
+    names = list(net.state_dict())
+    weights = [net[0].weight, net[2].weight]
+    reports = lcma.accelerate_(net, GPU, on_layer=seen.append)
+    assert seen == reports
+    assert [report.name for report in reports] == ["0", "2", "3"]
+    assert fast(net) == ["0", "2"]
+    assert isinstance(net[2], FastConv1D)
+    assert list(net.state_dict()) == names
+    assert net[0].weight is weights[0]
+    assert net[2].weight is weights[1]
+    assert not net[0].training
+    small, large = reports[0].buckets
+    assert (small.rows, small.plan, small.predicted) == (64, "vendor", 1.0)
+    assert large.predicted > 1.1
+    assert "scheme" in large.plan
+    assert reports[2].refused == "the vendor's product is the fastest for 64, 8192 rows"
+    assert (reports[0].inputs, reports[0].outputs, reports[1].inputs, reports[1].outputs) == (4096, 11008, 11008, 4096)
+    assert [report.refused for report in lcma.accelerate_(net, GPU)][:2] == ["it runs by schemes already"] * 2
+
+
+def test_restored_layers_are_plain_ones_with_the_parameters_as_they_are_now():
+    net = model()
+    lcma.accelerate_(net, GPU)
+    net[0].weight = nn.Parameter(net[0].weight.detach() * 1)
+    latest, kept = net[0].weight, net[2].weight
+    assert lcma.restore_(net) == 2
+    assert type(net[0]) is nn.Linear
+    assert type(net[2]) is Conv1D
+    assert net[0].weight is latest
+    assert net[2].weight is kept
+    assert not net[0].training
+    assert lcma.restore_(net) == 0
+
+
+def test_products_of_gradients_are_planned_in_training():
+    net = model().train()
+    assert ";" not in lcma.accelerate_(model(), GPU)[0].buckets[1].plan
+    report = lcma.accelerate_(net, GPU)[0]
+    assert report.buckets[1].predicted > 1.1
+    assert fast(net) == ["0", "2"]
+
+
+def test_what_cannot_be_replaced_is_refused_with_the_reason():
+    with torch.device("meta"):
+        net = nn.ModuleDict(
+            {
+                "embedding": nn.Embedding(11008, 4096),
+                "head": nn.Linear(4096, 11008, bias=False),
+                "attention": nn.MultiheadAttention(4096, 4),
+                "hooked": nn.Linear(4096, 11008),
+                "patched": nn.Linear(4096, 11008),
+                "own": type("Own", (nn.Linear,), {})(4096, 11008),
+                "wide": nn.Linear(4096, 11008, dtype=torch.float64),
+                "small": nn.Linear(8, 8),
+            }
+        )
+        net["first"] = net["second"] = nn.Linear(4096, 11008)
+    net["head"].weight = net["embedding"].weight
+    net["hooked"].register_forward_hook(lambda *_: None)
+    net["patched"].forward = lambda x: x
+    with warnings.catch_warnings(action="ignore"):  # torch says that it will remove its quantised tensors
+        net["quantised"] = torch.ao.nn.quantized.dynamic.Linear(16, 8)
+    before = dict(net.named_modules())
+    reports = {report.name: report.refused for report in lcma.accelerate_(net.eval(), GPU)}
+    assert reports.pop("small").startswith("the vendor's product")
+    assert reports == {
+        "head": "its weight is tied: it is embedding.weight too",
+        "attention.out_proj": "MultiheadAttention reads its weight and never calls it",
+        "hooked": "it has hooks, which a new layer would lose",
+        "patched": "its forward was replaced, which a new layer would lose",
+        "own": "it is a Own, whose forward may not be a plain product",
+        "wide": None,
+        "first": "its weight is tied: it is second.weight too",
+        "quantised": "Linear is quantised: its product is not one of floating numbers",
+    }
+    assert [name for name, module in net.named_modules() if module is not before[name]] == ["wide"]
+
+
+def test_models_without_such_layers_and_numbers_out_of_range_are_refused():
+    for net in (nn.ReLU(), nn.Sequential(nn.Conv2d(1, 1, 1))):
+        with pytest.raises(PlanError, match="no linear layer"):
+            lcma.accelerate_(net)
+    with pytest.raises(PlanError, match="itself a linear layer"):
+        lcma.accelerate_(nn.Linear(2, 2))
+    for wrong in ({"rows": ()}, {"rows": (0,)}, {"max_extra_bytes": -1}, {"device": "tpu"}):
+        with pytest.raises(PlanError):
+            lcma.AccelerateConfig(**wrong)
+    net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
+    assert [report.name for report in lcma.accelerate_(net, filter_fn=lambda name, _: name == "1")] == ["1"]
+
+
+def test_halves_and_whole_numbers_of_a_processor_are_left_alone():
+    net = nn.Sequential(nn.Linear(8, 8, dtype=torch.bfloat16))
+    assert "multiplied in float32 on a processor" in lcma.accelerate_(net)[0].refused
+    net[0].weight = nn.Parameter(torch.ones(8, 8, dtype=torch.int8), requires_grad=False)
+    assert "quantised" in lcma.accelerate_(net)[0].refused
+
+
+def replaced(net):
+    """The model with Strassen's scheme in every layer, whatever is predicted."""
+    for place in list(layers_of(net)):
+        module = place.module
+        made = (
+            FastLinear.from_linear(module, "strassen") if type(module) is nn.Linear else FastConv1D(module, "strassen")
+        )
+        place.replace(made)
+    return net
+
+
+def layers_of(net):
+    from lcma.kernels.torch.modules import linear_places
+
+    return linear_places(net)
+
+
+def small():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(12, 20), nn.GELU(), Conv1D(10, 20)).double()
+
+
+def test_products_and_gradients_of_both_kinds_are_those_of_the_plain_model():
+    plain = small()
+    ours = replaced(copy.deepcopy(plain))
+    assert fast(ours) == ["0", "2"]
+    for shape in ((12,), (7, 12), (2, 0, 12), (2, 3, 12)):
+        x = torch.randn(*shape, dtype=torch.float64)
+        torch.testing.assert_close(ours(x), plain(x))
+    x = torch.randn(9, 12, dtype=torch.float64)
+    found, wanted = (torch.autograd.grad(net(x).square().sum(), net.parameters()) for net in (ours, plain))
+    for mine, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(mine, other)
+    for net in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
+        torch.testing.assert_close(net(x), plain(x))
+
+
+def test_training_steps_are_those_of_the_plain_model():
+    plain = small()
+    ours = replaced(copy.deepcopy(plain))
+    x = torch.randn(9, 12, dtype=torch.float64)
+    for net in (plain, ours):
+        optimizer = torch.optim.AdamW(net.parameters(), 1e-2)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(x).square().mean().backward()
+            optimizer.step()
+    torch.testing.assert_close(ours(x), plain(x))
+
+
+def test_a_compiled_model_takes_any_number_of_rows():
+    ours = replaced(small())
+    compiled = torch.compile(ours, dynamic=True, fullgraph=True, backend="aot_eager")
+    for rows in (3, 8, 17):
+        x = torch.randn(rows, 12, dtype=torch.float64)
+        torch.testing.assert_close(compiled(x), ours(x))
+
+
+def test_under_autocast_layers_give_autocasts_dtype():
+    ours = replaced(small().float())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert ours(torch.randn(4, 12)).dtype == torch.bfloat16
+
+
+@pytest.fixture
+def packable(monkeypatch):
+    """Layers on the processor that pack: the sums are those of a weight once, so that a stale product shows."""
+
+    def pack(recipe, b, rows):
+        return recipe, b.clone()
+
+    def product(a, b, recipe, packed=None):
+        return a @ (b if packed is None else packed)
+
+    monkeypatch.setattr(dispatch, "pack", pack)
+    monkeypatch.setattr(layers, "bilinear_mm", product)
+    monkeypatch.setattr(layers, "is_the_vendors", lambda a, b: False)
+    reason = layers.unpackable
+
+    def unpackable(weight):
+        return None if "GPU" in (found := reason(weight) or "GPU") else found
+
+    monkeypatch.setattr(layers, "unpackable", unpackable)
+
+
+def write(layer):
+    with torch.no_grad():
+        layer.weight.mul_(2)
+
+
+def write_data(layer):
+    layer.weight.data.mul_(2)
+
+
+def set_data(layer):
+    layer.weight.data = layer.weight.detach() * 2
+
+
+def step(layer):
+    optimizer = torch.optim.SGD(layer.parameters(), 0.5)
+    for parameter in layer.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+
+
+def load(layer):
+    layer.load_state_dict({name: 2 * value for name, value in layer.state_dict().items()})
+
+
+def replace_parameter(layer):
+    layer.weight = nn.Parameter(layer.weight.detach() * 2)
+
+
+@pytest.mark.parametrize("change", [write, write_data, set_data, step, load, replace_parameter])
+def test_packed_sums_of_another_weight_are_never_used(packable, change):
+    layer = FastLinear(4, 3)
+    x = torch.randn(5, 4)
+    assert layer.pack(8)
+    assert isinstance(layer.weight, PackedWeight)
+    assert layer.packed_bytes == 48
+    assert layer._current()[1] is not None
+    before = layer(x).detach()
+    change(layer)
+    after = layer(x).detach()
+    assert not torch.allclose(before, after)
+    torch.testing.assert_close(after, nn.functional.linear(x, layer.weight, layer.bias).detach())
+
+
+@pytest.mark.parametrize("change", [write_data, set_data, step, load])
+def test_compiled_layers_drop_packed_sums_too(packable, change):
+    layer = FastLinear(4, 3, bias=False).eval()
+    x = torch.randn(5, 4)
+    layer.pack(8)
+    compiled = torch.compile(layer, backend="eager")
+    torch.testing.assert_close(compiled(x), layer(x))
+    change(layer)
+    torch.testing.assert_close(compiled(x), x @ layer.weight.t())
+
+
+def test_a_step_of_another_optimizer_leaves_the_sums(packable):
+    layer, other = FastLinear(4, 3), nn.Linear(2, 2)
+    layer.pack(8)
+    other(torch.ones(1, 2)).sum().backward()
+    torch.optim.SGD(other.parameters(), 0.1).step()
+    assert layer.packed_bytes == 48
+
+
+def test_packed_layers_are_copied_and_stored_without_their_sums(packable):
+    layer = FastLinear(4, 3)
+    layer.pack(8)
+    stored = io.BytesIO()
+    torch.save(layer.state_dict(), stored)
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert type(other.weight) is nn.Parameter
+        assert other.packed_bytes == 0
+        torch.testing.assert_close(other.weight.detach(), layer.weight.detach())
+    weight = layer.weight
+    del layer
+    gc.collect()
+    weight.data.zero_()  # the layer is gone: nothing to drop
+    stored.seek(0)
+    assert list(torch.load(stored)) == ["weight", "bias"]
+
+
+def test_parts_of_sharded_weights_are_not_packed():
+    class Shard(nn.Parameter):
+        pass
+
+    layer = FastLinear(4, 3)
+    layer.weight = Shard(layer.weight.detach())
+    with pytest.raises(PlanError, match="sharded"):
+        layer.pack(8)
+
+
+def test_memory_goes_to_the_layers_that_gain_most_a_byte(monkeypatch):
+    from lcma.kernels.torch import acceleration
+
+    packed = []
+    monkeypatch.setattr(acceleration, "unpackable", lambda weight: None)
+    monkeypatch.setattr(layers.FastModule, "pack", lambda self, rows: packed.append((self.in_features, rows)) or False)
+    with torch.device("meta"):
+        net = nn.Sequential(nn.Linear(4096, 11008), nn.Linear(2048, 8192), nn.Linear(4096, 4096)).eval()
+    planner = acceleration._Planner(GPU)
+    sizes = acceleration._Planner(lcma.AccelerateConfig((8192,), 1 << 40, "cuda")).packing(list(layers_of(net)))
+    assert planner.packing(list(layers_of(net))) == {}
+    assert sizes["0"] > 4 * 4096 * 11008
+    lcma.accelerate_(net, lcma.AccelerateConfig((8192,), max(sizes.values()), "cuda"))
+    assert 0 < len(packed) < 3
+    assert all(rows == 8192 for _, rows in packed)

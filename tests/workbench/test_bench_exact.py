@@ -1,0 +1,129 @@
+"""Suite "exact": its rows, and the peers' programs by a stand-in that speaks as they do."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from lcma.errors import PlanError, VerificationError
+from lcma.kernels import BitMatrix
+from lcma.kernels.exact.naive import naive_bits
+from lcma.workbench.bench import exact_peers
+from lcma.workbench.bench.case import Options
+from lcma.workbench.bench.exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
+from lcma.workbench.bench.suites import exact
+from lcma.workbench.cli import main
+
+STAND_IN = """
+import sys
+import numpy as np
+a, b, m, k, n, modulus, wrong = sys.argv[1:8]
+m, k, n, modulus = int(m), int(k), int(n), int(modulus)
+left, right = np.fromfile(a, np.int64).reshape(m, k), np.fromfile(b, np.int64).reshape(k, n)
+print("ready", flush=True)
+for line in sys.stdin:
+    if line == "multiply\\n":
+        c = left @ right % modulus + (wrong == "wrong")
+        print("0.25", flush=True)
+    else:
+        c.tofile(line.strip().split(" ", 1)[1])
+        print("done", flush=True)
+"""
+
+
+def stand_in(a, b, variant=""):
+    sizes = len(a), len(b), b.shape[1]
+    return Peer([sys.executable, "-c", STAND_IN], a, b, sizes, 101, variant)
+
+
+def operands():
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 101, (3, 5)), rng.integers(0, 101, (5, 4))
+
+
+def test_a_peer_multiplies_on_request():
+    a, b = operands()
+    with stand_in(a, b) as peer:
+        assert peer.multiply() == 0.25
+        assert peer.multiply() == 0.25
+        assert (peer.product() == a @ b % 101).all()
+
+
+def test_a_peer_that_ends_is_told():
+    a, b = operands()
+    with pytest.raises(PlanError, match="ended with status 3"):
+        Peer([sys.executable, "-c", "raise SystemExit(3)"], a, b, (3, 5, 4), 101)
+    code = "print('ready', flush=True); input(); print('soon', flush=True)"
+    with Peer([sys.executable, "-c", code], a, b, (3, 5, 4), 101) as peer:
+        with pytest.raises(PlanError, match="'soon' in place of seconds"):
+            peer.multiply()
+        with pytest.raises(PlanError, match="ended with status"):
+            peer.multiply()
+
+
+def test_a_library_that_is_not_there_gets_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("LCMA_HOME", str(tmp_path))
+    monkeypatch.setattr(exact_peers.shutil, "which", lambda name: None)
+    absent = Library("M4RI", "m4ri.c", "cc", ("-lm4ri-of-a-test",), "libm4ri-dev")
+    with pytest.raises(PlanError, match=r"^M4RI is left out: no compiler is named cc; apt install libm4ri-dev g\+\+$"):
+        compiled(absent)
+
+
+@pytest.mark.parametrize("library", [M4RI, FLINT])  # FFLAS-FFPACK's takes long to compile; its rows are checked
+def test_real_programs_give_the_product(library, tmp_path, monkeypatch):
+    monkeypatch.setenv("LCMA_HOME", str(tmp_path))
+    try:
+        program = compiled.__wrapped__(library)
+    except PlanError as error:
+        pytest.skip(str(error))
+    if library == M4RI:
+        a, b = BitMatrix.random(70, 130, seed=1), BitMatrix.random(130, 65, seed=2)
+        with Peer([str(program)], a.words, b.words, (70, 130, 65), 2) as peer:
+            assert peer.multiply() >= 0
+            assert (peer.product() == naive_bits(a, b).words).all()
+        return
+    a, b = operands()
+    with Peer([str(program)], a, b, (3, 5, 4), 101) as peer:
+        assert peer.multiply() >= 0
+        assert (peer.product() == a @ b % 101).all()
+
+
+def test_a_row_is_figures_of_both(monkeypatch):
+    monkeypatch.setattr(exact, "compiled", lambda library: "program")
+    monkeypatch.setattr(exact, "Peer", lambda command, a, b, sizes, modulus, variant: stand_in(a, b, variant))
+    figures = exact._over_library(FFLAS, 24, "GF(101)", 2, 0, lambda text: None)
+    assert set(figures["ms"]) == {"FFLAS-FFPACK double", "FFLAS-FFPACK float", "ours"}
+    assert figures["ms"][figures["baseline"]] == 250
+    assert figures["ratio"] == pytest.approx(250 / figures["ms"]["ours"])
+
+
+def test_a_wrong_product_ends_the_row(monkeypatch):
+    monkeypatch.setattr(exact, "compiled", lambda library: "program")
+    monkeypatch.setattr(exact, "Peer", lambda command, a, b, sizes, modulus, variant: stand_in(a, b, "wrong"))
+    with pytest.raises(VerificationError, match="nothing was timed"):
+        exact._over_library(FLINT, 24, "GF(101)", 2, 0, lambda text: None)
+
+
+def test_rows_are_chosen_by_size_and_threads():
+    rows = {case.key: case for case in exact.SUITE.cases(Options(sizes=(4096,), threads=(1,)))}
+    assert len(rows) == 2 + 4 + 3
+    assert [str(bar) for bar in rows["GF(2) 4096 over M4RI"].bars] == ["ratio >= 1.4"]
+    assert any("two threads" in case.key for case in exact.SUITE.cases(Options(sizes=(4096,), threads=(2,))))
+    with pytest.raises(PlanError, match="of a processor"):
+        list(exact.SUITE.cases(Options("cuda")))
+
+
+def test_small_rows_run():
+    leaf = exact._over_leaf(256, 2, 0, lambda text: None)
+    assert leaf["same_call"]
+    assert leaf["ratio"] == 1.0
+    assert exact._two_threads(256, 2, 0, lambda text: None)["ratio"] > 0
+    integers = exact._integers(192, 31, 2, 0, lambda text: None)
+    assert integers["out_dtype"] == "int128"
+    assert integers["over_numpy"] > 0
+    assert integers["ratio"] == pytest.approx(1 / integers["time_over_float64"])
+
+
+def test_sizes_are_refused_where_a_suite_has_none(capsys):
+    assert main(["bench", "overhead", "--sizes", "64"]) == 2
+    assert "suite overhead has no --sizes" in capsys.readouterr().err

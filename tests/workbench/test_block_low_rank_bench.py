@@ -1,0 +1,163 @@
+"""The suites of block low-rank layers, at tiny sizes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lcma.errors import VerificationError
+from lcma.workbench.bench import blr_layers, blr_products
+from lcma.workbench.bench.case import Options
+from lcma.workbench.bench.runner import chosen_cases, find_suite
+from lcma.workbench.bench.suites import blr
+
+
+def test_the_table_has_the_papers_rows():
+    assert len(blr_layers.TABLE) == 16
+    assert [row.model for row in blr_layers.TABLE if row.structure("monarch") is None] == ["DiT-XL/2"] * 3
+    up = blr_layers.layer("Llama-7B", "gate_up")
+    assert up.structure("monarch").sizes == (11008, 4096, 16, 16, 96, 0)
+    assert up.structure("blast").sizes == (11008, 4096, 16, 16, 1488)
+    # The table's ranks halve the parameters of Llama-7B.
+    for name in ("qkvo", "gate_up", "down"):
+        row = blr_layers.layer("Llama-7B", name)
+        for kind in blr_layers.KINDS:
+            assert 0.49 < row.structure(kind).parameters / (row.inputs * row.outputs) < 0.53
+    assert blr_layers.layer("DiT-XL/2", "adaLN").tokens == (1,)
+
+
+def test_a_gpu_gets_every_row_with_its_bars_and_a_processor_those_of_moderate_sides():
+    cases = chosen_cases(find_suite("blr"), Options("cuda"))
+    keys = [case.key for case in cases]
+    # Three kinds of 13 layers at three n; DiT: two kinds of two layers at four, and of adaLN at one.
+    assert len(keys) == len(set(keys)) == 3 * 13 * 3 + 2 * 2 * 4 + 2
+    assert all(len(case.bars) == 3 for case in cases)
+    on_cpu = chosen_cases(find_suite("blr"), Options("cpu", sample=3))
+    assert not any(case.bars or "11008" in case.key or "Llama-7B gate" in case.key for case in on_cpu)
+    assert len({case.key.split(" n=")[0] for case in on_cpu}) <= 9
+
+
+def test_the_suite_checks_weighs_and_times_every_form(tmp_path, capsys, monkeypatch):
+    from lcma.workbench import cli
+
+    tiny = blr_layers.Layer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3))
+    monkeypatch.setattr(blr, "TABLE", (tiny,))
+    monkeypatch.setattr(blr, "CPU_TOKENS", (1, 40))
+    arguments = ["bench", "blr", "--rounds", "2", "--out", str(tmp_path), "--json"]
+    assert cli.main(arguments) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["key"] for row in rows[:3]] == [f"tiny layer {kind} n=1 float32" for kind in blr_layers.KINDS]
+    for row in rows:
+        figures = row["figures"]
+        assert {"dense", "permuted", "strided", "auto"} == set(figures["ms"])
+        assert {"tiled", "fused", "partial", "decode"} == set(figures["not_run"])
+        assert figures["ratio"] == figures["ms"]["dense"] / figures["ms"]["auto"]
+        assert max(figures["errors"].values()) < 1e-6
+        assert 0 < figures["weight_bytes"] < figures["dense_weight_bytes"] == 4 * 24 * 36
+        assert figures["peak_bytes"]["permuted"] >= figures["peak_bytes"]["strided"] > 0
+    again = [*arguments]
+    assert cli.main(again) == 0
+    assert json.loads(capsys.readouterr().out) == rows  # taken from the journal
+    assert (tmp_path / "blr-cpu.svg").exists()
+
+
+def test_a_wrong_product_is_not_timed(monkeypatch):
+    from lcma.kernels.block_low_rank import cpu
+
+    structure = blr_layers.Layer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3)).structure("monarch")
+    monkeypatch.setattr(cpu, "multiply_permuted", lambda structure, factors, x: x @ x.T[:, :1] + 0 * x[:, :1])
+    with pytest.raises(VerificationError, match="permuted came out wrong"):
+        blr_products.figures_of(structure, 8, "float32", Options(), lambda _: None)
+
+
+@pytest.mark.parametrize("name", ["llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2"])
+def test_the_models_have_the_layers_of_the_table(name):
+    torch = pytest.importorskip("torch")
+    from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear
+    from lcma.workbench.bench import blr_models
+    from lcma.workbench.bench.suites import e2e_blr
+
+    assert tuple(blr_models.MODELS) == e2e_blr.MODELS
+    sizes = blr_models.MODELS[name]
+    for kind in blr_layers.KINDS:
+        block = blr_models.Block(sizes, kind, device="meta", dtype=torch.bfloat16)
+        found = [module for module in block.modules() if isinstance(module, BlockLowRankLinear)]
+        wanted = [] if name == "dit-xl/2" and kind == "monarch" else list(sizes.rows.values())
+        assert len(found) == len(wanted)
+        assert {one.structure for one in found} == {
+            blr_layers.layer(sizes.model, row).structure(kind) for row in wanted
+        }
+
+
+def test_whole_models_are_compared_before_they_are_timed(tmp_path, capsys, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from lcma.workbench import cli
+    from lcma.workbench.bench import blr_models
+    from lcma.workbench.bench.suites import e2e_blr
+
+    rows = (blr_layers.Layer("tiny", "square", 24, 24, 4, (8, 4), (6, 3)),)
+    rows += (blr_layers.Layer("tiny", "modulation", 24, 144, 4, (8, 4), (6, 3)),)
+    tiny = {
+        name: blr_models.Sizes(
+            "tiny",
+            24,
+            2,
+            24,
+            2,
+            7,
+            True,
+            24,
+            {"q": "square", "up": "square", "modulation": "modulation"},
+            gated,
+            adaptive,
+        )
+        for name, gated, adaptive in (("gpt2-s", False, False), ("llama-7b", True, False), ("dit-xl/2", False, True))
+    }
+    monkeypatch.setattr(blr_models, "TABLE", rows)
+    monkeypatch.setattr(blr_models, "MODELS", tiny)
+    monkeypatch.setattr(e2e_blr, "MODELS", tuple(tiny))
+    arguments = ["bench", "e2e-blr", "--rounds", "2", "--out", str(tmp_path), "--json"]
+    assert cli.main(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == 8
+    for row in found:
+        weights = row["figures"]["weight_bytes"]
+        kind = row["key"].split()[1]
+        assert 0 < weights[kind] < weights["dense"]
+        assert row["figures"]["ratio"] == row["figures"]["ms"]["dense"] / row["figures"]["ms"][kind]
+        assert row["figures"]["difference"] < 1e-5
+    from lcma.kernels.block_low_rank import cpu
+
+    monkeypatch.setattr(
+        cpu, "multiply_permuted", lambda structure, factors, x: torch.zeros(len(x), structure.rows).numpy()
+    )
+    with pytest.raises(VerificationError, match="came out wrong"):
+        e2e_blr.measured("gpt2-s", "blast", "float32", Options(), lambda _: None)
+
+
+@pytest.fixture
+def one_thread():
+    """torch on one thread: a model of 64 features gains nothing by more."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_model_is_trained_compressed_and_trained_again(tmp_path, capsys, one_thread):
+    from lcma.workbench import cli
+
+    arguments = ["bench", "compress", "--sizes", "64", "--rounds", "1", "--out", str(tmp_path)]
+    assert cli.main([*arguments, "--sample", "24", "--rows", "monarch 0.5*", "--json"]) == 0
+    (row,) = (row["figures"] for row in json.loads(capsys.readouterr().out))
+    uniform = 5.545  # log 256
+    assert row["loss_dense"] < row["loss_compressed"] < uniform
+    assert row["loss_retrained"] < row["loss_compressed"]
+    assert (row["layers"], 0.4 < row["bytes"] <= 0.5, 0 < row["weight_error"] < 1) == (12, True, True)
+    assert row["ratio"] == row["ms"]["dense"] / row["ms"]["compressed"]
+    assert (tmp_path / "compress-cpu.svg").read_text().startswith("<?xml")
+    assert cli.main([*arguments, "--dry-run"]) == 0
+    assert capsys.readouterr().out.count("features=64") == 4 * 3
+    assert cli.main(["bench", "compress", "--sizes", "65", "--out", str(tmp_path)]) == 3

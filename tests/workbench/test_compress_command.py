@@ -1,0 +1,230 @@
+"""`lcma compress`: layers of a stored model, their reports, broken runs, and models loaded again."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from lcma.kernels import safetensors
+from lcma.kernels.block_low_rank import Blast, Monarch
+from lcma.kernels.compressed_files import structures_in
+from lcma.workbench import compression
+from lcma.workbench.compression import stored_weights
+from lcma.workbench.matrix_files import bfloat16_bits, float32_of
+
+
+def tensors(seed=0):
+    """A model of two linear layers, an embedding and a norm; nn.Linear's layout."""
+    rng = np.random.default_rng(seed)
+    shapes = {"embed.weight": (9, 16), "up.weight": (24, 16), "up.bias": (24,), "down.weight": (16, 24)}
+    shapes |= {"down.bias": (16,), "norm.weight": (16,), "head.weight": (7, 16)}
+    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def write(path, arrays, kind="F32"):
+    path.write_bytes(safetensors.pack({name: (kind, x) for name, x in arrays.items()}))
+    return path
+
+
+def read(path):
+    return {name: np.array(safetensors.read(path, entry)) for name, entry in safetensors.entries(path).items()}
+
+
+@pytest.fixture
+def model(tmp_path):
+    return write(tmp_path / "model.safetensors", tensors())
+
+
+@pytest.mark.parametrize("kind", ["low-rank", "monarch", "blast", "kronecker"])
+def test_every_kind_reports_its_layers_and_keeps_all_other_tensors(run, model, tmp_path, kind):
+    out = tmp_path / "out.safetensors"
+    arguments = ("--kind", kind, "--budget", "0.9", "--blocks", "4", "--steps", "40", "--layer", "head=dense")
+    code, text, _ = run("compress", model, "--out", out, *arguments, "--json")
+    assert code == 0
+    found = json.loads(text)["layers"]
+    assert [layer["name"] for layer in found] == ["up", "down"]
+    if kind == "kronecker":  # blocks of these sides are too small for the lists that are suggested
+        assert all("no pair of Kronecker-sparse factors" in layer["skipped"] for layer in found)
+        return
+    there, structures = read(out), structures_in(out)
+    for layer in found:
+        weight = read(model)[f"{layer['name']}.weight"]
+        structure = structures[layer["name"]]
+        factors = [there[f"{layer['name']}.{part}"] for part in ("U", "S", "V") if f"{layer['name']}.{part}" in there]
+        dense = structure.multiply_wide(factors, np.eye(weight.shape[1]))
+        error = np.linalg.norm(dense - weight) / np.linalg.norm(weight)
+        assert layer["error"] == pytest.approx(error, rel=1e-4)
+        assert layer["bytes_after"] == sum(one.nbytes for one in factors) <= 0.9 * layer["bytes_before"]
+        assert layer["predicted"] > 0
+    for name in ("embed.weight", "up.bias", "norm.weight", "head.weight"):
+        np.testing.assert_array_equal(there[name], read(model)[name])
+    assert not (tmp_path / "out.safetensors.layers").exists()
+
+
+def test_layers_have_configurations_of_their_own(run, model, tmp_path):
+    out, rest = tmp_path / "out.safetensors", ("--rank", "2")
+    layers = ("--layer", "up=monarch:blocks=2:rank=3", "--layer", "down=(1,8,6,2)(2,6,12,1)", "--layer", "h*=dense")
+    code, text, _ = run("compress", model, "--out", out, *rest, *layers)
+    assert code == 0
+    assert "2 layers" in text
+    found = structures_in(out)
+    assert found["up"] == Monarch(24, 16, 2, 2, 3)
+    assert "".join(map(str, found["down"].patterns)) == "(1,8,6,2)(2,6,12,1)"
+    assert {"down.factors.0", "down.factors.1", "up.U", "up.V", "head.weight"} <= set(read(out))
+
+
+def test_biases_say_how_weights_are_stored(tmp_path):
+    arrays = {"a.weight": np.zeros((4, 6), "f4"), "a.bias": np.zeros(6, "f4"), "b.weight": np.zeros((4, 4), "f4")}
+    path = write(tmp_path / "conv1d.safetensors", arrays)
+    assert [(one.layer, one.turned, one.shape) for one in stored_weights(path)] == [
+        ("a", True, (6, 4)),
+        ("b", True, (4, 4)),
+    ]
+    assert [one.turned for one in stored_weights(path, "linear")] == [False, False]
+    arrays |= {"c.weight": np.zeros((4, 6), "f4"), "c.bias": np.zeros(4, "f4")}
+    mixed = stored_weights(write(tmp_path / "mixed.safetensors", arrays))
+    assert [one.turned for one in mixed] == [True, False, False]
+
+
+def test_a_weight_stored_as_inputs_by_outputs_gives_the_same_factors(run, tmp_path):
+    arrays = tensors()
+    plain = write(tmp_path / "linear.safetensors", arrays)
+    turned = {name: np.ascontiguousarray(x.T) if name.endswith("weight") else x for name, x in arrays.items()}
+    conv = write(tmp_path / "conv1d.safetensors", turned)
+    for model, out in ((plain, "one"), (conv, "two")):
+        code, _, _ = run("compress", model, "--out", tmp_path / f"{out}.safetensors", "--rank", "3")
+        assert code == 0
+    one, two = read(tmp_path / "one.safetensors"), read(tmp_path / "two.safetensors")
+    for name in ("up.U", "up.V", "down.U", "down.V"):
+        np.testing.assert_array_equal(one[name], two[name])
+
+
+def test_half_precision_is_kept_and_outputs_of_a_calibration_batch_are_compared(run, tmp_path):
+    arrays = {name: bfloat16_bits(x) for name, x in tensors().items()}
+    model, out = write(tmp_path / "half.safetensors", arrays, "BF16"), tmp_path / "out.safetensors"
+    x = np.random.default_rng(1).standard_normal((5, 16))
+    np.save(tmp_path / "x.npy", x)
+    options = ("--layer", "head=dense", "--rank", "4", "--calibration", tmp_path / "x.npy", "--json")
+    code, text, _ = run("compress", model, "--out", out, *options)
+    assert code == 0
+    up, down = json.loads(text)["layers"]
+    there = safetensors.entries(out)
+    assert there["up.U"].kind == "BF16"
+    u, v = (float32_of(safetensors.read(out, there[name])).astype(float) for name in ("up.U", "up.V"))
+    truth = x @ float32_of(arrays["up.weight"]).astype(float).T
+    assert up["output_error"] == pytest.approx(np.linalg.norm(x @ (u @ v).T - truth) / np.linalg.norm(truth))
+    assert down["output_error"] is None
+    by_name = write(tmp_path / "x.safetensors", {"down": np.ones((3, 24), np.float32)})
+    options = ("--layer", "head=dense", "--rank", "4", "--calibration", by_name, "--json")
+    code, text, _ = run("compress", model, "--out", out, *options)
+    up, down = json.loads(text)["layers"]
+    assert (code, up["output_error"] is None, down["output_error"] > 0) == (0, True, True)
+
+
+def test_speeds_are_measured_where_asked(run, model, tmp_path):
+    options = ("--rank", "3", "--layer", "head=dense", "--measure", "--rounds", "2", "--batch", "32", "--json")
+    code, text, _ = run("compress", model, "--out", tmp_path / "out.safetensors", *options)
+    assert code == 0
+    assert all(layer["measured"] > 0 for layer in json.loads(text)["layers"])
+
+
+def test_a_broken_run_goes_on_where_it_stopped(run, model, tmp_path, monkeypatch):
+    out = tmp_path / "out.safetensors"
+    decompose = compression.Compression._decomposed
+
+    def broken(self, task, matrix, say):
+        if task.weight.layer == "down":
+            raise KeyboardInterrupt
+        return decompose(self, task, matrix, say)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compression.Compression, "_decomposed", broken)
+        code, _, _ = run("compress", model, "--out", out, "--rank", "3")
+    assert (code, out.exists()) == (130, False)
+    (part,) = (tmp_path / "out.safetensors.layers").iterdir()
+    code, text, _ = run("compress", model, "--out", out, "--rank", "3", "--json")
+    assert (code, json.loads(text)["resumed"], part.exists()) == (0, 1, False)
+    resumed = out.read_bytes()
+    code, text, _ = run("compress", model, "--out", out, "--rank", "3", "--fresh", "--json")
+    assert (code, json.loads(text)["resumed"]) == (0, 0)
+    assert out.read_bytes() == resumed
+    assert not part.parent.exists()
+
+
+def test_a_damaged_part_is_done_again(run, model, tmp_path, monkeypatch):
+    out = tmp_path / "out.safetensors"
+    with monkeypatch.context() as patch:
+        patch.setattr(compression.Compression, "write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert run("compress", model, "--out", out, "--rank", "3")[0] == 130
+    parts = sorted((tmp_path / "out.safetensors.layers").iterdir())
+    parts[0].write_bytes(parts[0].read_bytes()[:-9])
+    code, text, _ = run("compress", model, "--out", out, "--rank", "3", "--json")
+    assert (code, json.loads(text)["resumed"]) == (0, len(parts) - 1)
+
+
+def test_what_cannot_be_done_is_said_in_one_line_and_nothing_is_written(run, model, tmp_path):
+    arrays, out = tensors(), tmp_path / "out.safetensors"
+    arrays["up.weight"][3, 4] = np.nan
+    nan = write(tmp_path / "nan.safetensors", arrays)
+    cut = tmp_path / "cut.safetensors"
+    cut.write_bytes(model.read_bytes()[:-5])
+    np.save(tmp_path / "odd.npy", np.ones((3, 5)))
+    cases = [
+        ((nan, "--out", out), 65, "up.weight holds NaN or infinity"),
+        ((cut, "--out", out), 65, "needs 448 bytes"),
+        ((tmp_path / "none.safetensors", "--out", out), 65, "can't be read"),
+        ((model, "--out", out, "--rank", "8"), 2, "head: rank 8 exceeds 7"),
+        ((model, "--out", out, "--kind", "monarch", "--blocks", "4", "--rank", "5"), 2, "exceeds 4"),
+        ((model, "--out", out, "--budget", "1.5"), 2, "between 0 and 1"),
+        ((model, "--out", out, "--budget", "0.5", "--rank", "3"), 2, "give one of"),
+        ((model, "--out", model), 2, "another file than the model"),
+        ((model, "--out", out, "--layer", "up"), 2, "must be NAME=WHAT"),
+        ((model, "--out", out, "--layer", "up=svd"), 2, "kind 'svd' is not known"),
+        ((model, "--out", out, "--layer", "up=monarch:size=4"), 2, "is no option"),
+        ((model, "--out", out, "--patterns", "(1,8,6,2)(2,9,12,1)"), 2, "do not compose"),
+        ((model, "--out", out, "--layer", "*=dense"), 3, "no linear weight was taken"),
+        ((model, "--out", out, "--calibration", tmp_path / "odd.npy"), 3, "fits no layer"),
+        ((model,), 2, "--out"),
+    ]
+    for arguments, wanted, message in cases:
+        code, _, err = run("compress", *arguments)
+        assert (code, message in err, "Traceback" in err) == (wanted, True, False), (arguments, code, err)
+    assert not out.exists()
+    assert not (tmp_path / "out.safetensors.layers").exists()
+
+
+def test_a_dry_run_shows_layers_and_structures(run, model):
+    code, text, _ = run("compress", model, "--kind", "blast", "--blocks", "4", "--dry-run", "--json")
+    assert code == 0
+    rows = json.loads(text)["layers"]
+    assert [row["layer"] for row in rows] == ["up", "down", "head"]
+    assert rows[0]["structures"] == [Blast(24, 16, 4, 4, 3).name]
+    assert "blocks = 4 must divide" in rows[2]["skipped"]
+
+
+def test_a_model_takes_its_compressed_layers_back(run, tmp_path):
+    torch = pytest.importorskip("torch")
+    import lcma
+
+    def net():
+        torch.manual_seed(0)
+        layers = {"up": torch.nn.Linear(16, 24), "act": torch.nn.GELU(), "down": torch.nn.Linear(24, 16)}
+        return torch.nn.Sequential(__import__("collections").OrderedDict(layers))
+
+    arrays = {name: x.numpy() for name, x in net().state_dict().items()}
+    model, out = write(tmp_path / "net.safetensors", arrays), tmp_path / "out.safetensors"
+    options = ("--kind", "monarch", "--blocks", "2", "--budget", "0.8", "--layer", "down=(1,8,6,2)(2,6,12,1)")
+    assert run("compress", model, "--out", out, *options)[0] == 0
+    loaded, here = net(), net()
+    assert lcma.load_compressed_(loaded, out) == ["up", "down"]
+    config = {"up": lcma.CompressConfig("monarch", 0.8, 2), "down": lcma.CompressConfig.parse("(1,8,6,2)(2,6,12,1)")}
+    reports = lcma.compress_(here, config)
+    assert [report.skipped for report in reports] == [None, None]
+    x = torch.randn(5, 16)
+    torch.testing.assert_close(loaded(x), here(x), rtol=1e-4, atol=1e-5)
+    with pytest.raises(lcma.PlanError, match="the model has no such linear layer"):
+        lcma.load_compressed_(torch.nn.Sequential(torch.nn.Linear(16, 24)), out)
+    with pytest.raises(lcma.SchemeFormatError, match="holds no compressed layers"):
+        lcma.load_compressed_(net(), model)

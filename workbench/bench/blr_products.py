@@ -1,0 +1,191 @@
+"""Products by one block low-rank layer, in every form that can run: checked, weighed, and timed in turns."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import PlanError, VerificationError
+from ..contenders import MAX_ERROR
+from ..products import require_memory, within_memory
+from .case import Options, Say
+
+if TYPE_CHECKING:
+    from ...kernels import Request
+    from ...kernels.block_low_rank.structure import BlockLowRank
+
+AUTO, DENSE, BASELINE, COMPILED = "auto", "dense", "permuted", "compiled"
+
+FORMS = (DENSE, BASELINE, "strided", "tiled", "fused", "partial", "decode", AUTO)
+"""The dense matrix, the papers' form, ours, and the planner's choice; on a GPU `COMPILED`, torch.compile of the papers'
+form, too."""
+
+FEW = 16
+"""Up to so many inputs are timed on a GPU as CUDA graphs with a flushed cache: launches would hide the kernels."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form that can run: the call, its relative error, and the bytes that it takes beside operands and result."""
+
+    call: Callable[[], object]
+    error: float
+    peak: int
+    plan: str
+
+
+def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], dict[str, str]]:
+    """All forms that can run, checked, and the reasons of the others.
+
+    Raises:
+        VerificationError: a result is wrong.
+        PlanError: there is too little memory.
+    """
+    from ...kernels import decision_for
+    from ...kernels.factored import UNLIMITED
+    from ...kernels.tuning import bench_for
+
+    require_memory(request)
+    bench = bench_for(request)
+    a, b, out = bench.operands(request, seed)
+    error_of = bench.errors(request, a, b)
+    found: dict[str, Form] = {}
+    reasons: dict[str, str] = {}
+    for name in FORMS:
+        say(f"checking {name}")
+        named = request if name == AUTO else replace(request, max_extra_bytes=UNLIMITED)
+        try:
+            plan = decision_for(named, strategy=None if name == AUTO else name).plan
+            with within_memory(request, plan.candidate):
+                executor: Any = plan.build()
+                ready = executor.prepare(a)
+                error = error_of(executor.run(ready, b, out))
+        except PlanError as refusal:
+            reasons[name] = str(refusal)
+            continue
+        _check(name, request, error)
+        call = _call(executor, ready, b, out)
+        peak = _peak(call) if request.device == "cuda" else plan.workspace
+        found[name] = Form(call, error, peak, str(plan.candidate))
+    if request.device == "cuda":
+        compiled = _compiled(request, a, b)
+        error = error_of(compiled())
+        _check(COMPILED, request, error)
+        found[COMPILED] = Form(compiled, error, _peak(compiled), "torch.compile of the papers' form")
+    return found, reasons
+
+
+def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, say: Say) -> dict[str, Any]:
+    """Figures of one row; ratios are of medians, more than 1 is faster than the dense layer.
+
+    Raises:
+        VerificationError: a result is wrong; nothing was timed.
+        PlanError: there is too little memory.
+    """
+    from ...kernels.factored import request_of
+
+    request = request_of(structure, n, dtype, device=options.device)
+    forms, reasons = forms_of(request, options.seed, say)
+    seconds = medians({name: form.call for name, form in forms.items()}, n, options, say)
+    rivals = [seconds[name] for name in (DENSE, COMPILED) if name in seconds]
+    item = request.itemsize
+    return {
+        "chosen": forms[AUTO].plan,
+        "ratio": seconds[DENSE] / seconds[AUTO],
+        "over_best": min(rivals) / seconds[AUTO],
+        "over_baseline": seconds[BASELINE] / seconds[AUTO],
+        "ratios": {name: seconds[DENSE] / one for name, one in seconds.items()},
+        "ms": {name: 1e3 * one for name, one in seconds.items()},
+        "weight_bytes": structure.parameters * item,
+        "dense_weight_bytes": structure.rows * structure.cols * item,
+        "peak_bytes": {name: form.peak for name, form in forms.items()},
+        "peak_over_strided": (forms[AUTO].peak + 1) / (forms["strided"].peak + 1),
+        "error": forms[AUTO].error,
+        "errors": {name: form.error for name, form in forms.items()},
+        "error_over_strided": forms[AUTO].error / forms["strided"].error,
+        "not_run": reasons,
+    }
+
+
+def medians(calls: Mapping[str, Callable[[], object]], n: int, options: Options, say: Say) -> dict[str, float]:
+    """Median seconds of every call, in turns."""
+    rounds = options.rounds or 7
+    if options.device == "cpu":
+        from ..timing import interleaved
+
+        timings = interleaved(calls, rounds, lambda number: say(f"round {number} of {rounds}"))
+        return {name: timing.median for name, timing in timings.items()}
+    if n <= FEW:
+        return _graphed_medians(calls, max(rounds, 20))
+    from ...kernels.cuda.clock import interleaved as by_events
+
+    found = by_events(calls, rounds, 0.02, lambda number: say(f"round {number} of {rounds}"))
+    return {name: times.median for name, times in found.items()}
+
+
+def _call(executor: Any, ready: Any, b: Any, out: Any) -> Callable[[], object]:
+    return lambda: executor.run(ready, b, out)
+
+
+def _check(name: str, request: Request, error: float) -> None:
+    if not error <= MAX_ERROR[request.dtype]:
+        raise VerificationError(f"{name} came out wrong: relative error {error:.1e}; nothing was timed")
+
+
+def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
+    import torch
+
+    from ...kernels.block_low_rank.permuted import multiply_permuted
+    from ...kernels.block_low_rank.strategy import structure_in
+
+    structure = structure_in(request)
+    product = torch.compile(lambda rows, *given: multiply_permuted(structure, given, rows))
+    rows = x.T.contiguous()
+    return lambda: product(rows, *factors).T
+
+
+def _peak(call: Callable[[], object]) -> int:
+    """Bytes that a call allocates at most beside what was there."""
+    import torch
+
+    call()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    found = call()
+    torch.cuda.synchronize()
+    del found
+    return int(torch.cuda.max_memory_allocated() - before)
+
+
+def _graphed_medians(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Medians of CUDA graphs, the L2 flushed before each replay; the first two rounds do not count."""
+    import torch
+
+    from ...kernels.cuda.clock import seconds_of
+
+    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    graphs = {name: _graph_of(call) for name, call in calls.items()}
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds + 2):
+        for name, graph in graphs.items():
+            flush.zero_()
+            samples[name].append(seconds_of(graph.replay))
+    return {name: statistics.median(one[2:]) for name, one in samples.items()}
+
+
+def _graph_of(call: Callable[[], object]) -> Any:
+    import torch
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph

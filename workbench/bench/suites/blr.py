@@ -1,0 +1,62 @@
+"""Suite "blr": the 16 layers of the block low-rank paper, by every kind of matrix and every form of the product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from ..blr_layers import KINDS, TABLE, Layer
+from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..picture import ratios
+
+CPU_TOKENS, CPU_SIDE = (1, 1024), 8192
+"""On a processor layers with sides up to CPU_SIDE are timed, for these numbers of inputs."""
+
+BARS = (
+    Bar("over_best", 0.99),
+    Bar("peak_over_strided", 1.0, at_most=True),
+    Bar("error_over_strided", 1.1, at_most=True),
+)
+"""Of a GPU: the plan chosen is never slower than dense and torch.compile, takes no more memory than the GEMMs on views,
+and is as accurate."""
+
+FLOPS = {"cpu": 5e10, "cuda": 3e14}
+
+
+def _cases(options: Options) -> Iterator[Case]:
+    on_cpu = options.device == "cpu"
+    for dtype in options.dtypes or (("float32",) if on_cpu else ("bfloat16",)):
+        for layer in _layers(options):
+            for n in CPU_TOKENS if on_cpu and layer.tokens != (1,) else layer.tokens:
+                for kind in KINDS:
+                    if layer.structure(kind) is None:
+                        continue
+                    flops = 2.0 * n * layer.inputs * layer.outputs * 8 * (options.rounds or 7)
+                    run = partial(_timed, layer, kind, n, dtype, options)
+                    key = f"{layer.model} {layer.name} {kind} n={n} {dtype}"
+                    yield Case(key, run, 3.0 + flops / FLOPS[options.device], () if on_cpu else BARS)
+
+
+def _layers(options: Options) -> Sequence[Layer]:
+    """All rows on a GPU, those of moderate sides on a processor; with --sample evenly many of them."""
+    known = [one for one in TABLE if options.device == "cuda" or max(one.inputs, one.outputs) <= CPU_SIDE]
+    count = min(options.sample or len(known), len(known))
+    return [known[place * len(known) // count] for place in range(count)]
+
+
+def _timed(layer: Layer, kind: str, n: int, dtype: str, options: Options, say: Say) -> Figures:
+    from ..blr_products import figures_of
+
+    structure = layer.structure(kind)
+    assert structure is not None
+    return figures_of(structure, n, dtype, options, say)
+
+
+SUITE = Suite(
+    "blr",
+    "low-rank, Monarch and BLAST layers of five models against the dense layer and the papers' form",
+    _cases,
+    ("chosen", "ratio", "over_best", "over_baseline", "weight_bytes", "peak_bytes", "error"),
+    ("kernels", "workbench/bench/blr_layers.py", "workbench/bench/blr_products.py"),
+    ratios,
+)

@@ -1,0 +1,172 @@
+"""Suite "compress": a small transformer trained on text, compressed by each kind and trained again: loss and speed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....errors import PlanError
+from ..case import Case, Figures, Options, Say, Suite
+from ..picture import new_figure, save
+
+if TYPE_CHECKING:
+    from ..text_models import Training
+
+KINDS = ("low-rank", "monarch", "blast", "kronecker")
+
+BUDGETS = (0.75, 0.5, 0.25)
+
+SIZES = {"cpu": 128, "cuda": 2048}
+"""Features of the model where --sizes is not given."""
+
+STEPS = {"cpu": 200, "cuda": 600}
+
+DESCENT = 100
+"""Steps of BLAST's descent for every layer."""
+
+
+def _cases(options: Options) -> Iterator[Case]:
+    if options.dtypes not in ((), ("float32",)):
+        raise PlanError("models are trained in float32, and timed in bfloat16 on a GPU; leave --dtype out")
+    for kind in KINDS:
+        for budget in BUDGETS:
+            seconds = 30.0 if options.device == "cpu" else 60.0
+            for size in options.sizes or (SIZES[options.device],):
+                run = partial(measured, kind, budget, replace(options, sizes=(size,)))
+                yield Case(f"{kind} {budget:g} features={size}", run, seconds)
+
+
+def setting_of(options: Options) -> Training:
+    """The model and its training; on a GPU a longer one."""
+    from ..text_models import Training
+
+    (size,), steps = options.sizes or (SIZES[options.device],), options.sample or STEPS[options.device]
+    if size % 64:
+        raise PlanError(f"--sizes must be a multiple of 64, the features of a head, not {size}")
+    if options.device == "cpu":
+        return Training(size, 2, 16, 64, steps, 1e-3)
+    return Training(size, 4, 32, 256, steps, 2e-4)
+
+
+def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
+    """Losses before, after compression and after training again; parameters, and the ratio of forward times.
+
+    Only the layers of the blocks are compressed. Half as many steps train again as trained before.
+
+    Raises:
+        PlanError: torch is not installed, there is no such device, or no layer takes the structure.
+    """
+    torch = _torch(options)
+    from .... import CompressConfig, compress_
+    from ..text_models import held_out_loss, sample_inputs, train
+
+    setting = setting_of(options)
+    say("training the dense model")
+    dense, loss_dense = _trained(setting, options.device, options.seed)
+    model = copy.deepcopy(dense)
+    config = CompressConfig(kind, budget, 16 if setting.features >= 512 else 4, DESCENT)
+    x = sample_inputs(setting, options.device)
+    reports = compress_(model, {"blocks.*": config}, calibration=x, on_event=say)
+    changed = [report for report in reports if report.skipped is None]
+    if not changed:
+        raise PlanError(reports[0].skipped or "no layer was compressed")
+    compressed_loss = held_out_loss(model, setting)
+    seconds = _seconds(dense, model, x, options, say)
+    say("training again")
+    train(model, replace(setting, rate=setting.rate / 2), setting.steps // 2, options.seed + 1, say)
+    before, after = (sum(getattr(one, f"bytes_{when}") for one in reports) for when in ("before", "after"))
+    if options.device == "cuda":
+        torch.cuda.empty_cache()
+    return {
+        "ratio": seconds["dense"] / seconds["compressed"],
+        "loss_dense": loss_dense,
+        "loss_compressed": compressed_loss,
+        "loss_retrained": held_out_loss(model, setting),
+        "bytes": after / before,
+        "layers": len(changed),
+        "weight_error": max(report.error for report in changed),
+        "output_error": max(report.output_error or 0.0 for report in changed),
+        "ms": {name: 1e3 * one for name, one in seconds.items()},
+        "features": setting.features,
+        "steps": setting.steps,
+    }
+
+
+@lru_cache(maxsize=1)
+def _trained(setting: Training, device: str, seed: int) -> tuple[Any, float]:
+    """The dense model, trained once for all rows, and its loss."""
+    import torch
+
+    from ..text_models import TextModel, held_out_loss, train
+
+    torch.manual_seed(seed)
+    model = TextModel(setting, device, torch.float32)
+    train(model, setting, setting.steps, seed)
+    return model, held_out_loss(model, setting)
+
+
+def _seconds(dense: Any, model: Any, x: Any, options: Options, say: Say) -> dict[str, float]:
+    """Median seconds of both models in turns: in bfloat16 on a GPU, in float32 on a processor."""
+    import torch
+
+    from ..blr_products import medians
+
+    def call(given: Any) -> Any:
+        ready = given if options.device == "cpu" else copy.deepcopy(given).to(torch.bfloat16)
+
+        def run() -> Any:
+            with torch.inference_mode():
+                return ready(x)
+
+        return run
+
+    calls = {"dense": call(dense), "compressed": call(model)}
+    for one in calls.values():
+        one()
+    return medians(calls, x.numel(), options, say)
+
+
+def _torch(options: Options) -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
+    if options.device == "cuda":
+        from ....kernels.cuda.machine import require_device
+
+        require_device()
+    return torch
+
+
+def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Loss against speed, a line a kind: after compression (open, dashed), and after training again (filled)."""
+    shown = [row for row in rows if row["refused"] is None]
+    if not shown:
+        return
+    figure, axes = new_figure(7, 5)
+    for place, kind in enumerate(KINDS):
+        of = [row["figures"] for row in shown if row["key"].split()[0] == kind]
+        speeds = [one["ratio"] for one in of]
+        colour = f"C{place}"
+        axes.plot(speeds, [one["loss_compressed"] for one in of], "o--", color=colour, fillstyle="none", alpha=0.6)
+        axes.plot(speeds, [one["loss_retrained"] for one in of], "o-", color=colour, label=kind)
+    axes.axhline(shown[0]["figures"]["loss_dense"], color="0.3", linewidth=1, label="dense")
+    axes.set_xlabel("speed, dense model = 1")
+    axes.set_ylabel("held-out loss, nats a byte (open: before training again)")
+    axes.legend()
+    save(figure, path)
+
+
+SUITE = Suite(
+    "compress",
+    "a small transformer trained on text, compressed at several budgets and trained again; --sample N training steps",
+    _cases,
+    ("ratio", "loss_dense", "loss_compressed", "loss_retrained", "bytes", "layers"),
+    ("kernels", "workbench/bench/blr_models.py", "workbench/bench/blr_products.py", "workbench/bench/text_models.py"),
+    draw,
+    sized=True,
+)

@@ -1,0 +1,126 @@
+"""Suite "e2e_blr": transformers with block low-rank layers over the dense ones, torch.compile on both on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from ....errors import PlanError, VerificationError
+from ..blr_layers import KINDS
+from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..picture import ratios
+
+MODELS = ("llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2")
+
+CPU_BLOCKS, CPU_TOKENS = 1, 128
+"""What a processor runs of every model."""
+
+BARS = {("llama-7b", "monarch"): 1.25, ("llama-7b", "blast"): 1.10}
+
+NEVER_BELOW = 0.98
+
+LIMITS = {"float32": 1e-3, "float64": 1e-9, "float16": 2e-2, "bfloat16": 5e-2}
+"""The relative difference of the results by two strategies above which one of them is wrong."""
+
+
+def _cases(options: Options) -> Iterator[Case]:
+    on_cpu = options.device == "cpu"
+    for dtype in options.dtypes or (("float32",) if on_cpu else ("bfloat16",)):
+        for name in MODELS:
+            for kind in KINDS:
+                if name == "dit-xl/2" and kind == "monarch":
+                    continue  # the paper has none
+                bars = () if on_cpu else (Bar("ratio", BARS.get((name, kind), NEVER_BELOW)),)
+                run = partial(measured, name, kind, dtype, options)
+                yield Case(f"{name} {kind} {dtype}", run, 20.0 if on_cpu else 90.0, bars)
+
+
+def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Figures:
+    """Seconds of a model with dense layers and with structured ones, in turns.
+
+    Before, the outputs of the structured model by the planner's choice and by the papers' form are compared. On a GPU
+    both are compiled, with CUDA graphs.
+
+    Raises:
+        VerificationError: they differ; nothing was timed.
+        PlanError: torch is not installed, or there is no such device.
+    """
+    torch, models = _libraries(options)
+    from ..blr_products import medians
+
+    sizes = models.MODELS[name]
+    where = {"device": options.device, "dtype": getattr(torch, dtype)}
+    on_cpu = options.device == "cpu"
+    blocks = options.sample or (CPU_BLOCKS if on_cpu else sizes.blocks)
+    tokens = min(CPU_TOKENS, sizes.tokens) if on_cpu else sizes.tokens
+    x, condition = torch.randn(1, tokens, sizes.features, **where), torch.randn(1, sizes.features, **where)
+    say("making the models")
+    dense, ours = (models.Transformer(sizes, one, blocks, **where).eval() for one in (models.DENSE, kind))
+    with torch.inference_mode():
+        difference = _difference(ours, x, condition)
+        if not difference <= LIMITS[dtype]:
+            raise VerificationError(f"{name} {kind} came out wrong: {difference:.1e}; nothing was timed")
+        mode = "reduce-overhead"  # CUDA graphs
+        timed = [one if on_cpu else torch.compile(one, mode=mode) for one in (dense, ours)]
+        calls = {what: partial(_run, one, x, condition) for what, one in zip(("dense", kind), timed, strict=True)}
+        for what, call in calls.items():
+            say(f"compiling {what}")
+            for _ in range(3):
+                call()
+        seconds = medians(calls, 1 << 20, options, say)
+    weights = {what: sum(p.nbytes for p in one.parameters()) for what, one in (("dense", dense), (kind, ours))}
+    return {
+        "ratio": seconds["dense"] / seconds[kind],
+        "ms": {what: 1e3 * one for what, one in seconds.items()},
+        "weight_bytes": weights,
+        "blocks": blocks,
+        "tokens": tokens,
+        "difference": difference,
+    }
+
+
+def _run(module: Any, x: Any, condition: Any) -> Any:
+    import torch
+
+    with torch.inference_mode():
+        return module(x, condition)
+
+
+def _difference(model: Any, x: Any, condition: Any) -> float:
+    """The relative difference of a model's outputs by the planner's choice and by the papers' form."""
+    from ....kernels.torch.block_low_rank_layers import BlockLowRankLinear
+
+    layers = [module for module in model.modules() if isinstance(module, BlockLowRankLinear)]
+    ours = model(x, condition).double()
+    for layer in layers:
+        layer.strategy = "permuted"
+    theirs = model(x, condition).double()
+    for layer in layers:
+        layer.strategy = None
+    return float((ours - theirs).norm() / theirs.norm())
+
+
+def _libraries(options: Options) -> tuple[Any, Any]:
+    try:
+        import torch
+    except ImportError:
+        raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
+    from .. import blr_models
+
+    if options.device == "cuda":
+        from ....kernels.cuda.machine import require_device
+
+        require_device()
+    torch.manual_seed(options.seed)
+    return torch, blr_models
+
+
+SUITE = Suite(
+    "e2e_blr",
+    "transformers with block low-rank layers against dense ones; --sample N blocks of each",
+    _cases,
+    ("ratio", "ms", "weight_bytes", "tokens", "difference"),
+    ("kernels", "workbench/bench/blr_layers.py", "workbench/bench/blr_models.py", "workbench/bench/blr_products.py"),
+    ratios,
+)

@@ -1,0 +1,291 @@
+"""Suite "exact": products over GF(2), GF(p) and Z on a processor, against other libraries and against our own leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ....errors import PlanError, VerificationError
+from ...timing import Timing, in_turns, paired_interval, ratio_to, stopwatch
+from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..contest import limited
+from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
+from ..picture import ratios
+
+Turn = Callable[[], float]
+"""One product; its seconds."""
+
+BIT_SIZES: Mapping[int, float] = {2048: 1.3, 4096: 1.4, 8192: 1.4, 16384: 1.5, 32768: 1.6}
+"""Sides over GF(2), and how many times M4RI's speed is asked for."""
+
+OVER_LEAF: Mapping[int, float] = {16384: 1.3, 32768: 1.5}
+
+TWO_THREADS = 1.9
+
+NEVER_BELOW = 0.99
+
+FLINT_PRIMES: Mapping[str, float] = {"GF(32749)": 5.0, "GF(8388593)": 3.0, "GF(2^31-1)": 1.5, "GF(2^61-1)": 1.0}
+
+FLINT_SIZES = (2048, 4096)
+
+FFLAS_PRIMES = ("GF(1021)", "GF(32749)", "GF(8388593)")
+
+FFLAS_SIZES: Mapping[int, float] = {2048: 1.0, 4096: 1.05, 8192: 1.15}
+
+FLOAT_PRIME = 1 << 11
+"""Below it FFLAS-FFPACK also runs on float32, and the faster of the two counts."""
+
+GALOIS_SIZE, GALOIS_PRIMES = 512, ("GF(2)", "GF(8388593)")
+
+INTEGER_SIZE, INTEGER_BITS = 4096, {20: 1.5, 31: 5.0}
+"""Products over Z, and how many times float64's time is allowed."""
+
+NUMPY_ROWS, NUMPY_GAIN = 64, 10.0
+"""numpy's own product of int64 is timed on so many rows of A: its time is proportional to them."""
+
+
+def _cases(options: Options) -> Iterator[Case]:
+    if options.device != "cpu":
+        raise PlanError("suite exact is of a processor; leave --device out")
+    one, two = (count in (options.threads or (1, 2)) for count in (1, 2))
+    for size, bar in BIT_SIZES.items():
+        if not _wanted(size, options):
+            continue
+        rounds, product = options.rounds or (5 if size > 16384 else 9), 0.0022 * (size / 2048) ** 3 * 1.1
+        if one:
+            run = partial(_over_m4ri, size, rounds, options.seed)
+            yield Case(f"GF(2) {size} over M4RI", run, 5 + 2.5 * product * (rounds + 2), (Bar("ratio", bar),))
+            bars = (Bar("ratio", OVER_LEAF.get(size, NEVER_BELOW)),)
+            run = partial(_over_leaf, size, rounds, options.seed)
+            yield Case(f"GF(2) {size} over the leaf", run, 5 + 2 * product * (rounds + 2), bars)
+        if two:
+            run = partial(_two_threads, size, rounds, options.seed)
+            yield Case(
+                f"GF(2) {size} two threads over one", run, 5 + 2 * product * (rounds + 2), (Bar("ratio", TWO_THREADS),)
+            )
+    if one:
+        yield from _prime_cases(options)
+    if two and _wanted(INTEGER_SIZE, options):
+        for bits, most in INTEGER_BITS.items():
+            both = (Bar("time_over_float64", most, at_most=True), Bar("over_numpy", NUMPY_GAIN))
+            run = partial(_integers, INTEGER_SIZE, bits, options.rounds or 5, options.seed)
+            yield Case(f"Z {INTEGER_SIZE} below 2^{bits}", run, 60, both)
+
+
+def _prime_cases(options: Options) -> Iterator[Case]:
+    for size in filter(lambda size: _wanted(size, options), FLINT_SIZES):
+        for ring, bar in FLINT_PRIMES.items():
+            run = partial(_over_library, FLINT, size, ring, options.rounds or 3, options.seed)
+            yield Case(f"{ring} {size} over FLINT", run, 10 * (size / 2048) ** 3, (Bar("ratio", bar),))
+    for size, bar in FFLAS_SIZES.items():
+        if _wanted(size, options):
+            for ring in FFLAS_PRIMES:
+                run = partial(_over_library, FFLAS, size, ring, options.rounds or 5, options.seed)
+                yield Case(f"{ring} {size} over FFLAS-FFPACK", run, 6 * (size / 2048) ** 3, (Bar("ratio", bar),))
+    if _wanted(GALOIS_SIZE, options):
+        for ring in GALOIS_PRIMES:
+            run = partial(_over_galois, GALOIS_SIZE, ring, options.rounds or 5, options.seed)
+            yield Case(f"{ring} {GALOIS_SIZE} over galois", run, 15)
+
+
+def _wanted(size: int, options: Options) -> bool:
+    return not options.sizes or size in options.sizes
+
+
+def _contest(base: Mapping[str, Turn], ours: Turn, rounds: int) -> dict[str, Any]:
+    """Figures of turns of the baselines and ours; ratios are to the fastest baseline."""
+    timings: Mapping[str, Timing] = in_turns({**base, "ours": ours}, rounds)
+    best = min(base, key=lambda name: timings[name].median)
+    return {
+        "baseline": best,
+        "ratio": ratio_to(timings[best], timings["ours"]),
+        "interval": list(paired_interval(timings[best], timings["ours"])),
+        "ms": {name: 1e3 * timing.median for name, timing in timings.items()},
+        "quartiles_s": {name: list(timing.quartiles) for name, timing in timings.items()},
+    }
+
+
+def _bits(size: int, seed: int) -> tuple[Any, Any]:
+    from ....kernels import BitMatrix
+
+    return BitMatrix.random(size, size, seed=seed), BitMatrix.random(size, size, seed=seed + 1)
+
+
+def _over_gf2(a: Any, b: Any, out: Any = None, strategy: str | None = None) -> Any:
+    from ....kernels import matmul
+
+    return matmul(a, b, out=out, ring="Z2", strategy=strategy)
+
+
+def _plan(request: Any) -> str:
+    from ....kernels import plan_for
+
+    return str(plan_for(request).candidate)
+
+
+def _bit_plan(size: int) -> str:
+    from ....kernels import Request
+    from ....kernels.ring import GF2
+
+    return _plan(Request(size, size, size, "bit", ring=GF2))
+
+
+def _require_equal(mine: Any, other: Any, what: str) -> None:
+    if not np.array_equal(mine, other):
+        raise VerificationError(f"our product and that of {what} differ; nothing was timed")
+
+
+def _over_m4ri(size: int, rounds: int, seed: int, say: Say) -> Figures:
+    """`auto` over M4RI's mzd_mul, both in one thread; all words are compared first."""
+    say("compiling M4RI's program")
+    program = compiled(M4RI)
+    a, b = _bits(size, seed)
+    with limited(1), Peer([str(program)], a.words, b.words, (size, size, size), 2) as peer:
+        out = _over_gf2(a, b)
+        peer.multiply()
+        _require_equal(out.words, peer.product(), M4RI.name)
+        ours = stopwatch(lambda: _over_gf2(a, b, out))
+        return {**_contest({"mzd_mul": peer.multiply}, ours, rounds), "plan": _bit_plan(size)}
+
+
+def _over_leaf(size: int, rounds: int, seed: int, say: Say) -> Figures:
+    """`auto` over the product without a scheme; the same call where that is what `auto` takes."""
+    a, b = _bits(size, seed)
+    with limited(1):
+        out, other = _over_gf2(a, b), _over_gf2(a, b, strategy="leaf")
+        _require_equal(out.words, other.words, "the leaf")
+        plan = _bit_plan(size)
+        say(plan)
+        ours = stopwatch(lambda: _over_gf2(a, b, out))
+        base = stopwatch(lambda: _over_gf2(a, b, other, "leaf"))
+        figures = _contest({"leaf": base}, ours, rounds)
+    same = plan == "leaf"
+    # The same call cannot lose: what its pairs differ by is what the machine did meanwhile.
+    return {**figures, "ratio": 1.0 if same else figures["ratio"], "same_call": same, "plan": plan}
+
+
+def _two_threads(size: int, rounds: int, seed: int, say: Say) -> Figures:
+    """Two threads over one, by what `auto` takes for each."""
+    a, b = _bits(size, seed)
+    turns: dict[int, Turn] = {}
+    plans, outs = {}, {}
+    for threads in (1, 2):
+        with limited(threads):
+            outs[threads], plans[threads] = _over_gf2(a, b), _bit_plan(size)
+
+        def turn(threads: int = threads) -> float:
+            with limited(threads):
+                return stopwatch(lambda: _over_gf2(a, b, outs[threads]))()
+
+        turns[threads] = turn
+    _require_equal(outs[1].words, outs[2].words, "one thread")
+    return {**_contest({"one thread": turns[1]}, turns[2], rounds), "plan": plans[2], "plan_of_one": plans[1]}
+
+
+def _residues(size: int, ring: str, seed: int) -> tuple[Any, Any, Any]:
+    from ....kernels.ring import exact_ring
+
+    found, rng = exact_ring(ring), np.random.default_rng(seed)
+    a, b = (rng.integers(0, found.modulus, (size, size)) for _ in range(2))
+    return found, a, b
+
+
+def _over_library(library: Library, size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
+    """`auto` over a library's product modulo p, both in one thread; all entries are compared first."""
+    from ....kernels import matmul
+    from ....kernels.exact.products import exact_request
+
+    say(f"compiling {library.name}'s program")
+    program = compiled(library)
+    field, a, b = _residues(size, ring, seed)
+    variants = [""]
+    if library == FFLAS:
+        variants = ["double", "float"] if field.modulus < FLOAT_PRIME else ["double"]
+    with limited(1), ExitStack() as stack:
+        peers = {
+            f"{library.name} {variant}".rstrip(): stack.enter_context(
+                Peer([str(program)], a, b, (size, size, size), field.modulus, variant)
+            )
+            for variant in variants
+        }
+        out = matmul(a, b, ring=field)
+        for name, peer in peers.items():
+            peer.multiply()
+            _require_equal(out, peer.product(), name)
+        base = {name: peer.multiply for name, peer in peers.items()}
+        figures = _contest(base, stopwatch(lambda: matmul(a, b, ring=field, out=out)), rounds)
+        return {**figures, "plan": _plan(exact_request(a, b, field))}
+
+
+def _over_galois(size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
+    """`auto` over galois' product of field arrays."""
+    from ....kernels import matmul
+
+    try:
+        galois: Any = import_module("galois")
+    except ImportError:
+        raise PlanError("galois is left out: it is not installed; pip install galois") from None
+    field, a, b = _residues(size, ring, seed)
+    say("compiling galois' functions")
+    left, right = (galois.GF(field.modulus)(x) for x in (a, b))
+    with limited(1):
+        out = matmul(a, b, ring=field)
+        _require_equal(out, np.asarray(left @ right), "galois")
+        base = {"galois": stopwatch(lambda: left @ right)}
+        return _contest(base, stopwatch(lambda: matmul(a, b, ring=field)), rounds)
+
+
+def _integers(size: int, bits: int, rounds: int, seed: int, say: Say) -> Figures:
+    """The product over Z in two threads, over float64's product and numpy's own of int64.
+
+    Below 2^31 results can exceed int64, so two words are computed; numpy's rows wrap there, and are not compared.
+    """
+    from ....kernels import matmul
+    from ....kernels.exact.bench import from_words
+    from ....kernels.exact.naive import naive_product
+    from ....kernels.ring import INTEGERS
+
+    rng = np.random.default_rng(seed)
+    a, b = (rng.integers(1 - (1 << bits), 1 << bits, (size, size)) for _ in range(2))
+    wide = "int128" if size * (1 << 2 * bits) >= 1 << 63 else None
+    floats, some = a.astype(np.float64), a[:NUMPY_ROWS]
+    with limited(2):
+        out = matmul(a, b, ring="Z", out_dtype=wide)
+        rows = np.array([0, size // 3, size - 1])
+        found = from_words(out[rows]) if wide else out[rows]
+        _require_equal(found.astype(object), naive_product(a[rows], b, INTEGERS), "Python integers")
+        product = np.empty_like(floats)
+        base = {
+            "float64": stopwatch(lambda: np.matmul(floats, floats, out=product)),
+            "numpy int64, some rows": stopwatch(lambda: some @ b),
+        }
+        say("timing")
+        ours = stopwatch(lambda: matmul(a, b, ring="Z", out_dtype=wide, out=out))
+        timings = in_turns({**base, "ours": ours}, rounds)
+    mine, parts = timings["ours"].median, size / NUMPY_ROWS
+    return {
+        "time_over_float64": mine / timings["float64"].median,
+        "over_numpy": parts * timings["numpy int64, some rows"].median / mine,
+        "baseline": "float64",
+        "ratio": timings["float64"].median / mine,
+        "interval": list(paired_interval(timings["float64"], timings["ours"])),
+        "numpy_rows": NUMPY_ROWS,
+        "ms": {name: 1e3 * timing.median for name, timing in timings.items()},
+        "out_dtype": wide or "int64",
+    }
+
+
+SUITE = Suite(
+    "exact",
+    "exact products over GF(2), GF(p) and Z against M4RI, FLINT, FFLAS-FFPACK, galois, numpy and our own leaf",
+    _cases,
+    ("plan", "baseline", "ratio", "interval"),
+    ("kernels", "workbench/bench/exact_peers.py", "workbench/bench/peers"),
+    ratios,
+    sized=True,
+)

@@ -1,0 +1,175 @@
+"""`lcma compress`"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...errors import PlanError
+from ..compression import (
+    EMBEDDINGS,
+    LAYOUTS,
+    Compression,
+    Task,
+    calibration_inputs,
+    check_finite,
+    planned,
+    show_layers,
+    stored_weights,
+)
+from ..output import print_json, print_table
+from ..products import DEVICE, Device
+from ..progress import CountedProgress
+
+if TYPE_CHECKING:
+    from ...kernels.compression import CompressConfig
+
+KINDS = ("low-rank", "monarch", "blast", "kronecker")
+
+
+@click.command("compress")
+@click.argument("model", metavar="MODEL.safetensors", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), metavar="OUT.safetensors", help="The compressed model.")
+@click.option("--kind", type=click.Choice(KINDS), default="low-rank", show_default=True)
+@click.option(
+    "--budget", type=float, help="The part of a weight's parameters that its factors may take. [default: 0.5]"
+)
+@click.option("--rank", type=click.IntRange(min=1), help="Of W, for Monarch of a block; in place of --budget.")
+@click.option("--blocks", type=click.IntRange(min=1), default=16, show_default=True, help="b1 = b2: Monarch, BLAST.")
+@click.option("--steps", type=click.IntRange(min=1), default=300, show_default=True, help="Of the descent for BLAST.")
+@click.option("--patterns", metavar="LIST", help="Kronecker-sparse patterns: '(1,64,64,64)(64,64,64,1)'.")
+@click.option(
+    "--layer",
+    "layers",
+    multiple=True,
+    metavar="NAME=WHAT",
+    help="Another structure for layers whose name fits (h.*.attn.*): dense, KIND[:budget=B][:rank=R][:blocks=N]"
+    "[:steps=N], or a list of patterns. The first that fits counts.",
+)
+@click.option("--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True, help="Of the weights.")
+@click.option("--calibration", metavar="X", help="Inputs of layers: X.npy (n, inputs), or a tensor a layer.")
+@click.option("--batch", type=click.IntRange(1, 1 << 20), default=1024, show_default=True, help="Inputs of a product.")
+@click.option("--measure", is_flag=True, help="Time every structure against the dense product.")
+@click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True, help="Of --measure.")
+@click.option("--device", default="cpu", show_default=True, type=DEVICE)
+@click.option("--resume/--fresh", default=True, show_default=True, help="Take layers that a broken run finished.")
+@click.option("--dry-run", is_flag=True, help="Only show the layers and their structures.")
+@click.option("--json", "as_json", is_flag=True)
+def command(
+    model: Path,
+    out: Path | None,
+    kind: str,
+    budget: float | None,
+    rank: int | None,
+    blocks: int,
+    steps: int,
+    patterns: str | None,
+    layers: tuple[str, ...],
+    layout: str,
+    calibration: str | None,
+    batch: int,
+    measure: bool,
+    rounds: int,
+    device: Device,
+    resume: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Replace the linear weights of a stored model by structured ones, and report every layer.
+
+    Tensors NAME.weight of two dimensions are taken, but for embeddings and heads (embed, wte, wpe, lm_head), which
+    --layer can name. A bias says whether a weight is stored as nn.Linear's (outputs, inputs) or as Hugging Face's
+    Conv1D (inputs, outputs). OUT has the factors as NAME.U, NAME.V ... and every other tensor as it was;
+    lcma.load_compressed_(model, OUT) builds the layers. Errors are relative, in the Frobenius norm; speeds are over
+    the dense product.
+
+    Finished layers are kept in OUT.layers until OUT is written, and a broken run goes on from there.
+    """
+    from ...kernels.compressed_files import FinishedLayers
+    from ...kernels.compression import CompressConfig
+
+    if budget is not None and (rank is not None or patterns is not None):
+        raise click.UsageError("give one of --budget, --rank and --patterns")
+    if patterns is not None and kind == "low-rank":
+        kind = "kronecker"
+    if budget is not None and not 0 < budget < 1:
+        raise click.UsageError(f"--budget is a part of the parameters, between 0 and 1, not {budget:g}")
+    if out is None and not dry_run:
+        raise click.UsageError("name the compressed model: --out OUT.safetensors, or give --dry-run")
+    if out is not None and (out.suffix != ".safetensors" or out.resolve() == model.resolve()):
+        raise click.UsageError(f"--out {out} must end in .safetensors, and be another file than the model")
+    try:
+        rest = CompressConfig(kind, 0.5 if budget is None else budget, blocks, steps, rank, patterns)
+        chosen = dict(_layer(text) for text in layers)
+    except PlanError as error:
+        raise click.UsageError(str(error)) from None
+    for pattern in EMBEDDINGS:
+        chosen.setdefault(pattern, None)
+    chosen.setdefault("*", rest)
+    tasks = planned(stored_weights(model, layout), chosen)
+    check_finite(model, tasks)
+    if dry_run or out is None:
+        _show_tasks(tasks, as_json)
+        return
+    inputs = {} if calibration is None else calibration_inputs(calibration, tasks)
+    if device.kind == "cuda":
+        device.require()
+    store = FinishedLayers(out.with_name(f"{out.name}.layers"))
+    work = Compression(model, tasks, device, store, resume)
+    reports = []
+    with device.current(), CountedProgress(len(tasks)) as progress:
+        for report in work.run(inputs, batch, rounds if measure else None, progress.update):
+            reports.append(report)
+            progress.step()
+    work.write(out)
+    if as_json:
+        print_json(
+            {
+                "model": str(model),
+                "out": str(out),
+                "batch": batch,
+                "device": str(device),
+                "resumed": work.resumed,
+                "layers": [asdict(report) for report in reports],
+            }
+        )
+        return
+    show_layers(reports)
+    click.echo(f"wrote {out}" + (f"; {work.resumed} layers were finished before" if work.resumed else ""), err=True)
+
+
+def _layer(text: str) -> tuple[str, CompressConfig | None]:
+    from ...kernels.compression import CompressConfig
+
+    name, mark, what = text.partition("=")
+    if not mark or not name:
+        raise click.UsageError(f"--layer {text!r} must be NAME=WHAT, such as 'h.*.attn.*=monarch:blocks=8'")
+    return name, CompressConfig.parse(what)
+
+
+def _show_tasks(tasks: Sequence[Task], as_json: bool) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "layer": task.weight.layer,
+            "outputs": task.weight.shape[0],
+            "inputs": task.weight.shape[1],
+            "layout": "conv1d" if task.weight.turned else "linear",
+            "structures": [structure.name for structure in task.structures],
+            "skipped": task.reason,
+        }
+        for task in tasks
+    ]
+    if as_json:
+        print_json({"layers": rows})
+        return
+    columns = ("layer", "outputs", "inputs", "layout", "structure")
+    shown = [[*list(row.values())[:4], row["skipped"] or _first(row["structures"])] for row in rows]
+    print_table(columns, shown)
+
+
+def _first(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"the nearest of {len(names)}, such as {names[0]}"
