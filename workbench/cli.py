@@ -18,14 +18,14 @@ from .environment import prepare
 COMMANDS = {
     "add": "Verify schemes from files and store them in the catalogue.",
     "additions": "Find a program with few additions.",
-    "analyse": "Count what schemes save in causal attention, and what it costs.",
-    "bench": "Run a suite of benchmarks: interleaved, checked first, kept as rows.",
+    "analyse": "Count the savings and costs of schemes in causal attention.",
+    "bench": "Run a suite of benchmarks: interleaved, checked first, stored as rows.",
     "cache": "Show or clear the compiled code that lcma keeps.",
     "compose": "Compose the best scheme for a size from those of the catalogue.",
-    "compress": "Replace the linear weights of a stored model by structured ones.",
+    "compress": "Replace the linear weights of a stored model by structured ones, and report every layer.",
     "convert": "Verify a scheme file and write it in another format.",
     "demo": "Find, prove, store and run a scheme, in about a minute.",
-    "doctor": "Show what lcma finds on this machine, and prove the shipped schemes again.",
+    "doctor": "Show processor, libraries and folders of this machine, and prove the shipped schemes again.",
     "explore": "Show the flip graph around schemes, modulo 2.",
     "export": "Write schemes of the catalogue as text.",
     "improve": "Improve the catalogue: ranks behind the best known ones, fronts of structured targets.",
@@ -34,13 +34,13 @@ COMMANDS = {
     "merge": "Put the finds of several searches together.",
     "plan": "Show how a product would be run, and why.",
     "recombine": "Put the cheapest scheme together from the products of several.",
-    "remove": "Take your own schemes out of the catalogue, by name or by the start of their digest.",
+    "remove": "Remove your own schemes from the catalogue, by name or by the start of their digest.",
     "rename": "Give one of your schemes, or an added name of any scheme, another name.",
     "report": "Write schemes, benchmarks and figures as pages and pictures.",
     "resume": "Continue a search or an improvement from its folder.",
-    "run": "Multiply the matrices of two files by a certified scheme, or by what should be fastest.",
+    "run": "Multiply the matrices of two files by a certified scheme, or by the fastest plan.",
     "same": "Compare two schemes up to change of basis and permutation of roles.",
-    "search": "Search for schemes of low rank; what is found is certified and kept.",
+    "search": "Search for schemes of low rank; finds are certified and stored in the catalogue.",
     "show": "Show a scheme: equations, costs, certificate, provenance.",
     "site": "Write the catalogue as static pages into the folder OUT.",
     "solve": "Solve the Brent equations of a tiny target, or prove that they have no solution.",
@@ -53,7 +53,7 @@ COMMANDS = {
 }
 
 COMPUTING = {"bench", "compress", "demo", "doctor", "plan", "run", "structure", "suggest", "time", "tune"}
-"""The commands that multiply matrices, or tell what would."""
+"""The commands that multiply matrices or plan products."""
 
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130

@@ -24,13 +24,15 @@ from ...verify import certified_scheme, verify_file
 )
 @click.option("--source", default="", help="Where the scheme comes from, for its provenance.")
 @click.option(
-    "--improved", is_flag=True, help="Keep the Pareto frontier: skip what is dominated, drop what becomes so."
+    "--improved",
+    is_flag=True,
+    help="Store the Pareto front only: skip dominated schemes, remove those that become dominated.",
 )
 @click.option(
     "--keep-both", is_flag=True, help="Store schemes that are the same as a stored one up to symmetry, however good."
 )
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
-@click.option("--target", metavar="TARGET", help="What the scheme should compute, where the file does not say.")
+@click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it.")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="The files' format. Default: by content.")
 def command(
     files: tuple[str, ...],
@@ -83,7 +85,7 @@ def _free(catalog: Catalog, name: str, digest: str) -> str:
 
 
 def _kept(catalog: Catalog, scheme: Scheme, certificate: Certificate, policy: str, alias: str | None) -> str:
-    """Add a scheme, and say in a line what became of it; `alias` is a name that the user wants for it."""
+    """Add a scheme and return one line with the result; `alias` is an additional name."""
     subject = f"{scheme.name} {scheme!r} {scheme.digest[:12]}"
     entries = catalog.entries(scheme.target.name, scheme.ring.name)
     if own := next((entry for entry in entries if entry.digest == scheme.digest), None):

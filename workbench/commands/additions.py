@@ -23,7 +23,7 @@ from ..pools import pool_argument
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 @click.option("--time", "seconds", type=Duration(), default="10s", show_default=True, help="How long to try.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--as-is", is_flag=True, help="Keep to the schemes given: no walks to others of the same rank.")
+@click.option("--as-is", is_flag=True, help="Use the given schemes only: no walks to others of the same rank.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads for the walks.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the program there, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="The counts and the program as JSON.")
@@ -66,7 +66,7 @@ def command(
 
 
 def by_side(found: Additions) -> tuple[int, int, int]:
-    """The additions on the way to the left operands, to the right ones, and to the outputs."""
+    """The additions that form the left operands, the right ones, and the outputs."""
     side: dict[int, int] = {}
     counts = [0, 0, 0]
     for op in found.program.ops:

@@ -20,12 +20,14 @@ from ..output import print_json, print_table
 )
 @click.option("--levels", type=click.IntRange(1, 8), default=1, show_default=True, help="Levels of recursion.")
 @click.option("--errors", is_flag=True, help="Measure the errors in fp32, fp16 and bf16 too; takes a minute.")
-@click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw what is saved, as SVG.")
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Write a picture of the savings, as SVG."
+)
 @click.option("--json", "as_json", is_flag=True)
 def command(
     subject: str, names: tuple[str, ...], levels: int, errors: bool, picture: Path | None, as_json: bool
 ) -> None:
-    """Count what schemes save in causal attention, and what it costs.
+    """Count the savings and costs of schemes in causal attention.
 
     `causal`: operations with additions by context length and head size, for some models; memory
     traffic; schedules without a workspace; errors.

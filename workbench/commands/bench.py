@@ -21,7 +21,9 @@ from ..progress import Progress
 @click.argument("suite", metavar="SUITE", required=False)
 @click.option("--rows", "patterns", multiple=True, metavar="PATTERN", help="Only rows whose name fits: '*4096*'.")
 @click.option("--budget", type=Duration(), help="Begin no row that should not end within this time, such as 8m.")
-@click.option("--resume/--fresh", default=True, show_default=True, help="Take rows that the same code made here.")
+@click.option(
+    "--resume/--fresh", default=True, show_default=True, help="Reuse rows that the same code measured on this machine."
+)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("docs/results"), show_default=True)
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--sample", type=click.IntRange(min=1), help="How many of many shapes.")
@@ -36,7 +38,7 @@ from ..progress import Progress
 @click.option("--dtype", "dtypes", multiple=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--energy", is_flag=True, help="Joules in place of seconds (ks, on a GPU).")
-@click.option("--shares", is_flag=True, help="The part of the time that linear layers take (e2e_ks).")
+@click.option("--shares", is_flag=True, help="Measure the share of the time spent in linear layers (e2e_ks).")
 @click.option("--picture/--no-picture", default=True, show_default=True, help="Draw the rows beside their data.")
 @click.option("--dry-run", is_flag=True, help="Only name the rows.")
 @click.option("--json", "as_json", is_flag=True)
@@ -59,7 +61,7 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Run a suite of benchmarks: interleaved, checked first, kept as rows.
+    """Run a suite of benchmarks: interleaved, checked first, stored as rows.
 
     Without SUITE, name the suites. Contenders take turns, what they compute is checked before anything
     is timed, and figures are ratios of medians. Rows are added to OUT/SUITE-DEVICE.jsonl as they

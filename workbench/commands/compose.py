@@ -19,7 +19,7 @@ from ..output import print_json
 
 @click.command("compose")
 @click.argument("target", metavar="MxKxN")
-@click.option("--add", "keep", is_flag=True, help="Keep the scheme in the catalogue.")
+@click.option("--add", "keep", is_flag=True, help="Store the scheme in the catalogue.")
 @click.option("--out", metavar="FILE", help="Write the scheme as lcma-json.")
 @click.option("--dry-run", is_flag=True, help="Print the composition, build nothing.")
 @click.option("--json", "as_json", is_flag=True)

@@ -20,7 +20,7 @@ from ...verify import load
     "--to", "to_format", type=click.Choice(list(WRITERS)), help="The format to write. Default: by OUT's suffix."
 )
 @click.option("--from", "from_format", type=click.Choice(list(FORMATS)), help="The format of IN. Default: by content.")
-@click.option("--target", metavar="TARGET", help="What the scheme should compute, where IN does not say.")
+@click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if IN does not state it.")
 @click.option("--ring", metavar="RING", help="The ring of the coefficients, where IN does not say.")
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
 @click.option("--round", "rounded", is_flag=True, help="Write the exact scheme that rounding the coefficients gives.")

@@ -37,10 +37,12 @@ PACKAGES = (
 
 @click.command("doctor")
 @click.option("--profile", "measured", is_flag=True, help="Measure this machine instead, for the planner: a minute.")
-@click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="What to measure.")
+@click.option(
+    "--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="The device to measure."
+)
 @click.option("--json", "as_json", is_flag=True)
 def command(measured: bool, device: str, as_json: bool) -> int:
-    """Show what lcma finds on this machine, and prove the shipped schemes again."""
+    """Show processor, libraries and folders of this machine, and prove the shipped schemes again."""
     if measured:
         return _measure(device, as_json)
     proofs = {name: check(shipped(name).scheme).ok for name in shipped_names()}

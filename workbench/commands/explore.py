@@ -20,7 +20,7 @@ from ..pools import pool_argument
 @click.option("--limit", type=click.IntRange(1), default=20_000, show_default=True, help="Schemes to see at most.")
 @click.option("--graphml", type=click.Path(path_type=Path), metavar="FILE", help="Write the graph there.")
 @click.option(
-    "--orbits", is_flag=True, help="Tell schemes apart by what no change of basis or roles changes: takes longer."
+    "--orbits", is_flag=True, help="Distinguish schemes by invariants under changes of basis and roles (slower)."
 )
 @click.option(
     "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the graph there: a .png or .svg."

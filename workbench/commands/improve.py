@@ -23,7 +23,7 @@ from ..progress import Progress
 
 @click.command("improve")
 @click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
-@click.option("--up-to", is_flag=True, help="Take every format that fits into a full product among the TARGETs, too.")
+@click.option("--up-to", is_flag=True, help="Include every format that fits into a full product among the TARGETs.")
 @click.option(
     "--ring", default="Z", show_default=True, help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."
 )
@@ -32,13 +32,18 @@ from ..progress import Progress
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads for lifts, or walks on a CPU."
 )
-@click.option("--device", default="cpu", show_default=True, help="What walks: cpu, cuda, cuda:0,1 or cuda:all.")
+@click.option(
+    "--device", default="cpu", show_default=True, help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."
+)
 @cluster_options
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run in a new folder, to resume it."
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Store the run in a new folder, so that it can be resumed.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the targets with their gaps, and search nothing.")
-@click.option("--json", "as_json", is_flag=True, help="What was kept as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the stored schemes as JSON.")
 def command(
     targets: tuple[str, ...],
     up_to: bool,
@@ -88,7 +93,7 @@ def command(
 
 
 def teller(progress: Progress, *, quiet: bool) -> OnEvent:
-    """What prints what an improvement tells: finds to stdout, if not `quiet`, the rest to stderr."""
+    """A callback that prints the events of an improvement: finds to stdout unless `quiet`, the rest to stderr."""
 
     def tell(event: Event) -> None:
         if isinstance(event, Kept):
@@ -103,7 +108,7 @@ def teller(progress: Progress, *, quiet: bool) -> OnEvent:
 
 
 def report(result: Improved, as_json: bool, out: Path | None) -> int:
-    """Print what came of an improvement; the exit code.
+    """Print the result of an improvement and return the exit code.
 
     Raises:
         KeyboardInterrupt: it was interrupted; everything is kept.

@@ -81,7 +81,7 @@ def command(
 
 
 def _brief(column: str, cell: object) -> object:
-    """What a table for people has room for: the start of a digest, and not all terms of a map."""
+    """The text of a cell in a printed table: the start of a digest, a shortened name of a map."""
     if column == "digest":
         return str(cell)[:12]
     return str(parse_target(str(cell))) if column == "target" else cell

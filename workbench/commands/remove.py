@@ -10,7 +10,7 @@ from ...schemes_db.catalog import Catalog
 @click.command("remove")
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
 def command(schemes: tuple[str, ...]) -> None:
-    """Take your own schemes out of the catalogue, by name or by the start of their digest.
+    """Remove your own schemes from the catalogue, by name or by the start of their digest.
 
     A name that `lcma add --name` gave to a kept scheme is forgotten, and the scheme stays. What comes
     with lcma can't be removed.

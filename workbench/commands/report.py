@@ -56,7 +56,7 @@ def command(subject: str, out: Path | None, results: Path) -> None:
 
 
 def _write_figures(results: Path, out: Path) -> None:
-    """Write all figures and say what each shows, or why it is missing."""
+    """Write all figures and print what each shows, or why it is missing."""
     try:
         written = write_figures(results, out)
     except OSError as error:

@@ -48,7 +48,7 @@ MAX_ERROR = {
 )
 @ring_option("Multiply integers, or bit matrices (.npz), exactly in this ring.")
 @click.option("--layout", type=LAYOUT, help="Of X and the product with K: batch first (default) or batch last.")
-@click.option("--out", metavar="C", help="Where to write the product. Default: it is not kept.")
+@click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
 def command(
     scheme: str,
@@ -66,7 +66,7 @@ def command(
     out: str | None,
     check: bool,
 ) -> int:
-    """Multiply the matrices of two files by a certified scheme, or by what should be fastest.
+    """Multiply the matrices of two files by a certified scheme, or by the fastest plan.
 
     A, B and C are .npy files, or tensors of .safetensors files as FILE:TENSOR; they are memory-mapped, and
     leading dimensions are a batch. SCHEME may be SCHEME/SCHEME, one a level. A scheme for a triangular or

@@ -43,7 +43,7 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option(
-    "--seeds", type=click.IntRange(1), help="So many runs, from --seed on, one at a time; a table of success."
+    "--seeds", type=click.IntRange(1), help="The number of runs, with seeds from --seed on; prints a table of results."
 )
 @click.option(
     "--time",
@@ -53,12 +53,12 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
     show_default=True,
     help="Stop after the round in which this is over.",
 )
-@click.option("--rounds", type=click.IntRange(1), help="Stop after so many rounds.")
+@click.option("--rounds", type=click.IntRange(1), help="Stop after this number of rounds.")
 @click.option("--walks", type=click.IntRange(1), help="Walks in a round. Default: by the target, mostly 4.")
 @click.option(
     "--steps", type=click.IntRange(1), help="Steps of a walk in a round. Default: by the target, mostly 1000000."
 )
-@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Stop with so many finds.")
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Stop after this number of finds.")
 @click.option(
     "--walk",
     default="",
@@ -83,11 +83,13 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
     type=click.IntRange(1),
     help="Steps without a new lowest rank before a walk returns to its start.",
 )
-@click.option("--full", type=click.IntRange(0), help="At most so many full products, the others half ones.")
+@click.option(
+    "--full", type=click.IntRange(0), help="The largest number of full products; the others are half products."
+)
 @click.option(
     "--chance", type=click.FloatRange(0, 1), help="How likely a flip is made that leaves one more product full."
 )
-@click.option("--nonzeros", type=click.IntRange(1), help="At most so many nonzeros a factor of a product.")
+@click.option("--nonzeros", type=click.IntRange(1), help="The largest number of nonzeros in a factor of a product.")
 @click.option(
     "--keep",
     metavar="NAMES|SCHEME",
@@ -95,13 +97,15 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
 )
 @click.option(
     "--objective",
-    help="What finds are to be better in: rank, cost (F + H/2), recursive, additions, nonzeros or coefficients. "
+    help="What finds must improve: rank, cost (F + H/2), recursive, additions, nonzeros or coefficients. "
     "Default: rank; cost for a mask with half blocks whose rank is not given.",
 )
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads. The finds do not depend on it."
 )
-@click.option("--device", default="cpu", show_default=True, help="What walks: cpu, cuda, cuda:0,1 or cuda:all.")
+@click.option(
+    "--device", default="cpu", show_default=True, help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."
+)
 @cluster_options
 @click.option(
     "--start",
@@ -114,18 +118,18 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
     metavar="auto|none|FORMATS",
     default="auto",
     show_default=True,
-    help="Smaller formats to go through first, such as 4x4x4:47,4x4x5; auto goes through some for sides beyond 4.",
+    help="Smaller formats to search first, such as 4x4x4:47,4x4x5; auto selects some for sides beyond 4.",
 )
 @click.option(
     "--moves",
     default="merge,extend,project",
     show_default=True,
-    help="What leads from one format to the next; there is product too. The first that is of use is taken.",
+    help="Moves between formats, product too; the first one that applies is used.",
 )
 @click.option(
     "--pool",
     type=click.IntRange(0),
-    help="Schemes of a rank to gather before walks start from it. Default: every walk goes down by itself.",
+    help="Schemes of a rank to gather before walks start from it. Default: none, every walk descends by itself.",
 )
 @click.option(
     "--by",
@@ -135,9 +139,12 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
     help="walks, or lns: put products of walks around the best scheme together by CP-SAT, again and again.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the run in a new folder, to resume it."
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Store the run in a new folder, so that it can be resumed.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done.")
 @click.option("--json", "as_json", is_flag=True, help="Statistics and finds as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on stderr where the time went.")
 def command(
@@ -150,9 +157,9 @@ def command(
     verbose: bool,
     **settings: Any,
 ) -> int:
-    """Search for schemes of low rank; what is found is certified and kept.
+    """Search for schemes of low rank; finds are certified and stored in the catalogue.
 
-    Walks go on the flip graph, modulo 2 (finds are lifted to the ring) or over -1, 0, 1. The same
+    Walks run on the flip graph, modulo 2 (finds are lifted to the ring) or over -1, 0, 1. The same
     seed, walks, steps and rounds give the same finds. With --out every find is written to disk at once,
     and `lcma resume` continues after an interruption or a crash. Exit code 1: nothing was found.
     """
@@ -234,7 +241,7 @@ def _config(
 
 
 def _say(config: RunConfig) -> None:
-    """What a run would do."""
+    """A description of what a run would do."""
     stages = " -> ".join(map(str, config.stages))
     last = config.setting(len(config.stages) - 1)
     click.echo(
@@ -261,7 +268,7 @@ def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
 
 
 def known_rank(config: RunConfig) -> str:
-    """What the catalogue has of a target over the ring of a run, for its progress."""
+    """The lowest rank in the catalogue of a target over the ring of a run, for its progress."""
     with Catalog.open() as catalog:
         entries = catalog.entries(target=config.final_target.name, ring=config.output_ring.name)
     return f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
@@ -278,7 +285,7 @@ def _one(config: RunConfig, jobs: int, out: Path | None, as_json: bool, verbose:
 
 
 def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None = None) -> int:
-    """Keep and print what a run found; the exit code.
+    """Store and print the finds of a run and return the exit code.
 
     Raises:
         KeyboardInterrupt: the run was interrupted, after everything is kept.

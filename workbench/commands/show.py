@@ -19,7 +19,7 @@ from ..schemes import scheme_argument
 @click.command("show")
 @click.argument("scheme", metavar="SCHEME")
 @click.option("--json", "as_json", is_flag=True, help="The scheme, its costs and its certificate as JSON.")
-@click.option("--reproduce", is_flag=True, help="Repeat the steps of its provenance, and compare what they make.")
+@click.option("--reproduce", is_flag=True, help="Repeat the steps of its provenance and compare the results.")
 def command(scheme: str, as_json: bool, reproduce: bool) -> int:
     """Show a scheme: equations, costs, certificate, provenance.
 
@@ -53,7 +53,7 @@ def command(scheme: str, as_json: bool, reproduce: bool) -> int:
 
 
 def _reproduce(scheme: Scheme) -> int:
-    """Run the steps of a scheme's provenance, and say whether they make the scheme."""
+    """Run the steps of a scheme's provenance, and report whether they give the scheme."""
     steps = scheme.provenance.history
     for number, step in enumerate(steps, start=1):
         click.echo(f"step {number}: {visible(str(step))}")

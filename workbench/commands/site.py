@@ -14,7 +14,7 @@ from ..site import build_site
 
 @click.command("site")
 @click.argument("out", metavar="OUT")
-@click.option("--json", "as_json", is_flag=True, help="What was written, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def command(out: str, as_json: bool) -> None:
     """Write the catalogue as static pages into the folder OUT.
 

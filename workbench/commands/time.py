@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
-@click.option("--record", is_flag=True, help="Keep the figures in the catalogue, beside the named scheme.")
+@click.option("--record", is_flag=True, help="Store the measurements in the catalogue, with the named scheme.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
     scheme: str,

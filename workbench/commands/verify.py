@@ -35,7 +35,7 @@ STDIN = "-"
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked of every file."""
+    """The options that apply to every file."""
 
     methods: tuple[str, ...]
     target: Target | None
@@ -54,7 +54,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one file adds to stdout and stderr, and to the exit code."""
+    """The output of one file for stdout and stderr, and its exit code."""
 
     code: int = 0
     out: str = ""
@@ -74,10 +74,10 @@ class Answer:
     help="How to prove; may be given several times. Default: exact.",
 )
 @click.option("--ring", metavar="RING", help="Prove over this ring (Z, Q, Q(i), Z2, Z3, ...) and no other.")
-@click.option("--target", metavar="TARGET", help="What the scheme should compute, where the file does not say.")
+@click.option("--target", metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it.")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="The files' format. Default: by content.")
 @click.option("--allow-pickle", is_flag=True, help="Read object arrays of .npz files; nothing in them is run.")
-@click.option("--recheck", is_flag=True, help="Prove again what the certificates in the files claim.")
+@click.option("--recheck", is_flag=True, help="Repeat the proofs that the certificates in the files claim.")
 @click.option("--stability", is_flag=True, help="Show the error bound and measured errors, too: no part of the proof.")
 @click.option(
     "--certificate",
@@ -240,7 +240,7 @@ def _verified(file: str, options: Options) -> list[AnyReport]:
 
 
 def _standard_input(options: Options) -> list[AnyReport]:
-    """The reports on what stands on standard input, kept in a file while it is read."""
+    """The reports on standard input, buffered in a file while it is read."""
     raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
     with tempfile.TemporaryDirectory(prefix="lcma-") as folder:
         path = Path(folder, "stdin")
@@ -275,7 +275,7 @@ def _write_certificate(report: AnyReport, options: Options) -> None:
 
 
 def _text(report: AnyReport, options: Options) -> str:
-    """What stdout says of a report."""
+    """The lines on stdout for a report."""
     if options.as_json:
         data: dict[str, Any] = report.to_json()
         if options.stability and isinstance(report, Report):
