@@ -78,6 +78,7 @@ def define_bilinear(
             return sum(terms[1:], terms[0])
 
     def differentiated(keys: Any, a: Tensor, b: Tensor, *options: Any) -> Any:
+        refuse_sharded(a, b)
         options += defaults[len(options) :]
         if is_differentiated(a, b):
             with enable_single_level_autograd_function():
@@ -101,6 +102,23 @@ def is_differentiated(*tensors: Tensor) -> bool:
     """Whether autograd records products of these tensors, or they may have tangents of forward AD."""
     recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     return recorded or forward_ad._current_level >= 0
+
+
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether this is a DTensor; by its name, since what defines it is slow to import."""
+    return type(tensor).__name__ == "DTensor"
+
+
+def refuse_sharded(*tensors: Tensor) -> None:
+    """Products are of local tensors: to gather the parts of a sharded one would be silent, and slow.
+
+    Raises:
+        PlanError: a tensor is a DTensor.
+    """
+    if any(map(is_sharded, tensors)):
+        raise PlanError(
+            "an operand is a DTensor; multiply the parts that each process holds, as x.to_local() gives them"
+        )
 
 
 def is_transformed() -> bool:

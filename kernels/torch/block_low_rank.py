@@ -22,8 +22,8 @@ from ..block_low_rank.transposition import transposed
 from ..cuda.dtypes import name_of
 from ..factored import extra_bytes_for, request_of
 from ..plans import AUTO, planned
-from .bilinear import LIBRARY, is_differentiated
-from .processor import HALVES
+from .bilinear import LIBRARY, is_differentiated, refuse_sharded
+from .processor import HALVES, as_array
 
 NAME = "block_low_rank_mm"
 
@@ -69,7 +69,7 @@ def _run(x: Tensor, factors: Sequence[Tensor], kind: str, sizes: Sequence[int], 
     given: Any = [x, *factors]
     dtype = name_of(x) if x.is_cuda else str((x.float() if x.dtype in HALVES else x).dtype).removeprefix("torch.")
     if not x.is_cuda:
-        given = [np.ascontiguousarray(_plain(one)) for one in given]
+        given = [np.ascontiguousarray(as_array(one)) for one in given]
     else:
         given = [one.contiguous() for one in given]
     extra = extra_bytes_for(strategy)
@@ -79,12 +79,6 @@ def _run(x: Tensor, factors: Sequence[Tensor], kind: str, sizes: Sequence[int], 
         found: Tensor = product
         return found
     return torch.from_numpy(np.ascontiguousarray(product)).to(x.dtype)
-
-
-def _plain(tensor: Tensor) -> Any:
-    """The tensor's memory as an array; halves as float32."""
-    plain = tensor.detach().resolve_neg()
-    return (plain.float() if plain.dtype in HALVES else plain).numpy()
 
 
 def _fake(x: Tensor, factors: Sequence[Tensor], kind: str, sizes: Sequence[int], strategy: str | None) -> Tensor:
@@ -174,6 +168,7 @@ class _Product(_SingleLevelFunction):
 def _differentiated(
     keys: Any, x: Tensor, factors: list[Tensor], kind: str, sizes: list[int], strategy: str | None
 ) -> Any:
+    refuse_sharded(x, *factors)
     if is_differentiated(x, *factors):
         with enable_single_level_autograd_function():
             return cast(Any, _Product).apply(keys, (kind, sizes, strategy), x, *factors)

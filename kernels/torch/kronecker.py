@@ -25,7 +25,7 @@ from ..kronecker.structure import KroneckerSparse
 from ..plans import AUTO, planned
 from ..request import FACTORED_DTYPES, Layout, layout_of
 from .bilinear import Options, define_bilinear, register_autocast
-from .processor import HALVES
+from .processor import HALVES, as_array
 
 
 def kronecker_mm(
@@ -109,14 +109,8 @@ def _on_gpu(x: Tensor, weights: Tensor, last: bool, strategy: str | None, precis
     return product
 
 
-def _plain(tensor: Tensor) -> Any:
-    """The tensor's memory as an array; halves as float32."""
-    plain = tensor.detach().resolve_conj().resolve_neg()
-    return (plain.float() if plain.dtype in HALVES else plain).numpy()
-
-
 def _on_processor(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor:
-    matrix, blocks = _plain(x), np.ascontiguousarray(_plain(weights))
+    matrix, blocks = as_array(x), np.ascontiguousarray(as_array(weights))
     if matrix.size and layout_of(matrix) is Layout.SCATTERED:
         matrix = np.ascontiguousarray(matrix)
     single = bool({0, 1} & {*matrix.shape})
@@ -157,7 +151,7 @@ def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, pre
         if left.is_cuda:
             with vendor_precision(request_dtype(left, precision)):
                 return outer_tensors(left, right, a, d, tiled)
-        found = torch.from_numpy(outer_blocks(_plain(left), _plain(right), a, d))
+        found = torch.from_numpy(outer_blocks(as_array(left), as_array(right), a, d))
         return found.to(grad.dtype)
 
     if grad.device.type not in ("cpu", "cuda"):

@@ -91,6 +91,8 @@ def _reason(name: str, module: nn.Module, holders: dict[int, list[str]], attenti
         return f"it is a {type(module).__name__}, whose forward may not be a plain product"
     if "forward" in module.__dict__:
         return "its forward was replaced, which a new layer would lose"
+    if type(module.weight).__name__ == "DTensor":
+        return "its weight is sharded already (DTensor); accelerate the model before fully_shard"
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     if any(getattr(module, kind, None) for kind in hooks):
         return "it has hooks, which a new layer would lose"

@@ -19,7 +19,7 @@ from ...schemes_db.scheme import Scheme
 from ..plans import planned
 from ..request import Layout, Request
 from . import dispatch
-from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, sum_to
+from .bilinear import LIBRARY, Options, define_bilinear, is_differentiated, is_sharded, sum_to
 from .processor import through_numpy
 from .recipe import AUTO, Recipe, named
 
@@ -195,6 +195,8 @@ def is_the_vendors(a: Tensor, b: Tensor) -> bool:
     """Whether the plan for these tensors is the library's own product, which torch's is then as well."""
     if a.dim() < 2 or b.dim() < 2 or a.dtype != b.dtype or a.device != b.device:
         return False
+    if is_sharded(a) or is_sharded(b):
+        return False  # the operator refuses them
     if a.device.type == "cpu":
         return a.dtype in (torch.float32, torch.float64) and b.dim() == 2 and _is_processors(a, b)
     if a.device.type != "cuda":

@@ -22,14 +22,40 @@ def through_numpy(product: Callable[..., npt.NDArray[Any]], *tensors: Tensor) ->
         PlanError: numpy has no such dtype.
     """
     dtype = tensors[0].dtype
-    result = torch.from_numpy(np.ascontiguousarray(product(*(_array(x) for x in tensors))))
+    result = torch.from_numpy(np.ascontiguousarray(product(*(as_array(x) for x in tensors))))
     return result.to(dtype) if dtype in HALVES else result
 
 
-def _array(tensor: Tensor) -> npt.NDArray[Any]:
+def as_array(tensor: Tensor) -> npt.NDArray[Any]:
+    """The memory of a processor's tensor as an array, strides included; halves as a copy in float32.
+
+    Not by `Tensor.numpy`, which forbids for good that the storage is resized: FSDP2 frees weights that way.
+
+    Raises:
+        PlanError: numpy has no such dtype.
+    """
     plain = tensor.detach().resolve_conj().resolve_neg()
+    plain = plain.float() if plain.dtype in HALVES else plain
     try:
-        array: npt.NDArray[Any] = (plain.float() if plain.dtype in HALVES else plain).numpy()
+        return np.asarray(_Memory(plain)) if plain.numel() else np.empty(plain.shape, _numpy_dtype(plain))
     except (TypeError, RuntimeError) as error:
         raise PlanError(f"tensors of {tensor.dtype} can't be multiplied on a processor: {error}") from None
-    return array
+
+
+class _Memory:
+    """What numpy makes an array of; the array keeps it, and with it the tensor."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        size = tensor.element_size()
+        self.tensor = tensor
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (tensor.data_ptr(), False),
+            "typestr": _numpy_dtype(tensor).str,
+            "shape": tuple(tensor.shape),
+            "strides": tuple(stride * size for stride in tensor.stride()),
+        }
+
+
+def _numpy_dtype(tensor: Tensor) -> np.dtype[Any]:
+    return np.dtype(str(tensor.dtype).removeprefix("torch."))
