@@ -151,6 +151,28 @@ def test_the_wheel_holds_the_tree_and_runs_elsewhere(tmp_path):
     assert str(tmp_path / "venv") in run.stdout
 
 
+ACCELERATED = """
+from transformers import GPT2Config, GPT2LMHeadModel
+
+llama = LlamaConfig(vocab_size=64, hidden_size=2048, intermediate_size=4096, num_hidden_layers=1,
+                    num_attention_heads=16, num_key_value_heads=16, max_position_embeddings=32)
+gpt2 = GPT2Config(vocab_size=64, n_embd=2048, n_layer=1, n_head=16, n_positions=32)
+config = lcma.AccelerateConfig(rows=(8192,), device="cuda")  # planned for the GPU, run here
+tokens = torch.arange(8)[None]
+for model, fast, left in ((LlamaForCausalLM(llama).eval(), 7, 1), (GPT2LMHeadModel(gpt2).eval(), 4, 1)):
+    wanted, names = model(tokens).logits, list(model.state_dict())
+    reports = lcma.accelerate_(model, config)
+    changed = [name for name, module in model.named_modules() if type(module).__name__ in ("FastLinear", "FastConv1D")]
+    assert changed == [one.name for one in reports if one.refused is None]
+    assert (len(changed), len(reports) - len(changed)) == (fast, left), reports
+    assert list(model.state_dict()) == names
+    torch.testing.assert_close(model(tokens).logits, wanted, rtol=1e-3, atol=1e-3)
+    assert lcma.restore_(model) == fast
+    assert torch.equal(model(tokens).logits, wanted)
+assert any("tied" in (one.refused or "") for one in reports)  # GPT-2's head is its embedding
+"""
+
+
 @pytest.mark.slow
 def test_hugging_face_kernels_and_transformers_still_work_beside_us(tmp_path):
     wheel = build_wheel(tmp_path / "dist")
@@ -166,7 +188,7 @@ def test_hugging_face_kernels_and_transformers_still_work_beside_us(tmp_path):
         "import numpy as np\n"
         "a = np.arange(16.0).reshape(4, 4)\n"
         "assert np.allclose(lcma.matmul(a, a), a @ a)\n"
-    )
+    ) + ACCELERATED
     subprocess.run(
         [python, "-c", code],
         check=True,
