@@ -342,7 +342,7 @@ def test_tune_says_what_it_can_not_do(run, tmp_path):
 def test_wrong_candidates_are_never_stored(run, small_sums, monkeypatch):
     from lcma.kernels.cpu.bench import CpuBench
 
-    monkeypatch.setattr(CpuBench, "error", lambda *_: float("nan"))
+    monkeypatch.setattr(CpuBench, "errors", lambda *_: lambda product: float("nan"))
     code, _, err = run("tune", 30, 30, 30)
     assert (code, "nothing was stored" in err) == (1, True)
 
