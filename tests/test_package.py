@@ -22,6 +22,7 @@ DATA_FOLDERS = (
     "schemes_db/data/",
     "search/data/",
     "workbench/bench/data/",
+    "workbench/bench/peers/",
     "workbench/site/static/",
     "workbench/site/templates/",
 )
