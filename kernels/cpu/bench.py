@@ -57,17 +57,35 @@ class CpuBench:
         return lambda c: _relative(_wide(c, request)[first][rows], truth)
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Sequence[float]]:
-        """See `Bench.interleaved`; each round begins with another call."""
-        names = list(calls)
-        samples: dict[str, Sequence[float]] = {name: [] for name in names}
-        for number in range(rounds + 1):
-            turn = number % len(names)
-            for name in names[turn:] + names[:turn]:
-                began = time.perf_counter()
-                calls[name]()
-                if number:
-                    samples[name] = [*samples[name], time.perf_counter() - began]
-        return samples
+        """See `Bench.interleaved`: every call comes after a product by all threads of the library.
+
+        The library's idle threads keep the processors for a while then, which slows calls by threads of our own:
+        without it, a call's time would depend on the one that happened to come before.
+        """
+        return in_turns(calls, rounds, before=_by_library)
+
+
+def in_turns(
+    calls: Mapping[str, Callable[[], object]], rounds: int, before: Callable[[], object] = lambda: None
+) -> dict[str, Sequence[float]]:
+    """Seconds of every call, once a round, each after `before`; a round begins with another call, the first is untimed."""
+    names = list(calls)
+    samples: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(rounds + 1):
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
+            before()
+            began = time.perf_counter()
+            calls[name]()
+            if number:
+                samples[name].append(time.perf_counter() - began)
+    return dict(samples)
+
+
+def _by_library() -> None:
+    """A product of about a millisecond: large enough for all threads of the library."""
+    square = np.ones((384, 384), np.float32)
+    np.matmul(square, square)
 
 
 def _relative(c: Matrix, truth: Matrix) -> float:

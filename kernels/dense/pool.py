@@ -206,7 +206,15 @@ def _frontier(catalog: Catalog) -> tuple[list[str], int]:
 
 
 def restored_levels(key: str) -> tuple[LevelScheme, ...] | None:
-    """The levels that a chain's key names; None where the catalogue lacks one of them."""
+    """The levels that a chain's key names; None where the catalogue lacks one of them.
+
+    Kept while the catalogue is as it was: reading a scheme takes as long as planning a product.
+    """
+    return _restored_levels(key, catalogue_stamp())
+
+
+@lru_cache(maxsize=512)
+def _restored_levels(key: str, stamp: object) -> tuple[LevelScheme, ...] | None:
     try:
         return tuple(LevelScheme.restored(part) for part in key.split("/"))
     except CatalogError:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu.bench import CpuBench
+from ..cpu.bench import in_turns
 from ..planning.strategy import Plan
 from ..request import BITS, PYTHON, WIDE, Request
 from .bits import BitMatrix
@@ -64,7 +64,7 @@ class ExactBench:
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
         """See `Bench.interleaved`."""
-        return CpuBench().interleaved(calls, rounds)
+        return in_turns(calls, rounds)
 
 
 def from_words(words: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
