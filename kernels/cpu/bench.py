@@ -68,7 +68,7 @@ class CpuBench:
 def in_turns(
     calls: Mapping[str, Callable[[], object]], rounds: int, before: Callable[[], object] = lambda: None
 ) -> dict[str, Sequence[float]]:
-    """Seconds of every call, once a round, each after `before`; a round begins with another call, the first is untimed."""
+    """Seconds of every call, once a round after an untimed one, each after `before`; rounds begin with another call."""
     names = list(calls)
     samples: dict[str, list[float]] = {name: [] for name in names}
     for number in range(rounds + 1):
