@@ -8,9 +8,11 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from .bits import LINE_WORDS
+
 _I64 = ir.IntType(64)
 
-STREAM_BYTES = 64
+LINE_BYTES = 8 * LINE_WORDS
 """Alignment of rows that are written past the caches."""
 
 
@@ -27,12 +29,20 @@ def _xor_rows(typing_context: Any, table: Any, terms: Any, target: Any, words: A
         zero = ir.Constant(_I64, 0)
         stream = builder.icmp_signed("!=", streaming_value, zero)
         start = zero
-        for lanes in (32, 8, 1):
+        places = addresses, count, target_value
+        for lanes in (32, 8):
             whole = builder.sub(words_value, builder.srem(builder.sub(words_value, start), ir.Constant(_I64, lanes)))
-            _sum_stretch(
-                builder, (addresses, count, target_value), (start, whole), lanes, stream if lanes > 1 else None
-            )
+            _sum_stretch(builder, places, (start, whole), lanes, stream)
             start = whole
+        # What is left is the end of eight words, of which some are summed again; of fewer words they are one by one.
+        several = builder.icmp_signed("<=", ir.Constant(_I64, 8), words_value)
+        rest = builder.icmp_signed("<", start, words_value)
+        with builder.if_then(rest), builder.if_else(several) as (overlapping, single):
+            with overlapping:
+                before = builder.sub(words_value, ir.Constant(_I64, 8))
+                _sum_stretch(builder, places, (before, words_value), 8, None)
+            with single:
+                _sum_stretch(builder, places, (start, words_value), 1, None)
         return context.get_dummy_value()
 
     return types.void(table, types.int64, types.int64, types.int64, types.int64), codegen
@@ -73,7 +83,7 @@ def _sum_stretch(builder: Any, places: Any, bounds: Any, lanes: int, stream: Any
     else:
         with builder.if_else(stream) as (past, plain):
             with past:
-                written = builder.store(result, at, align=STREAM_BYTES)
+                written = builder.store(result, at, align=LINE_BYTES)
                 written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
             with plain:
                 builder.store(result, at, align=8)
