@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...jit import njit
-from .bits import LINE_WORDS
-from .xor import LINE_BYTES, settle, xor_rows
+from .rows import LINE_BYTES, float_rows, settle, xor_rows
 
 STREAMED = 1 << 24
 """Bytes of sums from which on they are written past the caches: they would be evicted before they are read."""
@@ -57,12 +56,12 @@ def xor_strip(table, terms, target, strides, shape, streaming):
 @njit(nogil=True)
 def pad_rows(matrix, padded, first, last):
     """Rows first <= i < last of padded = those of the matrix, and zeros beyond its edges."""
-    rows, words = matrix.shape
+    rows, cols = matrix.shape
     for i in range(first, last):
-        for w in range(words if i < rows else 0):
-            padded[i, w] = matrix[i, w]
-        for w in range(words if i < rows else 0, padded.shape[1]):
-            padded[i, w] = np.uint64(0)
+        inside = cols if i < rows else 0
+        for j in range(inside):
+            padded[i, j] = matrix[i, j]
+        padded[i, inside:] = 0
 
 
 @njit(nogil=True)
@@ -84,18 +83,18 @@ def xor_merge(slabs, grid, block, starts, places, matrix, first, last):
             target = matrix.ctypes.data + row * matrix.strides[0] + 8 * column
             shape = min(strip, last - begin, rows - row), min(width, words - column)
             strides = slabs.strides[1], matrix.strides[0]
-            streaming = aligned and shape[1] % LINE_WORDS == 0
+            streaming = aligned and 8 * shape[1] % LINE_BYTES == 0
             xor_strip(table, starts[q + 1] - starts[q], target, strides, shape, streaming)
     settle()
 
 
 @njit(nogil=True)
 def past_caches(matrix, width):
-    """Whether blocks of so many words a row are written past the caches: they are large and every row is aligned."""
-    aligned = matrix.ctypes.data % LINE_BYTES == 0 and width % LINE_WORDS == 0
+    """Whether blocks of rows of so many entries are written past the caches: they are large and whole lines."""
+    aligned = matrix.ctypes.data % LINE_BYTES == 0 and matrix.itemsize * width % LINE_BYTES == 0
     for stride in matrix.strides[:-1]:
         aligned &= stride % LINE_BYTES == 0
-    return aligned and 8 * matrix.size >= STREAMED
+    return aligned and matrix.itemsize * matrix.size >= STREAMED
 
 
 @njit(nogil=True)
@@ -104,22 +103,26 @@ def float_sums(matrix, grid, block, starts, places, values, modulus, each, sums,
 
     With a modulus every sum is reduced to the residue of least magnitude; with `each` every multiple is, too.
     """
-    rows, cols = matrix.shape
     height, width = block
-    inverse = 1.0 / modulus if modulus else 0.0
+    table = np.empty(grid[0] * grid[1], np.int64)
+    streaming = past_caches(sums, width)
     for i in range(first, last):
         for r in range(len(starts) - 1):
-            target = sums[r, i]
-            target[:] = 0
-            for position in range(starts[r], starts[r + 1]):
-                row = places[position] // grid[1] * height + i
-                column = places[position] % grid[1] * width
-                if row < rows and column < cols:
-                    add_multiple(
-                        matrix[row, column : min(column + width, cols)], values[position], modulus, each, target
-                    )
-            if modulus:
-                reduce_row(target, modulus, inverse)
+            if each:
+                sums[r, i, :width] = 0
+                for position in range(starts[r], starts[r + 1]):
+                    row, column = places[position] // grid[1] * height + i, places[position] % grid[1] * width
+                    add_multiple(matrix[row, column : column + width], values[position], modulus, sums[r, i])
+                reduce_row(sums[r, i], modulus, 1.0 / modulus)
+                continue
+            terms = starts[r + 1] - starts[r]
+            for t in range(terms):
+                row = places[starts[r] + t] // grid[1] * height + i
+                column = places[starts[r] + t] % grid[1] * width
+                table[t] = matrix.ctypes.data + row * matrix.strides[0] + matrix.itemsize * column
+            target = sums.ctypes.data + r * sums.strides[0] + i * sums.strides[1]
+            float_rows(table, values, starts[r], terms, modulus, target, width, streaming)
+    settle()
 
 
 @njit(nogil=True)
@@ -127,31 +130,37 @@ def float_merge(slabs, grid, block, starts, places, values, modulus, each, matri
     """As `xor_merge`, of multiples by `values` of slabs of floats that are integers; reduced as in `float_sums`."""
     rows, cols = matrix.shape
     height, width = block
-    inverse = 1.0 / modulus if modulus else 0.0
+    table = np.empty(len(slabs), np.int64)
+    aligned = past_caches(matrix, width)
     for i in range(first, last):
         for q in range(len(starts) - 1):
             row, column = q // grid[1] * height + i, q % grid[1] * width
             if row >= rows or column >= cols:
                 continue
-            target = matrix[row, column : min(column + width, cols)]
-            target[:] = 0
-            for position in range(starts[q], starts[q + 1]):
-                add_multiple(slabs[places[position], i, : len(target)], values[position], modulus, each, target)
-            if modulus:
-                reduce_row(target, modulus, inverse)
+            length = min(width, cols - column)
+            if each:
+                target = matrix[row, column : column + length]
+                target[:] = 0
+                for position in range(starts[q], starts[q + 1]):
+                    add_multiple(slabs[places[position], i, :length], values[position], modulus, target)
+                reduce_row(target, modulus, 1.0 / modulus)
+                continue
+            terms = starts[q + 1] - starts[q]
+            for t in range(terms):
+                table[t] = slabs.ctypes.data + places[starts[q] + t] * slabs.strides[0] + i * slabs.strides[1]
+            place = matrix.ctypes.data + row * matrix.strides[0] + matrix.itemsize * column
+            streaming = aligned and matrix.itemsize * length % LINE_BYTES == 0
+            float_rows(table, values, starts[q], terms, modulus, place, length, streaming)
+    settle()
 
 
 @njit(nogil=True)
-def add_multiple(source, value, modulus, each, target):
-    """target += value * source; reduced before it is added where `each` asks for it."""
-    if each:
-        inverse = 1.0 / modulus
-        for j in range(len(target)):
-            product = value * source[j]
-            target[j] += product - modulus * np.rint(product * inverse)
-    else:
-        for j in range(len(source)):
-            target[j] += value * source[j]
+def add_multiple(source, value, modulus, target):
+    """target += value * source, reduced before it is added."""
+    inverse = 1.0 / modulus
+    for j in range(len(target)):
+        product = value * source[j]
+        target[j] += product - modulus * np.rint(product * inverse)
 
 
 @njit(nogil=True)

@@ -14,6 +14,7 @@ from ..cpu.threads import parallel_rows, parallel_tasks
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
 from .bits import LINE_WORDS, words_of
+from .padding import padded, padded_shapes
 from .schemes import LinearMap, RingLevel
 
 Words = npt.NDArray[np.uint64]
@@ -114,15 +115,9 @@ class BitLevel:
 
     @property
     def _padded(self) -> list[tuple[int, int] | None]:
-        """Shapes of A and B with zeros up to whole blocks, where they are no whole blocks."""
-        (gm, gk, gn), (m, k, n), sizes = self.level.grid, self.block, self.sizes
-        found: list[tuple[int, int] | None] = []
-        for rows, cols, shape in (
-            (sizes[0], sizes[1], (gm * m, gk * words_of(k))),
-            (sizes[1], sizes[2], (gk * k, gn * words_of(n))),
-        ):
-            found.append(None if (rows, words_of(cols)) == shape else shape)
-        return found
+        """See `padded_shapes`; in words."""
+        (m, k, n), (bm, bk, bn) = self.sizes, self.block
+        return padded_shapes(((m, words_of(k)), (k, words_of(n))), ((bm, words_of(bk)), (bk, words_of(bn))), self.level)
 
     def workspace(self, threads: int) -> int:
         """See `Core.workspace`."""
@@ -153,7 +148,7 @@ class BitLevel:
             (b, self._padded[1], (gk, gn), (k, words_of(n)), level.right, right),
         ):
             # The products' memory: they begin when the sums are done.
-            whole = matrix if shape is None else _padded(matrix, arena.rest().array(shape, WORDS), threads)
+            whole = matrix if shape is None else padded(matrix, arena.rest().array(shape, WORDS), threads)
             _add_blocks(whole, grid, block, sums, slabs, threads)
         workers = min(threads, level.rank)
         arenas = arena.rest().split(workers, self.inner.workspace(1))
@@ -175,26 +170,18 @@ class BitLevel:
         level, (m, k, n) = self.level, self.block
         gm, gk, gn = level.grid
         found = []
-        for name, blocks, sums, (rows, words), padded in (
+        for name, blocks, sums, (rows, words), whole in (
             ("A", gm * gk, level.left, (m, words_of(k)), self._padded[0]),
             ("B", gk * gn, level.right, (k, words_of(n)), self._padded[1]),
             ("C", gm * gn, level.merge, (m, words_of(n)), None),
         ):
             # A padded copy is written and read; rows of no whole cache lines are fetched before they are written.
-            copied = 0 if padded is None else 2 * blocks
+            copied = 0 if whole is None else 2 * blocks
             read, written = (level.rank, blocks) if name == "C" else (blocks, level.rank)
             moved = read + copied + written * (2 if words % LINE_WORDS else 1)
             size = times * rows * words
             found.append(Stage(f"sums of {name}", 64 * size * sums.terms, 8 * size * moved, level=_label(level)))
         return [*found, *self.inner.stages(times * level.rank)]
-
-
-def _padded(matrix: Words, target: Any, threads: int) -> Any:
-    """The matrix with zeros beyond its edges, in target."""
-    from .combine import pad_rows
-
-    parallel_rows(lambda i, j: pad_rows(matrix, target, i, j), len(target), threads)
-    return target
 
 
 def _add_blocks(
