@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...errors import PlanError
@@ -16,6 +16,7 @@ from ..ring import ExactRing
 from .cpu import FAMILY, is_exact, max_abs_of
 from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
 from .tensor_executor import ExactTensorExecutor
+from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, integer_core
 from .tensors import (
     FUSED,
     VENDOR,
@@ -23,13 +24,11 @@ from .tensors import (
     BitTensorLeaf,
     BitTensorLevel,
     DigitTensorLeaf,
-    FloatTensorLeaf,
-    IntegerTensorCore,
     integer_bounds,
     require_int64,
 )
 
-LEAF, KERNEL, DIGITS, SCHEME = "leaf", "kernel", "digits", "scheme"
+LEAF, KERNEL, SCHEME = "leaf", "kernel", "scheme"
 
 INT8_PEAK, FLOAT64_PEAK, MEMORY_PEAK = 1979e12, 67e12, 4.8e12
 """Operations and bytes a second. Source: NVIDIA H200 Tensor Core GPU datasheet (2024), without sparsity."""
@@ -38,7 +37,7 @@ MARGIN = 1.5
 """What the price of products of digits is multiplied by: no share of a peak rate is assumed to be reached."""
 
 LEAST_BLOCK = 2048
-"""Sides of blocks, in bits, of schemes that are proposed to be timed."""
+"""Sides of blocks of schemes that are proposed to be timed."""
 
 PROPOSED = 4
 
@@ -54,7 +53,8 @@ class CudaExact:
       digits of 8 bits where an entry is too large for it. The baseline.
     - kernel: over GF(2) our int8 product that writes one bit an element.
     - digits: integers as digits of 8 bits on int8 tensor cores, priced from peak rates with a margin.
-    - scheme: over GF(2) levels of a scheme above leaf (method vendor) or kernel (fused).
+    - scheme: levels of a scheme, over GF(2) above leaf (method vendor) or kernel (fused), of integers above float64 or
+      digits.
 
     kernel and scheme have no price: they run where they are named, or where `lcma tune` found them fastest.
     """
@@ -70,7 +70,8 @@ class CudaExact:
         if not is_exact(request):
             return []
         if self.name == SCHEME:
-            return [Proposal(math.nan, one) for source in _chains(request) for one in self.candidates_of(source)]
+            found = [one for source in _chains(request) for one in self.candidates_of(source)]
+            return [Proposal(math.nan, one) for one in found if self.can_run(one, request, machine) is None]
         candidate = Candidate(self.family, self.name)
         if self.name == LEAF:
             return [Proposal(0.0, candidate)]
@@ -83,7 +84,8 @@ class CudaExact:
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
         if self.name == SCHEME and isinstance(source, ExactChain):
-            yield from (Candidate(self.family, SCHEME, source, (("method", method),)) for method in (VENDOR, FUSED))
+            methods = (VENDOR, FUSED) if source.ring.modulus == 2 else (FLOAT, DIGITS)
+            yield from (Candidate(self.family, SCHEME, source, (("method", method),)) for method in methods)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
@@ -99,8 +101,8 @@ class CudaExact:
         bits = request.dtype == BITS
         if bits and self.name == DIGITS:
             return "digits are of integers; elements of GF(2) have one"
-        if not bits and self.name in (KERNEL, SCHEME):
-            return f"on a GPU {self.name} is for GF(2) only; leave integers to leaf or digits"
+        if not bits and self.name == KERNEL:
+            return f"on a GPU {self.name} is for GF(2) only; leave integers to leaf, digits or scheme"
         if not bits and request.dtype not in INTEGER_DTYPES:
             return f"{request.dtype} is not multiplied on a GPU; convert to one of {', '.join(INTEGER_DTYPES)}"
         try:
@@ -117,13 +119,13 @@ class CudaExact:
             PlanError: a result does not fit int64, or a scheme does not hold in the ring.
         """
         assert request.ring is not None
+        chain = candidate.source if isinstance(candidate.source, ExactChain) else None
         if request.dtype == BITS:
-            chain = candidate.source if isinstance(candidate.source, ExactChain) else None
             method = candidate.method or (FUSED if self.name == KERNEL else VENDOR)
             return _bit_core(request.shape, chain, method)
         bounds = integer_bounds(request.ring, max_abs_of(request))
         require_int64(request.shape, request.ring, bounds, request.out_dtype)
-        return _integer_core(request.shape, request.ring, bounds, self.name == DIGITS)
+        return _integer_core(request.shape, request.ring, bounds, chain, candidate.method or self.name)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; without seconds where nothing is known of the GPU or the strategy."""
@@ -131,7 +133,10 @@ class CudaExact:
             return []
         core = self.core(candidate, request)
         (m, k, n), items = request.shape, request.items
-        if isinstance(core, FloatTensorLeaf | DigitTensorLeaf):
+        if isinstance(core, IntegerTensorCore):
+            if self.name == SCHEME:
+                return core.stages(items)
+            assert isinstance(core, FloatTensorCore | DigitTensorLeaf)  # without a level
             stage = _integer_stage(core, items)
         else:
             flops, moved = _bit_costs(core)
@@ -161,14 +166,15 @@ def _bit_core(sizes: tuple[int, int, int], chain: ExactChain | None, method: str
 
 @lru_cache(maxsize=256)
 def _integer_core(
-    sizes: tuple[int, int, int], ring: ExactRing, bounds: tuple[int, int], digits: bool
+    sizes: tuple[int, int, int], ring: ExactRing, bounds: tuple[int, int], chain: ExactChain | None, method: str
 ) -> IntegerTensorCore:
-    if not digits:
+    levels = () if chain is None else chain.maps
+    if method == LEAF:
         try:
-            return FloatTensorLeaf(sizes, ring, bounds)
+            return integer_core(sizes, ring, bounds, levels, digits=False)
         except PlanError:  # one product of two entries exceeds 2^53, or their sum over Z does
-            pass
-    return DigitTensorLeaf(sizes, ring, bounds)
+            method = DIGITS
+    return integer_core(sizes, ring, bounds, levels, digits=method == DIGITS)
 
 
 def _bit_costs(core: BitTensorCore) -> tuple[float, float]:
@@ -182,23 +188,19 @@ def _bit_costs(core: BitTensorCore) -> tuple[float, float]:
     return rank * flops, rank * moved + sums / 8
 
 
-def _integer_stage(core: IntegerTensorCore, items: int) -> Stage:
+def _integer_stage(core: FloatTensorCore | DigitTensorLeaf, items: int) -> Stage:
     (m, k, n), count = core.sizes, items
-    if isinstance(core, FloatTensorLeaf):
+    if isinstance(core, FloatTensorCore):
         flops, moved = 2.0 * m * k * n, 24.0 * (m * k + k * n) + 32.0 * m * n * -(-k // core.depth)
         seconds = flops / FLOAT64_PEAK + moved / MEMORY_PEAK
-    else:
-        digits = core.digits
-        flops = 2.0 * m * k * n * digits**2
-        moved = (8.0 + digits) * (m * k + k * n) + (8.0 + 12.0 * (2 * digits - 1)) * m * n
-        seconds = MARGIN * (flops / INT8_PEAK + moved / MEMORY_PEAK)
-    name = "product in float64" if isinstance(core, FloatTensorLeaf) else f"products of {core.digits} digits"
-    return Stage(name, count * flops, count * moved, count * seconds, (m, k, n))
+        return Stage("product in float64", count * flops, count * moved, count * seconds, (m, k, n))
+    (stage,) = core.stages(count)
+    return replace(stage, seconds=MARGIN * (stage.flops / INT8_PEAK + stage.bytes / MEMORY_PEAK))
 
 
 def _chains(request: Request) -> Iterator[ExactChain]:
     """Schemes that `lcma tune` times: the grids that save most, and 2x2x2 below them, with blocks that fill a GPU."""
-    if request.ring is None or request.dtype != BITS or _is_empty(request):
+    if request.ring is None or _is_empty(request):
         return
     known = known_levels(request.ring, catalogue_state())
     ranked = sorted(known, key=lambda level: level.rank / math.prod(level.grid))
