@@ -22,9 +22,6 @@ Tensor = Any
 SLAB = 1024
 """Columns of the batch that are summed by one GEMM; the sums of all slabs are added in their order."""
 
-TENSOR_SLAB = 8192
-"""The same on a GPU."""
-
 MOST_CALLS = 16
 """Batched GEMMs that a gradient may take where the batch is divided."""
 
@@ -65,20 +62,18 @@ def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) 
     pattern = Pattern(a, grad.shape[0] // (a * d), c, d)
     wide = torch.float32 if grad.dtype in (torch.float16, torch.bfloat16) else grad.dtype
     if is_readable(grad, d) and is_readable(x, d):
-        if (parts := batch_parts(pattern, grad.shape[1])) > 1 and grad.stride(1) == x.stride(1) == 1:
-            return _outer_parts(grad, x, pattern, parts, wide).to(grad.dtype)
-        total = grad.new_zeros(pattern.parameter_shape, dtype=wide)
-        for start in range(0, grad.shape[1], TENSOR_SLAB):
-            some = slice(start, start + TENSOR_SLAB)
-            total += _outer_views(grad[:, some], x[:, some], pattern)
+        parts = batch_parts(pattern, grad.shape[1]) if grad.stride(1) == x.stride(1) == 1 else 1
+        if parts == 1:
+            return _outer_views(grad, x, pattern)
+        total = _outer_parts(grad, x, pattern, parts, wide)
     elif tiled and d > 1 and importlib.util.find_spec("triton") is not None and not grad.is_complex():
         total = outer_tiled(grad, x, pattern)
     else:
-        return outer_tensors(_batch_last(grad), _batch_last(x), a, d)
+        return outer_tensors(batch_last(grad), batch_last(x), a, d)
     return total.to(grad.dtype)
 
 
-def _batch_last(matrix: Tensor) -> Tensor:
+def batch_last(matrix: Tensor) -> Tensor:
     """The matrix (features, n) with adjacent columns; on a GPU a transposed one is copied by our kernel."""
     ours = matrix.is_cuda and matrix.stride(0) == 1 and matrix.itemsize in TILES
     if matrix.is_contiguous() or not ours or importlib.util.find_spec("triton") is None:
@@ -115,7 +110,7 @@ def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: An
 
 
 def _outer_views(grad: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
-    """The sums of one slab, by min(a, d) batched GEMMs on views of which nothing is copied."""
+    """The sums of the whole batch, by min(a, d) batched GEMMs on views of which nothing is copied."""
     import torch
 
     a, b, c, d = pattern.sizes
@@ -123,7 +118,7 @@ def _outer_views(grad: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
     total = grad.new_empty(pattern.parameter_shape)
     if d <= a:
         for j in range(d):
-            total[:, j] = torch.bmm(left[:, :, j], right[:, :, j].mT)
+            torch.bmm(left[:, :, j], right[:, :, j].mT, out=total[:, j])
         return total
     for i in range(a):
         torch.bmm(left[i].transpose(0, 1), right[i].permute(1, 2, 0), out=total[i])

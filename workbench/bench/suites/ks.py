@@ -18,9 +18,9 @@ from ..picture import ratios
 
 CPU_BATCH, CPU_SIDES, CPU_SAMPLE = 4096, (1024, 8192), 24
 
-CUDA_SAMPLE = 120
+CUDA_SAMPLE, GRADIENT_SAMPLE = 120, 40
 
-NEVER_BELOW = 0.99
+NEVER_BELOW, GRADIENT_BAR = 0.99, 1.3
 
 
 def _cases(options: Options) -> Iterator[Case]:
@@ -28,6 +28,9 @@ def _cases(options: Options) -> Iterator[Case]:
 
     if options.energy:
         yield from _energy_cases(options)
+        return
+    if options.gradients:
+        yield from _gradient_cases(options)
         return
     on_cpu = options.device == "cpu"
     low, high = CPU_SIDES
@@ -56,6 +59,27 @@ def _energy_cases(options: Options) -> Iterator[Case]:
             for order in ORDERS:
                 run = partial(_energy, pattern.sizes, dtype, order, options)
                 yield Case(f"energy {order} {dtype} {pattern}", run, 9.0)
+
+
+def _gradient_cases(options: Options) -> Iterator[Case]:
+    from ....kernels.factored import ORDERS
+
+    if options.device != "cuda":
+        raise PlanError("gradients are timed by a GPU's own events; give --device cuda")
+    for dtype in options.dtypes or ("float32",):
+        for pattern in sample(paper_patterns(), options.sample or GRADIENT_SAMPLE, options.seed):
+            for order in ORDERS:
+                run = partial(_gradients, pattern.sizes, dtype, order, options)
+                bars = (Bar("ratio", GRADIENT_BAR),) if dtype == "float32" else ()
+                yield Case(f"gradients {order} {dtype} {pattern}", run, 3.0, bars)
+
+
+def _gradients(sizes: tuple[int, int, int, int], dtype: str, order: str, options: Options, say: Say) -> Figures:
+    """Both gradients of one product over those that autograd derives from a permuted batched GEMM."""
+    from ....kernels.kronecker import Pattern
+    from ..ks_gradients import gradient_figures
+
+    return gradient_figures(Pattern(*sizes), BATCH, dtype, order, options.rounds or 5, options.seed, say)
 
 
 def _energy(sizes: tuple[int, int, int, int], dtype: str, order: str, options: Options, say: Say) -> Figures:
@@ -116,7 +140,15 @@ def _timed_ahead(sizes: tuple[int, int, int, int], batch: int, dtype: str, order
 def _written(rows: Rows, path: Path) -> None:
     """Draw the rows and the paper's figures, and write its tables beside them."""
     from ..ks_energy import write_energy
+    from ..ks_gradients import write_gradients
 
+    if any(row["key"].startswith("gradients ") for row in rows):
+        write_gradients(
+            [row for row in rows if row["key"].startswith("gradients ")], path.with_name(f"{path.stem}-gradients.md")
+        )
+        rows = [row for row in rows if not row["key"].startswith("gradients ")]
+        if not rows:
+            return
     measured = [row for row in rows if row["key"].startswith("energy ")]
     if measured:
         write_energy(measured, path.with_name(f"{path.stem}-energy.md"))
@@ -136,8 +168,12 @@ SUITE = Suite(
         "workbench/bench/ks_patterns.py",
         "workbench/bench/ks_permutations.py",
         "workbench/bench/ks_energy.py",
+        "workbench/bench/ks_gradients.py",
         "workbench/contenders.py",
     ),
     _written,
-    {"energy": ("readable", "energy_over_bmm", "energy_over_best", "joules", "proxy")},
+    {
+        "energy": ("readable", "energy_over_bmm", "energy_over_best", "joules", "proxy"),
+        "gradients": ("ratio", "ms", "differences"),
+    },
 )
