@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
-from lcma.errors import PlanError
 from lcma.kernels.cuda import clock
 from lcma.kernels.kronecker import Pattern
 from lcma.kernels.kronecker.naive import multiply
 from lcma.workbench import gpu_monitor
 from lcma.workbench.bench.ks_gradients import gradient_lines, permuted_product
+from lcma.workbench.bench.suites.ks import worth_timing
 from lcma.workbench.cli import main
 from lcma.workbench.timing import Timing, paired_interval
 
@@ -32,13 +32,29 @@ def test_the_baseline_multiplies_and_is_differentiable(first):
     assert weights.grad.abs().min() > 0
 
 
-def test_rows_are_named_and_need_a_gpu():
-    found = CliRunner().invoke(main, ["bench", "ks", "--gradients", "--dry-run", "--device", "cuda", "--sample", "3"])
-    assert found.exit_code == 0
-    assert found.output.count("gradients bs") == 6
-    refused = CliRunner().invoke(main, ["bench", "ks", "--gradients", "--dry-run"])
-    assert isinstance(refused.exception, PlanError)
-    assert "--device cuda" in str(refused.exception)
+def test_rows_are_named_and_need_a_gpu(capsys):
+    assert main(["bench", "ks", "--gradients", "--dry-run", "--device", "cuda", "--sample", "3"]) == 0
+    assert capsys.readouterr().out.count("gradients bs") == 6
+    assert main(["bench", "ks", "--gradients", "--dry-run"]) == 3
+    assert "--device cuda" in capsys.readouterr().err
+
+
+def test_what_cannot_be_the_best_is_not_timed():
+    def contender(what, seconds, device="cuda"):
+        request = SimpleNamespace(device=device)
+        return SimpleNamespace(what=what, plan=SimpleNamespace(seconds=seconds, request=request))
+
+    names = ("bmm", "dense", "bsr", "auto")
+
+    def kept(pattern, dense, device="cuda"):
+        seconds = {"dense": dense, "auto": 1.0}
+        some = tuple(contender(name, seconds.get(name), device) for name in names)
+        return [one.what for one in worth_timing(some, pattern)]
+
+    assert kept(Pattern(2, 4, 4, 1), 7.0) == [*names]
+    assert kept(Pattern(2, 4, 4, 1), 9.0) == ["bmm", "bsr", "auto"]
+    assert kept(Pattern(2, 4, 4, 2), 9.0) == ["bmm", "auto"]
+    assert kept(Pattern(2, 4, 4, 2), None, "cpu") == [*names]
 
 
 def test_the_table_of_gradients():
