@@ -135,7 +135,7 @@ def worth_timing(contenders: tuple[Contender, ...], pattern: Pattern) -> tuple[C
     """Without baselines that can't be the best, where each would take longer than all others.
 
     Those are the dense matrix where it is predicted to take HOPELESS times as long as the choice; and BSR where d > 1,
-    on a GPU: torch compiles its kernel for ten seconds a row, and since it stores d times the elements it took 1.1 to 28
+    on a GPU: torch compiles its kernel for ten seconds a row, and with d times the elements stored it took 1.1 to 28
     times as long as the permuted batched GEMM on all 14 rows where both were timed (H200).
     """
     mine = contenders[-1].plan
