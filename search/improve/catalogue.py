@@ -186,19 +186,23 @@ class CatalogueUpdater(BackgroundTasks):
                 catalog.add(scheme, certificate)
 
     def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
-        """Schemes of the lowest rank at hand, the sides in order; if none is kept, the best composition over Z."""
+        """Schemes of the lowest rank at hand, the sides in order; if none is kept, the best composition over Z.
+
+        Last come schemes modulo 2 of the same rank: what walks make of them may have a lift where they have none.
+        """
         with self._lock:
-            rings = {"Z", self.over.name}
+            rings = list(dict.fromkeys(["Z", self.over.name, *([] if self.over.characteristic else ["Z2"])]))
             lowest = self.rank(self.over.name, shape)
             found = {
                 digest: scheme
-                for ring in sorted(rings)
+                for ring in rings
                 for digest, scheme in self._pools.get((ring, shape), {}).items()
                 if scheme.rank == lowest
             }
         with Catalog.open() as catalog:
-            for entry in catalog.entries(target="x".join(map(str, shape))):
-                if entry.ring in rings and entry.rank == lowest:
+            entries = [entry for entry in catalog.entries(target="x".join(map(str, shape))) if entry.ring in rings]
+            for entry in sorted(entries, key=lambda entry: rings.index(entry.ring)):
+                if entry.rank == lowest:
                     found.setdefault(entry.digest, catalog.find(entry.digest)[0])
             if not found and composed:
                 part = best_composition(shape, catalog.best_ranks())

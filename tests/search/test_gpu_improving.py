@@ -149,6 +149,17 @@ def test_equals_are_remembered_and_worse_is_not_kept(home):
     assert (updater.gained, updater.rank("Z", (2, 2, 2)), updater.pool((2, 2, 2))[0].rank) == (1, 7, 7)
 
 
+def test_schemes_modulo_2_of_the_same_rank_are_starts_too(home):
+    mod2 = replace(naive((2, 2, 2)), name="")
+    with CatalogueUpdater(Z, 1) as updater, Catalog.open() as catalog:
+        catalog.add(mod2, certify(mod2))
+        assert {scheme.ring.name for scheme in updater.pool((2, 2, 2))} == {"Z"}
+        other = replace(resolve("strassen")[0].over_z2(), name="")
+        catalog.add(other, certify(other))
+        rings = [scheme.ring.name for scheme in updater.pool((2, 2, 2))]
+        assert (rings[0], rings[-1], rings.count("Z2")) == ("Z", "Z2", 1)
+
+
 def test_gpu_walks_are_for_their_rings_only(home):
     with CatalogueUpdater(Z, 1) as updater, pytest.raises(PlanError, match="not for Z3"):
         Descents(updater, "Z3", 0, "cpu", "")
