@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 from typing import Any
 
 import numpy as np
@@ -95,12 +94,17 @@ def batch_parts(pattern: Pattern, n: int, item: int = 4) -> int:
         return 1
     tiles, busy = -(-b // 128) * -(-c // 128), 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
 
-    def seconds(parts: int) -> float:
-        products, calls = (a, d) if parts == 1 and d <= a else (d * parts, a)
-        waves = products * tiles / PROCESSORS
-        summed = 2 * (parts > 1) * parts * pattern.nonzeros * item / MOVED
-        return busy * math.ceil(waves) / waves + calls * CALL + summed
+    def filled(parts: int) -> float:
+        """Tiles over those that run at once, two on a multiprocessor."""
+        return (a if parts == 1 and d <= a else d * parts) * tiles / (2 * PROCESSORS)
 
+    def seconds(parts: int) -> float:
+        summed = 2 * (parts > 1) * parts * pattern.nonzeros * item / MOVED
+        calls = d if parts == 1 and d <= a else a
+        return busy * max(1.0, 1 / filled(parts)) + calls * CALL + summed
+
+    if filled(1) >= 1:
+        return 1
     return min((parts for parts in range(1, n // LEAST_PART + 1) if n % parts == 0), key=seconds, default=1)
 
 
