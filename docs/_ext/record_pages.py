@@ -65,10 +65,7 @@ def _proven(row: Listed, certificate: Certificate, origin: Provenance) -> tuple[
     """Scheme with a link to its page and files, proof, command and date."""
     entry = row.entry
     proofs = "; ".join(_proof(proof) for proof in certificate.proofs)
-    if origin.command:
-        how = f"`{origin.command}`" if origin.command.startswith("lcma ") else "our own search; steps by `lcma show`"
-    else:
-        how = origin.source or origin.relation
+    how = "; ".join(f"`{step}`" for step in origin.history) or origin.source or origin.relation
     name = f'<a href="../catalogue/{row.page}">{entry.name or entry.digest[:12]}</a> ({entry.digest[:12]})'
     return (name, proofs, how, origin.date or "not recorded")
 
