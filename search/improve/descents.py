@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Certificate, Provenance, Ring, Scheme, Target
 from ...schemes_db.algebra import naive
+from ...schemes_db.provenance import Step
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
 from ..flipgraph.gpu.settings import setting_for
@@ -22,6 +23,9 @@ from .collect import collect_below
 from .gaps import Gap, Shape
 from .islands import Islands
 from .neighbours import Route, routes
+
+NOT_REPEATABLE = "its walkers started from schemes that are not kept"
+"""Of a turn: pools, and what earlier turns and other processes found."""
 
 WANTED = 16
 """Schemes of a format that walkers are to start from, if they can be had in a moment."""
@@ -125,7 +129,7 @@ class Descents:
             steps=setting.steps,
             seconds=seconds,
             count=FOUND,
-            provenance=self._provenance(route.name),
+            provenance=self._provenance(gap.target, route.name),
             on_find=self._updater.take,
             enough=lambda: stop() or self._updater.rank(self._updater.over.name, shape) <= gap.known,
             say=say,
@@ -169,14 +173,17 @@ class Descents:
         near = self._near.setdefault((shape, rank), [])
         if starts:
             fleet = self._fleet(starts, setting_for(Target.general(*shape), ternary=self._ternary), 0)
-            source = self._provenance("plus")
+            source = self._provenance(Target.general(*shape), "plus")
             widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
 
-    def _provenance(self, route: str) -> Provenance:
+    def _provenance(self, target: Target, route: str) -> Provenance:
+        ring = "ZT" if self._ternary else "Z2"
+        values = {"target": target.name, "ring": ring, "device": self._device, "seed": str(self._seed), "route": route}
         return Provenance(
             kind="search",
             command=self._command,
             seed=self._seed,
             version=__version__,
             relation=f"flip walk on a GPU, by way of {route}",
+            steps=(Step("walk", (), tuple(values.items()), "", False, NOT_REPEATABLE),),
         )
