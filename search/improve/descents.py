@@ -20,6 +20,7 @@ from ..runs.plan import Setting
 from .catalogue import in_order
 from .collect import collect_below
 from .gaps import Gap, Shape
+from .islands import Islands
 from .neighbours import Route, routes
 
 WANTED = 16
@@ -30,6 +31,9 @@ MOMENT = 0.04
 
 FOUND = 256
 """Finds of a rank in a turn, where they are to be lifted: a part of them has a lift."""
+
+BLOCKS = 64
+"""Blocks of a factor that a walk on a GPU holds."""
 
 EASY_SIDE = 3
 """Square formats with larger sides have symmetric walks too."""
@@ -57,19 +61,28 @@ class Descents:
         ring: "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones.
         command: what finds are said to come from.
         walkers: as many as the GPUs hold if None.
+        islands: what earlier turns came down to.
 
     Raises:
         PlanError: GPUs have no walks over the ring.
     """
 
     def __init__(
-        self, updater: Known, ring: str, seed: int, device: str, command: str, walkers: int | None = None
+        self,
+        updater: Known,
+        ring: str,
+        seed: int,
+        device: str,
+        command: str,
+        walkers: int | None = None,
+        islands: Islands | None = None,
     ) -> None:
         if ring not in ("Z2", "Z", "Q", "ZT"):
             raise PlanError(f"GPU walks are over Z2 and -1, 0, 1, not for {ring}: take --device cpu")
         self._updater, self._seed, self._device, self._command = updater, seed, device, command
         self._ternary, self._walkers = ring == "ZT", walkers
         self._near: dict[tuple[Shape, int], list[Scheme]] = {}
+        self._islands = islands or Islands()
 
     def turn(
         self,
@@ -85,9 +98,11 @@ class Descents:
             DeviceLostError: a GPU stopped answering; all finds before are kept.
         """
         shape = in_order(gap.target.shape)
-        smaller = {in_order([side - (n == axis) for n, side in enumerate(shape)]) for axis in range(3)}
-        for near in [*sorted(one for one in smaller if one[0] > 1), shape]:
-            self._widen(near, seconds * MOMENT)
+        beside = {
+            in_order([side + by * (n == axis) for n, side in enumerate(shape)]) for axis in range(3) for by in (-1, 1)
+        }
+        for near in [*sorted(one for one in beside if one[0] > 1), shape]:
+            self._widen(near, shape, seconds * MOMENT)
         rng = np.random.default_rng([self._seed, tried])
         found = routes(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
         m, k, n = shape
@@ -99,9 +114,11 @@ class Descents:
         route = found[tried % len(found)]
         cyclic = symmetric and route is found[-1]
         setting = setting_for(gap.target, ternary=self._ternary, symmetric=cyclic)
-        fleet = self._fleet(route.starts, setting, tried, symmetric=cyclic)
-        lowest = min(start.rank for start in route.starts)
-        say(f"{gap.target}: by {route.name} from rank {lowest}, {len(route.starts)} starts, {fleet.walkers} walkers")
+        # Walkers of symmetric schemes start from these alone.
+        starts = route.starts if cyclic else self._islands.starts(gap.target.name, route.name, route.starts)
+        fleet = self._fleet(starts, setting, tried, symmetric=cyclic)
+        lowest = min(start.rank for start in starts)
+        say(f"{gap.target}: by {route.name} from rank {lowest}, {len(starts)} starts, {fleet.walkers} walkers")
         collect_below(
             fleet,
             gap.rank - 1,
@@ -113,6 +130,8 @@ class Descents:
             enough=lambda: stop() or self._updater.rank(self._updater.over.name, shape) <= gap.known,
             say=say,
         )
+        if not cyclic:
+            self._islands.settle(gap.target.name, route.name, fleet, lowest)
         return route.name
 
     def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, symmetric: bool = False) -> Fleet:
@@ -132,9 +151,14 @@ class Descents:
         known = self._updater.pool(shape, composed=composed)
         return known + [one for scheme in known[:1] for one in self._near.get((shape, scheme.rank), ())]
 
-    def _widen(self, shape: Shape, seconds: float) -> None:
-        """More schemes of a format, of the lowest rank at hand, by walks that leave it and come back."""
-        known = self._updater.pool(shape)
+    def _widen(self, shape: Shape, goal: Shape, seconds: float) -> None:
+        """More schemes of a format, of the lowest rank at hand, by walks that leave it and come back.
+
+        Of formats larger than the goal only kept schemes count, no compositions.
+        """
+        known = self._updater.pool(shape, composed=int(np.prod(shape)) <= int(np.prod(goal)))
+        if not known or shape[1] * shape[2] > BLOCKS:
+            return
         rank = known[0].rank
         if len(known) >= WANTED or (shape, rank) in self._near:
             return

@@ -75,6 +75,18 @@ def test_the_ways_to_a_format_are_exact_and_near_the_least():
     certify(cuts.starts[0])
 
 
+def test_halves_that_are_one_scheme_stand_side_by_side():
+    pools = {(2, 2, 2): [resolve("strassen")[0], resolve("winograd")[0]]}
+    (way,) = routes(Target.general(2, 2, 4), lambda one: pools.get(one, []), np.random.default_rng(0))
+    assert (way.name, {start.rank for start in way.starts}) == ("sum", {14})
+    shared = []
+    for start in way.starts:
+        certify(start)
+        left = {tuple(row) for row in start.u.dense.reshape(14, -1).tolist()}
+        shared.append(14 - len(left))
+    assert sorted(shared)[-2:] == [7, 7]
+
+
 def test_a_descent_goes_on_below_its_finds():
     fleet = Fleet([naive((3, 3, 3))], POLICY, seed=3, walkers=8, device="cpu")
     np.testing.assert_array_equal(fleet.ranks(), 27)
@@ -137,6 +149,17 @@ def test_equals_are_remembered_and_worse_is_not_kept(home):
     assert (updater.gained, updater.rank("Z", (2, 2, 2)), updater.pool((2, 2, 2))[0].rank) == (1, 7, 7)
 
 
+def test_schemes_modulo_2_of_the_same_rank_are_starts_too(home):
+    mod2 = replace(naive((2, 2, 2)), name="")
+    with CatalogueUpdater(Z, 1) as updater, Catalog.open() as catalog:
+        catalog.add(mod2, certify(mod2))
+        assert {scheme.ring.name for scheme in updater.pool((2, 2, 2))} == {"Z"}
+        other = replace(resolve("strassen")[0].over_z2(), name="")
+        catalog.add(other, certify(other))
+        rings = [scheme.ring.name for scheme in updater.pool((2, 2, 2))]
+        assert (rings[0], rings[-1], rings.count("Z2")) == ("Z", "Z2", 1)
+
+
 def test_gpu_walks_are_for_their_rings_only(home):
     with CatalogueUpdater(Z, 1) as updater, pytest.raises(PlanError, match="not for Z3"):
         Descents(updater, "Z3", 0, "cpu", "")
@@ -146,7 +169,7 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
     seen = []
     monkeypatch.setattr(descents, "routes", lambda *arguments, **options: [])
     monkeypatch.setattr(descents, "collect_below", lambda fleet, highest, **options: seen.append((fleet, highest)))
-    monkeypatch.setattr(Descents, "_widen", lambda self, shape, seconds: None)
+    monkeypatch.setattr(Descents, "_widen", lambda self, shape, goal, seconds: None)
     monkeypatch.setattr(Descents, "_fleet", lambda self, starts, setting, tried, symmetric=False: SimpleStarts(starts))
     with CatalogueUpdater(Z, 1) as updater:
         walks = Descents(updater, "ZT", 1, "cpu", "a command", walkers=2)
@@ -158,7 +181,10 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
 class SimpleStarts:
     """A fleet that does not walk."""
 
-    walkers = 2
+    walkers, score, roots = 2, np.full(2, 12), np.arange(2)
 
     def __init__(self, starts):
         self.starts = starts
+
+    def scheme(self, walker):
+        return self.starts[0]
