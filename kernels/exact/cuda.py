@@ -1,10 +1,10 @@
-"""Strategies for exact products on a GPU. Nothing was measured: prices are from the published peak rates of an H200."""
+"""Strategies for exact products on a GPU, priced by what was measured on an H200."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ...errors import PlanError
@@ -14,6 +14,7 @@ from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Sourc
 from ..request import BITS, Request
 from ..ring import ExactRing
 from .cpu import FAMILY, is_exact, max_abs_of
+from .cuda_costs import bit_costs, integer_costs
 from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
 from .tensor_executor import ExactTensorExecutor
 from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, integer_core
@@ -30,14 +31,8 @@ from .tensors import (
 
 LEAF, KERNEL, SCHEME = "leaf", "kernel", "scheme"
 
-INT8_PEAK, FLOAT64_PEAK, MEMORY_PEAK = 1979e12, 67e12, 4.8e12
-"""Operations and bytes a second. Source: NVIDIA H200 Tensor Core GPU datasheet (2024), without sparsity."""
-
-MARGIN = 1.5
-"""What the price of products of digits is multiplied by: no share of a peak rate is assumed to be reached."""
-
-LEAST_BLOCK = 2048
-"""Sides of blocks of schemes that are proposed to be timed."""
+LEAST_BLOCK, PRICED_BLOCK = 2048, 6144
+"""Sides of blocks of schemes that are proposed to be timed, and of those over GF(2) that have a price."""
 
 PROPOSED = 4
 
@@ -52,17 +47,16 @@ class CudaExact:
     - leaf: over GF(2) torch's product of int8, then its parities; of integers float64 GEMM with delayed reduction, or
       digits of 8 bits where an entry is too large for it. The baseline.
     - kernel: over GF(2) our int8 product that writes one bit an element.
-    - digits: integers as digits of 8 bits on int8 tensor cores, priced from peak rates with a margin.
+    - digits: integers as digits of 8 bits on int8 tensor cores.
     - scheme: levels of a scheme, over GF(2) above leaf (method vendor) or kernel (fused), of integers above float64 or
-      digits.
-
-    kernel and scheme have no price: they run where they are named, or where `lcma tune` found them fastest.
+      digits. Blocks of a side below PRICED_BLOCK and levels of integers have no price: they run where they are named,
+      or where `lcma tune` found them fastest.
     """
 
     name: str
     baseline: bool = False
     family: str = FAMILY
-    version: int = 1
+    version: int = 2
     device: str = "cuda"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
@@ -71,15 +65,18 @@ class CudaExact:
             return []
         if self.name == SCHEME:
             found = [one for source in _chains(request) for one in self.candidates_of(source)]
-            return [Proposal(math.nan, one) for one in found if self.can_run(one, request, machine) is None]
-        candidate = Candidate(self.family, self.name)
-        if self.name == LEAF:
-            return [Proposal(0.0, candidate)]
-        if self.can_run(candidate, request, machine) is not None:
-            return []
+        elif self.name == LEAF:
+            return [Proposal(0.0, Candidate(self.family, self.name))]
+        else:
+            found = [Candidate(self.family, self.name)]
+        runnable = [one for one in found if self.can_run(one, request, machine) is None]
+        return [Proposal(self._bound(one, request, machine), one) for one in runnable]
+
+    def _bound(self, candidate: Candidate, request: Request, machine: Machine) -> float:
+        """Just below the price; NaN where there is none."""
         seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
         known = [one for one in seconds if one is not None]
-        return [Proposal(sum(known) * (1 - 1e-9) if len(known) == len(seconds) else math.nan, candidate)]
+        return sum(known) * (1 - 1e-9) if len(known) == len(seconds) else math.nan
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
@@ -137,14 +134,13 @@ class CudaExact:
             if self.name == SCHEME:
                 return core.stages(items)
             assert isinstance(core, FloatTensorCore | DigitTensorLeaf)  # without a level
-            stage = _integer_stage(core, items)
+            name, flops, moved, price = integer_costs(core)
         else:
-            flops, moved = _bit_costs(core)
-            seconds = flops / INT8_PEAK + moved / MEMORY_PEAK if self.name == LEAF else None
-            stage = Stage(f"product {m}x{k}x{n}", items * flops, items * moved, seconds and items * seconds, (m, k, n))
-        if machine.profile.hardware != h200().hardware:
-            stage = Stage(stage.name, stage.flops, stage.bytes, None, stage.product)
-        return [stage]
+            name, (flops, moved, price) = f"product {m}x{k}x{n}", bit_costs(core)
+        measured = machine.profile.hardware == h200().hardware
+        if isinstance(candidate.source, ExactChain) and _least(request, candidate.source.levels) < PRICED_BLOCK:
+            measured = False
+        return [Stage(name, items * flops, items * moved, items * price if measured else None, (m, k, n))]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`."""
@@ -177,38 +173,21 @@ def _integer_core(
     return integer_core(sizes, ring, bounds, levels, digits=method == DIGITS)
 
 
-def _bit_costs(core: BitTensorCore) -> tuple[float, float]:
-    """Operations and bytes of one product of words."""
-    if isinstance(core, BitTensorLeaf):
-        m, k, n = core.sizes
-        return 2.0 * m * k * n, 2.0 * (m * k + k * n) + (8.0 * m * n if core.method == VENDOR else m * n / 8)
-    rank, (m, k, n) = core.level.rank, core.block
-    flops, moved = _bit_costs(core.inner)
-    sums = core.level.left.terms * m * k + core.level.right.terms * k * n + core.level.merge.terms * m * n
-    return rank * flops, rank * moved + sums / 8
-
-
-def _integer_stage(core: FloatTensorCore | DigitTensorLeaf, items: int) -> Stage:
-    (m, k, n), count = core.sizes, items
-    if isinstance(core, FloatTensorCore):
-        flops, moved = 2.0 * m * k * n, 24.0 * (m * k + k * n) + 32.0 * m * n * -(-k // core.depth)
-        seconds = flops / FLOAT64_PEAK + moved / MEMORY_PEAK
-        return Stage("product in float64", count * flops, count * moved, count * seconds, (m, k, n))
-    (stage,) = core.stages(count)
-    return replace(stage, seconds=MARGIN * (stage.flops / INT8_PEAK + stage.bytes / MEMORY_PEAK))
-
-
 def _chains(request: Request) -> Iterator[ExactChain]:
-    """Schemes that `lcma tune` times: the grids that save most, and 2x2x2 below them, with blocks that fill a GPU."""
+    """The schemes with the least prices, of integers ranks, and 2x2x2 below them, with blocks that fill a GPU."""
     if request.ring is None or _is_empty(request):
         return
-    known = known_levels(request.ring, catalogue_state())
-    ranked = sorted(known, key=lambda level: level.rank / math.prod(level.grid))
-    fit = [level for level in ranked if _least(request, (level,)) >= LEAST_BLOCK][:PROPOSED]
+    known, ring = known_levels(request.ring, catalogue_state()), request.ring
+    fit = [level for level in known if _least(request, (level,)) >= LEAST_BLOCK]
+    if request.dtype == BITS:
+        fit.sort(key=lambda level: bit_costs(_bit_core(request.shape, ExactChain((level,), ring), FUSED))[2])
+    else:
+        fit.sort(key=lambda level: level.rank / math.prod(level.grid))
+    fit = fit[:PROPOSED]
     below = [level for level in known if level.grid == (2, 2, 2)]
     for levels in [(one,) for one in fit] + [(one, other) for one in fit for other in below]:
         if _least(request, levels) >= LEAST_BLOCK:
-            yield ExactChain(levels, request.ring)
+            yield ExactChain(levels, ring)
 
 
 def _least(request: Request, levels: tuple[LevelOf, ...]) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from heapq import heappop, heappush
+from itertools import count
 from threading import RLock
 from types import TracebackType
 from typing import Self
@@ -98,6 +100,8 @@ class CatalogueUpdater(BackgroundTasks):
         self.ranks: dict[str, dict[Shape, int]] = {}
         self._pools: dict[tuple[str, Shape], dict[str, Scheme]] = {}
         self._lock = RLock()
+        self._to_lift: list[tuple[int, int, Scheme, Certificate]] = []
+        self._order = count()
         self.look()
 
     def look(self) -> None:
@@ -114,7 +118,17 @@ class CatalogueUpdater(BackgroundTasks):
         """Keep a certified find where it improves the catalogue, and have it lifted where that may."""
         self.keep(scheme, certificate)
         if scheme.ring.characteristic == 2 and self._wanted(scheme):
-            self.submit(self._lift, scheme, certificate)
+            with self._lock:
+                heappush(
+                    self._to_lift,
+                    (
+                        scheme.rank - self.rank(self.over.name, in_order(scheme.target.shape)),
+                        next(self._order),
+                        scheme,
+                        certificate,
+                    ),
+                )
+            self.submit(self._lift_next)
 
     def keep(self, scheme: Scheme, certificate: Certificate) -> bool:
         """Keep a certified scheme and tell of it where it improves the catalogue over its ring; whether it does.
@@ -156,7 +170,10 @@ class CatalogueUpdater(BackgroundTasks):
             more = scheme.rank == lowest and len(self._pools.get((self.over.name, shape), ())) < POOL
         return not self.over.characteristic and (scheme.rank < lowest or more)
 
-    def _lift(self, scheme: Scheme, certificate: Certificate) -> None:
+    def _lift_next(self) -> None:
+        """Lift the find that gains the most ranks, the earliest of such: a lift takes up to a minute."""
+        with self._lock:
+            _, _, scheme, certificate = heappop(self._to_lift)
         if not self.in_time or not self._wanted(scheme):
             return
         lifted = lift(scheme, ring=self.over)
@@ -169,19 +186,23 @@ class CatalogueUpdater(BackgroundTasks):
                 catalog.add(scheme, certificate)
 
     def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
-        """Schemes of the lowest rank at hand, the sides in order; if none is kept, the best composition over Z."""
+        """Schemes of the lowest rank at hand, the sides in order; if none is kept, the best composition over Z.
+
+        Last come schemes modulo 2 of the same rank: what walks make of them may have a lift where they have none.
+        """
         with self._lock:
-            rings = {"Z", self.over.name}
+            rings = list(dict.fromkeys(["Z", self.over.name, *([] if self.over.characteristic else ["Z2"])]))
             lowest = self.rank(self.over.name, shape)
             found = {
                 digest: scheme
-                for ring in sorted(rings)
+                for ring in rings
                 for digest, scheme in self._pools.get((ring, shape), {}).items()
                 if scheme.rank == lowest
             }
         with Catalog.open() as catalog:
-            for entry in catalog.entries(target="x".join(map(str, shape))):
-                if entry.ring in rings and entry.rank == lowest:
+            entries = [entry for entry in catalog.entries(target="x".join(map(str, shape))) if entry.ring in rings]
+            for entry in sorted(entries, key=lambda entry: rings.index(entry.ring)):
+                if entry.rank == lowest:
                     found.setdefault(entry.digest, catalog.find(entry.digest)[0])
             if not found and composed:
                 part = best_composition(shape, catalog.best_ranks())

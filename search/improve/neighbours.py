@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...schemes_db import Scheme, Target
+from ...schemes_db import Z2, Scheme, Target
 from ...schemes_db.composition import oriented
 from ...schemes_db.constructions import AXES, direct_sum, project
 from ..format_moves.corners import starts_for
+from ..format_moves.projections import MAX_LENGTH, projections
 
 Shape = tuple[int, int, int]
 PoolOf = Callable[[Shape], Sequence[Scheme]]
@@ -36,8 +37,9 @@ class Route(NamedTuple):
 def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary: bool = False) -> list[Route]:
     """What a full product can be reached from: its own schemes, borders of smaller ones, cuts of larger, sums of two.
 
-    The route with the lowest start comes first. Modulo 2 what gets a border meets it (`starts_for`); with
-    `ternary` all starts have coefficients -1, 0, 1.
+    The route with the lowest start comes first. Modulo 2 what gets a border meets it (`starts_for`), and what loses a
+    block loses it in the direction that leaves the fewest products (`projections`); with `ternary` all starts have
+    coefficients -1, 0, 1.
 
     Raises:
         PlanError: a scheme has an even denominator.
@@ -56,10 +58,10 @@ def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary
         "own": known(target.shape),
         "border": [start for shape, _ in _smaller(target) for start in starts_for(known(shape), target, rng)],
         "cut": [
-            project(scheme, axis, index)
+            start
             for shape, axis in _larger(target)
             for scheme in known(shape)
-            for index in range(shape[AXES.index(axis)])
+            for start in _shorter(scheme, axis, rng, ternary)
         ],
         "sum": [
             direct_sum(left, right, axis)
@@ -69,6 +71,15 @@ def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary
     }
     found = [Route(name, _least(starts, rng)) for name, starts in made.items() if any(map(_whole, starts))]
     return sorted(found, key=lambda route: min(start.rank for start in route.starts))
+
+
+def _shorter(scheme: Scheme, axis: str, rng: np.random.Generator, ternary: bool) -> Iterator[Scheme]:
+    """Projections along an axis: in any direction modulo 2, of single blocks over -1, 0, 1."""
+    length = scheme.target.shape[AXES.index(axis)]
+    if ternary or scheme.ring != Z2 or length > MAX_LENGTH:
+        yield from (project(scheme, axis, index) for index in range(length))
+    else:
+        yield from projections(scheme, axis, TAKEN, rng, SLACK)
 
 
 def neighbourhood(shape: Shape) -> set[Shape]:
@@ -95,8 +106,13 @@ def _whole(scheme: Scheme) -> bool:
 def _pairs(
     lefts: Sequence[Scheme], rights: Sequence[Scheme], rng: np.random.Generator
 ) -> Iterator[tuple[Scheme, Scheme]]:
-    """Every scheme of either side at least once, with one of the other side drawn."""
+    """Every scheme of either side at least once, with one of the other side drawn, and with itself where it is on both.
+
+    A scheme beside itself shares a factor of every product with the copy, so there are flips between the two.
+    """
     if lefts and rights:
+        both = {right.digest for right in rights}
+        yield from ((left, left) for left in lefts if left.digest in both)
         for left in lefts:
             yield left, rights[int(rng.integers(len(rights)))]
         for right in rights:

@@ -17,7 +17,7 @@ class DistinctPool:
 
     def __init__(self, schemes: Iterable[Scheme] = ()) -> None:
         self.schemes: list[Scheme] = []
-        self._known: set[str] = set()
+        self._alike: dict[str, list[tuple[Scheme, str | None]]] = {}
         self._seen: set[str] = set()
         for scheme in schemes:
             self.add(scheme)
@@ -30,9 +30,24 @@ class DistinctPool:
         if scheme.digest in self._seen:
             return False
         self._seen.add(scheme.digest)
-        kind = invariants(scheme).digest if scheme.target.is_general else scheme.digest
-        if kind in self._known:
+        if self._knows(scheme):
             return False
-        self._known.add(kind)
         self.schemes.append(scheme)
         return True
+
+    def _knows(self, scheme: Scheme) -> bool:
+        """Whether one like it is there; pairs of products, which take long, are compared only where the rest agrees."""
+        if not scheme.target.is_general:
+            return False
+        quick = invariants(scheme, pairs_limit=0).digest
+        alike = self._alike.setdefault(quick, [])
+        if not alike:
+            alike.append((scheme, None))
+            return False
+        kinds = [kind or invariants(one).digest for one, kind in alike]
+        mine = invariants(scheme).digest
+        self._alike[quick] = [(one, kind) for (one, _), kind in zip(alike, kinds, strict=True)]
+        if mine in kinds:
+            return True
+        self._alike[quick].append((scheme, mine))
+        return False

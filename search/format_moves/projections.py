@@ -1,0 +1,96 @@
+"""Projections over GF(2) in any direction: a full product with one block less along an axis, and the fewest products.
+
+A product vanishes where the functional `l` that is set to zero is all that its factor sees along the axis, or the
+vector `v` that is dropped is all that its result has there. In the basis of the scheme there are as many pairs as
+blocks; over GF(2) there are 2^(d-1) (2^d - 1) in all, which are few enough to count the losses of every one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db import Provenance, Scheme, Target
+from ...schemes_db.ring import Z2
+from .meta_moves import AXES
+
+IntArray = npt.NDArray[np.int64]
+
+MAX_LENGTH = 8
+"""Blocks along the axis at most: there are 32,640 pairs of directions."""
+
+_SIDES = {"m": ((0, 0), (2, 0)), "k": ((1, 0), (0, 1)), "n": ((2, 1), (1, 1))}
+"""By axis the (factor, side: 0 for its rows, 1 for its columns) that a functional shortens, then a vector's."""
+
+
+def projections(scheme: Scheme, axis: str, most: int, rng: np.random.Generator, slack: int = 0) -> list[Scheme]:
+    """Up to `most` projections along an axis, those of the least rank first and none of more than `slack` above it.
+
+    Of directions that lose equally many products some are drawn.
+
+    Raises:
+        PlanError: it is not a full product over Z2 with 2 to 8 blocks along the axis, or there is no such axis.
+    """
+    if axis not in AXES:
+        raise PlanError(f"axis {axis!r} is not known; choose m, k or n")
+    length = scheme.target.shape[AXES[axis]]
+    if not scheme.target.is_general or scheme.ring != Z2 or not 2 <= length <= MAX_LENGTH:
+        raise PlanError(
+            f"a projection in any direction needs a full product over Z2 with 2 to {MAX_LENGTH} blocks along {axis}, "
+            f"not {scheme.target} over {scheme.ring}"
+        )
+    functionals, vectors, lost = directions(scheme, axis)
+    order = np.lexsort((rng.random(len(lost)), -lost))[:most]
+    chosen = order[lost[order] >= lost[order[0]] - slack]
+    return [_projected(scheme, axis, int(functionals[one]), int(vectors[one])) for one in chosen]
+
+
+def directions(scheme: Scheme, axis: str) -> tuple[IntArray, IntArray, IntArray]:
+    """Functionals and vectors as words, bit i for block i, of all pairs with l(v) = 1; and the products each loses."""
+    length = scheme.target.shape[AXES[axis]]
+    (first, rows), (second, others) = _SIDES[axis]
+    words = np.arange(1, 1 << length)
+    dead = _direction(_along(scheme, first, rows)), _direction(_along(scheme, second, others))
+    by_functional, by_vector = (np.bincount(one, minlength=1 << length) for one in dead)
+    both = np.zeros((1 << length, 1 << length), dtype=np.int64)
+    np.add.at(both, dead, 1)
+    functionals, vectors = (grid.ravel() for grid in np.meshgrid(words, words, indexing="ij"))
+    paired = np.bitwise_count(functionals & vectors) % 2 == 1
+    functionals, vectors = functionals[paired], vectors[paired]
+    return functionals, vectors, by_functional[functionals] + by_vector[vectors] - both[functionals, vectors]
+
+
+def _along(scheme: Scheme, factor: int, side: int) -> IntArray:
+    """(R, length, others): the coefficients of a factor modulo 2, the axis first."""
+    part = scheme.factors[factor]
+    dense = part.dense.reshape(-1, part.rows, part.cols) & 1
+    return dense.transpose(0, 2, 1) if side else dense
+
+
+def _direction(stack: IntArray) -> IntArray:
+    """The one word that all nonzero columns of a matrix are, 0 where they differ."""
+    words = (stack << np.arange(stack.shape[1])[None, :, None]).sum(axis=1)
+    largest = words.max(axis=1)
+    alike = ((words == 0) | (words == largest[:, None])).all(axis=1)
+    return np.where(alike, largest, 0)
+
+
+def _projected(scheme: Scheme, axis: str, functional: int, vector: int) -> Scheme:
+    """The scheme with A = E A' and C' = F C (for m; likewise for k and n), where l E = 0, F v = 0 and F E = 1."""
+    length = scheme.target.shape[AXES[axis]]
+    bits = np.arange(length)
+    l, v = (functional >> bits) & 1, (vector >> bits) & 1
+    pivot = int(l.argmax())
+    kept = np.delete(bits, pivot)
+    embedding = np.eye(length, dtype=np.int64)[kept]  # (length - 1, length): E^T
+    embedding[:, pivot] = l[kept]
+    quotient = (np.eye(length, dtype=np.int64)[kept] + np.outer(v[kept], l)) & 1
+    dense = [part.dense.reshape(-1, part.rows, part.cols) & 1 for part in scheme.factors]
+    for (factor, side), matrix in zip(_SIDES[axis], (embedding, quotient), strict=True):
+        dense[factor] = (dense[factor] @ matrix.T if side else matrix @ dense[factor]) & 1
+    alive = np.logical_and.reduce([part.any(axis=(1, 2)) for part in dense])
+    shape = [size - (name == axis) for name, size in zip(AXES, scheme.target.shape, strict=True)]
+    origin = Provenance(kind="search", parents=(scheme.digest,), relation=f"projection along {axis}")
+    u, w_, x = (part[alive] for part in dense)
+    return Scheme.from_arrays(Target.general(*shape), u, w_, x, scheme.ring, provenance=origin)

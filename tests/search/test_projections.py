@@ -1,0 +1,56 @@
+"""Projections in any direction: exact, as many products lost as counted, never worse than those of single blocks."""
+
+import numpy as np
+import pytest
+
+from lcma import certify
+from lcma.errors import PlanError
+from lcma.schemes_db.constructions import change_of_basis, project
+from lcma.schemes_db.resolve import resolve
+from lcma.search.format_moves.projections import _projected, directions, projections
+
+
+@pytest.mark.parametrize("name", ["strassen", "laderman", "2x3x4", "3x4x5"])
+@pytest.mark.parametrize("axis", "mkn")
+def test_every_direction_loses_what_is_counted(name, axis):
+    scheme = resolve(name)[0].over_z2()
+    functionals, vectors, lost = directions(scheme, axis)
+    length = scheme.target.shape["mkn".index(axis)]
+    assert len(set(zip(functionals.tolist(), vectors.tolist(), strict=True))) == 2 ** (length - 1) * (2**length - 1)
+    for one in np.random.default_rng(0).permutation(len(lost))[:12]:
+        found = _projected(scheme, axis, int(functionals[one]), int(vectors[one]))
+        certify(found)
+        assert found.rank == scheme.rank - lost[one]
+        assert found.provenance.parents == (scheme.digest,)
+
+
+@pytest.mark.parametrize("axis", "mkn")
+def test_the_best_come_first_and_beat_single_blocks(axis):
+    scheme = resolve("3x4x5")[0].over_z2()
+    found = projections(scheme, axis, 40, np.random.default_rng(0), slack=1)
+    ranks = [one.rank for one in found]
+    length = scheme.target.shape["mkn".index(axis)]
+    assert ranks == sorted(ranks)
+    assert ranks[-1] <= ranks[0] + 1
+    assert ranks[0] <= min(project(scheme, axis, index).rank for index in range(length))
+    lost = directions(scheme, axis)[2]
+    assert ranks[0] == scheme.rank - lost.max()
+    assert ranks.count(ranks[0]) == (lost == lost.max()).sum()
+
+
+@pytest.mark.parametrize("axis", "mkn")
+def test_the_ranks_are_those_of_any_basis(axis):
+    scheme = resolve("2x3x4")[0]
+    moved = change_of_basis(scheme, *(np.tri(size, dtype=np.int64) for size in scheme.target.shape))
+    before, after = (np.bincount(directions(one.over_z2(), axis)[2]) for one in (scheme, moved))
+    assert before.tolist() == after.tolist()
+
+
+def test_only_full_products_modulo_2_are_projected():
+    scheme = resolve("2x3x4")[0]
+    with pytest.raises(PlanError, match="over Z"):
+        projections(scheme, "m", 1, np.random.default_rng(0))
+    with pytest.raises(PlanError, match="axis"):
+        projections(scheme.over_z2(), "x", 1, np.random.default_rng(0))
+    with pytest.raises(PlanError, match="4x4x4:tri-out"):
+        projections(resolve("4x4x4-tri-out-r34")[0].over_z2(), "m", 1, np.random.default_rng(0))
