@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ....kernels.kronecker import Pattern
 
 HOPELESS, CSR_RATES = 8.0, {"bsf": 5e11, "bsl": 4.5e12}
-"""A baseline that must take so many times as long as the choice is not timed; operations a second that torch's product of
-a CSR matrix reached at most on an H200, by layout (16 rows of this suite)."""
+"""A baseline that must take so many times as long as the choice is not timed; operations a second that torch's product
+of a CSR matrix reached at most on an H200, by layout (16 rows of this suite)."""
 
 CPU_BATCH, CPU_SIDES, CPU_SAMPLE = 4096, (1024, 8192), 24
 
