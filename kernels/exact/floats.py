@@ -146,7 +146,8 @@ class FloatLevel:
         self.bound: int = level.merge.norm * inner.bound if self.pure else half(modulus)
 
     @property
-    def _shapes(self) -> list[tuple[int, int, int]]:
+    def shapes(self) -> list[tuple[int, int, int]]:
+        """Of the sums of A, of B, and of the products."""
         m, k, n = self.block
         rank = self.level.rank
         return [(rank, m, k), (rank, k, n), (rank, m, n)]
@@ -159,7 +160,7 @@ class FloatLevel:
 
     def workspace(self, threads: int) -> int:
         """See `Core.workspace`."""
-        own = sum(aligned(math.prod(shape) * self.dtype.itemsize) for shape in self._shapes)
+        own = sum(aligned(math.prod(shape) * self.dtype.itemsize) for shape in self.shapes)
         copied = max(0 if shape is None else aligned(math.prod(shape) * self.dtype.itemsize) for shape in self._padded)
         return own + max(copied, min(threads, self.level.rank) * aligned(self.inner.workspace(1)))
 
@@ -178,7 +179,7 @@ class FloatLevel:
         """See `Core.run`."""
         from .combine import float_merge
 
-        left, right, products = (arena.array(shape, self.dtype) for shape in self._shapes)
+        left, right, products = (arena.array(shape, self.dtype) for shape in self.shapes)
         level, (m, k, n) = self.level, self.block
         gm, gk, gn = level.grid
         for matrix, shape, grid, block, sums, each, slabs in (

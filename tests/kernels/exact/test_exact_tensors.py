@@ -35,6 +35,13 @@ def test_small_blocks_of_schemes_are_named_or_tuned_only():
     named = decision_for(Request(16384, 16384, 16384, "bit", ring=GF2, device="cuda"), "4x4x4:47")
     assert named.plan.candidate.strategy == "scheme"
     assert named.plan.seconds is None
+    field = Request(8192, 8192, 8192, "int64", ring=exact_ring("GF(8388593)"), device="cuda")
+    methods = [
+        decision_for(field, "strassen", strategy=f"scheme:{x}").plan.candidate.method for x in ("float64", "digits")
+    ]
+    assert methods == ["float64", "digits"]
+    with pytest.raises(PlanError, match="no strategy takes a scheme"):
+        decision_for(field, "strassen", strategy="scheme:vendor")
 
 
 @pytest.mark.parametrize(
