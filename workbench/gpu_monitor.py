@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import statistics
 import subprocess
 import threading
@@ -24,42 +26,48 @@ class GpuState:
         return f"SM clock {clock}, power {power}"
 
 
-class GpuMonitor:
-    """Samples the current GPU by `nvidia-smi` from entry to exit; `state` then holds the medians."""
+class _Sampler:
+    """The lines of one `nvidia-smi` that runs as long as this process: to end one takes it seconds."""
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
-        self._reader: threading.Thread | None = None
-        self._rows: list[str] = []
-
-    def __enter__(self) -> GpuMonitor:
+    def __init__(self, identity: str) -> None:
+        self.rows: list[str] = []
         query = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits"]
         try:
             self._process = subprocess.Popen(
-                [*query, "-i", gpu_identity(), "-lms", str(PERIOD_MS)],
+                [*query, "-i", identity, "-lms", str(PERIOD_MS)],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
             )
         except OSError:  # there is no nvidia-smi
-            return self
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+            return
+        threading.Thread(target=self._read, daemon=True).start()
+        atexit.register(self._process.kill)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.rows.append(line)
+
+
+@functools.cache
+def _sampler(identity: str) -> _Sampler:
+    return _Sampler(identity)
+
+
+class GpuMonitor:
+    """Samples the current GPU by `nvidia-smi` from entry to exit; `state` then holds the medians."""
+
+    def __init__(self) -> None:
+        self._rows: list[str] = []
+
+    def __enter__(self) -> GpuMonitor:
+        self._sampler = _sampler(gpu_identity())
+        self._start = len(self._sampler.rows)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process is None or self._reader is None:
-            return
-        self._process.terminate()
-        self._process.wait()
-        self._reader.join()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-
-    def _read(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        self._rows += list(self._process.stdout)
+        self._rows = self._sampler.rows[self._start :]
 
     @property
     def state(self) -> GpuState:

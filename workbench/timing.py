@@ -76,8 +76,9 @@ def ratio_to(baseline: Timing, timing: Timing) -> float:
 
 
 def paired_interval(baseline: Timing, timing: Timing, seed: int = 0, draws: int = 2000) -> tuple[float, float]:
-    """The 95% bootstrap interval of the median, over rounds, of how many times faster than the baseline."""
-    ratios = np.array(baseline.seconds) / np.array(timing.seconds)
+    """The 95% bootstrap interval of the median, over rounds of both, of how many times faster than the baseline."""
+    rounds = min(len(baseline.seconds), len(timing.seconds))
+    ratios = np.array(baseline.seconds[:rounds]) / np.array(timing.seconds[:rounds])
     picks = np.random.default_rng(seed).integers(0, len(ratios), (draws, len(ratios)))
     lower, upper = np.quantile(np.median(ratios[picks], axis=1), (0.025, 0.975))
     return float(lower), float(upper)

@@ -11,16 +11,15 @@ from ..cuda.executor import layout_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor
 from ..request import Layout, Request
+from .decode import MOST_COLUMNS, multiply_few
 from .executor import BlockLowRankExecutor
 from .steps import Step
 from .strategy import DENSE, PERMUTED, STRIDED, BlockLowRankStrategy, moved_elements, structure_in
 from .structure import BlockLowRank
 from .tensors import (
-    MOST_COLUMNS,
     expanded,
     fused_reason,
     multiply_dense,
-    multiply_few,
     multiply_fused,
     multiply_partial,
     multiply_permuted_tensors,
@@ -58,7 +57,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
       middle ones (on tensor cores).
     - fused: a low-rank product of rank up to 128 by one kernel.
     - partial: BLAST's first two products by one kernel, the papers' partial fusion.
-    - decode: products of up to 16 columns by a kernel that reads every weight once.
+    - decode: products of up to 16 columns by one launch that reads every weight once.
     - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations.
 
     tiled, fused, partial, decode and permuted have no price: they run where they are named, or where `lcma tune` found

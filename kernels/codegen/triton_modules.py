@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from .fused_text import Fused, fused_text
 from .modules import load
 from .triton_text import Combine, combine_text
 
@@ -19,3 +20,9 @@ def combine_kernel(work: Combine) -> Any:
     Its text is in a file named by its hash in the cache folder; Triton keeps the compiled code.
     """
     return load(combine_text(work)).combine
+
+
+@lru_cache(maxsize=64)
+def fused_kernel(work: Fused) -> Any:
+    """The Triton kernel of products that are added into blocks of C (see `fused_text` for its arguments)."""
+    return load(fused_text(work)).fused

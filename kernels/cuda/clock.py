@@ -6,6 +6,9 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+HOPELESS, FEW = 4.0, 2
+"""A contender so many times as slow as the fastest is timed in so few rounds: no figure rests on it."""
+
 
 @dataclass(frozen=True)
 class Times:
@@ -54,19 +57,22 @@ def interleaved(
 
     A contender runs for about `spent` seconds a round, at least once. Each round begins with another
     one, after as long a run of it that does not count: who comes first after a rest runs faster.
+    One that takes longer than `spent` and HOPELESS times as long as the fastest has FEW rounds that count.
     """
-    repeats = {name: max(1, round(spent / max(_after_warming(call), 1e-7))) for name, call in contenders.items()}
+    once = {name: max(_after_warming(call), 1e-7) for name, call in contenders.items()}
+    repeats = {name: max(1, round(spent / seconds)) for name, seconds in once.items()}
+    slow = {name for name, seconds in once.items() if seconds > max(spent, HOPELESS * min(once.values()))}
     samples: dict[str, list[float]] = {name: [] for name in contenders}
-    names = list(contenders)
     for number in range(rounds + 1):
         on_round(number)
+        names = [name for name in contenders if number <= FEW or name not in slow]
         turn = number % len(names)
         for place, name in enumerate(names[turn:] + names[:turn]):
             if not place:
                 seconds_of(contenders[name], repeats[name])
-            spent = seconds_of(contenders[name], repeats[name])
+            seconds = seconds_of(contenders[name], repeats[name])
             if number:
-                samples[name].append(spent)
+                samples[name].append(seconds)
     return {name: Times(tuple(seconds)) for name, seconds in samples.items()}
 
 

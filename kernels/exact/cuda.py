@@ -1,4 +1,4 @@
-"""Strategies for exact products on a GPU. Nothing was measured: prices are from the published peak rates of an H200."""
+"""Strategies for exact products on a GPU, priced by what was measured on an H200."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Sourc
 from ..request import BITS, Request
 from ..ring import ExactRing
 from .cpu import FAMILY, is_exact, max_abs_of
+from .cuda_costs import bit_costs, integer_costs
 from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
 from .tensor_executor import ExactTensorExecutor
+from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, integer_core
 from .tensors import (
     FUSED,
     VENDOR,
@@ -23,22 +25,14 @@ from .tensors import (
     BitTensorLeaf,
     BitTensorLevel,
     DigitTensorLeaf,
-    FloatTensorLeaf,
-    IntegerTensorCore,
     integer_bounds,
     require_int64,
 )
 
-LEAF, KERNEL, DIGITS, SCHEME = "leaf", "kernel", "digits", "scheme"
+LEAF, KERNEL, SCHEME = "leaf", "kernel", "scheme"
 
-INT8_PEAK, FLOAT64_PEAK, MEMORY_PEAK = 1979e12, 67e12, 4.8e12
-"""Operations and bytes a second. Source: NVIDIA H200 Tensor Core GPU datasheet (2024), without sparsity."""
-
-MARGIN = 1.5
-"""What the price of products of digits is multiplied by: no share of a peak rate is assumed to be reached."""
-
-LEAST_BLOCK = 2048
-"""Sides of blocks, in bits, of schemes that are proposed to be timed."""
+LEAST_BLOCK, PRICED_BLOCK = 2048, 6144
+"""Sides of blocks of schemes that are proposed to be timed, and of those over GF(2) that have a price."""
 
 PROPOSED = 4
 
@@ -53,16 +47,16 @@ class CudaExact:
     - leaf: over GF(2) torch's product of int8, then its parities; of integers float64 GEMM with delayed reduction, or
       digits of 8 bits where an entry is too large for it. The baseline.
     - kernel: over GF(2) our int8 product that writes one bit an element.
-    - digits: integers as digits of 8 bits on int8 tensor cores, priced from peak rates with a margin.
-    - scheme: over GF(2) levels of a scheme above leaf (method vendor) or kernel (fused).
-
-    kernel and scheme have no price: they run where they are named, or where `lcma tune` found them fastest.
+    - digits: integers as digits of 8 bits on int8 tensor cores.
+    - scheme: levels of a scheme, over GF(2) above leaf (method vendor) or kernel (fused), of integers above float64 or
+      digits. Blocks of a side below PRICED_BLOCK and levels of integers have no price: they run where they are named,
+      or where `lcma tune` found them fastest.
     """
 
     name: str
     baseline: bool = False
     family: str = FAMILY
-    version: int = 1
+    version: int = 2
     device: str = "cuda"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
@@ -70,20 +64,25 @@ class CudaExact:
         if not is_exact(request):
             return []
         if self.name == SCHEME:
-            return [Proposal(math.nan, one) for source in _chains(request) for one in self.candidates_of(source)]
-        candidate = Candidate(self.family, self.name)
-        if self.name == LEAF:
-            return [Proposal(0.0, candidate)]
-        if self.can_run(candidate, request, machine) is not None:
-            return []
+            found = [one for source in _chains(request) for one in self.candidates_of(source)]
+        elif self.name == LEAF:
+            return [Proposal(0.0, Candidate(self.family, self.name))]
+        else:
+            found = [Candidate(self.family, self.name)]
+        runnable = [one for one in found if self.can_run(one, request, machine) is None]
+        return [Proposal(self._bound(one, request, machine), one) for one in runnable]
+
+    def _bound(self, candidate: Candidate, request: Request, machine: Machine) -> float:
+        """Just below the price; NaN where there is none."""
         seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
         known = [one for one in seconds if one is not None]
-        return [Proposal(sum(known) * (1 - 1e-9) if len(known) == len(seconds) else math.nan, candidate)]
+        return sum(known) * (1 - 1e-9) if len(known) == len(seconds) else math.nan
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
         if self.name == SCHEME and isinstance(source, ExactChain):
-            yield from (Candidate(self.family, SCHEME, source, (("method", method),)) for method in (VENDOR, FUSED))
+            methods = (VENDOR, FUSED) if source.ring.modulus == 2 else (FLOAT, DIGITS)
+            yield from (Candidate(self.family, SCHEME, source, (("method", method),)) for method in methods)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
@@ -99,8 +98,8 @@ class CudaExact:
         bits = request.dtype == BITS
         if bits and self.name == DIGITS:
             return "digits are of integers; elements of GF(2) have one"
-        if not bits and self.name in (KERNEL, SCHEME):
-            return f"on a GPU {self.name} is for GF(2) only; leave integers to leaf or digits"
+        if not bits and self.name == KERNEL:
+            return f"on a GPU {self.name} is for GF(2) only; leave integers to leaf, digits or scheme"
         if not bits and request.dtype not in INTEGER_DTYPES:
             return f"{request.dtype} is not multiplied on a GPU; convert to one of {', '.join(INTEGER_DTYPES)}"
         try:
@@ -117,13 +116,13 @@ class CudaExact:
             PlanError: a result does not fit int64, or a scheme does not hold in the ring.
         """
         assert request.ring is not None
+        chain = candidate.source if isinstance(candidate.source, ExactChain) else None
         if request.dtype == BITS:
-            chain = candidate.source if isinstance(candidate.source, ExactChain) else None
             method = candidate.method or (FUSED if self.name == KERNEL else VENDOR)
             return _bit_core(request.shape, chain, method)
         bounds = integer_bounds(request.ring, max_abs_of(request))
         require_int64(request.shape, request.ring, bounds, request.out_dtype)
-        return _integer_core(request.shape, request.ring, bounds, self.name == DIGITS)
+        return _integer_core(request.shape, request.ring, bounds, chain, candidate.method or self.name)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; without seconds where nothing is known of the GPU or the strategy."""
@@ -131,15 +130,17 @@ class CudaExact:
             return []
         core = self.core(candidate, request)
         (m, k, n), items = request.shape, request.items
-        if isinstance(core, FloatTensorLeaf | DigitTensorLeaf):
-            stage = _integer_stage(core, items)
+        if isinstance(core, IntegerTensorCore):
+            if self.name == SCHEME:
+                return core.stages(items)
+            assert isinstance(core, FloatTensorCore | DigitTensorLeaf)  # without a level
+            name, flops, moved, price = integer_costs(core)
         else:
-            flops, moved = _bit_costs(core)
-            seconds = flops / INT8_PEAK + moved / MEMORY_PEAK if self.name == LEAF else None
-            stage = Stage(f"product {m}x{k}x{n}", items * flops, items * moved, seconds and items * seconds, (m, k, n))
-        if machine.profile.hardware != h200().hardware:
-            stage = Stage(stage.name, stage.flops, stage.bytes, None, stage.product)
-        return [stage]
+            name, (flops, moved, price) = f"product {m}x{k}x{n}", bit_costs(core)
+        measured = machine.profile.hardware == h200().hardware
+        if isinstance(candidate.source, ExactChain) and _least(request, candidate.source.levels) < PRICED_BLOCK:
+            measured = False
+        return [Stage(name, items * flops, items * moved, items * price if measured else None, (m, k, n))]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`."""
@@ -161,52 +162,32 @@ def _bit_core(sizes: tuple[int, int, int], chain: ExactChain | None, method: str
 
 @lru_cache(maxsize=256)
 def _integer_core(
-    sizes: tuple[int, int, int], ring: ExactRing, bounds: tuple[int, int], digits: bool
+    sizes: tuple[int, int, int], ring: ExactRing, bounds: tuple[int, int], chain: ExactChain | None, method: str
 ) -> IntegerTensorCore:
-    if not digits:
+    levels = () if chain is None else chain.maps
+    if method == LEAF:
         try:
-            return FloatTensorLeaf(sizes, ring, bounds)
+            return integer_core(sizes, ring, bounds, levels, digits=False)
         except PlanError:  # one product of two entries exceeds 2^53, or their sum over Z does
-            pass
-    return DigitTensorLeaf(sizes, ring, bounds)
-
-
-def _bit_costs(core: BitTensorCore) -> tuple[float, float]:
-    """Operations and bytes of one product of words."""
-    if isinstance(core, BitTensorLeaf):
-        m, k, n = core.sizes
-        return 2.0 * m * k * n, 2.0 * (m * k + k * n) + (8.0 * m * n if core.method == VENDOR else m * n / 8)
-    rank, (m, k, n) = core.level.rank, core.block
-    flops, moved = _bit_costs(core.inner)
-    sums = core.level.left.terms * m * k + core.level.right.terms * k * n + core.level.merge.terms * m * n
-    return rank * flops, rank * moved + sums / 8
-
-
-def _integer_stage(core: IntegerTensorCore, items: int) -> Stage:
-    (m, k, n), count = core.sizes, items
-    if isinstance(core, FloatTensorLeaf):
-        flops, moved = 2.0 * m * k * n, 24.0 * (m * k + k * n) + 32.0 * m * n * -(-k // core.depth)
-        seconds = flops / FLOAT64_PEAK + moved / MEMORY_PEAK
-    else:
-        digits = core.digits
-        flops = 2.0 * m * k * n * digits**2
-        moved = (8.0 + digits) * (m * k + k * n) + (8.0 + 12.0 * (2 * digits - 1)) * m * n
-        seconds = MARGIN * (flops / INT8_PEAK + moved / MEMORY_PEAK)
-    name = "product in float64" if isinstance(core, FloatTensorLeaf) else f"products of {core.digits} digits"
-    return Stage(name, count * flops, count * moved, count * seconds, (m, k, n))
+            method = DIGITS
+    return integer_core(sizes, ring, bounds, levels, digits=method == DIGITS)
 
 
 def _chains(request: Request) -> Iterator[ExactChain]:
-    """Schemes that `lcma tune` times: the grids that save most, and 2x2x2 below them, with blocks that fill a GPU."""
-    if request.ring is None or request.dtype != BITS or _is_empty(request):
+    """The schemes with the least prices, of integers ranks, and 2x2x2 below them, with blocks that fill a GPU."""
+    if request.ring is None or _is_empty(request):
         return
-    known = known_levels(request.ring, catalogue_state())
-    ranked = sorted(known, key=lambda level: level.rank / math.prod(level.grid))
-    fit = [level for level in ranked if _least(request, (level,)) >= LEAST_BLOCK][:PROPOSED]
+    known, ring = known_levels(request.ring, catalogue_state()), request.ring
+    fit = [level for level in known if _least(request, (level,)) >= LEAST_BLOCK]
+    if request.dtype == BITS:
+        fit.sort(key=lambda level: bit_costs(_bit_core(request.shape, ExactChain((level,), ring), FUSED))[2])
+    else:
+        fit.sort(key=lambda level: level.rank / math.prod(level.grid))
+    fit = fit[:PROPOSED]
     below = [level for level in known if level.grid == (2, 2, 2)]
     for levels in [(one,) for one in fit] + [(one, other) for one in fit for other in below]:
         if _least(request, levels) >= LEAST_BLOCK:
-            yield ExactChain(levels, request.ring)
+            yield ExactChain(levels, ring)
 
 
 def _least(request: Request, levels: tuple[LevelOf, ...]) -> float:

@@ -22,15 +22,12 @@ Tensor = Any
 SLAB = 1024
 """Columns of the batch that are summed by one GEMM; the sums of all slabs are added in their order."""
 
-TENSOR_SLAB = 8192
-"""The same on a GPU."""
+PROCESSORS, RATES, CALL, MOVED = 132, {2: 4e14, 4: 5e13}, 1e-5, 4e12
+"""By which the batch is divided: multiprocessors of an H200, its operations a second by bytes of an element, seconds
+of a batched GEMM on the host, and bytes moved a second. The same for every GPU, so that sums have one order."""
 
-MOST_CALLS = 16
-"""Batched GEMMs that a gradient may take where the batch is divided."""
-
-PROGRAMS, LEAST_PART = 528, 512
-"""Programs of the kernel that a gradient is divided into, four for each multiprocessor of an H200, by parts of at least
-so many columns: the same for every GPU, so that sums are."""
+PROGRAMS, LEAST_PART = 4 * PROCESSORS, 512
+"""Programs of our kernel that a gradient is divided into, and the fewest columns of a part of the batch."""
 
 
 def outer_blocks(grad: Matrix, x: Matrix, a: int, d: int) -> Matrix:
@@ -65,20 +62,18 @@ def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) 
     pattern = Pattern(a, grad.shape[0] // (a * d), c, d)
     wide = torch.float32 if grad.dtype in (torch.float16, torch.bfloat16) else grad.dtype
     if is_readable(grad, d) and is_readable(x, d):
-        if (parts := batch_parts(pattern, grad.shape[1])) > 1 and grad.stride(1) == x.stride(1) == 1:
-            return _outer_parts(grad, x, pattern, parts, wide).to(grad.dtype)
-        total = grad.new_zeros(pattern.parameter_shape, dtype=wide)
-        for start in range(0, grad.shape[1], TENSOR_SLAB):
-            some = slice(start, start + TENSOR_SLAB)
-            total += _outer_views(grad[:, some], x[:, some], pattern)
+        parts = batch_parts(pattern, grad.shape[1], grad.itemsize) if grad.stride(1) == x.stride(1) == 1 else 1
+        if parts == 1:
+            return _outer_views(grad, x, pattern)
+        total = _outer_parts(grad, x, pattern, parts, wide)
     elif tiled and d > 1 and importlib.util.find_spec("triton") is not None and not grad.is_complex():
         total = outer_tiled(grad, x, pattern)
     else:
-        return outer_tensors(_batch_last(grad), _batch_last(x), a, d)
+        return outer_tensors(batch_last(grad), batch_last(x), a, d)
     return total.to(grad.dtype)
 
 
-def _batch_last(matrix: Tensor) -> Tensor:
+def batch_last(matrix: Tensor) -> Tensor:
     """The matrix (features, n) with adjacent columns; on a GPU a transposed one is copied by our kernel."""
     ours = matrix.is_cuda and matrix.stride(0) == 1 and matrix.itemsize in TILES
     if matrix.is_contiguous() or not ours or importlib.util.find_spec("triton") is None:
@@ -88,34 +83,47 @@ def _batch_last(matrix: Tensor) -> Tensor:
     return target
 
 
-def batch_parts(pattern: Pattern, n: int) -> int:
-    """Into how many equal parts the batch is divided, where the blocks of one i are too few for a GPU; 1: into none.
+def batch_parts(pattern: Pattern, n: int, item: int = 4) -> int:
+    """Into how many equal parts the batch is divided where sums are formed by batched GEMMs; 1: into none.
 
-    They are a matter of the sizes alone, so that sums have one order.
+    A division fills a GPU that the blocks of one i or one j leave idle, at the cost of a call for every i and of the
+    sums of all parts. It is a matter of the sizes alone.
     """
     a, b, c, d = pattern.sizes
-    wanted = PROGRAMS // 2 // max(1, d * -(-b // 128) * -(-c // 128))
-    if a > MOST_CALLS or min(pattern.sizes) == 0:
+    if min(*pattern.sizes, n) == 0:
         return 1
-    return max((parts for parts in range(1, wanted + 1) if n % parts == 0 and n // parts >= LEAST_PART), default=1)
+    tiles, busy = -(-b // 128) * -(-c // 128), 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
+
+    def filled(parts: int) -> float:
+        """Tiles over those that run at once, two on a multiprocessor."""
+        return (a if parts == 1 and d <= a else d * parts) * tiles / (2 * PROCESSORS)
+
+    def seconds(parts: int) -> float:
+        summed = 2 * (parts > 1) * parts * pattern.nonzeros * item / MOVED
+        calls = d if parts == 1 and d <= a else a
+        return busy * max(1.0, 1 / filled(parts)) + calls * CALL + summed
+
+    if filled(1) >= 1:
+        return 1
+    return min((parts for parts in range(1, n // LEAST_PART + 1) if n % parts == 0), key=seconds, default=1)
 
 
 def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: Any) -> Tensor:
-    """The sums of the whole batch, by a batched GEMMs of d x parts products on views; the parts are added in order."""
+    """The sums of the whole batch, by `a` batched GEMMs of d x parts products of views; parts are added in order."""
     import torch
 
     a, b, c, d = pattern.sizes
-    total = grad.new_empty(pattern.parameter_shape, dtype=wide)
+    sums = grad.new_empty((a, d, parts, b, c))
     left = grad.unflatten(0, (a, b, d)).unflatten(3, (parts, -1))
     right = x.unflatten(0, (a, c, d)).unflatten(3, (parts, -1))
     for i in range(a):
-        sums = torch.bmm(left[i].permute(1, 2, 0, 3).flatten(0, 1), right[i].permute(1, 2, 3, 0).flatten(0, 1))
-        torch.sum(sums.unflatten(0, (d, parts)), 1, dtype=wide, out=total[i])
-    return total
+        blocks = left[i].permute(1, 2, 0, 3).flatten(0, 1), right[i].permute(1, 2, 3, 0).flatten(0, 1)
+        torch.bmm(*blocks, out=sums[i].flatten(0, 1))
+    return torch.sum(sums, 2, dtype=wide)
 
 
 def _outer_views(grad: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
-    """The sums of one slab, by min(a, d) batched GEMMs on views of which nothing is copied."""
+    """The sums of the whole batch, by min(a, d) batched GEMMs on views of which nothing is copied."""
     import torch
 
     a, b, c, d = pattern.sizes
@@ -123,7 +131,7 @@ def _outer_views(grad: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
     total = grad.new_empty(pattern.parameter_shape)
     if d <= a:
         for j in range(d):
-            total[:, j] = torch.bmm(left[:, :, j], right[:, :, j].mT)
+            torch.bmm(left[:, :, j], right[:, :, j].mT, out=total[:, j])
         return total
     for i in range(a):
         torch.bmm(left[i].transpose(0, 1), right[i].permute(1, 2, 0), out=total[i])

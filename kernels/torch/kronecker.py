@@ -18,13 +18,13 @@ from ...errors import PlanError
 from ..cuda.dtypes import PRECISIONS, check_precision, name_of, vendor_precision
 from ..cuda.executor import layout_of as tensor_layout
 from ..factored import extra_bytes_for, request_of
-from ..kronecker.cuda_executor import TILED
-from ..kronecker.outer import outer_blocks, outer_tensors
+from ..kronecker.cuda_executor import TILED, TRANSPOSED
+from ..kronecker.outer import batch_last, outer_blocks, outer_tensors
 from ..kronecker.pattern import Pattern
 from ..kronecker.structure import KroneckerSparse
 from ..plans import AUTO, planned
-from ..request import FACTORED_DTYPES, Layout, layout_of
-from .bilinear import Options, define_bilinear, register_autocast
+from ..request import FACTORED_DTYPES, Layout, Request, layout_of
+from .bilinear import Options, define_bilinear, is_differentiated, is_transformed, register_autocast
 from .processor import HALVES, as_array
 
 
@@ -100,13 +100,17 @@ def _on_gpu(x: Tensor, weights: Tensor, last: bool, strategy: str | None, precis
     x, weights = x.resolve_conj(), weights.resolve_conj().contiguous()
     if tensor_layout(x) is Layout.SCATTERED:
         x = x.contiguous()
-    layouts = tensor_layout(x), Layout.COLUMNS if last else Layout.ROWS
-    structure, extra = KroneckerSparse.of(pattern_of(weights)), extra_bytes_for(strategy)
-    dtype = request_dtype(x, precision)
-    request = request_of(structure, x.shape[1], dtype, device="cuda", layouts=layouts, max_extra_bytes=extra)
-    with vendor_precision(dtype):
+    request = _gpu_request(x, pattern_of(weights), last, strategy, precision)
+    with vendor_precision(request.dtype):
         product: Tensor = planned(request, AUTO, None, strategy)[1].run([weights], x)
     return product
+
+
+def _gpu_request(x: Tensor, pattern: Pattern, last: bool, strategy: str | None, precision: str | None) -> Request:
+    layouts = tensor_layout(x), Layout.COLUMNS if last else Layout.ROWS
+    structure, extra = KroneckerSparse.of(pattern), extra_bytes_for(strategy)
+    dtype = request_dtype(x, precision)
+    return request_of(structure, x.shape[1], dtype, device="cuda", layouts=layouts, max_extra_bytes=extra)
 
 
 def _on_processor(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor:
@@ -141,9 +145,24 @@ def _gradients(
     """dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
     last, strategy, precision = options
     first = x.stride(0) == 1 and x.stride(1) != 1 if x.dim() == 2 else last
+    if all(needs) and strategy != TILED and _is_turned_twice(grad, weights, first, strategy, precision):
+        grad = batch_last(grad)
     grad_x = _mm(grad, weights.conj().mT, first, strategy, precision) if needs[0] else None
     grad_w = _outer(grad, x.conj(), *weights.shape[-4:-2], strategy == TILED, precision) if needs[1] else None
     return grad_x, grad_w
+
+
+def _is_turned_twice(grad: Tensor, weights: Tensor, first: bool, strategy: str | None, precision: str | None) -> bool:
+    """Whether dX and dW would each transpose this batch-first gradient, which is no part of a further derivative."""
+    d = weights.shape[-3]
+    plain = type(grad) is Tensor and grad.dim() == 2 and weights.dim() == 4
+    if not (plain and grad.is_cuda and d > 1 and tensor_layout(grad) is Layout.COLUMNS):
+        return False
+    if is_differentiated(grad, weights) or is_transformed() or grad.is_conj():
+        return False
+    a, b, c, _ = pattern_of(weights).sizes
+    request = _gpu_request(grad, Pattern(a, c, b, d), first, strategy, precision)
+    return planned(request, AUTO, None, strategy)[0].candidate.strategy == TRANSPOSED
 
 
 def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, precision: str | None = None) -> Tensor:

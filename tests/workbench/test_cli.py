@@ -106,6 +106,14 @@ def test_verify_structured_files_and_randomly(run, tmp_path):
     assert "error below 2^-102" in out
 
 
+def test_the_order_of_a_fused_kernel_is_shown(run):
+    code, out, _ = run("show", "strassen", "--pebbling")
+    assert code == 0
+    lines = out.splitlines()
+    assert sorted(line.split(":")[0] for line in lines[:-1]) == [f"m{i}" for i in range(1, 8)]
+    assert lines[-1] == "peak: 3 accumulators"
+
+
 def test_list_show_export_convert_and_add(run, tmp_path):
     code, out, _ = run("list")
     assert code == 0

@@ -20,7 +20,7 @@ class Options:
 
     `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `threads`: () is the
     suite's own choice; so are `sizes`, sides of matrices or features of models. `energy`: joules in place of
-    seconds; `shares`: the part that linear layers take.
+    seconds; `shares`: the part that linear layers take; `gradients`: of products in place of products.
     """
 
     device: str = "cpu"
@@ -32,6 +32,7 @@ class Options:
     energy: bool = False
     shares: bool = False
     sizes: tuple[int, ...] = ()
+    gradients: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def no_picture(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 class Suite:
     """Cases that belong together. `sources` are the folders and files, from the package's root, whose
     text a row's code hash covers; `columns` the figures of the table; `picture` draws the rows as SVG. `flags` are the
-    options "energy" and "shares" that the suite knows, with the columns of their rows; `sized` suites know "sizes".
+    options "energy", "shares" and "gradients" that the suite knows, with the columns of their rows; `sized` suites
+    know "sizes".
     """
 
     name: str

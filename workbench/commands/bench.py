@@ -39,6 +39,7 @@ from ..progress import Progress
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--energy", is_flag=True, help="Joules in place of seconds (ks, on a GPU).")
 @click.option("--shares", is_flag=True, help="Measure the share of the time spent in linear layers (e2e_ks).")
+@click.option("--gradients", is_flag=True, help="Gradients in place of products (ks, on a GPU).")
 @click.option("--picture/--no-picture", default=True, show_default=True, help="Draw the rows beside their data.")
 @click.option("--dry-run", is_flag=True, help="Only name the rows.")
 @click.option("--json", "as_json", is_flag=True)
@@ -57,6 +58,7 @@ def command(
     seed: int,
     energy: bool,
     shares: bool,
+    gradients: bool,
     picture: bool,
     dry_run: bool,
     as_json: bool,
@@ -71,14 +73,14 @@ def command(
         print_table(("suite", "what it measures"), [(name, find_suite(name).help) for name in suite_names()])
         return 0
     found = find_suite(suite)
-    asked = [name for name, given in (("energy", energy), ("shares", shares)) if given]
+    asked = [name for name, given in (("energy", energy), ("shares", shares), ("gradients", gradients)) if given]
     for name in asked:
         if name not in found.flags:
             raise click.UsageError(f"suite {found.name} has no --{name}")
     if sizes and not found.sized:
         raise click.UsageError(f"suite {found.name} has no --sizes")
     columns = found.flags[asked[0]] if asked else found.columns
-    options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares, sizes)
+    options = Options(device, sample, rounds, threads, dtypes, seed, energy, shares, sizes, gradients)
     cases = chosen_cases(found, options, patterns)
     if dry_run:
         print_table(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from ...errors import PlanError
+from ...kernels.codegen.accumulators import accumulator_order
+from ...kernels.codegen.maps import maps_of
 from ...kernels.codegen.programs import program_for
 from ...schemes_db import Certificate, Scheme, costs
 from ...schemes_db.catalog import Catalog
@@ -20,7 +23,8 @@ from ..schemes import scheme_argument
 @click.argument("scheme", metavar="SCHEME")
 @click.option("--json", "as_json", is_flag=True, help="The scheme, its costs and its certificate as JSON.")
 @click.option("--reproduce", is_flag=True, help="Repeat the steps of its provenance and compare the results.")
-def command(scheme: str, as_json: bool, reproduce: bool) -> int:
+@click.option("--pebbling", is_flag=True, help="The order of products with the fewest unfinished blocks of C.")
+def command(scheme: str, as_json: bool, reproduce: bool, pebbling: bool) -> int:
     """Show a scheme: equations, costs, certificate, provenance.
 
     With --reproduce the steps that made it are run again: constructions and lifts from kept schemes, and
@@ -28,11 +32,16 @@ def command(scheme: str, as_json: bool, reproduce: bool) -> int:
     is skipped where its result is kept. Exit code 1: they make another scheme; 3: one of them can't be
     repeated, which is said.
 
+    With --pebbling a fused GPU kernel's order of products: the blocks of C that it begins, adds to and stores, and the
+    most accumulators that are in use at once.
+
     The output is itself a scheme file: `lcma show strassen > s.txt && lcma verify s.txt`.
     """
     found, certificate = scheme_argument(scheme)
     if reproduce:
         return _reproduce(found)
+    if pebbling:
+        return _pebbling(found)
     facts = facts_of(found)
     with Catalog.open() as catalog:
         names = [name for name in catalog.aliases(found.digest) if name != found.name]
@@ -75,6 +84,28 @@ def _reproduce(scheme: Scheme) -> int:
     if made.digest != scheme.digest:
         return 1
     return 3 if skipped else 0
+
+
+def _pebbling(scheme: Scheme) -> int:
+    """Print the order in which a fused kernel works the products."""
+    maps = maps_of(program_for(scheme))
+    try:
+        order = accumulator_order(maps.merge)
+    except PlanError as error:
+        raise PlanError(f"{visible(scheme.name or str(scheme.target))} cannot be fused: {error}") from None
+    for step in order.steps:
+        blocks = {i: f"C{row + 1}{col + 1}" for i, (row, col) in enumerate(maps.stored)}
+        parts = [f"in {blocks[step.pivot]}"]
+        for verb, some in (
+            ("begins", step.begins),
+            ("adds to", tuple(block for block, _ in step.column if block not in step.begins)),
+            ("stores", step.finishes),
+        ):
+            if some:
+                parts.append(f"{verb} {' '.join(blocks[i] for i in some)}")
+        click.echo(f"m{step.product + 1}: {', '.join(parts)}")
+    click.echo(f"peak: {order.peak} accumulators")
+    return 0
 
 
 def facts_of(scheme: Scheme) -> dict[str, object]:

@@ -350,10 +350,11 @@ def test_gradients_of_the_parameters_copy_nothing_batch_last():
 def test_long_batches_are_divided_without_a_copy(a, d):
     """Batch-last, where few blocks would leave a GPU idle: parts of equal length, on views."""
     grad, x = torch.randn(12, 4096, dtype=torch.float64), torch.randn(24, 4096, dtype=torch.float64)
-    assert batch_parts(Pattern(a, 12 // (a * d), 24 // (a * d), d), 4096) == 8
+    parts = batch_parts(Pattern(a, 12 // (a * d), 24 // (a * d), d), 4096, 8)
+    assert (parts > 1) == (a < 6)
     with Recorder() as recorder:
         found = outer_tensors(grad, x, a, d)
-    assert recorder.seen.count("aten.bmm.default") == a
+    assert recorder.seen.count("aten.bmm.out") == (a if parts > 1 else d)
     assert not [name for name in recorder.seen if "clone" in name or "contiguous" in name]
     torch.testing.assert_close(found, torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d)))
     first = grad.T.contiguous().T, x.T.contiguous().T
@@ -362,7 +363,7 @@ def test_long_batches_are_divided_without_a_copy(a, d):
     assert (halved.double() - found).norm() < 2e-2 * found.norm()
 
 
-@pytest.mark.parametrize(("sizes", "n", "parts"), [((4, 128, 128, 16), 25088, 16), ((64, 64, 64, 1), 25088, 1)])
+@pytest.mark.parametrize(("sizes", "n", "parts"), [((4, 128, 128, 16), 25088, 28), ((64, 64, 64, 1), 25088, 1)])
 def test_parts_of_a_batch_are_equal_and_long(sizes, n, parts):
     assert batch_parts(Pattern(*sizes), n) == parts
     assert batch_parts(Pattern(*sizes), 1021) == 1

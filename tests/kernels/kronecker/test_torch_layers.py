@@ -214,3 +214,26 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(PlanError, match="layout must be"):
         lcma.KSLinear(UP, layout="channels-last")
     assert layer(torch.randn(0, 6)).shape == (0, 24)
+
+
+def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch):
+    from lcma.kernels.torch import kronecker
+
+    def gradients():
+        generator = torch.Generator().manual_seed(1)
+        x = torch.randn(6, 24, generator=generator, dtype=torch.float64, requires_grad=True)
+        weights = torch.randn(2, 3, 5, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+        product = kronecker.kronecker_mm(x.T, weights, True).T
+        return torch.autograd.grad(product, (x, weights), torch.randn(product.shape, generator=generator).double())
+
+    expected, given = gradients(), []
+
+    def batch_last(matrix):
+        given.append(matrix.shape)
+        return matrix.contiguous()
+
+    monkeypatch.setattr(kronecker, "_is_turned_twice", lambda *_: True)
+    monkeypatch.setattr(kronecker, "batch_last", batch_last)
+    for found, wanted in zip(gradients(), expected, strict=True):
+        torch.testing.assert_close(found, wanted)
+    assert given == [(30, 6)]

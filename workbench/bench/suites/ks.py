@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
-from ...contenders import contest_of
+from ...contenders import Contender, contest_of
 from ...schemes import AUTO
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..ks_patterns import BATCH, energy_patterns, paper_patterns, sample
@@ -16,11 +18,18 @@ from ..ks_permutations import permutation_share
 from ..ks_tables import Rows, draw_figures, write_tables
 from ..picture import ratios
 
+if TYPE_CHECKING:
+    from ....kernels.kronecker import Pattern
+
+HOPELESS, CSR_RATES = 8.0, {"bsf": 5e11, "bsl": 4.5e12}
+"""A baseline that must take so many times as long as the choice is not timed; operations a second that torch's product
+of a CSR matrix reached at most on an H200, by layout (16 rows of this suite)."""
+
 CPU_BATCH, CPU_SIDES, CPU_SAMPLE = 4096, (1024, 8192), 24
 
-CUDA_SAMPLE = 120
+CUDA_SAMPLE, GRADIENT_SAMPLE = 120, 40
 
-NEVER_BELOW = 0.99
+NEVER_BELOW, GRADIENT_BAR = 0.99, 1.3
 
 
 def _cases(options: Options) -> Iterator[Case]:
@@ -28,6 +37,9 @@ def _cases(options: Options) -> Iterator[Case]:
 
     if options.energy:
         yield from _energy_cases(options)
+        return
+    if options.gradients:
+        yield from _gradient_cases(options)
         return
     on_cpu = options.device == "cpu"
     low, high = CPU_SIDES
@@ -58,6 +70,27 @@ def _energy_cases(options: Options) -> Iterator[Case]:
                 yield Case(f"energy {order} {dtype} {pattern}", run, 9.0)
 
 
+def _gradient_cases(options: Options) -> Iterator[Case]:
+    from ....kernels.factored import ORDERS
+
+    if options.device != "cuda":
+        raise PlanError("gradients are timed by a GPU's own events; give --device cuda")
+    for dtype in options.dtypes or ("float32",):
+        for pattern in sample(paper_patterns(), options.sample or GRADIENT_SAMPLE, options.seed):
+            for order in ORDERS:
+                run = partial(_gradients, pattern.sizes, dtype, order, options)
+                bars = (Bar("ratio", GRADIENT_BAR),) if dtype == "float32" else ()
+                yield Case(f"gradients {order} {dtype} {pattern}", run, 3.0, bars)
+
+
+def _gradients(sizes: tuple[int, int, int, int], dtype: str, order: str, options: Options, say: Say) -> Figures:
+    """Both gradients of one product over those that autograd derives from a permuted batched GEMM."""
+    from ....kernels.kronecker import Pattern
+    from ..ks_gradients import gradient_figures
+
+    return gradient_figures(Pattern(*sizes), BATCH, dtype, order, options.rounds or 5, options.seed, say)
+
+
 def _energy(sizes: tuple[int, int, int, int], dtype: str, order: str, options: Options, say: Say) -> Figures:
     """Joules of the planner's choice and of the paper's baselines."""
     from ....kernels.factored import request_of
@@ -76,7 +109,8 @@ def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str,
 
     pattern = Pattern(*sizes)
     request = request_of(KroneckerSparse.of(pattern), batch, dtype, order, device=options.device)
-    found = contest_of(request, AUTO, (1,), None, options.seed).run(options.rounds or 7, say)
+    contest = contest_of(request, AUTO, (1,), None, options.seed)
+    found = replace(contest, contenders=worth_timing(contest.contenders, pattern, order)).run(options.rounds or 7, say)
     say("timing the permutations of bmm")
     share = permutation_share(request, pattern)
     mine = found.rows[-1]
@@ -100,6 +134,29 @@ def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str,
     }
 
 
+def worth_timing(contenders: tuple[Contender, ...], pattern: Pattern, order: str) -> tuple[Contender, ...]:
+    """Without baselines that can't be the best, where each would take longer than all others.
+
+    On a GPU those are the dense matrix and CSR where they must take HOPELESS times as long as the choice, and BSR where
+    d > 1: torch compiles its kernel for ten seconds a row, and with d times the elements stored it took 1.1 to 28
+    times as long as the permuted batched GEMM on all 14 rows where both were timed (H200).
+    """
+    mine = contenders[-1].plan
+    if mine.request.device != "cuda" or mine.seconds is None:
+        return contenders
+    longest = HOPELESS * mine.seconds
+    least = {
+        "csr": 2.0 * pattern.nonzeros * mine.request.n / CSR_RATES[order],
+        "bsr": math.inf if pattern.d > 1 else 0.0,
+    }
+
+    def is_worth(one: Contender) -> bool:
+        seconds = one.plan.seconds if one.what == "dense" else least.get(one.what)
+        return seconds is None or seconds <= longest
+
+    return tuple(one for one in contenders if is_worth(one))
+
+
 def _timed_ahead(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str) -> None:
     """The planner's choice on operands without data; the baselines are torch's own."""
     from ....kernels import decision_for
@@ -116,7 +173,15 @@ def _timed_ahead(sizes: tuple[int, int, int, int], batch: int, dtype: str, order
 def _written(rows: Rows, path: Path) -> None:
     """Draw the rows and the paper's figures, and write its tables beside them."""
     from ..ks_energy import write_energy
+    from ..ks_gradients import write_gradients
 
+    if any(row["key"].startswith("gradients ") for row in rows):
+        write_gradients(
+            [row for row in rows if row["key"].startswith("gradients ")], path.with_name(f"{path.stem}-gradients.md")
+        )
+        rows = [row for row in rows if not row["key"].startswith("gradients ")]
+        if not rows:
+            return
     measured = [row for row in rows if row["key"].startswith("energy ")]
     if measured:
         write_energy(measured, path.with_name(f"{path.stem}-energy.md"))
@@ -136,8 +201,12 @@ SUITE = Suite(
         "workbench/bench/ks_patterns.py",
         "workbench/bench/ks_permutations.py",
         "workbench/bench/ks_energy.py",
+        "workbench/bench/ks_gradients.py",
         "workbench/contenders.py",
     ),
     _written,
-    {"energy": ("readable", "energy_over_bmm", "energy_over_best", "joules", "proxy")},
+    {
+        "energy": ("readable", "energy_over_bmm", "energy_over_best", "joules", "proxy"),
+        "gradients": ("ratio", "ms", "differences"),
+    },
 )

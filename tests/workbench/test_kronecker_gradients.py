@@ -1,0 +1,100 @@
+"""The rows of `lcma bench ks --gradients`, and what rests on a GPU's clock, without one."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from lcma.kernels.cuda import clock
+from lcma.kernels.kronecker import Pattern
+from lcma.kernels.kronecker.naive import multiply
+from lcma.workbench import gpu_monitor
+from lcma.workbench.bench.ks_gradients import gradient_lines, permuted_product
+from lcma.workbench.bench.suites.ks import worth_timing
+from lcma.workbench.cli import main
+from lcma.workbench.timing import Timing, paired_interval
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_baseline_multiplies_and_is_differentiable(first):
+    pattern = Pattern(2, 3, 4, 5)
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randn(pattern.parameter_shape, generator=generator, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(pattern.cols, 7, generator=generator, dtype=torch.float64)
+    found = permuted_product(x.T.contiguous() if first else x, weights, pattern, first)
+    truth = multiply([weights.detach().numpy()], [pattern], x.numpy())
+    torch.testing.assert_close((found.T if first else found).detach(), torch.from_numpy(truth))
+    found.sum().backward()
+    assert weights.grad.abs().min() > 0
+
+
+def test_rows_are_named_and_need_a_gpu(capsys):
+    assert main(["bench", "ks", "--gradients", "--dry-run", "--device", "cuda", "--sample", "3"]) == 0
+    assert capsys.readouterr().out.count("gradients bs") == 6
+    assert main(["bench", "ks", "--gradients", "--dry-run"]) == 3
+    assert "--device cuda" in capsys.readouterr().err
+
+
+def test_what_cannot_be_the_best_is_not_timed():
+    def kept(pattern, dense, device="cuda", chosen=1e-3):
+        known = {"dense": dense, "auto": chosen}
+        some = tuple(
+            SimpleNamespace(
+                what=name,
+                plan=SimpleNamespace(seconds=known.get(name), request=SimpleNamespace(device=device, n=25088)),
+            )
+            for name in ("bmm", "dense", "bsr", "csr", "auto")
+        )
+        return [one.what for one in worth_timing(some, pattern, "bsl")]
+
+    everything = ["bmm", "dense", "bsr", "csr", "auto"]
+    assert kept(Pattern(2, 4, 4, 1), 7e-3) == everything
+    assert kept(Pattern(2, 4, 4, 1), 9e-3) == ["bmm", "bsr", "csr", "auto"]
+    assert kept(Pattern(2, 4, 4, 2), 9e-3) == ["bmm", "csr", "auto"]
+    assert kept(Pattern(4, 1024, 1024, 1), 9e-3) == ["bmm", "bsr", "auto"]
+    assert kept(Pattern(4, 1024, 1024, 2), 9e-3, "cpu") == everything
+    assert kept(Pattern(4, 1024, 1024, 2), 9e-3, chosen=None) == everything
+
+
+def test_the_table_of_gradients():
+    rows = [
+        {"key": f"gradients bsf float32 (1,{size},8,2)", "refused": None, "figures": {"ratio": ratio}}
+        for size, ratio in ((8, 0.5), (16, 1.5), (32, 2.5))
+    ]
+    assert list(gradient_lines(rows))[-1] == "| float32 | bsf | 3 | 66.7 | 1.5 | 0.5 | 2.5 |"
+
+
+def test_a_hopeless_contender_has_few_rounds(monkeypatch):
+    spent = {"quick": 1.0, "near": 3.0, "slow": 40.0}
+    monkeypatch.setattr(clock, "seconds_of", lambda call, repeats=1: spent[call()])
+    times = clock.interleaved({name: lambda name=name: name for name in spent}, 5, spent=0.1)
+    assert {name: len(one.seconds) for name, one in times.items()} == {"quick": 5, "near": 5, "slow": clock.FEW}
+    assert [one.median for one in times.values()] == [1.0, 3.0, 40.0]
+
+
+def test_an_interval_is_of_the_rounds_of_both():
+    assert paired_interval(Timing("a", (2.0, 4.0, 9.0)), Timing("b", (1.0, 2.0))) == (2.0, 2.0)
+
+
+def test_one_nvidia_smi_serves_all_stretches(monkeypatch, tmp_path):
+    started = tmp_path / "started"
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\necho one >> {started}\necho '1500, 300'\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(gpu_monitor, "gpu_identity", lambda: "GPU-of-a-test")
+    sampler = gpu_monitor._sampler("GPU-of-a-test")
+    while not sampler.rows:
+        time.sleep(0.01)
+    with gpu_monitor.GpuMonitor() as first:
+        sampler.rows.append("1600, 350\n")
+    with gpu_monitor.GpuMonitor() as second:
+        sampler.rows.append("1700, 400\n")
+    sampler._process.kill()
+    assert (first.state.clock_mhz, second.state.clock_mhz) == (1600, 1700)
+    assert sampler.rows[0] == "1500, 300\n"
+    assert started.read_text() == "one\n"
