@@ -37,7 +37,7 @@ fuzz: $(VENV)/.dev
 docs: export LCMA_HOME = $(CURDIR)/docs/_build/home
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
-	$(BIN)/lcma site docs/_build/html/catalogue
+	$(BIN)/lcma site docs/_build/html/catalogue --results docs/results
 	$(BIN)/python docs/_ext/check_links.py docs/_build/html
 
 # The catalogue's pages in headless Chromium: apt-get install chromium.

@@ -13,7 +13,6 @@ from typing import Any
 
 from ..errors import CatalogError, SchemeFormatError, VerifyOnlyError
 from ..home import data_folder
-from ..version import __version__
 from .catalog_file import connect
 from .certificate import Certificate
 from .formats import lcma_json
@@ -21,6 +20,7 @@ from .invariants import invariants
 from .migrations import migrate
 from .names import checked_name, tidy_name
 from .pareto import POLICIES, Entry, entry_of, now
+from .run_record import COLUMNS, RunRecord
 from .scheme import Scheme
 from .shipped import shared_additions, shipped, shipped_names, shipped_stamp
 from .target import parse_target
@@ -440,30 +440,26 @@ class Catalog:
                 (digest, what, value, unit, machine, json.dumps(detail, sort_keys=True), now()),
             )
 
-    def record_run(
-        self,
-        command: str,
-        target: str,
-        ring: str,
-        seed: int | None,
-        rounds: int,
-        flips: int,
-        seconds: float,
-        finds: int,
-    ) -> None:
-        """Keep what a search did, whether it found something or not."""
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT INTO runs (command, target, ring, seed, rounds, flips, seconds, finds, version, started) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (command, target, ring, seed, rounds, flips, seconds, finds, __version__, now()),
-            )
+    def record_run(self, run: RunRecord) -> None:
+        """Keep what a search did, whether it found something or not; without a time, it started now.
 
-    def runs(self) -> list[dict[str, object]]:
+        Raises:
+            CatalogError: the catalogue can't be written.
+        """
+        run = run if run.started else dataclasses.replace(run, started=now())
+        values = [getattr(run, name) for name in COLUMNS]
+        try:
+            with self._writing() as connection:
+                connection.execute(
+                    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(values))})", values
+                )
+        except sqlite3.OperationalError as error:
+            raise CatalogError(f"{self.path} can't be written: {error}") from None
+
+    def runs(self) -> list[RunRecord]:
         """The searches that were recorded, oldest first."""
-        keys = ("command", "target", "ring", "seed", "rounds", "flips", "seconds", "finds", "version", "started")
-        rows = self._rows(f"SELECT {', '.join(keys)} FROM runs ORDER BY id")
-        return [dict(zip(keys, row, strict=True)) for row in rows]
+        rows = self._rows(f"SELECT {', '.join(COLUMNS)} FROM runs ORDER BY id")
+        return [RunRecord(**dict(zip(COLUMNS, row, strict=True))) for row in rows]
 
     def measurements(self, digest: str) -> list[dict[str, object]]:
         """The measured figures of a scheme, oldest first."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import TargetError
 from .algebra import naive
 from .factor import COEFFICIENT_LIMIT, Factor, IntArray
+from .grids import full_grid
 from .provenance import constructed
 from .ring import QI, Q, Ring
 from .scheme import Scheme
@@ -21,21 +24,27 @@ _PLACES = {"m": ((0, 0), (2, 0)), "k": ((0, 1), (1, 0)), "n": ((1, 1), (2, 1))}
 def direct_sum(first: Scheme, second: Scheme, axis: str) -> Scheme:
     """Both schemes side by side along m, k or n: ranks add; the other two sizes must agree.
 
-    Along m or n the two compute separate parts of C, along k they add into the same C.
+    Along m or n the two compute separate parts of C, along k they add into the same C, of which parts may be unwanted.
 
     Raises:
-        TargetError: no such axis, sizes that differ, a target that is not general, other rings.
+        TargetError: no such axis, sizes that differ, a target that is not general (along k: whose A or B is not, or
+            whose C is not that of the other), other rings.
     """
     position = _axis(axis)
-    for scheme in (first, second):
-        _need_general(scheme)
+    masked = axis == "k" and all(_full_factors(scheme.target) for scheme in (first, second))
+    if not (masked and first.target.c == second.target.c):
+        for scheme in (first, second):
+            _need_general(scheme)
     if first.ring.characteristic != second.ring.characteristic:
         raise TargetError(f"schemes over {first.ring} and {second.ring} have no direct sum")
     sizes = list(first.target.shape)
     if any(x != y for i, (x, y) in enumerate(zip(sizes, second.target.shape, strict=True)) if i != position):
         raise TargetError(f"{first.target} and {second.target} differ in more than {axis}: no direct sum along it")
     sizes[position] += second.target.shape[position]
-    target = Target.general(*sizes)
+    m, k, n = sizes
+    target = Target.general(m, k, n)
+    if not first.target.is_general:
+        target = replace(target, c=first.target.c)
     shapes = ((target.m, target.k), (target.k, target.n), (target.m, target.n))
     offsets = [[0, 0], [0, 0], [0, 0]]
     for factor, grid_axis in _PLACES[axis]:
@@ -117,6 +126,12 @@ def _axis(axis: str) -> int:
     if axis not in AXES or len(axis) != 1:
         raise TargetError(f"axis {axis!r} must be m, k or n")
     return AXES.index(axis)
+
+
+def _full_factors(target: Target) -> bool:
+    """Whether it is a product of two full matrices, of which a part may be wanted."""
+    plain = target.is_product and not target.shared and target.block_recursive
+    return plain and target.a == full_grid(target.m, target.k) and target.b == full_grid(target.k, target.n)
 
 
 def _need_general(scheme: Scheme) -> None:

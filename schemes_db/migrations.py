@@ -117,6 +117,15 @@ STEPS: tuple[str | Callable[[sqlite3.Connection], None], ...] = (
     CREATE INDEX aliases_by_digest ON aliases (digest);
     """,
     _note_steps,
+    """
+    ALTER TABLE runs ADD COLUMN device TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN route TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN policy TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN start INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN rank INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN reached INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX runs_by_target ON runs (target, ring);
+    """,
 )
 
 

@@ -20,6 +20,9 @@ STEPS = {
     "project": ("axis", "index"),
     "basis": ("p", "q", "r"),
     "search": ("command",),
+    "walk": ("target", "ring"),
+    "lift": ("ring",),
+    "polish": ("goal",),
     "read": ("file", "sha256"),
     "print": ("source",),
 }
@@ -28,6 +31,9 @@ STEPS = {
 CONSTRUCTIONS = ("naive", "rotate", "transpose", "reverse", "tensor", "sum", "project", "basis")
 """Steps that give the same scheme whenever they are repeated, from the schemes that they name."""
 
+NEVER_REPEATED = ("walk", "polish")
+"""Steps that a record describes, without a command: a walk of the library or of a GPU, and one limited by time."""
+
 MAX_STEPS = 1000
 
 
@@ -35,13 +41,16 @@ MAX_STEPS = 1000
 class Step:
     """One step on the way to a scheme: `do` with `values` (name, text), applied to the schemes with the digests `of`.
 
-    `makes` is the digest of the result, "" for the last step, whose result is the scheme itself.
+    `makes` is the digest of the result, "" for the last step, whose result is the scheme itself. A step that
+    is not `repeatable` says `why`; "walk" and "polish" never are.
     """
 
     do: str
     of: tuple[str, ...] = ()
     values: tuple[tuple[str, str], ...] = ()
     makes: str = ""
+    repeatable: bool = True
+    why: str = ""
 
     def value(self, name: str) -> str:
         """The value of that name, "" where there is none."""
@@ -50,7 +59,8 @@ class Step:
     def __str__(self) -> str:
         """The step in one line."""
         parts = [self.do, *(digest[:12] for digest in self.of), *(f"{name}={text}" for name, text in self.values)]
-        return " ".join(parts) + (f" -> {self.makes[:12]}" if self.makes else "")
+        made = f" -> {self.makes[:12]}" if self.makes else ""
+        return " ".join(parts) + made + ("" if self.repeatable else f" (not repeatable: {self.why})")
 
     def to_json(self) -> dict[str, Any]:
         """The step as JSON values."""
@@ -59,7 +69,9 @@ class Step:
             data["of"] = list(self.of)
         if self.values:
             data["values"] = dict(self.values)
-        return {**data, "makes": self.makes} if self.makes else data
+        if self.makes:
+            data["makes"] = self.makes
+        return data if self.repeatable else {**data, "repeatable": False, "why": self.why}
 
     @classmethod
     def from_json(cls, data: object) -> Step:
@@ -68,8 +80,9 @@ class Step:
         Raises:
             SchemeFormatError: not a known step with its values.
         """
-        if not isinstance(data, dict) or not set(data) <= {"do", "of", "values", "makes"}:
-            raise SchemeFormatError("a provenance step must be an object of do, of, values and makes")
+        known = {"do", "of", "values", "makes", "repeatable", "why"}
+        if not isinstance(data, dict) or not set(data) <= known:
+            raise SchemeFormatError("a provenance step must be an object of do, of, values, makes, repeatable and why")
         do, makes = data.get("do", ""), data.get("makes", "")
         of, values = data.get("of", []), data.get("values", {})
         if not isinstance(do, str) or do not in STEPS:
@@ -79,15 +92,21 @@ class Step:
             raise SchemeFormatError(f"provenance step {do}: of is a list of digests, values an object of texts")
         if missing := [name for name in STEPS[do] if name not in values]:
             raise SchemeFormatError(f"provenance step {do} needs {missing[0]}")
-        return cls(do, tuple(of), tuple(values.items()), makes)
+        repeatable, why = data.get("repeatable", True), data.get("why", "")
+        if not isinstance(repeatable, bool) or not isinstance(why, str) or repeatable == bool(why):
+            raise SchemeFormatError(f"provenance step {do}: one that is not repeatable says why, in text, and no other")
+        if repeatable and do in NEVER_REPEATED:
+            raise SchemeFormatError(f"provenance step {do} is never repeatable")
+        return cls(do, tuple(of), tuple(values.items()), makes, repeatable, why)
 
 
 @dataclass(frozen=True)
 class Provenance:
     """The origin of a scheme: a paper's identity, a run of ours, a composition or an imported file.
 
-    `steps` reproduce the scheme (see `lcma.schemes_db.reproduce`): every step of a construction; none for
-    anything else, whose one step the other fields state (`history`). `parents` are digests. `relation` says
+    `steps` reproduce the scheme (see `lcma.schemes_db.reproduce`); where there are none, the other fields state
+    the one step (`history`). `parents` are digests, `not_kept` those of parents and steps whose schemes are
+    nowhere to be had: neither shipped, nor made by a step, nor the scheme itself modulo 2. `relation` says
     how the scheme came from them (flip walk, lift, tensor product, rotation, ...). `date` is ISO 8601,
     `seconds` the time that a search took.
     """
@@ -104,6 +123,7 @@ class Provenance:
     seconds: float | None = None
     file_sha256: str = ""
     steps: tuple[Step, ...] = ()
+    not_kept: tuple[str, ...] = ()
 
     @property
     def history(self) -> tuple[Step, ...]:
@@ -121,7 +141,7 @@ class Provenance:
     def to_json(self) -> dict[str, Any]:
         """The fields that say something, ready for `json`."""
         data = {field.name: getattr(self, field.name) for field in fields(self)}
-        data["parents"] = list(self.parents)
+        data["parents"], data["not_kept"] = list(self.parents), list(self.not_kept)
         data["steps"] = [step.to_json() for step in self.steps]
         return {name: value for name, value in data.items() if value not in (None, "", [])}
 
@@ -142,17 +162,18 @@ class Provenance:
         values = dict(data)
         if values.get("kind", "") not in KINDS:
             raise SchemeFormatError(f"provenance kind must be one of {', '.join(KINDS[1:])}, not {values['kind']!r}")
-        parents = values.get("parents", [])
-        if not isinstance(parents, list) or not all(isinstance(parent, str) for parent in parents):
-            raise SchemeFormatError("provenance parents must be a list of digests")
-        values["parents"] = tuple(parents)
+        for name in ("parents", "not_kept"):
+            digests = values.get(name, [])
+            if not isinstance(digests, list) or not all(isinstance(digest, str) for digest in digests):
+                raise SchemeFormatError(f"provenance {name} must be a list of digests")
+            values[name] = tuple(digests)
         steps = values.get("steps", [])
         if not isinstance(steps, list) or len(steps) > MAX_STEPS:
             raise SchemeFormatError(f"provenance steps must be a list of at most {MAX_STEPS}")
         values["steps"] = tuple(Step.from_json(step) for step in steps)
         for key, value in values.items():
             wanted: tuple[type, ...] = (str,)
-            if key in ("parents", "steps"):
+            if key in ("parents", "steps", "not_kept"):
                 continue
             if key == "seed":
                 wanted = (int,)

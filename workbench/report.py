@@ -137,9 +137,8 @@ def _made_of(part: Part) -> str:
 def _origin(catalog: Catalog, entry: Entry) -> str:
     """The publication or the command of a scheme, and its digest; `lcma show DIGEST` has all steps."""
     origin = catalog.find(entry.digest)[0].provenance
-    if origin.command:
-        how = f"`{origin.command}`" if origin.command.startswith("lcma ") else "our own search"
-        return f"{how}, {entry.digest[:12]}"
+    if origin.kind == "search":
+        return f"{f'`{origin.command}`' if origin.command else 'our own search'}, {entry.digest[:12]}"
     remark = f" ({origin.remark})" if origin.remark else ""
     return f"{origin.source or origin.relation}{remark}, {entry.digest[:12]}"
 

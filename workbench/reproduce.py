@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -11,16 +12,34 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..errors import CatalogError
-from ..schemes_db import Scheme
+from ..schemes_db import Ring, Scheme
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.provenance import Step
 
 FILES = {"--out", "--start"}
-"""Options of a search that name files of the user's."""
+"""Options of a search that may name files of the user's."""
+
+DIGEST = re.compile(r"[0-9a-f]{12,64}")
+"""A start that is no file, as searches run in an empty folder."""
+
+
+def lifted_again(scheme: Scheme, ring: Ring, seed: int) -> Scheme:
+    """The lift of a scheme over Z2 or Z3.
+
+    Raises:
+        CatalogError: it has none.
+        PlanError: the scheme is over another ring, or there are no lifts to `ring`.
+    """
+    from ..search.lifting.lift import lift  # imports a compiler
+
+    found = lift(scheme, ring=ring, seed=seed)
+    if found.scheme is None:
+        raise CatalogError(f"no lift was found: {found.reason}")
+    return found.scheme
 
 
 def searched_again(step: Step, digest: str) -> Scheme:
-    """The scheme with that digest among what a command `lcma search ... --seed N` finds now.
+    """The scheme that the step makes, else that with the digest, among what `lcma search ... --seed N` finds now.
 
     The search runs in a process of its own with an empty catalogue; what it says goes to stderr.
 
@@ -38,12 +57,14 @@ def searched_again(step: Step, digest: str) -> Scheme:
     devices = [value for name, value in pairwise(options) if name == "--device"]
     if any(value != "cpu" for value in devices):
         raise CatalogError("searches on GPUs do not give the same schemes again")
-    if not FILES.isdisjoint(options):
+    given = [value for name, value in pairwise([*options, ""]) if name in FILES]
+    if "--out" in options or not all(DIGEST.fullmatch(value) for value in given):
         raise CatalogError("the command reads or writes files of its own")
+    digest = step.makes or digest
     with tempfile.TemporaryDirectory(prefix="lcma-reproduce-") as folder:
         environment = {**os.environ, "LCMA_HOME": folder}
         command = [sys.executable, "-P", "-m", "lcma", *words[1:]]
-        code = subprocess.run(command, env=environment, stdout=sys.stderr, check=False).returncode
+        code = subprocess.run(command, env=environment, cwd=folder, stdout=sys.stderr, check=False).returncode
         with Catalog.open(Path(folder, "data", "catalog.db")) as catalog:
             found = [entry.digest for entry in catalog.entries(origin="user")]
             if digest in found:

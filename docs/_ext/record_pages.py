@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from lcma.schemes_db import Certificate, Proof, Provenance
+from lcma.schemes_db.additions_table import fewest_additions, program_named, recipes
 from lcma.schemes_db.catalog import Catalog
+from lcma.verify.program import check_program
 from lcma.workbench.report import markdown_table
-from lcma.workbench.site.fronts import fewest_additions, records
+from lcma.workbench.site.fronts import records
 from lcma.workbench.site.listing import Listed, listing
 
 INTRODUCTION = """# Results below the tables
@@ -22,10 +24,11 @@ def records_page() -> str:
     with Catalog.in_memory() as catalog:
         rows = listing(catalog)
         products = [_products(row, certificate, _origin(catalog, row)) for row, certificate in records(rows, catalog)]
+        by_name = {row.entry.name: row for row in rows}
         sums = [
-            (one.row.label, one.row.entry.rank, one.shared, one.known.shared, *_last(catalog, one.row))
-            for one in fewest_additions(rows)
-            if one.level == "record"
+            (one.target.name, one.rank, one.additions, one.known.shared, *_sums(catalog, one.name, by_name))
+            for one in fewest_additions()
+            if one.known is not None and one.additions < one.known.shared
         ]
     columns = ("target", "ring", "ours", "table", "source of the table", "scheme", "proof", "command or method", "date")
     parts = [
@@ -34,7 +37,8 @@ def records_page() -> str:
         "R = F + H products, F full and H half, in brackets F + H/2: the multiplications of one level over blocks.\n",
         markdown_table(columns, products) if products else "None in this version.",
         "\n## Additions\n",
-        "With shared sums computed once, at the best known rank.\n",
+        "With shared sums computed once, at the best known rank. The tables' counts are those of stored files; some\n"
+        "are above what two smaller schemes side by side need. `lcma additions --all` compares all formats.\n",
         markdown_table(("format", "rank", "ours", "table", "scheme", "proof", "command or method", "date"), sums)
         if sums
         else "None in this version.",
@@ -56,19 +60,25 @@ def _products(row: Listed, certificate: Certificate, origin: Provenance) -> tupl
     return (row.label, entry.ring, ours, table, known.source, *_proven(row, certificate, origin))
 
 
-def _last(catalog: Catalog, row: Listed) -> tuple[object, ...]:
-    scheme, certificate = catalog.find(row.entry.digest)
-    return _proven(row, certificate, scheme.provenance)
+def _sums(catalog: Catalog, name: str, rows: dict[str, Listed]) -> tuple[object, ...]:
+    """What is said of a program: that of its scheme, or the recipe that composes it."""
+    if name in recipes():
+        program = program_named(name)
+        outcome = check_program(program)
+        if not outcome.ok:
+            raise LookupError(f"{name}: {outcome.explain()}")
+        target = program.target
+        proof = f"exact, {target.equations} equations, when this page was built"
+        return (name, proof, f"`lcma additions --all`: {recipes()[name]}", "computed")
+    scheme, certificate = catalog.find(rows[name].entry.digest)
+    return _proven(rows[name], certificate, scheme.provenance)
 
 
 def _proven(row: Listed, certificate: Certificate, origin: Provenance) -> tuple[object, ...]:
     """Scheme with a link to its page and files, proof, command and date."""
     entry = row.entry
     proofs = "; ".join(_proof(proof) for proof in certificate.proofs)
-    if origin.command:
-        how = f"`{origin.command}`" if origin.command.startswith("lcma ") else "our own search; steps by `lcma show`"
-    else:
-        how = origin.source or origin.relation
+    how = "; ".join(f"`{step}`" for step in origin.history) or origin.source or origin.relation
     name = f'<a href="../catalogue/{row.page}">{entry.name or entry.digest[:12]}</a> ({entry.digest[:12]})'
     return (name, proofs, how, origin.date or "not recorded")
 

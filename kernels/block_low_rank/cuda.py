@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,18 +10,17 @@ from typing import Any
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.executor import layout_of
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor
+from ..planning.strategy import Candidate, Executor, Parameters
 from ..request import Layout, Request
+from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, multiply_few
 from .executor import BlockLowRankExecutor
 from .steps import Step
 from .strategy import DENSE, PERMUTED, STRIDED, BlockLowRankStrategy, moved_elements, structure_in
 from .structure import BlockLowRank
 from .tensors import (
-    MOST_COLUMNS,
     expanded,
     fused_reason,
     multiply_dense,
-    multiply_few,
     multiply_fused,
     multiply_partial,
     multiply_permuted_tensors,
@@ -49,6 +49,10 @@ PRODUCTS = {
 REWRITES = {DENSE: expanded, TILED: relaid}
 
 
+DECODE_SIZES = "ahead", "programs", "warps", "weights"
+"""The fields of a `DecodeTile` that are parameters of a candidate, sorted."""
+
+
 @dataclass(frozen=True)
 class CudaBlockLowRank(BlockLowRankStrategy):
     """A strategy for block low-rank products on a GPU.
@@ -58,7 +62,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
       middle ones (on tensor cores).
     - fused: a low-rank product of rank up to 128 by one kernel.
     - partial: BLAST's first two products by one kernel, the papers' partial fusion.
-    - decode: products of up to 16 columns by a kernel that reads every weight once.
+    - decode: products of up to 16 columns by one launch that reads every weight once.
     - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations.
 
     tiled, fused, partial, decode and permuted have no price: they run where they are named, or where `lcma tune` found
@@ -66,6 +70,13 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     """
 
     device: str = "cuda"
+
+    @property
+    def settings(self) -> Sequence[Parameters]:
+        """See `BlockLowRankStrategy`: the tiles of decode."""
+        if self.name != DECODE:
+            return ((),)
+        return [tuple((name, getattr(tile, name)) for name in DECODE_SIZES) for tile in DECODE_TILES]
 
     def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
         """See `BlockLowRankStrategy`."""
@@ -100,7 +111,15 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         rewrite = partial(REWRITES[self.name], structure) if self.name in REWRITES else None
         held = self.workspace(candidate, request, machine)
         product = partial(PRODUCTS[self.name], structure)
+        if self.name == DECODE:
+            product = partial(product, tile=decode_tile(candidate.parameters))
         return BlockLowRankExecutor(request, structure, product, _empty, layout_of, _overlap, held, rewrite)
+
+
+def decode_tile(parameters: Parameters) -> DecodeTile:
+    """The tile of a candidate of decode."""
+    ahead, programs, warps, weights = (int(dict(parameters)[name]) for name in DECODE_SIZES)
+    return DecodeTile(programs, warps, weights, ahead)
 
 
 def _empty(request: Request, like: Any) -> Any:

@@ -16,9 +16,6 @@ from .structure import Blast, BlockLowRank, LowRank, Monarch
 Tensor = Any
 Factors = Sequence[Tensor]
 
-MOST_COLUMNS = 16
-"""Columns that the kernel of few columns takes at most."""
-
 MOST_FUSED_RANK = 128
 """The largest rank whose product stays in the registers of a program."""
 
@@ -82,38 +79,6 @@ def expanded(structure: BlockLowRank, factors: Factors) -> Factors:
 def multiply_permuted_tensors(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
     """The papers' form, see `permuted.multiply_permuted`."""
     out.copy_(multiply_permuted(structure, factors, x.T.contiguous()).T)
-
-
-def multiply_few(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
-    """out = W x for n <= MOST_COLUMNS by the kernel that reads every weight once; one launch for every step."""
-    from .decode_kernel import multiply_columns
-
-    n = x.shape[1]
-    for weights, source, target in views(structure, factors, x, buffers_of(structure, x), out):
-        count, m, k = weights.shape
-        columns = max(2, 1 << (n - 1).bit_length())
-        rows, inner = few_tile(m, k, columns)
-        starter(multiply_columns, (-(-m // rows), count), x)(
-            weights,
-            source,
-            target,
-            m,
-            k,
-            n,
-            *source.stride(),
-            *target.stride(),
-            M=rows,
-            K=inner,
-            N=columns,
-            num_warps=4,
-        )
-
-
-def few_tile(m: int, k: int, columns: int) -> tuple[int, int]:
-    """Rows and inner elements of a tile: 4096 products for all columns, inner ones first."""
-    inner = min(512, max(16, 1 << (k - 1).bit_length()))
-    rows = max(1, min(16 if inner < 64 else 4, 8192 // (columns * inner)))
-    return rows, inner
 
 
 def multiply_tiled(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:

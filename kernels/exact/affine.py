@@ -23,6 +23,9 @@ BLOCK_ROWS = 8 * ROW_TILES
 DEPTH_WORDS = 128
 """Words of the inner size that are packed at once: a panel of B of 8192 rows is 256 KiB, within the second-level
 cache."""
+GROUP = 12
+"""Block rows of A that meet one panel of B after another: 576 KiB of A at full depth, in the second-level cache beside
+a panel. Measured on one core of an AMD EPYC: 16384 in 0.41 s, in place of 0.48 s where all rows meet a panel first."""
 
 _I64, _I8 = ir.IntType(64), ir.IntType(8)
 _BYTES = ir.VectorType(_I8, 64)
@@ -188,21 +191,26 @@ def pack_b(b, packed, first, last):
 @njit(nogil=True)
 def multiply_packed(packed_a, packed_b, c, add, first, last):
     """Block rows first <= i < last of c (rows, words) from packed operands; added to c, or in place of it."""
-    rows, words = c.shape
     panels, depth = packed_b.shape[0], packed_b.shape[1]
     block = np.empty((ROW_TILES, WORDS, 8), np.uint64)
     bytes_a, bytes_b = 8 * ROW_TILES * depth, 64 * WORDS * depth
-    for panel in range(panels):
-        column = panel * WORDS
-        width = min(WORDS, words - column)
-        for i in range(first, last):
-            start_a, start_b = packed_a.ctypes.data + i * bytes_a, packed_b.ctypes.data + panel * bytes_b
-            multiply_block(start_a, start_b, depth, block.ctypes.data)
-            for tile in range(ROW_TILES):
-                row = i * BLOCK_ROWS + 8 * tile
-                for j in range(min(8, rows - row)):
-                    for word in range(width):
-                        if add:
-                            c[row + j, column + word] ^= block[tile, word, j]
-                        else:
-                            c[row + j, column + word] = block[tile, word, j]
+    for begin in range(first, last, GROUP):
+        for panel in range(panels):
+            for i in range(begin, min(begin + GROUP, last)):
+                start_a, start_b = packed_a.ctypes.data + i * bytes_a, packed_b.ctypes.data + panel * bytes_b
+                multiply_block(start_a, start_b, depth, block.ctypes.data)
+                column = panel * WORDS
+                store_block(block, c[i * BLOCK_ROWS :, column : column + WORDS], add)
+
+
+@njit(nogil=True)
+def store_block(block, c, add):
+    """The first rows and words of c = a register block; added to c, or in place of it."""
+    rows, words = c.shape
+    for tile in range(min(ROW_TILES, -(-rows // 8))):
+        for j in range(min(8, rows - 8 * tile)):
+            for word in range(words):
+                if add:
+                    c[8 * tile + j, word] ^= block[tile, word, j]
+                else:
+                    c[8 * tile + j, word] = block[tile, word, j]

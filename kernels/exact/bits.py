@@ -16,6 +16,9 @@ from ...home import write_atomic
 
 WORD = 64
 
+LINE_WORDS = 8
+"""Words of a cache line."""
+
 Words = npt.NDArray[np.uint64]
 
 

@@ -18,6 +18,7 @@ from ..structure import DENSE
 from .executor import ExactExecutor
 from .gf2 import BitLeaf, BitLevel, best_kernel
 from .integers import IntegerCore
+from .rates import CUBES
 from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
 
 FAMILY = "exact"
@@ -36,9 +37,13 @@ CALL_SECONDS = 25e-6
 """Python's work for one product of a level. Measured, GF(2), 2048 by 4x4x4:47."""
 
 
-LEAST_BITS = 12288
-"""Over GF(2) levels are proposed from such sides on. Measured on one core of an AMD EPYC, bit-matrix instruction:
-4x4x4:47 takes 1.18 times the leaf's time at 8192, and with 2x2x2:7 below it 0.81 times at 16384."""
+LARGEST = CUBES[-1]
+"""Larger products over GF(2) run at the rate of this side, up to 16384 as measured."""
+
+LOADED_TERM = 0.5
+"""What a byte of a term of a sum over GF(2) costs, as a part of a byte that is moved: terms are loaded through the
+caches. Measured on one core of an AMD EPYC, sums of A and C of 4x4x4:47 and 2x2x2:7 from 2048 to 16384: predicted
+seconds are 0.7 to 1.5 of the measured ones, without this 0.3 to 0.8."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class CpuExactLeaf(CpuStrategy):
     name: str = "leaf"
     family: str = FAMILY
     baseline: bool = True
-    version: int = 1
+    version: int = 2
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
         """See `Strategy.propose`."""
@@ -81,14 +86,12 @@ class CpuExactScheme(CpuStrategy):
 
     name: str = "scheme"
     family: str = FAMILY
-    version: int = 1
+    version: int = 2
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
         """See `Strategy.propose`: chains of up to MOST_LEVELS levels, extended from the best of each depth."""
         if not is_exact(request) or is_empty(request):
             return []
-        if request.dtype == BITS and min(request.shape) < LEAST_BITS:
-            return f"a side is below {LEAST_BITS}: sums of blocks would take longer than the products that they save"
         found: list[Proposal] = []
         for source in chains(request, machine):
             candidate = Candidate(FAMILY, self.name, source)
@@ -206,11 +209,18 @@ def priced_exactly(core: StagedCore, request: Request, machine: Machine) -> list
     found = []
     for stage in core.stages(request.items):
         if stage.product is None:
-            seconds = float(costs.combine(stage.bytes))
+            loaded = LOADED_TERM * stage.flops / 8 if request.dtype == BITS else 0.0
+            seconds = float(costs.combine(stage.bytes + loaded))
         else:
             count = stage.flops / (2.0 * math.prod(stage.product))
             calls = count * CALL_SECONDS / (machine.threads if leveled else 1)
-            seconds = float(costs.gemm(dtype, *stage.product, count=count, mode=mode)) + calls
+            sides = stage.product
+            if request.dtype == BITS:  # the leaf cuts larger products into such ones
+                sides = min(sides[0], LARGEST), min(sides[1], LARGEST), min(sides[2], LARGEST)
+            parts = math.prod(stage.product) / math.prod(sides)
+            seconds = float(costs.gemm(dtype, *sides, count=parts * count, mode=mode)) + calls
+            if leveled and request.dtype == BITS:
+                seconds += float(costs.combine(stage.bytes))  # rates are of operands in caches, sums are not there
         found.append(replace(stage, seconds=None if math.isnan(seconds) else seconds))
     return found
 
@@ -247,7 +257,11 @@ def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> 
     for level in levels:
         m, k, n = (-(-size // parts) for size, parts in zip(sizes, level.grid, strict=True))
         gm, gk, gn = level.grid
-        blocks = (gm * gk + level.rank) * m * k + (gk * gn + level.rank) * k * n + (gm * gn + level.rank) * m * n
+        sizes_of = m * k, k * n, m * n
+        counts = gm * gk, gk * gn, gm * gn
+        blocks = float(sum((parts + level.rank) * x for parts, x in zip(counts, sizes_of, strict=True)))
+        if request.dtype == BITS:
+            blocks += LOADED_TERM * sum(terms * x for terms, x in zip(level.nonzeros, sizes_of, strict=True))
         seconds += float(costs.combine(count * item * blocks))
         sizes, count = (m, k, n), count * level.rank
     dtype = request.dtype if request.dtype == BITS else "float64"

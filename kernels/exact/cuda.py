@@ -17,6 +17,7 @@ from .cpu import FAMILY, is_exact, max_abs_of
 from .cuda_costs import bit_costs, integer_costs
 from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restored_chain
 from .tensor_executor import ExactTensorExecutor
+from .tensor_levels import DIGITS, FLOAT, FloatTensorCore, IntegerTensorCore, integer_core
 from .tensors import (
     FUSED,
     VENDOR,
@@ -24,16 +25,14 @@ from .tensors import (
     BitTensorLeaf,
     BitTensorLevel,
     DigitTensorLeaf,
-    FloatTensorLeaf,
-    IntegerTensorCore,
     integer_bounds,
     require_int64,
 )
 
-LEAF, KERNEL, DIGITS, SCHEME = "leaf", "kernel", "digits", "scheme"
+LEAF, KERNEL, SCHEME = "leaf", "kernel", "scheme"
 
 LEAST_BLOCK, PRICED_BLOCK = 2048, 6144
-"""Sides of blocks, in bits, of schemes that are proposed to be timed, and of those that have a price."""
+"""Sides of blocks of schemes that are proposed to be timed, and of those over GF(2) that have a price."""
 
 PROPOSED = 4
 
@@ -49,8 +48,9 @@ class CudaExact:
       digits of 8 bits where an entry is too large for it. The baseline.
     - kernel: over GF(2) our int8 product that writes one bit an element.
     - digits: integers as digits of 8 bits on int8 tensor cores.
-    - scheme: over GF(2) levels of a scheme above leaf (method vendor) or kernel (fused). Blocks of a side below
-      PRICED_BLOCK have no price: they run where they are named, or where `lcma tune` found them fastest.
+    - scheme: levels of a scheme, over GF(2) above leaf (method vendor) or kernel (fused), of integers above float64 or
+      digits. Blocks of a side below PRICED_BLOCK and levels of integers have no price: they run where they are named,
+      or where `lcma tune` found them fastest.
     """
 
     name: str
@@ -81,7 +81,8 @@ class CudaExact:
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         """See `Strategy.candidates_of`."""
         if self.name == SCHEME and isinstance(source, ExactChain):
-            yield from (Candidate(self.family, SCHEME, source, (("method", method),)) for method in (VENDOR, FUSED))
+            methods = (VENDOR, FUSED) if source.ring.modulus == 2 else (FLOAT, DIGITS)
+            yield from (Candidate(self.family, SCHEME, source, (("method", method),)) for method in methods)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
@@ -97,8 +98,8 @@ class CudaExact:
         bits = request.dtype == BITS
         if bits and self.name == DIGITS:
             return "digits are of integers; elements of GF(2) have one"
-        if not bits and self.name in (KERNEL, SCHEME):
-            return f"on a GPU {self.name} is for GF(2) only; leave integers to leaf or digits"
+        if not bits and self.name == KERNEL:
+            return f"on a GPU {self.name} is for GF(2) only; leave integers to leaf, digits or scheme"
         if not bits and request.dtype not in INTEGER_DTYPES:
             return f"{request.dtype} is not multiplied on a GPU; convert to one of {', '.join(INTEGER_DTYPES)}"
         try:
@@ -115,13 +116,13 @@ class CudaExact:
             PlanError: a result does not fit int64, or a scheme does not hold in the ring.
         """
         assert request.ring is not None
+        chain = candidate.source if isinstance(candidate.source, ExactChain) else None
         if request.dtype == BITS:
-            chain = candidate.source if isinstance(candidate.source, ExactChain) else None
             method = candidate.method or (FUSED if self.name == KERNEL else VENDOR)
             return _bit_core(request.shape, chain, method)
         bounds = integer_bounds(request.ring, max_abs_of(request))
         require_int64(request.shape, request.ring, bounds, request.out_dtype)
-        return _integer_core(request.shape, request.ring, bounds, self.name == DIGITS)
+        return _integer_core(request.shape, request.ring, bounds, chain, candidate.method or self.name)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; without seconds where nothing is known of the GPU or the strategy."""
@@ -129,7 +130,10 @@ class CudaExact:
             return []
         core = self.core(candidate, request)
         (m, k, n), items = request.shape, request.items
-        if isinstance(core, FloatTensorLeaf | DigitTensorLeaf):
+        if isinstance(core, IntegerTensorCore):
+            if self.name == SCHEME:
+                return core.stages(items)
+            assert isinstance(core, FloatTensorCore | DigitTensorLeaf)  # without a level
             name, flops, moved, price = integer_costs(core)
         else:
             name, (flops, moved, price) = f"product {m}x{k}x{n}", bit_costs(core)
@@ -158,23 +162,27 @@ def _bit_core(sizes: tuple[int, int, int], chain: ExactChain | None, method: str
 
 @lru_cache(maxsize=256)
 def _integer_core(
-    sizes: tuple[int, int, int], ring: ExactRing, bounds: tuple[int, int], digits: bool
+    sizes: tuple[int, int, int], ring: ExactRing, bounds: tuple[int, int], chain: ExactChain | None, method: str
 ) -> IntegerTensorCore:
-    if not digits:
+    levels = () if chain is None else chain.maps
+    if method == LEAF:
         try:
-            return FloatTensorLeaf(sizes, ring, bounds)
+            return integer_core(sizes, ring, bounds, levels, digits=False)
         except PlanError:  # one product of two entries exceeds 2^53, or their sum over Z does
-            pass
-    return DigitTensorLeaf(sizes, ring, bounds)
+            method = DIGITS
+    return integer_core(sizes, ring, bounds, levels, digits=method == DIGITS)
 
 
 def _chains(request: Request) -> Iterator[ExactChain]:
-    """The schemes with the least prices, and 2x2x2 below them, with blocks that fill a GPU."""
-    if request.ring is None or request.dtype != BITS or _is_empty(request):
+    """The schemes with the least prices, of integers ranks, and 2x2x2 below them, with blocks that fill a GPU."""
+    if request.ring is None or _is_empty(request):
         return
     known, ring = known_levels(request.ring, catalogue_state()), request.ring
     fit = [level for level in known if _least(request, (level,)) >= LEAST_BLOCK]
-    fit.sort(key=lambda level: bit_costs(_bit_core(request.shape, ExactChain((level,), ring), FUSED))[2])
+    if request.dtype == BITS:
+        fit.sort(key=lambda level: bit_costs(_bit_core(request.shape, ExactChain((level,), ring), FUSED))[2])
+    else:
+        fit.sort(key=lambda level: level.rank / math.prod(level.grid))
     fit = fit[:PROPOSED]
     below = [level for level in known if level.grid == (2, 2, 2)]
     for levels in [(one,) for one in fit] + [(one, other) for one in fit for other in below]:

@@ -6,7 +6,8 @@ and 4096 cubed, entries of 10 to 31 bits. Interleaved medians at 1980 MHz; predi
 
 from __future__ import annotations
 
-from .tensors import VENDOR, BitTensorCore, BitTensorLeaf, DigitTensorLeaf, FloatTensorLeaf, IntegerTensorCore
+from .tensor_levels import FloatTensorCore
+from .tensors import VENDOR, BitTensorCore, BitTensorLeaf, DigitTensorLeaf
 
 INT8_VENDOR, INT8_KERNEL, FLOAT64 = 1.08e15, 1.30e15, 6.0e13
 """Operations a second of torch's int8 product, of our kernel with the parity, and of the float64 GEMM."""
@@ -42,16 +43,13 @@ def bit_costs(core: BitTensorCore, summed: float = SUMMED) -> tuple[float, float
     return rank * flops, rank * moved + sums, rank * seconds + sums / summed
 
 
-def integer_costs(core: IntegerTensorCore) -> tuple[str, float, float, float]:
-    """Name, operations, bytes and seconds of one product of integers."""
+def integer_costs(core: FloatTensorCore | DigitTensorLeaf) -> tuple[str, float, float, float]:
+    """Name, operations, bytes and seconds of one product of integers without a level."""
     m, k, n = core.sizes
-    if isinstance(core, FloatTensorLeaf):
+    if isinstance(core, FloatTensorCore):
         parts = -(-k // core.depth)
         flops, moved = 2.0 * m * k * n, 24.0 * (m * k + k * n) + 32.0 * m * n * parts
         reduced = m * n * (REDUCED + REDUCED_AGAIN * parts) if core.ring.modulus else 0.0
         return "product in float64", flops, moved, flops / FLOAT64 + moved / CONVERTED + reduced + LAUNCHED
-    assert isinstance(core, DigitTensorLeaf)
-    digits = core.digits
-    flops = 2.0 * m * k * n * digits**2
-    moved = (8.0 + digits) * (m * k + k * n) + (8.0 + 12.0 * (2 * digits - 1)) * m * n
-    return f"products of {digits} digits", flops, moved, flops / INT8_VENDOR + moved / SPLIT + LAUNCHED
+    (stage,) = core.stages(1)
+    return stage.name, stage.flops, stage.bytes, stage.flops / INT8_VENDOR + stage.bytes / SPLIT + LAUNCHED

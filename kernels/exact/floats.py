@@ -8,6 +8,7 @@ exceed the bound. Source: Dumas, Giorgi, Pernet, Dense linear algebra over word-
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ...errors import PlanError
 from ..cpu.threads import parallel_rows, parallel_tasks, single_threaded_blas
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
+from .padding import padded, padded_shapes
 from .schemes import LinearMap, RingLevel
 
 Matrix = npt.NDArray[Any]
@@ -24,6 +26,10 @@ Sizes = tuple[int, int, int]
 
 LIMITS = {"float32": 1 << 24, "float64": 1 << 53}
 """Every integer up to this magnitude is a number of the dtype."""
+
+SHORT, PANEL_ROWS = 256, 128
+"""Below this inner size of a product so many rows of A are multiplied and reduced at once, for each thread. Measured,
+float32, 2048 modulo 1021, where it is 64: 0.28 s in place of 0.32, float64 takes 0.34."""
 
 
 class FloatLeaf:
@@ -48,7 +54,8 @@ class FloatLeaf:
     def workspace(self, threads: int) -> int:
         """See `Core.workspace`."""
         m, k, n = self.sizes
-        return aligned(m * n * self.dtype.itemsize) if self.depth < k else 0
+        rows = min(m, self._height(threads))
+        return aligned(rows * n * self.dtype.itemsize) if self.depth < k else 0
 
     def compile(self) -> None:
         """See `StagedCore.compile`."""
@@ -63,14 +70,22 @@ class FloatLeaf:
         from .combine import add_reduced, reduce_rows
 
         (m, k, n), modulus = self.sizes, float(self.modulus)
-        np.matmul(a[:, : self.depth], b[: self.depth], out=out)
-        if self.reduce:
-            parallel_rows(lambda i, j: reduce_rows(out, modulus, i, j), m, threads)
-        product: Any = arena.array((m, n), self.dtype) if self.depth < k else None
-        for start in range(self.depth, k, self.depth):
-            stop = min(start + self.depth, k)
-            np.matmul(a[:, start:stop], b[start:stop], out=product)
-            parallel_rows(lambda i, j: add_reduced(product, modulus, out, i, j), m, threads)
+        height = min(m, self._height(threads))
+        product: Any = arena.array((height, n), self.dtype) if self.depth < k else None
+        for first in range(0, m, height):
+            some, target = a[first : first + height], out[first : first + height]
+            rows = len(target)
+            np.matmul(some[:, : self.depth], b[: self.depth], out=target)
+            if self.reduce:
+                parallel_rows(partial(reduce_rows, target, modulus), rows, threads)
+            for start in range(self.depth, k, self.depth):
+                stop = min(start + self.depth, k)
+                np.matmul(some[:, start:stop], b[start:stop], out=product[:rows])
+                parallel_rows(partial(add_reduced, product, modulus, target), rows, threads)
+
+    def _height(self, threads: int) -> int:
+        """Rows that are multiplied at once: few where they are reduced often, so that they stay in the caches."""
+        return PANEL_ROWS * threads if self.depth < SHORT else self.sizes[0]
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         """What `times` runs cost, without seconds."""
@@ -131,23 +146,32 @@ class FloatLevel:
         self.bound: int = level.merge.norm * inner.bound if self.pure else half(modulus)
 
     @property
-    def _shapes(self) -> list[tuple[int, int, int]]:
+    def shapes(self) -> list[tuple[int, int, int]]:
+        """Of the sums of A, of B, and of the products."""
         m, k, n = self.block
         rank = self.level.rank
         return [(rank, m, k), (rank, k, n), (rank, m, n)]
 
+    @property
+    def _padded(self) -> list[tuple[int, int] | None]:
+        """See `padded_shapes`."""
+        (m, k, n), (bm, bk, bn) = self.sizes, self.block
+        return padded_shapes(((m, k), (k, n)), ((bm, bk), (bk, bn)), self.level)
+
     def workspace(self, threads: int) -> int:
         """See `Core.workspace`."""
-        own = sum(aligned(math.prod(shape) * self.dtype.itemsize) for shape in self._shapes)
-        return own + min(threads, self.level.rank) * aligned(self.inner.workspace(1))
+        own = sum(aligned(math.prod(shape) * self.dtype.itemsize) for shape in self.shapes)
+        copied = max(0 if shape is None else aligned(math.prod(shape) * self.dtype.itemsize) for shape in self._padded)
+        return own + max(copied, min(threads, self.level.rank) * aligned(self.inner.workspace(1)))
 
     def compile(self) -> None:
         """See `StagedCore.compile`."""
-        from .combine import float_merge, float_sums
+        from .combine import float_merge, float_sums, pad_rows
 
         self.inner.compile()
         slab, matrix = np.zeros((1, 1, 1), self.dtype), np.zeros((1, 1), self.dtype)
         index, values = np.zeros(2, np.int64), np.zeros(1, self.dtype)
+        pad_rows(matrix, matrix.copy(), 0, 1)
         float_sums(matrix, (1, 1), (1, 1), index, index, values, 1.0, False, slab, 0, 1)
         float_merge(slab, (1, 1), (1, 1), index, index, values, 1.0, False, matrix, 0, 1)
 
@@ -155,11 +179,16 @@ class FloatLevel:
         """See `Core.run`."""
         from .combine import float_merge
 
-        left, right, products = (arena.array(shape, self.dtype) for shape in self._shapes)
+        left, right, products = (arena.array(shape, self.dtype) for shape in self.shapes)
         level, (m, k, n) = self.level, self.block
         gm, gk, gn = level.grid
-        self._add_blocks(a, (gm, gk), (m, k), level.left, self.each[0], left, threads)
-        self._add_blocks(b, (gk, gn), (k, n), level.right, self.each[1], right, threads)
+        for matrix, shape, grid, block, sums, each, slabs in (
+            (a, self._padded[0], (gm, gk), (m, k), level.left, self.each[0], left),
+            (b, self._padded[1], (gk, gn), (k, n), level.right, self.each[1], right),
+        ):
+            # The products' memory: they begin when the sums are done.
+            whole = matrix if shape is None else padded(matrix, arena.rest().array(shape, self.dtype), threads)
+            self._add_blocks(whole, grid, block, sums, each, slabs, threads)
         workers = min(threads, level.rank)
         arenas = arena.rest().split(workers, self.inner.workspace(1))
 

@@ -13,13 +13,17 @@ from ..codegen.host import has_features
 from ..cpu.threads import parallel_rows, parallel_tasks
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
-from .bits import words_of
+from .bits import LINE_WORDS, words_of
+from .padding import padded, padded_shapes
 from .schemes import LinearMap, RingLevel
 
 Words = npt.NDArray[np.uint64]
 Sizes = tuple[int, int, int]
 
 WORDS = np.dtype(np.uint64)
+
+WIDENED = 17 / 16
+"""Blocks are widened to rows of whole cache lines, which may be written past the caches, by at most a sixteenth."""
 
 AFFINE, TABLES = "affine", "tables"
 """The leaves: the processor's bit-matrix instruction, and tables of sums of rows."""
@@ -109,18 +113,26 @@ class BitLevel:
         rank = self.level.rank
         return [(rank, m, words_of(k)), (rank, k, words_of(n)), (rank, m, words_of(n))]
 
+    @property
+    def _padded(self) -> list[tuple[int, int] | None]:
+        """See `padded_shapes`; in words."""
+        (m, k, n), (bm, bk, bn) = self.sizes, self.block
+        return padded_shapes(((m, words_of(k)), (k, words_of(n))), ((bm, words_of(bk)), (bk, words_of(bn))), self.level)
+
     def workspace(self, threads: int) -> int:
         """See `Core.workspace`."""
         own = sum(aligned(8 * math.prod(shape)) for shape in self._shapes)
-        return own + min(threads, self.level.rank) * aligned(self.inner.workspace(1))
+        padded = max(0 if shape is None else aligned(8 * math.prod(shape)) for shape in self._padded)
+        return own + max(padded, min(threads, self.level.rank) * aligned(self.inner.workspace(1)))
 
     def compile(self) -> None:
         """See `StagedCore.compile`."""
         self.inner.compile()
-        from .combine import xor_merge, xor_sums
+        from .combine import pad_rows, xor_merge, xor_sums
 
         slab, matrix = np.zeros((1, 64, 1), np.uint64), np.zeros((64, 1), np.uint64)
         index = np.zeros(2, np.int64)
+        pad_rows(matrix, matrix.copy(), 0, 1)
         xor_sums(matrix, (1, 1), (64, 1), index, index, slab, 0, 1)
         xor_merge(slab, (1, 1), (64, 1), index, index, matrix, 0, 1)
 
@@ -131,8 +143,13 @@ class BitLevel:
         left, right, products = (arena.array(shape, WORDS) for shape in self._shapes)
         level, (m, k, n) = self.level, self.block
         gm, gk, gn = level.grid
-        _add_blocks(a, (gm, gk), (m, words_of(k)), level.left, left, threads)
-        _add_blocks(b, (gk, gn), (k, words_of(n)), level.right, right, threads)
+        for matrix, shape, grid, block, sums, slabs in (
+            (a, self._padded[0], (gm, gk), (m, words_of(k)), level.left, left),
+            (b, self._padded[1], (gk, gn), (k, words_of(n)), level.right, right),
+        ):
+            # The products' memory: they begin when the sums are done.
+            whole = matrix if shape is None else padded(matrix, arena.rest().array(shape, WORDS), threads)
+            _add_blocks(whole, grid, block, sums, slabs, threads)
         workers = min(threads, level.rank)
         arenas = arena.rest().split(workers, self.inner.workspace(1))
 
@@ -151,15 +168,19 @@ class BitLevel:
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         """What `times` runs cost, without seconds."""
         level, (m, k, n) = self.level, self.block
-        grid_m, grid_k, grid_n = level.grid
+        gm, gk, gn = level.grid
         found = []
-        for name, blocks, sums, size in (
-            ("A", grid_m * grid_k, level.left, m * words_of(k)),
-            ("B", grid_k * grid_n, level.right, k * words_of(n)),
-            ("C", grid_m * grid_n, level.merge, m * words_of(n)),
+        for name, blocks, sums, (rows, words), whole in (
+            ("A", gm * gk, level.left, (m, words_of(k)), self._padded[0]),
+            ("B", gk * gn, level.right, (k, words_of(n)), self._padded[1]),
+            ("C", gm * gn, level.merge, (m, words_of(n)), None),
         ):
-            moved = 8 * times * size * (blocks + level.rank)
-            found.append(Stage(f"sums of {name}", 64 * times * size * sums.terms, moved, level=_label(level)))
+            # A padded copy is written and read; rows of no whole cache lines are fetched before they are written.
+            copied = 0 if whole is None else 2 * blocks
+            read, written = (level.rank, blocks) if name == "C" else (blocks, level.rank)
+            moved = read + copied + written * (2 if words % LINE_WORDS else 1)
+            size = times * rows * words
+            found.append(Stage(f"sums of {name}", 64 * size * sums.terms, 8 * size * moved, level=_label(level)))
         return [*found, *self.inner.stages(times * level.rank)]
 
 
@@ -181,7 +202,11 @@ def block_sizes(sizes: Sizes, grid: Sizes) -> Sizes:
 
 
 def _whole_words(size: int, parts: int) -> int:
-    return size if parts == 1 else 64 * -(-words_of(size) // parts)
+    if parts == 1:
+        return size
+    words = -(-words_of(size) // parts)
+    aligned = -(-words // LINE_WORDS) * LINE_WORDS
+    return 64 * (aligned if aligned <= WIDENED * words else words)
 
 
 def _label(level: RingLevel) -> str:

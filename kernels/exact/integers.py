@@ -23,7 +23,10 @@ Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
 
 LEAST_DEPTH = 512
-"""Inner size of one BLAS product below which float64 is taken for float32, and another limb for two."""
+"""Inner size of one BLAS product below which another limb is taken for two."""
+
+SINGLE_DEPTH = 64
+"""Inner size of one BLAS product of float32 below which float64 is taken. Measured: see `floats.SHORT`."""
 
 MOST_LIMBS = 6
 """Three limbs of 22 bits hold an int64, and 512 products of sums of two stay below 2^53; more leave room for the sums
@@ -89,9 +92,9 @@ class IntegerCore:
         return self.product.dtype
 
     def _single_dtype(self) -> str:
-        """Of one limb: float32 where its products reach LEAST_DEPTH too, else float64."""
+        """Of one limb: float32 where its products reach SINGLE_DEPTH, else float64."""
         first, second = self.entry_bounds
-        depth = min(LEAST_DEPTH, self.sizes[1]) if self.ring.modulus else self.sizes[1]
+        depth = min(SINGLE_DEPTH, self.sizes[1]) if self.ring.modulus else self.sizes[1]
         short = depth * first * second + 2 * self.ring.modulus + 2 <= LIMITS["float32"]
         return "float32" if short else "float64"
 
@@ -118,7 +121,7 @@ class IntegerCore:
         if limbs == 1:
             modulus = self.ring.modulus
             return float_core(self.levels, self.sizes, self._single_dtype(), modulus, self.entry_bounds, modulus > 0)
-        most = (1 << _width(self.entry_bounds, limbs)) + 2
+        most = _limb_sum(self.entry_bounds, limbs)
         return float_core(self.levels, (m, self._depth(limbs), n), "float64", 0, (most, most), False)
 
     @property
@@ -127,7 +130,7 @@ class IntegerCore:
         rest = self.sizes[1] % self.depth
         if not rest:
             return None
-        most = (1 << self.width) + 2
+        most = _limb_sum(self.entry_bounds, self.limbs)
         return float_core(self.levels, (self.sizes[0], rest, self.sizes[2]), "float64", 0, (most, most), False)
 
     @property
@@ -204,7 +207,10 @@ class IntegerCore:
         split = Stage("limbs", times * self.slabs * (m * k + k * n), times * (8 + item * self.slabs) * (m * k + k * n))
         moved = times * parts * m * n * (8 + item * self.slabs)
         joined = Stage("joined limbs", times * parts * self.slabs * m * n, moved)
-        return [split, *self.product.stages(times * parts * self.slabs), joined]
+        products = self.product.stages(times * (k // self.depth) * self.slabs)
+        if (tail := self._tail) is not None:
+            products += tail.stages(times * self.slabs)
+        return [split, *products, joined]
 
 
 def overflow_reason(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dtype: str | None) -> str | None:
@@ -224,6 +230,13 @@ def _width(bounds: tuple[int, int], limbs: int) -> int:
     return max(2, -(-(max(bounds).bit_length() + 1) // limbs))
 
 
+def _limb_sum(bounds: tuple[int, int], limbs: int) -> int:
+    """The largest magnitude of a limb and of a sum of two: all but the last are at most 2^(width - 1)."""
+    width = _width(bounds, limbs)
+    low, last = 1 << (width - 1), (max(bounds) >> width * (limbs - 1)) + 1
+    return max(low + last, 2 * low if limbs > 2 else 0)
+
+
 def _limb_depth(bounds: tuple[int, int], limbs: int) -> int:
     """The inner size up to which products of sums of two limbs stay below 2^53."""
-    return int(LIMITS["float64"] // ((1 << _width(bounds, limbs)) + 2) ** 2)
+    return LIMITS["float64"] // _limb_sum(bounds, limbs) ** 2

@@ -15,35 +15,34 @@ def split_rows(matrix, limbs, width, modulus, out, first, last):
     the residue of least magnitude where there is a modulus. out (limbs + pairs, rows, cols) holds floats.
     """
     mask, top = (1 << width) - 1, 1 << (width - 1)
+    rest = np.empty(matrix.shape[1], np.int64)
     for i in range(first, last):
         if limbs == 1:
-            single_limb(matrix[i], modulus, out[0, i])
+            centre_row(matrix[i], modulus, out[0, i])
             continue
-        for j in range(matrix.shape[1]):
-            x = np.int64(matrix[i, j])
-            if modulus:
-                x = x % modulus
-                if x > modulus >> 1:
-                    x -= modulus
-            for limb in range(limbs - 1):
-                low = x & mask
-                x >>= width
-                if low >= top:
-                    low -= mask + 1
-                    x += 1
-                out[limb, i, j] = low
-            out[limbs - 1, i, j] = x
+        centre_row(matrix[i], modulus, rest)
+        for limb in range(limbs - 1):
+            target = out[limb, i]
+            for j in range(len(rest)):
+                low = rest[j] & mask
+                carry = np.int64(1) if low >= top else np.int64(0)
+                rest[j] = (rest[j] >> width) + carry
+                target[j] = low - (carry << width)
+        target = out[limbs - 1, i]
+        for j in range(len(rest)):
+            target[j] = rest[j]
         place = limbs
         for one in range(limbs):
             for other in range(one + 1, limbs):
-                for j in range(matrix.shape[1]):
-                    out[place, i, j] = out[one, i, j] + out[other, i, j]
+                target, left, right = out[place, i], out[one, i], out[other, i]
+                for j in range(len(target)):
+                    target[j] = left[j] + right[j]
                 place += 1
 
 
 @njit(nogil=True)
-def single_limb(row, modulus, out):
-    """A row of integers as floats, as residues of least magnitude where there is a modulus.
+def centre_row(row, modulus, out):
+    """A row of integers in another dtype, as residues of least magnitude where there is a modulus.
 
     Residues 0 <= x < modulus, which most rows hold, take no division, so that the loop runs on vectors.
     """
@@ -94,25 +93,45 @@ def terms_of(products, limbs, i, j, terms):
 def join_modulo(products, limbs, width, modulus, add, out, first, last):
     """Rows first <= i < last of out: the products joined modulo n, 0 <= c < n; added to out, or in place of it.
 
-    r 2^width + t is reduced with a quotient from float64, wrong by at most one: its magnitude is below 2^24 or so.
+    r 2^width + t is reduced with a quotient from float64, of magnitude below 2^24 or so, so wrong by less than 2^-24
+    before it is rounded: the residue exceeds modulus / 2 by less than modulus / 2^24.
     The product of single limbs is reduced already, and k is not cut.
     """
-    terms = np.empty(2 * limbs, np.int64)
     scale = 2.0**width
+    term, total = np.empty(out.shape[1], np.int64), np.empty(out.shape[1], np.int64)
     for i in range(first, last):
         if limbs == 1:
             single_modulo(products[0, i], modulus, out[i])
             continue
-        for j in range(out.shape[1]):
-            terms_of(products, limbs, i, j, terms)
-            r = np.int64(0)
-            for t in range(2 * limbs - 2, -1, -1):
-                quotient = np.int64(np.rint((r * scale + terms[t]) / modulus))
-                r = (r << width) + terms[t] - quotient * modulus
-            if add:
-                r += out[i, j]
-            r = r % modulus
-            out[i, j] = r
+        total[:] = 0
+        for t in range(2 * limbs - 2, -1, -1):
+            term_row(products, limbs, i, t, term)
+            for j in range(len(term)):
+                quotient = np.int64(np.rint((total[j] * scale + term[j]) / modulus))
+                total[j] = (total[j] << width) + term[j] - quotient * modulus
+        row = out[i]
+        for j in range(len(row)):
+            r = total[j] + row[j] if add else total[j]
+            r = r + modulus if r < 0 else r
+            row[j] = r - modulus if r >= modulus else r
+
+
+@njit(nogil=True)
+def term_row(products, limbs, i, t, out):
+    """The coefficients of 2^(t width) of row i: see `terms_of`."""
+    out[:] = 0
+    place = limbs
+    for one in range(limbs):
+        left = products[one, i]
+        if 2 * one == t:
+            for j in range(len(out)):
+                out[j] += np.int64(left[j])
+        for other in range(one + 1, limbs):
+            if one + other == t:
+                both, right = products[place, i], products[other, i]
+                for j in range(len(out)):
+                    out[j] += np.int64(both[j]) - np.int64(left[j]) - np.int64(right[j])
+            place += 1
 
 
 @njit(nogil=True)

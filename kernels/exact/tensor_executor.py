@@ -9,7 +9,8 @@ import numpy as np
 from ...errors import PlanError
 from ..request import BITS, Request
 from .bits import words_of
-from .tensors import BitTensorCore, IntegerTensorCore
+from .tensor_levels import IntegerTensorCore
+from .tensors import BitTensorCore
 
 Tensor = Any
 

@@ -1,4 +1,4 @@
-"""Cores of exact products of tensors on a GPU: int8 tensor cores with the parity taken, digits of 8 bits, float64.
+"""Cores of exact products of tensors on a GPU: int8 tensor cores with the parity taken, and digits of 8 bits.
 
 Bits are int64 words as in `BitMatrix`; integers are int64. Nothing here was measured yet.
 """
@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from ...errors import PlanError
+from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .bits import words_of
-from .floats import FloatLeaf
 from .gf2 import block_sizes
 from .schemes import LinearMap, RingLevel
 
@@ -154,14 +154,14 @@ class BitTensorLevel:
         level, (m, k, n) = self.level, self.block
         gm, gk, gn = level.grid
         rank, wk, wn = level.rank, words_of(k), words_of(n)
-        _add(a, _corners(gm, gk, m, wk), level.left, left.view(-1, wk), _corners(rank, 1, m, 0), (m, wk))
-        _add(b, _corners(gk, gn, k, wn), level.right, right.view(-1, wn), _corners(rank, 1, k, 0), (k, wn))
+        _add(a, corners(gm, gk, m, wk), level.left, left.view(-1, wk), corners(rank, 1, m, 0), (m, wk))
+        _add(b, corners(gk, gn, k, wn), level.right, right.view(-1, wn), corners(rank, 1, k, 0), (k, wn))
         for r in range(rank):
             self.inner.run(left[r], right[r], products[r])
-        _add(products.view(-1, wn), _corners(rank, 1, m, 0), level.merge, out, _corners(gm, gn, m, wn), (m, wn))
+        _add(products.view(-1, wn), corners(rank, 1, m, 0), level.merge, out, corners(gm, gn, m, wn), (m, wn))
 
 
-def _corners(down: int, across: int, height: int, width: int) -> list[tuple[int, int]]:
+def corners(down: int, across: int, height: int, width: int) -> list[tuple[int, int]]:
     """Row and word of the first element of every block of a grid."""
     return [(i * height, j * width) for i in range(down) for j in range(across)]
 
@@ -188,53 +188,6 @@ def _add(
     xor_blocks[grid](
         x, y, *index, height, width, *x.shape, x.stride(0), *y.shape, y.stride(0), R=16, W=128, num_warps=4
     )
-
-
-@dataclass(frozen=True)
-class FloatTensorLeaf:
-    """A product of residues in float64 with delayed reduction, or over Z below 2^53.
-
-    Raises:
-        PlanError: a sum of products could exceed what float64 holds.
-    """
-
-    sizes: Sizes
-    ring: ExactRing
-    bounds: tuple[int, int]
-
-    def __post_init__(self) -> None:
-        _ = self.depth
-
-    @cached_property
-    def depth(self) -> int:
-        """The inner size of products between reductions."""
-        modulus = self.ring.modulus
-        return FloatLeaf(self.sizes, "float64", modulus, self.bounds, modulus > 0).depth
-
-    @property
-    def workspace(self) -> int:
-        """Bytes beside the operands and the result."""
-        m, k, n = self.sizes
-        return 8 * (2 * m * k + 2 * k * n + 3 * m * n)
-
-    def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        """out = a b, all int64."""
-        import torch
-
-        modulus = self.ring.modulus
-        left, right = (_centred(x, modulus).to(torch.float64) for x in (a, b))
-        total: Tensor = 0
-        for start in range(0, self.sizes[1], self.depth):
-            part = slice(start, start + self.depth)
-            product = left[:, part] @ right[part]
-            if modulus:
-                # All are integers below 2^53, so every step is exact but the quotient, which is wrong by at most one.
-                product += total
-                product -= modulus * torch.round(product / modulus)
-            total = product
-        out.copy_(total.to(torch.int64))
-        if modulus:
-            out.remainder_(modulus)
 
 
 @dataclass(frozen=True)
@@ -306,8 +259,15 @@ class DigitTensorLeaf:
                 sums, out, m, n, rows, cols, out.stride(0), modulus, ADD=start > 0, TERMS=terms, R=16, C=64, num_warps=4
             )
 
+    def stages(self, times: int) -> list[Stage]:
+        """What `times` runs cost, without seconds."""
+        (m, k, n), digits = self.sizes, self.digits
+        flops = 2.0 * times * m * k * n * digits**2
+        moved = times * ((8.0 + digits) * (m * k + k * n) + (8.0 + 12.0 * (2 * digits - 1)) * m * n)
+        return [Stage(f"products of {digits} digits", flops, moved, product=self.sizes)]
 
-def _centred(x: Tensor, modulus: int) -> Tensor:
+
+def centred(x: Tensor, modulus: int) -> Tensor:
     """Residues of least magnitude, or x itself without a modulus."""
     import torch
 
@@ -318,7 +278,6 @@ def _centred(x: Tensor, modulus: int) -> Tensor:
 
 
 BitTensorCore = BitTensorLeaf | BitTensorLevel
-IntegerTensorCore = FloatTensorLeaf | DigitTensorLeaf
 
 
 def integer_bounds(ring: ExactRing, most: int) -> tuple[int, int]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from queue import SimpleQueue
 from threading import Thread
+from typing import Any
 
 from ...schemes_db import Certificate, Ring, Scheme, parse_ring
 from ...schemes_db.composition import best_composition
+from ...schemes_db.run_record import RunRecord
 from ..improve.gaps import Gap, Shape
+from ..improve.history import History
 from ..runs.code import code_hash
 from ..runs.config import RunConfig
 from ..runs.record import Record
@@ -17,7 +22,8 @@ from ..runs.result import Find
 from ..runs.run import carry_out
 
 Report = tuple[str, str]
-"""A kind and its text: "find", "step" or "unlifted" with a line of `Record`, or "stands" with a line to read."""
+"""A kind and its text: "find", "step" or "unlifted" with a line of `Record`, "stands" with a line to read, or "turn"
+with what was done, as JSON."""
 
 
 class KnownSchemes:
@@ -52,7 +58,10 @@ class KnownSchemes:
 
 
 class TurnWorker:
-    """Turns of an improvement, on the processor's or the GPU's own engine."""
+    """Turns of an improvement, on the processor's or the GPU's own engine; its islands last as long as it does."""
+
+    def __init__(self) -> None:
+        self._islands: Any = None
 
     def code(self) -> str:
         """The hash of the code that runs here."""
@@ -68,6 +77,9 @@ class TurnWorker:
         for kind, found in (("step", result.lineage), ("find", result.finds), ("unlifted", result.unlifted)):
             for one in found:
                 yield kind, Record(0, 0, one).to_line()
+        ranks = [*result.ranks, *(one.scheme.rank for one in result.finds)]
+        done = {"rounds": result.rounds, "flips": result.flips, "seconds": result.seconds, "ranks": ranks}
+        yield "turn", json.dumps({**done, "finds": len(result.finds)})
 
     def descend(
         self,
@@ -80,9 +92,13 @@ class TurnWorker:
         command: str,
         ranks: dict[str, dict[Shape, int]],
         pools: Mapping[Shape, list[Scheme]],
+        turns: list[RunRecord],
     ) -> Iterator[Report]:
         """A turn of walkers on this worker's GPU; see `Descents.turn`. Finds are reported while it goes on."""
         from ..improve.descents import Descents  # imports a compiler
+        from ..improve.islands import Islands
+
+        self._islands = self._islands or Islands()
 
         reports: SimpleQueue[Report | BaseException | None] = SimpleQueue()
 
@@ -93,8 +109,11 @@ class TurnWorker:
             try:
                 over = parse_ring("Z" if ring == "ZT" else ring)
                 known = KnownSchemes(over, {name: dict(one) for name, one in ranks.items()}, pools, found)
-                descents = Descents(known, ring, seed, device, command)
-                descents.turn(gap, tried, seconds, lambda text: reports.put(("stands", text)))
+                descents = Descents(known, ring, seed, device, command, islands=self._islands)
+                done = descents.turn(
+                    gap, tried, seconds, lambda text: reports.put(("stands", text)), history=History(turns)
+                )
+                reports.put(("turn", json.dumps(done and asdict(done))))
                 reports.put(None)
             except BaseException as error:  # it is raised where the reports are read
                 reports.put(error)

@@ -7,18 +7,24 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from ...schemes_db.formats.strict_json import loads
+from ...schemes_db.run_record import RunRecord
 from ...verify import certify
 from ..cluster.connection import Cluster
 from ..cluster.turn_pool import TurnPool
 from ..cluster.turn_worker import Report
-from ..runs.config import RunConfig
 from ..runs.keep import keep_finds
 from ..runs.record import Record
 from ..runs.result import Find
 from .catalogue import CatalogueUpdater, in_order
+from .cpu_turns import Search
 from .events import OnEvent, TurnBegun, Walking
 from .gaps import Gap
+from .history import History
 from .neighbours import neighbourhood
+
+Task = tuple[str, tuple[object, ...]]
+"""A method of a worker with its arguments."""
 
 Turns = Sequence[tuple[Gap, int]]
 """Formats to work on, each with the turns that it had before."""
@@ -31,6 +37,7 @@ class ClusterTurns:
 
     Args:
         configured: the search of a turn on a processor.
+        history: turns before; on_turn: called with every turn, None where all routes to a format are dead ends.
         device: of each worker; on `cuda` and `twin` walkers go down from the schemes that the head sends.
 
     Raises:
@@ -42,7 +49,7 @@ class ClusterTurns:
         stack: ExitStack,
         updater: CatalogueUpdater,
         cluster: Cluster,
-        configured: Callable[[Gap, int], RunConfig],
+        configured: Callable[[Gap, int], Search | None],
         *,
         ring: str,
         seed: int,
@@ -50,7 +57,10 @@ class ClusterTurns:
         command: str,
         on_event: OnEvent,
         stop: Callable[[], bool],
+        history: History,
+        on_turn: Callable[[Gap, RunRecord | None], None],
     ) -> None:
+        self._history, self._on_turn = history, on_turn
         self._updater, self._configured = updater, configured
         self._ring, self._seed, self._device, self._command = ring, seed, device, command
         self._on_event, self._stop = on_event, stop
@@ -62,17 +72,26 @@ class ClusterTurns:
 
     def take(self, turns: Turns, seconds: float) -> None:
         """Turns for so long, of which there are no more than workers."""
-        task = self._search if self._device == "cpu" else self._descent
-        tasks = [task(gap, tried, seconds) for gap, tried in turns]
-        names = [gap.target.name for gap, _ in turns]
-        self.pool.run(tasks, seconds, lambda place, report: self._reported(names[place], report), self._stop)
+        made = [(gap, search, task) for gap, tried in turns for search, task in self._task(gap, tried, seconds)]
+        self.pool.run(
+            [task for _, _, task in made],
+            seconds,
+            lambda place, report: self._reported(made[place][0], made[place][1], report),
+            self._stop,
+        )
 
-    def _search(self, gap: Gap, tried: int, seconds: float) -> tuple[str, tuple[object, ...]]:
-        config = self._configured(gap, tried)
-        self._on_event(TurnBegun(gap.target.name, config.command))
-        return "search", (config.limited(None, seconds, 1),)
+    def _task(self, gap: Gap, tried: int, seconds: float) -> list[tuple[Search | None, Task]]:
+        """What a worker is to do in a turn; nothing where every route is a dead end."""
+        if self._device != "cpu":
+            return [(None, self._descent(gap, tried, seconds))]
+        search = self._configured(gap, tried)
+        if search is None:
+            self._on_turn(gap, None)
+            return []
+        self._on_event(TurnBegun(gap.target.name, search.config.command))
+        return [(search, ("search", (search.config.limited(None, seconds, 1),)))]
 
-    def _descent(self, gap: Gap, tried: int, seconds: float) -> tuple[str, tuple[object, ...]]:
+    def _descent(self, gap: Gap, tried: int, seconds: float) -> Task:
         goal = int(np.prod(gap.target.shape))
         pools = {
             shape: self._updater.pool(shape, composed=int(np.prod(shape)) <= goal)
@@ -90,12 +109,20 @@ class ClusterTurns:
             self._command,
             self._updater.ranks,
             pools,
+            self._history.of(gap.target.name).turns,
         )
 
-    def _reported(self, target: str, report: Report) -> None:
+    def _reported(self, gap: Gap, search: Search | None, report: Report) -> None:
         kind, text = report
         if kind == "stands":
-            self._on_event(Walking(target, text))
+            self._on_event(Walking(gap.target.name, text))
+            return
+        if kind == "turn":
+            values = loads(text)
+            if values is None:
+                self._on_turn(gap, None)
+            else:
+                self._on_turn(gap, RunRecord(**values) if search is None else search.record(gap, **values))
             return
         found = Record.from_line(text).found
         if not isinstance(found, Find):

@@ -10,18 +10,24 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Certificate, Provenance, Ring, Scheme, Target
 from ...schemes_db.algebra import naive
+from ...schemes_db.provenance import Step
+from ...schemes_db.run_record import RunRecord
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
 from ..flipgraph.gpu.settings import setting_for
 from ..flipgraph.gpu.widen import widened
+from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
 from ..runs.distinct import DistinctPool
-from ..runs.plan import Setting
 from .catalogue import in_order
 from .collect import collect_below
 from .gaps import Gap, Shape
+from .history import SYMMETRY, History, varied
 from .islands import Islands
 from .neighbours import Route, routes
+
+NOT_REPEATABLE = "its walkers started from schemes that are not kept"
+"""Of a turn: pools, and what earlier turns and other processes found."""
 
 WANTED = 16
 """Schemes of a format that walkers are to start from, if they can be had in a moment."""
@@ -55,7 +61,7 @@ class Known(Protocol):
 
 
 class Descents:
-    """One format after the other, each turn by another route.
+    """One format after the other, each turn by the route and the policy that promise most.
 
     Args:
         ring: "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones.
@@ -91,8 +97,11 @@ class Descents:
         seconds: float,
         say: Callable[[str], None],
         stop: Callable[[], bool] = lambda: False,
-    ) -> str:
-        """Work on a format for so long, by the route whose turn it is; returns its name.
+        history: History | None = None,
+    ) -> RunRecord | None:
+        """Work on a format for so long, by the route and the policy that promise most after earlier turns.
+
+        Returns what the turn did, or None where every route is a dead end and nothing was done.
 
         Raises:
             DeviceLostError: a GPU stopped answering; all finds before are kept.
@@ -108,36 +117,59 @@ class Descents:
         m, k, n = shape
         symmetric = m == k == n > EASY_SIDE and not self._ternary
         if symmetric:
-            found.append(Route("symmetry", [pack_start("flip-c3", gap.target).to_scheme()]))
+            found.append(Route(SYMMETRY, [pack_start("flip-c3", gap.target).to_scheme()]))
         if not found:
             found.append(Route("naive", [naive(gap.target)]))
-        route = found[tried % len(found)]
-        cyclic = symmetric and route is found[-1]
+        by_name = {route.name: route for route in found}
+        lowest = {name: min(start.rank for start in route.starts) for name, route in by_name.items()}
+        choice = (history or History()).choose(gap, lowest)
+        if choice is None:
+            return None
+        route = by_name[choice.route]
+        cyclic = route.name == SYMMETRY
         setting = setting_for(gap.target, ternary=self._ternary, symmetric=cyclic)
         # Walkers of symmetric schemes start from these alone.
         starts = route.starts if cyclic else self._islands.starts(gap.target.name, route.name, route.starts)
-        fleet = self._fleet(starts, setting, tried, symmetric=cyclic)
-        lowest = min(start.rank for start in starts)
-        say(f"{gap.target}: by {route.name} from rank {lowest}, {len(starts)} starts, {fleet.walkers} walkers")
-        collect_below(
+        policy = varied(setting.policy, choice.policy)
+        fleet = self._fleet(starts, policy, tried, symmetric=cyclic)
+        began = min(start.rank for start in starts)
+        what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
+        say(f"{gap.target}: {what}, {len(starts)} starts, {fleet.walkers} walkers")
+        found_ranks = collect_below(
             fleet,
             gap.rank - 1,
             steps=setting.steps,
             seconds=seconds,
             count=FOUND,
-            provenance=self._provenance(route.name),
+            provenance=self._provenance(gap.target, route.name),
             on_find=self._updater.take,
             enough=lambda: stop() or self._updater.rank(self._updater.over.name, shape) <= gap.known,
             say=say,
         )
+        reached = int(fleet.score.min())
         if not cyclic:
-            self._islands.settle(gap.target.name, route.name, fleet, lowest)
-        return route.name
+            self._islands.settle(gap.target.name, route.name, fleet, began)
+        return RunRecord(
+            command=self._command,
+            target=gap.target.name,
+            ring=self._updater.over.name,
+            seed=self._seed,
+            rounds=fleet.launches,
+            flips=fleet.flips,
+            seconds=fleet.seconds,
+            finds=sum(found_ranks.values()),
+            device="cpu" if self._device == "cpu" else "cuda",
+            route=route.name,
+            policy=choice.policy,
+            start=lowest[route.name],
+            rank=gap.rank,
+            reached=min([reached, *found_ranks]),
+        )
 
-    def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, symmetric: bool = False) -> Fleet:
+    def _fleet(self, starts: list[Scheme], policy: Policy, tried: int, symmetric: bool = False) -> Fleet:
         return Fleet(
             starts,
-            setting.policy,
+            policy,
             seed=self._seed + (tried << 32),
             walkers=self._walkers,
             ternary=self._ternary,
@@ -168,15 +200,18 @@ class Descents:
             starts = [one for one in (scheme.over_z2() for scheme in known) if one is not None]
         near = self._near.setdefault((shape, rank), [])
         if starts:
-            fleet = self._fleet(starts, setting_for(Target.general(*shape), ternary=self._ternary), 0)
-            source = self._provenance("plus")
+            fleet = self._fleet(starts, setting_for(Target.general(*shape), ternary=self._ternary).policy, 0)
+            source = self._provenance(Target.general(*shape), "plus")
             widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
 
-    def _provenance(self, route: str) -> Provenance:
+    def _provenance(self, target: Target, route: str) -> Provenance:
+        ring = "ZT" if self._ternary else "Z2"
+        values = {"target": target.name, "ring": ring, "device": self._device, "seed": str(self._seed), "route": route}
         return Provenance(
             kind="search",
             command=self._command,
             seed=self._seed,
             version=__version__,
             relation=f"flip walk on a GPU, by way of {route}",
+            steps=(Step("walk", (), tuple(values.items()), "", False, NOT_REPEATABLE),),
         )

@@ -36,7 +36,16 @@ class Walking:
     text: str
 
 
-Event = Kept | TurnBegun | Walking
+@dataclass(frozen=True)
+class Exhausted:
+    """A format that is worked on no more: every route to less than `rank` has been tried long enough, in vain."""
+
+    target: str
+    rank: int
+    known: int
+
+
+Event = Kept | TurnBegun | Walking | Exhausted
 OnEvent = Callable[[Event], None]
 
 

@@ -36,7 +36,8 @@ class ImproveConfig:
     """What an improvement was asked to do: all but its threads.
 
     With an `address` turns are on `workers` workers of a Ray cluster, each with a `device` of its own; see `RunConfig`.
-    `up_to` takes every format that fits into a full product among the targets, too.
+    `up_to` takes every format that fits into a full product among the targets, too; `retry` takes what earlier runs
+    found to be dead ends for open again.
     """
 
     targets: tuple[str, ...]
@@ -47,6 +48,7 @@ class ImproveConfig:
     address: str = ""
     workers: int = 0
     up_to: bool = False
+    retry: bool = False
     command: str = ""
 
     @property

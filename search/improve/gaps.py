@@ -21,13 +21,11 @@ class Gap:
     rank: int
     known: int
 
-    def priority(self, tries: int) -> float:
-        """What a turn is worth after so many: ranks to gain, by the work of a format of this size.
-
-        Turns that each go where this is greatest share the time out in proportion to the promise at first.
-        """
+    @property
+    def priority(self) -> float:
+        """Ranks to gain, by the work of a format of this size."""
         m, k, n = self.target.shape
-        return (self.rank - self.known) / (m * k * n) / (1 + tries)
+        return (self.rank - self.known) / (m * k * n)
 
 
 def formats_up_to(limit: Shape) -> Iterator[Target]:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from ...errors import TargetError
-from ...schemes_db import Ring, Scheme, Target, Z, parse_ring
+from ...errors import PlanError, TargetError
+from ...schemes_db import Ring, Target, Z, parse_ring
 from ...schemes_db.catalog import Catalog
+from ...schemes_db.ranks import best_known
+from ...schemes_db.run_record import RunRecord
 from ...verify import certify
 from ..cluster.connection import Cluster
-from ..runs.config import RunConfig
 from ..runs.keep import keep_finds
 from ..runs.run import carry_out
 from .catalogue import CatalogueUpdater, in_order
 from .cluster_turns import ClusterTurns, Turns
-from .events import OnEvent, TurnBegun, Walking
+from .cpu_turns import Search, next_search
+from .events import Exhausted, OnEvent, TurnBegun, Walking
 from .gaps import Gap, formats_up_to, gaps
-from .starts import best_below
-
-LONGEST = 60.0
-"""Seconds of a turn at most; then the format of most promise has the next."""
+from .history import History
 
 GPU_BLOCKS = 64
 """Blocks of a factor that a walk on a GPU holds."""
@@ -32,14 +30,19 @@ def formats_of(limits: Sequence[Target], up_to: bool) -> list[Target]:
     """The formats to improve, sides in increasing order: these, or all `up_to` one of them.
 
     Raises:
-        TargetError: one is no full product.
+        TargetError: one is no full product, or not in the table of best known ranks.
     """
     for limit in limits:
         if not limit.is_general:
             raise TargetError(f"{limit} is no full product: formats are")
     shapes = [in_order(limit.shape) for limit in limits]
     if not up_to:
-        return [Target.general(*shape) for shape in dict.fromkeys(shapes)]
+        named = [Target.general(*shape) for shape in dict.fromkeys(shapes)]
+        if unknown := [one for one in named if best_known(one, Z) is None]:
+            raise TargetError(
+                f"the table of best known ranks has no {unknown[0]}, so no gap is known: lcma search takes a rank"
+            )
+        return named
     return list(dict.fromkeys(target for shape in shapes for target in formats_up_to(shape)))
 
 
@@ -50,8 +53,11 @@ class GeneralImprovement:
         cluster: where workers take turns, each its own, in place of this process.
         stack: ends the workers.
 
+        retry: take dead ends of earlier turns for open again.
+
     Attributes:
         turns: how many each format has had.
+        exhausted: formats of which every route is a dead end, with the rank where that holds.
 
     Raises:
         PlanError: the device is not known, or not here, or has no walks over the ring.
@@ -71,13 +77,21 @@ class GeneralImprovement:
         stop: Callable[[], bool],
         cluster: Cluster | None = None,
         stack: ExitStack,
+        retry: bool = False,
     ) -> None:
         self._updater, self._ring, self._seed, self._jobs = updater, ring, seed, jobs
         self._on_event, self._stop = on_event, stop
         self._over: Ring = Z if ring == "ZT" else parse_ring(ring)
         on_gpu = device != "cpu"
+        self._kind = "cuda" if device.startswith("cuda") else "cpu"
+        with Catalog.open() as catalog:
+            known = [] if retry else catalog.runs()
+        self._history = History(run for run in known if run.route and self._mine(run))
+        if on_gpu and formats and all(one.shape[1] * one.shape[2] > GPU_BLOCKS for one in formats):
+            raise PlanError(f"{formats[0]} has a factor of more than {GPU_BLOCKS} blocks: no GPU walk holds it")
         self.formats = [one for one in formats if not on_gpu or one.shape[1] * one.shape[2] <= GPU_BLOCKS]
         self.turns: Counter[str] = Counter()
+        self.exhausted: dict[str, int] = {}
         self._at_once = 1
         self._take_turns: Callable[[Turns, float], None]
         if cluster is not None:
@@ -92,31 +106,52 @@ class GeneralImprovement:
                 command=command,
                 on_event=on_event,
                 stop=stop,
+                history=self._history,
+                on_turn=self._record,
             )
             self._take_turns, self._at_once = on_cluster.take, len(on_cluster)
         else:
             self._take_turns = self._descents(device, command) if on_gpu else self._run
 
+    def _mine(self, run: RunRecord) -> bool:
+        return (run.ring, run.device) == (self._over.name, self._kind)
+
     def gaps(self) -> list[Gap]:
-        """The formats where ranks are to be gained, the most promising first."""
+        """The formats where ranks are to be gained, those of the most expected gain first."""
         found = gaps(self._updater.ranks[self._over.name], self._over, self.formats)
-        return sorted(found, key=lambda gap: -gap.priority(self.turns[gap.target.name]))
+        open_ = [gap for gap in found if self.exhausted.get(gap.target.name) != gap.rank]
+        return sorted(open_, key=lambda gap: -self._history.worth(gap))
 
     def turn(self, seconds: float) -> bool:
-        """Work on the format of most promise for so long, on a cluster on one a worker; False where no gap is left."""
+        """Work on the format of most promise for so long, on a cluster on one a worker; False where none is left."""
         found = self.gaps()
         if not found:
             return False
         chosen: list[tuple[Gap, int]] = []
         taken = self.turns.copy()
         for _ in range(self._at_once):
-            gap = max(found, key=lambda gap: gap.priority(taken[gap.target.name]))
+            # Those that begin together do not know of each other what they gain.
+            gap = max(
+                found,
+                key=lambda gap: self._history.worth(gap) / (1 + taken[gap.target.name] - self.turns[gap.target.name]),
+            )
             chosen.append((gap, taken[gap.target.name]))
             taken[gap.target.name] += 1
         self._take_turns(chosen, seconds)
         self.turns = taken
         self._updater.look()
         return True
+
+    def _record(self, gap: Gap, turn: RunRecord | None) -> None:
+        """Keep what a turn did; None: every route to the format is a dead end."""
+        if turn is None:
+            self.exhausted[gap.target.name] = gap.rank
+            self._on_event(Exhausted(gap.target.name, gap.rank, gap.known))
+            return
+        self._history.add(turn)
+        with Catalog.open() as catalog:
+            if catalog.path is not None:
+                catalog.record_run(turn)
 
     def _descents(self, device: str, command: str) -> Callable[[Turns, float], None]:
         """Turns on GPUs."""
@@ -127,23 +162,33 @@ class GeneralImprovement:
 
         def take(turns: Turns, seconds: float) -> None:
             ((gap, tried),) = turns
-            descents.turn(gap, tried, seconds, lambda text: self._on_event(Walking(gap.target.name, text)), self._stop)
+            name = gap.target.name
+            done = descents.turn(
+                gap,
+                tried,
+                seconds,
+                lambda text: self._on_event(Walking(name, text)),
+                self._stop,
+                self._history.of(name),
+            )
+            self._record(gap, done)
 
         return take
 
-    def _configured(self, gap: Gap, tried: int) -> RunConfig:
-        """The search of a turn, with the command that repeats it."""
+    def _configured(self, gap: Gap, tried: int) -> Search | None:
         with Catalog.open() as catalog:
-            configs = list(_ways(gap, self._ring, self._over, catalog, self._seed + tried))
-        return configs[tried % len(configs)]
+            return next_search(gap, self._ring, self._over, catalog, self._history, self._seed + tried)
 
     def _run(self, turns: Turns, seconds: float) -> None:
         """A turn on this processor."""
         ((gap, tried),) = turns
-        config = self._configured(gap, tried)
-        self._on_event(TurnBegun(gap.target.name, config.command))
+        search = self._configured(gap, tried)
+        if search is None:
+            self._record(gap, None)
+            return
+        self._on_event(TurnBegun(gap.target.name, search.config.command))
         result = carry_out(
-            config.limited(None, seconds, 1),
+            search.config.limited(None, seconds, 1),
             jobs=self._jobs,
             stop=self._stop,
             on_event=lambda standing: self._on_event(Walking(gap.target.name, standing.line)),
@@ -155,33 +200,12 @@ class GeneralImprovement:
             self._updater.keep(found.scheme, found.certificate)
         for lost in result.unlifted:
             self._updater.keep(lost.origin, certify(lost.origin))
-
-
-def _ways(gap: Gap, ring: str, over: Ring, catalog: Catalog, seed: int) -> Iterator[RunConfig]:
-    """Runs for one rank less: by symmetry, from below, from what is kept of the format itself, from naive."""
-    m, k, n = gap.target.shape
-    if m == k == n and ring != "ZT":
-        yield _config(gap, ring, seed, walk="flip-c3")
-    entries = catalog.entries(target=gap.target.name, max_rank=gap.rank)
-    kept = [one for one in entries if one.ring in (over.name, "Z") and one.rank == gap.rank]
-    below = best_below(catalog, gap.target, over)
-    for start in (below, catalog.find(kept[0].digest)[0] if kept else None):
-        if start is not None and (ring != "ZT" or start.ternary):
-            yield _config(gap, ring, seed, start=start)
-    yield _config(gap, ring, seed)
-
-
-def _config(gap: Gap, ring: str, seed: int, walk: str = "", start: Scheme | None = None) -> RunConfig:
-    words = ["lcma", "search", gap.target.name, "--rank", str(gap.rank - 1), "--ring", ring, "--seed", str(seed)]
-    words += ["--walk", walk] if walk else []
-    words += ["--start", start.digest[:16]] if start else []
-    return RunConfig(
-        gap.target.name,
-        gap.rank - 1,
-        ring,
-        seed,
-        seconds=LONGEST,
-        walk=walk,
-        command=shlex.join([*words, "--time", f"{LONGEST:g}s"]),
-        start=start,
-    )
+        done = search.record(
+            gap,
+            rounds=result.rounds,
+            flips=result.flips,
+            seconds=result.seconds,
+            finds=len(result.finds),
+            ranks=[*result.ranks, *(one.scheme.rank for one in result.finds)],
+        )
+        self._record(gap, done)

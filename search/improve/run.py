@@ -12,9 +12,10 @@ from ...errors import PlanError
 from ...schemes_db import Scheme, Target, Z, parse_ring, parse_target
 from ..runs.engine import engine_of
 from .catalogue import CatalogueUpdater
+from .cpu_turns import LONGEST
 from .events import Event, Kept, OnEvent, ignore
 from .folder import ImproveConfig, ImproveFolder, ImproveState
-from .general import LONGEST, GeneralImprovement, formats_of
+from .general import GeneralImprovement, formats_of
 from .structured import FrontUpdater, StructuredImprovement
 
 SHARE = 0.05
@@ -30,6 +31,7 @@ class Improved:
         gained: ranks gained on full products over the ring, and schemes kept of structured targets.
         turns: of every target.
         closed: whether no gap to the best known ranks was left.
+        exhausted: formats with a gap that are worked on no more, as every route to them is a dead end.
         fronts: of structured targets what is known, as text.
     """
 
@@ -40,6 +42,7 @@ class Improved:
     closed: bool
     interrupted: bool
     fronts: dict[str, str]
+    exhausted: tuple[str, ...] = ()
 
 
 class _Tasks:
@@ -91,11 +94,16 @@ class _Tasks:
                 stop=stop,
                 cluster=cluster,
                 stack=stack,
+                retry=config.retry,
             )
 
     @property
     def parts(self) -> list[GeneralImprovement | StructuredImprovement]:
         return [part for part in (self.general, self.structured) if part is not None]
+
+    @property
+    def exhausted(self) -> tuple[str, ...]:
+        return tuple(self.general.exhausted) if self.general is not None else ()
 
     @property
     def gained(self) -> int:
@@ -153,6 +161,7 @@ def improve(
     address: str = "",
     workers: int = 0,
     up_to: bool = False,
+    retry: bool = False,
     command: str = "",
     jobs: int = 1,
     out: str | Path | None = None,
@@ -169,6 +178,7 @@ def improve(
         targets: names, or a whole configuration.
         address, workers: a Ray cluster whose workers take turns side by side; see `RunConfig`.
         up_to: take every format that fits into a full product, too.
+        retry: work on routes again that earlier runs found to be dead ends.
         jobs: threads that lift finds beside the walks, or walk on a processor.
         out: a new folder, to go on from with `resume_improvement`.
         stop: asked between turns and launches.
@@ -190,6 +200,7 @@ def improve(
             address=address,
             workers=workers,
             up_to=up_to,
+            retry=retry,
             command=command,
         )
     )
@@ -286,7 +297,8 @@ def _go(
         before.gained + tasks.gained,
         tasks.turns,
         time.perf_counter() - begin,
-        closed=not open_parts,
+        closed=not open_parts and not tasks.exhausted,
         interrupted=stopped,
+        exhausted=tasks.exhausted,
         fronts={walk.target.name: str(walk.front) for walk in (tasks.structured.walks if tasks.structured else [])},
     )

@@ -23,6 +23,7 @@ from ...errors import PlanError, VerificationError
 from ...schemes_db import Certificate, Kind, ProductKind, Q, Ring, Scheme, Z
 from ...schemes_db.costs import product_kinds
 from ...schemes_db.factor import Factor
+from ...schemes_db.provenance import Step
 from ...verify import certify
 
 IntArray = npt.NDArray[np.int64]
@@ -137,7 +138,7 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
     if best is None:
         reason = "only fractions were found: lift to Q" if fractional else f"no lift found beyond step {deepest}"
         return Lift(None, None, reason)
-    return _certified(scheme, best[1], best[2], ring)
+    return _certified(scheme, best[1], best[2], ring, seed)
 
 
 def _score(numerators: IntArray, denominators: IntArray) -> int:
@@ -222,7 +223,7 @@ def _rational(x: IntArray, sizes: IntArray, prime: int) -> tuple[IntArray, IntAr
     return numerators, common
 
 
-def _certified(scheme: Scheme, numerators: IntArray, denominators: IntArray, ring: Ring) -> Lift:
+def _certified(scheme: Scheme, numerators: IntArray, denominators: IntArray, ring: Ring, seed: int) -> Lift:
     """The scheme of these coefficients, if it passes the exact check."""
     factors, start = [], 0
     for factor, blocks, denominator in zip(scheme.factors, _present(scheme), denominators.tolist(), strict=True):
@@ -232,12 +233,25 @@ def _certified(scheme: Scheme, numerators: IntArray, denominators: IntArray, rin
         factors.append(Factor.from_dense(dense.reshape(scheme.rank, factor.rows, factor.cols), denominator))
     u, v, w = factors
     lifted = Scheme(scheme.target, u, v, w, Z if denominators.max() == 1 else ring)
-    return certified_lift(scheme, lifted, "Hensel lift")
+    return certified_lift(scheme, lifted, "Hensel lift", seed)
 
 
-def certified_lift(origin: Scheme, lifted: Scheme, relation: str) -> Lift:
-    """The lift of a scheme, if it passes the exact check; its command, seed, date and time are those of the origin."""
-    provenance = dataclasses.replace(origin.provenance, kind="search", parents=(origin.digest,), relation=relation)
+def certified_lift(origin: Scheme, lifted: Scheme, relation: str, seed: int | None = None) -> Lift:
+    """The lift of a scheme, if it passes the exact check; its command, seed, date and time are those of the origin.
+
+    With the `seed` of a Hensel lift, which gives the same scheme again, the origin's steps are continued.
+    """
+    before, steps = origin.provenance.steps, tuple[Step, ...]()
+    if before and seed is not None:
+        values = (("ring", lifted.ring.name), *((("seed", str(seed)),) if seed else ()))
+        steps = (
+            *before[:-1],
+            dataclasses.replace(before[-1], makes=origin.digest),
+            Step("lift", (origin.digest,), values),
+        )
+    provenance = dataclasses.replace(
+        origin.provenance, kind="search", parents=(origin.digest,), relation=relation, steps=steps
+    )
     lifted = lifted.replace(provenance=provenance)
     try:
         certificate = certify(lifted)

@@ -48,7 +48,8 @@ def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: i
 def _as_of(scheme: Scheme, lifted: Scheme) -> Scheme:
     """The lift of a neighbour as one that comes from the scheme: the neighbour itself is kept nowhere."""
     relation = f"flips and changes of basis, {lifted.provenance.relation}"
-    return lifted.replace(provenance=replace(lifted.provenance, parents=(scheme.digest,), relation=relation))
+    origin = replace(lifted.provenance, parents=(scheme.digest,), relation=relation, steps=())
+    return lifted.replace(provenance=origin)
 
 
 def _by_signs(scheme: Scheme, seconds: float, seed: int) -> Lift:

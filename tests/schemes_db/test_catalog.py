@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ from lcma.errors import CatalogError
 from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.migrations import STEPS
 from lcma.schemes_db.ranks import best_known
+from lcma.schemes_db.run_record import RunRecord
 from lcma.schemes_db.shipped import _files, shipped, shipped_names
 
 
@@ -39,7 +41,7 @@ def test_a_shipped_file_is_what_its_scheme_renders_to(name):
     assert reading.certificate is not None
     assert _files()[name].read_text() == lcma_json.render(reading.scheme, reading.certificate)
     assert reading.scheme.name == name
-    assert reading.scheme.provenance.source or reading.scheme.provenance.command
+    assert reading.scheme.provenance.steps
 
 
 def test_add_find_and_lineage(catalog):
@@ -317,9 +319,12 @@ def test_children_and_best_ranks(catalog, strassen):
 
 
 def test_runs_are_recorded(catalog):
-    catalog.record_run("lcma search 2x2x2", "2x2x2", "Z", 1, 3, 1000, 0.5, 2)
+    given = RunRecord(command="lcma search 2x2x2", target="2x2x2", ring="Z", seed=1, rounds=3, finds=2, route="own")
+    catalog.record_run(given)
     (run,) = catalog.runs()
-    assert (run["command"], run["finds"], run["version"]) == ("lcma search 2x2x2", 2, lcma.__version__)
+    assert run.started
+    assert dataclasses.replace(run, started="") == given
+    assert run.version == lcma.__version__
 
 
 def test_a_catalogue_of_the_first_schema_is_migrated(tmp_path, monkeypatch, strassen):

@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import CatalogError, SchemeFormatError
+from lcma.errors import CatalogError, SchemeFormatError, TargetError
 from lcma.schemes_db import Provenance
 from lcma.schemes_db.algebra import naive, permute, reverse, tensor, transpose
 from lcma.schemes_db.catalog import Catalog
@@ -16,6 +17,7 @@ from lcma.schemes_db.constructions import change_of_basis, direct_sum, extend, p
 from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.provenance import Step
 from lcma.schemes_db.reproduce import reproduced
+from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.verify import certify
 
 
@@ -107,6 +109,10 @@ def test_a_step_with_another_result_is_named(strassen):
         ({"do": "tensor", "of": [1]}, "list of digests"),
         ({"do": "tensor", "of": [], "by": "me"}, "must be an object"),
         ({"do": "search", "values": {"command": 3}}, "object of texts"),
+        ({"do": "walk", "values": {"target": "2x2x2", "ring": "Z2"}}, "never repeatable"),
+        ({"do": "polish", "values": {"goal": "plain"}, "repeatable": False}, "says why"),
+        ({"do": "rotate", "of": ["a"], "why": "it rained"}, "says why"),
+        ({"do": "rotate", "of": ["a"], "repeatable": "no", "why": "it rained"}, "says why"),
     ],
 )
 def test_steps_that_are_none_are_refused(step, message):
@@ -135,7 +141,7 @@ def test_the_catalogue_notes_the_steps_of_older_rows(tmp_path, monkeypatch, stra
     from lcma.schemes_db import migrations
 
     steps = migrations.STEPS
-    monkeypatch.setattr(migrations, "STEPS", steps[:-1])
+    monkeypatch.setattr(migrations, "STEPS", steps[: steps.index(migrations._note_steps)])
     path = tmp_path / "catalog.db"
     squared = tensor(strassen, strassen)
     old = {
@@ -156,6 +162,88 @@ def test_the_catalogue_notes_the_steps_of_older_rows(tmp_path, monkeypatch, stra
         document = catalog._found("squared")[1]
         assert len(document.splitlines()) > squared.rank  # a product a line, as before
         assert json.loads(document)["name"] == "squared"
+
+
+SHIPPED = {name: shipped(name).scheme for name in shipped_names()}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_steps_of_a_shipped_scheme_are_data(name):
+    scheme = SHIPPED[name]
+    origin = scheme.provenance
+    assert origin.steps
+    assert origin.steps[-1].makes == ""
+    assert all(step.makes for step in origin.steps[:-1])
+    # What a step starts from is shipped, was made before, is the scheme modulo 2, or is named as not kept.
+    kept = {one.digest for one in SHIPPED.values()}
+    mod2 = scheme.over_z2()
+    if mod2 is not None and mod2.digest != scheme.digest:
+        kept.add(mod2.digest)
+    used = {digest for step in origin.steps for digest in (*step.of, step.makes) if digest} | set(origin.parents)
+    known = {digest for digest in used if any(one.startswith(digest) for one in kept)}
+    assert used - known == set(origin.not_kept)
+    for step in origin.steps:
+        command = step.value("command")
+        assert step.do != "search" or re.match(r"lcma search \S+.* --seed \d+", command)
+        # A step that claims to be repeatable has no budget of time, and starts from what is kept.
+        assert "--time" not in command
+        assert not step.repeatable or step.do == "print" or not set(step.of) & set(origin.not_kept)
+        assert not step.repeatable or step.do != "search" or "--rounds" in command
+    texts = " ".join([origin.command, origin.remark, *map(str, origin.steps)])
+    assert not re.search(r"lcma\.\w+|\(\.\.\.|=\w+\(|--time|--improve|seconds=", texts)
+
+
+LIFTED = [name for name, one in SHIPPED.items() if one.provenance.steps[-1].do == "lift" and one.rank <= 60]
+
+
+@pytest.mark.parametrize("name", LIFTED)
+def test_the_lift_of_a_shipped_scheme_is_made_again(name):
+    from lcma.workbench.reproduce import lifted_again
+
+    scheme = SHIPPED[name]
+    (*_, before, last) = scheme.provenance.steps
+    assert last.of == (before.makes,) == (scheme.over_z2().digest,)
+    seed = int(last.value("seed") or 0)
+    assert lifted_again(scheme.over_z2(), scheme.ring, seed).digest == scheme.digest
+
+
+def test_two_thin_masked_schemes_beside_each_other_are_made_again():
+    scheme = SHIPPED["6x6x6-tri-out-r106"]
+    assert reproduced(scheme, by_digest, no_search).digest == scheme.digest
+    half = SHIPPED["6x3x6-tri-out-r53"]
+    certify(direct_sum(half, half, "k"))
+    with pytest.raises(TargetError):
+        direct_sum(half, half, "m")
+    with pytest.raises(TargetError):
+        direct_sum(half, SHIPPED["6x6x6-r153"], "k")
+
+
+def by_digest(digest):
+    return next(one for one in SHIPPED.values() if one.digest == digest)
+
+
+@pytest.mark.parametrize("name", ["2x2x3-r11", "2x3x3-r15", "3x3x3-r23", "4x4x4-band1-r34", "3x4x6-r56"])
+def test_shipped_searches_give_the_same_scheme_now(home, name, capfd):
+    from lcma.workbench.cli import main
+
+    assert main(["show", name, "--reproduce"]) == 0
+    assert "2 steps make the same scheme" in capfd.readouterr().out
+
+
+def test_what_can_not_be_repeated_is_skipped_where_its_result_is_kept(home, capsys):
+    from lcma.workbench.cli import main
+
+    assert main(["show", "5x5x5-r93", "--reproduce"]) == 3
+    out = capsys.readouterr().out
+    assert "not repeatable: the code has changed since" in out
+    assert "from the result of step 1, which can't be repeated, the others make the same scheme" in out
+    assert main(["show", "3x3x3-tri-left-r17", "--reproduce"]) == 3
+    assert "step 1 (search" in (text := capsys.readouterr().err)
+    assert "its result is not kept" in text
+    assert main(["show", "3x3x3-r23-additions", "--reproduce"]) == 3
+    assert "limited by time" in capsys.readouterr().err
+    assert main(["show", "3x3x3-tri-left-r17"]) == 0
+    assert "not kept)" in capsys.readouterr().out
 
 
 def test_show_repeats_a_search_and_tells_what_it_can_not(home, capsys):

@@ -1,5 +1,7 @@
 """Fewer additions: the lines compute the matrix, the transpose is right, the programs are the schemes."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -172,3 +174,29 @@ def test_flips_and_shears_of_ternary_terms_keep_the_tensor(name):
         assert unpacked(scheme.target, after).holds()
         done += 1
     assert done > 20
+
+
+def test_all_formats_are_compared_with_the_tables(home, tmp_path, capsys):
+    from lcma.schemes_db.program import Program
+    from lcma.workbench.cli import main
+
+    assert main(["additions", "--all", "--json", "--out", str(tmp_path / "programs")]) == 0
+    rows = {row["format"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["2x2x2"] == {
+        "format": "2x2x2",
+        "rank": 7,
+        "additions": 15,
+        "table": 15,
+        "difference": 0,
+        "program": "winograd",
+    }
+    written = Program.from_json(json.loads((tmp_path / "programs" / "2x2x4-r14-composed.json").read_text()))
+    assert written.additions == rows["2x2x4"]["additions"] == 26
+    assert main(["additions", "--all"]) == 0
+    assert "formats with a count in the tables are at or below it" in capsys.readouterr().out
+    for arguments in (["additions"], ["additions", "--all", "strassen"]):
+        assert main(arguments) == 2
+        assert "name schemes, or give --all" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert main(["additions", "--all", "--out", str(tmp_path / "file")]) != 0
+    assert "can't be made" in capsys.readouterr().err

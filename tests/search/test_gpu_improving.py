@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Target, Z
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.resolve import resolve
+from lcma.schemes_db.run_record import RunRecord
 from lcma.search import Policy, pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.improve import descents
@@ -20,6 +22,7 @@ from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept
 from lcma.search.improve.gaps import Gap, gaps
+from lcma.search.improve.history import DEAD_END, VARIANTS, Choice, History, varied
 from lcma.search.improve.neighbours import routes
 from lcma.verify import certify
 from lcma.workbench.finds import kept_line
@@ -39,11 +42,90 @@ def test_turns_share_the_time_out_by_priority():
     ]
     # What is kept of the parts counts: 2x2x4 is two of 2x2x2.
     assert gaps({(2, 2, 2): 7}, Z2, formats) == []
-    turns = [0, 0]
-    pair = [Gap(Target.general(2, 2, 2), 10, 7), Gap(Target.general(2, 2, 2), 8, 7)]
+    pair = [Gap(Target.general(2, 2, 2), 10, 7), Gap(Target.general(2, 2, 3), 15, 11)]
+    history, turns = History(), [0, 0]
     for _ in range(40):
-        turns[max((0, 1), key=lambda n: pair[n].priority(turns[n]))] += 1
-    assert turns == [30, 10]
+        gap = max(pair, key=history.worth)
+        turns[pair.index(gap)] += 1
+        history.add(turn_of(gap, seconds=60.0))
+    # 3/8 and 4/12 a turn, neither gains: in proportion.
+    assert turns == [21, 19]
+
+
+def turn_of(gap, **values):
+    given = {"route": "own", "start": gap.rank, "rank": gap.rank, "reached": gap.rank, "device": "cpu", **values}
+    return RunRecord(command="", target=gap.target.name, ring="Z", **given)
+
+
+def test_what_gained_gets_more_and_what_did_not_less():
+    gap, other = Gap(Target.general(2, 2, 2), 10, 7), Gap(Target.general(2, 2, 4), 20, 14)
+    history = History([turn_of(gap, seconds=60.0), turn_of(other, seconds=60.0, reached=19)])
+    assert history.worth(other) == pytest.approx(2 * history.worth(gap))
+    # A rank lower everything begins anew.
+    assert History([turn_of(gap, seconds=600.0)]).worth(Gap(gap.target, 9, 7)) == Gap(gap.target, 9, 7).priority
+
+
+def test_routes_and_policies_by_what_they_gained():
+    gap = Gap(Target.general(3, 3, 3), 25, 23)
+    starts = {"own": 25, "cut": 26, "symmetry": 27}
+    history = History()
+    chosen = []
+    for _ in range(24):
+        choice = history.choose(gap, starts)
+        chosen.append((choice.route, choice.policy))
+        gained = choice == Choice("cut", "wide")
+        history.add(turn_of(gap, route=choice.route, policy=choice.policy, reached=24 if gained else 25))
+    assert chosen[0] == ("own", "")
+    assert {route for route, _ in chosen} == set(starts)
+    first = chosen.index(("cut", "wide"))
+    assert set(chosen[first:]) == {("cut", "wide")}  # what gains stays the choice
+
+
+def test_a_route_that_had_half_an_hour_in_vain_is_a_dead_end():
+    gap = Gap(Target.general(3, 3, 3), 25, 23)
+    vain = [turn_of(gap, route=route, seconds=DEAD_END / 2) for route in ("own", "own", "cut")]
+    history = History(vain)
+    assert history.choose(gap, {"own": 25}) is None
+    assert history.choose(gap, {"own": 25, "cut": 26}).route == "cut"
+    assert history.choose(gap, {"own": 24}).route == "own"  # it starts lower now
+    assert history.choose(Gap(gap.target, 24, 23), {"own": 25}).route == "own"  # and so where the format stands lower
+    assert History([*vain[:1], turn_of(gap, seconds=DEAD_END, reached=24)]).choose(gap, {"own": 25}).route == "own"
+
+
+def test_variants_of_a_policy():
+    policy = Policy(plus_after=1000, margin=2)
+    found = {name: varied(policy, name).checked() for name in VARIANTS}
+    assert found[""] == policy
+    assert len(set(found.values())) == len(VARIANTS)
+    assert (found["often"].plus_after, found["seldom"].plus_after, found["wide"].margin) == (200, 5000, 5)
+
+
+def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, capsys):
+    from lcma.search.improve import history
+    from lcma.workbench.cli import main
+
+    arguments = ["improve", "3x4x6", "--time", "2s", "--device", "twin"]
+    monkeypatch.setattr(descents, "WANTED", 0)
+    main(arguments)
+    with Catalog.open() as catalog:
+        runs = catalog.runs()
+    assert runs
+    assert all(run.target == "3x4x6" and run.route and run.flips and run.rank >= run.reached > 0 for run in runs)
+    monkeypatch.setattr(history, "DEAD_END", 0.0)
+    capsys.readouterr()
+    assert main([*arguments, "--json"]) == 1
+    captured = capsys.readouterr()
+    assert "3x4x6 stays at rank 56, best known 54: every route had half an hour in vain" in captured.err
+    assert json.loads(captured.out)["exhausted"] == ["3x4x6"]
+    assert not json.loads(captured.out)["closed"]
+
+
+@pytest.mark.parametrize("device", ["cpu", "twin"])
+def test_a_format_that_nothing_is_known_of_is_refused(home, device, capsys):
+    from lcma.workbench.cli import main
+
+    assert main(["improve", "9x9x9", "--time", "1s", "--device", device]) == 2
+    assert "the table of best known ranks has no 9x9x9" in capsys.readouterr().err
 
 
 def test_the_ways_to_a_format_are_exact_and_near_the_least():
@@ -117,9 +199,9 @@ def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch):
         gap = Gap(Target.general(2, 3, 3), updater.rank("Z2", (2, 3, 3)), 15)
         assert gap.rank == 17  # 2x2x3 and a border
         walks = Descents(updater, "Z2", 1, "cpu", "a command", walkers=8)
-        said = []
+        said, history = [], History()
         for tried in range(8):
-            walks.turn(gap, tried, 5.0, said.append)
+            walks.turn(gap, tried, 5.0, said.append, history=history)
             if updater.ranks["Z2"].get((2, 3, 3), 99) <= 15:
                 break
     assert [event.scheme.rank for event in kept_events][-1] == 15
@@ -168,12 +250,14 @@ def test_gpu_walks_are_for_their_rings_only(home):
 def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch):
     seen = []
     monkeypatch.setattr(descents, "routes", lambda *arguments, **options: [])
-    monkeypatch.setattr(descents, "collect_below", lambda fleet, highest, **options: seen.append((fleet, highest)))
+    monkeypatch.setattr(
+        descents, "collect_below", lambda fleet, highest, **options: seen.append((fleet, highest)) or {}
+    )
     monkeypatch.setattr(Descents, "_widen", lambda self, shape, goal, seconds: None)
     monkeypatch.setattr(Descents, "_fleet", lambda self, starts, setting, tried, symmetric=False: SimpleStarts(starts))
     with CatalogueUpdater(Z, 1) as updater:
         walks = Descents(updater, "ZT", 1, "cpu", "a command", walkers=2)
-        assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0, lambda text: None) == "naive"
+        assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0, lambda text: None).route == "naive"
     ((fleet, highest),) = seen
     assert ([start.rank for start in fleet.starts], highest) == ([12], 11)
 
@@ -181,6 +265,7 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
 class SimpleStarts:
     """A fleet that does not walk."""
 
+    flips, seconds, launches = 0, 0.0, 0
     walkers, score, roots = 2, np.full(2, 12), np.arange(2)
 
     def __init__(self, starts):

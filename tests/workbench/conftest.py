@@ -59,6 +59,27 @@ def run(capsys):
     return call
 
 
+MACHINE = {"code": "0", "machine": {"processor": "<b>CPU", "accelerator": "a GPU"}, "date": "2026-11-20T10:00:00+00:00"}
+BENCHMARKS = [
+    {
+        "suite": "causal",
+        "key": "QK float32",
+        "figures": {"ms": {"laderman": 250.0, "16 strips": 500.0, "no scheme": 1.0}, "baseline": "16 strips"},
+        "options": {"device": "cpu"},
+        **MACHINE,
+    },
+    {
+        "suite": "precision",
+        "key": "laderman 2 float32",
+        "figures": {"error": 5.4e-7, "classical_error": 2.5e-8},
+        "options": {"device": "cuda"},
+        **MACHINE,
+    },
+    {"suite": "causal", "key": "refused", "figures": {}, "refused": "too small", "options": {}, **MACHINE},
+]
+"""Rows of `lcma bench` of a site's schemes."""
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
     """A site of the shipped schemes, a hostile one, a huge one, one over Z2, a family and measurements."""
@@ -79,7 +100,10 @@ def site(tmp_path_factory):
         certified(catalog, masked.replace(name="masked"))
         for number in range(100):
             catalog.measure(strassen.digest, HOSTILE, number / 7, "x", "<b>host", {"dtype": "f", "size": [2, 3, 4]})
-        built = build_site(folder / "out", catalog)
+        rows = folder / "rows"
+        rows.mkdir()
+        (rows / "causal-cpu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in BENCHMARKS))
+        built = build_site(folder / "out", catalog, results=rows)
     return folder, built
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
+import numpy as np
 import pytest
 
 from lcma.errors import VerificationError
 from lcma.workbench.bench import blr_layers, blr_products
+from lcma.workbench.bench.blr_ablation import CHAINS, steps_between
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.runner import chosen_cases, find_suite
 from lcma.workbench.bench.suites import blr
@@ -50,7 +53,19 @@ def test_the_suite_checks_weighs_and_times_every_form(tmp_path, capsys, monkeypa
     assert [row["key"] for row in rows[:3]] == [f"tiny layer {kind} n=1 float32" for kind in blr_layers.KINDS]
     for row in rows:
         figures = row["figures"]
-        assert {"dense", "permuted", "strided", "auto"} == set(figures["ms"])
+        monarch = " monarch " in row["key"]
+        between = {"relaid", "handed-over"} if monarch else set()
+        assert {"dense", "permuted", "strided", "auto"} | between == set(figures["ms"])
+        steps = figures["ablation"]
+        assert [step["form"] for step in steps] == [
+            form for form, _ in CHAINS["monarch" if monarch else row["key"].split()[2]] if form in figures["ms"]
+        ]
+        assert steps[0]["over_first"] == 1
+        for before, step in itertools.pairwise(steps):
+            assert step["over_last"] == before["ms"] / step["ms"]
+            assert step["over_first"] == steps[0]["ms"] / step["ms"]
+            assert step["weight_bytes"] == figures["weight_bytes"]
+            assert step["peak_bytes"] == figures["peak_bytes"][step["form"]] > 0
         assert {"tiled", "fused", "partial", "decode"} == set(figures["not_run"])
         assert figures["ratio"] == figures["ms"]["dense"] / figures["ms"]["auto"]
         assert max(figures["errors"].values()) < 1e-6
@@ -161,3 +176,25 @@ def test_a_model_is_trained_compressed_and_trained_again(tmp_path, capsys, one_t
     assert cli.main([*arguments, "--dry-run"]) == 0
     assert capsys.readouterr().out.count("features=64") == 4 * 3
     assert cli.main(["bench", "compress", "--sizes", "65", "--out", str(tmp_path)]) == 3
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_every_step_of_the_ablation_is_the_product(library, interleaved):
+    from lcma.kernels.block_low_rank import BlockLowRankMatrix, Monarch
+
+    matrix = BlockLowRankMatrix.random(Monarch(20, 24, 3, 4, 5, interleaved), dtype="float64")
+    x = np.random.default_rng(0).standard_normal((7, 24))
+    factors, given, out = matrix.factors, x.T, np.empty((7, 20)).T
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        factors, given, out = (
+            [torch.from_numpy(w) for w in factors],
+            torch.from_numpy(x).T,
+            torch.empty(7, 20).double().T,
+        )
+    calls = steps_between(matrix.structure, factors, given, out)
+    assert list(calls) == ["relaid", "handed-over"]
+    for call in calls.values():
+        out[...] = np.nan
+        np.testing.assert_allclose(np.asarray(call()), matrix.dense() @ x.T, atol=1e-12)

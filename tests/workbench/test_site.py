@@ -182,12 +182,12 @@ def test_two_builds_are_equal_and_a_site_is_replaced_whole(site, tmp_path):
     folder, _ = site
     out = tmp_path / "again"
     with Catalog.open(folder / "catalog.db") as catalog:
-        build_site(out, catalog)
+        build_site(out, catalog, results=site[0] / "rows")
         stale = out / "schemes" / "stale.html"
         listed = json.loads((out / "lcma-site.json").read_text())
         (out / "lcma-site.json").write_text(json.dumps({**listed, "files": [*listed["files"], "schemes/stale.html"]}))
         stale.write_text("of an older build")
-        build_site(out, catalog)
+        build_site(out, catalog, results=site[0] / "rows")
     assert [path.name for path in tmp_path.iterdir()] == ["again"]
 
     def contents(base):
@@ -289,6 +289,21 @@ def test_the_index_has_all_formats_additions_fronts_and_records(site):
         assert plot.margin <= point.x <= plot.width - plot.margin
         assert plot.margin <= point.y <= plot.height - plot.margin
     assert front_plot([]) is None
+
+
+def test_rows_of_benchmarks_are_on_the_page_of_the_scheme_that_they_name(site):
+    (page,) = (page for page in map(Page, (site[0] / "out" / "schemes").glob("*.html")) if "16 strips" in page.text)
+    assert "laderman" in page.text
+    text = "".join(page.text.split())  # cells follow each other without a space
+    assert "causal:QKfloat32250ms16strips:500ms<b>CPU2026-11-20" in text
+    assert "precision:levelsanddtype2float325.4e-07errorclassical:2.5e-08aGPU" in text
+
+
+def test_the_folder_of_rows_must_be_there(run, tmp_path):
+    code, out, err = run("site", tmp_path / "out", "--results", tmp_path / "none")
+    assert (code, out) == (2, "")
+    assert "is no folder" in err
+    assert not (tmp_path / "out").exists()
 
 
 def test_provenance_is_shown_as_steps(site):

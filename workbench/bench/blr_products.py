@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import PlanError, VerificationError
 from ..contenders import MAX_ERROR
 from ..products import require_memory, within_memory
+from .blr_ablation import ablation, steps_between
 from .case import Options, Say
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
         PlanError: there is too little memory.
     """
     from ...kernels import decision_for
+    from ...kernels.block_low_rank.strategy import structure_in
     from ...kernels.factored import UNLIMITED
     from ...kernels.tuning import bench_for
 
@@ -69,6 +71,10 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
         call = _call(executor, ready, b, out)
         peak = _peak(call) if request.device == "cuda" else plan.workspace
         found[name] = Form(call, error, peak, str(plan.candidate))
+    for name, call in steps_between(structure_in(request), a, b, out).items():
+        error = error_of(call())
+        _check(name, request, error)
+        found[name] = Form(call, error, _peak(call) if request.device == "cuda" else _peak_on_cpu(call), "ablation")
     if request.device == "cuda":
         compiled = _compiled(request, a, b)
         error = error_of(compiled())
@@ -91,7 +97,7 @@ def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, sa
     seconds = medians({name: form.call for name, form in forms.items()}, n, options, say)
     rivals = [seconds[name] for name in (DENSE, COMPILED) if name in seconds]
     item = request.itemsize
-    return {
+    figures = {
         "chosen": forms[AUTO].plan,
         "ratio": seconds[DENSE] / seconds[AUTO],
         "over_best": min(rivals) / seconds[AUTO],
@@ -107,6 +113,7 @@ def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, sa
         "error_over_strided": forms[AUTO].error / forms["strided"].error,
         "not_run": reasons,
     }
+    return figures | {"ablation": ablation(structure.kind, figures)}
 
 
 def medians(calls: Mapping[str, Callable[[], object]], n: int, options: Options, say: Say) -> dict[str, float]:
@@ -158,6 +165,18 @@ def _peak(call: Callable[[], object]) -> int:
     torch.cuda.synchronize()
     del found
     return int(torch.cuda.max_memory_allocated() - before)
+
+
+def _peak_on_cpu(call: Callable[[], object]) -> int:
+    """Bytes that a call of numpy takes at most beside what was there."""
+    import tracemalloc
+
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def _graphed_medians(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:

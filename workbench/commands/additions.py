@@ -9,26 +9,51 @@ import click
 
 from ...errors import LcmaError
 from ...home import write_atomic
+from ...schemes_db import additions_table
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.program import Lin, Load, Product
+from ...schemes_db.program import Lin, Load, Product, Program
+from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
 from ...search import Additions, fewest_additions
 from ...verify import certify
 from ..options import Duration
-from ..output import print_json
+from ..output import print_json, print_table
 from ..pools import pool_argument
 
 
 @click.command("additions")
-@click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
-@click.option("--time", "seconds", type=Duration(), default="10s", show_default=True, help="How long to try.")
+@click.argument("schemes", metavar="SCHEME...", nargs=-1)
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Every format at its best known rank: compare with the best known counts; with --time, look for fewer.",
+)
+@click.option(
+    "--time",
+    "seconds",
+    type=Duration(),
+    help="How long to try. Default: 10s; with --all no time, else for each format.",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--as-is", is_flag=True, help="Use the given schemes only: no walks to others of the same rank.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads for the walks.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the program there, as JSON.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE|DIR",
+    help="Write the program there, as JSON; with --all every program into this folder.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The counts and the program as JSON.")
 def command(
-    schemes: tuple[str, ...], seconds: float, seed: int, as_is: bool, jobs: int, out: Path | None, as_json: bool
+    schemes: tuple[str, ...],
+    every: bool,
+    seconds: float | None,
+    seed: int,
+    as_is: bool,
+    jobs: int,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Find a program with few additions.
 
@@ -36,19 +61,22 @@ def command(
     additions; what comes of it is certified and kept. Sums that several products need are computed
     once, chosen by randomised restarts. The program is expanded again and proven to be the scheme.
     Of several schemes, or of the run folders of searches, the one with the fewest additions is taken.
+
+    With --all the shipped programs of all formats at their best known ranks, and those composed of them, are
+    compared with the counts of the tables.
     """
+    if every == bool(schemes):
+        raise click.UsageError("name schemes, or give --all")
+    if every:
+        _compare(seconds or 0.0, seed, as_is, jobs, out, as_json)
+        return
     pool = pool_argument(schemes)
-    best = fewest_additions(pool, seconds=seconds, seed=seed, jobs=jobs, flips=not as_is)
+    best = fewest_additions(pool, seconds=10.0 if seconds is None else seconds, seed=seed, jobs=jobs, flips=not as_is)
     fresh = best.scheme not in pool
     if fresh:
-        with Catalog.open() as catalog:
-            # Its additions written out may be more than those of the scheme it came from.
-            catalog.add(best.scheme, certify(best.scheme), overwrite="never")
+        _keep(best)
     if out is not None:
-        try:
-            write_atomic(out, json.dumps(best.program.to_json(), indent=1) + "\n")
-        except OSError as error:
-            raise LcmaError(f"{out} can't be written: {error.strerror}") from None
+        _write(out, best.program)
     counts = dict(zip(("left", "right", "out"), by_side(best), strict=True))
     if as_json:
         print_json(
@@ -63,6 +91,51 @@ def command(
     click.echo(f"{best.scheme!r} {best.scheme.digest[:12]}: {best.count} additions, {what}")
     click.echo(f"  left {counts['left']}, right {counts['right']}, out {counts['out']}")
     click.echo(f"  written out {best.before}, shared pairs {program_of(best.scheme).additions}")
+
+
+def _keep(found: Additions) -> None:
+    with Catalog.open() as catalog:
+        # Its additions written out may be more than those of the scheme it came from.
+        catalog.add(found.scheme, certify(found.scheme), overwrite="never")
+
+
+def _write(out: Path, program: Program) -> None:
+    try:
+        write_atomic(out, json.dumps(program.to_json(), indent=1) + "\n")
+    except OSError as error:
+        raise LcmaError(f"{out} can't be written: {error.strerror}") from None
+
+
+def _compare(seconds: float, seed: int, as_is: bool, jobs: int, out: Path | None, as_json: bool) -> None:
+    """All formats: ours, those of the tables, and what `seconds` for each shipped scheme bring."""
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LcmaError(f"{out} can't be made: {error.strerror}") from None
+    rows: list[tuple[str, int, int, int | None, int | None, str]] = []
+    for one in additions_table.fewest_additions():
+        program, origin = additions_table.program_named(one.name), one.name
+        if seconds and one.name in shipped_names():
+            found = fewest_additions([shipped(one.name).scheme], seconds=seconds, seed=seed, jobs=jobs, flips=not as_is)
+            if found.count < program.additions:
+                program, origin = found.program, f"{found.scheme.digest[:12]}, kept"
+                _keep(found)
+        if out is not None:
+            _write(out / f"{one.name}.json", program)
+        known = one.known.shared if one.known else None
+        behind = None if known is None else program.additions - known
+        rows.append((one.target.name, one.rank, program.additions, known, behind, origin))
+    columns = ("format", "rank", "additions", "table", "difference", "program")
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        return
+    print_table(columns, rows)
+    differences = [row[4] for row in rows if row[4] is not None]
+    click.echo(
+        f"{sum(one <= 0 for one in differences)} of {len(differences)} formats with a count in the tables are at or "
+        f"below it, {sum(one < 0 for one in differences)} below"
+    )
 
 
 def by_side(found: Additions) -> tuple[int, int, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ...search.improve.events import Event, Kept, OnEvent, TurnBegun
+from ...search.improve.events import Event, Exhausted, Kept, OnEvent, TurnBegun
 from ...search.improve.folder import ImproveConfig
 from ...search.improve.run import Improved, improve, plan
 from ...search.runs.keep import refuse_unwritable
@@ -42,6 +42,7 @@ from ..progress import Progress
     metavar="DIR",
     help="Store the run in a new folder, so that it can be resumed.",
 )
+@click.option("--retry", is_flag=True, help="Try routes again on which earlier runs spent half an hour in vain.")
 @click.option("--dry-run", is_flag=True, help="Show the targets with their gaps, and search nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the stored schemes as JSON.")
 def command(
@@ -56,6 +57,7 @@ def command(
     address: str | None,
     workers: int | None,
     out: Path | None,
+    retry: bool,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -73,6 +75,7 @@ def command(
         seed=seed,
         device=device,
         up_to=up_to,
+        retry=retry,
         **cluster_settings(engine, address, workers),
         command=shlex.join(["lcma", *sys.argv[1:]]),
     )
@@ -101,6 +104,9 @@ def teller(progress: Progress, *, quiet: bool) -> OnEvent:
                 click.echo(kept_line(event))
         elif isinstance(event, TurnBegun):
             click.echo(event.route, err=True)
+        elif isinstance(event, Exhausted):
+            stays = f"{event.target} stays at rank {event.rank}, best known {event.known}"
+            click.echo(f"{stays}: every route had half an hour in vain; --retry tries them again", err=True)
         else:
             progress.update(event.text)
 
@@ -120,6 +126,7 @@ def report(result: Improved, as_json: bool, out: Path | None) -> int:
                 "turns": result.turns,
                 "seconds": result.seconds,
                 "closed": result.closed,
+                "exhausted": list(result.exhausted),
                 "fronts": result.fronts,
                 "schemes": [scheme.digest for scheme in result.kept],
             }
@@ -127,6 +134,8 @@ def report(result: Improved, as_json: bool, out: Path | None) -> int:
     else:
         for name, front in result.fronts.items():
             click.echo(f"{name}: {front}")
+        if result.exhausted:
+            click.echo(f"dead ends on every route: {', '.join(result.exhausted)}")
         if result.closed:
             click.echo("no gap to the best known ranks is left")
         click.echo(f"{result.gained} gained in {sum(result.turns.values())} turns, {len(result.kept)} schemes kept")

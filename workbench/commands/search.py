@@ -49,9 +49,7 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
     "--time",
     "seconds",
     type=Duration(),
-    default="60s",
-    show_default=True,
-    help="Stop after the round in which this is over.",
+    help="Stop after the round in which this is over. Default: 60s, no limit with --rounds.",
 )
 @click.option("--rounds", type=click.IntRange(1), help="Stop after this number of rounds.")
 @click.option("--walks", type=click.IntRange(1), help="Walks in a round. Default: by the target, mostly 4.")
@@ -188,7 +186,7 @@ def _config(
     method: str,
     full: int | None,
     seed: int,
-    seconds: float,
+    seconds: float | None,
     rounds: int | None,
     count: int,
     walk: str,
@@ -222,7 +220,7 @@ def _config(
         walks=walks or 0,
         steps=steps or 0,
         rounds=rounds,
-        seconds=seconds,
+        seconds=60.0 if seconds is None and rounds is None else seconds,
         count=count,
         walk=walk,
         policy={name: value for name, value in given.items() if value is not None},

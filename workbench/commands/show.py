@@ -15,7 +15,7 @@ from ...schemes_db.names import visible
 from ...schemes_db.ranks import best_known
 from ...schemes_db.reproduce import reproduced
 from ..output import print_json, ratio
-from ..reproduce import searched_again
+from ..reproduce import lifted_again, searched_again
 from ..schemes import scheme_argument
 
 
@@ -27,9 +27,10 @@ from ..schemes import scheme_argument
 def command(scheme: str, as_json: bool, reproduce: bool, pebbling: bool) -> int:
     """Show a scheme: equations, costs, certificate, provenance.
 
-    With --reproduce the steps that made it are run again: constructions from kept schemes, and searches
-    on this processor by their command and seed. Exit code 1: they make another scheme; 3: one of them
-    can't be repeated, which is said.
+    With --reproduce the steps that made it are run again: constructions and lifts from kept schemes, and
+    searches on this processor by their command and seed. A step that is recorded as one that can't be repeated
+    is skipped where its result is kept. Exit code 1: they make another scheme; 3: one of them can't be
+    repeated, which is said.
 
     With --pebbling a fused GPU kernel's order of products: the blocks of C that it begins, adds to and stores, and the
     most accumulators that are in use at once.
@@ -66,14 +67,23 @@ def _reproduce(scheme: Scheme) -> int:
     steps = scheme.provenance.history
     for number, step in enumerate(steps, start=1):
         click.echo(f"step {number}: {visible(str(step))}")
+    skipped: list[int] = []
     with Catalog.open() as catalog:
         made = reproduced(
-            scheme, lambda digest: catalog.find(digest)[0], lambda step: searched_again(step, scheme.digest)
+            scheme,
+            lambda digest: catalog.find(digest)[0],
+            lambda step: searched_again(step, scheme.digest),
+            lifted_again,
+            on_skip=lambda number, step: skipped.append(number),
         )
     verdict = "the same scheme" if made.digest == scheme.digest else "another scheme"
     steps_make = "1 step makes" if len(steps) == 1 else f"{len(steps)} steps make"
+    if skipped:
+        steps_make = f"from the result of step {', '.join(map(str, skipped))}, which can't be repeated, the others make"
     click.echo(f"{steps_make} {verdict}: {made!r} {made.digest[:12]}")
-    return int(made.digest != scheme.digest)
+    if made.digest != scheme.digest:
+        return 1
+    return 3 if skipped else 0
 
 
 def _pebbling(scheme: Scheme) -> int:
@@ -133,11 +143,13 @@ def _comments(scheme: Scheme, certificate: Certificate, facts: dict[str, object]
         )
         lines.append(f"proven: {proof.method}, {detail} (lcma {certificate.version})")
     origin = scheme.provenance.to_json()
-    lines += [f"{key}: {value}" for key, value in origin.items() if key not in ("parents", "steps")]
+    lines += [f"{key}: {value}" for key, value in origin.items() if key not in ("parents", "steps", "not_kept")]
     lines += [f"step {number}: {step}" for number, step in enumerate(scheme.provenance.steps, start=1)]
     parents = [(parent, scheme.provenance.relation) for parent in scheme.provenance.parents]
     if not parents:
         with Catalog.open() as catalog:
             parents = catalog.parents(scheme.digest)
-    lines += [f"parent: {parent} ({relation})" for parent, relation in parents]
+    lost = set(scheme.provenance.not_kept)
+    for parent, relation in parents:
+        lines.append(f"parent: {parent} ({relation}{', not kept' if parent in lost else ''})")
     return lines

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ...errors import LcmaError
 from ...schemes_db.catalog import Catalog
 from ..output import print_json
 from ..progress import Progress
@@ -14,15 +15,23 @@ from ..site import build_site
 
 @click.command("site")
 @click.argument("out", metavar="OUT")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Show rows of lcma bench of this folder on the pages of the schemes that they name.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
-def command(out: str, as_json: bool) -> None:
+def command(out: str, results: Path | None, as_json: bool) -> None:
     """Write the catalogue as static pages into the folder OUT.
 
     They open from the folder itself, OUT/index.html, without a server or a network. A site that
     lcma built before is replaced whole; a folder with anything else in it is left alone.
     """
+    if results is not None and not results.is_dir():
+        raise LcmaError(f"{results} is no folder; name the one with the rows of lcma bench")
     with Catalog.open() as catalog, Progress("site") as progress:
-        built = build_site(Path(out), catalog, progress.update)
+        built = build_site(Path(out), catalog, progress.update, results)
     index = built.out / "index.html"
     if as_json:
         print_json(

@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import CatalogError, LcmaError
 from ...schemes_db import Certificate, Scheme
 from ...schemes_db.catalog import Catalog
+from .benchmarks import Benchmarks, benchmarks
 from .downloads import downloads
 from .drawing import draw
 from .facts import MAX_MEASUREMENTS, coefficients_of, costs_of, measured, proofs_of, provenance_of
@@ -34,26 +35,33 @@ class Built:
     largest_page: int
 
 
-def build_site(out: Path, catalog: Catalog, on_progress: Callable[[str], None] = lambda text: None) -> Built:
+def build_site(
+    out: Path,
+    catalog: Catalog,
+    on_progress: Callable[[str], None] = lambda text: None,
+    results: Path | None = None,
+) -> Built:
     """Write the pages of a catalogue to the folder `out`, whole or not at all.
 
+    `results` is a folder of rows of `lcma bench`: those that name a scheme are on its page.
     Two builds of the same catalogue are equal byte for byte. A site of ours at `out` is replaced.
 
     Raises:
         SiteError: Jinja2 is missing, or `out` holds what is not of a site.
+        SchemeFormatError: a file of results holds what is not a row.
         LcmaError: `out` can't be written.
     """
-    pages = Pages()
+    pages, rows = Pages(), {} if results is None else benchmarks(results)
     try:
         with replaced(out) as folder:
-            count = _fill(folder, pages, catalog, on_progress)
+            count = _fill(folder, pages, catalog, on_progress, rows)
     except OSError as error:
         raise LcmaError(f"{out} can't be written: {error.strerror or error}") from None
     largest = max(size for name, size in folder.sizes.items() if name.endswith(".html"))
     return Built(out, count, len(folder.sizes), sum(folder.sizes.values()), largest)
 
 
-def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[[str], None]) -> int:
+def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[[str], None], rows: Benchmarks) -> int:
     listed = listing(catalog)
     for name in STATIC:
         folder.write(f"static/{name}", read(f"static/{name}"))
@@ -78,7 +86,7 @@ def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[
         for file in files:
             if not file.refusal:
                 folder.write(f"schemes/{file.file}", file.content)
-        measurements = catalog.measurements(row.entry.digest)
+        own = [measured(taken) for taken in catalog.measurements(row.entry.digest)[-MAX_MEASUREMENTS:]]
         page = _Page(
             row,
             scheme,
@@ -91,7 +99,7 @@ def _fill(folder: Folder, pages: Pages, catalog: Catalog, on_progress: Callable[
             "next": listed[position + 1] if position + 1 < len(listed) else None,
         }
         values = page.values(by_digest) | neighbours
-        values |= {"files": files, "measurements": [measured(taken) for taken in measurements[-MAX_MEASUREMENTS:]]}
+        values |= {"files": files, "measurements": own + rows.get(row.entry.name or "", [])[-MAX_MEASUREMENTS:]}
         folder.write(row.page, pages.render("scheme.html", **values))
     return len(listed)
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from lcma.kernels.block_low_rank.decode_kernel import multiply_columns
+from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
+from lcma.kernels.block_low_rank.decode import DECODE_TILE, MOST_DOT_PROGRAMS, REGISTERS, launch_of
+from lcma.kernels.block_low_rank.decode_kernel import multiply_few_columns
 from lcma.kernels.block_low_rank.fused_kernel import multiply_low_rank
 from lcma.kernels.block_low_rank.handover_kernel import multiply_and_place
 from lcma.kernels.block_low_rank.mixing_kernel import mix_blocks
 from lcma.kernels.block_low_rank.partial_kernel import multiply_and_mix
-from lcma.kernels.block_low_rank.tensors import HANDOVER_TILE, few_tile, partial_tile
+from lcma.kernels.block_low_rank.structure import BlockLowRank
+from lcma.kernels.block_low_rank.tensors import HANDOVER_TILE, partial_tile
 
 FEW_SPILLS = 64
 """Bytes of a thread's stack that may be used."""
@@ -63,16 +67,19 @@ CASES |= {
     )
     for rank in (16, 64, 128)
 }
-CASES |= {
-    f"decode-n{n}-k{k}": (
-        multiply_columns,
-        dict.fromkeys(("weights", "x", "y"), "*bf16"),
-        dict(zip(("M", "K"), few_tile(1024, k, n), strict=True)) | {"N": n, "x_row": 1},
-        (4, 3),
-    )
-    for n in (2, 16)
-    for k in (16, 4096)
-}
+
+
+def decode_case(structure: BlockLowRank, n: int) -> tuple[Any, ...]:
+    """The kernel of few columns as one launch on an H200 of bfloat16 operands."""
+    launch = launch_of(structure, n, True, 132, DECODE_TILE)
+    ones = {name: 1 for name, size in launch.sizes.items() if size == 1} | {"x_row": 1, "y_row": 1}
+    types = dict.fromkeys(("v", "scales", "u", "x", "z", "y"), "*bf16") | {"counter": "*i32"}
+    constants = launch.constants | ones | {"n": n, "FIRST": True, "LAST": True}
+    return multiply_few_columns, types, constants, (launch.options["num_warps"], 3)
+
+
+DECODED = [LowRank(11008, 4096, 1488), Monarch(11008, 4096, 16, 16, 96), Blast(11008, 4096, 16, 16, 1488)]
+CASES |= {f"decode-{one.kind}-n{n}": decode_case(one, n) for one in DECODED for n in (1, 4, 16)}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -95,3 +102,8 @@ def test_a_kernel_fits_the_registers_and_the_shared_memory(name, tmp_path):
         assert "wgmma" in made.asm["ptx"]
     if name.startswith(("mixing", "partial")):
         assert "mma.sync" in made.asm["ptx"] or "wgmma" in made.asm["ptx"]
+    if name.startswith("decode"):
+        resident = MOST_DOT_PROGRAMS if name.endswith("n16") else DECODE_TILE.programs
+        assert registers * 32 * warps * resident <= REGISTERS, "a program that is not resident would be waited for"
+        assert made.asm["ptx"].count("atom.global.gpu.acq_rel") == 1
+        assert re.search(r"ld\.global\.L1::evict_first\S*\.v4|cp\.async\.cg\.\S+ .*0x10", made.asm["ptx"])

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from lcma.kernels import decision_for
 from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
+from lcma.kernels.block_low_rank.decode_kernel import wait_for_all
 from lcma.kernels.block_low_rank.steps import views
 from lcma.kernels.block_low_rank.tensors import buffers_of, mix, multiply_blocks, place, relaid
 from lcma.kernels.factored import request_of
@@ -29,9 +32,12 @@ CASES = [
     ("fused", LowRank(100, 70, 17)),
     ("fused", LowRank(40, 128, 32)),
     ("decode", LowRank(33, 700, 9)),
+    ("decode", LowRank(5, 4, 1)),
     ("decode", Monarch(24, 36, 3, 4, 5)),
+    ("decode", Monarch(70, 48, 3, 2, 16)),
     ("decode", Monarch(24, 36, 3, 4, 5, interleaved=True)),
     ("decode", Blast(24, 36, 3, 4, 7)),
+    ("decode", Blast(40, 75, 5, 20, 5)),
 ]
 
 
@@ -78,3 +84,19 @@ def test_the_mixture_is_that_of_the_vendor_for_any_tile():
         mixed = torch.full((28, 40), torch.nan, dtype=torch.float16)[:, :37]
         mix(structure, factors[1], inner, mixed, tile)
         torch.testing.assert_close(mixed.reshape(7, 4, 37).float(), wanted, atol=3e-3, rtol=3e-3)
+
+
+@triton.jit
+def pass_once(counter, passed, programs):
+    wait_for_all(counter, programs)
+    tl.store(passed, 1)
+
+
+def test_the_last_to_come_passes_the_barrier_and_leaves_the_counter_ready_for_the_next():
+    counter, programs = torch.tensor([0], dtype=torch.int32), 528
+    for flipped in (-(1 << 31), 0, -(1 << 31)):
+        passed = torch.zeros(1, dtype=torch.int32)
+        counter += programs - 1
+        pass_once[(1,)](counter, passed, programs)
+        assert passed.item() == 1
+        assert counter.item() == flipped

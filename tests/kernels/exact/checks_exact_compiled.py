@@ -14,6 +14,7 @@ from triton.compiler import ASTSource
 from lcma.kernels.exact.tensors import MANY, TILE
 from lcma.kernels.exact.triton_bits import multiply_parity, pack_parity, unpack_bits, xor_blocks
 from lcma.kernels.exact.triton_digits import join_digits, split_digits
+from lcma.kernels.exact.triton_sums import sum_blocks
 
 LARGEST_SHARED = 227 << 10
 """Bytes of shared memory that a program has on sm_90."""
@@ -47,6 +48,13 @@ for digits, kind in ((2, "i32"), (3, "i32"), (3, "i64"), (8, "i64")):
         join_digits,
         {"sums": "*i32", "out": "*i64", "modulus": kind},
         {"ADD": False, "TERMS": 2 * digits - 1, "R": 16, "C": 64},
+        {"num_warps": 4},
+    )
+for name, kind, modulus, each in (("float64", "fp64", "i32", True), ("int64", "i64", "i64", False)):
+    CASES[f"sums-{name}"] = (
+        sum_blocks,
+        {"source": f"*{kind}", "target": f"*{kind}", "values": f"*{kind}", **INDEX, "modulus": modulus},
+        {"REDUCE": True, "EACH": each, "R": 16, "W": 64},
         {"num_warps": 4},
     )
 

@@ -13,7 +13,8 @@ from lcma.errors import PlanError
 from lcma.kernels.exact import tensors
 from lcma.kernels.exact.bits import BitMatrix
 from lcma.kernels.exact.naive import naive_bits, naive_product
-from lcma.kernels.exact.schemes import given_chain
+from lcma.kernels.exact.schemes import LinearMap, given_chain
+from lcma.kernels.exact.tensor_levels import DigitTensorLevel, FloatTensorCore, integer_core, sum_of_blocks
 from lcma.kernels.exact.tensor_products import multiply_elements, tensor_request
 from lcma.kernels.exact.tensors import (
     FUSED,
@@ -21,7 +22,7 @@ from lcma.kernels.exact.tensors import (
     BitTensorLeaf,
     BitTensorLevel,
     DigitTensorLeaf,
-    FloatTensorLeaf,
+    corners,
     integer_bounds,
     pack,
     unpack,
@@ -30,6 +31,7 @@ from lcma.kernels.plans import planned
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing
 
 SIZES = [(1, 1, 1), (33, 130, 70), (70, 65, 257), (5, 300, 64)]
+P61 = (1 << 61) - 1
 PRIMES = (3, 1021, 8388593, (1 << 31) - 1, (1 << 61) - 1)
 
 
@@ -131,10 +133,73 @@ def test_products_in_float64_are_exact(modulus):
     ring, sizes = ExactRing(modulus), (7, 1300, 5)
     a, b = integers(sizes, -(1 << 63), (1 << 63) - 1)
     out = torch.empty((7, 5), dtype=torch.int64)
-    leaf = FloatTensorLeaf(sizes, ring, integer_bounds(ring, 1 << 63))
+    leaf = FloatTensorCore(sizes, ring, integer_bounds(ring, 1 << 63))
     assert leaf.depth < 1300 or modulus < 8388593
     leaf.run(torch.from_numpy(a), torch.from_numpy(b), out)
     assert (out.numpy() == naive_product(a, b, ring)).all()
+
+
+@pytest.mark.parametrize("digits", [False, True])
+@pytest.mark.parametrize(
+    ("schemes", "modulus"),
+    [
+        (["strassen"], 3),
+        (["strassen"], 100),
+        (["strassen"], (1 << 26) - 5),
+        (["laderman"], 1021),
+        (["strassen"], 8388593),
+    ],
+)
+def test_levels_over_a_field_are_exact(schemes, digits, modulus):
+    ring, sizes = ExactRing(modulus), (17, 29, 11)
+    a, b = integers(sizes, -(1 << 63), (1 << 63) - 1)
+    whole, out = canvas(sizes[0], sizes[2])
+    left, right = (torch.from_numpy(x % modulus if digits else x) for x in (a, b))
+    bounds = (modulus - 1,) * 2 if digits else integer_bounds(ring, 1 << 63)
+    core = integer_core(sizes, ring, bounds, given_chain(schemes, 1, ring).maps, digits)
+    core.run(left, right, out)
+    assert (out.numpy() == naive_product(a, b, ring)).all()
+    assert border_is_kept(whole)
+
+
+@pytest.mark.parametrize(("digits", "bits"), [(False, 18), (True, 24)])
+def test_levels_over_the_integers_are_exact(digits, bits):
+    sizes = (17, 29, 11)
+    a, b = integers(sizes, -(1 << bits), 1 << bits)
+    out = torch.empty((17, 11), dtype=torch.int64)
+    core = integer_core(sizes, INTEGERS, (1 << bits,) * 2, given_chain("winograd", 2 - digits, INTEGERS).maps, digits)
+    core.run(torch.from_numpy(a), torch.from_numpy(b), out)
+    assert (out.numpy() == naive_product(a, b, INTEGERS)).all()
+
+
+def test_sums_of_blocks_are_reduced_where_the_bound_asks():
+    ring = ExactRing((1 << 60) - 93)
+    levels = given_chain(["winograd", "winograd"], 1, ring).maps
+    core = DigitTensorLevel(levels, (4, 12, 4), ring, (ring.modulus - 1,) * 2)
+    assert core.reduce_sums
+    assert not core.inner.reduce_sums
+    a, b = integers((4, 12, 4), 0, ring.modulus - 1)
+    out = torch.empty((4, 4), dtype=torch.int64)
+    core.run(torch.from_numpy(a), torch.from_numpy(b), out)
+    assert (out.numpy() == naive_product(a, b, ring)).all()
+    fields = FloatTensorCore((64, 1024, 64), ExactRing(8388593), (1 << 22,) * 2, levels)
+    assert fields.core.reduce_sums
+    with pytest.raises(PlanError, match="beyond int64"):
+        DigitTensorLevel(levels, (8, 8, 8), ExactRing(1 << 62), ((1 << 62) - 1,) * 2)
+
+
+def test_multiples_of_blocks_are_reduced_where_the_bound_asks():
+    """Halves modulo p are coefficients of its size."""
+    p = 8388593
+    half, ring = (p + 1) // 2 - p, ExactRing(p)
+    sums = LinearMap(np.array([0, 2]), np.array([0, 1]), np.array([half, half]))
+    blocks = np.random.default_rng(0).integers(-(p // 2), p // 2, (2, 3, 5))
+    made = torch.empty((3, 5), dtype=torch.float64)
+    places = corners(2, 1, 3, 0), corners(1, 1, 3, 5)
+    source = torch.from_numpy(blocks.reshape(6, 5)).double()
+    sum_of_blocks(source, places[0], sums, made, places[1], (3, 5), ring.modulus, True)
+    assert ((made.numpy().astype(np.int64) - half * blocks.astype(object).sum(axis=0)) % p == 0).all()
+    assert abs(made.numpy()).max() <= p // 2 + 2
 
 
 def test_no_sum_of_digits_exceeds_int32():
@@ -177,6 +242,16 @@ def test_a_scheme_over_gf2_runs_on_a_gpu(scheme, strategy):
     rng = np.random.default_rng(9)
     a, b = rng.integers(0, 2, (66, 300)), rng.integers(0, 2, (300, 257))
     assert (exact(a, b, GF2, scheme, 1, strategy) == a @ b % 2).all()
+
+
+@pytest.mark.parametrize(
+    ("ring", "strategy"),
+    [(ExactRing(8388593), "scheme:float64"), (INTEGERS, "scheme:digits"), (ExactRing(32749), None)],
+)
+def test_a_scheme_over_the_integers_runs_on_a_gpu(ring, strategy):
+    rng = np.random.default_rng(9)
+    a, b = rng.integers(-(1 << 16), 1 << 16, (2, 13, 30)), rng.integers(-(1 << 16), 1 << 16, (30, 9))
+    assert (exact(a, b, ring, "strassen", 1, strategy) == naive_product(a, b, ring)).all()
 
 
 def test_out_and_stated_magnitudes_are_checked():

@@ -31,18 +31,23 @@ def test_tensors_of_a_processor_are_multiplied_as_their_arrays():
         lcma.matmul(a, a.T, ring="Z", out_dtype="object")
 
 
-def test_what_was_not_measured_is_named_or_tuned_only():
-    found = decision_for(Request(32768, 32768, 32768, "bit", ring=GF2, device="cuda"))
-    assert found.plan.candidate.strategy == "leaf"
-    named = decision_for(Request(32768, 32768, 32768, "bit", ring=GF2, device="cuda"), "4x4x4:47")
+def test_small_blocks_of_schemes_are_named_or_tuned_only():
+    named = decision_for(Request(16384, 16384, 16384, "bit", ring=GF2, device="cuda"), "4x4x4:47")
     assert named.plan.candidate.strategy == "scheme"
     assert named.plan.seconds is None
+    field = Request(8192, 8192, 8192, "int64", ring=exact_ring("GF(8388593)"), device="cuda")
+    methods = [
+        decision_for(field, "strassen", strategy=f"scheme:{x}").plan.candidate.method for x in ("float64", "digits")
+    ]
+    assert methods == ["float64", "digits"]
+    with pytest.raises(PlanError, match="no strategy takes a scheme"):
+        decision_for(field, "strassen", strategy="scheme:vendor")
 
 
 @pytest.mark.parametrize(
     ("ring", "strategy"), [("GF(1021)", "digits"), ("GF(8388593)", "digits"), ("GF(2^61-1)", "leaf")]
 )
-def test_digits_and_float64_compete_by_published_rates(ring, strategy):
+def test_digits_and_float64_compete_by_prices(ring, strategy):
     request = Request(8192, 8192, 8192, "int64", ring=exact_ring(ring), device="cuda")
     assert decision_for(request).plan.candidate.strategy == strategy
 

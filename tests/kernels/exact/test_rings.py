@@ -9,8 +9,11 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.kernels import Request
+from lcma.kernels.cpu.workspace import empty_aligned
+from lcma.kernels.exact.combine import float_merge, float_sums
 from lcma.kernels.exact.floats import LIMITS, FloatLevel
-from lcma.kernels.exact.integers import IntegerCore
+from lcma.kernels.exact.integers import IntegerCore, _limb_sum, _width
+from lcma.kernels.exact.limbs import split_rows
 from lcma.kernels.exact.naive import naive_product, product_by_parts
 from lcma.kernels.exact.schemes import given_chain
 from lcma.kernels.planning.wisdom import class_of
@@ -138,8 +141,68 @@ def test_no_partial_sum_exceeds_what_a_float_holds(modulus):
     if core.limbs == 1:
         assert core.product.depth * (modulus // 2) ** 2 < limit
     else:
-        assert core.depth * (1 << core.width) ** 2 < limit
+        assert core.depth * _limb_sum(core.entry_bounds, core.limbs) ** 2 <= limit
         assert core.limbs * core.width > modulus.bit_length()
+
+
+@pytest.mark.parametrize("limbs", [2, 3, 4])
+@pytest.mark.parametrize("modulus", [(1 << 31) - 1, (1 << 40) - 87, P61, 1 << 62, 0])
+def test_limbs_and_sums_of_two_stay_below_their_bound(modulus, limbs):
+    bound = modulus // 2 + 1 if modulus else 1 << 63
+    width = _width((bound, bound), limbs)
+    low = 1 << (width - 1)
+    # Digits at both ends of their range, and residues at theirs.
+    ends = [sum(sign * low << width * place for place in range(limbs)) for sign in (1, -1)]
+    ends += [sum((low - (sign + 1) // 2) * sign << width * place for place in range(limbs)) for sign in (1, -1)]
+    ends += [bound - 1, -(bound - 1), bound >> 1, low, -low, low - 1]
+    held = [x for x in ends if abs(x) < bound]
+    rng = np.random.default_rng(0)
+    matrix = np.concatenate([np.array(held, np.int64), rng.integers(-(bound - 1), bound - 1, 4000)])[None]
+    out = np.empty((limbs * (limbs + 1) // 2, *matrix.shape))
+    split_rows(matrix, limbs, width, modulus, out, 0, 1)
+    assert abs(out).max() <= _limb_sum((bound, bound), limbs)
+    total = sum(
+        part[0].astype(np.int64).astype(object) * (1 << width * place) for place, part in enumerate(out[:limbs])
+    )
+    assert ((total - matrix[0]) % modulus == 0).all() if modulus else (total == matrix[0]).all()
+
+
+def test_the_longest_product_of_three_limbs_is_exact():
+    """2048 products of two sums of limbs reach 2^53, which a float64 holds."""
+    x = (1 << 20) * (1 + (1 << 21)) + (1 << 59)
+    a = np.full((2, 2048), x)
+    assert IntegerCore((2, 2048, 2), ExactRing(P61), (P61, P61)).depth == 2048
+    for one, other in ((a, a), (a, -a), (-a, -a)):
+        found = lcma.matmul(one, other.T, ring=f"GF({P61})", strategy="leaf")
+        assert (found == 2048 * int(one[0, 0]) * int(other[0, 0]) % P61).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("rows", "width"), [(3, 1), (2, 7), (2, 8), (3, 13), (2, 64), (1, 150), (2060, 512)])
+@pytest.mark.parametrize("modulus", [0, 251])
+def test_sums_of_floats_are_right(dtype, rows, width, modulus):
+    """The largest are written past the caches; those of other lengths end in an overlapping or a short step."""
+    rng = np.random.default_rng(0)
+    matrix = rng.integers(-1000, 1001, (2 * rows, 2 * width)).astype(dtype)
+    starts, places, values = np.array([0, 1, 4, 4, 6]), np.array([2, 0, 1, 3, 1, 2]), np.array([1, -1, 2, 1, 1, -3])
+    sums = empty_aligned((4, rows, width), np.dtype(dtype))
+    float_sums(matrix, (2, 2), (rows, width), starts, places, values.astype(dtype), modulus, False, sums, 0, rows)
+    made = np.full((2 * rows - 1, 2 * width - 1), np.nan, dtype)
+    arguments = (starts[[0, 1, 2, 4, 4]], places % 4, values.astype(dtype))
+    float_merge(sums, (2, 2), (rows, width), *arguments, modulus, False, made, 0, rows)
+
+    def reduced(x):
+        return x - modulus * np.rint(x / modulus) if modulus else x
+
+    for r in range(4):
+        blocks = [matrix[p // 2 * rows :, p % 2 * width :][:rows, :width] for p in places[starts[r] : starts[r + 1]]]
+        factors = values[starts[r] : starts[r + 1]]
+        wanted = reduced(sum((x.astype(np.float64) * y for x, y in zip(blocks, factors, strict=True)), np.zeros(())))
+        assert (sums[r] == wanted).all()
+        part = slice(arguments[0][r], arguments[0][r + 1])
+        wanted = sum((sums[p].astype(np.float64) * y for p, y in zip(places[part], values[part], strict=True)), 0.0)
+        block = made[r // 2 * rows :, r % 2 * width :][:rows, :width]
+        assert (block == reduced(np.broadcast_to(wanted, (rows, width)))[: len(block), : block.shape[1]]).all()
 
 
 def test_integers_that_could_overflow_are_refused():

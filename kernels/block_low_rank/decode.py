@@ -1,0 +1,151 @@
+"""Products of block low-rank matrices with few columns: one launch that reads every weight once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..cuda.grid_barrier import counter_for
+from ..cuda.launch import starter
+from ..cuda.stack import programs_of
+from .steps import Step, steps_of
+from .structure import Blast, BlockLowRank, Monarch
+
+Tensor = Any
+Factors = Sequence[Tensor]
+
+MOST_COLUMNS = 16
+"""Columns that the kernel takes at most."""
+
+FEWEST_DOT = 8
+"""Columns from which on tensor cores multiply."""
+
+MOST_DOT_PROGRAMS = 2
+"""Programs a multiprocessor at most from FEWEST_DOT columns on, which take more registers."""
+
+REGISTERS = 65536
+"""Registers of a multiprocessor: all programs of a joined launch must be resident."""
+
+BALANCED = 0.93
+"""The part of the programs' rounds that items of more rows must still fill to be preferred."""
+
+
+@dataclass(frozen=True)
+class DecodeTile:
+    """How the kernel is started: programs a multiprocessor, warps a program, weights a tile, and items fetched ahead.
+
+    Before a program waits for the others, it asks for the weights of its first `ahead` items of the second stage.
+    """
+
+    programs: int = 4
+    warps: int = 4
+    weights: int = 4096
+    ahead: int = 2
+    joined: bool = True
+    """Whether one launch runs both stages; else each has its own."""
+
+
+DECODE_TILE = DecodeTile()
+
+DECODE_TILES = DECODE_TILE, DecodeTile(8, 4, 2048), DecodeTile(2, 8, 8192), DecodeTile(4, 4, 4096, 0)
+"""What `lcma tune` measures: one program more or fewer a multiprocessor hides other latencies of memory."""
+
+
+@dataclass(frozen=True)
+class DecodeLaunch:
+    """A start of the kernel: programs in all, sizes of the stages, compiled constants, and options of the compiler."""
+
+    programs: int
+    sizes: dict[str, int]
+    constants: dict[str, Any]
+    options: dict[str, Any]
+
+
+def multiply_few(
+    structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor, tile: DecodeTile = DECODE_TILE
+) -> None:
+    """out (rows, n) = W x for x (cols, n) of n <= MOST_COLUMNS columns, any strides; one launch.
+
+    Tensors of a processor, where the interpreter runs one program after the other, take a launch a stage.
+    """
+    from .decode_kernel import multiply_few_columns
+
+    n, last = x.shape[1], steps_of(structure)[-1]
+    launch = launch_of(structure, n, x.element_size() == 2, programs_of(x.device), tile)
+    handed = x.new_empty((last.count, n, last.k))
+    row, col = out.stride()
+    interleaved = isinstance(structure, Monarch) and structure.interleaved
+    block, row = (row, last.count * row) if interleaved else (last.m * row, row)
+    joined = tile.joined and launch.programs > 1 and x.device.type != "cpu"
+    for stages in ((True, True),) if joined else ((True, False), (False, True)):
+        starter(multiply_few_columns, (launch.programs,), x)(
+            v=factors[-1],
+            scales=factors[1],
+            u=factors[0],
+            x=x,
+            z=handed,
+            y=out,
+            counter=counter_for(x.device) if joined else handed,
+            n=n,
+            programs=launch.programs,
+            x_row=x.stride(0),
+            x_col=x.stride(1),
+            y_block=block,
+            y_row=row,
+            y_col=col,
+            FIRST=stages[0],
+            LAST=stages[1],
+            launch_cooperative_grid=joined,
+            **launch.sizes,
+            **launch.constants,
+            **launch.options,
+        )
+
+
+def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile: DecodeTile) -> DecodeLaunch:
+    """The start of the kernel for n columns on a GPU of so many multiprocessors; `half`: elements have two bytes."""
+    first, last = steps_of(structure)[0], steps_of(structure)[-1]
+    resident = tile.programs if n < FEWEST_DOT else min(tile.programs, MOST_DOT_PROGRAMS)
+    programs, dot, mixing = resident * processors, half and n >= FEWEST_DOT, isinstance(structure, Blast)
+    if mixing:
+        (b1, b2), rows1, inner1 = (first.count, last.count), 1, inner_tile(first.k, tile.weights // power(first.count))
+    else:
+        (b1, b2), (rows1, inner1) = (1, 1), few_tile(first, programs, tile.weights, dot)
+    rows2, inner2 = few_tile(last, programs, tile.weights, dot)
+    sizes = {"count1": first.count, "m1": first.m, "k1": first.k, "count2": last.count, "m2": last.m, "k2": last.k}
+    block, minor, group = (structure.rank, n * last.k, last.count) if isinstance(structure, Monarch) else (0, 0, 1)
+    sizes |= {"z_block": block, "z_minor": minor, "z_col": last.k}
+    constants = {"GROUP": group, "MIX": mixing, "N": power(n), "DOT": dot, "AHEAD": tile.ahead}
+    constants |= {"B1": b1, "B2": b2, "L": power(b1), "M": power(b2)}
+    constants |= {"ROWS1": rows1, "K1": inner1, "ROWS2": rows2, "K2": inner2}
+    most = min(255, REGISTERS // (32 * tile.warps * resident) // 8 * 8)
+    return DecodeLaunch(programs, sizes, constants, {"num_warps": tile.warps, "maxnreg": most})
+
+
+def few_tile(step: Step, programs: int, weights: int, dot: bool) -> tuple[int, int]:
+    """Rows and inner elements of a tile of about `weights` elements.
+
+    The most rows that leave the programs about as busy in their last round as in the others: an element of x is read
+    once for all of them. Tensor cores take 16 rows or more.
+    """
+    if dot:
+        return 16, max(16, inner_tile(step.k, weights // 16))
+
+    def busy(rows: int) -> float:
+        items = step.count * -(-step.m // rows)
+        return items / (programs * -(-items // programs))
+
+    known = [rows for rows in (8, 4, 2, 1) if rows <= weights // 16]
+    rows = next((rows for rows in known if busy(rows) >= BALANCED), max(known, key=busy))
+    return rows, inner_tile(step.k, weights // rows)
+
+
+def inner_tile(k: int, most: int) -> int:
+    """The power of two of at least 16 that k needs, or `most`."""
+    return max(16, min(most, power(k)))
+
+
+def power(count: int) -> int:
+    """The least power of two that is at least `count`."""
+    return 1 << (count - 1).bit_length()

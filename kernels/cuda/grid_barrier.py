@@ -1,0 +1,46 @@
+"""Counters of barriers across the programs of a launch."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+Tensor = Any
+
+APART = 32
+"""Counters are as many int32 apart: a line of the cache each."""
+
+SLOTS = 4096
+"""Counters of a device at most."""
+
+_lock = threading.Lock()
+_slabs: dict[Any, Tensor] = {}
+_taken: dict[Any, dict[Any, int]] = {}
+
+
+def counter_for(device: Any) -> Tensor:
+    """A zeroed int32 that no other launch uses at the same time, for a barrier that leaves its low bits as they were.
+
+    Launches of one stream share one. Each launch that a CUDA graph captures has its own, since graphs may run side by
+    side; after SLOTS of these a graph zeroes new ones itself, by a launch more.
+    """
+    import torch
+
+    if device.type == "meta":
+        return torch.empty(1, dtype=torch.int32, device=device)
+    capturing = torch.cuda.is_current_stream_capturing()
+    with _lock:
+        if device not in _slabs:
+            if capturing:
+                return torch.zeros(1, dtype=torch.int32, device=device)
+            _slabs[device] = torch.zeros(SLOTS * APART, dtype=torch.int32, device=device)
+            torch.cuda.synchronize(device)
+            _taken[device] = {}
+        taken = _taken[device]
+        key = ("captured", len(taken)) if capturing else torch.cuda.current_stream(device).cuda_stream
+        if key not in taken:
+            if len(taken) >= SLOTS:
+                return torch.zeros(1, dtype=torch.int32, device=device)
+            taken[key] = len(taken)
+        place = taken[key] * APART
+        return _slabs[device][place : place + 1]

@@ -1,0 +1,196 @@
+"""Sums of rows in registers, over GF(2) and of floats: every term is read once and the sum is written once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from .bits import LINE_WORDS
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+
+LINE_BYTES = 8 * LINE_WORDS
+"""Alignment of rows that are written past the caches."""
+
+LINES = 4
+"""Cache lines of a sum that are held in registers at once."""
+
+
+class _Xor:
+    """Sums of words over GF(2)."""
+
+    element, bytes, zero = _I64, 8, 0
+
+    def added(self, builder: Any, total: Any, value: Any, index: Any) -> Any:
+        return builder.xor(total, value)
+
+    def finished(self, builder: Any, total: Any) -> Any:
+        return total
+
+
+class _Multiples:
+    """Sums of multiples of floats, reduced to x - modulus * rint(x * inverse); both are 0 where they are not to be."""
+
+    zero = 0.0
+
+    def __init__(self, element: Any, values: Any, modulus: Any, inverse: Any) -> None:
+        self.element, self.bytes = element, 8 if element == ir.DoubleType() else 4
+        self._values, self._modulus, self._inverse = values, modulus, inverse
+
+    def added(self, builder: Any, total: Any, value: Any, index: Any) -> Any:
+        place = builder.add(self._values, builder.mul(index, ir.Constant(_I64, self.bytes)))
+        factor = builder.load(builder.inttoptr(place, self.element.as_pointer()), typ=self.element)
+        return builder.fadd(total, builder.fmul(value, _alike(builder, factor, value.type)))
+
+    def finished(self, builder: Any, total: Any) -> Any:
+        kind = total.type
+        lanes = kind.count if isinstance(kind, ir.VectorType) else 0
+        name = "llvm.rint." + (f"v{lanes}" if lanes else "") + f"f{8 * self.bytes}"
+        rint = builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(kind, [kind]), name)
+        quotient = builder.call(rint, [builder.fmul(total, _alike(builder, self._inverse, kind))])
+        return builder.fsub(total, builder.fmul(quotient, _alike(builder, self._modulus, kind)))
+
+
+def _alike(builder: Any, value: Any, kind: Any) -> Any:
+    """The value in every lane of a vector type, or as it stands."""
+    if not isinstance(kind, ir.VectorType):
+        return value
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(_I32, 0))
+    places = ir.Constant(ir.VectorType(_I32, kind.count), [0] * kind.count)
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), places)
+
+
+def _sum_rows(builder: Any, places: Any, length: Any, streaming: Any, arithmetic: Any) -> None:
+    """Elements 0 <= j < length of a row; `places` are the address of a table of addresses, its length, the target."""
+    line = LINE_BYTES // arithmetic.bytes
+    start = ir.Constant(_I64, 0)
+    stream = builder.icmp_signed("!=", streaming, start)
+    for lanes in (LINES * line, line):
+        whole = builder.sub(length, builder.srem(builder.sub(length, start), ir.Constant(_I64, lanes)))
+        _sum_stretch(builder, places, (start, whole), lanes, stream, arithmetic)
+        start = whole
+    # What is left is the end of a line's length, some of it summed again; a row of less is summed one by one.
+    several = builder.icmp_signed("<=", ir.Constant(_I64, line), length)
+    rest = builder.icmp_signed("<", start, length)
+    with builder.if_then(rest), builder.if_else(several) as (overlapping, single):
+        with overlapping:
+            before = builder.sub(length, ir.Constant(_I64, line))
+            _sum_stretch(builder, places, (before, length), line, None, arithmetic)
+        with single:
+            _sum_stretch(builder, places, (start, length), 1, None, arithmetic)
+
+
+def _sum_stretch(builder: Any, places: Any, bounds: Any, lanes: int, stream: Any, arithmetic: Any) -> None:
+    """Elements bounds[0] <= j < bounds[1], `lanes` at a time."""
+    addresses, count, target = places
+    element, size = arithmetic.element, arithmetic.bytes
+    kind = ir.VectorType(element, lanes) if lanes > 1 else element
+    nothing = ir.Constant(kind, [arithmetic.zero] * lanes if lanes > 1 else arithmetic.zero)
+    zero, one = ir.Constant(_I64, 0), ir.Constant(_I64, 1)
+    before = builder.block
+    loop, term, stored, done = (builder.append_basic_block(name) for name in ("elements", "term", "sum", "end"))
+    builder.cbranch(builder.icmp_signed("<", bounds[0], bounds[1]), loop, done)
+    builder.position_at_end(loop)
+    first = builder.phi(_I64)
+    first.add_incoming(bounds[0], before)
+    offset = builder.mul(first, ir.Constant(_I64, size))
+    builder.cbranch(builder.icmp_signed("<", zero, count), term, stored)
+    builder.position_at_end(term)
+    index, total = builder.phi(_I64), builder.phi(kind)
+    index.add_incoming(zero, loop)
+    total.add_incoming(nothing, loop)
+    place = builder.add(addresses, builder.mul(index, ir.Constant(_I64, 8)))
+    source = builder.load(builder.inttoptr(place, _I64.as_pointer()), typ=_I64)
+    value = builder.load(builder.inttoptr(builder.add(source, offset), kind.as_pointer()), typ=kind, align=size)
+    added, following = arithmetic.added(builder, total, value, index), builder.add(index, one)
+    index.add_incoming(following, term)
+    total.add_incoming(added, term)
+    builder.cbranch(builder.icmp_signed("<", following, count), term, stored)
+    builder.position_at_end(stored)
+    summed = builder.phi(kind)
+    summed.add_incoming(nothing, loop)
+    summed.add_incoming(added, term)
+    result = arithmetic.finished(builder, summed)
+    at = builder.inttoptr(builder.add(target, offset), kind.as_pointer())
+    if stream is None:
+        builder.store(result, at, align=size)
+    else:
+        with builder.if_else(stream) as (past, plain):
+            with past:
+                written = builder.store(result, at, align=LINE_BYTES)
+                written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
+            with plain:
+                builder.store(result, at, align=size)
+    after = builder.add(first, ir.Constant(_I64, lanes))
+    first.add_incoming(after, builder.block)
+    builder.cbranch(builder.icmp_signed("<", after, bounds[1]), loop, done)
+    builder.position_at_end(done)
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+    return builder.ptrtoint(context.make_array(kind)(context, builder, array).data, _I64)
+
+
+def _xor_rows(typing_context: Any, table: Any, terms: Any, target: Any, words: Any, streaming: Any) -> Any:
+    """words of `target` = the sum of the rows whose addresses stand in table[:terms]; `terms` may be 0.
+
+    With streaming != 0 it is written past the caches; then `target` is a multiple of 64 and `words` of 8.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        addresses = _address(context, builder, signature.args[0], args[0])
+        _sum_rows(builder, (addresses, args[1], args[2]), args[3], args[4], _Xor())
+        return context.get_dummy_value()
+
+    return types.void(table, types.int64, types.int64, types.int64, types.int64), codegen
+
+
+def _float_rows(
+    typing_context: Any,
+    table: Any,
+    values: Any,
+    first: Any,
+    terms: Any,
+    modulus: Any,
+    target: Any,
+    length: Any,
+    streaming: Any,
+) -> Any:
+    """As `xor_rows`, of multiples by values[first:first + terms] of rows of floats of the dtype of `values`.
+
+    With a modulus the sum is reduced to the residue of least magnitude, as by `combine.reduce_row`.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        addresses = _address(context, builder, signature.args[0], args[0])
+        element = context.get_value_type(signature.args[1].dtype)
+        size = 8 if element == ir.DoubleType() else 4
+        start = builder.mul(args[2], ir.Constant(_I64, size))
+        factors = builder.add(_address(context, builder, signature.args[1], args[1]), start)
+        zero, one = ir.Constant(element, 0.0), ir.Constant(element, 1.0)
+        held = builder.fcmp_ordered("!=", args[4], zero)
+        inverse = builder.select(held, builder.fdiv(one, args[4]), zero)
+        arithmetic = _Multiples(element, factors, args[4], inverse)
+        _sum_rows(builder, (addresses, args[3], args[5]), args[6], args[7], arithmetic)
+        return context.get_dummy_value()
+
+    integer = types.int64
+    return types.void(table, values, integer, integer, values.dtype, integer, integer, integer), codegen
+
+
+def _settle(typing_context: Any) -> Any:
+    """Make what was written past the caches visible to other threads."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+xor_rows: Any = intrinsic(_xor_rows)
+float_rows: Any = intrinsic(_float_rows)
+settle: Any = intrinsic(_settle)

@@ -1,0 +1,55 @@
+"""A Triton kernel that sums multiples of blocks of integers, held as int64 or as float64.
+
+Imports triton: only what launches the kernel imports this.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sum_blocks(
+    source, target, starts, source_rows, source_cols, values, target_rows, target_cols, height, width, rows, cols,
+    stride, out_rows, out_cols, out_stride, modulus, REDUCE: tl.constexpr, EACH: tl.constexpr, R: tl.constexpr,
+    W: tl.constexpr,
+):  # fmt: skip
+    """Block s of target = the sum of values[p] times block p of source, starts[s] <= p < starts[s + 1].
+
+    Blocks have height x width elements. Block p begins at (source_rows[p], source_cols[p]), block s at (target_rows[s],
+    target_cols[s]); what reaches over an edge of source (rows, cols) counts as zero, of target (out_rows, out_cols) is
+    not written. REDUCE: the sum is reduced modulo n, float64 to the residue of least magnitude as by
+    `combine.reduce_row`, int64 to 0 <= c < n; EACH: every multiple is, too.
+    """
+    s = tl.program_id(2)
+    i = (tl.program_id(1) * R + tl.arange(0, R)).to(tl.int64)
+    j = tl.program_id(0) * W + tl.arange(0, W)
+    inside = (i < height)[:, None] & (j < width)[None, :]
+    kind: tl.constexpr = source.dtype.element_ty
+    divisor = tl.full((R, W), 0, tl.int64) + modulus
+    total = tl.zeros((R, W), kind)
+    for p in range(tl.load(starts + s), tl.load(starts + s + 1)):
+        row, col = tl.load(source_rows + p) + i, tl.load(source_cols + p) + j
+        here = inside & (row < rows)[:, None] & (col < cols)[None, :]
+        term = tl.load(source + row[:, None] * stride + col[None, :], here, 0) * tl.load(values + p)
+        if EACH:
+            term = residue(term, divisor)
+        total += term
+    if REDUCE:
+        total = residue(total, divisor)
+    row, col = tl.load(target_rows + s) + i, tl.load(target_cols + s) + j
+    here = inside & (row < out_rows)[:, None] & (col < out_cols)[None, :]
+    tl.store(target + row[:, None] * out_stride + col[None, :], total, here)
+
+
+@triton.jit
+def residue(x, modulus):
+    """x modulo n: of int64 0 <= c < n; of float64 of magnitude at most n / 2 + 2, as `combine.reduce_row` proves."""
+    if x.dtype == tl.int64:
+        found = x % modulus
+        found = tl.where(found < 0, found + modulus, found)
+    else:
+        divisor = modulus.to(tl.float64)
+        found = x - divisor * tl.floor(x / divisor + 0.5)
+    return found

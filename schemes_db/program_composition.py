@@ -1,0 +1,157 @@
+"""Programs of tensor products and direct sums, composed of the programs of their parts.
+
+A sum over blocks of blocks is one sum for each of the inner blocks, so the additions of a tensor product are those of
+the outer program times the inner blocks, and those of the inner program times the outer rank. Of a direct sum along n
+both parts form sums of the same A; equal ones are formed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from ..errors import TargetError
+from .program import Coefficient, Lin, Load, Op, Product, Program, Store
+from .ring import Ring, Z
+from .target import Target
+
+Value = tuple[Coefficient, int]
+"""A coefficient and the id of a value; the coefficient 0 is zero, whatever the id."""
+
+Grid = dict[tuple[int, int], Value]
+
+AXES = "mkn"
+
+
+class _Writer:
+    """Ops of one program; a load or a sum that is there already is not written again."""
+
+    def __init__(self) -> None:
+        self.ops: list[Op] = []
+        self._known: dict[object, int] = {}
+
+    def load(self, operand: str, block: tuple[int, int]) -> Value:
+        return 1, self._once(("load", operand, block), lambda dst: Load(dst, operand, block))
+
+    def lin(self, terms: list[Value]) -> Value:
+        """The sum of some values; one value alone is itself."""
+        left = [(coefficient, value) for coefficient, value in terms if coefficient]
+        if len(left) < 2:
+            return left[0] if left else (0, -1)
+        key = tuple(sorted(left, key=lambda term: term[1]))
+        return 1, self._once(("lin", key), lambda dst: Lin(dst, tuple(left)))
+
+    def plain(self, value: Value) -> int:
+        """The id of a value with the coefficient 1, for a product."""
+        coefficient, source = value
+        if coefficient == 1:
+            return source
+        return self._once(("lin", (value,)), lambda dst: Lin(dst, (value,)))
+
+    def product(self, left: Value, right: Value) -> Value:
+        factors = self.plain(left), self.plain(right)
+        self.ops.append(Product(dst := len(self.ops), *factors))
+        return 1, dst
+
+    def store(self, block: tuple[int, int], terms: list[Value]) -> None:
+        if left := tuple((coefficient, value) for coefficient, value in terms if coefficient):
+            self.ops.append(Store(block, left))
+
+    def _once(self, key: object, make: Callable[[int], Op]) -> int:
+        if key not in self._known:
+            self._known[key] = len(self.ops)
+            self.ops.append(make(len(self.ops)))
+        return self._known[key]
+
+    def work(self, program: Program, a: Grid, b: Grid) -> dict[tuple[int, int], list[Value]]:
+        """The ops of a program on other values than blocks of A and B: the terms of every block of C."""
+        values: dict[int, Value] = {}
+        out: dict[tuple[int, int], list[Value]] = {}
+        for op in program.ops:
+            match op:
+                case Load(dst, operand, block):
+                    values[dst] = (a if operand == "A" else b)[block]
+                case Lin(dst, terms):
+                    values[dst] = self.lin([_scaled(coefficient, values[source]) for coefficient, source in terms])
+                case Product(dst, left, right):
+                    values[dst] = self.product(values[left], values[right])
+                case Store(block, terms):
+                    out[block] = [_scaled(coefficient, values[source]) for coefficient, source in terms]
+        return out
+
+
+def tensor_program(outer: Program, inner: Program) -> Program:
+    """The program of the tensor product: the outer one over blocks of blocks, the inner one for each of its products.
+
+    Raises:
+        TargetError: one is not of a full product, or they are over rings of different characteristic.
+    """
+    target = _target(outer, inner, tuple(x * y for x, y in zip(outer.target.shape, inner.target.shape, strict=True)))
+    writer, (m, k, n) = _Writer(), inner.target.shape
+    grids: dict[int, Grid] = {}
+    for op in outer.ops:
+        match op:
+            case Load(dst, operand, (row, col)):
+                rows, cols = (m, k) if operand == "A" else (k, n)
+                grids[dst] = {
+                    (i, j): writer.load(operand, (row * rows + i, col * cols + j))
+                    for i in range(rows)
+                    for j in range(cols)
+                }
+            case Lin(dst, terms):
+                grids[dst] = {
+                    block: writer.lin([_scaled(coefficient, grids[source][block]) for coefficient, source in terms])
+                    for block in grids[terms[0][1]]
+                }
+            case Product(dst, left, right):
+                sums = writer.work(inner, grids[left], grids[right])
+                grids[dst] = {(i, j): writer.lin(sums.get((i, j), [])) for i in range(m) for j in range(n)}
+            case Store((row, col), terms):
+                for i in range(m):
+                    for j in range(n):
+                        parts = [_scaled(coefficient, grids[source][i, j]) for coefficient, source in terms]
+                        writer.store((row * m + i, col * n + j), parts)
+    return Program(target, _ring(outer, inner), tuple(writer.ops))
+
+
+def sum_program(first: Program, second: Program, axis: str) -> Program:
+    """The program of the direct sum along an axis: both, on their parts of A, B and C.
+
+    Raises:
+        TargetError: one is not of a full product, their sizes differ in another axis, or their rings do not agree.
+    """
+    place = AXES.index(axis)
+    shapes = first.target.shape, second.target.shape
+    if any(x != y for q, (x, y) in enumerate(zip(*shapes, strict=True)) if q != place):
+        raise TargetError(f"{first.target} and {second.target} differ in more than {axis}: no direct sum along it")
+    whole = tuple(x + (y if q == place else 0) for q, (x, y) in enumerate(zip(*shapes, strict=True)))
+    target = _target(first, second, whole)
+    writer, out = _Writer(), dict[tuple[int, int], list[Value]]()
+    for program, offset in ((first, 0), (second, shapes[0][place])):
+        m, k, n = program.target.shape
+        at = [offset if q == place else 0 for q in range(3)]
+        a = {(i, j): writer.load("A", (i + at[0], j + at[1])) for i in range(m) for j in range(k)}
+        b = {(i, j): writer.load("B", (i + at[1], j + at[2])) for i in range(k) for j in range(n)}
+        for (i, j), terms in writer.work(program, a, b).items():
+            out.setdefault((i + at[0], j + at[2]), []).extend(terms)
+    for block, terms in out.items():
+        writer.store(block, terms)
+    return Program(target, _ring(first, second), tuple(writer.ops))
+
+
+def _scaled(coefficient: Coefficient, value: Value) -> Value:
+    scaled = Fraction(coefficient) * value[0]
+    return int(scaled) if scaled.denominator == 1 else scaled, value[1]
+
+
+def _target(first: Program, second: Program, shape: tuple[int, ...]) -> Target:
+    if not (first.target.is_general and second.target.is_general):
+        raise TargetError(f"programs of {first.target} and {second.target} are composed of full products only")
+    if first.ring.characteristic != second.ring.characteristic:
+        raise TargetError(f"programs over {first.ring} and {second.ring} are not composed")
+    m, k, n = shape
+    return Target.general(m, k, n)
+
+
+def _ring(first: Program, second: Program) -> Ring:
+    return first.ring if second.ring is Z else second.ring

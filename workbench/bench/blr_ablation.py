@@ -1,0 +1,126 @@
+"""Products by a block low-rank layer with one optimisation after the other, from the papers' form to ours.
+
+After Figures 5 to 8 of Abillama et al., "Memory-Efficient Acceleration of Block Low-Rank Foundation Models on Resource
+Constrained GPUs". `relaid` and `handed-over` are Monarch's first two optimisations; the other forms are strategies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...kernels.block_low_rank.steps import views
+from ...kernels.block_low_rank.structure import BlockLowRank, Monarch
+
+Array = Any
+"""A numpy array or a torch tensor."""
+
+RELAID, HANDED_OVER = "relaid", "handed-over"
+
+CHAINS = {
+    "low-rank": (("permuted", "two GEMMs"), ("fused", "one kernel, the inner products in registers")),
+    "monarch": (
+        ("permuted", "the papers' form"),
+        (RELAID, "and V re-laid out: one permutation less between the products"),
+        (HANDED_OVER, "and no permutation between the products"),
+        ("strided", "and no final permutation"),
+        ("tiled", "the same with our kernel for the first products"),
+    ),
+    "blast": (
+        ("permuted", "the papers' form"),
+        ("partial", "the first two products in one kernel"),
+        ("strided", "instead: no permutation, three batched GEMMs"),
+        ("tiled", "and our kernel for the middle products"),
+    ),
+}
+"""For every kind the forms, each with one optimisation more (or another in its place), and what it is."""
+
+
+def ablation(kind: str, figures: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for every form of a kind's chain that was run: times, speed-ups over the first and the last, and bytes."""
+    milliseconds = figures["ms"]
+    found: list[dict[str, Any]] = []
+    for form, what in CHAINS[kind]:
+        if form in milliseconds:
+            found.append(
+                {
+                    "form": form,
+                    "optimisation": what,
+                    "ms": milliseconds[form],
+                    "over_first": found[0]["ms"] / milliseconds[form] if found else 1.0,
+                    "over_last": found[-1]["ms"] / milliseconds[form] if found else 1.0,
+                    "over_dense": milliseconds["dense"] / milliseconds[form],
+                    "weight_bytes": figures["weight_bytes"],
+                    "peak_bytes": figures["peak_bytes"][form],
+                    "error": figures["errors"][form],
+                }
+            )
+    return found
+
+
+def relay(structure: Monarch, right: Array) -> Array:
+    """V (b1, b2 rank, p), the rows of one block of outputs together."""
+    moved = right.swapaxes(1, 2)
+    moved = np.ascontiguousarray(moved) if isinstance(moved, np.ndarray) else moved.contiguous()
+    return moved.reshape(structure.b1, structure.b2 * structure.rank, structure.p)
+
+
+def multiply_relaid(structure: Monarch, left: Array, right: Array, x: Array, out: Array) -> None:
+    """out (rows, n) = W x with V of `relay`: a copy between the products, and one behind them."""
+    b1, b2, r, n = structure.b1, structure.b2, structure.rank, x.shape[1]
+    inner = x.T.reshape(n, b1, structure.p).swapaxes(0, 1) @ right.swapaxes(1, 2)  # (b1, n, b2 r)
+    parts = inner.reshape(b1, n, b2, r).swapaxes(0, 2)  # (b2, n, b1, r)
+    blocks = parts.reshape(b2, n, b1 * r) @ left.reshape(b2, structure.q, b1 * r).swapaxes(1, 2)  # (b2, n, q)
+    _blocks_of(structure, out)[...] = blocks
+
+
+def multiply_handed_over(structure: Monarch, left: Array, right: Array, x: Array, out: Array) -> None:
+    """out (rows, n) = W x without a copy between the products, and with one behind them."""
+    n, width = x.shape[1], -(-x.shape[1] // 8) * 8
+    (size,) = structure.intermediates()
+    blocks = _empty(x, (structure.b2, n, structure.q))
+    first, second = views(structure, (left, right), x, [_empty(x, (size, width))[:, :n]], out)
+    _multiply(*first)
+    _multiply(*second[:2], blocks.swapaxes(1, 2))
+    _blocks_of(structure, out)[...] = blocks
+
+
+def steps_between(structure: BlockLowRank, factors: Sequence[Array], x: Array, out: Array) -> dict[str, Any]:
+    """Calls of the forms that are no strategies, by name; each writes `out` (rows, n) and returns it."""
+    if not isinstance(structure, Monarch):
+        return {}
+    left, right = factors
+    relaid = relay(structure, right)
+
+    def first() -> Array:
+        multiply_relaid(structure, left, relaid, x, out)
+        return out
+
+    def second() -> Array:
+        multiply_handed_over(structure, left, right, x, out)
+        return out
+
+    return {RELAID: first, HANDED_OVER: second}
+
+
+def _blocks_of(structure: Monarch, out: Array) -> Array:
+    """The result (b2, n, q), a view of out (rows, n)."""
+    n = out.shape[1]
+    if structure.interleaved:
+        return out.reshape(structure.q, structure.b2, n).swapaxes(0, 1).swapaxes(1, 2)
+    return out.reshape(structure.b2, structure.q, n).swapaxes(1, 2)
+
+
+def _empty(like: Array, shape: tuple[int, ...]) -> Array:
+    return np.empty(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_empty(shape)
+
+
+def _multiply(weights: Array, source: Array, target: Array) -> None:
+    if isinstance(weights, np.ndarray):
+        np.matmul(weights, source, out=target)
+        return
+    import torch
+
+    torch.bmm(weights, source, out=target)
