@@ -75,7 +75,7 @@ def test_a_triangle_is_all_that_is_read_and_written(side, upper, dtype):
     assert (canvas == CANARY).all()
 
 
-def test_whole_tiles_are_worked_without_a_mask():
+def test_whole_tiles_are_computed_without_a_mask():
     a, b = torch.randn(1, 64, 32), torch.randn(1, 32, 64)
     for upper in (False, True):
         got = multiply(a, b, Triangle("out", upper), tile=TILE)

@@ -318,7 +318,7 @@ def test_parts_of_sharded_weights_are_not_packed():
         layer.pack(8)
 
 
-def test_memory_goes_to_the_layers_that_gain_most_a_byte(monkeypatch):
+def test_memory_is_spent_on_the_layers_that_gain_most_a_byte(monkeypatch):
     from lcma.kernels.torch import acceleration
 
     packed = []

@@ -78,14 +78,14 @@ def test_a_machine_without_rates_multiplies_as_the_library_does(decide):
 
 
 @pytest.mark.parametrize("share", [0, 1 / 6, 1 / 3, 1, 3])
-def test_workspace_is_kept_to(decide, share):
+def test_the_workspace_limit_is_respected(decide, share):
     allowed = int(share * 3 * 4 * 2048**2)
     found = decide(Request(2048, 2048, 2048, max_workspace=allowed))
     assert found.plan.workspace <= allowed
     assert (found.plan.candidate.strategy == "vendor") == (share == 0)
 
 
-def test_an_error_bound_is_kept_to(decide):
+def test_the_error_bound_is_respected(decide):
     free = decide(Request(4096, 4096, 4096))
     tight = decide(Request(4096, 4096, 4096, max_error=3e-3))
     assert tight.plan.candidate.strategy == "scheme"
@@ -95,7 +95,7 @@ def test_an_error_bound_is_kept_to(decide):
     assert "within these limits" in none.reason
 
 
-def test_profiles_are_kept_and_a_damaged_one_counts_as_none(home, profile, monkeypatch):
+def test_profiles_are_stored_and_a_damaged_one_counts_as_none(home, profile, monkeypatch):
     monkeypatch.setenv("LCMA_NUM_THREADS", "1")
     mine = Profile(machine_id(1), "test", gemm=profile.gemm, source="measured")
     assert machine_profile().source == "unmeasured"
@@ -212,7 +212,7 @@ def test_a_plan_asks_for_the_free_memory_once_or_twice(profile, among, machine_o
     assert 1 <= len(asked) <= 3
 
 
-def test_infinities_are_told():
+def test_infinities_are_reported():
     assert finite(np.ones(3), np.ones((2, 2)))
     assert not finite(np.ones(3), np.array([np.inf]))
 

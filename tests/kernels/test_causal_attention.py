@@ -181,7 +181,7 @@ def test_tensors_come_back_as_tensors():
     np.testing.assert_allclose(causal_qk(a.numpy(), a.numpy()), (a @ a.mT).tril().numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_only_tiles_that_touch_the_triangle_are_worked():
+def test_only_tiles_that_touch_the_triangle_are_computed():
     tile = Tile(16, 32, 16, 4, 2)
     for upper in (False, True):
         places = tile_places(70, 70, Triangle("out", upper), tile)

@@ -37,7 +37,7 @@ def kept(x, upper):
 
 @pytest.mark.parametrize("side", ["out", "left", "right"])
 @pytest.mark.parametrize("upper", [False, True])
-def test_every_way_is_the_product_whatever_stands_outside_the_triangle(side, upper):
+def test_every_method_ignores_entries_outside_the_triangle(side, upper):
     generator = torch.Generator().manual_seed(1)
     for way in (*scheme_names(), cuda.TWO_LEVELS):
         level = level_of(way, Triangle(side, upper))

@@ -51,7 +51,7 @@ def worked(scheme, schedule, a, b):
     ("name", "beyond"),
     [("eca-stage1", 0), ("4x4x4-tri-out-r34-sparse", 0), ("4x4x4-tri-out-r34", 2), ("strassen", 1)],
 )
-def test_a_schedule_works_in_the_output_and_no_more_than_it_says(name, beyond):
+def test_a_schedule_runs_in_the_output_and_in_the_memory_that_it_states(name, beyond):
     scheme = lcma.resolve(name)[0]
     assert blocks_beyond(scheme) == beyond
     schedule = in_place(scheme, beam=4)
@@ -65,7 +65,7 @@ def test_a_schedule_works_in_the_output_and_no_more_than_it_says(name, beyond):
     np.testing.assert_array_equal(worked(scheme, schedule, a, b), wanted)
 
 
-def test_half_products_may_be_worked_as_halves():
+def test_half_products_may_run_as_halves():
     scheme = lcma.resolve("eca-stage1")[0]
     schedule = in_place(scheme, beam=1)
     rng = np.random.default_rng(1)

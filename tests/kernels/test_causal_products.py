@@ -130,7 +130,7 @@ def test_levels_in_memory_full_of_nan(side, upper, layouts):
             np.testing.assert_array_equal(MatrixExecutor(request, core, pool).run(a, b, out), wanted)
 
 
-def test_a_nested_level_works_its_full_products():
+def test_a_nested_level_runs_its_full_products():
     from lcma.schemes_db.program import ProductKind
 
     rng, triangle = np.random.default_rng(4), Triangle("out")
@@ -224,7 +224,7 @@ def flat(machine_of) -> Machine:
     return machine_of(FLAT, 2)
 
 
-def test_a_measured_strategy_is_taken_again(home, flat):
+def test_a_measured_strategy_is_chosen_again(home, flat):
     request = Request(512, 1024, 512, structures=MASKED)
     tuned = tune(request, rounds=1, top=99, machine=flat)
     seconds = {one.plan.label: one.seconds for one in tuned}

@@ -181,7 +181,7 @@ np.testing.assert_allclose(matmul(a, a, "naive:2x1x1"), a @ a)
 
 
 @pytest.mark.parametrize("damage", ["none", "corrupt", "blocked"])
-def test_a_new_process_works_whatever_the_cache_holds(home, damage):
+def test_a_new_process_runs_whatever_the_cache_holds(home, damage):
     """Also: importing kernels loads nothing heavy."""
     environment = {**os.environ, "LCMA_HOME": str(home)}
     if damage == "corrupt":

@@ -39,7 +39,7 @@ def forgetful(home, monkeypatch):
     pool._from_catalogue.cache_clear()
 
 
-def test_a_kept_program_runs_its_scheme(forgetful):
+def test_a_stored_program_runs_its_scheme(forgetful):
     scheme = shipped("3x3x3-r23-additions").scheme
     (level,) = levels_of(scheme, 1)
     assert level[0] == kept_program("3x3x3-r23-additions")
@@ -88,7 +88,7 @@ def test_the_table_of_schemes_serves_the_next_process(forgetful, monkeypatch):
     assert flat.program.rank == flat.scheme.rank
 
 
-def test_a_changed_catalogue_or_a_damaged_table_is_worked_out_anew(forgetful, strassen):
+def test_a_changed_catalogue_or_a_damaged_table_is_computed_again(forgetful, strassen):
     before = scheme_pool()
     stamp = pool_table.catalogue_stamp()
     turned = lcma.rotate(shipped("2x2x3-r11").scheme)

@@ -69,7 +69,7 @@ def test_auto_takes_no_more_than_stays_at_hand_between_calls(decide):
     assert any("kept between calls" in reason for _, reason in lean.refused)
 
 
-def test_a_named_scheme_takes_the_way_that_fits(strassen, scarce):
+def test_a_named_scheme_runs_by_the_method_that_fits(strassen, scarce):
     request = Request(256, 256, 256)
     free = decision_for(request, strassen, 2).plan
     scarce(free.workspace - 1)
@@ -149,7 +149,7 @@ assert np.abs(got - wanted).max() < 1e-2
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
-def test_a_process_at_its_limit_goes_on(home):
+def test_a_process_at_its_memory_limit_continues(home):
     environment = {**os.environ, "LCMA_HOME": str(home), "LCMA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     subprocess.run([sys.executable, "-c", LIMITED], check=True, env=environment)
 

@@ -154,7 +154,7 @@ def test_a_plan_runs_its_own_request_only(strassen):
         executor.run(np.ones((8, 8)).T[::-1], np.ones((8, 8)))
 
 
-def test_an_unknown_strategy_is_told_those_that_are_known(strassen):
+def test_an_unknown_strategy_is_refused_with_the_known_ones(strassen):
     known = (
         "bmm, bsr, csr, dense, einsum, halving, leaf, naive, permuted, scheme, slabs, strided, strips, vendor, widened"
     )

@@ -175,7 +175,7 @@ def killed_and_spared(path, count):
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
-def test_a_writer_that_is_killed_loses_nothing_that_it_was_told_is_kept(tmp_path, count):
+def test_a_writer_that_is_killed_loses_nothing_that_was_reported_as_stored(tmp_path, count):
     path = tmp_path / "c.db"
     told, spared = killed_and_spared(path, count)
     assert count // 2 <= len(told) < count
@@ -190,7 +190,7 @@ def test_a_writer_that_is_killed_loses_nothing_that_it_was_told_is_kept(tmp_path
             assert lcma.recheck(scheme, certificate).digest == digest
 
 
-def test_finds_that_come_twice_at_once_are_kept_once(tmp_path):
+def test_finds_that_come_twice_at_once_are_stored_once(tmp_path):
     # The times that writes take are measured by hand, on a machine that does nothing else: see the script.
     from .load_catalogue import loaded, lost_and_doubled
 
@@ -201,7 +201,7 @@ def test_finds_that_come_twice_at_once_are_kept_once(tmp_path):
     assert lost_and_doubled(path, [*offered, "0" * 64], [*fresh, fresh[0]]) == (1, 1)
 
 
-def test_a_scheme_that_comes_again_by_another_way_has_both_parents(catalog, strassen):
+def test_a_scheme_that_is_derived_twice_has_both_parents(catalog, strassen):
     from dataclasses import replace
 
     found, certificate = product("naive:2x2x3")
@@ -215,7 +215,7 @@ def test_a_scheme_that_comes_again_by_another_way_has_both_parents(catalog, stra
     assert catalog.parents(found.digest) == [("a" * 64, "flip walk"), ("b" * 64, "flip walk")]
 
 
-def test_distinct_keeps_one_of_those_that_are_not_told_apart(catalog, strassen):
+def test_distinct_stores_one_of_those_with_equal_invariants(catalog, strassen):
     from lcma.schemes_db.constructions import change_of_basis
 
     one, shear, steep = [[1, 0], [0, 1]], [[1, 1], [0, 1]], [[1, 5], [0, 1]]
@@ -354,7 +354,7 @@ def test_the_table_of_shared_additions_is_right():
     assert shared_additions() == {name: program.additions for name, program in programs.items()}
 
 
-def test_kept_programs_compute_their_schemes_with_fewer_additions():
+def test_shipped_programs_compute_their_schemes_with_fewer_additions():
     from lcma.schemes_db.shipped import kept_program
     from lcma.verify.program import scheme_of
 

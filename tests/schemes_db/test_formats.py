@@ -29,7 +29,7 @@ def test_every_format_reads_back_what_it_writes(name, format_):
 
 
 @pytest.mark.parametrize("name", STRUCTURED)
-def test_formats_that_know_structure_keep_it_and_the_others_are_told(name):
+def test_formats_that_know_structure_keep_it_and_the_others_are_given_it(name):
     scheme = lcma.resolve(name)[0]
     for format_ in ("lcma-json", "lcma-npz", "equations"):
         (reading,) = parse_bytes(render(scheme, format_))
@@ -262,7 +262,7 @@ def test_an_unknown_format_is_refused():
         "",
     ],
 )
-def test_the_short_way_through_plain_sums_is_the_parsers(text):
+def test_the_fast_path_of_plain_sums_agrees_with_the_parser(text):
     def slow():
         parser = expression.Parser(text)
         form = parser.sum_of_blocks()
@@ -279,7 +279,7 @@ def test_the_short_way_through_plain_sums_is_the_parsers(text):
 @pytest.mark.parametrize(
     "text", ["(a11 + a12)*(b11)(c11 - 2*c12)", "(a11)", "((a11)(b11))", "(a11)+(b11)", "(a11)(b11)/2"]
 )
-def test_the_short_way_through_plain_products_is_the_parsers(text, monkeypatch):
+def test_the_fast_path_of_plain_products_agrees_with_the_parser(text, monkeypatch):
     def outcome():
         try:
             return next(iter(list(expression.parse_products(text))))

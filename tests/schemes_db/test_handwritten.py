@@ -93,7 +93,7 @@ def npz(**parts):
     return stream.getvalue()
 
 
-def test_which_way_verified_is_said():
+def test_the_convention_that_was_verified_is_reported():
     (reading,) = read_file(HERE / "handwritten" / "columns.npz")
     report = judge(reading, "columns")
     assert report.conventions == ("C, products as columns",)

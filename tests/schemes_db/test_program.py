@@ -88,7 +88,7 @@ def test_nesting_recurses_by_kind_of_product():
     assert Program.from_json(nested.to_json()) == nested
 
 
-def test_fractions_work_in_floats_and_are_refused_in_integers(strassen):
+def test_fractions_run_in_floats_and_are_refused_in_integers(strassen):
     u, v, w = (factor.dense for factor in strassen.factors)
     halved = Scheme.from_arrays(strassen.target, u, v, w, Q, denominators=(2, 1, 1))
     program = program_of(halved)

@@ -54,7 +54,7 @@ def test_nonzeros_are_bounded_in_the_lift_too():
 
 
 @pytest.mark.parametrize("ring", ["Z2", "ZT"])
-def test_kept_products_are_in_every_find_and_after_a_resume(ring, tmp_path):
+def test_fixed_products_are_in_every_find_and_after_a_resume(ring, tmp_path):
     start = TernaryTerms.naive(parse_target("2x2x4")).to_scheme()
     ordered = kept_first(start, [4, 2])
     limits = {"rank": 15, "ring": ring, "start": ordered, "policy": {"keep": 2}, "steps": 100_000}

@@ -218,9 +218,9 @@ class TestRay:
         assert sum(many.ranks.values()) == 2 * sum(find("3x3x3", rank=23, ring="Z2", seed=1, rounds=2).ranks.values())
 
     def test_killed_workers_lose_nothing(self, cluster):
-        def kill(standing):
-            if standing.round % 2:
-                os.kill(pool_of(cluster, gpus=False).workers[standing.round % 4 // 2].process, signal.SIGKILL)
+        def kill(run_status):
+            if run_status.round % 2:
+                os.kill(pool_of(cluster, gpus=False).workers[run_status.round % 4 // 2].process, signal.SIGKILL)
 
         ours = find("3x3x3", **COURSE, address="local", workers=2, on_event=kill)
         assert digests(ours) == digests(find("3x3x3", **COURSE))
@@ -232,7 +232,7 @@ class TestRay:
         assert len(found[0].finds) == 3
         assert digests(found[0]) == digests(found[1])
 
-    def test_a_run_goes_on_when_the_head_is_killed(self, cluster, tmp_path):
+    def test_a_run_continues_when_the_head_is_killed(self, cluster, tmp_path):
         folder = tmp_path / "run"
         words = "search 3x3x3 --rank 22 --ring Z2 --seed 1 --walks 4 --steps 50000 --rounds 100000 --time 10m --out"
         command = [sys.executable, "-m", "lcma", *words.split(), str(folder), "--engine", "ray", "--workers", "2"]

@@ -129,7 +129,7 @@ def test_selection_copies_the_best_over_the_worst():
         certify(fleet.scheme(walker, current=True))
 
 
-def test_a_ladder_carries_pools_from_format_to_format():
+def test_stages_carry_pools_from_format_to_format():
     seen = []
     result = find(
         "3x3x3",
@@ -412,7 +412,7 @@ def test_islands_never_mix():
         Fleet([naive("3x3x3")], Policy(selection=Selection(1, 0.5, 0.5, islands=0)), walkers=4, device="cpu")
 
 
-def test_a_ladder_that_finds_nothing_goes_back_a_rung():
+def test_stages_that_find_nothing_go_back_by_one():
     seen = []
     result = find(
         "2x3x3",

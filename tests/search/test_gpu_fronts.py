@@ -92,7 +92,7 @@ def test_smaller_schemes_are_carried_over_in_any_role():
         assert starts >= {(34, 22), (34, 24)}
 
 
-def test_finds_are_kept_where_nothing_at_hand_is_as_good():
+def test_finds_are_stored_where_no_stored_scheme_is_as_good():
     told = []
     target = parse_target("3x3x3:tri-out:upper")
     best, plain = keeper_schemes(target)

@@ -137,7 +137,7 @@ def compiler(monkeypatch):
 FORM = Layout.fitting(parse_target("2x2x2"), 16).form
 
 
-def test_a_kernel_is_kept_under_the_architecture_that_its_compiler_names(compiler, tmp_path):
+def test_a_kernel_is_cached_under_the_architecture_that_its_compiler_names(compiler, tmp_path):
     kernel_cache.KernelCache(FORM, "", tmp_path).save_overload(
         ("int64",), FakeKernel(FakeLibrary({(9, 0, "a"): b"12"}))
     )
@@ -147,7 +147,7 @@ def test_a_kernel_is_kept_under_the_architecture_that_its_compiler_names(compile
     assert kernel_cache.KERNELS == {"compiled": 1, "from the disk": 1}
 
 
-def test_that_a_kernel_can_not_be_kept_is_counted(compiler, tmp_path):
+def test_a_kernel_that_cannot_be_cached_is_counted(compiler, tmp_path):
     library = FakeLibrary({(9, 0, "a"): b"12"})
     library.nrt = True
     cache = kernel_cache.KernelCache(FORM, "", tmp_path)

@@ -24,7 +24,7 @@ MASKS = {
 
 
 @pytest.mark.parametrize("name", MASKS)
-def test_a_mask_is_worked_with_fewer_products_than_blocks(name):
+def test_a_mask_is_computed_with_fewer_products_than_blocks(name):
     rows, rank = MASKS[name]
     whole = "/".join(["FFFF"] * 4)
     result = find(f"4x4x4:blocks({whole},{whole},{rows})", rank=rank, seed=0, steps=200_000, rounds=40)

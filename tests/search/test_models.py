@@ -106,7 +106,7 @@ def test_pools_must_fit(strassen):
     assert len(distinct_products([strassen, strassen])) == 7
 
 
-def test_a_large_neighbourhood_search_gets_better_and_goes_on_where_it_was(tmp_path):
+def test_a_large_neighbourhood_search_improves_and_resumes(tmp_path):
     course = {"rank": 7, "method": "lns", "seed": 1, "walks": 2, "steps": 800}
     whole = find("2x2x2", **course, rounds=6, count=100, out=tmp_path / "whole")
     assert whole.best.rank == 7
@@ -136,7 +136,7 @@ def test_a_large_neighbourhood_search_says_what_it_can_not_do(arguments, message
         find("2x2x2", **{"rank": 7, "method": "lns", **arguments})
 
 
-def test_an_interruption_is_not_taken_for_a_limit_of_the_solver(monkeypatch):
+def test_an_interruption_is_not_reported_as_a_limit_of_the_solver(monkeypatch):
     cp_model = pytest.importorskip("ortools.sat.python.cp_model")
     seen = []
     monkeypatch.setattr(cp_model.CpSolver, "solve", lambda self, model: seen.append(self.parameters) or 0)

@@ -86,7 +86,7 @@ def test_explorations_that_make_no_sense(strassen):
         flip_graph([])
 
 
-def test_orbits_are_told_apart_by_invariants_and_drawn(tmp_path, strassen):
+def test_orbits_are_distinguished_by_invariants_and_drawn(tmp_path, strassen):
     naive = lcma.resolve("naive:2x2x2")[0]
     seen = flip_graph([naive], radius=1, orbits=True)
     assert sum(seen.orbits) == len(seen.graph)

@@ -61,9 +61,9 @@ def test_a_folder_holds_every_find(unbroken):
     about = json.loads((folder / "run.json").read_text())
     assert about["config"]["seed"] == 7
     assert about["versions"]["numpy"] == np.__version__
-    standing = status(folder)
-    assert (standing.word, standing.round, standing.best) == ("finished", 60, 23)
-    assert len(standing.finds) == len(records)
+    run_status = status(folder)
+    assert (run_status.word, run_status.round, run_status.best) == ("finished", 60, 23)
+    assert len(run_status.finds) == len(records)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_damage_is_named(tmp_path, name, content):
     assert "\n" not in str(caught.value)
 
 
-def test_a_scheme_that_was_tampered_with_is_not_taken(tmp_path):
+def test_a_scheme_that_was_tampered_with_is_rejected(tmp_path):
     folder = tmp_path / "run"
     search(folder, 30)
     record = json.loads(lines(folder)[0])
@@ -329,15 +329,15 @@ def test_snapshots_have_a_schema():
         restore(others, {"words": saved["words"]})
 
 
-def test_a_ladder_in_a_folder_shows_where_it_stands(tmp_path):
+def test_a_run_of_stages_reports_its_stage(tmp_path):
     folder = tmp_path / "run"
     plan = ALONE._replace(passed=3)
     search(folder, 1, target="3x3x3", ladder=("2x3x3:15",), steps=5000, pool=plan)
-    standing = status(folder)
-    assert (standing.target.name, standing.best, standing.steps) == ("2x3x3", None, ())
+    run_status = status(folder)
+    assert (run_status.target.name, run_status.best, run_status.steps) == ("2x3x3", None, ())
     result = resume(folder, rounds=400)
-    standing = status(folder)
-    assert standing.target.name == "3x3x3"
-    assert [step.origin for step in standing.steps] == [step.origin for step in result.steps]
-    assert standing.to_json()["steps"] == [step.scheme.digest for step in result.steps]
+    run_status = status(folder)
+    assert run_status.target.name == "3x3x3"
+    assert [step.origin for step in run_status.steps] == [step.origin for step in result.steps]
+    assert run_status.to_json()["steps"] == [step.scheme.digest for step in result.steps]
     assert 1 <= len(result.steps) <= plan.passed

@@ -128,7 +128,7 @@ def test_the_import_brings_no_compiler():
 
 
 @pytest.mark.parametrize("ring", ["Z2", "Z", "ZT"])
-def test_a_ladder_leads_to_the_target_with_its_lineage(ring):
+def test_stages_lead_to_the_target_with_its_lineage(ring):
     plan = ALONE._replace(passed=3)
     result = find("3x3x3", rank=23, ring=ring, seed=1, ladder=("2x3x3:15",), steps=50_000, pool=plan, seconds=60)
     best = result.finds[0]
@@ -158,7 +158,7 @@ def test_a_start_of_another_format_is_brought_to_the_target():
     assert twice.finds[0].origin.provenance.relation.startswith("merge along n")
 
 
-def test_the_way_to_a_target_by_default():
+def test_the_default_stages_to_a_target():
     assert RunConfig("5x5x5", 97, "Z2").walk == "flip-c3"
     assert [str(stage) for stage in RunConfig("4x5x5", 74, "Z2").stages] == ["4x4x4:47", "4x4x5:60", "4x5x5:74"]
     assert [str(stage) for stage in RunConfig("4x4x4", 47, "Z2").stages] == ["4x4x4:47"]

@@ -44,7 +44,7 @@ def test_packing_is_undone_by_unpacking(kind):
     assert current_terms(restarted, again).to_scheme() == now.to_scheme()
 
 
-def test_signs_are_taken_out_and_put_back():
+def test_signs_are_removed_and_restored():
     rng = np.random.default_rng(1)
     values = rng.integers(-1, 2, (3, 5, 4))
     values[:, :, 0] = 0

@@ -44,7 +44,7 @@ def report_of(text, target=None):
     return judge(reading, "file")
 
 
-def test_a_rounded_scheme_is_told_by_its_residual_and_its_rounding(strassen):
+def test_a_rounded_scheme_is_reported_with_its_residual_and_its_rounding(strassen):
     factors = noisy(strassen, 1e-6)
     report = report_of(blocks(*(factor.tolist() for factor in factors)))
     assert isinstance(report, ApproximateReport)
@@ -97,7 +97,7 @@ def test_every_format_with_decimals_says_so(strassen):
 
 
 @pytest.mark.parametrize(("name", "inverse"), [("x", "xi"), ("e", "e^-1"), ("eps", "1*eps^-1"), ("2*x", "1/2*xi")])
-def test_a_border_scheme_is_told_by_the_order_at_which_it_fails(name, inverse):
+def test_a_border_scheme_is_reported_with_the_order_at_which_it_fails(name, inverse):
     text = border(name, inverse) if name != "2*x" else border()
     report = report_of(text, W_STATE)
     assert (report.ok, report.order) == (False, 1)

@@ -31,7 +31,7 @@ def both(monkeypatch, scheme):
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from(["1x1x1", "2x2x2", "1x3x2", "3x3x2:tri-left"]), st.sampled_from(RINGS)
 )
-def test_both_ways_find_the_same(seed, name, ring):
+def test_both_methods_agree(seed, name, ring):
     rng = np.random.default_rng(seed)
     target, ring = lcma.parse_target(name), parse_ring(ring)
     kinds = [grid[..., None] if ring.gaussian else grid for grid in target.kind_arrays]

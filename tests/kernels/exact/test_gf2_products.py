@@ -136,7 +136,7 @@ def test_bad_bits_beyond_the_edge_stay_zero():
         assert product == naive_bits(a, b)
 
 
-def test_arrays_are_taken_modulo_2():
+def test_arrays_are_reduced_modulo_2():
     rng = np.random.default_rng(7)
     a, b = rng.integers(-9, 9, (20, 30)), rng.integers(-9, 9, (30, 10))
     product = lcma.matmul(a, b, ring="Z2")

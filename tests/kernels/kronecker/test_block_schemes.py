@@ -47,7 +47,7 @@ def test_blocks_by_a_scheme_are_the_product(patterns, levels):
         torch.testing.assert_close(out, full @ x)
 
 
-def test_a_bound_on_the_workspace_is_kept_by_pieces_of_the_batch():
+def test_a_workspace_limit_is_met_by_splitting_the_batch():
     structure = KroneckerSparse.of(Pattern(1, 16, 16, 2))
     matrix = KroneckerMatrix.random(structure.patterns, dtype="float64")
     x = torch.randn(32, 1000, dtype=torch.float64)

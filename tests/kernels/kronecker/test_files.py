@@ -25,7 +25,7 @@ def test_what_is_saved_is_loaded(tmp_path, suffix, dtype):
     assert not is_operand_file(tmp_path / "none.npz")
 
 
-def test_bfloat16_is_kept_as_its_bits(tmp_path):
+def test_bfloat16_is_stored_as_its_bits(tmp_path):
     bits = np.arange(8, dtype=np.uint16).reshape(1, 2, 2, 2)
     matrix = KroneckerMatrix((kronecker.Pattern(1, 2, 2, 2),), (bits,), "bfloat16")
     kronecker.save(tmp_path / "k.safetensors", matrix)

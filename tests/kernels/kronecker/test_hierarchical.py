@@ -129,7 +129,7 @@ def test_alternating_squares_never_grow_the_error():
         (np.zeros((4, 6)), (Pattern(1, 4, 3, 1), Pattern(1, 2, 6, 1)), "gradient", "do not compose"),
     ],
 )
-def test_what_cannot_be_factorised_is_told(dense, patterns, by, message):
+def test_what_cannot_be_factorised_is_reported(dense, patterns, by, message):
     with pytest.raises(PlanError, match=message):
         factorize(dense, patterns, by)
 

@@ -282,7 +282,7 @@ def test_float32_may_be_three_products_of_tf32():
 
 
 @pytest.mark.parametrize("dtype", TILES)
-def test_tiles_fit_their_patterns_and_are_told_apart(dtype):
+def test_tiles_fit_their_patterns_and_have_distinct_names(dtype):
     pattern = Pattern(2, 24, 40, 3)
     names = set()
     for choice in range(tile_choices(dtype)):

@@ -41,7 +41,7 @@ def test_the_strictest_margin_counts(sizes, part):
     assert margin("of another package", Request(*sizes), []) == 1.0
 
 
-def test_workspace_beyond_what_is_free_or_kept_is_refused_with_both_numbers():
+def test_workspace_beyond_free_memory_or_the_limit_is_refused_with_both_numbers():
     machine = Machine("cpu", NONE, CpuCostModel(NONE), kept_bytes=1e6)
     assert memory_shortage(CHECKED, lambda: 100.0) == f"needs {CHECKED} bytes of workspace, and 100 are free"
     assert memory_shortage(CHECKED - 1, lambda: 0.0) is None

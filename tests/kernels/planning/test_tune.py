@@ -50,7 +50,7 @@ def played(monkeypatch):
     return bench
 
 
-def test_the_fastest_candidate_is_stored_and_taken_from_then_on(home, slow, played):
+def test_the_fastest_candidate_is_stored_and_chosen_from_then_on(home, slow, played):
     before = decision_for(REQUEST, machine=slow)
     assert before.plan.candidate.source is not None
     assert not before.measured
