@@ -77,7 +77,8 @@ def _cuda() -> tuple[Strategy, ...]:
         for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
-    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "partial", "decode", "dense", "permuted"))
+    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "partial", "dense", "permuted"))
+    others += (CudaBlockLowRank("decode", version=2),)
     low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes(), *low_rank, *exact

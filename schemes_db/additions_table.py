@@ -22,9 +22,11 @@ NAIVE = "naive "
 
 @dataclass(frozen=True)
 class Recipe:
-    """A program that is composed of two others: of shipped schemes, of the naive one, or of recipes, by name.
+    """A program that no scheme in the catalogue has: composed of two others, or of a polished scheme.
 
-    `do` is "tensor", the first the outer one, or "sum" along `axis`.
+    `do` is "tensor", the first the outer one, or "sum" along `axis`, of programs of shipped schemes, of the naive
+    one, or of recipes, by name; or "polish": the program is in a file, and its scheme was found from the `first` by
+    flips and changes of basis towards fewer additions, with the seed `second`, limited by time.
     """
 
     name: str
@@ -42,6 +44,8 @@ class Recipe:
 
     def __str__(self) -> str:
         """The recipe in words."""
+        if self.do == "polish":
+            return f"flips and changes of basis from {self.first} with seed {self.second}, limited by time"
         along = f" along {self.axis}" if self.axis else ""
         return f"{self.do} of {self.first} and {self.second}{along}"
 
@@ -67,7 +71,7 @@ class FewestAdditions:
 
 @lru_cache(maxsize=1)
 def recipes() -> dict[str, Recipe]:
-    """The programs that are composed, by name."""
+    """The programs of `Recipe`, by name."""
     text = (resources.files("lcma.schemes_db") / "data" / "composed_programs.csv").read_text(encoding="utf-8")
     return {
         row["name"]: Recipe(**{**row, "rank": int(row["rank"]), "additions": int(row["additions"])})  # type: ignore[arg-type]
@@ -87,6 +91,11 @@ def program_named(name: str) -> Program:
     if name not in recipes():
         return kept_program(name) or program_of(shipped(name).scheme)
     recipe = recipes()[name]
+    if recipe.do == "polish":
+        kept = kept_program(name)
+        if kept is None:
+            raise KeyError(name)
+        return kept
     parts = program_named(recipe.first), program_named(recipe.second)
     return tensor_program(*parts) if recipe.do == "tensor" else sum_program(*parts, recipe.axis)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.executor import layout_of
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor
+from ..planning.strategy import Candidate, Executor, Parameters
 from ..request import Layout, Request
-from .decode import MOST_COLUMNS, multiply_few
+from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, multiply_few
 from .executor import BlockLowRankExecutor
 from .steps import Step
 from .strategy import DENSE, PERMUTED, STRIDED, BlockLowRankStrategy, moved_elements, structure_in
@@ -48,6 +49,10 @@ PRODUCTS = {
 REWRITES = {DENSE: expanded, TILED: relaid}
 
 
+DECODE_SIZES = "ahead", "programs", "warps", "weights"
+"""The fields of a `DecodeTile` that are parameters of a candidate, sorted."""
+
+
 @dataclass(frozen=True)
 class CudaBlockLowRank(BlockLowRankStrategy):
     """A strategy for block low-rank products on a GPU.
@@ -65,6 +70,13 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     """
 
     device: str = "cuda"
+
+    @property
+    def settings(self) -> Sequence[Parameters]:
+        """See `BlockLowRankStrategy`: the tiles of decode."""
+        if self.name != DECODE:
+            return ((),)
+        return [tuple((name, getattr(tile, name)) for name in DECODE_SIZES) for tile in DECODE_TILES]
 
     def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
         """See `BlockLowRankStrategy`."""
@@ -99,7 +111,15 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         rewrite = partial(REWRITES[self.name], structure) if self.name in REWRITES else None
         held = self.workspace(candidate, request, machine)
         product = partial(PRODUCTS[self.name], structure)
+        if self.name == DECODE:
+            product = partial(product, tile=decode_tile(candidate.parameters))
         return BlockLowRankExecutor(request, structure, product, _empty, layout_of, _overlap, held, rewrite)
+
+
+def decode_tile(parameters: Parameters) -> DecodeTile:
+    """The tile of a candidate of decode."""
+    ahead, programs, warps, weights = (int(dict(parameters)[name]) for name in DECODE_SIZES)
+    return DecodeTile(programs, warps, weights, ahead)
 
 
 def _empty(request: Request, like: Any) -> Any:

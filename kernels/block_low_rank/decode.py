@@ -48,6 +48,9 @@ class DecodeTile:
 
 DECODE_TILE = DecodeTile()
 
+DECODE_TILES = DECODE_TILE, DecodeTile(8, 4, 2048), DecodeTile(2, 8, 8192), DecodeTile(4, 4, 4096, 0)
+"""What `lcma tune` measures: one program more or fewer a multiprocessor hides other latencies of memory."""
+
 
 @dataclass(frozen=True)
 class DecodeLaunch:

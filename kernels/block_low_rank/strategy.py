@@ -51,7 +51,7 @@ def moved_elements(step: Step, n: int) -> int:
 
 @dataclass(frozen=True)
 class BlockLowRankStrategy(ABC):
-    """Refusals that hold on every device, and one candidate without a source."""
+    """Refusals that hold on every device, and a candidate without a source for every setting of the parameters."""
 
     name: str
     device: str
@@ -63,19 +63,27 @@ class BlockLowRankStrategy(ABC):
         """See `Strategy.candidates_of`: none."""
         return ()
 
+    @property
+    def settings(self) -> Sequence[Parameters]:
+        """The parameters of the candidates, the preferred ones first."""
+        return ((),)
+
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
-        return None if key or parameters or structure_of(request) is None else Candidate(FAMILY, self.name)
+        if key or parameters not in self.settings or structure_of(request) is None:
+            return None
+        return Candidate(FAMILY, self.name, None, parameters)
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`; what cannot run is proposed too, to be refused with its reason."""
         if structure_of(request) is None:
             return []
-        candidate = Candidate(FAMILY, self.name)
-        if self.baseline or self.can_run(candidate, request, machine):
-            return [Proposal(0.0, candidate)]
-        seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
-        return [Proposal(sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9), candidate)]
+        found = [Candidate(FAMILY, self.name, None, parameters) for parameters in self.settings]
+        if self.baseline or self.can_run(found[0], request, machine):
+            return [Proposal(0.0, found[0])]
+        seconds = [stage.seconds for stage in self.predict(found[0], request, machine)]
+        bound = sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9)
+        return [Proposal(bound, candidate) for candidate in found]
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""

@@ -6,6 +6,7 @@ down. An island keeps the lowest schemes that they came to, and the next turn by
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,9 @@ from ..runs.distinct import DistinctPool
 
 MEMBERS = 64
 """Schemes of an island: unpacking one and telling it from the others takes about 10 ms."""
+
+SETTLING = 3.0
+"""Seconds that a turn's end takes at most to find members: schemes that are hard to tell apart take 0.3 s each."""
 
 SLACK = 2
 """How many products more than the least a member may have."""
@@ -82,10 +86,10 @@ class Islands:
         island.idle = 0 if lowest < began else island.idle + 1
         order = np.argsort(fleet.score, kind="stable")
         low = order[fleet.score[order] <= lowest + SLACK]
-        pool = DistinctPool()
+        pool, begin = DistinctPool(), time.perf_counter()
         for rank in range(lowest, lowest + SLACK + 1):
             for walker in from_many_roots(low[fleet.score[low] == rank], fleet.roots)[:MEMBERS].tolist():
-                if len(pool) < MEMBERS:
+                if len(pool) < MEMBERS and (not len(pool) or time.perf_counter() - begin < SETTLING):
                     pool.add(fleet.scheme(walker))
         island.members = pool.schemes
         return lowest

@@ -40,21 +40,24 @@ def test_rows_are_named_and_need_a_gpu(capsys):
 
 
 def test_what_cannot_be_the_best_is_not_timed():
-    def contender(what, seconds, device="cuda"):
-        request = SimpleNamespace(device=device)
-        return SimpleNamespace(what=what, plan=SimpleNamespace(seconds=seconds, request=request))
+    def kept(pattern, dense, device="cuda", chosen=1e-3):
+        known = {"dense": dense, "auto": chosen}
+        some = tuple(
+            SimpleNamespace(
+                what=name,
+                plan=SimpleNamespace(seconds=known.get(name), request=SimpleNamespace(device=device, n=25088)),
+            )
+            for name in ("bmm", "dense", "bsr", "csr", "auto")
+        )
+        return [one.what for one in worth_timing(some, pattern, "bsl")]
 
-    names = ("bmm", "dense", "bsr", "auto")
-
-    def kept(pattern, dense, device="cuda"):
-        seconds = {"dense": dense, "auto": 1.0}
-        some = tuple(contender(name, seconds.get(name), device) for name in names)
-        return [one.what for one in worth_timing(some, pattern)]
-
-    assert kept(Pattern(2, 4, 4, 1), 7.0) == [*names]
-    assert kept(Pattern(2, 4, 4, 1), 9.0) == ["bmm", "bsr", "auto"]
-    assert kept(Pattern(2, 4, 4, 2), 9.0) == ["bmm", "auto"]
-    assert kept(Pattern(2, 4, 4, 2), None, "cpu") == [*names]
+    everything = ["bmm", "dense", "bsr", "csr", "auto"]
+    assert kept(Pattern(2, 4, 4, 1), 7e-3) == everything
+    assert kept(Pattern(2, 4, 4, 1), 9e-3) == ["bmm", "bsr", "csr", "auto"]
+    assert kept(Pattern(2, 4, 4, 2), 9e-3) == ["bmm", "csr", "auto"]
+    assert kept(Pattern(4, 1024, 1024, 1), 9e-3) == ["bmm", "bsr", "auto"]
+    assert kept(Pattern(4, 1024, 1024, 2), 9e-3, "cpu") == everything
+    assert kept(Pattern(4, 1024, 1024, 2), 9e-3, chosen=None) == everything
 
 
 def test_the_table_of_gradients():

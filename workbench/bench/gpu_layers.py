@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ...errors import PlanError
-from .case import Case, Figures, Options, Say
+from .case import Bar, Case, Figures, Options, Say
+from .gpu_launch import graphed
 from .gpu_products import RATES, SPENT, Sizes, Tensor, ahead, checked, error_of, operands, paired
 
 
@@ -44,39 +45,59 @@ def contest(dtype: str, sizes: Sizes, seed: int) -> Contest:
     return Contest(a, b, dtype, plan_of(Recipe(), request_of(a, b, dtype)))
 
 
-def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
-    """One layer: `auto` against torch's product, in turn; where torch's is chosen nothing is left to be timed."""
+def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: Say) -> Figures:
+    """One layer: `auto` against torch's product, in turn, where torch's is chosen too.
+
+    Products shorter than SHORT are replayed from CUDA graphs: what a launch costs is a row of suite "overhead".
+    """
     import torch
 
     from ...kernels.torch.ops import matmul
 
     found = contest(dtype, sizes, seed)
-    figures: dict[str, Any] = {
-        "plan": str(found.plan.candidate),
-        "by_scheme": found.by_scheme,
-        "predicted_ms": 1e3 * (found.plan.seconds or 0.0),
-    }
-    if not found.by_scheme:
-        return {**figures, "ratio": 1.0}
     a, b = found.a, found.b
     checked("auto", a, b, matmul(a, b), error_of(a, b, torch.matmul(a, b)))
-    calls = {"vendor": lambda: torch.matmul(a, b), "online": lambda: matmul(a, b)}
-    return {**figures, **paired(calls, sizes, rounds, say)}
+    short = _seconds(dtype, sizes) < SHORT
+    calls: dict[str, Callable[[], object]] = {}
+    for name, call in (("vendor", torch.matmul), ("online", matmul)):
+        calls[name] = graphed(call, a, b)[0] if short else partial(call, a, b)
+    return {
+        "plan": str(found.plan.candidate),
+        "by_scheme": found.by_scheme,
+        "graphed": short,
+        "predicted_ms": 1e3 * (found.plan.seconds or 0.0),
+        **paired(calls, sizes, rounds, say, spent),
+    }
 
 
-LAYERS, MOST_ROWS = 12, 20480
-"""Layers of the paper's 960, of each dtype, unless --sample says otherwise; its largest M."""
+SHORT = 1e-3
+"""Seconds of torch's product, about."""
+
+MOST_ROWS = 20480
+"""The paper's largest M."""
 
 
-def layer_cases(options: Options) -> Iterator[Case]:
-    """Some of the paper's 960 products, in each dtype."""
+def layer_cases(
+    options: Options, dtypes: tuple[str, ...], count: int, bars: tuple[Bar, ...] = (), spent: float = SPENT
+) -> Iterator[Case]:
+    """`count` of the paper's 960 products in each dtype, unless the options say otherwise; `spent` seconds a round."""
     from ...kernels.planning.workloads import sample
 
-    for dtype in options.dtypes or ("float32", "float64", "bfloat16"):
-        for m, one in sample(options.sample or LAYERS, MOST_ROWS, 24 << 30, 8):
+    rounds = options.rounds or 5
+    for dtype in options.dtypes or dtypes:
+        if dtype not in RATES:
+            raise PlanError(f"on a GPU layers are multiplied in {', '.join(RATES)}, not {dtype}")
+        for m, one in sample(options.sample or count, MOST_ROWS, 24 << 30, 8):
             sizes = m, one.k, one.n
-            run = partial(layer, dtype, sizes, options.rounds or 5, options.seed)
+            run = partial(layer, dtype, sizes, rounds, options.seed, spent)
             key = f"layer {dtype} {one.model} {one.layer} {m}x{one.k}x{one.n}"
-            # Two contenders, of at least SPENT in each of about six rounds.
-            once = 2 * m * one.k * one.n / RATES[dtype]
-            yield Case(key, run, 2 + 12 * max(SPENT, once) + 4 * once, ahead=partial(ahead, "auto", dtype, sizes))
+            once = _seconds(dtype, sizes)
+            # Two contenders in every round, one of them twice, and a round more; four calls and a product in float64.
+            seconds = 0.3 + 3 * (rounds + 1) * max(spent, once) + 6 * once
+            yield Case(key, run, seconds, bars, partial(ahead, "auto", dtype, sizes))
+
+
+def _seconds(dtype: str, sizes: Sizes) -> float:
+    """About what torch's product takes."""
+    m, k, n = sizes
+    return 2 * m * k * n / RATES[dtype]

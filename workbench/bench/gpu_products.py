@@ -105,14 +105,19 @@ def accepted(name: str, error: float, a: Tensor, vendor: float) -> float:
     return error
 
 
-def paired(calls: Mapping[str, Callable[[], object]], sizes: Sizes, rounds: int, say: Say) -> dict[str, Any]:
-    """Paired ratios of "vendor" to the others ("ratio" is that of "online"), and what the clock and power were."""
+def paired(
+    calls: Mapping[str, Callable[[], object]], sizes: Sizes, rounds: int, say: Say, spent: float = SPENT
+) -> dict[str, Any]:
+    """Paired ratios of "vendor" to the others ("ratio" is that of "online"), and what the clock and power were.
+
+    A contender runs for about `spent` seconds a round.
+    """
     import statistics
 
     from ...kernels.cuda.clock import interleaved
 
     with GpuMonitor() as monitor:
-        times = interleaved(calls, rounds, SPENT, lambda number: say(f"round {number} of {rounds}"))
+        times = interleaved(calls, rounds, spent, lambda number: say(f"round {number} of {rounds}"))
     base = times["vendor"].seconds
     m, k, n = sizes
     figures: dict[str, Any] = {

@@ -13,8 +13,12 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for  # noqa: E402
 from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch  # noqa: E402
+from lcma.kernels.block_low_rank.cuda import CudaBlockLowRank, decode_tile  # noqa: E402
+from lcma.kernels.block_low_rank.decode import DECODE_TILES, few_tile  # noqa: E402
+from lcma.kernels.block_low_rank.steps import Step  # noqa: E402
 from lcma.kernels.block_low_rank.tensors import multiply_strided  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
+from lcma.kernels.families import machine_for  # noqa: E402
 from lcma.kernels.request import Layout  # noqa: E402
 
 STRUCTURES = [
@@ -93,6 +97,27 @@ def test_kernels_without_a_measurement_are_never_chosen():
         decision = decision_for(request_of(structure, n, "bfloat16", device="cuda"))
         assert decision.plan.candidate.strategy == "strided"
         assert decision.seconds is not None
+
+
+def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
+    pytest.importorskip("triton")
+    request = request_of(Blast(64, 64, 2, 2, 8), 1, "bfloat16", device="cuda")
+    strategy = CudaBlockLowRank("decode")
+    found = [proposal.candidate for proposal in strategy.propose(request, machine_for(request))]
+    assert [decode_tile(one.parameters) for one in found] == list(DECODE_TILES)
+    assert [strategy.restore("", one.parameters, request) for one in found] == found
+    assert strategy.restore("", (), request) is None
+    assert strategy.restore("", (*found[0].parameters[:-1], ("weights", 3)), request) is None
+    assert decision_for(request, strategy="decode").plan.candidate == found[0]
+    assert "programs 4" in str(found[0])
+
+
+def test_items_of_more_rows_leave_the_programs_about_as_busy():
+    assert few_tile(Step(1, 1488, 4096), 528, 4096, False) == (1, 4096)  # 2.8 rounds of 3
+    assert few_tile(Step(16, 688, 1488), 528, 4096, False) == (2, 2048)
+    assert few_tile(Step(16, 1536, 256), 528, 4096, False) == (8, 256)
+    assert few_tile(Step(1, 9, 20), 528, 64, False)[0] in (1, 2, 4)
+    assert few_tile(Step(1, 1488, 4096), 264, 4096, True) == (16, 256)
 
 
 def test_the_triton_kernels_on_tensors_of_a_processor(run_checks):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError
-from lcma.workbench.bench import gpu_choice, rivals
+from lcma.errors import PlanError, VerificationError
+from lcma.workbench.bench import gpu_choice, gpu_layers, rivals
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.gpu_roofline import pictures, points, winners
-from lcma.workbench.bench.suites import overhead
+from lcma.workbench.bench.suites import falcon, overhead
 from lcma.workbench.bench.suites.gpu import SUITE
 
 PLAN = "scheme 2x2x2:7 * 4x4x4:49, batched"
@@ -133,3 +133,57 @@ def test_the_summary_of_the_choice_is_by_dtype(tmp_path):
     assert found["all"]["bars"]["worst"][1] is True
     gpu_choice.write_summary([], tmp_path / "other.svg")
     assert not (tmp_path / "other-choice.json").exists()
+
+
+def test_the_layers_on_a_gpu_are_96_of_each_dtype(monkeypatch):
+    from lcma.kernels.cuda import machine
+
+    cases = list(falcon.SUITE.cases(Options("cuda")))
+    keys = [case.key for case in cases]
+    assert len(set(keys)) == 192
+    assert sum(key.startswith("layer bfloat16 ") for key in keys) == 96
+    assert {tuple(map(str, case.bars)) for case in cases} == {("ratio >= 0.99",)}
+    assert sum(case.seconds for case in cases) < 300
+    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
+    for call in (cases[0].ahead, lambda: cases[0].run(lambda line: None)):
+        with pytest.raises(PlanError, match="sees no GPU"):
+            call()
+    with pytest.raises(PlanError, match="not int8"):
+        list(falcon.SUITE.cases(Options("cuda", dtypes=("int8",))))
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_a_layer_is_timed_where_the_vendor_is_chosen_too(short, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from lcma.kernels.torch import ops
+
+    a, b = torch.randn(8, 6).double(), torch.randn(6, 9).double()
+    plan = type("Plan", (), {"candidate": type("Vendor", (), {"strategy": "vendor"})(), "seconds": 1e-3})()
+    monkeypatch.setattr(gpu_layers, "contest", lambda *_: gpu_layers.Contest(a, b, "float64", plan))
+    monkeypatch.setattr(gpu_layers, "graphed", lambda call, a, b: (call, "graph"))
+    timed = []
+    monkeypatch.setattr(gpu_layers, "paired", lambda calls, *_: timed.append(calls) or {"ratio": 1.0})
+    monkeypatch.setattr(gpu_layers, "SHORT", 1e-3 if short else 0.0)
+    figures = gpu_layers.layer("float64", (8, 6, 9), 3, 0, 0.05, lambda line: None)
+    assert (figures["by_scheme"], figures["graphed"], figures["ratio"]) == (False, short, 1.0)
+    assert list(timed[0]) == ["vendor", "online"]
+    monkeypatch.setattr(ops, "matmul", lambda a, b: a @ b * 1.01)
+    with pytest.raises(VerificationError, match="auto came out wrong"):
+        gpu_layers.layer("float64", (8, 6, 9), 3, 0, 0.05, lambda line: None)
+    assert len(timed) == 1
+
+
+def test_the_summary_of_the_layers_has_both_means_of_each_dtype():
+    def row(dtype, place, ratio, by_scheme):
+        figures = {"ratio": ratio, "by_scheme": by_scheme}
+        return {"key": f"layer {dtype} layer {place}", "figures": figures, "contended": False}
+
+    rows = [row("float32", 0, 1.44, True), row("float32", 1, 1.0, False), row("bfloat16", 0, 0.98, False)]
+    found = falcon._summary(rows)
+    assert found["means"]["float32"]["geometric_mean"] == pytest.approx(1.2)
+    assert found["means"]["float32"]["geometric_mean_where_chosen"] == pytest.approx(1.44)
+    assert found["bars"]["float32, over all"] == [1.16, True]
+    assert found["bars"]["float32, where chosen"] == [1.22, True]
+    assert found["bars"]["float32, least"] == [0.99, True]
+    assert found["bars"]["bfloat16, where chosen"] == [1.04, False]
+    assert found["bars"]["bfloat16, least"] == [0.99, False]

@@ -64,6 +64,10 @@ class Product:
         return tuple(Bar(figure, value) for figure, value in wanted if value is not None)
 
 
+LAYER_DTYPES, LAYERS = ("float32", "float64", "bfloat16"), 12
+"""Layers of large models of each dtype, unless --sample says otherwise; suite "falcon" has more of them."""
+
+
 def _square(size: int) -> Sizes:
     return size, size, size
 
@@ -130,7 +134,7 @@ def _cases(options: Options) -> Iterator[Case]:
             bar = Bar("added_ms", 0.008, at_most=True) if short else Bar("ratio", 0.99)
             run, sums = partial(_auto, dtype, size, rounds, options.seed), partial(ahead, "auto", dtype, _square(size))
             yield Case(f"auto {dtype} {size}", run, 10, (bar,), sums)
-    yield from layer_cases(options)
+    yield from layer_cases(options, LAYER_DTYPES, LAYERS)
     yield from choice_cases(options)
 
 

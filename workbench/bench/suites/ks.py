@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
 from ...contenders import Contender, contest_of
@@ -20,7 +21,9 @@ from ..picture import ratios
 if TYPE_CHECKING:
     from ....kernels.kronecker import Pattern
 
-HOPELESS = 8.0
+HOPELESS, CSR_RATES = 8.0, {"bsf": 5e11, "bsl": 4.5e12}
+"""A baseline that must take so many times as long as the choice is not timed; operations a second that torch's product
+of a CSR matrix reached at most on an H200, by layout (16 rows of this suite)."""
 
 CPU_BATCH, CPU_SIDES, CPU_SAMPLE = 4096, (1024, 8192), 24
 
@@ -107,7 +110,7 @@ def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str,
     pattern = Pattern(*sizes)
     request = request_of(KroneckerSparse.of(pattern), batch, dtype, order, device=options.device)
     contest = contest_of(request, AUTO, (1,), None, options.seed)
-    found = replace(contest, contenders=worth_timing(contest.contenders, pattern)).run(options.rounds or 7, say)
+    found = replace(contest, contenders=worth_timing(contest.contenders, pattern, order)).run(options.rounds or 7, say)
     say("timing the permutations of bmm")
     share = permutation_share(request, pattern)
     mine = found.rows[-1]
@@ -131,22 +134,27 @@ def _timed(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str,
     }
 
 
-def worth_timing(contenders: tuple[Contender, ...], pattern: Pattern) -> tuple[Contender, ...]:
+def worth_timing(contenders: tuple[Contender, ...], pattern: Pattern, order: str) -> tuple[Contender, ...]:
     """Without baselines that can't be the best, where each would take longer than all others.
 
-    Those are the dense matrix where it is predicted to take HOPELESS times as long as the choice; and BSR where d > 1,
-    on a GPU: torch compiles its kernel for ten seconds a row, and with d times the elements stored it took 1.1 to 28
+    On a GPU those are the dense matrix and CSR where they must take HOPELESS times as long as the choice, and BSR where
+    d > 1: torch compiles its kernel for ten seconds a row, and with d times the elements stored it took 1.1 to 28
     times as long as the permuted batched GEMM on all 14 rows where both were timed (H200).
     """
     mine = contenders[-1].plan
+    if mine.request.device != "cuda" or mine.seconds is None:
+        return contenders
+    longest = HOPELESS * mine.seconds
+    least = {
+        "csr": 2.0 * pattern.nonzeros * mine.request.n / CSR_RATES[order],
+        "bsr": math.inf if pattern.d > 1 else 0.0,
+    }
 
-    def is_hopeless(one: Contender) -> bool:
-        if one.what == "bsr":
-            return pattern.d > 1 and mine.request.device == "cuda"
-        known = one.what == "dense" and mine.seconds is not None and one.plan.seconds is not None
-        return known and cast(float, one.plan.seconds) > HOPELESS * cast(float, mine.seconds)
+    def is_worth(one: Contender) -> bool:
+        seconds = one.plan.seconds if one.what == "dense" else least.get(one.what)
+        return seconds is None or seconds <= longest
 
-    return tuple(one for one in contenders if not is_hopeless(one))
+    return tuple(one for one in contenders if is_worth(one))
 
 
 def _timed_ahead(sizes: tuple[int, int, int, int], batch: int, dtype: str, order: str) -> None:

@@ -1,0 +1,168 @@
+"""The suite of transformer blocks on accelerated layers, at tiny sizes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lcma.errors import PlanError, VerificationError  # noqa: E402
+from lcma.kernels.planning.workloads import layers  # noqa: E402
+from lcma.kernels.torch.acceleration import AcceleratedLayer, Bucket  # noqa: E402
+from lcma.kernels.torch.layers import FastLinear  # noqa: E402
+from lcma.kernels.torch.modules import linear_places  # noqa: E402
+from lcma.workbench import cli  # noqa: E402
+from lcma.workbench.bench import prefill, prefill_models  # noqa: E402
+from lcma.workbench.bench.case import Options  # noqa: E402
+from lcma.workbench.bench.prefill_models import (  # noqa: E402
+    Attention,
+    Block,
+    FeedForward,
+    GatedAttention,
+    GatedFeedForward,
+    LatentAttention,
+    ParallelBlock,
+    Stack,
+)
+from lcma.workbench.bench.suites import e2e  # noqa: E402
+
+SAY = lambda line: None  # noqa: E731
+
+
+def latent(**where):
+    return Block(16, LatentAttention(16, 4, 8, 8, 4, 2, **where), GatedFeedForward(16, 24, **where), **where)
+
+
+def grouped(**where):
+    return Block(16, GatedAttention(16, 4, 2, 4, **where), GatedFeedForward(16, 24, **where), **where)
+
+
+def parallel(**where):
+    first = Block(16, Attention(16, 4, **where), FeedForward(16, 24, **where), **where)
+    return torch.nn.Sequential(first, ParallelBlock(16, 4, 24, **where))
+
+
+TINY = {
+    "deepseek-r1": Stack(16, latent, 1),
+    "qwen3.5-397b": Stack(16, grouped, 2),
+    "hunyuanvideo": Stack(16, parallel, 1),
+}
+
+
+def by_strassen(model, config):
+    """Every linear layer by one level of Strassen's scheme, as `accelerate_` reports it."""
+    found = []
+    for place in list(linear_places(model)):
+        place.replace(FastLinear.from_linear(place.module, scheme="strassen"))
+        buckets = tuple(Bucket(rows, "scheme 2x2x2:7, batched", 1.1, None) for rows in config.rows)
+        outputs, inputs = place.weight.shape
+        found.append(AcceleratedLayer(place.name, inputs, outputs, buckets))
+    return found
+
+
+def test_the_layers_are_those_of_the_models():
+    known = {(one.k, one.n) for one in layers()}
+    own = {(4096, 11264), (11264, 4096)}  # the experts that a token passes, side by side
+    assert prefill_models.STACKS.keys() == e2e.PARAMETERS.keys()
+    for name, stack in prefill_models.STACKS.items():
+        model = stack.model(device="meta")
+        sizes = {(place.weight.shape[1], place.weight.shape[0]) for place in linear_places(model)}
+        assert sizes <= known | own
+        assert sum(one.numel() for one in model.parameters()) == pytest.approx(e2e.PARAMETERS[name], rel=0.02)
+        x = torch.empty(2, 8, stack.features, device="meta")
+        assert model(x).shape == x.shape
+
+
+def test_causal_models_do_not_look_ahead():
+    torch.manual_seed(0)
+    for name, stack in TINY.items():
+        model, x = stack.model(dtype=torch.float64), torch.randn(1, 6, 16, dtype=torch.float64)
+        alone = model(x[:, :3])
+        assert torch.allclose(model(x)[:, :3], alone) == (name != "hunyuanvideo")
+
+
+def test_rows_are_measured_stored_and_resumed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(prefill_models, "STACKS", TINY)
+    monkeypatch.setattr(e2e, "ON_CPU", (8, 32))
+    monkeypatch.setattr(prefill, "SEQUENCE", 16)
+    monkeypatch.setattr(prefill, "accelerate_", by_strassen)
+    arguments = ["bench", "e2e", "--rounds", "2", "--out", str(tmp_path), "--json"]
+    assert cli.main(arguments) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["key"].split()[0] for row in rows] == ["prefill"] * 6 + ["train"] * 3
+    for row in rows:
+        figures = row["figures"]
+        assert figures["ratio"] == figures["ms"]["dense"] / figures["ms"]["online"]
+        assert 0 < figures["difference"] < 1e-4
+        assert 0 < figures["attention_share"] < 1
+        assert figures["layers_on_lcma"] == figures["work_on_lcma"] == 1
+        assert "offline" not in figures
+    assert all(0 < row["figures"]["gradient_difference"] < 1e-3 for row in rows[6:])
+    assert cli.main(arguments) == 0
+    assert json.loads(capsys.readouterr().out) == rows  # taken from the journal
+    summary = json.loads((tmp_path / "e2e-cpu.json").read_text())
+    assert summary["means"]["prefill float32 32"]["ratio"] > 0
+    assert (tmp_path / "e2e-cpu.svg").exists()
+
+
+def test_a_wrong_result_or_gradient_is_not_timed(monkeypatch):
+    def one_off(model, config):
+        found = by_strassen(model, config)
+        model[0].feed_forward.down.forward = lambda x: x @ model[0].feed_forward.down.weight.t() * 1.01
+        return found
+
+    def gradients_off(model, config):
+        found = by_strassen(model, config)
+        for module in model.modules():
+            if isinstance(module, FastLinear):
+                module.register_full_backward_hook(lambda module, given, taken: (given[0] * 1.01,))
+        return found
+
+    monkeypatch.setattr(prefill, "accelerate_", one_off)
+    with pytest.raises(VerificationError, match="online came out wrong"):
+        prefill.prefill(TINY["deepseek-r1"], 8, (8,), "float32", Options(), SAY)
+    monkeypatch.setattr(prefill, "accelerate_", gradients_off)
+    with pytest.raises(VerificationError, match="a gradient, online, came out wrong"):
+        prefill.train(TINY["deepseek-r1"], 8, "float32", Options(), SAY)
+
+
+def test_twins_share_the_parameters(monkeypatch):
+    monkeypatch.setattr(prefill, "accelerate_", by_strassen)
+    model = TINY["qwen3.5-397b"].model()
+    twin = prefill.accelerated(model, prefill.AccelerateConfig((8,)))
+    assert [id(one) for one in twin.model.parameters()] == [id(one) for one in model.parameters()]
+    assert not any(isinstance(module, FastLinear) for module in model.modules())
+    assert len(twin.by_schemes(8)) == 14
+    assert twin.by_schemes(16) == []
+
+
+def test_what_cannot_run_says_why(monkeypatch):
+    from lcma.kernels.cuda import machine
+
+    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
+    rows = list(e2e.SUITE.cases(Options("cuda")))
+    assert len(rows) == 3 * 3 * 6 + 3
+    for case in (rows[0], rows[-1]):
+        for call in (case.ahead, lambda case=case: case.run(SAY)):
+            with pytest.raises(PlanError, match="sees no GPU"):
+                call()
+    with pytest.raises(PlanError, match="not int8"):
+        next(iter(e2e.SUITE.cases(Options(dtypes=("int8",))))).run(SAY)
+
+
+def test_the_summary_has_means_over_the_models():
+    def row(key, ratio, offline=None):
+        figures = {"ratio": ratio} if offline is None else {"ratio": ratio, "offline": offline}
+        return {"key": key, "figures": figures, "contended": False}
+
+    rows = [row("prefill a float32 8192", 1.0, 1.1), row("prefill b float32 8192", 1.21, 1.3)]
+    rows += [row("prefill a float32 128", 0.98, 0.99), row("train a float32 8192", 1.2)]
+    rows += [{"key": "prefill c float32 8192", "figures": {}, "contended": False}]
+    found = e2e._summary(rows)
+    assert found["means"]["prefill float32 8192"]["ratio"] == pytest.approx(1.1)
+    assert found["bars"]["ratio, prefill float32, at least 8192 tokens"] == [1.12, pytest.approx(1.1), False]
+    assert found["bars"]["offline, prefill float32, at least 8192 tokens"][2] is True
+    assert found["bars"]["ratio, train float32, at least 8192 tokens"][2] is True
+    assert found["least"] == ["prefill a float32 128", 0.98]

@@ -1,0 +1,276 @@
+"""A stack of blocks and accelerated twins on equal weights: compared, then timed in turns. Imports torch."""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import VerificationError
+from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
+from .case import Options, Say
+from .prefill_models import AttentionCore, Stack
+
+DENSE, ONLINE, OFFLINE = "dense", "online", "offline"
+"""The stack on torch's linear layers; accelerated; accelerated with the sums of the weights made once."""
+
+SEQUENCE = 2048
+"""Tokens of a sequence at most."""
+
+EXTRA_BYTES = 48 << 30
+"""What the packed sums may take: more than any stack here needs."""
+
+SLOW, SPENT = 0.05, 0.03
+"""Seconds of a call from which the order of calls and the first call's warmth do not matter; else those of a round."""
+
+LIMITS = {"float32": 1e-4, "float64": 1e-10, "float16": 1e-2, "bfloat16": 5e-2}
+"""The relative difference between what the blocks of two stacks add to x above which one of them is wrong."""
+
+GRADIENT_LIMITS = {"float32": 1e-3, "float64": 1e-9}
+"""The same of the gradient of any parameter, and of x."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A stack, and what became of its linear layers."""
+
+    model: nn.Module
+    layers: tuple[AcceleratedLayer, ...] = ()
+
+    @property
+    def packed_bytes(self) -> int:
+        return sum(layer.packed_bytes for layer in self.layers)
+
+    def by_schemes(self, rows: int) -> list[AcceleratedLayer]:
+        """The layers whose product is planned by a scheme for so many rows."""
+        return [
+            layer
+            for layer in self.layers
+            if layer.refused is None
+            and any(bucket.rows == rows and "scheme" in bucket.plan for bucket in layer.buckets)
+        ]
+
+
+def inputs(stack: Stack, rows: int, where: Mapping[str, Any]) -> Tensor:
+    """Standard normal x (sequences, tokens, features) of so many tokens, in sequences of at most SEQUENCE."""
+    tokens = min(rows, SEQUENCE)
+    return torch.randn(-(-rows // tokens), tokens, stack.features, **where)
+
+
+def accelerated(model: nn.Module, config: AccelerateConfig) -> Contender:
+    """A twin of a model, of the same parameters, whose linear layers run by schemes."""
+    twin = copy.deepcopy(model, {id(one): one for one in model.parameters()})
+    return Contender(twin, tuple(accelerate_(twin, config)))
+
+
+def contribution(model: nn.Module, x: Tensor) -> Tensor:
+    """What the blocks add to x: their own part of the result, which x would hide."""
+    result: Tensor = model(x) - x
+    return result
+
+
+def difference(ours: Tensor, theirs: Tensor) -> float:
+    """Relative, in the Frobenius norm."""
+    return float((ours - theirs).double().norm() / theirs.double().norm())
+
+
+def attention_share(model: nn.Module, call: Callable[[], object], device: str) -> float:
+    """The part of a call's time that scaled dot-product attention takes."""
+    marks: list[Callable[[], float]] = []
+    started: dict[nn.Module, Any] = {}
+
+    def before(module: nn.Module, _: Any) -> None:
+        started[module] = _mark(device)
+
+    def after(module: nn.Module, _: Any, __: Any) -> None:
+        marks.append(partial(_between, started[module], _mark(device)))
+
+    cores = [module for module in model.modules() if isinstance(module, AttentionCore)]
+    handles = [core.register_forward_pre_hook(before) for core in cores]
+    handles += [core.register_forward_hook(after) for core in cores]
+    try:
+        call()
+        marks.clear()
+        began = _mark(device)
+        call()
+        ended = _mark(device)
+    finally:
+        for handle in handles:
+            handle.remove()
+    whole = _between(began, ended)
+    return sum(mark() for mark in marks) / whole
+
+
+def prefill(
+    stack: Stack, rows: int, all_rows: tuple[int, ...], dtype: str, options: Options, say: Say
+) -> dict[str, Any]:
+    """Figures of the forward pass of `rows` tokens, of a stack that is accelerated for `all_rows`.
+
+    Raises:
+        VerificationError: a twin computes something else; nothing was timed.
+    """
+    where = {"device": options.device, "dtype": getattr(torch, dtype)}
+    say("making the model")
+    model = stack.model(options.sample, **where).eval()
+    x = inputs(stack, rows, where)
+    say("planning")
+    contenders = {
+        DENSE: Contender(model),
+        ONLINE: accelerated(model, AccelerateConfig(all_rows, device=options.device)),
+    }
+    if options.device == "cuda":
+        contenders[OFFLINE] = accelerated(model, AccelerateConfig((rows,), EXTRA_BYTES, options.device))
+    with torch.inference_mode():
+        truth, worst = contribution(model, x), 0.0
+        for name, contender in contenders.items():
+            if name != DENSE:
+                worst = max(worst, difference(contribution(contender.model, x), truth))
+                _accept(name, worst, LIMITS[dtype])
+        del truth
+        calls = {name: partial(one.model, x) for name, one in contenders.items()}
+        share = attention_share(model, calls[DENSE], options.device)
+        seconds = _medians(calls, options, say)
+    return {
+        **_figures(stack, contenders, rows, seconds, options),
+        "attention_share": share,
+        "difference": worst,
+    }
+
+
+def train(stack: Stack, rows: int, dtype: str, options: Options, say: Say) -> dict[str, Any]:
+    """Figures of a training step on `rows` tokens: forward, backward and a step of SGD.
+
+    Raises:
+        VerificationError: a twin's result or a gradient is another one; nothing was timed.
+    """
+    where = {"device": options.device, "dtype": getattr(torch, dtype)}
+    say("making the model")
+    model = stack.model(options.sample, **where).train()
+    x, wanted = inputs(stack, rows, where).requires_grad_(), inputs(stack, rows, where)
+    say("planning")
+    contenders = {DENSE: Contender(model), ONLINE: accelerated(model, AccelerateConfig((rows,), device=options.device))}
+    results, gradients = [], []
+    for contender in contenders.values():
+        result = contribution(contender.model, x)
+        result.backward(wanted)
+        results.append(result.detach())
+        gradients.append([_taken(one) for one in (x, *contender.model.parameters())])
+        del result
+    worst = difference(results[1], results[0])
+    _accept(ONLINE, worst, LIMITS[dtype])
+    of_gradients = max(difference(ours, theirs) for theirs, ours in zip(*gradients, strict=True))
+    _accept(f"a gradient, {ONLINE},", of_gradients, GRADIENT_LIMITS[dtype])
+    del results, gradients
+    calls = {name: _step_of(one.model, x, wanted) for name, one in contenders.items()}
+    share = attention_share(model, calls[DENSE], options.device)
+    seconds = _medians(calls, options, say)
+    return {
+        **_figures(stack, contenders, rows, seconds, options),
+        "attention_share": share,
+        "difference": worst,
+        "gradient_difference": of_gradients,
+    }
+
+
+def _step_of(model: nn.Module, x: Tensor, wanted: Tensor) -> Callable[[], None]:
+    """One training step; at this rate the weights, which all contenders share, stay what they are in effect."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        x.grad = None
+        model(x).backward(wanted)
+        optimizer.step()
+
+    return step
+
+
+def _taken(parameter: Tensor) -> Tensor:
+    """A gradient, taken off its parameter."""
+    gradient, parameter.grad = parameter.grad, None
+    assert gradient is not None
+    return gradient
+
+
+def _accept(name: str, found: float, limit: float) -> None:
+    if not found <= limit:
+        raise VerificationError(f"{name} came out wrong: relative difference {found:.1e}; nothing was timed")
+
+
+def _figures(
+    stack: Stack, contenders: Mapping[str, Contender], rows: int, seconds: Mapping[str, float], options: Options
+) -> dict[str, Any]:
+    online = contenders[ONLINE]
+    figures: dict[str, Any] = {
+        "ratio": seconds[DENSE] / seconds[ONLINE],
+        "ms": {name: 1e3 * one for name, one in seconds.items()},
+        "blocks": options.sample or stack.count,
+        "linear_layers": len(online.layers),
+        "layers_on_lcma": len(online.by_schemes(rows)) / len(online.layers),
+        "work_on_lcma": _work(online.by_schemes(rows)) / _work(online.layers),
+        "plans": {
+            f"{one.inputs}x{one.outputs}": bucket.plan
+            for one in online.layers
+            for bucket in one.buckets
+            if bucket.rows == rows
+        },
+    }
+    if OFFLINE in contenders:
+        offline = contenders[OFFLINE]
+        figures["offline"] = seconds[DENSE] / seconds[OFFLINE]
+        figures["packed_layers"] = sum(layer.packed_bytes > 0 for layer in offline.layers) / len(offline.layers)
+        figures["packed_bytes"] = offline.packed_bytes
+    return figures
+
+
+def _work(layers: Any) -> int:
+    return sum(layer.inputs * layer.outputs for layer in layers)
+
+
+def _medians(calls: Mapping[str, Callable[[], object]], options: Options, say: Say) -> dict[str, float]:
+    """Median seconds of calls that ran before, in turns."""
+    rounds = options.rounds or 7
+
+    def on_round(number: int) -> None:
+        say(f"round {number} of {rounds}")
+
+    if options.device == "cpu":
+        from ..timing import interleaved
+
+        return {name: timing.median for name, timing in interleaved(calls, options.rounds or 3, on_round).items()}
+    from ...kernels.cuda.clock import interleaved as by_events
+    from ...kernels.cuda.clock import seconds_of
+
+    samples = {name: [seconds_of(call)] for name, call in calls.items()}
+    slowest = max(one[0] for one in samples.values())
+    if slowest < SLOW:
+        return {name: times.median for name, times in by_events(calls, rounds, SPENT, on_round).items()}
+    for number in range(1, options.rounds or (3 if slowest < 10 * SLOW else 2)):
+        on_round(number)
+        names = list(calls)
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            samples[name].append(seconds_of(calls[name]))
+    return {name: statistics.median(one) for name, one in samples.items()}
+
+
+def _mark(device: str) -> Any:
+    if device == "cpu":
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def _between(start: Any, stop: Any) -> float:
+    """Seconds between two marks."""
+    if isinstance(start, float):
+        return float(stop - start)
+    stop.synchronize()
+    return float(start.elapsed_time(stop)) / 1e3

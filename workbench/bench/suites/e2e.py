@@ -1,0 +1,170 @@
+"""Suite "e2e": whole transformer blocks of large models' widths, torch's layers against `accelerate_`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from ....errors import PlanError
+from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..means import Rows, geometric, summarised
+
+PARAMETERS = {"deepseek-r1": 0.58e9, "qwen3.5-397b": 0.49e9, "hunyuanvideo": 0.34e9}
+"""About the weights of a row's stack, by model: what its time is estimated by."""
+
+ROWS = (128, 512, 2048, 8192, 16384, 20480)
+"""Tokens of a prefill."""
+
+ON_CPU = (128, 512, 2048)
+"""The same on a processor."""
+
+TRAINED = 8192
+"""Tokens of a training step on a GPU; on a processor the most of a prefill."""
+
+RATES = {"float32": 4.5e13, "float64": 4.5e13, "bfloat16": 5e14, "float16": 5e14}
+"""Flops per second of a stack on an H200, roughly; a processor has 1.5e11 and half of it in float64."""
+
+NEVER_BELOW = 0.99
+
+MEANS = (
+    ("prefill", "float32", 8192, 1.12),
+    ("prefill", "bfloat16", 16384, 1.02),
+    ("train", "float32", TRAINED, 1.12),
+)
+"""Geometric means over the models to reach on a GPU: kind, dtype, least tokens, value."""
+
+
+def _cases(options: Options) -> Iterator[Case]:
+    on_cpu = options.device == "cpu"
+    rows = ON_CPU if on_cpu else ROWS
+    bars = () if on_cpu else (Bar("ratio", NEVER_BELOW),)
+    for dtype in options.dtypes or (("float32",) if on_cpu else ("float32", "bfloat16", "float16")):
+        for name in PARAMETERS:
+            for m in rows:
+                run = partial(prefilled, name, m, rows, dtype, options)
+                ahead = None if on_cpu else partial(_ahead, name, m, dtype, False)
+                seconds = _seconds(name, m, dtype, options, 1)
+                yield Case(f"prefill {name} {dtype} {m}", run, seconds, bars, ahead)
+    for dtype in options.dtypes or ("float32",):
+        if dtype not in ("float32", "float64"):
+            continue  # masters of the weights would be in float32
+        for name in PARAMETERS:
+            m = ON_CPU[-1] if on_cpu else TRAINED
+            run = partial(trained, name, m, dtype, options)
+            ahead = None if on_cpu else partial(_ahead, name, m, dtype, True)
+            yield Case(f"train {name} {dtype} {m}", run, _seconds(name, m, dtype, options, 3), bars, ahead)
+
+
+def _seconds(name: str, rows: int, dtype: str, options: Options, passes: int) -> float:
+    """What a row should take: some ten calls, and what they need beside."""
+    rate = RATES.get(dtype, 4.5e13) if options.device == "cuda" else 1.5e11
+    return 2 + 12 * passes * 2 * rows * PARAMETERS[name] * (options.sample or 1) / rate
+
+
+def prefilled(name: str, rows: int, all_rows: tuple[int, ...], dtype: str, options: Options, say: Say) -> Figures:
+    """The forward pass of one stack."""
+    _ready(options, dtype)
+    from ..prefill import prefill
+    from ..prefill_models import STACKS
+
+    return prefill(STACKS[name], rows, all_rows, dtype, options, say)
+
+
+def trained(name: str, rows: int, dtype: str, options: Options, say: Say) -> Figures:
+    """A training step of one stack."""
+    _ready(options, dtype)
+    from ..prefill import train
+    from ..prefill_models import STACKS
+
+    return train(STACKS[name], rows, dtype, options, say)
+
+
+def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
+    """The products of a stack's layers, and with sums of the weights made before, on tensors without data."""
+    import torch
+
+    from ....kernels.cuda.machine import require_device
+    from ....kernels.torch import dispatch
+    from ....kernels.torch.modules import linear_places
+    from ....kernels.torch.recipe import Recipe
+    from ..prefill_models import STACKS
+
+    require_device()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    model = STACKS[name].model(1, device="meta", dtype=getattr(torch, dtype))
+    for weight in {tuple(place.weight.shape): place.weight for place in linear_places(model)}.values():
+        outputs, inputs = weight.shape
+        x, gradient = weight.new_empty(rows, inputs), weight.new_empty(rows, outputs)
+        dispatch.run(Recipe(), x, weight.t())
+        if training:
+            dispatch.run(Recipe(), gradient, weight)
+            dispatch.run(Recipe(), x.t(), gradient)
+        elif (made := dispatch.pack(Recipe(), weight.t(), rows)) is not None:
+            dispatch.run(made[0], x, weight.t(), packed=made[1])
+
+
+def _ready(options: Options, dtype: str) -> None:
+    """Strict products, and a seed.
+
+    Raises:
+        PlanError: torch is not installed, the dtype is none of the suite's, or there is no GPU that was measured.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
+    if dtype not in RATES:
+        raise PlanError(f"suite e2e has {', '.join(RATES)}, not {dtype}")
+    if options.device == "cuda":
+        from ....kernels.cuda.machine import device_profile, require_device
+
+        require_device()
+        if device_profile(0) is None:
+            raise PlanError("this GPU was not measured: run lcma doctor --profile --device cuda first")
+    torch.manual_seed(options.seed)
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def _summary(rows: Rows) -> Mapping[str, Any]:
+    """Geometric means over the models by kind, dtype and tokens, and the bars."""
+    figures = {tuple(row["key"].split()): row["figures"] for row in rows if row["figures"]}
+    groups = dict.fromkeys((kind, dtype, m) for kind, _, dtype, m in figures)
+    means = {
+        " ".join(group): {
+            figure: geometric(
+                [one[figure] for key, one in figures.items() if (key[0], *key[2:]) == group and figure in one]
+            )
+            for figure in ("ratio", "offline")
+        }
+        for group in groups
+    }
+    bars = {}
+    for kind, dtype, least, wanted in MEANS:
+        for figure in ("ratio", "offline") if kind == "prefill" else ("ratio",):
+            found = geometric(
+                [
+                    one[figure]
+                    for key, one in figures.items()
+                    if key[0] == kind and key[2] == dtype and int(key[3]) >= least and figure in one
+                ]
+            )
+            if found is not None:
+                bars[f"{figure}, {kind} {dtype}, at least {least} tokens"] = [wanted, found, found >= wanted]
+    least_row = min(figures, key=lambda key: figures[key]["ratio"], default=None)
+    return {
+        "means": means,
+        "bars": bars,
+        "least": None if least_row is None else [" ".join(least_row), figures[least_row]["ratio"]],
+        "contended": [row["key"] for row in rows if row["contended"]],
+    }
+
+
+SUITE = Suite(
+    "e2e",
+    "transformer blocks of three large models' widths, accelerate_ over torch; --sample N stacks on each other",
+    _cases,
+    ("ratio", "offline", "ms", "attention_share", "layers_on_lcma", "work_on_lcma", "packed_layers", "difference"),
+    ("kernels", "workbench/bench/prefill.py", "workbench/bench/prefill_models.py"),
+    summarised(_summary),
+)
