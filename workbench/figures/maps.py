@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 
@@ -41,8 +42,10 @@ def draw_map(suite: str, results: Path) -> Drawn | None:
         linewidths=0.5,
     )
     figure.colorbar(dots, ax=panel, label="best baseline's time / ours")
-    panel.set_xscale("log")
-    panel.set_yscale("log")
+    for axis, scale in ((panel.xaxis, panel.set_xscale), (panel.yaxis, panel.set_yscale)):
+        scale("log")
+        axis.set_major_formatter(_power)
+        axis.set_minor_formatter("")
     labelled(panel, "density", "size", f"{SUITES[suite].capitalize()} products")
     wins = sum(ratio > 1 for ratio in ratios)
     return Drawn(
@@ -50,6 +53,11 @@ def draw_map(suite: str, results: Path) -> Drawn | None:
         f"Speed of {SUITES[suite]} products over the best baseline by density and size: {wins} of {len(found)} "
         "patterns are faster.",
     )
+
+
+def _power(number: float, _: object) -> str:
+    """A power of ten in type of one size."""
+    return f"{number:g}" if 1e-3 <= number <= 1e3 else f"1e{round(math.log10(number))}"
 
 
 draw_ks = partial(draw_map, "ks")
