@@ -41,6 +41,7 @@ def matmul(
     effort: str = PREDICT,
     ring: str | ExactRing | None = None,
     out_dtype: str | None = None,
+    precision: str | None = None,
 ) -> Matrix:
     """The product of a (..., M, K) and b (..., K, N).
 
@@ -71,6 +72,9 @@ def matmul(
     result is int64, and refused where it could overflow; `out_dtype="int128"` gives two words of int64 in a last
     axis, the lower first, and "object" Python integers. A scheme that holds modulo 2 only runs here.
 
+    `precision` is for float32 tensors: "fp32-accurate" multiplies on a GPU by three products of float16 halves, about
+    as exactly as in float32, where that is predicted to be faster.
+
     A product by a scheme adds and subtracts blocks before it multiplies: where an operand holds an
     infinity, elements of C that the classical product makes infinite may come out as NaN, and
     elements may be infinite or NaN that it makes finite; `finite` tells.
@@ -83,6 +87,8 @@ def matmul(
     if ring is not None:
         from .exact.products import exact_matmul
 
+        if precision is not None:
+            raise PlanError("precision is for float32 tensors; an exact product has no error; leave it out")
         if max_error is not None:
             raise PlanError("max_error is for real numbers: an exact product has no error; leave it out")
         limited = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
@@ -91,7 +97,8 @@ def matmul(
     if out_dtype is not None:
         raise PlanError('out_dtype is for exact products; give ring="Z", or leave it out')
     # The road of small products: a comparison here is paid by every one of them.
-    if type(a) is type(b) is ndarray and scheme is AUTO and levels is strategy is max_abs is None and effort is PREDICT:
+    plain = levels is strategy is max_abs is precision is None and effort is PREDICT
+    if type(a) is type(b) is ndarray and scheme is AUTO and plain:
         dtype = a.dtype
         one = dtype is b.dtype and (dtype is FLOAT32 or dtype is FLOAT64 or dtype is COMPLEX64 or dtype is COMPLEX128)
         if one and out is None and a.size * b.size < SMALL:  # M K^2 N, so that M K N is less, too
@@ -110,7 +117,9 @@ def matmul(
             raise PlanError("max_abs is for arrays; multiply tensor.numpy()")
         of_tensors = cast(Any, ops.matmul)  # the signature here is that of arrays
         limits = {"max_error": max_error, "max_workspace": max_workspace}
-        return cast(Matrix, of_tensors(a, b, scheme, levels, out, strategy=strategy, **limits))
+        return cast(Matrix, of_tensors(a, b, scheme, levels, out, strategy=strategy, precision=precision, **limits))
+    if precision is not None:
+        raise PlanError("precision is for float32 tensors; leave it out for arrays")
     limits = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
     return multiply(
         np.asarray(a), np.asarray(b), scheme, levels, out, strategy=strategy, effort=effort, **cast(Any, limits)

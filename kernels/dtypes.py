@@ -49,6 +49,7 @@ _TABLE = {
         DType("float16", "float16", "float16", 1, 2.0**-11),
         DType("tf32", "float32", "float32", 1, 2.0**-11),
         DType("tf32x3", "float32", "float32", 1, 2.0**-22),
+        DType("fp32-accurate", "float32", "float32", 1, 2.0**-22),
     )
 }
 

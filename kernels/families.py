@@ -66,6 +66,7 @@ def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
     from .dense.padded import CudaPadded
+    from .dense.split import CudaSplit
     from .exact.cuda import CudaExact
     from .kronecker.block_schemes import CudaBlockSchemes
     from .kronecker.cuda import CudaKronecker
@@ -81,4 +82,5 @@ def _cuda() -> tuple[Strategy, ...]:
     others += (CudaBlockLowRank("decode", version=2),)
     low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
-    return CudaVendor(), CudaPadded(), CudaScheme(), *triangular, *kronecker, CudaBlockSchemes(), *low_rank, *exact
+    dense = CudaVendor(), CudaPadded(), CudaSplit(), CudaScheme()
+    return *dense, *triangular, *kronecker, CudaBlockSchemes(), *low_rank, *exact

@@ -26,6 +26,9 @@ CUDA_DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 SPLIT = "tf32x3"
 """float32 whose products may be summed from three tf32 ones; for factored operands on a GPU."""
 
+ACCURATE = "fp32-accurate"
+"""float32 whose products may be summed from products of float16 halves; for dense operands on a GPU."""
+
 FACTORED_DTYPES = (*CUDA_DTYPES, SPLIT, "complex64", "complex128")
 """What a GPU multiplies where an operand is factored."""
 
@@ -96,6 +99,8 @@ class Request:
             raise PlanError(f"leading sizes {self.batch_a} and {self.batch_b} do not broadcast; reshape one") from None
         factored = is_factored(self.structures[0])
         known: tuple[str, ...] = DTYPES if self.device == "cpu" else FACTORED_DTYPES if factored else CUDA_DTYPES
+        if self.device == "cuda" and self.dtype == ACCURATE and self.structures == (DENSE, DENSE, DENSE):
+            known = (*known, ACCURATE)
         if self.ring is not None:
             known = (BITS,) if self.ring.modulus == 2 else EXACT_DTYPES
         elif reason := _bytes_reason(self.dtype, self.device, self.max_abs):

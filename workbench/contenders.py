@@ -39,6 +39,7 @@ MAX_ERROR = {
     "complex64": 1e-3,
     "tf32": 2e-2,
     "tf32x3": 1e-3,
+    "fp32-accurate": 1e-3,
     "float16": 5e-2,
     "bfloat16": 2e-1,
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ..dtypes import dtype_of
-from ..request import CUDA_DTYPES, SPLIT
+from ..request import ACCURATE, CUDA_DTYPES, SPLIT
 
 
 def name_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str:
@@ -31,6 +31,21 @@ def name_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str:
 
 PRECISIONS = {"ieee": "float32", "tf32": "tf32", SPLIT: SPLIT}
 """How float32 may be multiplied, and the dtypes of such requests: strictly, as tf32, or by three products of tf32."""
+
+
+def dense_dtype(tensor: Any, precision: str | None) -> str:
+    """`name_of`, or ACCURATE where that is the precision asked for.
+
+    Raises:
+        PlanError: the precision is another, or the tensor is not float32.
+    """
+    if precision is None:
+        return name_of(tensor)
+    if precision != ACCURATE:
+        raise PlanError(f"precision of a dense product must be {ACCURATE} or None, not {precision!r}")
+    if str(tensor.dtype) != "torch.float32":
+        raise PlanError(f"precision={ACCURATE!r} is for float32, not for {str(tensor.dtype).removeprefix('torch.')}")
+    return ACCURATE
 
 
 def check_precision(precision: str | None) -> None:

@@ -27,7 +27,7 @@ from ..identity import Same
 from ..planning.limits import margin
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
-from ..request import Request
+from ..request import ACCURATE, Request
 from .chains import Levels
 from .given import GivenProgram
 from .padded import padded_seconds
@@ -139,7 +139,8 @@ class CudaVendor:
             return []
         m, k, n = request.shape
         moved = request.items * (m * k + k * n + m * n) * itemsize(request.dtype)
-        seconds = _number(machine.costs.gemm(request.dtype, m, k, n, request.items))
+        dtype = "float32" if request.dtype == ACCURATE else request.dtype
+        seconds = _number(machine.costs.gemm(dtype, m, k, n, request.items))
         return [Stage(f"{request.items} products {m}x{k}x{n}", request.flops, moved, seconds, request.shape)]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
@@ -148,7 +149,7 @@ class CudaVendor:
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
-        return VendorExecutor()
+        return VendorExecutor(strict=request.dtype == ACCURATE)
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,8 @@ class CudaScheme:
         program = _program(candidate)
         if not request.is_dense:
             return "the operands are structured"
+        if request.dtype == ACCURATE:
+            return f"schemes do not multiply in {ACCURATE}; leave the scheme or the precision away"
         if program.rank == 1:
             return "a single product is the vendor's"
         if program.ring.characteristic:

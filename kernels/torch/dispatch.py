@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import PlanError
-from ..cuda.dtypes import name_of
+from ..cuda.dtypes import dense_dtype, name_of
 from ..cuda.executor import TensorExecutor, request_of
 from ..cuda.machine import index_of, require_device
 from ..cuda.vendor import VendorExecutor
@@ -43,7 +43,7 @@ def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = No
     dtype = str(a.dtype).removeprefix("torch.")
     if not recipe.levels and dtype not in CUDA_DTYPES:
         return VendorExecutor()  # what only the vendor multiplies is the vendor's
-    dtype, index = name_of(a), index_of(a.device)
+    dtype, index = dense_dtype(a, recipe.precision), index_of(a.device)
     key = (recipe, a.shape, b.shape, _order(a), _order(b), a.dtype, b.dtype, a.device, b.device, dtype, packed is None)
     found = plan_cache.get(key)
     if found is None:

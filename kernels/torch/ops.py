@@ -16,6 +16,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
+from ..cuda.dtypes import dense_dtype
 from ..plans import planned
 from ..request import Layout, Request
 from . import dispatch
@@ -36,12 +37,15 @@ def matmul(
     max_error: float | None = None,
     max_workspace: int | None = None,
     strategy: str | None = None,
+    precision: str | None = None,
 ) -> Tensor:
     """The product of a (..., M, K) and b (..., K, N) by a proven scheme, recursed `levels` times.
 
     `scheme` is a name of the catalogue, a scheme, a list of these by level, or "auto": what is
     predicted to be fastest, which may be torch's own product. Differentiable, except with `out`.
-    `max_error`, `max_workspace` and `strategy` are as in `lcma.matmul`, for the backward products too.
+    `max_error`, `max_workspace` and `strategy` are as in `lcma.matmul`, for the backward products too; so is
+    `precision`: "fp32-accurate" multiplies float32 on a GPU by float16 halves where that is faster. A processor
+    multiplies strictly.
 
     Raises:
         PlanError: the operands do not fit each other or the scheme.
@@ -55,6 +59,9 @@ def matmul(
         recipe += f";max_error={max_error}"
     if max_workspace is not None:
         recipe += f";max_workspace={max_workspace}"
+    if precision is not None:
+        dense_dtype(a, precision)
+        recipe += f";precision={precision}"
     if out is not None:
         if is_differentiated(a, b):
             raise PlanError("a product into `out` has no gradient and no tangent; leave out away, or use no_grad()")

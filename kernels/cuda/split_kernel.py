@@ -1,0 +1,96 @@
+"""Triton kernels of products of float32 as three products of float16 halves, summed in float32.
+
+Imports triton: only what launches the kernels imports this.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _times_power(x, shift):
+    """x * 2^shift for shifts of -252 to 252: by two factors, as one of them may be no float32."""
+    first = shift >> 1
+    x = x * ((first + 127) << 23).to(tl.float32, bitcast=True)
+    return x * ((shift - first + 127) << 23).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def split_halves(
+    x,
+    shifts,
+    high,
+    low,
+    rows,
+    cols,
+    x_row,
+    x_col,
+    pitch,
+    AXIS: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+):
+    """x 2^shift = high + low in float16; a shift for each row (AXIS 0) or column (AXIS 1) of x (rows, cols).
+
+    Rows of `high` and `low` are `pitch` elements apart.
+    """
+    i = tl.program_id(0) * M + tl.arange(0, M)[:, None]
+    j = tl.program_id(1) * N + tl.arange(0, N)[None, :]
+    inside = (i < rows) & (j < cols)
+    value = tl.load(x + i.to(tl.int64) * x_row + j.to(tl.int64) * x_col, mask=inside, other=0.0)
+    if AXIS == 0:
+        value = _times_power(value, tl.load(shifts + i, mask=i < rows, other=0))
+    else:
+        value = _times_power(value, tl.load(shifts + j, mask=j < cols, other=0))
+    head = value.to(tl.float16)
+    tail = (value - head.to(tl.float32)).to(tl.float16)
+    place = i.to(tl.int64) * pitch + j
+    tl.store(high + place, head, mask=inside)
+    tl.store(low + place, tail, mask=inside)
+
+
+@triton.jit
+def split_gemm(
+    a_high,
+    a_low,
+    b_high,
+    b_low,
+    row_shifts,
+    col_shifts,
+    c,
+    m,
+    k,
+    n,
+    c_row,
+    c_col,
+    GROUP: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+):
+    """C = A B from halves of A (m, k) and B (k, n), given by descriptors; lower half by lower half is left out.
+
+    Tensor cores keep fewer bits of their sums than float32 has: the sum of K terms is added to an accumulator in
+    float32. Programs compute tiles in groups of GROUP rows, which share columns of B in the cache.
+    """
+    down, across = tl.cdiv(m, M), tl.cdiv(n, N)
+    q = tl.program_id(0)
+    top = q // (GROUP * across) * GROUP
+    group = tl.minimum(down - top, GROUP)
+    row0 = (top + q % (GROUP * across) % group) * M
+    col0 = q % (GROUP * across) // group * N
+    total = tl.zeros((M, N), tl.float32)
+    for inner in range(0, k, K):
+        x, x_low = a_high.load([row0, inner]), a_low.load([row0, inner])
+        y, y_low = b_high.load([inner, col0]), b_low.load([inner, col0])
+        part = tl.dot(x_low, y)
+        part = tl.dot(x, y_low, part)
+        part = tl.dot(x, y, part)
+        total += part
+    i = row0 + tl.arange(0, M)[:, None]
+    j = col0 + tl.arange(0, N)[None, :]
+    shift = tl.load(row_shifts + i, mask=i < m, other=0) + tl.load(col_shifts + j, mask=j < n, other=0)
+    total = _times_power(total, -shift)
+    tl.store(c + i.to(tl.int64) * c_row + j.to(tl.int64) * c_col, total, mask=(i < m) & (j < n))

@@ -1,0 +1,54 @@
+"""Run in a process of its own (test_split.py does): the kernels of halves compiled for sm_90, without a GPU."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from lcma.kernels.cuda.split import BLOCK, GROUP, TILE
+from lcma.kernels.cuda.split_kernel import split_gemm, split_halves
+
+SHARED = 232448
+"""Bytes of shared memory that a block of an H200 may have."""
+
+
+def compiled(kernel, constants, pointers, blocks, options):
+    types = {name: "constexpr" if name in constants else "i32" for name in kernel.arg_names}
+    types |= pointers | {name: f"tensordesc<fp16[{rows}, {cols}]>" for name, (rows, cols) in blocks.items()}
+    place = kernel.arg_names.index
+    source = ASTSource(kernel, types, {(place(name),): value for name, value in constants.items()})
+    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+
+
+def used(made, folder):
+    """Registers and bytes of stack of a thread."""
+    tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", folder / "kernel.cubin"
+    path.write_bytes(made.asm["cubin"])
+    report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
+    return [int(re.search(rf"{name}:(\d+)", report).group(1)) for name in ("REG", "STACK")]
+
+
+def test_the_product_fits_the_registers_and_the_shared_memory(tmp_path):
+    constants = {"GROUP": GROUP, "M": TILE.m, "N": TILE.n, "K": TILE.k}
+    left, right = (TILE.m, TILE.k), (TILE.k, TILE.n)
+    blocks = {"a_high": left, "a_low": left, "b_high": right, "b_low": right}
+    pointers = {"row_shifts": "*i32", "col_shifts": "*i32", "c": "*fp32"}
+    options = {"num_warps": TILE.warps, "num_stages": TILE.stages}
+    made = compiled(split_gemm, constants, pointers, blocks, options)
+    registers, stack = used(made, tmp_path)
+    assert registers <= 255
+    assert stack == 0
+    assert made.metadata.shared <= SHARED
+    assert "wgmma" in made.asm["ptx"]
+
+
+def test_splitting_needs_no_stack(tmp_path):
+    pointers = {"x": "*fp32", "shifts": "*i32", "high": "*fp16", "low": "*fp16"}
+    constants = {"AXIS": 0, "M": BLOCK[0], "N": BLOCK[1]}
+    made = compiled(split_halves, constants, pointers, {}, {"num_warps": 4})
+    assert used(made, tmp_path)[1] == 0

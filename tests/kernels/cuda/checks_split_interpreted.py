@@ -1,0 +1,89 @@
+"""Run with TRITON_INTERPRET=1 (test_split.py does): products by float16 halves on CPU tensors, against float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lcma.errors import PlanError
+from lcma.kernels.cuda.split import SplitExecutor, split_product
+from lcma.kernels.cuda.tiles import Tile
+from lcma.kernels.request import Request
+
+TILE = Tile(32, 32, 16, 4, 2)
+SIZES = [(40, 72, 56), (33, 47, 61), (1, 5, 1), (64, 64, 64)]
+
+
+def spread(count):
+    return torch.exp2(torch.linspace(-100, 100, count, dtype=torch.float64).round())
+
+
+def operands(m, k, n, kind):
+    """A and B in float32: rows, columns, or one entry of either from 2^-100 to 2^100; results within 2^+-120."""
+    a, b = torch.randn(m, k, dtype=torch.float64), torch.randn(k, n, dtype=torch.float64)
+    if kind == "rows":
+        a *= spread(m)[:, None]
+    elif kind == "columns":
+        b *= spread(n)[None, :]
+    elif kind == "outlier of a":
+        a[m // 2, k // 2] = 2.0**100
+    elif kind == "outlier of b":
+        b[k // 2, n // 2] = -(2.0**100)
+    elif kind == "small":
+        a *= 2.0**-100
+    return a.float(), b.float()
+
+
+def errors(c, a, b):
+    """The largest error of a row, and of a column, relative to the same row and column of |A| |B|."""
+    exact, wide = a.double() @ b.double(), a.double().abs() @ b.double().abs()
+    lost = (c.double() - exact).abs()
+    return [float((lost.norm(dim=axis) / wide.norm(dim=axis)).max()) for axis in (0, 1)]
+
+
+@pytest.mark.parametrize("kind", ["plain", "rows", "columns", "outlier of a", "outlier of b", "small"])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_rows_and_columns_are_as_exact_as_float32(sizes, kind):
+    torch.manual_seed(0)
+    a, b = operands(*sizes, kind)
+    c = split_product(a, b, torch.full((sizes[0], sizes[2]), torch.nan), TILE)
+    assert max(errors(c, a, b)) <= 2.0**-21
+
+
+@pytest.mark.parametrize("of_a", [False, True])
+@pytest.mark.parametrize("of_b", [False, True])
+def test_operands_of_any_strides(of_a, of_b):
+    torch.manual_seed(1)
+    a, b = operands(40, 72, 56, "plain")
+    a, b = (x.mT.contiguous().mT if turned else x for x, turned in ((a, of_a), (b, of_b)))
+    out = torch.full((56, 40), torch.nan).mT
+    assert max(errors(split_product(a, b, out, TILE), a, b)) <= 2.0**-21
+
+
+def test_zeros_stay_zeros():
+    a, b = torch.zeros(40, 72), torch.randn(72, 56)
+    assert (split_product(a, b, torch.full((40, 56), torch.nan), TILE) == 0).all()
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_entries_that_are_not_finite_are_refused(bad):
+    a, b = torch.randn(8, 8), torch.randn(8, 8)
+    b[3, 4] = bad
+    with pytest.raises(PlanError, match="infinity or NaN"):
+        split_product(a, b, torch.empty(8, 8), TILE)
+
+
+def test_a_spread_along_k_is_refused():
+    torch.manual_seed(2)
+    a, b = torch.randn(40, 72).double(), torch.randn(72, 56).double()
+    a, b = (a * spread(72)).float(), (b / spread(72)[:, None]).float()
+    with pytest.raises(PlanError, match="too far apart"):
+        split_product(a, b, torch.empty(40, 56), TILE)
+
+
+def test_the_executor_checks_its_tensors():
+    executor = SplitExecutor(Request(8, 8, 8, "fp32-accurate", device="cuda"), 0)
+    with pytest.raises(PlanError, match="plan again"):
+        executor.run(torch.zeros(8, 9), torch.zeros(9, 8))
+    with pytest.raises(PlanError, match="out must be"):
+        executor.run(torch.zeros(8, 8), torch.zeros(8, 8), torch.zeros(8, 9))
