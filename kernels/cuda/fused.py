@@ -20,7 +20,7 @@ from .combine import Combination
 from .flat_program import FlatProgram
 from .launch import starter
 from .naive import combine
-from .stack import ALIGNED, DTYPES, programs_of
+from .stack import ALIGNED, DTYPES, missing_accelerator, programs_of
 from .tiles import Tile
 
 Tensor = Any
@@ -112,7 +112,8 @@ class FusedProducts:
         Where tiles do not divide blocks, or blocks C, the blocks are written beside it and copied.
 
         Raises:
-            PlanError: another dtype than float16 and bfloat16, or rows that the accelerator cannot read.
+            PlanError: another dtype than float16 and bfloat16, rows that the accelerator cannot read, a GPU without
+                one.
         """
         import torch
         from triton.tools.tensor_descriptor import TensorDescriptor
@@ -122,6 +123,8 @@ class FusedProducts:
         width = rights.shape[3]
         if str(lefts.dtype).removeprefix("torch.") not in DTYPES:
             raise PlanError(f"products are fused in {' and '.join(DTYPES)}, not in {lefts.dtype}")
+        if reason := missing_accelerator(lefts.device):
+            raise PlanError(f"products are not fused here: {reason}")
         if any(size * lefts.element_size() % ALIGNED for size in (inner, width)) or not (
             lefts.is_contiguous() and rights.is_contiguous()
         ):

@@ -16,7 +16,7 @@ from .cost_model import MULTIPROCESSORS, mode_of
 from .level import CudaLevel, Method
 from .machine import device_id, require_device, versions
 from .points import DTYPES, Point, points
-from .stack import device_fits, multiply_stack
+from .stack import missing_accelerator, multiply_stack
 
 COPIED = 1 << 30
 """Bytes of the array whose copy gives the bandwidth."""
@@ -86,7 +86,7 @@ def _rates(memory: int, say: Callable[[str], None]) -> Iterator[GemmRate]:
     import torch
 
     before = torch.backends.cuda.matmul.allow_tf32
-    fits = device_fits(torch.device("cuda"))
+    fits = missing_accelerator(torch.device("cuda")) is None
     try:
         for dtype in DTYPES:
             torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"

@@ -49,12 +49,27 @@ def _kernel() -> tuple[Any, Any] | None:
 
 
 @lru_cache(maxsize=16)
-def device_fits(device: Any) -> bool:
-    """Whether a torch device has the accelerator, and Triton can use it; a processor has its interpreter."""
+def missing_accelerator(device: Any) -> str | None:
+    """Why a torch device has no accelerator that Triton can use, or None; a processor has its interpreter."""
     import torch
 
+    if _kernel() is None:
+        return "the tensor memory accelerator needs Triton 3.4 or newer: pip install 'lcma[torch]' on Linux"
     device = device_for(device)
-    return _kernel() is not None and (device.type != "cuda" or torch.cuda.get_device_capability(device) >= CAPABILITY)
+    if device.type != "cuda" or (found := torch.cuda.get_device_capability(device)) >= CAPABILITY:
+        return None
+    here, needed = (".".join(map(str, one)) for one in (found, CAPABILITY))
+    return f"its tiles come by the tensor memory accelerator, which compute capability {here} has not; {needed} has"
+
+
+@lru_cache(maxsize=1)
+def missing_here() -> str | None:
+    """Why the current GPU has no accelerator, or None; None without a GPU, for plans are then for another machine."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return missing_accelerator(torch.device("cuda")) if torch.cuda.is_available() else None
 
 
 @lru_cache(maxsize=16)
@@ -101,7 +116,7 @@ def multiply_stack(
     n = rights.shape[2]
     dtype = str(lefts.dtype).removeprefix("torch.")
     found = _kernel()
-    if found is None or not (fits_stack(count, m, k, dtype, tile) and n and device_fits(lefts.device)):
+    if found is None or not (fits_stack(count, m, k, dtype, tile) and n and missing_accelerator(lefts.device) is None):
         return False
     describe, kernel = found
     a, b, c = (rows_of(stack) for stack in (lefts, rights, out))

@@ -20,7 +20,7 @@ from ..cuda.flat_program import MAX_RANK, reason_against
 from ..cuda.level import CudaLevel, Method, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..cuda.stack import DTYPES as STACKED
-from ..cuda.stack import TILE, fits_stack
+from ..cuda.stack import TILE, fits_stack, missing_here
 from ..cuda.vendor import VendorExecutor
 from ..dtypes import dtype_of
 from ..identity import Same
@@ -395,7 +395,7 @@ def _stack_reason(core: CudaLevel, request: Request) -> str | None:
     m, k, _ = shape.blocks(core.target)
     if not shape.empty and not fits_stack(core.flat.rank * shape.items, m, k, request.dtype):
         return f"blocks of {m}x{k} are no whole tiles of {TILE.m}x{TILE.k}"
-    return None
+    return missing_here()
 
 
 def _program(candidate: Candidate) -> Program:

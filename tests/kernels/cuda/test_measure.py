@@ -63,7 +63,7 @@ def test_the_products_of_a_point_are_worked(way, on_cpu, monkeypatch):
 def test_every_point_is_visited_there_and_back(monkeypatch):
     torch = pytest.importorskip("torch")
     visited = []
-    monkeypatch.setattr(measure, "device_fits", lambda device: False)
+    monkeypatch.setattr(measure, "missing_accelerator", lambda device: "it has none")
     monkeypatch.setattr(measure, "_products", lambda point: visited.append(point))
     monkeypatch.setattr(measure, "settled", lambda call, spent: 1e-3 * len(visited))
     before = torch.backends.cuda.matmul.allow_tf32

@@ -1,0 +1,118 @@
+"""Run in a process of its own, with ARCH=80 or 89 (test_kernels.py does): generated kernels compiled for other GPUs.
+
+What products launch there is recorded on tensors without data, compiled, and looked at for spills. Triton asks once a
+process for what a launch needs, whatever the target: hence a process for each.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+from triton.runtime.driver import driver
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels import Candidate, Machine, Request, strategies
+from lcma.kernels.codegen.modules import load
+from lcma.kernels.cuda import stack
+from lcma.kernels.cuda.cost_model import CudaCostModel
+from lcma.kernels.cuda.flat_program import flat_program
+from lcma.kernels.cuda.fused import FusedProducts
+from lcma.kernels.cuda.h200 import h200
+from lcma.kernels.cuda.level import Method, cuda_level
+from lcma.kernels.cuda.precompile import kernels_of
+from lcma.kernels.cuda.precompile_worker import Target
+from lcma.kernels.dense.arrangements import arrangements, levels_of
+from lcma.kernels.dense.given import GivenProgram
+
+TWO = ("strassen", "strassen")
+
+PRODUCTS = (
+    (("strassen",), (512, 1024, 512), torch.float32, Method.BATCHED),
+    (("strassen",), (512, 1024, 512), torch.float16, Method.LOOP),
+    (("laderman",), (500, 499, 501), torch.bfloat16, Method.BATCHED),
+    (TWO, (1024, 2048, 1024), torch.bfloat16, Method.BATCHED),
+    (TWO, (1024, 2048, 1024), torch.float32, Method.LOOP),
+    (TWO, (1024, 2048, 1024), torch.float64, Method.BATCHED),
+    (("winograd", "2x2x3"), (1024, 1024, 1152), torch.float32, Method.BATCHED),
+)
+"""Schemes by level, sizes, dtype and method: a stack stored by columns, masked edges, and every width of an element."""
+
+
+SPILLED = {80: 24, 89: 0}
+"""Bytes of a thread that the masked merge of 23 products may spill: with these rows it takes all 255 registers."""
+
+ARCH = int(os.environ["ARCH"])
+
+
+@pytest.fixture(autouse=True)
+def other_gpu():
+    driver.set_active(Target("cuda", ARCH, 32))
+
+
+@pytest.fixture
+def visible(monkeypatch):
+    """The GPU as torch would show it."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: divmod(ARCH, 10))
+    for cached in (stack.missing_accelerator, stack.missing_here):
+        cached.cache_clear()
+
+
+def program_of(levels):
+    return arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1]
+
+
+def product(levels, sizes, dtype, method):
+    m, k, n = sizes
+    a, b, out = (torch.empty(1, *shape, dtype=dtype, device="meta") for shape in ((m, k), (k, n), (m, n)))
+    return lambda: cuda_level(program_of(levels), method).run(a, b, out)
+
+
+def spilled_bytes(cubin, folder):
+    """Bytes of a thread's stack."""
+    tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", folder / "kernel.cubin"
+    path.write_bytes(cubin)
+    report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
+    return int(re.search(r"STACK:(\d+)", report).group(1))
+
+
+def test_generated_kernels_do_not_spill(tmp_path):
+    kernels = kernels_of([product(*case) for case in PRODUCTS])
+    assert len(kernels) > 2 * len(PRODUCTS)
+    for kernel in kernels:
+        assert kernel.generated
+        made = getattr(load(kernel.text), kernel.name).preload(kernel.asked)
+        assert f".target sm_{ARCH}" in made.asm["ptx"]
+        assert "cp.async.bulk" not in made.asm["ptx"]
+        allowed = SPILLED[ARCH] if kernel.text.startswith('"""merge: 23 sources') else 0
+        assert spilled_bytes(made.asm["cubin"], tmp_path) <= allowed, kernel.text[:80]
+
+
+REASON = rf"tensor memory accelerator, which compute capability {ARCH // 10}\.{ARCH % 10} has not"
+
+
+def test_a_stack_is_refused_and_falls_back_to_the_vendors_batch(visible):
+    assert re.search(REASON, stack.missing_accelerator(torch.device("meta")))
+    request = Request(4096, 4096, 4096, "bfloat16", device="cuda")
+    candidate = Candidate("dense", "scheme", GivenProgram("/".join(TWO), program_of(TWO)), (("method", "stack"),))
+    strategy = strategies("cuda")["dense", "scheme"]
+    assert re.search(REASON, strategy.can_run(candidate, request, Machine("cuda", h200(), CudaCostModel(h200()))))
+    a, b, out = (torch.empty(4, 256, 256, dtype=torch.bfloat16, device="meta") for _ in range(3))
+    assert not stack.multiply_stack(a, b, out)
+    kernels = kernels_of([product(TWO, (1024, 2048, 1024), torch.float16, Method.STACK)])
+    assert {kernel.name for kernel in kernels} == {"combine"}  # and no stack_gemm
+
+
+def test_fused_products_are_refused(visible):
+    fused = FusedProducts(flat_program(program_of(("strassen",))))
+    lefts, rights = (torch.empty(1, 7, 256, 256, dtype=torch.bfloat16, device="meta") for _ in range(2))
+    with pytest.raises(PlanError, match=REASON):
+        fused.run(lefts, rights, torch.empty(1, 512, 512, dtype=torch.bfloat16, device="meta"))
