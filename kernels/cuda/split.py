@@ -16,7 +16,7 @@ from ...errors import PlanError
 from ..request import Request
 from .dtypes import vendor_precision
 from .launch import starter
-from .stack import device_fits
+from .stack import missing_accelerator
 from .tiles import Tile
 
 Tensor = Any
@@ -67,8 +67,8 @@ class SplitExecutor:
             raise PlanError(f"the plan is for float32 matrices {m}x{k} and {k}x{n}; plan again")
         if out is not None and (tuple(out.shape) != (m, n) or out.dtype != a.dtype or out.device != a.device):
             raise PlanError(f"out must be a float32 tensor of shape {(m, n)} on {a.device}")
-        if not device_fits(a.device):
-            warnings.warn(f"{a.device} cannot load tiles by descriptors: the product is the vendor's", stacklevel=2)
+        if missing := missing_accelerator(a.device):
+            warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
             with vendor_precision("float32"):
                 return torch.matmul(a, b, out=out)
         # Both operands are split before C is written, so that `out` may share memory with them.
