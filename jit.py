@@ -1,9 +1,10 @@
 """numba.njit with a disk cache that is never stale, never fatal, and in our own cache folder.
 
 numba's own cache looks only at the file of the function itself: a changed helper in another file
-leaves wrong machine code behind. It dies on a corrupt entry, and it raises where no folder is
-writable. Here an entry is stamped with every source file of the function's folder, and an entry
-that cannot be read or written is the same as none.
+leaves wrong machine code behind. It dies on a corrupt entry, it raises where no folder is
+writable, and processes that need the same function at the same time all compile it. Here an entry
+is stamped with every source file of the function's folder, an entry that cannot be read or written
+is the same as none, and one process compiles while the others wait for its entry.
 
 Modules that use this are imported only by the functions that need compiled code: importing numba
 takes a quarter of a second.
@@ -14,14 +15,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numba
 from numba.core import caching
+from numba.core.compiler_lock import global_compiler_lock
 
 from .home import cache_folder, writable
+
+LONGEST_WAIT = 120.0
+"""Seconds that a process waits for another one's compilation before it compiles by itself."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -81,6 +87,37 @@ class _Cache(caching.FunctionCache):
             with contextlib.suppress(Exception):
                 self.flush()
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other process compiles this function meanwhile.
+
+        After LONGEST_WAIT one may, and where no file can be locked. The lock of a process that was killed is
+        free. A function is compiled while the locks of its callers are held: callers and callees form no circle
+        of functions, so that no two processes wait for each other.
+        """
+        path = Path(self._cache_path, f"{self._impl.filename_base}.lock")
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(OSError, ImportError):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _lock(held.enter_context(path.open("a")), time.monotonic() + LONGEST_WAIT)
+            yield
+
+
+def _lock(stream: IO[str], deadline: float) -> None:
+    """Lock an open file, or leave it at the deadline.
+
+    Raises:
+        OSError: files of this folder cannot be locked.
+        ImportError: nor any of this system.
+    """
+    import fcntl
+
+    while time.monotonic() < deadline:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(0.005)
+
 
 def njit(function: Callable[..., Any] | None = None, /, *, stamped: Path | None = None, **options: Any) -> Any:
     """`numba.njit(cache=True)` with the cache above.
@@ -94,5 +131,13 @@ def njit(function: Callable[..., Any] | None = None, /, *, stamped: Path | None 
     dispatcher = numba.njit(**options)(function)
     if hasattr(dispatcher, "enable_caching"):  # absent under NUMBA_DISABLE_JIT
         with contextlib.suppress(RuntimeError):  # no source file: run without a cache
-            dispatcher._cache = _Cache(function)
+            dispatcher._cache = cache = _Cache(function)
+            dispatcher.compile = functools.partial(_compile_once, cache, dispatcher.compile)
     return dispatcher
+
+
+def _compile_once(cache: _Cache, compiling: Callable[[Any], Any], signature: Any) -> Any:
+    """Load or compile a function for these types, one process at a time."""
+    # numba's own lock comes first: a thread that held only the file would wait for the one that waits for the file.
+    with global_compiler_lock, cache.alone():
+        return compiling(signature)
