@@ -29,21 +29,34 @@ def naive_product(a: npt.NDArray[Any], b: npt.NDArray[Any], ring: ExactRing) -> 
 PART = 22
 """Bits of a part of an entry: sums of three times 2^17 products of two parts stay below 2^63."""
 
+FEW, LONG = 16, 512
+"""A product of at most FEW rows with rows of at least LONG entries is added up row by row."""
+
 
 def product_by_parts(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
     """The product of integer matrices (..., m, k) and (..., k, n), k up to 2^17, as Python integers.
 
-    They are put together from nine products by numpy of parts of PART bits, which int64 holds: that is faster than
-    products of Python integers for all but small matrices.
+    It is the sum of up to nine products of parts of PART bits, which int64 holds: that is faster than products of
+    Python integers for all but small matrices. Parts that are 0 throughout are left out.
     """
     mask = (1 << PART) - 1
     lefts, rights = ([x & mask, x >> PART & mask, x >> 2 * PART] for x in (a.astype(np.int64), b.astype(np.int64)))
-    total: Any = 0
+    total: Any = np.zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), object)
     for power in range(5):
-        pairs = [(i, power - i) for i in range(3) if 0 <= power - i < 3]
-        term = np.sum([lefts[i] @ rights[j] for i, j in pairs], axis=0)
-        total = total + term.astype(object) * (1 << power * PART)
+        pairs = [(lefts[i], rights[power - i]) for i in range(3) if 0 <= power - i < 3]
+        if terms := [_int64_product(left, right) for left, right in pairs if left.any() and right.any()]:
+            total = total + np.sum(terms, axis=0).astype(object) * (1 << power * PART)
     return np.asarray(total)
+
+
+def _int64_product(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """`a @ b`, of a few long rows by rows of b: numpy's own product of integers reads b by columns."""
+    if a.ndim > 2 or b.ndim > 2 or a.shape[0] > FEW or b.shape[1] < LONG:
+        return a @ b
+    product = np.zeros((a.shape[0], b.shape[1]), np.int64)
+    for column, row in zip(a.T, b, strict=True):
+        product += column[:, None] * row
+    return product
 
 
 def xored_rows(a: BitMatrix, b: BitMatrix) -> BitMatrix:

@@ -78,12 +78,17 @@ def test_random_cases_are_exact(kind):
     assert outcomes.count("exact") > 80
 
 
-def test_the_truth_of_larger_cases_is_that_of_python_integers():
+@pytest.mark.parametrize("shapes", [((2, 5, 40), (40, 3)), ((5, 40), (40, 600)), ((0, 4), (4, 600))])
+def test_the_truth_of_larger_cases_is_that_of_python_integers(shapes):
     rng = np.random.default_rng(3)
     low, high = -(1 << 63), (1 << 63) - 1
-    a, b = rng.integers(low, high, (2, 5, 40), endpoint=True), rng.integers(low, high, (40, 3), endpoint=True)
-    a[0, 0], a[1, 1], b[:, 0] = low, high, low
-    assert (product_by_parts(a, b) == naive_product(a, b, INTEGERS)).all()
+    a, b = (rng.integers(low, high, shape, endpoint=True) for shape in shapes)
+    a[..., :1, :], a[..., 1:2, :], b[:, 0] = low, high, low
+    found = product_by_parts(a, b)
+    assert found.shape == (*a.shape[:-1], b.shape[1])
+    assert (found == naive_product(a, b, INTEGERS)).all()
+    # Entries whose parts above the first are 0.
+    assert (product_by_parts(a & 1023, b & 1023) == naive_product(a & 1023, b & 1023, INTEGERS)).all()
 
 
 def test_the_script_counts_cases(capsys):
