@@ -18,11 +18,41 @@ def _times_power(x, shift):
 
 
 @triton.jit
+def largest_bits(
+    x,
+    largest,
+    lines,
+    length,
+    line_step,
+    along_step,
+    span,
+    LINES: tl.constexpr,
+    ALONG: tl.constexpr,
+):
+    """The largest |x| of every line, row or column, of a float32 matrix, as bits: those of NaN are above all others.
+
+    A program handles LINES lines and `span` of the `length` elements of each; largest (parts, lines).
+    """
+    line = tl.program_id(0) * LINES + tl.arange(0, LINES)
+    first = tl.program_id(1) * span
+    last = tl.minimum(first + span, length)
+    found = tl.zeros((LINES, ALONG), tl.int32)
+    for start in range(first, last, ALONG):
+        along = start + tl.arange(0, ALONG)
+        inside = (line < lines)[:, None] & (along < last)[None, :]
+        place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
+        bits = tl.load(x + place, mask=inside, other=0.0).to(tl.int32, bitcast=True) & 0x7FFFFFFF
+        found = tl.maximum(found, bits)
+    tl.store(largest + tl.program_id(1) * lines + line, tl.max(found, 1), mask=line < lines)
+
+
+@triton.jit
 def split_halves(
     x,
     shifts,
     high,
     low,
+    across,
     rows,
     cols,
     x_row,
@@ -34,7 +64,8 @@ def split_halves(
 ):
     """x 2^shift = high + low in float16; a shift for each row (AXIS 0) or column (AXIS 1) of x (rows, cols).
 
-    Rows of `high` and `low` are `pitch` elements apart.
+    Rows of `high` and `low` are `pitch` elements apart. `across` has the sums of the scaled magnitudes of a tile along
+    AXIS: (row tiles, cols) for AXIS 0, (column tiles, rows) for AXIS 1.
     """
     i = tl.program_id(0) * M + tl.arange(0, M)[:, None]
     j = tl.program_id(1) * N + tl.arange(0, N)[None, :]
@@ -42,13 +73,48 @@ def split_halves(
     value = tl.load(x + i.to(tl.int64) * x_row + j.to(tl.int64) * x_col, mask=inside, other=0.0)
     if AXIS == 0:
         value = _times_power(value, tl.load(shifts + i, mask=i < rows, other=0))
+        sums, place, count = tl.sum(tl.abs(value), 0), tl.program_id(1) * N + tl.arange(0, N), cols
     else:
         value = _times_power(value, tl.load(shifts + j, mask=j < cols, other=0))
+        sums, place, count = tl.sum(tl.abs(value), 1), tl.program_id(0) * M + tl.arange(0, M), rows
+    tl.store(across + tl.program_id(AXIS).to(tl.int64) * count + place, sums, mask=place < count)
     head = value.to(tl.float16)
     tail = (value - head.to(tl.float32)).to(tl.float16)
     place = i.to(tl.int64) * pitch + j
     tl.store(high + place, head, mask=inside)
     tl.store(low + place, tail, mask=inside)
+
+
+@triton.jit
+def weighted_sums(
+    x,
+    weights,
+    plain,
+    weighted,
+    lines,
+    length,
+    line_step,
+    along_step,
+    span,
+    LINES: tl.constexpr,
+    ALONG: tl.constexpr,
+):
+    """Sums of |x|, and of |x| times the weight of the element, of every line of a matrix; see `largest_bits`."""
+    line = tl.program_id(0) * LINES + tl.arange(0, LINES)
+    first = tl.program_id(1) * span
+    last = tl.minimum(first + span, length)
+    one = tl.zeros((LINES, ALONG), tl.float32)
+    other = tl.zeros((LINES, ALONG), tl.float32)
+    for start in range(first, last, ALONG):
+        along = start + tl.arange(0, ALONG)
+        inside = (line < lines)[:, None] & (along < last)[None, :]
+        place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
+        value = tl.abs(tl.load(x + place, mask=inside, other=0.0).to(tl.float32))
+        one += value
+        other += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]
+    at = tl.program_id(1) * lines + line
+    tl.store(plain + at, tl.sum(one, 1), mask=line < lines)
+    tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)
 
 
 @triton.jit

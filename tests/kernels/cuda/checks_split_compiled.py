@@ -6,12 +6,13 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from lcma.kernels.cuda.split import BLOCK, GROUP, TILE
-from lcma.kernels.cuda.split_kernel import split_gemm, split_halves
+from lcma.kernels.cuda.split_kernel import largest_bits, split_gemm, split_halves, weighted_sums
 
 SHARED = 232448
 """Bytes of shared memory that a block of an H200 may have."""
@@ -48,7 +49,17 @@ def test_the_product_fits_the_registers_and_the_shared_memory(tmp_path):
 
 
 def test_splitting_needs_no_stack(tmp_path):
-    pointers = {"x": "*fp32", "shifts": "*i32", "high": "*fp16", "low": "*fp16"}
+    pointers = {"x": "*fp32", "shifts": "*i32", "high": "*fp16", "low": "*fp16", "across": "*fp32"}
     constants = {"AXIS": 0, "M": BLOCK[0], "N": BLOCK[1]}
     made = compiled(split_halves, constants, pointers, {}, {"num_warps": 4})
     assert used(made, tmp_path)[1] == 0
+
+
+@pytest.mark.parametrize("block", [(4, 512), (128, 16)])
+def test_sums_along_lines_need_no_stack(block, tmp_path):
+    constants = {"LINES": block[0], "ALONG": block[1]}
+    largest = {"x": "*fp32", "largest": "*i32"}
+    sums = {"x": "*fp16", "weights": "*fp32", "plain": "*fp32", "weighted": "*fp32"}
+    for kernel, pointers in ((largest_bits, largest), (weighted_sums, sums)):
+        made = compiled(kernel, constants, pointers, {}, {"num_warps": 4})
+        assert used(made, tmp_path)[1] == 0
