@@ -43,8 +43,8 @@ ALIGNED = 8
 BLOCK = (32, 128)
 """Rows and columns of a matrix that one program splits."""
 
-FINITE, ZERO_SHIFT = 0x7F800000, TOP + 126
-"""Bits of infinity in float32, and TOP less the exponent of 2^0 as float32 stores it, where it is in [1/2, 1)."""
+INFINITE = 0x7F800000
+"""Bits of infinity in float32."""
 
 LONG = 1024
 """Elements of a line that one program handles at most in `largest_bits` and `weighted_sums`."""
@@ -86,8 +86,8 @@ class SplitExecutor:
 class Halves:
     """A matrix as two of float16, its lines (rows of A, columns of B) scaled by powers of two.
 
-    `largest`: bits of the largest magnitude of each line, as int32. `across`: sums of the scaled magnitudes over all
-    lines, one for each inner index.
+    `largest`: bits of the largest magnitudes of parts of each line, int32 (parts, lines). `across`: sums of the scaled
+    magnitudes over the lines of a tile, (tiles, k).
     """
 
     high: Tensor
@@ -107,11 +107,16 @@ def split_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tenso
         PlanError: an entry is not finite, or the sizes of entries along k are too far apart for two halves; `out`
             holds anything then.
     """
-    left, right = halves_of(a, 0), halves_of(b, 1)
-    _multiply(left, right, out, tile)
+    import torch
+
+    # Triton launches on the current device, which need not be that of the tensors.
+    with torch.cuda.device(a.device) if a.is_cuda else nullcontext():
+        left, right = halves_of(a, 0), halves_of(b, 1)
+        multiply_halves(left, right, out, tile)
+        # What the check needs is queued behind the product, which runs meanwhile.
+        found = _found(left, right)
     if not a.is_meta:
-        # While the product runs, what the check needs is queued behind it.
-        _check(left, right)
+        _raise_for(*found.tolist())
     return out
 
 
@@ -122,23 +127,24 @@ def halves_of(x: Tensor, axis: int) -> Halves:
     from .split_kernel import largest_bits, split_halves
 
     rows, cols = x.shape
-    (parts,) = _by_lines(largest_bits, x, axis, [], [torch.int32])
-    largest = parts.amax(0)
-    shifts = (ZERO_SHIFT - (largest >> 23)).clamp(-MOST_SHIFT, MOST_SHIFT)
-    shifts = torch.where((largest > 0) & (largest < FINITE), shifts, 0)
+    lines, inner = x.shape[axis], x.shape[1 - axis]
+    (largest,) = _by_lines(largest_bits, x, axis, [], [torch.int32])
     pitch = pitch_of(cols)
-    high, low = (torch.empty((rows, pitch), dtype=torch.float16, device=x.device)[:, :cols] for _ in range(2))
+    stack = torch.empty((2, rows, pitch), dtype=torch.float16, device=x.device)
+    high, low = stack[0, :, :cols], stack[1, :, :cols]
     grid = (-(-rows // BLOCK[0]), -(-cols // BLOCK[1]))
-    across = x.new_empty((grid[axis], x.shape[1 - axis]))
-    numbers = (rows, cols, x.stride(0), x.stride(1), pitch)
-    with _on(x):
-        starter(split_halves, grid, x)(
-            x, shifts, high, low, across, *numbers, AXIS=axis, M=BLOCK[0], N=BLOCK[1], num_warps=4
-        )
-    return Halves(high, low, shifts, largest, across.sum(0))
+    across, shifts = x.new_empty((grid[axis], inner)), torch.empty(lines, dtype=torch.int32, device=x.device)
+    starter(split_halves, grid, x)(
+        *(x, largest, shifts, high, low, across),
+        *(rows, cols, x.stride(0), x.stride(1), pitch, largest.shape[0]),
+        **{"AXIS": axis, "TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]},
+        num_warps=4,
+    )
+    return Halves(high, low, shifts, largest, across)
 
 
-def _multiply(left: Halves, right: Halves, out: Tensor, tile: Tile) -> None:
+def multiply_halves(left: Halves, right: Halves, out: Tensor, tile: Tile = TILE) -> None:
+    """out = the product of two matrices in halves, scaled back; on the current device."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     from .split_kernel import split_gemm
@@ -149,18 +155,13 @@ def _multiply(left: Halves, right: Halves, out: Tensor, tile: Tile) -> None:
         for operand, block in ((left, [tile.m, tile.k]), (right, [tile.k, tile.n]))
         for half in (operand.high, operand.low)
     ]
-    grid = (-(-m // tile.m) * -(-n // tile.n),)
-    with _on(out):
-        starter(split_gemm, grid, out)(
-            *described,
-            left.shifts,
-            right.shifts,
-            out,
-            *(m, k, n, out.stride(0), out.stride(1)),
-            **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
-            num_warps=tile.warps,
-            num_stages=tile.stages,
-        )
+    starter(split_gemm, (-(-m // tile.m) * -(-n // tile.n),), out)(
+        *(*described, left.shifts, right.shifts, out),
+        *(m, k, n, out.stride(0), out.stride(1)),
+        **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
+        num_warps=tile.warps,
+        num_stages=tile.stages,
+    )
 
 
 def _by_lines(kernel: Any, x: Tensor, axis: int, given: list[Tensor], results: list[Any]) -> list[Tensor]:
@@ -173,44 +174,41 @@ def _by_lines(kernel: Any, x: Tensor, axis: int, given: list[Tensor], results: l
     block = (4, 512) if steps[1] == 1 else (128, 16)
     parts = -(-length // LONG)
     made = [torch.empty((parts, lines), dtype=dtype, device=x.device) for dtype in results]
-    grid = (-(-lines // block[0]), parts)
-    with _on(x):
-        starter(kernel, grid, x)(
-            x, *given, *made, lines, length, *steps, LONG, LINES=block[0], ALONG=block[1], num_warps=4
-        )
+    starter(kernel, (-(-lines // block[0]), parts), x)(
+        *(x, *given, *made, lines, length, *steps, LONG), LINES=block[0], ALONG=block[1], num_warps=4
+    )
     return made
 
 
-def _on(like: Tensor) -> Any:
-    import torch
+def _found(left: Halves, right: Halves) -> Tensor:
+    """The bits of the largest magnitude (int32), and of how many rows and columns of C the halves may lose too much.
 
-    return torch.cuda.device(like.device) if like.is_cuda else nullcontext()
-
-
-def _check(left: Halves, right: Halves) -> None:
-    """Raise where a bound of what the halves lose exceeds ROUNDING |A| |B| in a row or column of C.
-
-    An element of C loses at most LOST (sum|a| + sum|b|) over k, of scaled a and b, by entries far below the largest.
-    All is of scaled entries, A and B by their higher halves: below 2^TOP each.
+    An element of C loses at most LOST (sum|a| + sum|b|) over k, of scaled a and b, by entries far below the largest: in
+    a row or column that must not exceed ROUNDING |A| |B|. All is of scaled entries, below 2^TOP, by the higher halves.
     """
     import torch
 
-    from .split_kernel import weighted_sums
+    from .split_kernel import verdict, weighted_sums
 
     float32 = [torch.float32] * 2
     # Sums over k of |a| and |b|, and of |A| |B| over columns and over rows, by row and column of C.
-    rows_a, rows = (x.sum(0) for x in _by_lines(weighted_sums, left.high, 0, [right.across], float32))
-    cols_b, cols = (x.sum(0) for x in _by_lines(weighted_sums, right.high, 1, [left.across], float32))
-    some_a, some_b = left.largest > 0, right.largest > 0
-    lost_rows = cols_b.sum() + some_b.sum() * rows_a
-    lost_cols = rows_a.sum() + some_a.sum() * cols_b
-    kept_rows = (LOST * lost_rows <= ROUNDING * rows) | ~(some_a & some_b.any())
-    kept_cols = (LOST * lost_cols <= ROUNDING * cols) | ~(some_b & some_a.any())
-    finite = torch.maximum(left.largest.amax(), right.largest.amax()) < FINITE
-    known, fits = torch.stack((finite, kept_rows.all() & kept_cols.all())).tolist()
-    if not known:
+    of_rows = _by_lines(weighted_sums, left.high, 0, [right.across.sum(0)], float32)
+    of_cols = _by_lines(weighted_sums, right.high, 1, [left.across.sum(0)], float32)
+    found = torch.empty(2, dtype=torch.int32, device=left.high.device)
+    starter(verdict, (1,), left.high)(
+        *(found, *of_rows, left.largest, *of_cols, right.largest),
+        *(left.high.shape[0], right.high.shape[1], left.largest.shape[0]),
+        **{"LOST": LOST, "ROUNDING": ROUNDING, "SIZE": LONG},
+        num_warps=8,
+    )
+    return found
+
+
+def _raise_for(largest: int, lost: int) -> None:
+    """Raise the refusal that `_found` asks for."""
+    if largest >= INFINITE:
         raise PlanError('a or b holds an infinity or NaN; precision="fp32-accurate" needs finite entries')
-    if not fits:
+    if lost:
         raise PlanError(
             'entries along k are too far apart for precision="fp32-accurate"; scale columns of a and rows of b by '
             "powers of two, or leave precision away"

@@ -47,8 +47,22 @@ def largest_bits(
 
 
 @triton.jit
+def _shift_of(largest, line, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr):
+    """The power of two that scales a line's largest magnitude to [2^(TOP - 1), 2^TOP): at most MOST; 0 for no scale.
+
+    It is given as bits in `largest` (parts, lines); a line of zeros, and one that is not finite, is not scaled.
+    """
+    bits = tl.zeros(line.shape, tl.int32)
+    for part in range(parts):
+        bits = tl.maximum(bits, tl.load(largest + part * lines + line, mask=line < lines, other=0))
+    shift = tl.minimum(tl.maximum(TOP + 126 - (bits >> 23), -MOST), MOST)
+    return tl.where((bits > 0) & (bits < 0x7F800000), shift, 0)
+
+
+@triton.jit
 def split_halves(
     x,
+    largest,
     shifts,
     high,
     low,
@@ -58,26 +72,34 @@ def split_halves(
     x_row,
     x_col,
     pitch,
+    parts,
     AXIS: tl.constexpr,
+    TOP: tl.constexpr,
+    MOST: tl.constexpr,
     M: tl.constexpr,
     N: tl.constexpr,
 ):
     """x 2^shift = high + low in float16; a shift for each row (AXIS 0) or column (AXIS 1) of x (rows, cols).
 
-    Rows of `high` and `low` are `pitch` elements apart. `across` has the sums of the scaled magnitudes of a tile along
-    AXIS: (row tiles, cols) for AXIS 0, (column tiles, rows) for AXIS 1.
+    Shifts are computed from `largest` (see `_shift_of`) and stored. Rows of `high` and `low` are `pitch` elements
+    apart. `across` has the sums of the scaled magnitudes of a tile along AXIS: (row tiles, cols) for AXIS 0,
+    (column tiles, rows) for AXIS 1.
     """
-    i = tl.program_id(0) * M + tl.arange(0, M)[:, None]
-    j = tl.program_id(1) * N + tl.arange(0, N)[None, :]
+    row = tl.program_id(0) * M + tl.arange(0, M)
+    col = tl.program_id(1) * N + tl.arange(0, N)
+    i, j = row[:, None], col[None, :]
     inside = (i < rows) & (j < cols)
     value = tl.load(x + i.to(tl.int64) * x_row + j.to(tl.int64) * x_col, mask=inside, other=0.0)
     if AXIS == 0:
-        value = _times_power(value, tl.load(shifts + i, mask=i < rows, other=0))
-        sums, place, count = tl.sum(tl.abs(value), 0), tl.program_id(1) * N + tl.arange(0, N), cols
+        shift = _shift_of(largest, row, rows, parts, TOP, MOST)
+        tl.store(shifts + row, shift, mask=(row < rows) & (tl.program_id(1) == 0))
+        value = _times_power(value, shift[:, None])
+        tl.store(across + tl.program_id(0).to(tl.int64) * cols + col, tl.sum(tl.abs(value), 0), mask=col < cols)
     else:
-        value = _times_power(value, tl.load(shifts + j, mask=j < cols, other=0))
-        sums, place, count = tl.sum(tl.abs(value), 1), tl.program_id(0) * M + tl.arange(0, M), rows
-    tl.store(across + tl.program_id(AXIS).to(tl.int64) * count + place, sums, mask=place < count)
+        shift = _shift_of(largest, col, cols, parts, TOP, MOST)
+        tl.store(shifts + col, shift, mask=(col < cols) & (tl.program_id(0) == 0))
+        value = _times_power(value, shift[None, :])
+        tl.store(across + tl.program_id(1).to(tl.int64) * rows + row, tl.sum(tl.abs(value), 1), mask=row < rows)
     head = value.to(tl.float16)
     tail = (value - head.to(tl.float32)).to(tl.float16)
     place = i.to(tl.int64) * pitch + j
@@ -115,6 +137,80 @@ def weighted_sums(
     at = tl.program_id(1) * lines + line
     tl.store(plain + at, tl.sum(one, 1), mask=line < lines)
     tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)
+
+
+@triton.jit
+def _total(sums, largest, lines, parts, SIZE: tl.constexpr):
+    """The sum of `sums` (parts, lines), the lines that have an entry other than 0, and the largest bits."""
+    total = tl.zeros((SIZE,), tl.float32)
+    some = tl.zeros((SIZE,), tl.int32)
+    most = tl.zeros((SIZE,), tl.int32)
+    for start in range(0, lines, SIZE):
+        line = start + tl.arange(0, SIZE)
+        bits = tl.zeros((SIZE,), tl.int32)
+        for part in range(parts):
+            total += tl.load(sums + part * lines + line, mask=line < lines, other=0.0)
+            bits = tl.maximum(bits, tl.load(largest + part * lines + line, mask=line < lines, other=0))
+        some += (bits > 0).to(tl.int32)
+        most = tl.maximum(most, bits)
+    return tl.sum(total, 0), tl.sum(some, 0), tl.max(most, 0)
+
+
+@triton.jit
+def _lost_too_much(
+    sums,
+    weighted,
+    largest,
+    lines,
+    parts,
+    other_sum,
+    others,
+    LOST: tl.constexpr,
+    ROUNDING: tl.constexpr,
+    SIZE: tl.constexpr,
+):
+    """How many lines, that have an entry other than 0, may lose more than ROUNDING of their weighted sum."""
+    count = tl.zeros((SIZE,), tl.int32)
+    for start in range(0, lines, SIZE):
+        line = start + tl.arange(0, SIZE)
+        bits = tl.zeros((SIZE,), tl.int32)
+        one = tl.zeros((SIZE,), tl.float32)
+        other = tl.zeros((SIZE,), tl.float32)
+        for part in range(parts):
+            one += tl.load(sums + part * lines + line, mask=line < lines, other=0.0)
+            other += tl.load(weighted + part * lines + line, mask=line < lines, other=0.0)
+            bits = tl.maximum(bits, tl.load(largest + part * lines + line, mask=line < lines, other=0))
+        kept = LOST * (other_sum + others * one) <= ROUNDING * other
+        count += ((bits > 0) & (kept == 0)).to(tl.int32)
+    return tl.sum(count, 0)
+
+
+@triton.jit
+def verdict(
+    found,
+    sums_a,
+    weighted_a,
+    largest_a,
+    sums_b,
+    weighted_b,
+    largest_b,
+    m,
+    n,
+    parts,
+    LOST: tl.constexpr,
+    ROUNDING: tl.constexpr,
+    SIZE: tl.constexpr,
+):
+    """found: the bits of the largest magnitude of A and B, and how many rows and columns of C lose too much.
+
+    See `split._check`. Of rows of A and columns of B there are the results of `weighted_sums` and `largest_bits`.
+    """
+    sum_a, some_a, most_a = _total(sums_a, largest_a, m, parts, SIZE)
+    sum_b, some_b, most_b = _total(sums_b, largest_b, n, parts, SIZE)
+    rows = _lost_too_much(sums_a, weighted_a, largest_a, m, parts, sum_b, some_b, LOST, ROUNDING, SIZE)
+    cols = _lost_too_much(sums_b, weighted_b, largest_b, n, parts, sum_a, some_a, LOST, ROUNDING, SIZE)
+    tl.store(found, tl.maximum(most_a, most_b))
+    tl.store(found + 1, tl.where((some_a > 0) & (some_b > 0), rows + cols, 0))
 
 
 @triton.jit

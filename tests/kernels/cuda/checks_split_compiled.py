@@ -11,8 +11,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from lcma.kernels.cuda.split import BLOCK, GROUP, TILE
-from lcma.kernels.cuda.split_kernel import largest_bits, split_gemm, split_halves, weighted_sums
+from lcma.kernels.cuda.split import BLOCK, GROUP, LONG, LOST, MOST_SHIFT, ROUNDING, TILE, TOP
+from lcma.kernels.cuda.split_kernel import largest_bits, split_gemm, split_halves, verdict, weighted_sums
 
 SHARED = 232448
 """Bytes of shared memory that a block of an H200 may have."""
@@ -49,8 +49,8 @@ def test_the_product_fits_the_registers_and_the_shared_memory(tmp_path):
 
 
 def test_splitting_needs_no_stack(tmp_path):
-    pointers = {"x": "*fp32", "shifts": "*i32", "high": "*fp16", "low": "*fp16", "across": "*fp32"}
-    constants = {"AXIS": 0, "M": BLOCK[0], "N": BLOCK[1]}
+    pointers = {"x": "*fp32", "largest": "*i32", "shifts": "*i32", "high": "*fp16", "low": "*fp16", "across": "*fp32"}
+    constants = {"AXIS": 0, "TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]}
     made = compiled(split_halves, constants, pointers, {}, {"num_warps": 4})
     assert used(made, tmp_path)[1] == 0
 
@@ -63,3 +63,12 @@ def test_sums_along_lines_need_no_stack(block, tmp_path):
     for kernel, pointers in ((largest_bits, largest), (weighted_sums, sums)):
         made = compiled(kernel, constants, pointers, {}, {"num_warps": 4})
         assert used(made, tmp_path)[1] == 0
+
+
+def test_the_verdict_needs_no_stack(tmp_path):
+    constants = {"LOST": LOST, "ROUNDING": ROUNDING, "SIZE": LONG}
+    pointers = {"found": "*i32"}
+    for side in "ab":
+        pointers |= {f"sums_{side}": "*fp32", f"weighted_{side}": "*fp32", f"largest_{side}": "*i32"}
+    made = compiled(verdict, constants, pointers, {}, {"num_warps": 8})
+    assert used(made, tmp_path)[1] == 0
