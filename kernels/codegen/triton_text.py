@@ -18,6 +18,20 @@ class Direction(StrEnum):
     MERGE = "merge"
 
 
+class Scale(StrEnum):
+    """Which powers of two multiply the matrix: none, one a row, one a column, or both."""
+
+    NONE = ""
+    ROWS = "rows"
+    COLS = "cols"
+    BOTH = "both"
+
+    @property
+    def mirrored(self) -> Scale:
+        """The same of the transpose."""
+        return {Scale.ROWS: Scale.COLS, Scale.COLS: Scale.ROWS}.get(self, self)
+
+
 MANY = 100
 """Results from which on what is written is not kept in the cache: on an H200 343 of them are written 2% faster so."""
 
@@ -31,7 +45,9 @@ class Combine:
     is written as zeros. So is the block of a result without terms. `slabs` says the same of slabs
     that are read; empty: all are whole. `double` adds in float64, else in float32. `exact`: no tile reaches over an
     edge, so nothing is masked. `ahead`: how many sources are on their way from memory beside the
-    one at hand.
+    one at hand. `scale`: the matrix is multiplied by powers of two as it is read, and divided by them as it is
+    written. `halves`: of a slab that is written there are two in float16, as many slabs apart as there are results,
+    whose sum it is. All blocks are whole then.
     """
 
     map: LinearMap
@@ -42,6 +58,8 @@ class Combine:
     exact: bool = False
     ahead: int = 0
     slabs: tuple[Kind, ...] = ()
+    scale: Scale = Scale.NONE
+    halves: bool = False
 
 
 _HEAD = '''\
@@ -49,14 +67,14 @@ _HEAD = '''\
 
 import triton
 import triton.language as tl
-
+{imports}
 
 # A new number of rows or matrices must not compile anew; what decides how wide the accesses are may.
 @triton.jit(do_not_specialize=["rows", "height", "tiles"])
 def combine(
     matrix,
     stack,
-    rows,
+{shifts}    rows,
     cols,
     row_stride,
     col_stride,
@@ -94,6 +112,7 @@ def combine_text(work: Combine) -> str:
     lines = []
     if not work.exact:
         lines.append("inside = (row < high) & (col < wide)")
+    lines += _powers(work)
     lines += [_line(work, step) for step in steps(work.map, work.ahead)]
     head = _HEAD.format(
         direction=work.direction,
@@ -102,8 +121,29 @@ def combine_text(work: Combine) -> str:
         additions=work.map.additions,
         real="float64" if work.double else "float32",
         edges="no edges" if work.exact else "masked edges",
+        imports="from lcma.kernels.codegen.triton_powers import times_power\n" if work.scale else "",
+        shifts="    row_shifts,\n    col_shifts,\n" if work.scale else "",
     )
     return head + "".join(f"    {line}\n" for line in lines)
+
+
+def _powers(work: Combine) -> list[str]:
+    """The exponents of every row and column of blocks that scale the matrix."""
+    lines = []
+    for axis, scale, name in ((0, Scale.ROWS, "row"), (1, Scale.COLS, "col")):
+        if work.scale not in (scale, Scale.BOTH):
+            continue
+        side, size = ("high", "rows") if axis == 0 else ("wide", "cols")
+        for i in sorted({block[axis] for block in work.blocks}):
+            mask = "" if work.exact else f", mask={i} * {side} + {name} < {size}, other=0"
+            lines.append(f"{name}{i} = tl.load({name}_shifts + {i} * {side} + {name}{mask})")
+    return lines
+
+
+def _power(work: Combine, index: int) -> str:
+    """The exponents that scale a block."""
+    i, j = work.blocks[index]
+    return {Scale.ROWS: f"row{i}", Scale.COLS: f"col{j}"}.get(work.scale, f"row{i} + col{j}")
 
 
 def _line(work: Combine, step: Step) -> str:
@@ -114,14 +154,24 @@ def _line(work: Combine, step: Step) -> str:
         masked = " & ".join(filter(None, (mask, _kept(kinds[step.value]) if kinds else "")))
         return f"f{step.value} = tl.load({place}" + (f", mask={masked}, other=0.0)" if masked else ")")
     if isinstance(step, Take):
-        return f"v{step.value} = f{step.value}.to({real})"
+        value = f"f{step.value}.to({real})"
+        if work.scale and work.direction is Direction.SPLIT:
+            value = f"times_power({value}, {_power(work, step.value)})"
+        return f"v{step.value} = {value}"
     if isinstance(step, Keep):
         place, mask = _place(work, step.result, work.direction is Direction.MERGE)
         masked = f", mask={mask}" if mask else ""
         kept = _kept(work.kinds[step.result]) if work.direction is Direction.MERGE else ""
         value = f"tl.where({kept}, v{step.value}, 0.0)" if kept else f"v{step.value}"
         base = "matrix" if work.direction is Direction.MERGE else "stack"
+        if work.scale and work.direction is Direction.MERGE:
+            value = f"times_power({value}, -({_power(work, step.result)}))"
         streamed = ', cache_modifier=".cs"' if len(work.map.results) >= MANY else ""
+        if work.halves:
+            low, _ = _place(work, step.result + len(work.map.results), False)
+            rest = f"({value} - {value}.to(tl.float16).to({real})).to(tl.float16)"
+            first = f"tl.store({place}, {value}.to(tl.float16){masked}{streamed})"
+            return f"{first}\n    tl.store({low}, {rest}{masked}{streamed})"
         return f"tl.store({place}, {value}.to({base}.dtype.element_ty){masked}{streamed})"
     if isinstance(step, Accumulate):
         begun = "" if step.first else f"v{step.value}"

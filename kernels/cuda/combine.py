@@ -11,12 +11,12 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_modules import combine_kernel
-from ..codegen.triton_text import Combine, Direction
+from ..codegen.triton_text import Combine, Direction, Scale
 from ..codegen.triton_tiles import Tile, tile_of
 from .launch import starter
 
 Tensor = Any
-Launch = Callable[[Tensor, Tensor], object]
+Launch = Callable[..., object]
 
 MOST_ITEMS = 65535
 """Most matrices of a batch that one launch takes: the limit of the second axis of a grid."""
@@ -28,7 +28,8 @@ KEPT = 256
 class Combination:
     """A map with its blocks of the matrix; its kernels are generated when they are first needed.
 
-    `kinds` says how much of each block there is, `slabs` how much of each slab that is read is of use.
+    `kinds` says how much of each block there is, `slabs` how much of each slab that is read is of use. `scale` and
+    `halves`: see `Combine`.
 
     Matrix and stack may have any strides. A matrix stored by columns is handled as its transpose,
     so that threads always run along memory.
@@ -41,19 +42,23 @@ class Combination:
         blocks: tuple[Block, ...],
         kinds: tuple[Kind, ...] | None = None,
         slabs: tuple[Kind, ...] = (),
+        scale: Scale = Scale.NONE,
+        halves: bool = False,
     ) -> None:
         self.map, self.direction, self.blocks, self.slabs = linear, direction, blocks, slabs
+        self.scale, self.halves = scale, halves
         self.kinds = (Kind.FULL,) * len(blocks) if kinds is None else kinds
         self._kernel = lru_cache(maxsize=16)(self._made)
         self._launches: dict[Any, Launch] = {}
 
     def work(self, by_columns: bool, double: bool, exact: bool, ahead: int = 0) -> Combine:
         """The kernel for this storage order, dtype, kind of edges and number of early fetches."""
-        blocks, kinds, slabs = self.blocks, self.kinds, self.slabs
+        blocks, kinds, slabs, scale = self.blocks, self.kinds, self.slabs, self.scale
         if by_columns:
+            scale = scale.mirrored
             blocks = tuple((j, i) for i, j in blocks)
             kinds, slabs = (tuple(kind.mirrored for kind in some) for some in (kinds, slabs))
-        return Combine(self.map, self.direction, blocks, kinds, double, exact, ahead, slabs)
+        return Combine(self.map, self.direction, blocks, kinds, double, exact, ahead, slabs, scale, self.halves)
 
     def _made(self, by_columns: bool, double: bool, exact: bool, ahead: int) -> Any:
         try:
@@ -61,12 +66,16 @@ class Combination:
         except ImportError:
             raise PlanError("products on a GPU need Triton: pip install 'lcma[torch]' on Linux") from None
 
-    def run(self, matrix: Tensor, stack: Tensor, tile: Tile | None = None) -> None:
+    def run(
+        self, matrix: Tensor, stack: Tensor, tile: Tile | None = None, shifts: tuple[Tensor, Tensor] | None = None
+    ) -> None:
         """Work the map on a batch: matrix (items, rows, cols), stack (items, slabs, height, width).
 
         SPLIT reads the matrix and writes the stack, MERGE the other way round. Elements of the
-        matrix past its edges count as zeros.
+        matrix past its edges count as zeros. `shifts`: of a combination that scales, the powers of rows and of columns
+        (int32) of its one matrix.
         """
+        assert (shifts is not None) == bool(self.scale)
         if (items := matrix.shape[0]) > MOST_ITEMS:
             for first in range(0, items, MOST_ITEMS):
                 self.run(matrix[first : first + MOST_ITEMS], stack[first : first + MOST_ITEMS], tile)
@@ -89,7 +98,7 @@ class Combination:
             if len(self._launches) >= KEPT:
                 self._launches.clear()
             self._launches[key] = launch
-        launch(matrix, stack)
+        launch(matrix, stack, *(shifts or ()))
 
     def _launch(self, matrix: Tensor, stack: Tensor, tile: Tile | None) -> Launch:
         """The launch for tensors with the strides of these."""
@@ -125,21 +134,26 @@ class Combination:
             across,
         )
         kernel = self._kernel(by_columns, matrix.dtype == torch.float64, exact, tile.ahead)
-        return KernelLaunch(kernel, (across * -(-height // tile.rows), items, 1), numbers, tile)
+        launch = KernelLaunch(kernel, (across * -(-height // tile.rows), items, 1), numbers, tile)
+        return _swapped(launch) if by_columns and self.scale else launch
 
 
 def merge_of(
-    merge: LinearMap, stored: tuple[Block, ...], grid: Sequence[Sequence[Kind]], slabs: tuple[Kind, ...] = ()
+    merge: LinearMap,
+    stored: tuple[Block, ...],
+    grid: Sequence[Sequence[Kind]],
+    slabs: tuple[Kind, ...] = (),
+    scale: Scale = Scale.NONE,
 ) -> Combination:
     """The map from products to all blocks of the result: zeros where nothing is stored.
 
-    `slabs`: how much of each product is of use; empty: all of it.
+    `slabs`: how much of each product is of use; empty: all of it. `scale`: see `Combine`.
     """
     at = dict(zip(stored, merge.results, strict=True))
     blocks = tuple((i, j) for i, row in enumerate(grid) for j in range(len(row)))
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
-    return Combination(whole, Direction.MERGE, blocks, kinds, slabs)
+    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale)
 
 
 class KernelLaunch:
@@ -153,26 +167,31 @@ class KernelLaunch:
         self._kernel, self._grid, self._numbers, self._tile = kernel, grid, numbers, tile
         self._start: Callable[..., object] | None = None
 
-    def __call__(self, matrix: Tensor, stack: Tensor) -> None:
+    def __call__(self, matrix: Tensor, stack: Tensor, *shifts: Tensor) -> None:
         import torch
 
         # Triton launches on the current device, which need not be that of the tensors.
         if matrix.is_cuda and matrix.get_device() != torch.cuda.current_device():
             with torch.cuda.device(matrix.device):
-                return self(matrix, stack)
+                return self(matrix, stack, *shifts)
         rows, cols, warps = self._tile.rows, self._tile.cols, self._tile.warps
         if self._start is not None:
-            self._start(matrix, stack, *self._numbers, rows, cols)
+            self._start(matrix, stack, *shifts, *self._numbers, rows, cols)
             return None
         start = starter(self._kernel, self._grid, matrix)
-        made = start(matrix, stack, *self._numbers, ROWS=rows, COLS=cols, num_warps=warps)
+        made = start(matrix, stack, *shifts, *self._numbers, ROWS=rows, COLS=cols, num_warps=warps)
         if made is not None and not matrix.is_meta:  # the interpreter compiles nothing
             self._start = made[self._grid]
         return None
 
 
-def _nothing(matrix: Tensor, stack: Tensor) -> None:
+def _nothing(*_: Tensor) -> None:
     """The launch for empty tensors."""
+
+
+def _swapped(launch: Launch) -> Launch:
+    """A launch on a transpose, whose rows are the columns of the matrix."""
+    return lambda matrix, stack, of_rows, of_cols: launch(matrix, stack, of_cols, of_rows)
 
 
 def _fitting(tile: Tile, width: int) -> Tile:

@@ -7,16 +7,12 @@ the Frobenius norm 2.5e-7, the vendor's strict product 1.6e-6.
 
 from __future__ import annotations
 
-import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import PlanError
-from ..request import Request
-from .dtypes import vendor_precision
 from .launch import starter
-from .stack import missing_accelerator
 from .tiles import Tile
 
 Tensor = Any
@@ -55,43 +51,16 @@ def pitch_of(cols: int) -> int:
     return -(-cols // ALIGNED) * ALIGNED
 
 
-class SplitExecutor:
-    """Runs a dense product of float32 matrices by halves; see `split_product`."""
-
-    def __init__(self, request: Request, workspace: int) -> None:
-        self.request, self.workspace = request, workspace
-
-    def run(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
-        """C = A B in `out`, or in a new tensor.
-
-        Raises:
-            PlanError: the tensors are not of the request, or outside the contract of `split_product`.
-        """
-        m, k, n = self.request.shape
-        import torch
-
-        if tuple(a.shape) != (m, k) or tuple(b.shape) != (k, n) or {a.dtype, b.dtype} != {torch.float32}:
-            raise PlanError(f"the plan is for float32 matrices {m}x{k} and {k}x{n}; plan again")
-        if out is not None and (tuple(out.shape) != (m, n) or out.dtype != a.dtype or out.device != a.device):
-            raise PlanError(f"out must be a float32 tensor of shape {(m, n)} on {a.device}")
-        if missing := missing_accelerator(a.device):
-            warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
-            with vendor_precision("float32"):
-                return torch.matmul(a, b, out=out)
-        # Both operands are split before C is written, so that `out` may share memory with them.
-        return split_product(a, b, a.new_empty((m, n)) if out is None else out)
-
-
 @dataclass(frozen=True)
 class Halves:
     """A matrix as two of float16, its lines (rows of A, columns of B) scaled by powers of two.
 
-    `largest`: bits of the largest magnitudes of parts of each line, int32 (parts, lines). `across`: sums of the scaled
-    magnitudes over the lines of a tile, (tiles, k).
+    `stack`: the higher and the lower half, (2, rows, cols), rows `pitch_of(cols)` elements apart. `largest`: bits of
+    the largest magnitudes of parts of each line, int32 (parts, lines). `across`: sums of the scaled magnitudes over
+    the lines of a tile, (tiles, k).
     """
 
-    high: Tensor
-    low: Tensor
+    stack: Tensor
     shifts: Tensor
     largest: Tensor
     across: Tensor
@@ -112,11 +81,11 @@ def split_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tenso
     # Triton launches on the current device, which need not be that of the tensors.
     with torch.cuda.device(a.device) if a.is_cuda else nullcontext():
         left, right = halves_of(a, 0), halves_of(b, 1)
-        multiply_halves(left, right, out, tile)
+        multiply_halves(left.stack, right.stack, out.unsqueeze(0), (left.shifts, right.shifts), tile)
         # What the check needs is queued behind the product, which runs meanwhile.
         found = _found(left, right)
     if not a.is_meta:
-        _raise_for(*found.tolist())
+        raise_for(*found.tolist())
     return out
 
 
@@ -124,58 +93,82 @@ def halves_of(x: Tensor, axis: int) -> Halves:
     """The halves of A (axis 0, a scale for each row) or of B (axis 1, a scale for each column)."""
     import torch
 
-    from .split_kernel import largest_bits, split_halves
+    from .split_kernel import split_halves
 
     rows, cols = x.shape
     lines, inner = x.shape[axis], x.shape[1 - axis]
-    (largest,) = _by_lines(largest_bits, x, axis, [], [torch.int32])
-    pitch = pitch_of(cols)
-    stack = torch.empty((2, rows, pitch), dtype=torch.float16, device=x.device)
-    high, low = stack[0, :, :cols], stack[1, :, :cols]
+    largest = largest_of(x, axis)
+    stack = stack_of_halves(x, 1, rows, cols)
     grid = (-(-rows // BLOCK[0]), -(-cols // BLOCK[1]))
     across, shifts = x.new_empty((grid[axis], inner)), torch.empty(lines, dtype=torch.int32, device=x.device)
     starter(split_halves, grid, x)(
-        *(x, largest, shifts, high, low, across),
-        *(rows, cols, x.stride(0), x.stride(1), pitch, largest.shape[0]),
+        *(x, largest, shifts, stack[0], stack[1], across),
+        *(rows, cols, x.stride(0), x.stride(1), stack.stride(1), largest.shape[0]),
         **{"AXIS": axis, "TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]},
         num_warps=4,
     )
-    return Halves(high, low, shifts, largest, across)
+    return Halves(stack, shifts, largest, across)
 
 
-def multiply_halves(left: Halves, right: Halves, out: Tensor, tile: Tile = TILE) -> None:
-    """out = the product of two matrices in halves, scaled back; on the current device."""
+def largest_of(x: Tensor, axis: int) -> Tensor:
+    """Bits of the largest magnitudes of parts of each row (axis 0) or column (1): int32 (parts, lines)."""
+    import torch
+
+    from .split_kernel import largest_bits
+
+    (found,) = by_lines(largest_bits, x, axis, [], [torch.int32])
+    return found
+
+
+def stack_of_halves(like: Tensor, count: int, rows: int, cols: int) -> Tensor:
+    """An empty stack (2 count, rows, cols) of halves, its rows as the tensor memory accelerator needs them."""
+    import torch
+
+    return torch.empty((2 * count, rows, pitch_of(cols)), dtype=torch.float16, device=like.device)[..., :cols]
+
+
+def multiply_halves(
+    lefts: Tensor, rights: Tensor, out: Tensor, shifts: tuple[Tensor, Tensor] | None, tile: Tile = TILE
+) -> None:
+    """out (count, m, n) = the products of `stack_of_halves`, on the current device.
+
+    `shifts`: powers of two that divide rows and columns of the one product; None: nothing is divided.
+    """
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     from .split_kernel import split_gemm
 
-    (m, k), n = left.high.shape, right.high.shape[1]
+    (count, m, n), k = out.shape, lefts.shape[2]
     described = [
-        TensorDescriptor.from_tensor(half, block)
-        for operand, block in ((left, [tile.m, tile.k]), (right, [tile.k, tile.n]))
-        for half in (operand.high, operand.low)
+        TensorDescriptor.from_tensor(stack.flatten(0, 1), block)
+        for stack, block in ((lefts, [tile.m, tile.k]), (rights, [tile.k, tile.n]))
     ]
-    starter(split_gemm, (-(-m // tile.m) * -(-n // tile.n),), out)(
-        *(*described, left.shifts, right.shifts, out),
-        *(m, k, n, out.stride(0), out.stride(1)),
-        **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
+    starter(split_gemm, (count * -(-m // tile.m) * -(-n // tile.n),), out)(
+        *(*described, *(shifts or (out, out)), out),
+        *(count, m, k, n, *out.stride()),
+        **{"GROUP": GROUP, "SCALED": shifts is not None, "M": tile.m, "N": tile.n, "K": tile.k},
         num_warps=tile.warps,
         num_stages=tile.stages,
     )
 
 
-def _by_lines(kernel: Any, x: Tensor, axis: int, given: list[Tensor], results: list[Any]) -> list[Tensor]:
-    """Run a kernel over the lines of x: its rows (axis 0) or columns (1). Results (parts, lines) of these dtypes."""
+def by_lines(
+    kernel: Any, x: Tensor, axis: int, given: list[Tensor], results: list[Any], span: int = LONG, *more: int
+) -> list[Tensor]:
+    """Run a kernel over the lines of x: its rows (axis 0) or columns (1), `span` elements of a line a program.
+
+    Results are (parts, lines), of these dtypes.
+    """
     import torch
 
     lines, length = x.shape[axis], x.shape[1 - axis]
     steps = x.stride(axis), x.stride(1 - axis)
     # Threads run along memory: over the elements of a line, or over lines.
     block = (4, 512) if steps[1] == 1 else (128, 16)
-    parts = -(-length // LONG)
+    parts = -(-length // span)
     made = [torch.empty((parts, lines), dtype=dtype, device=x.device) for dtype in results]
     starter(kernel, (-(-lines // block[0]), parts), x)(
-        *(x, *given, *made, lines, length, *steps, LONG), LINES=block[0], ALONG=block[1], num_warps=4
+        *(x, *given, *made, lines, length, *steps, span, *more), LINES=block[0], ALONG=block[1], num_warps=4
     )
     return made
 
@@ -192,20 +185,20 @@ def _found(left: Halves, right: Halves) -> Tensor:
 
     float32 = [torch.float32] * 2
     # Sums over k of |a| and |b|, and of |A| |B| over columns and over rows, by row and column of C.
-    of_rows = _by_lines(weighted_sums, left.high, 0, [right.across.sum(0)], float32)
-    of_cols = _by_lines(weighted_sums, right.high, 1, [left.across.sum(0)], float32)
-    found = torch.empty(2, dtype=torch.int32, device=left.high.device)
-    starter(verdict, (1,), left.high)(
+    of_rows = by_lines(weighted_sums, left.stack[0], 0, [right.across.sum(0)], float32)
+    of_cols = by_lines(weighted_sums, right.stack[0], 1, [left.across.sum(0)], float32)
+    found = torch.empty(2, dtype=torch.int32, device=left.shifts.device)
+    starter(verdict, (1,), left.shifts)(
         *(found, *of_rows, left.largest, *of_cols, right.largest),
-        *(left.high.shape[0], right.high.shape[1], left.largest.shape[0]),
+        *(left.stack.shape[1], right.stack.shape[2], left.largest.shape[0]),
         **{"LOST": LOST, "ROUNDING": ROUNDING, "SIZE": LONG},
         num_warps=8,
     )
     return found
 
 
-def _raise_for(largest: int, lost: int) -> None:
-    """Raise the refusal that `_found` asks for."""
+def raise_for(largest: int, lost: int) -> None:
+    """Raise the refusal of entries whose largest has these bits, of which `lost` rows or columns lose too much."""
     if largest >= INFINITE:
         raise PlanError('a or b holds an infinity or NaN; precision="fp32-accurate" needs finite entries')
     if lost:

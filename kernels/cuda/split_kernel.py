@@ -8,13 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def _times_power(x, shift):
-    """x * 2^shift for shifts of -252 to 252: by two factors, as one of them may be no float32."""
-    first = shift >> 1
-    x = x * ((first + 127) << 23).to(tl.float32, bitcast=True)
-    return x * ((shift - first + 127) << 23).to(tl.float32, bitcast=True)
+from ..codegen.triton_powers import times_power
 
 
 @triton.jit
@@ -93,18 +87,25 @@ def split_halves(
     if AXIS == 0:
         shift = _shift_of(largest, row, rows, parts, TOP, MOST)
         tl.store(shifts + row, shift, mask=(row < rows) & (tl.program_id(1) == 0))
-        value = _times_power(value, shift[:, None])
+        value = times_power(value, shift[:, None])
         tl.store(across + tl.program_id(0).to(tl.int64) * cols + col, tl.sum(tl.abs(value), 0), mask=col < cols)
     else:
         shift = _shift_of(largest, col, cols, parts, TOP, MOST)
         tl.store(shifts + col, shift, mask=(col < cols) & (tl.program_id(0) == 0))
-        value = _times_power(value, shift[None, :])
+        value = times_power(value, shift[None, :])
         tl.store(across + tl.program_id(1).to(tl.int64) * rows + row, tl.sum(tl.abs(value), 1), mask=row < rows)
     head = value.to(tl.float16)
     tail = (value - head.to(tl.float32)).to(tl.float16)
     place = i.to(tl.int64) * pitch + j
     tl.store(high + place, head, mask=inside)
     tl.store(low + place, tail, mask=inside)
+
+
+@triton.jit
+def line_shifts(largest, shifts, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr, SIZE: tl.constexpr):
+    """The shifts of all lines; see `_shift_of`."""
+    line = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    tl.store(shifts + line, _shift_of(largest, line, lines, parts, TOP, MOST), mask=line < lines)
 
 
 @triton.jit
@@ -137,6 +138,77 @@ def weighted_sums(
     at = tl.program_id(1) * lines + line
     tl.store(plain + at, tl.sum(one, 1), mask=line < lines)
     tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)
+
+
+@triton.jit
+def block_sums(
+    x,
+    shifts,
+    sums,
+    lines,
+    length,
+    line_step,
+    along_step,
+    span,
+    LINES: tl.constexpr,
+    ALONG: tl.constexpr,
+):
+    """Sums of |x| 2^shift, a shift for each element along a line, over `span` elements; see `largest_bits`."""
+    line = tl.program_id(0) * LINES + tl.arange(0, LINES)
+    first = tl.program_id(1) * span
+    last = tl.minimum(first + span, length)
+    total = tl.zeros((LINES, ALONG), tl.float32)
+    for start in range(first, last, ALONG):
+        along = start + tl.arange(0, ALONG)
+        inside = (line < lines)[:, None] & (along < last)[None, :]
+        place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
+        value = tl.abs(tl.load(x + place, mask=inside, other=0.0))
+        total += times_power(value, tl.load(shifts + along, mask=along < last, other=0)[None, :])
+    tl.store(sums + tl.program_id(1) * lines + line, tl.sum(total, 1), mask=line < lines)
+
+
+@triton.jit
+def level_sums(
+    x,
+    shifts,
+    weights,
+    block_weights,
+    plain,
+    weighted,
+    by_blocks,
+    lines,
+    length,
+    line_step,
+    along_step,
+    span,
+    block,
+    LINES: tl.constexpr,
+    ALONG: tl.constexpr,
+):
+    """Sums of |x| 2^shift, a shift for each line, plain and with two weights of its elements; see `largest_bits`.
+
+    `block_weights` (blocks, length) are those of lines that are `block` each; `weights` (length) are of all.
+    """
+    line = tl.program_id(0) * LINES + tl.arange(0, LINES)
+    first = tl.program_id(1) * span
+    last = tl.minimum(first + span, length)
+    shift = tl.load(shifts + line, mask=line < lines, other=0)[:, None]
+    one = tl.zeros((LINES, ALONG), tl.float32)
+    other = tl.zeros((LINES, ALONG), tl.float32)
+    third = tl.zeros((LINES, ALONG), tl.float32)
+    for start in range(first, last, ALONG):
+        along = start + tl.arange(0, ALONG)
+        inside = (line < lines)[:, None] & (along < last)[None, :]
+        place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
+        value = times_power(tl.abs(tl.load(x + place, mask=inside, other=0.0)), shift)
+        one += value
+        other += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]
+        heavy = block_weights + (line // block)[:, None] * length + along[None, :]
+        third += value * tl.load(heavy, mask=inside, other=0.0)
+    at = tl.program_id(1) * lines + line
+    tl.store(plain + at, tl.sum(one, 1), mask=line < lines)
+    tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)
+    tl.store(by_blocks + at, tl.sum(third, 1), mask=line < lines)
 
 
 @triton.jit
@@ -215,44 +287,51 @@ def verdict(
 
 @triton.jit
 def split_gemm(
-    a_high,
-    a_low,
-    b_high,
-    b_low,
+    a,
+    b,
     row_shifts,
     col_shifts,
     c,
+    count,
     m,
     k,
     n,
+    c_slab,
     c_row,
     c_col,
     GROUP: tl.constexpr,
+    SCALED: tl.constexpr,
     M: tl.constexpr,
     N: tl.constexpr,
     K: tl.constexpr,
 ):
-    """C = A B from halves of A (m, k) and B (k, n), given by descriptors; lower half by lower half is left out.
+    """C_r = A_r B_r for `count` products, A_r (m, k) and B_r (k, n) in halves; lower half by lower half is left out.
 
-    Tensor cores keep fewer bits of their sums than float32 has: the sum of K terms is added to an accumulator in
-    float32. Programs compute tiles in groups of GROUP rows, which share columns of B in the cache.
+    `a` and `b` are descriptors of all higher halves, then all lower ones, one below the other. SCALED: rows and columns
+    of C are divided by powers of two. Tensor cores keep fewer bits of their sums than float32 has: the sum of K terms
+    is added to an accumulator in float32. Programs compute tiles in groups of GROUP rows, which share columns of B in
+    the cache.
     """
     down, across = tl.cdiv(m, M), tl.cdiv(n, N)
-    q = tl.program_id(0)
+    r = tl.program_id(0) // (down * across)
+    q = tl.program_id(0) % (down * across)
     top = q // (GROUP * across) * GROUP
     group = tl.minimum(down - top, GROUP)
     row0 = (top + q % (GROUP * across) % group) * M
     col0 = q % (GROUP * across) // group * N
     total = tl.zeros((M, N), tl.float32)
+    # A tile that reaches over k reads zeros of A, and finite numbers of the next B.
     for inner in range(0, k, K):
-        x, x_low = a_high.load([row0, inner]), a_low.load([row0, inner])
-        y, y_low = b_high.load([inner, col0]), b_low.load([inner, col0])
+        x, x_low = a.load([r * m + row0, inner]), a.load([(count + r) * m + row0, inner])
+        y, y_low = b.load([r * k + inner, col0]), b.load([(count + r) * k + inner, col0])
         part = tl.dot(x_low, y)
         part = tl.dot(x, y_low, part)
         part = tl.dot(x, y, part)
         total += part
     i = row0 + tl.arange(0, M)[:, None]
     j = col0 + tl.arange(0, N)[None, :]
-    shift = tl.load(row_shifts + i, mask=i < m, other=0) + tl.load(col_shifts + j, mask=j < n, other=0)
-    total = _times_power(total, -shift)
-    tl.store(c + i.to(tl.int64) * c_row + j.to(tl.int64) * c_col, total, mask=(i < m) & (j < n))
+    if SCALED:
+        shift = tl.load(row_shifts + i, mask=i < m, other=0) + tl.load(col_shifts + j, mask=j < n, other=0)
+        total = times_power(total, -shift)
+    place = c + r.to(tl.int64) * c_slab + i.to(tl.int64) * c_row + j.to(tl.int64) * c_col
+    tl.store(place, total, mask=(i < m) & (j < n))

@@ -220,7 +220,7 @@ class CudaScheme:
         if not request.is_dense:
             return "the operands are structured"
         if request.dtype == ACCURATE:
-            return f"schemes do not multiply in {ACCURATE}; leave the scheme or the precision away"
+            return f"products in {ACCURATE} are of the strategy split"
         if program.rank == 1:
             return "a single product is the vendor's"
         if program.ring.characteristic:

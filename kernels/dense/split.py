@@ -1,17 +1,27 @@
-"""The strategy that multiplies float32 by three products of float16 halves on a GPU."""
+"""The strategy that multiplies float32 by three products of float16 halves on a GPU, with a scheme or without."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from ...errors import PlanError
 from ..cuda.cost_model import CudaCostModel
+from ..cuda.flat_program import flat_program, reason_against
 from ..cuda.shape import Shape
-from ..cuda.split import TILE, SplitExecutor, pitch_of
+from ..cuda.split import TILE, pitch_of
+from ..cuda.split_executor import SplitExecutor
+from ..cuda.split_level import SplitLevel, split_level
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import ACCURATE, Request
+from .cuda import FlatChain, flat_pool
+from .given import GivenProgram
+from .pool import restored_levels, scheme_pool
+from .scheme_costs import STAGES
 
 FAMILY, NAME = "dense", "split"
 
@@ -21,32 +31,64 @@ RATE = 2.0e14
 READ = 3.5
 """Times that an operand is read or written in float32 to be scaled, split and checked: 14 bytes an element."""
 
+CHECKED = 4
+"""Times that an operand is read under a scheme: for its scales, twice for the check, and to be combined."""
+
+MAX_GRID, PRICED = 4, 8
+"""Largest side of the grid of all levels together, past which errors are those of float32; grids that are proposed."""
+
+_Sizes = tuple[Any, Any, Any]
+
 
 @dataclass(frozen=True)
 class CudaSplit:
-    """Scale, check and split A and B, then one kernel for the three products of halves."""
+    """Scale, check and split A and B, then one kernel for the three products of halves.
+
+    With levels of a scheme the sums of blocks are split, and their products combined in float32.
+    """
 
     device: str = "cuda"
     family: str = FAMILY
     name: str = NAME
-    version: int = 1
+    version: int = 2
     baseline: bool = False
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: only where the request asks for the precision."""
-        candidate = Candidate(FAMILY, NAME)
-        if request.dtype != ACCURATE or Shape.of(request).empty or self.can_run(candidate, request, machine):
+        plain = Candidate(FAMILY, NAME)
+        if request.dtype != ACCURATE or Shape.of(request).empty or self.can_run(plain, request, machine):
             return []
-        price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
-        return [Proposal(price * (1 - 1e-9), candidate)]
+        price = sum(stage.seconds or 0.0 for stage in self.predict(plain, request, machine))
+        found = [Proposal(price * (1 - 1e-9), plain)]
+        pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
+        costs = pool.costs
+        assert isinstance(machine.costs, CudaCostModel)
+        prices = sum(
+            seconds for _, _, _, seconds in _stages((costs.m, costs.k, costs.n), costs.rank, request, machine.costs)
+        )
+        prices = np.where(np.maximum(np.maximum(costs.m, costs.k), costs.n) > MAX_GRID, np.inf, prices)
+        seen: set[tuple[float, ...]] = set()
+        for i in np.argsort(prices, kind="stable").tolist():
+            grid = tuple(float(x[i]) for x in (costs.m, costs.k, costs.n))
+            if prices[i] >= price or len(seen) == PRICED:
+                break
+            candidate = Candidate(FAMILY, NAME, FlatChain(pool.chains[i], costs[i]))
+            if grid not in seen and self.can_run(candidate, request, machine) is None:
+                seen.add(grid)
+                found.append(Proposal(float(prices[i]) * (1 - 1e-9), candidate))
+        return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`: no scheme is run by it."""
-        return ()
+        """See `Strategy.candidates_of`."""
+        if isinstance(source, FlatChain | GivenProgram):
+            yield Candidate(FAMILY, NAME, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""
-        return Candidate(FAMILY, NAME)
+        if not key:
+            return Candidate(FAMILY, NAME)
+        levels = restored_levels(key)
+        return None if levels is None else Candidate(FAMILY, NAME, FlatChain(levels))
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
@@ -58,6 +100,8 @@ class CudaSplit:
             return "halves are of one product, not of a batch"
         if Shape.of(request).empty:
             return "the product is empty"
+        if reason := _reason_against(candidate):
+            return reason
         if request.max_workspace is not None and self.workspace(candidate, request, machine) > request.max_workspace:
             return f"needs more than the {request.max_workspace} bytes of workspace allowed"
         return None
@@ -67,21 +111,76 @@ class CudaSplit:
         m, k, n = request.shape
         costs = machine.costs
         assert isinstance(costs, CudaCostModel)
+        program = candidate.program
+        if program is not None:
+            flat = flat_program(program)
+            stages = _stages(flat.program.target.shape, flat.rank, request, costs)
+            return [Stage(name, float(flops), float(moved), float(seconds)) for name, flops, moved, seconds in stages]
         moved = 4 * READ * (m * k + k * n)
-        tiles = math.ceil(m / TILE.m) * math.ceil(n / TILE.n)
-        waves = math.ceil(tiles / costs.units) * costs.units
-        seconds = 2 * waves * TILE.m * TILE.n * k / RATE
         streamed = 4 * (m * k + k * n + m * n)
+        seconds = float(_product_seconds(m, k, n, 1, costs))
         return [
             Stage("split", 0, moved, float(costs.combine(moved)), None),
             Stage(f"3 products {m}x{k}x{n} of halves", 3 * request.flops, streamed, seconds, request.shape),
         ]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`: halves of both operands and magnitudes for the check; the scales are left out."""
+        """See `Strategy.workspace`: halves of both operands and sums for the check; the scales are left out.
+
+        Levels are given up for operands that they would lose too much of: then it is the workspace without them.
+        """
         m, k, n = request.shape
-        return 4 * (m * pitch_of(k) + k * pitch_of(n)) + 4 * (m * k + k * n)
+        level = _level(candidate)
+        plain = 4 * (m * pitch_of(k) + k * pitch_of(n)) + 4 * (m * k + k * n) // 16
+        return plain if level is None else max(plain, level.workspace(m, k, n))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled when tensors come."""
-        return SplitExecutor(request, self.workspace(candidate, request, machine))
+        return SplitExecutor(request, self.workspace(candidate, request, machine), _level(candidate))
+
+
+def _level(candidate: Candidate) -> SplitLevel | None:
+    program = candidate.program
+    return None if program is None else split_level(program)
+
+
+def _reason_against(candidate: Candidate) -> str | None:
+    """Why the program of a candidate is not run above halves, or None."""
+    program = candidate.program
+    if program is None:
+        return None
+    if program.rank == 1:
+        return "a single product needs no scheme"
+    if program.ring.characteristic:
+        return f"the program holds over {program.ring} only; lift its scheme to Z first"
+    if reason := reason_against(program, "float32"):
+        return reason
+    try:
+        split_level(program)
+    except PlanError as error:
+        return str(error)
+    return None
+
+
+def _product_seconds(m: Any, k: Any, n: Any, count: Any, costs: CudaCostModel) -> Any:
+    """Seconds of so many products by halves: whole waves of tiles."""
+    tiles = count * np.ceil(m / TILE.m) * np.ceil(n / TILE.n)
+    return 2 * np.ceil(tiles / costs.units) * costs.units * TILE.m * TILE.n * k / RATE
+
+
+def _stages(grid: _Sizes, rank: Any, request: Request, costs: CudaCostModel) -> list[tuple[str, Any, Any, Any]]:
+    """(name, operations, bytes, seconds) of every stage of levels with this grid and rank: numbers, or arrays."""
+    m, k, n = request.shape
+    bm, bk, bn = (np.ceil(size / parts) for size, parts in zip((m, k, n), grid, strict=True))
+    stages = [
+        (name, 0.0, moved, costs.combine(moved))
+        for name, moved in (
+            (STAGES[0], 4.0 * (CHECKED * m * k + rank * bm * bk)),
+            (STAGES[1], 4.0 * (CHECKED * k * n + rank * bk * bn)),
+        )
+    ]
+    streamed = 4.0 * rank * (bm * bk + bk * bn + bm * bn)
+    seconds = _product_seconds(bm, bk, bn, rank, costs)
+    stages.append(("3 products of halves", 6.0 * rank * bm * bk * bn, streamed, seconds))
+    merged = 4.0 * (rank * bm * bn + m * n)
+    return [*stages, (STAGES[2], 0.0, merged, costs.combine(merged))]

@@ -11,8 +11,22 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from lcma.kernels.codegen.triton_modules import combine_kernel
 from lcma.kernels.cuda.split import BLOCK, GROUP, LONG, LOST, MOST_SHIFT, ROUNDING, TILE, TOP
-from lcma.kernels.cuda.split_kernel import largest_bits, split_gemm, split_halves, verdict, weighted_sums
+from lcma.kernels.cuda.split_kernel import (
+    block_sums,
+    largest_bits,
+    level_sums,
+    split_gemm,
+    split_halves,
+    verdict,
+    weighted_sums,
+)
+from lcma.kernels.cuda.split_level import split_level
+from lcma.kernels.dense.given import given
+from lcma.schemes_db.resolve import resolve
+
+SHIFTS = {"row_shifts": "*i32", "col_shifts": "*i32"}
 
 SHARED = 232448
 """Bytes of shared memory that a block of an H200 may have."""
@@ -34,10 +48,10 @@ def used(made, folder):
     return [int(re.search(rf"{name}:(\d+)", report).group(1)) for name in ("REG", "STACK")]
 
 
-def test_the_product_fits_the_registers_and_the_shared_memory(tmp_path):
-    constants = {"GROUP": GROUP, "M": TILE.m, "N": TILE.n, "K": TILE.k}
-    left, right = (TILE.m, TILE.k), (TILE.k, TILE.n)
-    blocks = {"a_high": left, "a_low": left, "b_high": right, "b_low": right}
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_product_fits_the_registers_and_the_shared_memory(scaled, tmp_path):
+    constants = {"GROUP": GROUP, "SCALED": scaled, "M": TILE.m, "N": TILE.n, "K": TILE.k}
+    blocks = {"a": (TILE.m, TILE.k), "b": (TILE.k, TILE.n)}
     pointers = {"row_shifts": "*i32", "col_shifts": "*i32", "c": "*fp32"}
     options = {"num_warps": TILE.warps, "num_stages": TILE.stages}
     made = compiled(split_gemm, constants, pointers, blocks, options)
@@ -60,7 +74,15 @@ def test_sums_along_lines_need_no_stack(block, tmp_path):
     constants = {"LINES": block[0], "ALONG": block[1]}
     largest = {"x": "*fp32", "largest": "*i32"}
     sums = {"x": "*fp16", "weights": "*fp32", "plain": "*fp32", "weighted": "*fp32"}
-    for kernel, pointers in ((largest_bits, largest), (weighted_sums, sums)):
+    blocks = {"x": "*fp32", "shifts": "*i32", "sums": "*fp32"}
+    level = dict.fromkeys(("x", "weights", "block_weights", "plain", "weighted", "by_blocks"), "*fp32")
+    level["shifts"] = "*i32"
+    for kernel, pointers in (
+        (largest_bits, largest),
+        (weighted_sums, sums),
+        (block_sums, blocks),
+        (level_sums, level),
+    ):
         made = compiled(kernel, constants, pointers, {}, {"num_warps": 4})
         assert used(made, tmp_path)[1] == 0
 
@@ -71,4 +93,18 @@ def test_the_verdict_needs_no_stack(tmp_path):
     for side in "ab":
         pointers |= {f"sums_{side}": "*fp32", f"weighted_{side}": "*fp32", f"largest_{side}": "*i32"}
     made = compiled(verdict, constants, pointers, {}, {"num_warps": 8})
+    assert used(made, tmp_path)[1] == 0
+
+
+def test_sums_are_split_without_spills(tmp_path):
+    level = split_level(given([resolve("strassen")[0]] * 2)[0].program)
+    kernel = combine_kernel(level.left.work(False, False, True))
+    made = compiled(
+        kernel, {"ROWS": 1, "COLS": 1024}, {"matrix": "*fp32", "stack": "*fp16", **SHIFTS}, {}, {"num_warps": 8}
+    )
+    assert used(made, tmp_path)[1] == 0
+    kernel = combine_kernel(level.merge.work(False, False, True))
+    made = compiled(
+        kernel, {"ROWS": 1, "COLS": 1024}, {"matrix": "*fp32", "stack": "*fp32", **SHIFTS}, {}, {"num_warps": 8}
+    )
     assert used(made, tmp_path)[1] == 0

@@ -6,9 +6,13 @@ import pytest
 import torch
 
 from lcma.errors import PlanError
-from lcma.kernels.cuda.split import SplitExecutor, split_product
+from lcma.kernels.cuda.split import split_product
+from lcma.kernels.cuda.split_executor import SplitExecutor
+from lcma.kernels.cuda.split_level import split_level
 from lcma.kernels.cuda.tiles import Tile
+from lcma.kernels.dense.given import given
 from lcma.kernels.request import Request
+from lcma.schemes_db.resolve import resolve
 
 TILE = Tile(32, 32, 16, 4, 2)
 SIZES = [(40, 72, 56), (33, 47, 61), (1, 5, 1), (64, 64, 64)]
@@ -26,9 +30,9 @@ def operands(m, k, n, kind):
     elif kind == "columns":
         b *= spread(n)[None, :]
     elif kind == "outlier of a":
-        a[m // 2, k // 2] = 2.0**100
+        a[m // 4, k // 2] = 2.0**100
     elif kind == "outlier of b":
-        b[k // 2, n // 2] = -(2.0**100)
+        b[k // 2, n // 4] = -(2.0**100)
     elif kind == "small":
         a *= 2.0**-100
     return a.float(), b.float()
@@ -88,3 +92,55 @@ def test_the_executor_checks_its_tensors():
         executor.run(torch.zeros(8, 9), torch.zeros(9, 8))
     with pytest.raises(PlanError, match="out must be"):
         executor.run(torch.zeros(8, 8), torch.zeros(8, 8), torch.zeros(8, 9))
+
+
+def level_of(*names):
+    return split_level(given([resolve(name)[0] for name in names])[0].program)
+
+
+LEVELS = [("strassen",), ("3x2x2",), ("strassen", "strassen")]
+
+
+@pytest.mark.parametrize("names", LEVELS, ids=" ".join)
+@pytest.mark.parametrize("sizes", [(64, 96, 80), (45, 70, 51)])
+def test_levels_are_as_exact_as_float32(names, sizes):
+    torch.manual_seed(3)
+    a, b = operands(*sizes, "plain")
+    out = torch.full((sizes[0], sizes[2]), torch.nan)
+    assert level_of(*names).run(a, b, out, TILE)
+    assert max(errors(out, a, b)) <= 2.0**-19
+
+
+@pytest.mark.parametrize("kind", ["rows", "columns", "small"])
+def test_levels_scale_rows_and_columns(kind):
+    torch.manual_seed(4)
+    a, b = operands(40, 72, 56, kind)
+    out = torch.full((40, 56), torch.nan)
+    assert level_of("strassen").run(a, b, out, TILE)
+    assert max(errors(out, a, b)) <= 2.0**-19
+
+
+@pytest.mark.parametrize("kind", ["outlier of a", "outlier of b"])
+def test_levels_are_given_up_where_rows_or_columns_are_unlike(kind):
+    torch.manual_seed(5)
+    a, b = operands(40, 72, 56, kind)
+    out = torch.full((40, 56), torch.nan)
+    assert not level_of("strassen").run(a, b, out, TILE)
+    assert max(errors(out, a, b)) <= 2.0**-21
+
+
+def test_levels_take_any_strides():
+    torch.manual_seed(6)
+    a, b = operands(40, 72, 56, "rows")
+    a, b = (x.mT.contiguous().mT for x in (a, b))
+    out = torch.full((56, 40), torch.nan).mT
+    assert level_of("strassen").run(a, b, out, TILE)
+    assert max(errors(out, a, b)) <= 2.0**-19
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # infinity times 0, by numpy
+def test_levels_refuse_what_is_not_finite():
+    a, b = torch.randn(8, 8), torch.randn(8, 8)
+    a[3, 4] = torch.inf
+    with pytest.raises(PlanError, match="infinity or NaN"):
+        level_of("strassen").run(a, b, torch.empty(8, 8), TILE)

@@ -1,0 +1,17 @@
+"""Multiplication by powers of two, for Triton kernels written by hand and generated ones.
+
+Imports triton: only kernels import this.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def times_power(x, shift):
+    """x * 2^shift for shifts of -252 to 252: by two factors, as one of them may be no float32."""
+    first = shift >> 1
+    x = x * ((first + 127) << 23).to(tl.float32, bitcast=True)
+    return x * ((shift - first + 127) << 23).to(tl.float32, bitcast=True)

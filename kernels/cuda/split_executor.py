@@ -1,0 +1,46 @@
+"""Runs plans of products by float16 halves on tensors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ...errors import PlanError
+from ..request import Request
+from .dtypes import vendor_precision
+from .split import split_product
+from .split_level import SplitLevel
+from .stack import missing_accelerator
+
+Tensor = Any
+
+
+class SplitExecutor:
+    """Runs a dense product of float32 matrices by halves, with levels of a scheme or without; see `split_product`."""
+
+    def __init__(self, request: Request, workspace: int, level: SplitLevel | None = None) -> None:
+        self.request, self.workspace, self._level = request, workspace, level
+
+    def run(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
+        """C = A B in `out`, or in a new tensor.
+
+        Raises:
+            PlanError: the tensors are not of the request, or outside the contract of `split_product`.
+        """
+        m, k, n = self.request.shape
+        import torch
+
+        if tuple(a.shape) != (m, k) or tuple(b.shape) != (k, n) or {a.dtype, b.dtype} != {torch.float32}:
+            raise PlanError(f"the plan is for float32 matrices {m}x{k} and {k}x{n}; plan again")
+        if out is not None and (tuple(out.shape) != (m, n) or out.dtype != a.dtype or out.device != a.device):
+            raise PlanError(f"out must be a float32 tensor of shape {(m, n)} on {a.device}")
+        if missing := missing_accelerator(a.device):
+            warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
+            with vendor_precision("float32"):
+                return torch.matmul(a, b, out=out)
+        # Both operands are split before C is written, so that `out` may share memory with them.
+        result = a.new_empty((m, n)) if out is None else out
+        if self._level is None:
+            return split_product(a, b, result)
+        self._level.run(a, b, result)
+        return result

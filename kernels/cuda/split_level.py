@@ -1,0 +1,229 @@
+"""Levels of a scheme above products of float16 halves: float32 in, float32 out, as exact as float32.
+
+A and B are scaled by powers of two, by row and column of the whole matrices. Combine A and Combine B read float32 once
+and write each sum of blocks as two halves; products are in float32, and the last combination divides by the powers.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db.program import Program
+from ..codegen.maps import LinearMap, expanded
+from ..codegen.triton_text import Direction, Scale
+from .combine import Combination, merge_of
+from .flat_program import flat_program, kept
+from .launch import starter
+from .split import (
+    ALIGNED,
+    INFINITE,
+    LONG,
+    LOST,
+    MOST_SHIFT,
+    ROUNDING,
+    TILE,
+    TOP,
+    by_lines,
+    largest_of,
+    multiply_halves,
+    raise_for,
+    split_product,
+    stack_of_halves,
+)
+from .tiles import Tile
+
+Tensor = Any
+
+SPREAD = 3.0
+"""A scheme mixes the errors of rows (and of columns) that share blocks. Where the bound of a row's error is more than
+so many times what it is for a matrix of equal entries, the product is computed without the scheme."""
+
+
+class SplitLevel:
+    """A program whose products are of halves; see `split.split_product` for the contract.
+
+    Raises:
+        PlanError: it has half products, or blocks of an operand are absent.
+    """
+
+    def __init__(self, program: Program) -> None:
+        flat = flat_program(program)
+        maps, target = flat.maps, flat.program.target
+        self.grid: tuple[int, int, int] = target.shape
+        m, k, n = self.grid
+        if any(op.kind.half for op in flat.products) or not target.is_general:
+            raise PlanError(f"halves are multiplied for general products, not for {target}")
+        self.rank = flat.rank
+        self.left = Combination(flat.left, Direction.SPLIT, maps.left_blocks, scale=Scale.ROWS, halves=True)
+        self.right = Combination(flat.right, Direction.SPLIT, maps.right_blocks, scale=Scale.COLS, halves=True)
+        self.merge = merge_of(flat.merge, maps.stored, target.c, scale=Scale.BOTH)
+        left = _sizes(flat.left, maps.left_blocks, (m, k))
+        right = _sizes(flat.right, maps.right_blocks, (k, n))
+        merge = np.zeros((m, n, self.rank))
+        for index, (i, j) in enumerate(maps.stored):
+            for r, coefficient in expanded(flat.merge, index):
+                merge[i, j, r] += abs(float(coefficient))
+        rows, cols = (np.einsum("pr,rik,rlj->piklj", merge.sum(axis), left, right).max(axis=0) for axis in (1, 0))
+        self._rows, self._cols = rows, cols
+        self._growth = float(rows.sum()) / (k * n), float(cols.sum()) / (k * m)
+        largest = max(side.sum(axis=(1, 2)).max() for side in (left, right))
+        # Sums of scaled entries stay below 2^15, so that no half is infinite.
+        self._top = min(TOP, 15 - math.ceil(math.log2(largest)))
+        self._lost = float(
+            LOST
+            * max((merge.sum(axis) * side.sum(axis=(1, 2))).sum(1).max() for axis in (0, 1) for side in (left, right))
+        )
+
+    def blocks(self, m: int, k: int, n: int) -> tuple[int, int, int]:
+        """Sizes of a block of A, B and C, rows of halves in whole segments."""
+        bm, bk, bn = (-(-size // parts) for size, parts in zip((m, k, n), self.grid, strict=True))
+        return bm, -(-bk // ALIGNED) * ALIGNED, -(-bn // ALIGNED) * ALIGNED
+
+    def workspace(self, m: int, k: int, n: int) -> int:
+        """Bytes of the stacks of sums and products."""
+        bm, bk, bn = self.blocks(m, k, n)
+        return 4 * self.rank * (bm * bk + bk * bn + bm * bn)
+
+    def run(self, a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> bool:
+        """out = a b for float32 matrices (m, k) and (k, n) of any strides; whether the scheme computed it.
+
+        Raises:
+            PlanError: as `split_product`.
+        """
+        import torch
+
+        with torch.cuda.device(a.device) if a.is_cuda else nullcontext():
+            sums = largest_of(a, 0), largest_of(b, 1)
+            shifts = self._shifts(sums[0]), self._shifts(sums[1])
+            if not a.is_meta:
+                found = self._found(a, b, sums, shifts)
+                largest, spread = found.tolist()
+                if largest >= INFINITE:
+                    raise_for(largest, 0)
+                if spread:
+                    split_product(a, b, out, tile)
+                    return False
+            bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
+            lefts = stack_of_halves(a, self.rank, bm, bk)
+            rights = stack_of_halves(b, self.rank, bk, bn)
+            self.left.run(a.unsqueeze(0), lefts.unsqueeze(0), shifts=shifts)
+            self.right.run(b.unsqueeze(0), rights.unsqueeze(0), shifts=shifts)
+            products = a.new_empty((self.rank, bm, bn))
+            multiply_halves(lefts, rights, products, None, tile)
+            self.merge.run(out.unsqueeze(0), products.unsqueeze(0), shifts=shifts)
+        return True
+
+    def _shifts(self, largest: Tensor) -> Tensor:
+        import torch
+
+        from .split_kernel import line_shifts
+
+        parts, lines = largest.shape
+        shifts = torch.empty(lines, dtype=torch.int32, device=largest.device)
+        starter(line_shifts, (-(-lines // LONG),), largest)(
+            largest, shifts, lines, parts, TOP=self._top, MOST=MOST_SHIFT, SIZE=LONG
+        )
+        return shifts
+
+    @cached_property
+    def _weights(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """What sums of |B| and of |A| count for blocks (i, k) of A, and (k, j) of B."""
+        m, k, n = self.grid
+        rows = self._rows.reshape(m * k, k * n).astype(np.float32)
+        return rows, np.ascontiguousarray(self._cols.reshape(m * k, k * n).T).astype(np.float32)
+
+    def _found(self, a: Tensor, b: Tensor, sums: tuple[Tensor, Tensor], shifts: tuple[Tensor, Tensor]) -> Tensor:
+        """The bits of the largest magnitude, and how many rows and columns are too unlike those they share blocks with.
+
+        With E = |A| |B| of the scaled matrices, an element of C has an error of the order of ROUNDING times the sum
+        over products of |W| (|U| |A|) (|V| |B|): its sums over a row, the largest of all rows of blocks, are compared
+        with those of E. See `split._found` for what is lost by small entries.
+        """
+        import torch
+
+        m, k, n = self.grid
+        bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
+        left = self._block_sums(a, shifts[0], 1, bm, m, bk * k)
+        right = self._block_sums(b, shifts[1], 0, bn, n, bk * k)
+        of_rows, of_cols = (torch.from_numpy(x).to(a.device) for x in self._weights)
+        # (m k, k n) times (k n, bk): the weights of the inner indices of each row of blocks of A.
+        for_a = of_rows @ right.view(n, k, bk).transpose(0, 1).reshape(k * n, bk)
+        for_b = of_cols @ left.view(m, k, bk).reshape(m * k, bk)
+        checked = (
+            self._unlike(a, 0, shifts[0], right.sum(0), for_a.view(m, k * bk), bm, sums[0], self._growth[0]),
+            self._unlike(
+                b,
+                1,
+                shifts[1],
+                left.sum(0),
+                for_b.view(k, n, bk).transpose(0, 1).reshape(n, k * bk),
+                bn,
+                sums[1],
+                self._growth[1],
+            ),
+        )
+        (plain_a, e_a, unlike_a, some_a), (plain_b, e_b, unlike_b, some_b) = checked
+        unlike_a |= self._lost * (plain_b.sum() + some_b.sum() * plain_a) > ROUNDING * e_a
+        unlike_b |= self._lost * (plain_a.sum() + some_a.sum() * plain_b) > ROUNDING * e_b
+        count = ((unlike_a & some_a).sum() + (unlike_b & some_b).sum()) * (some_a.any() & some_b.any())
+        return torch.stack((torch.maximum(sums[0].amax(), sums[1].amax()).long(), count))
+
+    @staticmethod
+    def _block_sums(x: Tensor, shifts: Tensor, axis: int, span: int, blocks: int, inner: int) -> Tensor:
+        """Sums of scaled magnitudes over rows of a block of A (axis 1) or columns of one of B (0): (blocks, inner)."""
+        import torch
+
+        from .split_kernel import block_sums
+
+        (found,) = by_lines(block_sums, x, axis, [shifts], [torch.float32], span)
+        return torch.nn.functional.pad(found, (0, inner - found.shape[1], 0, blocks - found.shape[0]))
+
+    @staticmethod
+    def _unlike(
+        x: Tensor,
+        axis: int,
+        shifts: Tensor,
+        weights: Tensor,
+        by_blocks: Tensor,
+        block: int,
+        largest: Tensor,
+        growth: float,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Of rows of A (axis 0) or columns of B: sums of magnitudes, of E, whether unlike, whether not all zero."""
+        import torch
+
+        from .split_kernel import level_sums
+
+        lines, inner = x.shape[axis], x.shape[1 - axis]
+        given = [shifts, weights[:inner].contiguous(), by_blocks[:, :inner].contiguous()]
+        sums = by_lines(level_sums, x, axis, given, [torch.float32] * 3, LONG, block)
+        plain, exact, mixed = (one.sum(0) for one in sums)
+        blocks = by_blocks.shape[0]
+        shared = torch.nn.functional.pad(mixed, (0, blocks * block - lines)).view(blocks, block).sum(0)
+        unlike = shared.repeat(blocks)[:lines] > SPREAD * growth * exact
+        return plain, exact, unlike, largest.amax(0) > 0
+
+
+def split_level(program: Program) -> SplitLevel:
+    """The level of a program, cached with its kernels.
+
+    Raises:
+        PlanError: as `SplitLevel`.
+    """
+    return kept(("split", program.digest), lambda: SplitLevel(program))
+
+
+def _sizes(linear: LinearMap, blocks: tuple[tuple[int, int], ...], grid: tuple[int, int]) -> npt.NDArray[np.float64]:
+    """Magnitudes of the coefficients of the blocks of an operand in each product: (rank, rows, cols) of the grid."""
+    sizes = np.zeros((len(linear.results), *grid))
+    for r in range(len(linear.results)):
+        for source, coefficient in expanded(linear, r):
+            sizes[(r, *blocks[source])] += abs(float(coefficient))
+    return sizes
