@@ -63,7 +63,7 @@ class TensorExecutor:
         result = a.new_empty(wanted) if out is None else out
         if self._empty:
             return result.zero_()
-        if out is not None and any(_share(out, x) for x in (a, b) if not isinstance(x, PreparedOperand)):
+        if out is not None and any(shares_storage(out, x) for x in (a, b) if not isinstance(x, PreparedOperand)):
             result = torch.empty_like(out, memory_format=torch.contiguous_format)
         left = _folded(a, request.batch)
         right = b if isinstance(b, PreparedOperand) else _folded(b, request.batch)
@@ -187,6 +187,6 @@ def _alike(a: Tensor, b: Tensor) -> bool:
     return bool(a.dtype == b.dtype and a.device == b.device)
 
 
-def _share(x: Tensor, y: Tensor) -> bool:
+def shares_storage(x: Tensor, y: Tensor) -> bool:
     """Whether two tensors are of one storage; that they may not overlap in it costs a copy at most."""
     return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())

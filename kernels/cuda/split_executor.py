@@ -8,6 +8,7 @@ from typing import Any
 from ...errors import PlanError
 from ..request import Request
 from .dtypes import vendor_precision
+from .executor import shares_storage
 from .split import split_product
 from .split_level import SplitLevel
 from .stack import missing_accelerator
@@ -38,9 +39,9 @@ class SplitExecutor:
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
             with vendor_precision("float32"):
                 return torch.matmul(a, b, out=out)
-        # Both operands are split before C is written, so that `out` may share memory with them.
-        result = a.new_empty((m, n)) if out is None else out
         if self._level is None:
-            return split_product(a, b, result)
+            # Both operands are split before C is written, so that `out` may share memory with them.
+            return split_product(a, b, a.new_empty((m, n)) if out is None else out)
+        result = a.new_empty((m, n)) if out is None or shares_storage(out, a) or shares_storage(out, b) else out
         self._level.run(a, b, result)
-        return result
+        return result if out is None or out is result else out.copy_(result)

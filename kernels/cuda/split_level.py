@@ -23,7 +23,6 @@ from .flat_program import flat_program, kept
 from .launch import starter
 from .split import (
     ALIGNED,
-    INFINITE,
     LONG,
     LOST,
     MOST_SHIFT,
@@ -94,22 +93,17 @@ class SplitLevel:
     def run(self, a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> bool:
         """out = a b for float32 matrices (m, k) and (k, n) of any strides; whether the scheme computed it.
 
+        `out` shares no memory with a or b.
+
         Raises:
             PlanError: as `split_product`.
         """
         import torch
 
+        # Triton launches on the current device, which need not be that of the tensors.
         with torch.cuda.device(a.device) if a.is_cuda else nullcontext():
-            sums = largest_of(a, 0), largest_of(b, 1)
-            shifts = self._shifts(sums[0]), self._shifts(sums[1])
-            if not a.is_meta:
-                found = self._found(a, b, sums, shifts)
-                largest, spread = found.tolist()
-                if largest >= INFINITE:
-                    raise_for(largest, 0)
-                if spread:
-                    split_product(a, b, out, tile)
-                    return False
+            largest = largest_of(a, 0), largest_of(b, 1)
+            shifts = self._shifts(largest[0]), self._shifts(largest[1])
             bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
             lefts = stack_of_halves(a, self.rank, bm, bk)
             rights = stack_of_halves(b, self.rank, bk, bn)
@@ -118,7 +112,14 @@ class SplitLevel:
             products = a.new_empty((self.rank, bm, bn))
             multiply_halves(lefts, rights, products, None, tile)
             self.merge.run(out.unsqueeze(0), products.unsqueeze(0), shifts=shifts)
-        return True
+            # What the check needs is queued behind the products, which run meanwhile.
+            found = None if a.is_meta else self._found(a, b, largest, shifts).tolist()
+        if found is None:
+            return True
+        raise_for(found[0], 0)
+        if found[1]:
+            split_product(a, b, out, tile)
+        return not found[1]
 
     def _shifts(self, largest: Tensor) -> Tensor:
         import torch

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ..request import Request
-from .executor import check_operands
+from .executor import check_operands, shares_storage
 
 Tensor = Any
 
@@ -46,7 +46,7 @@ class TriangularExecutor:
         wanted = (*request.batch, request.m, request.n)
         check_operands(request, a, b, out, wanted)
         result = a.new_empty(wanted) if out is None or not out.is_contiguous() else out
-        if out is not None and result is out and any(_share(out, x) for x in (a, b)):
+        if out is not None and result is out and any(shares_storage(out, x) for x in (a, b)):
             result = a.new_empty(wanted)
         if not result.numel() or not request.k:
             result.zero_()
@@ -95,7 +95,3 @@ def _shared(b: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, int]:
     if tuple(sizes[:axis]) == tuple(batch[:axis]):
         return b.reshape(-1, *b.shape[-2:]), heads
     return b.expand(*batch, *b.shape[-2:]).reshape(-1, *b.shape[-2:]), 1
-
-
-def _share(x: Tensor, y: Tensor) -> bool:
-    return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())

@@ -144,3 +144,12 @@ def test_levels_refuse_what_is_not_finite():
     a[3, 4] = torch.inf
     with pytest.raises(PlanError, match="infinity or NaN"):
         level_of("strassen").run(a, b, torch.empty(8, 8), TILE)
+
+
+def test_levels_write_over_an_operand():
+    torch.manual_seed(7)
+    a, b = operands(48, 48, 48, "plain")
+    first = a.clone()
+    executor = SplitExecutor(Request(48, 48, 48, "fp32-accurate", device="cuda"), 0, level_of("strassen"))
+    assert executor.run(a, b, out=a) is a
+    assert max(errors(a, first, b)) <= 2.0**-19
