@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,6 +70,7 @@ class SplitLevel:
                 merge[i, j, r] += abs(float(coefficient))
         rows, cols = (np.einsum("pr,rik,rlj->piklj", merge.sum(axis), left, right).max(axis=0) for axis in (1, 0))
         self._rows, self._cols = rows, cols
+        self._weights: dict[Any, tuple[Tensor, Tensor]] = {}
         self._growth = float(rows.sum()) / (k * n), float(cols.sum()) / (k * m)
         largest = max(side.sum(axis=(1, 2)).max() for side in (left, right))
         # Sums of scaled entries stay below 2^15, so that no half is infinite.
@@ -133,12 +133,18 @@ class SplitLevel:
         )
         return shifts
 
-    @cached_property
-    def _weights(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """What sums of |B| and of |A| count for blocks (i, k) of A, and (k, j) of B."""
-        m, k, n = self.grid
-        rows = self._rows.reshape(m * k, k * n).astype(np.float32)
-        return rows, np.ascontiguousarray(self._cols.reshape(m * k, k * n).T).astype(np.float32)
+    def _weights_on(self, device: Any) -> tuple[Tensor, Tensor]:
+        """What sums of |B| and of |A| count for blocks (i, k) of A, and (k, j) of B.
+
+        Copied to a device once: a copy would wait for the products.
+        """
+        import torch
+
+        if device not in self._weights:
+            m, k, n = self.grid
+            rows, cols = (x.reshape(m * k, k * n).astype(np.float32) for x in (self._rows, self._cols))
+            self._weights[device] = torch.from_numpy(rows).to(device), torch.from_numpy(cols.T.copy()).to(device)
+        return self._weights[device]
 
     def _found(self, a: Tensor, b: Tensor, sums: tuple[Tensor, Tensor], shifts: tuple[Tensor, Tensor]) -> Tensor:
         """The bits of the largest magnitude, and how many rows and columns are too unlike those they share blocks with.
@@ -153,7 +159,7 @@ class SplitLevel:
         bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
         left = self._block_sums(a, shifts[0], 1, bm, m, bk * k)
         right = self._block_sums(b, shifts[1], 0, bn, n, bk * k)
-        of_rows, of_cols = (torch.from_numpy(x).to(a.device) for x in self._weights)
+        of_rows, of_cols = self._weights_on(a.device)
         # (m k, k n) times (k n, bk): the weights of the inner indices of each row of blocks of A.
         for_a = of_rows @ right.view(n, k, bk).transpose(0, 1).reshape(k * n, bk)
         for_b = of_cols @ left.view(m, k, bk).reshape(m * k, bk)
