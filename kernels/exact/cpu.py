@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 
 from ...errors import PlanError
 from ..cpu.cost_model import CpuCostModel
@@ -230,6 +231,7 @@ def chains(request: Request, machine: Machine) -> Iterator[ExactChain]:
     assert request.ring is not None
     least = LEAST_BLOCK.get(request.dtype, LEAST_INTEGER_BLOCK)
     known = known_levels(request.ring, catalogue_state())
+    limit = min(machine.kept_bytes, math.inf if request.max_workspace is None else request.max_workspace)
     best: list[tuple[LevelOf, ...]] = [()]
     for _ in range(MOST_LEVELS):
         longer: list[tuple[float, int, tuple[LevelOf, ...]]] = []
@@ -238,7 +240,11 @@ def chains(request: Request, machine: Machine) -> Iterator[ExactChain]:
                 extended = (*chain, level)
                 if min(_block(request.shape, extended)) >= least:
                     longer.append((_estimate(request, machine, extended), len(longer), extended))
-        best = [extended for _, _, extended in sorted(longer)[:KEPT]]
+        ranked = [extended for _, _, extended in sorted(longer)]
+        best = ranked[:KEPT]
+        if limit < math.inf:  # those that fit may be far down
+            fitting = (extended for extended in ranked if _stacks(request, machine, extended) <= limit)
+            best += [extended for extended in islice(fitting, KEPT) if extended not in best]
         for levels in best:
             yield ExactChain(levels, request.ring)
 
@@ -248,6 +254,21 @@ def _block(sizes: tuple[int, int, int], levels: Sequence[LevelOf]) -> tuple[int,
     for level in levels:
         found = tuple(-(-size // parts) for size, parts in zip(found, level.grid, strict=True))  # type: ignore[assignment]
     return found
+
+
+def _stacks(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> float:
+    """Bytes of the sums and products of one matrix, and of its operands and result as floats.
+
+    Levels below the first work in the buffers of a thread, for one product at a time.
+    """
+    item = 1 / 8 if request.dtype == BITS else 8
+    (m, k, n), buffers = request.shape, 1
+    total = 0 if request.dtype == BITS else m * k + k * n + m * n
+    for level in levels:
+        m, k, n = (-(-size // parts) for size, parts in zip((m, k, n), level.grid, strict=True))
+        total += buffers * level.rank * (m * k + k * n + m * n)
+        buffers = machine.threads
+    return item * total
 
 
 def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> float:
