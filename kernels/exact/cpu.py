@@ -31,8 +31,8 @@ LEAST_INTEGER_BLOCK = 128
 
 MOST_LEVELS = 3
 
-KEPT = 8
-"""Chains of a depth that are proposed, and that a further level is put below."""
+KEPT, KEPT_SHORT = 8, 32
+"""Chains of a depth that are proposed, and that a further level is put below; as many where memory is short."""
 
 CALL_SECONDS = 25e-6
 """Python's work for one product of a level. Measured, GF(2), 2048 by 4x4x4:47."""
@@ -242,9 +242,10 @@ def chains(request: Request, machine: Machine) -> Iterator[ExactChain]:
                     longer.append((_estimate(request, machine, extended), len(longer), extended))
         ranked = [extended for _, _, extended in sorted(longer)]
         best = ranked[:KEPT]
-        if limit < math.inf:  # those that fit may be far down
+        if any(_stacks(request, machine, extended) > limit for extended in best):
+            # Where memory is short a first level of few products may be followed by a better second one.
             fitting = (extended for extended in ranked if _stacks(request, machine, extended) <= limit)
-            best += [extended for extended in islice(fitting, KEPT) if extended not in best]
+            best = list(islice(fitting, KEPT_SHORT)) or best
         for levels in best:
             yield ExactChain(levels, request.ring)
 

@@ -1,6 +1,8 @@
 """Exact products over GF(p), Z/n and Z: names of rings, bounds, refusals, and random cases."""
 
+import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,9 @@ from lcma.kernels.exact.integers import IntegerCore, _limb_sum, _width
 from lcma.kernels.exact.limbs import split_rows
 from lcma.kernels.exact.naive import naive_product, product_by_parts
 from lcma.kernels.exact.schemes import given_chain
+from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.wisdom import class_of
+from lcma.kernels.plans import decision_for
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing, exact_ring
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -302,3 +306,21 @@ def test_traces_of_the_executors_are_accepted(scheme, ring, error_log2):
 
     assert check_traced(right, target, modulus=modulus, error_log2=error_log2, seed=1).ok
     assert not check_traced(wrong, target, modulus=modulus, error_log2=error_log2, seed=1).ok
+
+
+RATES = tuple(GemmRate("float64", n, n, n, 4e10, mode) for n in (64, 4096) for mode in ("whole", "tasks"))
+PROFILE = Profile("flat", "test", (), RATES, 2e10, 2e10, add_rate=1e12)
+
+
+@pytest.mark.parametrize("most", [5_500_000_000, 6_500_000_000])
+def test_schemes_that_fit_are_chosen_where_the_best_do_not(machine_of, most):
+    request = Request(8192, 8192, 8192, "int64", ring=exact_ring("GF(8388593)"))
+    free = decision_for(request, machine=machine_of(PROFILE, kept_bytes=math.inf, free_bytes=lambda: math.inf)).plan
+    assert free.workspace > most
+    for plan in (
+        decision_for(replace(request, max_workspace=most), machine=machine_of(PROFILE, kept_bytes=math.inf)).plan,
+        decision_for(request, machine=machine_of(PROFILE, kept_bytes=most)).plan,
+    ):
+        assert plan.workspace <= most
+        assert len(plan.candidate.source.levels) > 1
+        assert plan.seconds <= 1.2 * free.seconds
