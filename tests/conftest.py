@@ -46,6 +46,21 @@ def strassen() -> lcma.Scheme:
     return lcma.resolve("strassen")[0]
 
 
+@pytest.fixture
+def flat_rates(monkeypatch):
+    """This machine is not measured: that takes seconds, minutes beside another process, and depends on the load."""
+    from lcma.kernels.cpu import machine
+    from lcma.kernels.exact import rates
+    from lcma.kernels.planning.profile import GemmRate, Profile
+
+    def flat(request):
+        return Profile("flat", "test", (), (GemmRate(request.dtype, 64, 64, 64, 1e11),), 5e10, 5e10)
+
+    bits = tuple(GemmRate("bit", 1024, 1024, 1024, 1.6e13, mode, "affine") for mode in ("whole", "tasks"))
+    monkeypatch.setattr(machine, "profile_for", flat)
+    monkeypatch.setattr(rates, "measured_rates", lambda threads: bits)
+
+
 def random_scheme(
     rng: np.random.Generator, target: lcma.Target, rank: int, low: int = -2, high: int = 2
 ) -> lcma.Scheme:

@@ -11,21 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lcma.kernels import Executor, Machine, Plan, Pool, Profile, Request
-from lcma.kernels.cpu import machine
+from lcma.kernels import Executor, Machine, Plan, Pool, Profile
 from lcma.kernels.cpu.machine import cpu_machine
-from lcma.kernels.planning.profile import GemmRate
 from lcma.schemes_db import Kind, Q, Scheme, Target, Z, parse_target
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_measured(monkeypatch):
-    """Plans of `auto` rest on the same figures everywhere: measuring takes seconds, and depends on the load."""
-
-    def flat(request: Request) -> Profile:
-        return Profile("flat", "test", (), (GemmRate(request.dtype, 64, 64, 64, 1e11),), 5e10, 5e10)
-
-    monkeypatch.setattr(machine, "profile_for", flat)
+def _nothing_is_measured(flat_rates):
+    """Plans rest on the same figures everywhere."""
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels.cpu import machine
-from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.schemes_db import Provenance, Scheme, parse_ring, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
@@ -50,14 +48,8 @@ def fraction():
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_measured(monkeypatch):
-    """Plans rest on the same figures everywhere: measuring takes seconds, and depends on the load."""
-
-    def flat(request):
-        rates = tuple(GemmRate(request.dtype, 64, 64, 64, 1e11, mode) for mode in ("whole", "tasks"))
-        return Profile("flat", "test", (), rates, 5e10, 5e10)
-
-    monkeypatch.setattr(machine, "profile_for", flat)
+def _nothing_is_measured(flat_rates):
+    """Plans rest on the same figures everywhere."""
 
 
 @pytest.fixture

@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels.exact import rates
 from lcma.kernels.exact.naive import naive_bits
-from lcma.kernels.planning.profile import GemmRate
 from lcma.workbench.cli import main
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_measured(monkeypatch):
-    rows = tuple(GemmRate("bit", 1024, 1024, 1024, 1.6e13, mode, "affine") for mode in ("whole", "tasks"))
-    monkeypatch.setattr(rates, "measured_rates", lambda threads: rows)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from lcma.kernels import Request, plan_for
 from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.cpu.machine import cpu_machine
 from lcma.kernels.cpu.workspace import Pool
-from lcma.kernels.exact import rates
 from lcma.kernels.exact.cpu import exact_core, priced_exactly
 from lcma.kernels.exact.gf2 import AFFINE, TABLES, BitLeaf, BitLevel, best_kernel
 from lcma.kernels.exact.naive import naive_bits
@@ -23,13 +22,6 @@ BitMatrix = lcma.BitMatrix
 
 KERNELS = [TABLES, *([AFFINE] if best_kernel() == AFFINE else [])]
 SIZES = [(1, 1, 1), (2, 65, 3), (65, 130, 200), (97, 64, 257), (5, 8300, 70), (300, 9, 640), (700, 70, 9)]
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_measured(monkeypatch):
-    """Plans of `auto` rest on the same figures everywhere."""
-    rows = tuple(GemmRate("bit", 1024, 1024, 1024, 1.6e13, mode, "affine") for mode in ("whole", "tasks"))
-    monkeypatch.setattr(rates, "measured_rates", lambda threads: rows)
 
 
 def computed(core, a, b, threads):
