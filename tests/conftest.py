@@ -32,6 +32,10 @@ else:
 os.environ["LCMA_HOME"] = _HOME.name
 
 import lcma  # noqa: E402
+from lcma import jit  # noqa: E402
+
+# A process looks once where its compiled code is: not in the home of the test that happens to be first.
+jit._cache_root()
 
 
 @pytest.fixture
