@@ -11,6 +11,7 @@ from lcma.kernels import Request, plan_for
 from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.cpu.machine import cpu_machine
 from lcma.kernels.cpu.workspace import Pool
+from lcma.kernels.exact import gf2
 from lcma.kernels.exact.cpu import exact_core, priced_exactly
 from lcma.kernels.exact.gf2 import AFFINE, TABLES, BitLeaf, BitLevel, best_kernel
 from lcma.kernels.exact.naive import naive_bits
@@ -22,6 +23,11 @@ BitMatrix = lcma.BitMatrix
 
 KERNELS = [TABLES, *([AFFINE] if best_kernel() == AFFINE else [])]
 SIZES = [(1, 1, 1), (2, 65, 3), (65, 130, 200), (97, 64, 257), (5, 8300, 70), (300, 9, 640), (700, 70, 9)]
+
+
+@pytest.fixture(autouse=True)
+def _every_thread_is_worth_starting(monkeypatch):
+    monkeypatch.setattr(gf2, "OF_A_THREAD", 1)
 
 
 def computed(core, a, b, threads):
@@ -191,3 +197,20 @@ def test_limits_that_have_no_meaning_are_refused():
         lcma.matmul(a, a, ring="Z2", max_error=1e-3)
     with pytest.raises(PlanError, match="out_dtype"):
         lcma.matmul(np.zeros((4, 4)), np.zeros((4, 4)), out_dtype="object")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_small_products_take_one_thread(kernel, monkeypatch):
+    monkeypatch.setattr(gf2, "OF_A_THREAD", 2 * 96**3)
+    taken = []
+
+    def spied(call, count, threads):
+        taken.append(threads)
+        call(0, count)
+
+    monkeypatch.setattr(gf2, "parallel_rows", spied)
+    for size in (64, 96, 192):
+        a, b = BitMatrix.random(size, size, seed=0), BitMatrix.random(size, size, seed=1)
+        before = len(taken)
+        computed(BitLeaf((size, size, size), kernel), a, b, 4)
+        assert set(taken[before:]) == {4 if size > 96 else 1}
