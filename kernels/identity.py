@@ -11,8 +11,8 @@ T = TypeVar("T")
 Held = TypeVar("Held")
 
 
-class Same:
-    """An object as a key: equal to itself only."""
+class IdentityKey:
+    """A key that is equal only to the key of the same object."""
 
     __slots__ = ("held",)
 
@@ -20,16 +20,16 @@ class Same:
         self.held = held
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.held is self.held
+        return isinstance(other, IdentityKey) and other.held is self.held
 
     def __hash__(self) -> int:
         return id(self.held)
 
 
-def kept_with_it(function: Callable[Concatenate[Held, P], T]) -> Callable[Concatenate[Held, P], T]:
-    """Keep what a pure function gives in its first argument, a frozen object: it lives as long as that.
+def memoize_on_instance(function: Callable[Concatenate[Held, P], T]) -> Callable[Concatenate[Held, P], T]:
+    """Memoize a pure function on its first argument, a frozen object: results live as long as the object.
 
-    A program is hashed over all its ops, which takes longer than the computation.
+    Hashing a program over all its ops takes longer than the computation.
     """
     name = f"_kept_{function.__module__}.{function.__qualname__}"
 

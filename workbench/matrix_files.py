@@ -24,6 +24,7 @@ DTYPES = (
     "float16",
     "bfloat16",
     "tf32",
+    "fp32-accurate",
     "tf32x3",
     "float32",
     "float64",
@@ -37,7 +38,10 @@ DTYPES = (
 
 _NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "C64": "complex64"}
 _NAMES |= {"I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
-_KINDS = {name: kind for kind, name in _NAMES.items()} | {"tf32": "F32", "tf32x3": "F32"}
+AS_FLOAT32 = ("tf32", "tf32x3", "fp32-accurate")
+"""Dtypes of products of GPUs whose operands are float32."""
+
+_KINDS = {name: kind for kind, name in _NAMES.items()} | dict.fromkeys(AS_FLOAT32, "F32")
 
 PRODUCT = "C"
 """The name of a product's tensor where none is given."""
@@ -80,7 +84,7 @@ class Operand:
 
 
 def _converted(matrix: Matrix, dtype: str, file: str) -> Matrix:
-    storage = np.dtype({"tf32": "float32", "tf32x3": "float32", "bfloat16": "float32"}.get(dtype, dtype))
+    storage = np.dtype("float32" if dtype in (*AS_FLOAT32, "bfloat16") else dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         found = matrix.astype(storage)
     if dtype == "bfloat16":

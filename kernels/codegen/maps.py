@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from ...errors import PlanError
 from ...schemes_db.program import Coefficient, Lin, Load, Op, Product, Program, Store, Terms
-from ..identity import Same, kept_with_it
+from ..identity import IdentityKey, memoize_on_instance
 
 Block = tuple[int, int]
 
@@ -75,11 +75,11 @@ def maps_of(program: Program) -> ProgramMaps:
     Raises:
         PlanError: the program is not of the form sums, products, sums.
     """
-    return _maps(Same(program.ops))
+    return _maps(IdentityKey(program.ops))
 
 
 @lru_cache(maxsize=256)
-def _maps(kept: Same) -> ProgramMaps:
+def _maps(kept: IdentityKey) -> ProgramMaps:
     """By identity: hashing the ops takes longer than working them."""
     ops: tuple[Op, ...] = kept.held
     side = _sides(ops)
@@ -127,7 +127,7 @@ def pieces(whole: LinearMap, results: Iterable[int] | None = None) -> tuple[Piec
     return _pieces(whole, tuple(range(len(whole.results)) if results is None else results), MAX_TARGETS)
 
 
-@kept_with_it
+@memoize_on_instance
 def _pieces(whole: LinearMap, kept: tuple[int, ...], most: int) -> tuple[Piece, ...]:
     count = -(-len(kept) // most)
     parts = [kept[len(kept) * i // count : len(kept) * (i + 1) // count] for i in range(count)]
@@ -183,7 +183,7 @@ def _sides(ops: Iterable[Op]) -> dict[int, str]:
     return side
 
 
-@kept_with_it
+@memoize_on_instance
 def has_fractions(program: Program) -> bool:
     """Whether a coefficient on any level is not an integer."""
     own = any(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..codegen.maps import LinearMap, Piece, pieces
 from ..dtypes import dtype_of
-from ..identity import kept_with_it
+from ..identity import memoize_on_instance
 from .blocks import Blocks
 from .threads import parallel_rows
 
@@ -85,7 +85,7 @@ class BoundMap:
             parallel_rows(partial(kernel, *fixed), self.height, threads if results >= PARALLEL_BYTES else 1)
 
 
-@kept_with_it
+@memoize_on_instance
 def _additions(linear: LinearMap) -> int:
     """Counting them anew takes a tenth of a plan."""
     return linear.additions

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...schemes_db.program import Program
 from ..codegen.maps import expanded, maps_of
-from ..identity import kept_with_it
+from ..identity import memoize_on_instance
 from ..request import Request
 
 
@@ -45,7 +45,7 @@ def largest_allowed(program: Program | None, request: Request) -> int:
     return allowed
 
 
-@kept_with_it
+@memoize_on_instance
 def reach(program: Program) -> tuple[Reach, Reach]:
     """Of the operands of the products at the bottom, left and right: sums of |coefficients|, over all levels."""
     maps, below = maps_of(program), dict(program.inner)

@@ -56,17 +56,17 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Ahead:
-    """What `compile_ahead` found to do: kernels that were not in the cache, and why some still are not."""
+class PrecompileReport:
+    """The result of `compile_ahead`: the number of kernels missing from the cache, and why some failed to compile."""
 
     kernels: int
     failed: tuple[str, ...]
 
 
 def kernels_of(calls: Iterable[Callable[[], object]]) -> list[Kernel]:
-    """The kernels that calls on tensors without data ask for and that Triton's cache has not, each once."""
+    """Return the kernels that calls on tensors without data launch and that Triton's cache lacks, each once."""
     found: dict[Kernel, None] = {}
-    _rehearse(calls, lambda kernel: found.setdefault(kernel, None))
+    _record_kernels(calls, lambda kernel: found.setdefault(kernel, None))
     return list(found)
 
 
@@ -74,7 +74,7 @@ def compile_ahead(
     calls: Iterable[Callable[[], object]],
     progress: Progress = lambda done, kernels: None,
     processes: int | None = None,
-) -> Ahead:
+) -> PrecompileReport:
     """Compile what calls on tensors without data ask for, by a process for every processor, or `processes`.
 
     They begin as soon as a kernel is known, and of those known they take the one of the most work.
@@ -101,7 +101,7 @@ def compile_ahead(
     with ThreadPoolExecutor(count) as threads:
         ended = [threads.submit(_work, waiting, finished) for _ in range(count)]
         try:
-            _rehearse(calls, found)
+            _record_kernels(calls, found)
             _finish(waiting, count)
             for each in ended:
                 each.result()
@@ -113,7 +113,7 @@ def compile_ahead(
             raise
     if failed:
         warnings.warn(f"{len(failed)} kernels are left to their launches; {failed[0]}", stacklevel=2)
-    return Ahead(len(known), tuple(failed))
+    return PrecompileReport(len(known), tuple(failed))
 
 
 def _finish(waiting: PriorityQueue[tuple[int, int, Kernel | None]], count: int) -> None:
@@ -122,8 +122,8 @@ def _finish(waiting: PriorityQueue[tuple[int, int, Kernel | None]], count: int) 
         waiting.put((1, number, None))
 
 
-def _rehearse(calls: Iterable[Callable[[], object]], keep: Callable[[Kernel], object]) -> None:
-    """What calls ask for up to where one cannot be planned: what runs it will say so itself."""
+def _record_kernels(calls: Iterable[Callable[[], object]], keep: Callable[[Kernel], object]) -> None:
+    """Record the kernels that calls launch. Calls that cannot be planned are skipped: running them says why."""
     with _recorded(keep):
         for call in calls:
             with suppress(LcmaError):
@@ -132,7 +132,7 @@ def _rehearse(calls: Iterable[Callable[[], object]], keep: Callable[[Kernel], ob
 
 @contextmanager
 def _recorded(keep: Callable[[Kernel], object]) -> Iterator[None]:
-    """Collect what this thread asks Triton to compile without a launch; other threads are not affected."""
+    """Record the kernels that this thread compiles without a launch; other threads are not affected."""
     try:
         from triton import knobs
     except ImportError:

@@ -10,7 +10,7 @@ from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.scheme import Scheme
 from ..codegen.flatten import flatten
 from ..codegen.programs import program_for
-from ..identity import Same
+from ..identity import IdentityKey
 
 MAX_FLAT_RANK = 64
 """Most products of a flattened program: two levels of Strassen are 49, three are past what pays."""
@@ -92,7 +92,7 @@ def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Pro
         and not full.inner
         and head.rank * full.rank <= MAX_FLAT_RANK
     ):
-        flat = _flattened(Same(head), Same(full))
+        flat = _flattened(IdentityKey(head), IdentityKey(full))
         found_cuts += [
             (name.replace(f"{flat.target}:{flat.rank}", f"({label} {full.target}:{full.rank})", 1), program)
             for name, program in _cuts_or_leaf(levels, flat, depth + 1)
@@ -112,5 +112,5 @@ def _cuts_or_leaf(levels: list[Level], program: Program, depth: int) -> list[tup
 
 
 @lru_cache(maxsize=64)
-def _flattened(outer: Same, inner: Same) -> Program:
+def _flattened(outer: IdentityKey, inner: IdentityKey) -> Program:
     return flatten(outer.held, inner.held)

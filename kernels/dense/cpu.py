@@ -23,7 +23,7 @@ from ..cpu.reasons import basic_reason
 from ..cpu.strategy import CpuStrategy
 from ..cpu.timing import priced
 from ..dtypes import dtype_of
-from ..identity import Same
+from ..identity import IdentityKey
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Source, Stage
 from ..request import Request
@@ -190,7 +190,7 @@ class CpuScheme(CpuStrategy):
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         """See `CpuStrategy.core`."""
         unlimited = replace(request, max_error=None, max_workspace=None)
-        return _core(Same(_program(candidate)), unlimited, _method(candidate, request, machine))
+        return _core(IdentityKey(_program(candidate)), unlimited, _method(candidate, request, machine))
 
 
 BOUND = 1 - 1e-9
@@ -209,7 +209,7 @@ def _method(candidate: Candidate, request: Request, machine: Machine) -> Method:
 
 
 @lru_cache(maxsize=64)
-def _core(program: Same, request: Request, method: Method) -> Level | Int8Level:
+def _core(program: IdentityKey, request: Request, method: Method) -> Level | Int8Level:
     """Predicting, sizing and building share one core."""
     if request.dtype == "int8":
         return Int8Level(program.held, request.shape)

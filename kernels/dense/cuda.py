@@ -23,7 +23,7 @@ from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_here
 from ..cuda.vendor import VendorExecutor
 from ..dtypes import dtype_of
-from ..identity import Same
+from ..identity import IdentityKey
 from ..planning.limits import margin
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
@@ -79,11 +79,11 @@ class FlatPool:
 
 def flat_pool(pool: SchemePool) -> FlatPool:
     """The chains of one, two and (4x4x4 over 2x2x2) three levels with at most 512 products."""
-    return _flat_pool(Same(pool))
+    return _flat_pool(IdentityKey(pool))
 
 
 @lru_cache(maxsize=2)
-def _flat_pool(held: Same) -> FlatPool:
+def _flat_pool(held: IdentityKey) -> FlatPool:
     pool: SchemePool = held.held
     base = [i for i, level in enumerate(pool.entries) if not level.is_flattened]
     one = [((pool.entries[i],), pool.costs[i]) for i in base]

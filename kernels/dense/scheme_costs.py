@@ -18,7 +18,7 @@ from ...schemes_db.program import Program
 from ...schemes_db.scheme import Scheme
 from ..codegen.maps import MAX_TARGETS
 from ..dtypes import dtype_of
-from ..identity import kept_with_it
+from ..identity import memoize_on_instance
 
 STAGES = ("Combine A", "Combine B", "Combine H")
 
@@ -110,7 +110,7 @@ def costs_of(scheme: Scheme) -> SchemeCosts:
     return SchemeCosts(m, k, n, scheme.rank, costs.nonzeros(scheme), made, (left[0], right[0]), growth)
 
 
-@kept_with_it
+@memoize_on_instance
 def costs_of_program(program: Program) -> SchemeCosts:
     """The costs of the outer level of a program: those of the scheme that it multiplies out to."""
     from ...verify.program import scheme_of

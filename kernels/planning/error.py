@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...schemes_db.program import Lin, Load, Product, Program, Terms
 from ..dtypes import dtype_of
-from ..identity import kept_with_it
+from ..identity import memoize_on_instance
 from ..request import Request
 
 
@@ -43,7 +43,7 @@ def _factor(program: Program | None, inner_size: int) -> float:
     return growth * (max(_factor(below.get(kind), block) for kind in kinds) + block * roundings)
 
 
-@kept_with_it
+@memoize_on_instance
 def _growth(program: Program) -> tuple[float, int]:
     """The largest norm and number of roundings of a stored block, products by their operands' sizes."""
     sizes: dict[int, _Size] = {}

@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..cuda.machine import require_device
-from ..cuda.precompile import Ahead, Progress, compile_ahead
+from ..cuda.precompile import PrecompileReport, Progress, compile_ahead
 from . import dispatch
 from .ops import recipe_of
 from .recipe import Recipe
@@ -21,7 +21,7 @@ def compile_products(
     pairs: Iterable[tuple[Tensor, Tensor]],
     scheme: str | Scheme | Sequence[str | Scheme] = "auto",
     progress: Progress = lambda done, kernels: None,
-) -> Ahead:
+) -> PrecompileReport:
     """Compile what `lcma.matmul(a, b, scheme)` launches for pairs of tensors without data, strides included.
 
     As for a linear layer: `torch.empty(rows, k, device="meta")` and `torch.empty(n, k, device="meta").t()`.

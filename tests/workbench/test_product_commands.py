@@ -91,7 +91,8 @@ def test_run_multiplies_every_dtype_of_a_processor(run, matrices, dtype, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("dtype", "message"), [("tf32", "of GPUs"), ("float16", "not supported"), ("int32", "fractions")]
+    ("dtype", "message"),
+    [("tf32", "of GPUs"), ("fp32-accurate", "of GPUs"), ("float16", "not supported"), ("int32", "fractions")],
 )
 def test_run_refuses_what_a_processor_does_not_multiply(run, matrices, dtype, message):
     code, out, err = run("run", "auto", matrices("q"), matrices("w"), "--dtype", dtype)

@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Verify schemes from files and store them in the catalogue. All are verified before the first is stored.
 
-    Of a scheme that is there already --name becomes one more name. A name that means another scheme is
+    If the scheme is stored already, --name becomes an additional name. A name that means another scheme is
     refused; a file's own name that is taken gets the start of the digest.
 
     Of schemes that no invariant distinguishes (the same up to a change of basis, as far as is known)

@@ -58,7 +58,7 @@ def command(
     """Find a program with few additions.
 
     Ternary schemes are changed first, by flips and changes of basis at the same rank that lower the
-    additions; what comes of it is certified and kept. Sums that several products need are computed
+    additions; the results are certified and stored. Sums that several products need are computed
     once, chosen by randomised restarts. The program is expanded again and proven to be the scheme.
     Of several schemes, or of the run folders of searches, the one with the fewest additions is taken.
 

@@ -19,14 +19,16 @@ from ..progress import Progress
 
 @click.command("bench")
 @click.argument("suite", metavar="SUITE", required=False)
-@click.option("--rows", "patterns", multiple=True, metavar="PATTERN", help="Only rows whose name fits: '*4096*'.")
-@click.option("--budget", type=Duration(), help="Begin no row that should not end within this time, such as 8m.")
+@click.option(
+    "--rows", "patterns", multiple=True, metavar="PATTERN", help="Only rows whose name matches, such as '*4096*'."
+)
+@click.option("--budget", type=Duration(), help="Skip rows that are not expected to end within this time, such as 8m.")
 @click.option(
     "--resume/--fresh", default=True, show_default=True, help="Reuse rows that the same code measured on this machine."
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("docs/results"), show_default=True)
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
-@click.option("--sample", type=click.IntRange(min=1), help="How many of many shapes.")
+@click.option("--sample", type=click.IntRange(min=1), help="The number of shapes to sample.")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Interleaved rounds of a row.")
 @click.option(
     "--sizes",
@@ -37,11 +39,11 @@ from ..progress import Progress
 @click.option("--threads", type=click.IntRange(min=1), multiple=True)
 @click.option("--dtype", "dtypes", multiple=True)
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--energy", is_flag=True, help="Joules in place of seconds (ks, on a GPU).")
+@click.option("--energy", is_flag=True, help="Measure energy (J) instead of time (ks, on a GPU).")
 @click.option("--shares", is_flag=True, help="Measure the share of the time spent in linear layers (e2e_ks).")
-@click.option("--gradients", is_flag=True, help="Gradients in place of products (ks, on a GPU).")
-@click.option("--picture/--no-picture", default=True, show_default=True, help="Draw the rows beside their data.")
-@click.option("--dry-run", is_flag=True, help="Only name the rows.")
+@click.option("--gradients", is_flag=True, help="Time gradients instead of products (ks, on a GPU).")
+@click.option("--picture/--no-picture", default=True, show_default=True, help="Write a picture next to the rows.")
+@click.option("--dry-run", is_flag=True, help="List the rows and measure nothing.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
     suite: str | None,
@@ -65,9 +67,9 @@ def command(
 ) -> int:
     """Run a suite of benchmarks: interleaved, checked first, stored as rows.
 
-    Without SUITE, name the suites. Contenders take turns, what they compute is checked before anything
-    is timed, and figures are ratios of medians. Rows are added to OUT/SUITE-DEVICE.jsonl as they
-    come, so a broken run costs one row. Exit code 1 when a row misses its bar.
+    Without SUITE, list the suites. Contenders run in turn; results are checked before anything is timed;
+    speed-ups are ratios of medians. Each row is added to OUT/SUITE-DEVICE.jsonl when it is measured, so
+    an interrupted run loses one row at most. Exit code 1 when a row misses its bar.
     """
     if suite is None:
         print_table(("suite", "what it measures"), [(name, find_suite(name).help) for name in suite_names()])

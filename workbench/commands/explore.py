@@ -16,8 +16,12 @@ from ..pools import pool_argument
 
 @click.command("explore")
 @click.argument("schemes", metavar="SCHEME...", nargs=-1, required=True)
-@click.option("--radius", type=click.IntRange(0), default=2, show_default=True, help="How many flips to go.")
-@click.option("--limit", type=click.IntRange(1), default=20_000, show_default=True, help="Schemes to see at most.")
+@click.option(
+    "--radius", type=click.IntRange(0), default=2, show_default=True, help="The largest number of flips from SCHEMEs."
+)
+@click.option(
+    "--limit", type=click.IntRange(1), default=20_000, show_default=True, help="The largest number of schemes to visit."
+)
 @click.option("--graphml", type=click.Path(path_type=Path), metavar="FILE", help="Write the graph there.")
 @click.option(
     "--orbits", is_flag=True, help="Distinguish schemes by invariants under changes of basis and roles (slower)."
@@ -25,7 +29,7 @@ from ..pools import pool_argument
 @click.option(
     "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the graph there: a .png or .svg."
 )
-@click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="The numbers as JSON.")
 def command(
     schemes: tuple[str, ...],
     radius: int,
@@ -37,9 +41,9 @@ def command(
 ) -> None:
     """Show the flip graph around schemes, modulo 2.
 
-    Components, degrees, distances and the ways down, and with --orbits how many schemes are
+    Components, degrees, distances and reductions, and with --orbits how many schemes are
     different in more than basis and roles. SCHEMEs are of one target and rank; a run folder
-    stands for its finds.
+    means its finds.
     """
     seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit, orbits=orbits)
     for path, write in ((graphml, seen.write_graphml), (picture, partial(draw, seen))):

@@ -28,7 +28,7 @@ from ..progress import Progress
     "--ring", default="Z", show_default=True, help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Stop after so long.")
+@click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Stop after this time.")
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads for lifts, or walks on a CPU."
 )
@@ -42,7 +42,7 @@ from ..progress import Progress
     metavar="DIR",
     help="Store the run in a new folder, so that it can be resumed.",
 )
-@click.option("--retry", is_flag=True, help="Try routes again on which earlier runs spent half an hour in vain.")
+@click.option("--retry", is_flag=True, help="Try routes again on which earlier runs spent half an hour without a gain.")
 @click.option("--dry-run", is_flag=True, help="Show the targets with their gaps, and search nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the stored schemes as JSON.")
 def command(

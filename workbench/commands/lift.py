@@ -29,9 +29,9 @@ def command(
 ) -> int:
     """Lift schemes from Z2 or Z3 to the integers or the rationals.
 
-    What lifts is certified and kept; the shares are reported. With --walk and --signs, what does not
+    Lifted schemes are certified and stored; the shares are reported. With --walk and --signs, what does not
     lift to coefficients -1, 0 and 1 is tried again: near by, and with signs chosen by CP-SAT. A run
-    folder stands for its finds over Z2. Exit code 1: nothing lifted.
+    folder means its finds over Z2. Exit code 1: nothing lifted.
     """
     result = lift_pool(
         pool_argument(schemes, origins=True),

@@ -19,7 +19,7 @@ from .status import print_runs
 )
 @click.option("--json", "as_json", is_flag=True, help="Runs and finds as JSON.")
 def command(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
-    """Put the finds of several searches together.
+    """Merge the finds of several searches.
 
     They are proven again, each once, and stored in the catalogue.
     """

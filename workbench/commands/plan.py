@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option("--profile", metavar="NAME|FILE", help="Plan for another machine. Default: this one.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="Default: those that BLAS may use.")
 @click.option("--max-error", type=float, help="Bound on the error of an element, relative to K max|A| max|B|.")
-@click.option("--max-workspace", type=int, metavar="BYTES", help="Bound on memory beside A, B and C.")
+@click.option("--max-workspace", type=int, metavar="BYTES", help="Bound on memory in addition to A, B and C.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
     arguments: tuple[str, ...],

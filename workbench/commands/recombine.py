@@ -22,7 +22,7 @@ from ..pools import pool_argument
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Deterministic seconds.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
 def command(schemes: tuple[str, ...], seed: int, seconds: float, as_json: bool) -> None:
-    """Put the cheapest scheme together from the products of several.
+    """Combine the products of several schemes into the cheapest scheme.
 
     A half product weighs 1/2. SCHEMEs are ternary schemes of one target, or the run folders of searches.
     """

@@ -12,7 +12,7 @@ from ...schemes_db.catalog import Catalog
 def command(schemes: tuple[str, ...]) -> None:
     """Remove your own schemes from the catalogue, by name or by the start of their digest.
 
-    A name that `lcma add --name` gave to a kept scheme is forgotten, and the scheme stays. What comes
+    An additional name (`lcma add --name`) is removed, and the scheme stays. What comes
     with lcma can't be removed.
     """
     with Catalog.open() as catalog:

@@ -11,7 +11,7 @@ from ...errors import PlanError
 from ..exact import ring_option, run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
 from ..kronecker import LAYOUT, operand_matrix, run_product
-from ..matrix_files import DTYPES, Operand, check_destination, read_operand, write_product
+from ..matrix_files import AS_FLOAT32, DTYPES, Operand, check_destination, read_operand, write_product
 from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name, within_memory
 from ..schemes import AUTO, chosen_scheme, planned_scheme
 from ..timing import gflops
@@ -27,6 +27,7 @@ MAX_ERROR = {
     "float32": 1e-2,
     "complex64": 1e-2,
     "tf32": 2e-2,
+    "fp32-accurate": 1e-3,
     "float16": 5e-2,
     "bfloat16": 2e-1,
 }
@@ -39,7 +40,9 @@ MAX_ERROR = {
 @click.argument("b", metavar="[B]", required=False)
 @click.option("--scheme", "named", metavar="SCHEME", help="The same as the first argument, where that is auto.")
 @click.option("--levels", type=click.IntRange(0, 12), help="Levels of recursion of the named scheme. Default: 1.")
-@click.option("--strategy", metavar="NAME[:METHOD]", help="The only strategy to take: vendor, scheme, scheme:tasks.")
+@click.option(
+    "--strategy", metavar="NAME[:METHOD]", help="The only strategy to consider: vendor, scheme, scheme:tasks."
+)
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--dtype", type=click.Choice(DTYPES), help="Convert the operands first. Default: as they are.")
 @click.option("--causal", type=CAUSAL, help="The product of causal attention whose factors A and B hold.")
@@ -147,7 +150,7 @@ def _request(x: Any, y: Any, dtype: str, device: Device, product: str | None, ma
     structures = (DENSE, DENSE, DENSE) if product is None else structures_of(ATTENTION_PRODUCTS[product])
     if device.kind == "cpu":
         held = "bfloat16" if dtype == "bfloat16" else None
-        if dtype in ("tf32", "tf32x3"):
+        if dtype in AS_FLOAT32:
             raise PlanError(f"dtype {dtype} is of GPUs; leave --dtype out, or give --device cuda")
         return Request.of(x, y, dtype=held, max_abs=max_abs, structures=structures)
     if max_abs is not None:

@@ -29,7 +29,7 @@ def command(scheme: str, as_json: bool, reproduce: bool, pebbling: bool) -> int:
 
     With --reproduce the steps that made it are run again: constructions and lifts from kept schemes, and
     searches on this processor by their command and seed. A step that is recorded as one that can't be repeated
-    is skipped where its result is kept. Exit code 1: they make another scheme; 3: one of them can't be
+    is skipped where its result is kept. Exit code 1: the result is another scheme; 3: a step can't be
     repeated, which is said.
 
     With --pebbling a fused GPU kernel's order of products: the blocks of C that it begins, adds to and stores, and the

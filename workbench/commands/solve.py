@@ -22,7 +22,7 @@ from ..output import print_json
 def command(target: str, rank: int, ring: str, seed: int, seconds: float, prove: bool, as_json: bool) -> int:
     """Solve the Brent equations of a tiny target, or prove that they have no solution.
 
-    Exit code 0: a scheme was found, certified and kept, or it is proven that there is none; 1: the
+    Exit code 0: a scheme was found, certified and stored, or it is proven that there is none; 1: the
     time was over before either.
     """
     wanted = parse_target(target)

@@ -15,11 +15,11 @@ from ..output import print_json, print_table
 
 @click.command("status")
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Settings, standing and finds as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Settings, progress and finds as JSON.")
 def command(folders: tuple[Path, ...], as_json: bool) -> int:
-    """Show how searches and improvements stand.
+    """Show the progress of searches and improvements.
 
-    Running or not: all is read from their folders. Exit code 3: one of them can't be read.
+    Reads their folders, whether they are running or not. Exit code 3: one of them can't be read.
     """
     runs: list[Status] = []
     others: list[dict[str, Any]] = []

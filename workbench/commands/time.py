@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     multiple=True,
     help="Levels of recursion of the named scheme; may be given more than once. Default: 1.",
 )
-@click.option("--strategy", metavar="NAME[:METHOD]", help="The only strategy to take: scheme, scheme:tasks, kernel.")
+@click.option(
+    "--strategy", metavar="NAME[:METHOD]", help="The only strategy to consider: scheme, scheme:tasks, kernel."
+)
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")

@@ -33,10 +33,18 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C, default one; of K the inputs.")
 @ring_option("Tune exact products in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
-@click.option("--top", type=click.IntRange(1, 64), default=6, show_default=True, help="Candidates beside the baseline.")
+@click.option(
+    "--top",
+    type=click.IntRange(1, 64),
+    default=6,
+    show_default=True,
+    help="Candidates to measure in addition to the baseline.",
+)
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
-@click.option("--budget", type=Duration(), help="Begin no product that should not end within this time, such as 8m.")
+@click.option(
+    "--budget", type=Duration(), help="Skip products that are not expected to end within this time, such as 8m."
+)
 @click.option("--again", is_flag=True, help="Measure products that were measured before, too.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
@@ -55,11 +63,11 @@ def command(
     again: bool,
     as_json: bool,
 ) -> None:
-    """Measure the best candidates for a product, and let later plans rest on the times.
+    """Measure the best candidates for a product, and use the measured times in later plans.
 
     The product is M x K by K x N, or that of a stored matrix K, as for `lcma plan`; SHAPES.csv has a line
     m,k,n[,dtype,causal] for each of many. The candidates that are predicted to be fastest, and the baseline, are
-    checked and take turns; the medians are stored beside the machine's profile. Products that were measured before
+    checked and run in turn; the medians are stored beside the machine's profile. Products that were measured before
     are skipped, so that the same command continues where it was stopped.
     """
     if (file is None) == (not arguments):

@@ -104,7 +104,7 @@ def command(
 ) -> int:
     """Prove or refute the schemes in files.
 
-    The first line is the verdict. Of a FOLDER all scheme files below it are verified, with one line
+    The first line is the verdict. All scheme files below a FOLDER are verified, with one line
     each; `-` is standard input. Exit code 0: all are valid (over Z2 at least, with a warning, unless the
     file or --ring says the ring); 1: one is not; 65: one can't be read.
     """
