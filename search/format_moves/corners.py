@@ -119,7 +119,9 @@ def _joined(parts: list[npt.NDArray[np.int64]], characteristic: int) -> list[npt
     return parts
 
 
-def carried(scheme: Scheme, target: Target, rng: np.random.Generator | None = None, detour: float = 0.0) -> Scheme:
+def change_format(
+    scheme: Scheme, target: Target, rng: np.random.Generator | None = None, detour: float = 0.0
+) -> Scheme:
     """The scheme on another target, by a border or a cut.
 
     With `rng` a full product over Z2 is brought to a basis that meets its border, one block after another;
@@ -160,7 +162,7 @@ def starts_for(pool: Sequence[Scheme], target: Target, rng: np.random.Generator)
             a <= b for a, b in zip(scheme.target.shape, target.shape, strict=True)
         )
         if smaller and target.is_general and scheme.ring == Z2:
-            starts += [carried(scheme, target, rng, detour) for detour in DETOURS]
+            starts += [change_format(scheme, target, rng, detour) for detour in DETOURS]
         else:
-            starts.append(carried(scheme, target))
+            starts.append(change_format(scheme, target))
     return list({scheme.digest: scheme for scheme in starts}.values())

@@ -99,7 +99,7 @@ class DirectedWalk:
 
     Args:
         front: schemes of the target modulo 2, at least one.
-        carried: schemes of the target that smaller ones with a border make, to start from besides.
+        bordered: schemes of the target from smaller ones with a border, as further starts.
         device, walkers: see `Fleet`.
         on_find: called with each new scheme, unchecked.
 
@@ -112,7 +112,7 @@ class DirectedWalk:
         target: Target,
         front: Front,
         *,
-        carried: Sequence[Scheme] = (),
+        bordered: Sequence[Scheme] = (),
         seed: int = 0,
         device: str = "cuda",
         walkers: int | None = None,
@@ -122,7 +122,7 @@ class DirectedWalk:
     ) -> None:
         self._stop = stop
         self.target, self.front, self.flips = target, front, 0
-        self._carried = list(carried)
+        self._bordered = list(bordered)
         self._device, self._walkers, self._seed = device, walkers, seed
         self._provenance, self._on_find = provenance, on_find
         self._halves = any(kind.half for grid in (target.a, target.b, target.c) for row in grid for kind in row)
@@ -170,7 +170,7 @@ class DirectedWalk:
             if point != best
             for scheme in list(self.front.pools[point].values())[: OTHERS if few else POOL]
         ]
-        return [*([] if few or self._naive is None else [self._naive]), *known, *self._carried]
+        return [*([] if few or self._naive is None else [self._naive]), *known, *self._bordered]
 
     def _walk(
         self,

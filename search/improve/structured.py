@@ -56,7 +56,7 @@ class FrontUpdater(BackgroundTasks):
         known = [scheme for scheme in found if scheme is not None]
         return known[:-1] or known
 
-    def carried(self, target: Target) -> list[Scheme]:
+    def bordered_starts(self, target: Target) -> list[Scheme]:
         """Schemes of targets smaller by a row of blocks with a naive border, modulo 2."""
         found = []
         for corner in _corners(target):
@@ -140,7 +140,7 @@ class StructuredImprovement:
             DirectedWalk(
                 target,
                 Front(updater.starts(target)),
-                carried=updater.carried(target),
+                bordered=updater.bordered_starts(target),
                 seed=seed,
                 device="cpu" if device == "twin" else device,
                 provenance=source,

@@ -82,11 +82,11 @@ def test_the_course_of_a_turn_depends_on_seed_and_number_alone():
 
 def test_smaller_schemes_are_carried_over_in_any_role():
     with FrontUpdater([parse_target("4x4x4:tri-left")], "Z2", 1) as updater:
-        carried = updater.carried(parse_target("4x4x4:tri-left"))
-        assert carried
+        starts = updater.bordered_starts(parse_target("4x4x4:tri-left"))
+        assert starts
         # 27 products of the triangle and three columns, and the ten of the fourth.
-        assert min(scheme.rank for scheme in carried) == 27 + 10
-        for scheme in carried:
+        assert min(scheme.rank for scheme in starts) == 27 + 10
+        for scheme in starts:
             certify(scheme)
         starts = {(one.rank, full_and_half(one)[0]) for one in updater.starts(parse_target("4x4x4:tri-left"))}
         assert starts >= {(34, 22), (34, 24)}
