@@ -133,14 +133,14 @@ def test_the_layers_of_the_models():
 
 
 def test_small_products_are_numpys_own(monkeypatch):
-    monkeypatch.setattr(api, "planned", None)
     a = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
-    np.testing.assert_array_equal(matmul(a, a.T), a @ a.T)
-    out = np.empty((30, 30), np.float32)
-    assert matmul(a, a.T, out=out) is out
-    with pytest.raises(PlanError, match="inner sizes differ"):
-        matmul(a, a)
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(api, "planned", None)
+        np.testing.assert_array_equal(matmul(a, a.T), a @ a.T)
+        out = np.empty((30, 30), np.float32)
+        assert matmul(a, a.T, out=out) is out
+        with pytest.raises(PlanError, match="inner sizes differ"):
+            matmul(a, a)
     with pytest.raises(PlanError, match="leave it out"):
         matmul(a, a.T, levels=2)
 
