@@ -14,7 +14,7 @@ demo: $(VENV)/.base
 	@$(BIN)/lcma demo
 
 test: $(VENV)/.dev
-	$(BIN)/pytest -m "not slow" -n auto --maxprocesses 4 --dist worksteal $(ARGS)
+	$(BIN)/pytest -m "not slow" -n auto --maxprocesses 4 $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ from lcma.errors import PlanError
 from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.cpu.threads import thread_count
 from lcma.kernels.planning.profile import GemmRate, Profile
-from lcma.kernels.planning.profiles import keep_profile
+from lcma.kernels.planning.profiles import forget_profiles, keep_profile
 from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS
 from lcma.workbench.gpu_monitor import state_of
 from lcma.workbench.matrix_files import bfloat16_bits, read_operand
@@ -20,7 +20,7 @@ DTYPES = ("float32", "float64", "complex64", "bfloat16")
 
 @pytest.fixture(scope="module", autouse=True)
 def _measured():
-    """A profile of this machine, so that no plan waits for an estimate."""
+    """A profile of this machine, so that no plan waits for an estimate; removed after the tests of this file."""
     threads = thread_count()
     sizes = ((256, 2e10), (1024, 4e10), (4096, 5e10))
     rates = [
@@ -29,7 +29,10 @@ def _measured():
     profile = Profile(
         machine_id(threads), "a test", (), tuple(rates), 1e10, 1e10, (1 << 15, 1 << 20), 1e-6, "measured", 1e10
     )
-    keep_profile(profile)
+    path = keep_profile(profile)
+    yield
+    path.unlink()
+    forget_profiles()
 
 
 @pytest.fixture
