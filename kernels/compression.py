@@ -34,6 +34,10 @@ KINDS = ("low-rank", "monarch", "blast", "kronecker")
 DENSE = "dense"
 """The text of a layer that stays as it is."""
 
+ALIGNED, ALIGNED_FROM = 16, 128
+"""From ALIGNED_FROM on ranks that a budget gives are multiples of ALIGNED: rows of whole 32 bytes in half precision,
+which tensor cores read several times as fast."""
+
 OnEvent = Callable[[str], None]
 
 
@@ -41,9 +45,10 @@ OnEvent = Callable[[str], None]
 class CompressConfig:
     """The structure of compressed layers: a kind, and a rank or the part of the dense parameters that factors may take.
 
-    `rank` is that of W for low-rank and BLAST, of every block for Monarch, and replaces `budget`. `blocks` is b1 = b2
-    of Monarch and BLAST; `steps` are those of BLAST's descent. `patterns`, such as "(1,64,64,64)(64,64,64,1)", is a
-    chainable list for the kind kronecker; without it the pair within the budget with the least error is taken.
+    `rank` is that of W for low-rank and BLAST, of every block for Monarch, and replaces `budget`, whose ranks from 128
+    on are multiples of 16. `blocks` is b1 = b2 of Monarch and BLAST; `steps` are those of BLAST's descent. `patterns`,
+    such as "(1,64,64,64)(64,64,64,1)", is a chainable list for the kind kronecker; without it the pair within the
+    budget with the least error is taken.
 
     Raises:
         PlanError: there is no such kind, a number is out of range, or the list is not chainable.
@@ -120,6 +125,8 @@ class CompressConfig:
         if rank is None:
             extra = b * b if self.kind == "blast" else 0
             rank = min(bound, int(most // ((b if self.kind == "monarch" else 1) * (rows + cols) + extra)))
+            if self.kind != "monarch" and rank >= ALIGNED_FROM:
+                rank -= rank % ALIGNED
             if rank < 1:
                 raise PlanError(f"a budget of {self.budget} is below rank one of {rows} x {cols}")
         elif rank > bound:

@@ -79,7 +79,7 @@ def _cuda() -> tuple[Strategy, ...]:
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
     others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "partial", "dense", "permuted"))
-    others += (CudaBlockLowRank("decode", version=2),)
+    others += (CudaBlockLowRank("decode", version=3),)
     low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     dense = CudaVendor(), CudaPadded(), CudaSplit(), CudaScheme()

@@ -81,9 +81,12 @@ class BlockLowRankStrategy(ABC):
         found = [Candidate(FAMILY, self.name, None, parameters) for parameters in self.settings]
         if self.baseline or self.can_run(found[0], request, machine):
             return [Proposal(0.0, found[0])]
-        seconds = [stage.seconds for stage in self.predict(found[0], request, machine)]
-        bound = sum(math.nan if one is None else one for one in seconds) * (1 - 1e-9)
-        return [Proposal(bound, candidate) for candidate in found]
+        return [Proposal(self._price(candidate, request, machine) * (1 - 1e-9), candidate) for candidate in found]
+
+    def _price(self, candidate: Candidate, request: Request, machine: Machine) -> float:
+        """Predicted seconds; NaN where they are not known."""
+        seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
+        return sum(math.nan if one is None else one for one in seconds)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
@@ -104,6 +107,10 @@ class BlockLowRankStrategy(ABC):
     def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
         """Why the device cannot run this strategy; None: it can."""
 
+    def is_priced(self, request: Request) -> bool:
+        """Whether the seconds of the steps are predicted."""
+        return self.name in (STRIDED, DENSE)
+
     @abstractmethod
     def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
         """Predicted seconds of one step; NaN where they are not known."""
@@ -116,7 +123,7 @@ class BlockLowRankStrategy(ABC):
         steps = (Step(1, structure.rows, structure.cols),) if self.name == DENSE else steps_of(structure)
         found = []
         for step in steps:
-            seconds = known(self.step_seconds(step, request, machine)) if self.name in (STRIDED, DENSE) else None
+            seconds = known(self.step_seconds(step, request, machine)) if self.is_priced(request) else None
             moved = moved_elements(step, n) * request.itemsize
             found.append(Stage(step.name, 2.0 * step.parameters * n, moved, seconds, (step.m, step.k, n)))
         if self.name == PERMUTED:

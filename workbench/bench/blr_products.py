@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ FORMS = (DENSE, BASELINE, "strided", "tiled", "fused", "partial", "decode", AUTO
 form, too."""
 
 FEW = 16
-"""Up to so many inputs are timed on a GPU as CUDA graphs with a flushed cache: launches would hide the kernels."""
+"""Up to so many inputs are timed on a GPU with a flushed cache: a model reads every weight once for them."""
 
 
 @dataclass(frozen=True)
@@ -116,20 +117,40 @@ def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, sa
     return figures | {"ablation": ablation(structure.kind, figures)}
 
 
-def medians(calls: Mapping[str, Callable[[], object]], n: int, options: Options, say: Say) -> dict[str, float]:
-    """Median seconds of every call, in turns."""
+def medians(
+    calls: Mapping[str, Callable[[], object]], n: int, options: Options, say: Say, graphs: bool = True
+) -> dict[str, float]:
+    """Median seconds of every call, in turns.
+
+    On a GPU as CUDA graphs, since launches would hide small products; with `graphs` False calls bring their own.
+    """
     rounds = options.rounds or 7
     if options.device == "cpu":
         from ..timing import interleaved
 
         timings = interleaved(calls, rounds, lambda number: say(f"round {number} of {rounds}"))
         return {name: timing.median for name, timing in timings.items()}
+    replays = {name: _graph_of(call).replay for name, call in calls.items()} if graphs else calls
     if n <= FEW:
-        return _graphed_medians(calls, max(rounds, 20))
+        return _flushed_medians(replays, max(rounds, 20))
     from ...kernels.cuda.clock import interleaved as by_events
 
-    found = by_events(calls, rounds, 0.02, lambda number: say(f"round {number} of {rounds}"))
+    found = by_events(replays, rounds, 0.02, lambda number: say(f"round {number} of {rounds}"))
     return {name: times.median for name, times in found.items()}
+
+
+def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:
+    """Run every form of a GPU that can run on operands without data, for `Case.ahead`."""
+    from ...kernels import decision_for
+    from ...kernels.cuda.bench import CudaBench
+    from ...kernels.factored import UNLIMITED, request_of
+
+    request = replace(request_of(structure, n, dtype, device="cuda"), max_extra_bytes=UNLIMITED)
+    a, b, out = CudaBench().operands(request, 0, blank=True)
+    for name in FORMS:
+        with suppress(PlanError):
+            executor: Any = decision_for(request, strategy=None if name == AUTO else name).plan.build()
+            executor.run(executor.prepare(a), b, out)
 
 
 def _call(executor: Any, ready: Any, b: Any, out: Any) -> Callable[[], object]:
@@ -148,6 +169,7 @@ def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
     from ...kernels.block_low_rank.strategy import structure_in
 
     structure = structure_in(request)
+    torch.compiler.reset()  # after eight rows torch would run this function uncompiled
     product = torch.compile(lambda rows, *given: multiply_permuted(structure, given, rows))
     rows = x.T.contiguous()
     return lambda: product(rows, *factors).T
@@ -179,19 +201,18 @@ def _peak_on_cpu(call: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def _graphed_medians(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Medians of CUDA graphs, the L2 flushed before each replay; the first two rounds do not count."""
+def _flushed_medians(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Medians of calls with the L2 flushed before each; the first two rounds do not count."""
     import torch
 
     from ...kernels.cuda.clock import seconds_of
 
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-    graphs = {name: _graph_of(call) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds + 2):
-        for name, graph in graphs.items():
+        for name, call in calls.items():
             flush.zero_()
-            samples[name].append(seconds_of(graph.replay))
+            samples[name].append(seconds_of(call))
     return {name: statistics.median(one[2:]) for name, one in samples.items()}
 
 

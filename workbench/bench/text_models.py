@@ -63,7 +63,10 @@ class TextModel(nn.Module):
 def train(
     model: nn.Module, setting: Training, steps: int, seed: int, say: Callable[[str], None] = lambda _: None
 ) -> None:
-    """Train in place on random pieces of the text, with a rate that falls to zero; float32 parameters."""
+    """Train in place on random pieces of the text, with a rate that falls to zero; float32 parameters.
+
+    On a GPU products are in bfloat16 (autocast).
+    """
     device = next(model.parameters()).device
     known = text()
     known = known[: int(len(known) * (1 - HELD_OUT))]
@@ -73,7 +76,8 @@ def train(
     for step in range(steps):
         optimiser.param_groups[0]["lr"] = setting.rate * min(1.0, (step + 1) / 20) * (1 - step / steps)
         starts = torch.randint(len(known) - setting.tokens - 1, (setting.batch,), generator=chosen)
-        loss = _loss(model, _pieces(known, starts, setting.tokens).to(device))
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            loss = _loss(model, _pieces(known, starts, setting.tokens).to(device))
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

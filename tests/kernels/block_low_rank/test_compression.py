@@ -143,3 +143,12 @@ def test_a_compression_goes_on_from_its_folder(tmp_path):
     assert not [text for text in events if "step" in text]
     for one, two in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize(("kind", "rank"), [("low-rank", 816), ("blast", 784), ("monarch", 51)])
+def test_large_ranks_of_a_budget_are_aligned(kind, rank):
+    (structure,) = CompressConfig(kind, 0.5).structures(8192, 2048)
+    assert structure.rank == rank
+    assert structure.parameters <= 0.5 * 8192 * 2048
+    (small,) = CompressConfig("low-rank", 0.5).structures(100, 100)
+    assert small.rank == 25

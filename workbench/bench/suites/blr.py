@@ -34,7 +34,8 @@ def _cases(options: Options) -> Iterator[Case]:
                     flops = 2.0 * n * layer.inputs * layer.outputs * 8 * (options.rounds or 7)
                     run = partial(_timed, layer, kind, n, dtype, options)
                     key = f"{layer.model} {layer.name} {kind} n={n} {dtype}"
-                    yield Case(key, run, 3.0 + flops / FLOPS[options.device], () if on_cpu else BARS)
+                    ahead = None if on_cpu else partial(_compiled_ahead, layer, kind, n, dtype)
+                    yield Case(key, run, 3.0 + flops / FLOPS[options.device], () if on_cpu else BARS, ahead)
 
 
 def _layers(options: Options) -> Sequence[Layer]:
@@ -50,6 +51,14 @@ def _timed(layer: Layer, kind: str, n: int, dtype: str, options: Options, say: S
     structure = layer.structure(kind)
     assert structure is not None
     return figures_of(structure, n, dtype, options, say)
+
+
+def _compiled_ahead(layer: Layer, kind: str, n: int, dtype: str) -> None:
+    from ..blr_products import run_blank
+
+    structure = layer.structure(kind)
+    assert structure is not None
+    run_blank(structure, n, dtype)
 
 
 SUITE = Suite(

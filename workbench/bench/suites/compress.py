@@ -23,7 +23,7 @@ BUDGETS = (0.75, 0.5, 0.25)
 SIZES = {"cpu": 128, "cuda": 2048}
 """Features of the model where --sizes is not given."""
 
-STEPS = {"cpu": 200, "cuda": 600}
+STEPS = {"cpu": 200, "cuda": 400}
 
 DESCENT = 100
 """Steps of BLAST's descent for every layer."""
@@ -49,7 +49,7 @@ def setting_of(options: Options) -> Training:
         raise PlanError(f"--sizes must be a multiple of 64, the features of a head, not {size}")
     if options.device == "cpu":
         return Training(size, 2, 16, 64, steps, 1e-3)
-    return Training(size, 4, 32, 256, steps, 2e-4)
+    return Training(size, 2, 32, 256, steps, 2e-4)
 
 
 def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:

@@ -68,7 +68,7 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
             say(f"compiling {what}")
             for _ in range(3):
                 call()
-        seconds = medians(calls, 1 << 20, options, say)
+        seconds = medians(calls, 1 << 20, options, say, graphs=False)
     weights = {what: sum(p.nbytes for p in one.parameters()) for what, one in (("dense", dense), (kind, ours))}
     return {
         "ratio": seconds["dense"] / seconds[kind],
