@@ -34,7 +34,7 @@ def _cases(options: Options) -> Iterator[Case]:
         raise PlanError("models are trained in float32, and timed in bfloat16 on a GPU; leave --dtype out")
     for kind in KINDS:
         for budget in BUDGETS:
-            seconds = 30.0 if options.device == "cpu" else 60.0
+            seconds = 30.0 if options.device == "cpu" else 15.0
             for size in options.sizes or (SIZES[options.device],):
                 run = partial(measured, kind, budget, replace(options, sizes=(size,)))
                 yield Case(f"{kind} {budget:g} features={size}", run, seconds)
