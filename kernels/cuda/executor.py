@@ -34,7 +34,9 @@ class TensorExecutor:
     def workspace(self) -> int:
         """Bytes of the stacks of one run, where both operands are batched and B is not prepared."""
         shape = Shape.of(self.request)
-        return 0 if shape.empty else shape.stack_bytes(self._core.target, self._core.slabs, self.pieces)
+        core = self._core
+        slabs = core.slabs_for(shape, self.pieces) if isinstance(core, CudaLevel) else core.slabs
+        return 0 if shape.empty else shape.stack_bytes(core.target, slabs, self.pieces)
 
     def prepare(self, b: Tensor) -> PreparedOperand:
         """B (..., k, n) with its sums, to be given to `run` in its place."""

@@ -73,6 +73,7 @@ class FusedProducts:
         self.grid = flat.program.target.shape[0], flat.program.target.shape[2]
         self.rank = flat.rank
         copy = LinearMap(len(self.blocks), (), tuple(((1, i),) for i in range(len(self.blocks))))
+        self._merge = Combination(flat.merge, Direction.MERGE, self.blocks)
         self._placing = Combination(copy, Direction.MERGE, self.blocks)
         if len(self.blocks) != self.grid[0] * self.grid[1]:
             raise PlanError(f"some blocks of C are absent from {flat.program.target}")
@@ -85,6 +86,10 @@ class FusedProducts:
     def peak(self) -> int:
         """Accumulators that are in use at once."""
         return self.order.peak
+
+    def whole_tiles(self, height: int, width: int) -> bool:
+        """Whether tiles divide blocks of C of this size, so that they are written where they belong."""
+        return not (height % self.tile.m or width % self.tile.n)
 
     @property
     def tile(self) -> Tile:
@@ -160,6 +165,15 @@ class FusedProducts:
             )
         if not placed:
             combine(self._placing, out, blocks)
+
+    def run_plain(self, lefts: Tensor, rights: Tensor, out: Tensor) -> None:
+        """`run` by plain torch: the twin on a processor where Triton does not interpret its kernels."""
+        import torch
+
+        products = torch.matmul(lefts.float(), rights.float())
+        result = out.float()
+        combine(self._merge, result, products)
+        out.copy_(result)
 
 
 def _described(out: Tensor) -> bool:

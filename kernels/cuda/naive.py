@@ -31,7 +31,7 @@ def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
 
 def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
     """`combination.run`; by plain torch on tensors of a processor, where Triton does not interpret its kernels."""
-    if matrix.is_cuda or matrix.is_meta or _interpreted():
+    if takes_triton(matrix):
         combination.run(matrix, stack)
         return
     height, width = stack.shape[2:]
@@ -47,6 +47,11 @@ def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
             for ((i, j), kind), result in zip(places, apply_map(combination.map, list(slabs)), strict=True):
                 target = item[i * height : (i + 1) * height, j * width : (j + 1) * width]
                 target.copy_(_part(result, kind)[: target.shape[0], : target.shape[1]])
+
+
+def takes_triton(tensor: Tensor) -> bool:
+    """Whether Triton runs, compiles or interprets kernels for this tensor."""
+    return bool(tensor.is_cuda or tensor.is_meta or _interpreted())
 
 
 @lru_cache(maxsize=1)

@@ -193,8 +193,9 @@ def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline:
     if best is None:
         (name, *_) = {strategy.name for strategy in only.values()}
         nothing = f"strategy {':'.join(filter(None, (name, method)))} has no candidate for it; name another or none"
-        told = [reason for _, reason in search.refused] or _refusals(request, machine, only.values())
-        reasons = "; ".join(dict.fromkeys(told)) or search.silence or nothing
+        refused = [reason for _, reason in search.refused]
+        told = refused or [search.silence] if search.silence else refused or _refusals(request, machine, only.values())
+        reasons = "; ".join(dict.fromkeys(told)) or nothing
         raise PlanError(f"{request} cannot be run: {reasons}")
     return Decision(request, machine, best, baseline or best, search.proposals, tuple(search.refused), "named")
 

@@ -11,7 +11,7 @@ import torch
 from lcma.errors import PlanError
 from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.fused import FusedProducts
-from lcma.kernels.cuda.level import cuda_level
+from lcma.kernels.cuda.level import Method, cuda_level
 from lcma.kernels.cuda.naive import apply_map, combine
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.dense.arrangements import arrangements, levels_of
@@ -103,3 +103,19 @@ def test_what_cannot_be_fused_is_refused():
         fused.run(lefts.float(), rights.float(), torch.empty(1, 32, 32))
     with pytest.raises(PlanError, match="contiguous"):
         fused.run(lefts.mT, rights, torch.empty(1, 32, 32).half())
+
+
+@pytest.mark.parametrize(("names", "sizes"), [(("strassen",), (64, 32, 96)), (("2x2x3", "strassen"), (70, 50, 130))])
+def test_a_fused_level_is_the_product(names, sizes):
+    level = cuda_level(arrangements(levels_of([resolve(name)[0] for name in names], 1))[0][1], Method.FUSED)
+    m, k, n = sizes
+    a, b = torch.randn(2, m, k, dtype=torch.float64), torch.randn(2, k, n, dtype=torch.float64)
+    canvas, out = canvas_of(m, n)
+    level.run(a[:1].half(), b[:1].half(), out)
+    truth = a[0] @ b[0]
+    assert (out[0].double() - truth).norm() <= 5e-3 * truth.norm()
+    assert (canvas[:, n:] == CANARY).all()
+    both = torch.full((2, m, n), torch.nan).half()
+    level.run(a.half(), level.prepare(b[:1].half()), both)
+    truth = a @ b[:1]
+    assert (both.double() - truth).norm() <= 5e-3 * truth.norm()

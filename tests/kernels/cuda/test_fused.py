@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,8 +15,17 @@ from lcma.schemes_db.resolve import resolve
 
 pytest.importorskip("torch")
 
+import torch
+
+from lcma.errors import PlanError
+from lcma.kernels import Candidate, Machine, Request, decision_for
+from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.fused import schedule
+from lcma.kernels.cuda.h200 import h200
+from lcma.kernels.cuda.level import Method, cuda_level
+from lcma.kernels.dense.given import GivenProgram
+from lcma.kernels.families import strategies
 
 
 def merge_of(name):
@@ -114,3 +124,59 @@ def test_the_interpreted_kernel_is_the_product(run_checks):
 def test_the_kernel_fits_sm_90(run_checks, tmp_path):
     pytest.importorskip("triton")
     run_checks("checks_fused_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
+
+
+def program_of(names):
+    return arrangements(levels_of([resolve(name)[0] for name in names.split("/")], 1))[0][1]
+
+
+@pytest.mark.parametrize("names", ["strassen", "2x2x3", "strassen/strassen", "2x2x3/winograd"])
+@pytest.mark.parametrize(("lead_a", "lead_b"), [((1,), (1,)), ((3,), (3,)), ((3,), (1,)), ((1,), (3,))])
+def test_a_fused_level_is_the_product(names, lead_a, lead_b):
+    """By plain torch, the twin of the kernel: several items, shared operands, sums of B made before, pieces."""
+    level = cuda_level(program_of(names), Method.FUSED)
+    for m, k, n in ((64, 32, 96), (70, 50, 130)):
+        a, b = torch.randn(*lead_a, m, k, dtype=torch.float64), torch.randn(*lead_b, k, n, dtype=torch.float64)
+        for right in (b.half(), level.prepare(b.half())):
+            for pieces in (1, 2):
+                out = torch.full((max(*lead_a, *lead_b), m, n), torch.nan).half()
+                level.run(a.half(), right, out, pieces)
+                truth = a @ b
+                assert (out.double() - truth).norm() <= 6e-3 * truth.norm()
+
+
+def test_a_named_fused_plan_has_no_products_in_memory():
+    machine = Machine("cuda", h200(), CudaCostModel(h200()))
+    request = Request(8192, 8192, 8192, "bfloat16", device="cuda")
+    plan = decision_for(request, machine=machine, strategy="scheme:fused").plan
+    assert str(plan.candidate) == "scheme 2x2x2:7, fused"
+    assert [stage.name.split()[0] for stage in plan.stages] == ["Combine", "Combine", "7"]
+    assert plan.workspace == 2 * 7 * 4096 * 4096 * 2  # A~ and B~
+    stack = decision_for(request, machine=machine, scheme="2x2x2:7", strategy="scheme:stack").plan
+    assert stack.workspace == plan.workspace + 7 * 4096 * 4096 * 2
+    larger = decision_for(replace(request, m=16384, k=16384, n=16384), machine=machine, strategy="scheme:fused").plan
+    assert str(larger.candidate) == "scheme 2x2x2:7 * 2x2x2:7, fused"
+    assert larger.stages[-1].name == "Combine H"
+    odd = decision_for(replace(request, m=8200), machine=machine, strategy="scheme:fused").plan
+    assert any(stage.name == "Copy C" for stage in odd.stages)  # tiles do not divide its blocks
+
+
+@pytest.mark.parametrize(
+    ("names", "dtype", "reason"),
+    [
+        ("strassen", "float32", "products are fused in bfloat16 and float16, not in float32"),
+        ("4x4x4", "bfloat16", "accumulators, more than the 5"),
+        ("strassen/strassen/strassen", "bfloat16", "programs of one or two levels"),
+    ],
+)
+def test_what_fusing_refuses(names, dtype, reason):
+    candidate = Candidate("dense", "scheme", GivenProgram(names, program_of(names)), (("method", "fused"),))
+    machine = Machine("cuda", h200(), CudaCostModel(h200()))
+    request = Request(8192, 8192, 8192, dtype, device="cuda")
+    assert reason in strategies("cuda")["dense", "scheme"].can_run(candidate, request, machine)
+
+
+def test_a_named_method_that_gains_nothing_says_so():
+    machine = Machine("cuda", h200(), CudaCostModel(h200()))
+    with pytest.raises(PlanError, match="nothing is predicted to be faster than the vendor's product"):
+        decision_for(Request(4096, 4096, 4096, "bfloat16", device="cuda"), machine=machine, strategy="scheme:fused")

@@ -13,6 +13,7 @@ from ....kernels.cuda.stack import DTYPES as STACKED
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..gpu_choice import choice_cases, write_summary
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
+from ..gpu_fused import ablation, ablation_ahead, seconds_of_ablation
 from ..gpu_launch import graphed
 from ..gpu_layers import layer_cases
 from ..gpu_products import RATES, Sizes, ahead, blank, checked, error_of, operands, paired
@@ -37,6 +38,8 @@ GATE = (
     (f"{TWO}@scheme:loop", (2048, 2048, 2048), "rows"),
     (f"{TWO}@scheme:stack", (2048, 2048, 2048), "rows"),
     (f"{TWO}@scheme:stack", (1000, 999, 1001), "rows"),
+    ("strassen@scheme:fused", (2048, 1024, 2048), "rows"),
+    (f"{TWO}@scheme:fused", (1000, 999, 1001), "rows"),
 )
 """What is checked before anything is believed: recipe, sizes, and how the operands are stored."""
 
@@ -64,6 +67,9 @@ class Product:
         return tuple(Bar(figure, value) for figure, value in wanted if value is not None)
 
 
+FUSED = ("bfloat16", 8192), ("bfloat16", 16384), ("float16", 8192)
+"""The rows of the ablation of fused products."""
+
 LAYER_DTYPES, LAYERS = ("float32", "float64", "bfloat16"), 12
 """Layers of large models of each dtype, unless --sample says otherwise; suite "falcon" has more of them."""
 
@@ -85,6 +91,8 @@ PRODUCTS = (
     Product("float32", _square(8192), TWO),
     Product("float64", _square(8192), TWO),
     Product("float16", _square(16384), f"{TWO}@scheme:stack"),
+    Product("bfloat16", _square(8192), "strassen@scheme:fused"),
+    Product("bfloat16", _square(16384), f"{TWO}@scheme:fused"),
     Product("tf32", _square(16384), f"{TWO}@scheme:batched"),
     Product("float32", _square(8192), "laderman"),
     Product("float32", _square(8192), "laderman/strassen"),
@@ -134,6 +142,9 @@ def _cases(options: Options) -> Iterator[Case]:
             bar = Bar("added_ms", 0.008, at_most=True) if short else Bar("ratio", 0.99)
             run, sums = partial(_auto, dtype, size, rounds, options.seed), partial(ahead, "auto", dtype, _square(size))
             yield Case(f"auto {dtype} {size}", run, 10, (bar,), sums)
+    for dtype, size in FUSED:
+        run, about = partial(ablation, dtype, size, rounds, options.seed), seconds_of_ablation(dtype, size, rounds)
+        yield Case(f"fused {dtype} {size}", run, about, ahead=partial(ablation_ahead, dtype, size))
     yield from layer_cases(options, LAYER_DTYPES, LAYERS)
     yield from choice_cases(options)
 
@@ -167,8 +178,8 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
 
 
 def _gated(dtype: str) -> list[tuple[str, Sizes, str]]:
-    """Of the gate what is worked in a dtype: stacks are in half precision."""
-    return [one for one in GATE if dtype in STACKED or not one[0].endswith("@scheme:stack")]
+    """The products of the gate in a dtype: stacks and fused products are in half precision."""
+    return [one for one in GATE if dtype in STACKED or not one[0].endswith(("@scheme:stack", "@scheme:fused"))]
 
 
 def _gate_ahead(dtype: str) -> None:
@@ -352,7 +363,7 @@ SUITE = Suite(
     ),
     (
         *("kernels/cuda", "kernels/dense", "kernels/codegen", "kernels/torch"),
-        *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "launch", "layers", "products")),
+        *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "fused", "launch", "layers", "products")),
         "workbench/gpu_monitor.py",
     ),
     _pictures,
