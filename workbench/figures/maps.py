@@ -1,22 +1,23 @@
-"""Where structured products win: a dot a pattern at density and size, coloured by its ratio to the best baseline."""
+"""Where structured products win: a dot a product, coloured by its ratio to the best baseline."""
 
 from __future__ import annotations
 
 import math
-from functools import partial
 from pathlib import Path
+from typing import Any
 
-from .canvas import Drawn, axes, labelled, rows_of
+from .canvas import MARKERS, Drawn, axes, labelled, rows_of
 
-SUITES = {"ks": "Kronecker-sparse", "blr": "block-low-rank"}
+KINDS = {"low-rank": 0.8, "monarch": 1.0, "blast": 1.25}
+"""Kinds of block low-rank matrices, and the factor by which their dots stand beside the number of inputs."""
 
 
-def patterns(results: Path, suite: str) -> list[tuple[float, float, float]]:
-    """(density, size, ratio) of every row in float32 that has all three; a GPU's rows where there are any."""
+def patterns(results: Path) -> list[tuple[float, float, float]]:
+    """(density, size, ratio) of every row of `ks` in float32 that has all three; a GPU's rows where there are any."""
     for device in ("cuda", "cpu"):
         found = [
             (row["figures"]["density"], row["figures"]["size"], row["figures"]["ratio"])
-            for key, row in rows_of(results, f"{suite}-{device}").items()
+            for key, row in rows_of(results, f"ks-{device}").items()
             if "float32" in key.split() and all(row["figures"].get(name) for name in ("density", "size", "ratio"))
         ]
         if found:
@@ -24,41 +25,79 @@ def patterns(results: Path, suite: str) -> list[tuple[float, float, float]]:
     return []
 
 
-def draw_map(suite: str, results: Path) -> Drawn | None:
-    """The win map of a suite."""
-    found = patterns(results, suite)
+def layers(results: Path) -> list[tuple[str, int, int, float]]:
+    """(kind, inputs at once, elements of the dense weight, ratio to the dense layer) of the rows of `blr`, likewise."""
+    for device, item in (("cuda", 2), ("cpu", 4)):
+        found = []
+        for key, row in rows_of(results, f"blr-{device}").items():
+            *_, kind, n, _ = key.split()
+            figures = row["figures"]
+            found.append((kind, int(n.removeprefix("n=")), figures["dense_weight_bytes"] // item, figures["ratio"]))
+        if found:
+            return found
+    return []
+
+
+def draw_ks(results: Path) -> Drawn | None:
+    """Kronecker-sparse products at density and size, over the best baseline."""
+    found = patterns(results)
+    if not found:
+        return None
+    figure, panel = axes()
+    densities, sizes, ratios = zip(*found, strict=True)
+    dots = panel.scatter(densities, sizes, c=ratios, **_colours(ratios))
+    figure.colorbar(dots, ax=panel, label="best baseline's time / ours")
+    _logarithmic(panel)
+    labelled(panel, "density", "size", "Kronecker-sparse products")
+    return Drawn(
+        figure,
+        f"Speed of Kronecker-sparse products over the best baseline by density and size: {_wins(ratios)} patterns are "
+        "faster.",
+    )
+
+
+def draw_blr(results: Path) -> Drawn | None:
+    """Block low-rank layers at the number of inputs and the size of the dense weight, over the dense layer."""
+    found = layers(results)
     if not found:
         return None
     figure, panel = axes()
     ratios = [ratio for *_, ratio in found]
-    dots = panel.scatter(
-        [density for density, *_ in found],
-        [size for _, size, _ in found],
-        c=ratios,
-        cmap="PuOr_r",
-        vmin=min(0.5, *ratios),
-        vmax=max(1.5, *ratios),
-        edgecolors="0.3",
-        linewidths=0.5,
+    texts = []
+    for (kind, beside), marker in zip(KINDS.items(), MARKERS, strict=False):
+        some = [row[1:] for row in found if row[0] == kind]
+        if not some:
+            continue
+        tokens, sizes, own = zip(*some, strict=True)
+        dots = panel.scatter([beside * n for n in tokens], sizes, c=own, marker=marker, label=kind, **_colours(ratios))
+        texts.append(f"{kind} {_wins(own)}")
+    figure.colorbar(dots, ax=panel, label="dense layer's time / ours")
+    _logarithmic(panel)
+    panel.legend(fontsize=9, loc="center left", labelcolor="0.2")
+    labelled(panel, "inputs at once", "size of the dense weight", "Block low-rank layers")
+    return Drawn(
+        figure,
+        "Speed of block low-rank layers over the dense layer by inputs and size; faster are " + ", ".join(texts) + ".",
     )
-    figure.colorbar(dots, ax=panel, label="best baseline's time / ours")
+
+
+def _colours(ratios: Any) -> dict[str, Any]:
+    """Purple is faster than the baseline, orange slower."""
+    bounds = {"vmin": min(0.5, *ratios), "vmax": max(1.5, *ratios)}
+    return {"cmap": "PuOr", "edgecolors": "0.3", "linewidths": 0.5, **bounds}
+
+
+def _logarithmic(panel: Any) -> None:
     for axis, scale in ((panel.xaxis, panel.set_xscale), (panel.yaxis, panel.set_yscale)):
         scale("log")
         axis.set_major_formatter(_power)
         axis.set_minor_formatter("")
-    labelled(panel, "density", "size", f"{SUITES[suite].capitalize()} products")
-    wins = sum(ratio > 1 for ratio in ratios)
-    return Drawn(
-        figure,
-        f"Speed of {SUITES[suite]} products over the best baseline by density and size: {wins} of {len(found)} "
-        "patterns are faster.",
-    )
+
+
+def _wins(ratios: Any) -> str:
+    return f"{sum(ratio > 1 for ratio in ratios)} of {len(ratios)}"
 
 
 def _power(number: float, _: object) -> str:
     """A power of ten in type of one size."""
     return f"{number:g}" if 1e-3 <= number <= 1e3 else f"1e{round(math.log10(number))}"
-
-
-draw_ks = partial(draw_map, "ks")
-draw_blr = partial(draw_map, "blr")
