@@ -50,7 +50,7 @@ class Report:
 
     @property
     def warned(self) -> bool:
-        """Whether the scheme holds modulo 2 only, and no ring was given or declared."""
+        """True if the scheme holds modulo 2 only, and no ring was given or declared."""
         return self.ok and self.over_z2_only and self.declared is None
 
     @property

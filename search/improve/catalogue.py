@@ -64,7 +64,7 @@ class BackgroundTasks:
 
     @property
     def in_time(self) -> bool:
-        """Whether a lift may still start."""
+        """True if a lift may still start."""
         return time.perf_counter() < self._end
 
     def submit(self, work: Callable[..., None], *of: object) -> None:

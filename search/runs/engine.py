@@ -79,7 +79,7 @@ class Engine(Protocol):
 
     @property
     def by_format(self) -> bool:
-        """Whether each format of a run has its own settings; else all have those of the target."""
+        """True if each format of a run has its own settings; else all have those of the target."""
 
     def setting(self, target: Target, walk: str) -> Setting:
         """Return the default settings for a format and a walk.

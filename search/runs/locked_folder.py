@@ -32,7 +32,7 @@ class LockedFolder:
 
     @property
     def running(self) -> bool:
-        """Whether a process has locked the folder."""
+        """True if a process has locked the folder."""
         try:
             locked(self.path).close()
         except RunFolderError:
