@@ -44,8 +44,7 @@ def is_sparse(scheme: Scheme) -> bool:
 class Numerators:
     """Integer numerators of U, V and W in the order of their nonzeros.
 
-    `one` is the common denominator: the sum that stands for 1. W is a list of Python integers where they exceed
-    int64.
+    `one` is the common denominator, the numerator of 1. W is a list of Python integers where they exceed int64.
     """
 
     u: IntArray

@@ -184,7 +184,7 @@ def first_wrong(scheme: Scheme, seed: int = 0) -> Outcome | None:
 
 def _form(factor: Factor, point: IntArray, prime: int) -> IntArray:
     """Return the value of every product's sum at a point, (R,)."""
-    residues = (factor.values % prime).astype(np.int64, copy=False)  # of Python integers where int64 does not hold them
+    residues = (factor.values % prime).astype(np.int64, copy=False)  # values are Python integers beyond int64
     sums = np.bincount(factor.product, residues * point[factor.indices] % prime, factor.rank)
     return sums.astype(np.int64) % prime
 

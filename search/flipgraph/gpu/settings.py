@@ -21,7 +21,7 @@ _WIDE = Selection(10, 0.2, 0.2, islands=8)
 _RANK = _setting(plus_after=50_000, selection=_WIDE)
 
 _TABLE = {
-    # 47 in 2 s; selection ends at 49. After 7 s 20 walkers stood at 47; with margin 2 it was 13, with margin 3 15,
+    # 47 in 2 s; selection ends at 49. After 7 s 20 walkers had rank 47; with margin 2 13, with margin 3 15,
     # and with margin 2 and plus 2.5k 18, plus 10k 10
     ("Z2", "4x4x4"): _setting(60_000, plus_after=5_000, margin=1, trap_rank=49),
     # 47 with 4 of 4 seeds in 2.4 to 4.8 s; without islands in 2.8 to 3.6 s with 3 of 4, the fourth not in 14 s.
