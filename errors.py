@@ -1,4 +1,4 @@
-"""The errors that lcma raises for a user's mistake; each knows the exit code of the command line."""
+"""Errors that lcma raises for a user's mistake; each has the exit code of the command line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 
 class LcmaError(Exception):
-    """Base of every error that lcma raises on purpose: one line, the cause and the mend."""
+    """Base of every error that lcma raises on purpose: one line with the cause and the remedy."""
 
     exit_code = 2
 
 
 class TargetError(LcmaError, ValueError):
-    """A target or ring name that means nothing, or that means something impossible."""
+    """A target or ring name that is unknown, or that describes something impossible."""
 
 
 class SchemeFormatError(LcmaError, ValueError):
@@ -26,7 +26,7 @@ class SchemeFormatError(LcmaError, ValueError):
         super().__init__(f"{where}: {message}" if where else message)
 
     def located(self, file: str | Path) -> SchemeFormatError:
-        """The same error with the file named, for a parser that saw only text."""
+        """Return the same error with the file named, for a parser that read only text."""
         return self if self.file is not None else SchemeFormatError(self.message, file, self.line)
 
 
@@ -37,24 +37,24 @@ class VerificationError(LcmaError):
 
 
 class PlanError(LcmaError):
-    """A request that no certified scheme and no strategy can run; the reason is the message."""
+    """A request that no certified scheme and no strategy can execute; the message gives the reason."""
 
     exit_code = 3
 
 
 class RankError(PlanError):
-    """A rank that a weight cannot have: the arguments are wrong, whatever runs them."""
+    """A rank that a weight cannot have: the arguments are invalid for every strategy."""
 
     exit_code = 2
 
 
 class VerifyOnlyError(LcmaError):
-    """A proven scheme that is neither kept nor run: coefficients beyond int64, or programs that are not expanded."""
+    """A proven scheme that is neither stored nor run: coefficients beyond int64, or programs that are not expanded."""
 
     exit_code = 3
 
 
 class CatalogError(LcmaError):
-    """A catalogue that cannot be opened, or that lacks what was asked of it."""
+    """A catalogue that cannot be opened, or that lacks the requested entry."""
 
     exit_code = 3

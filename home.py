@@ -1,4 +1,4 @@
-"""Where a user's files live: one folder, LCMA_HOME, with data/, cache/ and profiles/ in it."""
+"""Location of a user's files: one folder, LCMA_HOME, with data/, cache/ and profiles/ in it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .errors import LcmaError
 
 
 def home() -> Path:
-    """The folder of everything a user owns: $LCMA_HOME, or the platform's place for user data.
+    """Return the folder of all of a user's files: $LCMA_HOME, or the platform's folder for user data.
 
     Raises:
-        LcmaError: LCMA_HOME is not set, and platformdirs, which knows that place, is not installed.
+        LcmaError: LCMA_HOME is not set, and platformdirs, which finds the platform's folder, is not installed.
     """
     return _home(os.environ.get("LCMA_HOME", ""))
 
 
 @lru_cache(maxsize=8)
 def _home(chosen: str) -> Path:
-    """Planning asks for it often, and platformdirs takes longer than a look into a cache."""
+    """Return the folder, cached because planning calls this often and platformdirs is slow."""
     if chosen:
         return Path(chosen).expanduser().absolute()
     try:
@@ -36,19 +36,19 @@ def _home(chosen: str) -> Path:
 
 
 def data_folder() -> Path:
-    """Where the catalogue and the finds of the user's own searches are kept."""
+    """Return the folder of the catalogue and of the finds of the user's own searches."""
     return home() / "data"
 
 
 def cache_folder() -> Path:
-    """Where compiled and generated code is kept; deleting it loses nothing but time."""
+    """Return the folder of compiled and generated code; it can be deleted, its files are then generated again."""
     return home() / "cache"
 
 
 def writable(folder: Path) -> Path:
-    """`folder` if files can be made in it, else one of this process in the temporary directory.
+    """Return `folder` if files can be created in it, else a folder of this process in the temporary directory.
 
-    For caches only: what must not be lost is written where the user said, or not at all.
+    For caches only: files that must not be lost are written to the folder that the user chose, or not at all.
 
     Raises:
         OSError: neither can be written.
@@ -63,19 +63,19 @@ def writable(folder: Path) -> Path:
 
 @lru_cache(maxsize=1)
 def _private_folder() -> Path:
-    """A new folder that nobody else can write or have made, removed at the end of the process."""
+    """Create a folder that only this user can write, removed at the end of the process."""
     folder = tempfile.mkdtemp(prefix="lcma-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 
 
 def write_atomic(path: Path, content: str | bytes | Iterable[bytes]) -> None:
-    """Write a file whole or not at all: a temporary sibling, synced, then renamed over `path`.
+    """Write a file atomically: write and sync a temporary file of the same folder, then rename it to `path`.
 
     Content larger than memory is given in chunks.
 
     Raises:
-        OSError: the folder cannot be written, or the disk is full; `path` is as it was.
+        OSError: the folder cannot be written, or the disk is full; `path` is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     payload = content.encode() if isinstance(content, str) else content

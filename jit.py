@@ -1,10 +1,10 @@
 """numba.njit with a disk cache that is never stale, never fatal, and in our own cache folder.
 
-numba's own cache looks only at the file of the function itself: a changed helper in another file
-leaves wrong machine code behind. It dies on a corrupt entry, it raises where no folder is
-writable, and processes that need the same function at the same time all compile it. Here an entry
-is stamped with every source file of the function's folder, an entry that cannot be read or written
-is the same as none, and one process compiles while the others wait for its entry.
+numba's own cache checks only the file of the function itself: it reuses stale machine code after a
+helper in another file changed. It fails on a corrupt entry, it raises where no folder is writable,
+and processes that need the same function at the same time all compile it. Here an entry is stamped
+with a hash of every source file of the function's folder, an entry that cannot be read or written
+counts as missing, and one process compiles while the others wait for its entry.
 
 Modules that use this are imported only by the functions that need compiled code: importing numba
 takes a quarter of a second.
@@ -27,7 +27,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from .home import cache_folder, writable
 
 LONGEST_WAIT = 120.0
-"""Seconds that a process waits for another one's compilation before it compiles by itself."""
+"""Seconds that a process waits for another one's compilation before it compiles the function itself."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -41,13 +41,13 @@ def _folder_stamp(folder: Path, deep: bool) -> str:
 @functools.lru_cache(maxsize=1)
 def _cache_root() -> Path:
     folder = cache_folder() / "numba"
-    with contextlib.suppress(OSError):  # then every entry fails to be written, which is the same as no cache
+    with contextlib.suppress(OSError):  # every write of an entry then fails, which is the same as no cache
         return writable(folder)
     return folder
 
 
 class _Locator(caching._CacheLocator):
-    """Places the entries of a function in a folder named by the stamp of its sources."""
+    """Locator that stores the entries of a function in a folder named by the stamp of its sources."""
 
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
         self._line = py_func.__code__.co_firstlineno
@@ -73,7 +73,7 @@ class _Implementation(caching.CompileResultCacheImpl):
 
 
 class _Cache(caching.FunctionCache):
-    """A function cache whose failures mean "compile again", never an error."""
+    """Function cache whose failures cause recompilation, never an error."""
 
     _impl_class = _Implementation
 
@@ -82,18 +82,18 @@ class _Cache(caching.FunctionCache):
         try:
             yield
         except Exception:
-            # Whatever a damaged or unwritable entry raises (unpickling can raise anything), the
-            # function is compiled as if there were none. An empty index makes room for a new one.
+            # Unpickling a damaged entry can raise anything. In every case the function is compiled as if
+            # there were no entry; flushing the index allows a new one to be written.
             with contextlib.suppress(Exception):
                 self.flush()
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """No other process compiles this function meanwhile.
+        """Exclude other processes from compiling this function.
 
-        After LONGEST_WAIT one may, and where no file can be locked. The lock of a process that was killed is
-        free. A function is compiled while the locks of its callers are held: callers and callees form no circle
-        of functions, so that no two processes wait for each other.
+        The exclusion ends after LONGEST_WAIT, and is absent where files cannot be locked. The system releases
+        the lock of a killed process. A function is compiled while the locks of its callers are held; the call
+        graph is acyclic, so processes cannot deadlock.
         """
         path = Path(self._cache_path, f"{self._impl.filename_base}.lock")
         with contextlib.ExitStack() as held:
@@ -104,11 +104,11 @@ class _Cache(caching.FunctionCache):
 
 
 def _lock(stream: IO[str], deadline: float) -> None:
-    """Lock an open file, or leave it at the deadline.
+    """Lock an open file; return without the lock at the deadline.
 
     Raises:
         OSError: files of this folder cannot be locked.
-        ImportError: nor any of this system.
+        ImportError: the system has no fcntl.
     """
     import fcntl
 
@@ -138,6 +138,6 @@ def njit(function: Callable[..., Any] | None = None, /, *, stamped: Path | None 
 
 def _compile_once(cache: _Cache, compiling: Callable[[Any], Any], signature: Any) -> Any:
     """Load or compile a function for these types, one process at a time."""
-    # numba's own lock comes first: a thread that held only the file would wait for the one that waits for the file.
+    # Acquire numba's own lock first: in the other order two threads of one process could deadlock.
     with global_compiler_lock, cache.alone():
         return compiling(signature)

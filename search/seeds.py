@@ -1,4 +1,4 @@
-"""Random states that depend on a seed and a walk's index only."""
+"""Random states that depend only on a seed and a walk's index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ROUNDS = ((0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27))
 
 
 def splitmix(seed: int, index: int) -> int:
-    """A nonzero 64-bit state for walk `index` of a run, from splitmix64 of both numbers."""
+    """Return a nonzero 64-bit state for walk `index` of a run, from splitmix64 of both numbers."""
     state = (seed * _SEED + index * _INDEX + _OFFSET) & _MASK
     for factor, shift in _ROUNDS:
         state = ((state ^ (state >> shift)) * factor) & _MASK
@@ -19,7 +19,7 @@ def splitmix(seed: int, index: int) -> int:
 
 
 def splitmix_range(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:
-    """(count,): `splitmix` of the indices from `first` on."""
+    """Return (count,) uint64: `splitmix` of the indices from `first` on."""
     start = np.uint64((seed * _SEED + first * _INDEX + _OFFSET) & _MASK)
     state = start + np.arange(count, dtype=np.uint64) * np.uint64(_INDEX)
     for factor, shift in _ROUNDS:

@@ -1,7 +1,7 @@
-"""Schemes with rounded coefficients or powers of an infinitesimal: what they miss by, and the exact one close by.
+"""Schemes with rounded coefficients or powers of an infinitesimal: their error, and an exact scheme nearby.
 
-None of them is valid. Reported of the first kind is the largest residual of the Brent
-equations, of the second (a border scheme: it computes A B + O(e)) the order at which they fail.
+None of them is valid. For the first kind the report states the largest residual of the Brent equations,
+for the second (a border scheme: it computes A B + O(e)) the order at which they fail.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .outcome import Mismatch, Outcome
 from .randomized import refuted
 
 GRIDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Rounding is tried to multiples of 1/d for these d."""
+"""Denominators d for which rounding to multiples of 1/d is tried."""
 
 MAX_TERMS = 2_000_000
 MAX_DENSE = 1 << 24
 TINY = 1e-9
-"""A coefficient below this counts as rounding, where decimals and powers of e come together."""
+"""Coefficients below this count as rounding errors where decimals and powers of e occur together."""
 
 ComplexArray = npt.NDArray[np.complex128]
 
@@ -63,7 +63,7 @@ class ApproximateReport:
     outcomes: tuple[Outcome, ...] = ()
 
     def headline(self) -> str:
-        """The one line that says what it is."""
+        """Return the verdict in one line."""
         subject = f"FAIL {self.approximation.target} rank {self.approximation.rank}"
         close = ""
         if self.rounded is not None:
@@ -78,7 +78,7 @@ class ApproximateReport:
         return f"{subject}: {kind}first wrong at order {self.order}: {self.first}"
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """Return the report as JSON values."""
         return {
             "lcma_report": 1,
             "file": self.label,
@@ -102,10 +102,10 @@ class ApproximateReport:
 def judge_approximations(
     approximations: tuple[tuple[str, Approximation], ...], label: str, format: str, notes: tuple[str, ...] = ()
 ) -> ApproximateReport:
-    """The report on what a file gives by each convention; the one with the smallest error is reported.
+    """Report on the scheme of a file, read by the convention that gives the smallest error.
 
     Raises:
-        LcmaError: it is too large to multiply out, or numbers in it are.
+        LcmaError: the scheme or its numbers are too large to multiply out.
     """
     try:
         reports = [_judged(label, format, convention, one, notes) for convention, one in approximations]
@@ -134,7 +134,7 @@ def _judged(label: str, format: str, convention: str, one: Approximation, notes:
 
 
 def _residual(one: Approximation) -> float:
-    """The largest |got - wanted| over all equations, in double precision."""
+    """Return the largest |got - wanted| over all equations, in double precision."""
     u, v, w = (_dense(one, slot) for slot in range(3))
     terms, values = one.target.terms, one.target.term_values
     worst = 0.0
@@ -160,7 +160,7 @@ def _dense(one: Approximation, slot: int) -> ComplexArray:
 
 
 def _first_order(one: Approximation) -> tuple[int | None, Mismatch | None, float]:
-    """The lowest power of e at which an equation fails, that equation, and the largest coefficient that is wrong."""
+    """Return the lowest power of e at which an equation fails, that equation, and the largest wrong coefficient."""
     sizes = [[len(row) for row in factor] for factor in one.factors]
     if sum(a * b * c for a, b, c in zip(*sizes, strict=True)) > MAX_TERMS:
         raise LcmaError(f"{one.target} rank {one.rank} with powers of e is too large to multiply out")
@@ -191,7 +191,7 @@ def _size(value: Fraction | complex) -> float:
 
 
 def _number(value: Fraction | complex, grid: int) -> Gaussian:
-    """The multiple of 1/grid, in both parts, that is next to a number; an exact one as it is."""
+    """Round the real and the imaginary part to the nearest multiple of 1/grid; return an exact number unchanged."""
     if isinstance(value, Fraction):
         return Gaussian(value, Fraction(0))
     parts = (value.real, value.imag)
@@ -201,7 +201,7 @@ def _number(value: Fraction | complex, grid: int) -> Gaussian:
 
 
 def _rounded(one: Approximation, grid: int) -> Scheme | None:
-    """The scheme of the coefficients rounded to multiples of 1/grid, or None where they can't be."""
+    """Return the scheme with coefficients rounded to multiples of 1/grid, or None where that is not possible."""
     m, k, n = one.target.shape
     try:
         u, v, w = (

@@ -1,4 +1,4 @@
-"""Proofs put together: from a scheme to its certificate, or to the error that names the first wrong equation."""
+"""Certification: check a scheme and return its certificate, or raise an error that names the first wrong equation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METHODS: dict[str, Callable[[Scheme], Outcome]] = {
 
 
 def check(scheme: Scheme, method: str = "exact") -> Outcome:
-    """The outcome of one method: "exact", "randomized" or "symbolic".
+    """Check a scheme by one method: "exact", "randomized" or "symbolic".
 
     Raises:
         LcmaError: the method is not known, or is not "exact" where a coefficient exceeds int64.
@@ -37,7 +37,7 @@ def check(scheme: Scheme, method: str = "exact") -> Outcome:
 
 
 def certificate_of(scheme: Scheme, outcomes: Sequence[Outcome]) -> Certificate:
-    """The certificate of passed checks of a scheme.
+    """Return the certificate of passed checks of a scheme.
 
     Raises:
         VerificationError: one of the checks failed.
@@ -64,27 +64,27 @@ def certify(scheme: Scheme, methods: Sequence[str] = ("exact",)) -> Certificate:
 
 
 NOT_RECHECKABLE = {"program": "a straight-line program", "traced": "a callable"}
-"""Methods whose proofs are of something that a certificate's file does not hold."""
+"""Methods that prove an object which a certificate's file does not contain."""
 
 
 def recheck(scheme: Scheme, certificate: Certificate) -> Certificate:
-    """Prove again what a certificate claims of a scheme, by the methods that it names.
+    """Repeat the proofs of a certificate of a scheme, by the methods that it names.
 
-    Every claim but the version is compared with what is found now; a random proof is repeated modulo
+    Every claim except the version is compared with the new result; a random proof is repeated modulo
     the primes that it claims.
 
     Raises:
-        VerificationError: the certificate is of another scheme, the proof fails now, it is not what
-            the certificate says of it, or nothing here can repeat it.
+        VerificationError: the certificate is of another scheme, a proof fails, a result differs from
+            the certificate's claim, or the proof cannot be repeated.
     """
     return certificate_of(scheme, recheck_outcomes(scheme, certificate))
 
 
 def recheck_outcomes(scheme: Scheme, certificate: Certificate) -> tuple[Outcome, ...]:
-    """The outcomes of the methods that a certificate names, ending with the first that fails.
+    """Return the outcomes of the methods that a certificate names, or only the first that fails.
 
     Raises:
-        VerificationError: a claim is not what is found now, or can't be repeated.
+        VerificationError: a result differs from the certificate's claim, or a proof cannot be repeated.
     """
     if certificate.digest != scheme.digest or certificate.target != scheme.target.name:
         raise VerificationError(
@@ -104,7 +104,7 @@ def recheck_outcomes(scheme: Scheme, certificate: Certificate) -> tuple[Outcome,
 
 
 def _repeated(scheme: Scheme, claimed: Proof) -> Outcome:
-    """The outcome of the method of a claimed proof."""
+    """Run the method of a claimed proof and return its outcome."""
     if claimed.method in NOT_RECHECKABLE:
         raise VerificationError(
             f"the certificate's {claimed.method} proof is of {NOT_RECHECKABLE[claimed.method]} and can't be "

@@ -1,9 +1,9 @@
-"""Every Brent equation, exactly.
+"""Exact check of every Brent equation.
 
 The equation of (A[p], B[q], C[s]) says that sum_r U[r,p] V[r,q] W[r,s] is 1 where the target has
 that term and 0 elsewhere. For a group of blocks p the sums are one matrix product: the group's
-Khatri-Rao rows U[r,p] V[r,q] against W, of the products that use the group. Sparse schemes are
-multiplied out instead (`expansion`).
+Khatri-Rao rows U[r,p] V[r,q] times W, for the products r that use the group. Sparse schemes are
+expanded term by term instead (`expansion`).
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from .outcome import Mismatch, Outcome, mismatch
 from .primes import primes_below, square_root_of_minus_one
 
 GROUP_ENTRIES = 1 << 21
-"""The most entries of one group's Khatri-Rao matrix, unless a single block needs more."""
+"""Maximum number of entries of one group's Khatri-Rao matrix, unless a single block needs more."""
 
 _FLOAT_LIMIT = 1 << 53
 _MODULAR_PRIME_LIMIT = 1 << 21
 
 
 LONG_PROOF = 20_000_000_000
-"""Multiplications of a dense proof from which a wrong scheme's equations are not counted (some seconds)."""
+"""Number of multiplications of a dense proof above which the wrong equations are not counted (some seconds)."""
 
 
 def is_long(scheme: Scheme) -> bool:
-    """Whether all equations take more than seconds."""
+    """Return whether checking all equations takes more than some seconds (LONG_PROOF)."""
     left, right, outputs = (np.diff(factor.indptr) for factor in scheme.factors)
     terms = int((left * right * outputs).sum())
     return min(expansion.TERM_COST * terms, scheme.u.nnz * scheme.v.blocks * scheme.w.blocks) > LONG_PROOF
@@ -55,10 +55,10 @@ def is_long(scheme: Scheme) -> bool:
 def check_exact(scheme: Scheme) -> Outcome:
     """Decide whether a scheme computes its target over its ring: all equations, no chance involved.
 
-    Sums are computed in float64 where a bound proves every partial sum below 2^53, else modulo so
-    many primes that their product exceeds twice the bound. A scheme over Z/p is checked modulo p. A
-    Gaussian one is checked modulo primes with a square root of -1, at both roots in the place of i:
-    a + b i vanishes at both only if p divides a and b. Coefficients beyond int64 are left to `check_large`.
+    Sums are computed in float64 where a bound proves every partial sum below 2^53, else modulo enough
+    primes that their product exceeds twice the bound. A scheme over Z/p is checked modulo p. A Gaussian
+    scheme is checked modulo primes with a square root of -1, with i replaced by each of the two roots:
+    a + b i vanishes at both only if p divides a and b. `check_large` checks coefficients beyond int64.
     """
     if scheme.large:
         return check_large(scheme)
@@ -83,9 +83,9 @@ def check_exact(scheme: Scheme) -> Outcome:
 
 
 def wrong_in_one_image(scheme: Scheme) -> int:
-    """How many equations fail modulo the first of the primes of `check_exact`: a fraction of its time.
+    """Return the number of equations that fail in the first image of `check_exact`, in a fraction of its time.
 
-    It decides which of several readings of a file is nearest; 0, untried, where that takes long too.
+    The count selects the reading of a file with the fewest errors. Returns 0 unchecked if `is_long`.
     """
     if is_long(scheme):
         return 0
@@ -94,14 +94,14 @@ def wrong_in_one_image(scheme: Scheme) -> int:
 
 
 def magnitude_bound(scheme: Scheme) -> int:
-    """An upper bound on every partial sum of numerators in every equation, and on the wanted value."""
+    """Return an upper bound on every partial sum of numerators in every equation, and on the wanted value."""
     values = (factor.values for factor in scheme.factors)
     peaks = [_row_peaks(factor, part) for factor, part in zip(scheme.factors, values, strict=True)]
     return _summed(scheme, peaks, math.prod(scheme.denominators))
 
 
 def _bound(scheme: Scheme, numerators: Numerators) -> int:
-    """The same of the integers that are multiplied out."""
+    """Return the bound of `magnitude_bound` for the given numerators."""
     parts = (numerators.u, numerators.v, numerators.w)
     peaks = [_row_peaks(factor, part) for factor, part in zip(scheme.factors, parts, strict=True)]
     return _summed(scheme, peaks, numerators.one)
@@ -124,7 +124,7 @@ def _row_peaks(factor: Factor, values: IntArray | list[int]) -> list[int]:
 
 
 def _images(scheme: Scheme, numerators: Numerators) -> tuple[Image, ...]:
-    """The images of the ring in which all equations are checked."""
+    """Return the images of the ring in which all equations are checked."""
     if modulus := scheme.ring.characteristic:
         return ((modulus, 0),)
     plain = not scheme.gaussian and isinstance(numerators.w, np.ndarray)
@@ -134,13 +134,13 @@ def _images(scheme: Scheme, numerators: Numerators) -> tuple[Image, ...]:
 
 
 def _rough_bound(scheme: Scheme, numerators: Numerators) -> int:
-    """A bound of real numerators that is computed faster than `_bound`: each product with the largest values of all."""
+    """Return a bound for real numerators that is weaker and faster than `_bound`: rank times the largest values."""
     parts = (np.asarray(part) for part in (numerators.u, numerators.v, numerators.w))
     return _summed(scheme, [[scheme.rank], *([int(np.abs(part).max(initial=0))] for part in parts)], numerators.one)
 
 
 def _images_for(bound: int, gaussian: bool) -> tuple[Image, ...]:
-    """The integers themselves where float64 is exact, else primes whose product exceeds twice the bound."""
+    """Return the integers themselves where float64 is exact, else primes whose product exceeds twice the bound."""
     if bound < _FLOAT_LIMIT and not gaussian:
         return ((0, 0),)
     images: list[Image] = []
@@ -157,7 +157,7 @@ def _images_for(bound: int, gaussian: bool) -> tuple[Image, ...]:
 
 
 def _count_wrong(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> tuple[int, Mismatch | None]:
-    """How many equations fail in any of the images, and the first of them."""
+    """Return the number of equations that fail in any of the images, and the first of them."""
     wrong, first = 0, None
     for a, b, c, residuals in _pieces(scheme, images, numerators):
         if count := int(np.count_nonzero(residuals)):
@@ -169,12 +169,12 @@ def _count_wrong(scheme: Scheme, images: tuple[Image, ...], numerators: Numerato
 
 
 def _pieces(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
-    """The residuals of all equations that are not trivially 0 = 0, by the cheaper method."""
+    """Yield the residuals of all equations that are not trivially 0 = 0, by the cheaper method."""
     return (expansion.residuals if expansion.is_sparse(scheme) else _residuals)(scheme, images, numerators)
 
 
 def _residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
-    """For each group of A blocks the residuals of all its equations."""
+    """Yield the residuals of all equations of each group of A blocks."""
     u, v, w = scheme.factors
     by_block = np.argsort(u.indices, kind="stable")
     bounds = np.searchsorted(u.indices[by_block], np.arange(u.blocks + 1))
@@ -204,7 +204,7 @@ def _residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators
 
 
 def _rows(factor: Factor, rows: IntArray, values: IntArray) -> IntArray:
-    """The dense numerators (len(rows), blocks) of some products, from those of all nonzeros in one image."""
+    """Return the dense numerators (len(rows), blocks) of products `rows`; `values` are all nonzeros in one image."""
     positions, owners = gathered(factor, rows)
     dense = np.zeros((len(rows), factor.blocks), dtype=np.int64)
     dense[owners, factor.indices[positions]] = values[positions]
@@ -212,7 +212,7 @@ def _rows(factor: Factor, rows: IntArray, values: IntArray) -> IntArray:
 
 
 def _sums(left: IntArray, v: IntArray, w: IntArray, modulus: int) -> FloatArray:
-    """sum_r w[r, s] left[r, p] v[r, q] as float64 integers (s, p, q); reduced where a modulus is given."""
+    """Return sum_r w[r, s] left[r, p] v[r, q] as float64 integers (s, p, q), congruent for a nonzero modulus."""
     shape = w.shape[1], left.shape[1], v.shape[1]
     if not modulus:
         x, y, z = (part.astype(np.float64) for part in (left, v, w))

@@ -1,4 +1,4 @@
-"""The equations of sparse schemes: every product multiplied out, only terms that occur looked at.
+"""Brent equations of sparse schemes: every product is expanded, and only terms that occur are checked.
 
 For one block of A the terms u v w of all products that use it are added up in a table of the B
 and C blocks that occur with it. <64,64,64:117649> has 6.9e10 equations, but 1.1e9 terms and tables
@@ -22,19 +22,19 @@ Image = tuple[int, int]
 """(p, root): residues modulo p with i at a square root of -1; (0, 0): the integers themselves."""
 
 Residuals = tuple[IntArray, IntArray, IntArray, FloatArray]
-"""Blocks of A, B and C, each increasing, and the residuals of their equations, 0 where they hold."""
+"""Block indices of A, B and C, each increasing, and the residuals of their equations, 0 where they hold."""
 
 TERM_COST = 150
-"""What one term costs here, in multiplications of a dense matrix product (measured: 15 ns and 0.1 ns)."""
+"""Cost of one expanded term, in multiplications of a dense matrix product (measured: 15 ns and 0.1 ns)."""
 
 MODULAR_ROWS = 1 << 12
-"""So many products of two residues below 2^20 sum up to less than 2^53."""
+"""Number of products of two residues below 2^20 whose sum is below 2^53."""
 
 _BATCH_TERMS = 1 << 21
 
 
 def is_sparse(scheme: Scheme) -> bool:
-    """Whether multiplying out is cheaper than dense matrix products over all B and C blocks."""
+    """Return whether expansion is cheaper than dense matrix products over all B and C blocks."""
     left, right, outputs = (np.diff(factor.indptr) for factor in scheme.factors)
     terms = int((left * right * outputs).sum())
     return TERM_COST * terms < scheme.u.nnz * scheme.v.blocks * scheme.w.blocks
@@ -42,9 +42,9 @@ def is_sparse(scheme: Scheme) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Numerators:
-    """The integers that are multiplied out: the values of U, V and W in the order of their nonzeros.
+    """Integer numerators of U, V and W in the order of their nonzeros.
 
-    `one` is what a right coefficient is then. W is a list of Python integers where they exceed int64.
+    `one` is the common denominator, the numerator of 1. W is a list of Python integers where they exceed int64.
     """
 
     u: IntArray
@@ -53,13 +53,13 @@ class Numerators:
     one: int
 
     def images(self, modulus: int, root: int) -> tuple[IntArray, IntArray, IntArray]:
-        """The three factors in one image."""
+        """Return the three factors in one image."""
         w = self.w if isinstance(self.w, np.ndarray) else np.array([value % modulus for value in self.w], np.int64)
         return image(self.u, modulus, root), image(self.v, modulus, root), image(w, modulus, root)
 
 
 def numerators_of(scheme: Scheme) -> Numerators:
-    """The smallest integers of a scheme: with fractions those of its primitive form, else the numerators as they are.
+    """Return small integer numerators of a scheme: of its primitive form if it has fractions, else its own.
 
     Large common denominators mostly come from scales that cancel within a product.
     """
@@ -67,7 +67,7 @@ def numerators_of(scheme: Scheme) -> Numerators:
         du, dv, dw = scheme.denominators
         return Numerators(scheme.u.values, scheme.v.values, scheme.w.values, du * dv * dw)
     form = scheme.primitive
-    # A product that has an empty factor says nothing, whatever the others are.
+    # A product with an empty factor contributes nothing, whatever its other factors are.
     w: IntArray | list[int] = form.w_values
     if max(map(abs, form.w_values), default=0) < 1 << 62:
         w = np.array(form.w_values, dtype=np.int64)
@@ -75,25 +75,25 @@ def numerators_of(scheme: Scheme) -> Numerators:
 
 
 def right_sides(one: int, coefficients: IntArray, modulus: int) -> IntArray:
-    """What the numerators of terms with these coefficients must add up to, in one image."""
+    """Return the sums that the numerators of terms with these coefficients must have, in one image."""
     return one % modulus * (coefficients % modulus) % modulus if modulus else one * coefficients
 
 
 def image(values: IntArray, modulus: int, root: int) -> IntArray:
-    """Numerators with i at a root of -1 modulo a prime, of least absolute value; the integers as they are."""
+    """Map numerators to residues of least absolute value, with i at a root of -1; integers are unchanged."""
     if values.ndim == 2:
         values = values[:, 0] % modulus + values[:, 1] % modulus * root
     return symmetric(values, modulus) if modulus else values
 
 
 def symmetric(values: IntArray, modulus: int) -> IntArray:
-    """Residues of least absolute value."""
+    """Return the residues of least absolute value."""
     half = modulus // 2
     return (values + half) % modulus - half
 
 
 def gathered(factor: Factor, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """The positions of the nonzeros of some products in `factor.indices`, and which of the products each is of."""
+    """Return the positions in `factor.indices` of the nonzeros of products `rows`, and the index in `rows` of each."""
     starts = factor.indptr[rows]
     counts = factor.indptr[rows + 1] - starts
     ends = np.cumsum(counts)
@@ -102,7 +102,7 @@ def gathered(factor: Factor, rows: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators) -> Iterator[Residuals]:
-    """For each block of A: the residuals of all its equations that are not trivially 0 = 0."""
+    """Yield for each block of A the residuals of all its equations that are not trivially 0 = 0."""
     u, v, w = scheme.factors
     by_block = np.argsort(u.indices, kind="stable")
     bounds = np.searchsorted(u.indices[by_block], np.arange(u.blocks + 1))
@@ -128,7 +128,7 @@ def residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators)
         outputs = [in_w[at_w] for _, _, in_w in values]
         tables = [np.zeros(len(b) * len(c)) for _ in images]
         for part in _batches(of_v, counts, any(modulus for modulus, _ in images)):
-            # Each (u, v) pair meets all w of its product; where they meet is the same in all images.
+            # Each (u, v) pair is multiplied by all w of its product, at the same positions in all images.
             times = counts[of_v[part]]
             ends = np.cumsum(times)
             meets = np.arange(ends[-1] if len(ends) else 0)
@@ -151,7 +151,7 @@ def residuals(scheme: Scheme, images: tuple[Image, ...], numerators: Numerators)
 
 
 def _occurring(found: IntArray, wanted: IntArray, blocks: int) -> tuple[IntArray, IntArray]:
-    """The blocks that occur in a sum or in the target, increasing, and the place of each block among them."""
+    """Return the blocks that occur in a sum or in the target, increasing, and the position of each block among them."""
     seen = np.zeros(blocks, dtype=bool)
     seen[found] = seen[wanted] = True
     occurring = np.flatnonzero(seen)
@@ -161,7 +161,7 @@ def _occurring(found: IntArray, wanted: IntArray, blocks: int) -> tuple[IntArray
 
 
 def _batches(of_v: IntArray, times: IntArray, modular: bool) -> Iterator[slice]:
-    """The (u, v) pairs in slices of bounded memory, and of so few products that residues cannot overflow."""
+    """Yield slices of the (u, v) pairs with bounded memory, and few enough products that residue sums are exact."""
     ends = np.cumsum(times[of_v])
     start = 0
     while start < len(of_v):

@@ -1,4 +1,4 @@
-"""Which files of a folder are scheme files."""
+"""Selection of the scheme files of a folder."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..schemes_db.formats.plinopt import companions
 
 
 def files_below(folder: str | Path, format: str | None = None) -> tuple[list[Path], int]:
-    """The scheme files below a folder, sorted by path, and how many files were left out.
+    """Return the scheme files below a folder, sorted by path, and the number of files without a known suffix.
 
-    Without a format the files with a suffix of some format are included, with one all of them; of
-    three files that make one scheme the first. Hidden files and folders are left out, links to
+    Without a format only files with a suffix of some format are included, with one all files; of
+    three files that form one scheme only the first. Hidden files and folders are skipped, links to
     folders are not followed.
 
     Raises:
@@ -39,7 +39,7 @@ def files_below(folder: str | Path, format: str | None = None) -> tuple[list[Pat
 
 
 def is_of_no_format(error: SchemeFormatError) -> bool:
-    """Whether a file was refused because nothing in it looks like a scheme, and not for a fault in one."""
+    """Return whether a file was rejected because nothing in it looks like a scheme, not for a fault in one."""
     return isinstance(error, UnknownFormatError)
 
 

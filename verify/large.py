@@ -1,4 +1,4 @@
-"""Schemes with coefficients beyond int64: every product expanded in Python integers."""
+"""Check of schemes with coefficients beyond int64: every product is expanded in Python integers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..schemes_db.factor import Factor
 from .outcome import Outcome, mismatch
 
 MAX_TERMS = 50_000_000
-"""The most terms u v w that are multiplied out: about a minute."""
+"""Maximum number of terms u v w that are expanded: about a minute."""
 
 NOTE = "verified with Python integers: a coefficient exceeds int64, so the scheme is neither kept nor run"
 
@@ -23,14 +23,14 @@ Part = tuple[int, int]
 """The real and the imaginary numerator of a coefficient."""
 
 Place = tuple[int, int, int]
-"""Flat blocks of A, B and C."""
+"""Flat block indices of A, B and C."""
 
 
 def check_large(scheme: Scheme) -> Outcome:
     """Decide whether a scheme computes its target: all equations, in Python integers, no chance involved.
 
     Raises:
-        LcmaError: it has too many terms for that.
+        LcmaError: the scheme has more than MAX_TERMS terms.
     """
     start = time.perf_counter()
     counts = (np.diff(factor.indptr) for factor in scheme.factors)
@@ -52,9 +52,9 @@ def check_large(scheme: Scheme) -> Outcome:
 
 
 def _wrong_equations(scheme: Scheme) -> tuple[int, Place | None]:
-    """How many equations fail, and the flat blocks of A, B and C of the first.
+    """Return the number of equations that fail, and the flat block indices of A, B and C of the first.
 
-    The sums of one block of A and one of B are in memory at a time, so that all of them need not be.
+    Only the sums of one block of A and one of B are in memory at a time.
     """
     left, right, outputs = (_terms(factor) for factor in scheme.factors)
     of_block: dict[int, list[tuple[int, Part]]] = defaultdict(list)
@@ -89,7 +89,7 @@ def _wrong_equations(scheme: Scheme) -> tuple[int, Place | None]:
 
 
 def _terms(factor: Factor) -> list[list[tuple[int, Part]]]:
-    """The nonzeros of every product."""
+    """Return the nonzeros of every product."""
     values = factor.values.tolist()
     parts = [(real, imag) for real, imag in values] if factor.gaussian else [(value, 0) for value in values]
     found = list(zip(factor.indices.tolist(), parts, strict=True))

@@ -1,4 +1,4 @@
-"""Straight-line programs of a scheme that are too long to be expanded: run on random matrices modulo primes."""
+"""Check of straight-line programs that are too long to be expanded, on random matrices modulo primes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTE = "proven by program: its sums are too long to be expanded, so the scheme i
 
 @dataclass(frozen=True)
 class ProgramReport:
-    """The verdict on a scheme of programs: what `Report` says, without a scheme and a certificate."""
+    """The verdict on a scheme given as programs: like `Report`, without a scheme and a certificate."""
 
     label: str
     format: str
@@ -38,7 +38,7 @@ class ProgramReport:
         return all(outcome.ok for outcome in self.outcomes)
 
     def headline(self) -> str:
-        """The one line that says what was proven."""
+        """Return the verdict in one line."""
         subject = f"{self.programs.target} rank {self.programs.rank} over {self.ring}"
         (outcome,) = self.outcomes
         if outcome.proof is None:
@@ -47,7 +47,7 @@ class ProgramReport:
         return f"OK {subject} (program, {outcome.proof.rounds} rounds, {error}, {outcome.seconds:.2f} s)"
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """Return the report as JSON values."""
         (outcome,) = self.outcomes
         return {
             "lcma_report": 1,
@@ -69,13 +69,13 @@ class ProgramReport:
 
 
 def judge_programs(reading: Reading, programs: BilinearPrograms, label: str, seed: int | None = None) -> ProgramReport:
-    """The report on programs: random matrices modulo random primes, until the error is below 2^-100.
+    """Check programs on random matrices modulo random primes, until the error is below 2^-100.
 
     A round misses a wrong program if the prime divides its error, or if the instance is a zero of a
     nonzero bilinear form (Schwartz-Zippel: at most 2/p).
 
     Raises:
-        SchemeFormatError: denominators in a ring that has none, or beyond all bounds.
+        SchemeFormatError: denominators in a ring that has none, or numbers beyond the size limits.
     """
     start = time.perf_counter()
     sizes = [part.size() for part in programs.parts]
@@ -106,13 +106,13 @@ def judge_programs(reading: Reading, programs: BilinearPrograms, label: str, see
 
 
 def _entries(programs: BilinearPrograms) -> int:
-    """How many numbers an instance has: the entries of A and B."""
+    """Return the size of an instance: the number of entries of A and B."""
     m, k, n = programs.target.shape
     return m * k + k * n
 
 
 def _holding(programs: BilinearPrograms, prime: int, point: list[int]) -> set[str]:
-    """By which conventions the programs give the target of an instance modulo a prime."""
+    """Return the conventions by which the programs compute the target of an instance modulo a prime."""
     target = programs.target
     m, k, n = target.shape
     a, b = point[: m * k], point[m * k :]

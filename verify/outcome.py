@@ -1,4 +1,4 @@
-"""What a check found."""
+"""Results of a check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..schemes_db.factor import Factor
 from ..schemes_db.gaussian import Gaussian, Number, bits, gaussian, simplest
 
 MAX_SHOWN_BITS = 400
-"""Longer numbers are not written out."""
+"""Maximum size of numbers that are written out."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Mismatch:
 class Outcome:
     """The result of one method on one scheme.
 
-    `equations` is how many Brent equations the target has, `wrong` how many fail (None where the
-    method cannot count them), `first` the first of them; `holds_mod_2` is known for failures only.
-    `reason` says what is wrong where it is no equation.
+    `equations` is the number of Brent equations of the target, `wrong` the number that fail (None where
+    the method cannot count them), `first` the first of them; `holds_mod_2` is set for failures only.
+    `reason` states a fault that is not a wrong equation.
     """
 
     method: str
@@ -55,7 +55,7 @@ class Outcome:
         return self.proof is not None
 
     def explain(self) -> str:
-        """One line on what failed."""
+        """Return one line on the failure, or "valid"."""
         if self.ok:
             return "valid"
         if self.reason:
@@ -66,7 +66,7 @@ class Outcome:
 
 
 def mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
-    """The equation of blocks p, q, s of A, B, C in Python integers."""
+    """Evaluate the equation of blocks p, q, s of A, B, C in Python integers."""
     _, k, n = scheme.target.shape
     places = divmod(p, k), divmod(q, n), divmod(s, n)
     total = gaussian(0)
@@ -80,7 +80,7 @@ def mismatch(scheme: Scheme, p: int, q: int, s: int) -> Mismatch:
 
 
 def _coefficient(factor: Factor, r: int, index: int) -> Gaussian:
-    """The coefficient of a block in product r."""
+    """Return the coefficient of a block in product r."""
     start, stop = factor.indptr[r : r + 2]
     at = start + int(np.searchsorted(factor.indices[start:stop], index))
     if at == stop or factor.indices[at] != index:

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def is_prime(number: int) -> bool:
-    """Whether a number below 2^32 is prime (Miller-Rabin; bases 2, 3, 5, 7 decide below 3.2e9, 61 the rest)."""
+    """Return whether a number below 2^32 is prime (Miller-Rabin; bases 2, 3, 5, 7 decide below 3.2e9, 61 the rest)."""
     if number < 2:
         return False
     for small in (2, 3, 5, 7, 11, 13, 61):
@@ -32,12 +32,12 @@ def is_prime(number: int) -> bool:
 
 
 def primes_below(limit: int) -> Iterator[int]:
-    """The primes below a limit, largest first."""
+    """Yield the primes below a limit, largest first."""
     return (number for number in range(limit - 1, 1, -1) if is_prime(number))
 
 
 def square_root_of_minus_one(prime: int) -> int:
-    """A number whose square is -1 modulo a prime that is 1 modulo 4."""
+    """Return a number whose square is -1 modulo a prime that is 1 modulo 4."""
     for base in range(2, prime):
         root = pow(base, (prime - 1) // 4, prime)
         if root * root % prime == prime - 1:
@@ -46,11 +46,11 @@ def square_root_of_minus_one(prime: int) -> int:
 
 
 PRIMES_31_BITS = 50_697_537
-"""How many primes there are from 2^30 to 2^31: pi(2^31) - pi(2^30) = 105,097,565 - 54,400,028."""
+"""Number of primes from 2^30 to 2^31: pi(2^31) - pi(2^30) = 105,097,565 - 54,400,028."""
 
 
 def random_prime(generator: np.random.Generator) -> int:
-    """A uniformly chosen prime from 2^30 to 2^31."""
+    """Return a uniformly random prime from 2^30 to 2^31."""
     while True:
         candidate = int(generator.integers(1 << 30, 1 << 31))
         if is_prime(candidate):
@@ -63,5 +63,5 @@ def _generator() -> np.random.Generator:
 
 
 def fresh_generator(seed: int | None) -> np.random.Generator:
-    """A generator of its own for a seed, or the process's, seeded by the system, for None."""
+    """Return a new generator for a seed, or the process's, seeded by the system, for None."""
     return _generator() if seed is None else np.random.default_rng(seed)

@@ -1,8 +1,8 @@
-"""Straight-line programs, expanded back to their bilinear form and proven equation by equation.
+"""Check of straight-line programs: expanded to their bilinear form and proven equation by equation.
 
 A nested program is proven level by level: the outer one over blocks that do not commute, then each
-inner one against what a product of its kind needs. That is enough, since a block identity holds
-whatever works the block products, as long as that is exact.
+inner one against the requirements of its kind of products. That is sufficient, since a block identity
+holds for every exact method of computing the block products.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _SLOTS = {"left": (0, "left operand"), "right": (1, "right operand"), "out": (2,
 def check_program(program: Program) -> Outcome:
     """Decide whether a program computes its target: all equations of all levels, no chance involved.
 
-    A product declared half must be half by the rule: its outputs, or the blocks of that operand,
-    are all the same half. `wrong` and `first` are those of the level that fails first.
+    A product declared half must satisfy the rule for half products: its outputs, or the blocks of that
+    operand, are all the same half. `wrong` and `first` are those of the level that fails first.
     """
     start = time.perf_counter()
     outcome = _check(program, {})
@@ -37,11 +37,11 @@ def check_program(program: Program) -> Outcome:
 
 
 def scheme_of(program: Program) -> Scheme:
-    """The scheme of a program's outermost level: its sums multiplied out.
+    """Return the scheme of a program's outermost level, with its sums expanded.
 
     Raises:
         VerificationError: the program is not bilinear, or stores a block twice.
-        SchemeFormatError: its coefficients do not fit its ring, or it uses a block that its target has not.
+        SchemeFormatError: its coefficients do not fit its ring, or it uses a block outside its target.
     """
     target = program.target
     values: dict[int, tuple[str, Form]] = {}
@@ -87,7 +87,7 @@ def scheme_of(program: Program) -> Scheme:
 
 
 def _combined(terms: Terms, values: dict[int, tuple[str, Form]], position: int) -> tuple[str, Form]:
-    """The space of a sum and its form, terms that cancel left out."""
+    """Return the space of a sum and its form, without terms that cancel."""
     spaces = sorted({values[src][0] for _, src in terms})
     if len(spaces) != 1:
         raise VerificationError(f"op {position} adds values of {' and '.join(spaces) or 'nothing'}")
@@ -101,7 +101,7 @@ def _combined(terms: Terms, values: dict[int, tuple[str, Form]], position: int) 
 
 
 def _check(program: Program, proven: dict[str, Outcome]) -> Outcome:
-    """The outcome of a program and of all inner ones, each distinct one checked once."""
+    """Check a program and all inner ones, each distinct one once."""
     if program.digest in proven:
         return proven[program.digest]
     try:
@@ -132,7 +132,7 @@ def _failure(program: Program, reason: str) -> Outcome:
 
 
 def _undue_half(program: Program, scheme: Scheme) -> str:
-    """What is wrong with the first product that is declared half and is not, or nothing."""
+    """Return the fault of the first product that is declared half and is not, or an empty string."""
     for r, op in enumerate(program.products):
         if not op.kind.half:
             continue
@@ -146,7 +146,7 @@ def _undue_half(program: Program, scheme: Scheme) -> str:
 
 
 def _unfit_inner(program: Program) -> str:
-    """Why an inner program cannot work the products it is meant for, or nothing."""
+    """Return the reason why an inner program cannot compute its kind of products, or an empty string."""
     for kind, inner in program.inner:
         if not program.target.block_recursive:
             return f"{program.target} holds for scalars only: its products cannot be worked by blocks"
@@ -158,7 +158,7 @@ def _unfit_inner(program: Program) -> str:
 
 
 def _serves(target: Target, kind: ProductKind) -> bool:
-    """Whether a program for a target works products of a kind: every part that may be nonzero or is wanted."""
+    """Return whether a target covers products of a kind: all operand parts that may be nonzero, all wanted outputs."""
     if target.is_general:
         return True
     if not kind.half:

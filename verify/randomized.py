@@ -1,8 +1,8 @@
-"""Random instances modulo random primes, with halves computed as halves and garbage where nothing may be read.
+"""Random instances modulo random primes, with halves computed as halves and garbage in the unused parts.
 
 One instance of a general target has scalar blocks: the equations are bilinear in two disjoint sets
 of variables, so scalars already separate their coefficients. Targets with half blocks get 2 x 2
-blocks, so that there is a triangle to use and one to leave alone.
+blocks, so that a block has a triangle that is used and one that is not.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .primes import PRIMES_31_BITS, fresh_generator, is_prime, random_prime, squ
 DEFAULT_ERROR_LOG2 = -100.0
 
 QUICK_PRIME = 1_048_573
-"""The largest prime below 2^20: 2^13 products of two residues sum up in float64 without rounding."""
+"""The largest prime below 2^20: float64 sums of 2^13 products of two residues are exact."""
 
 IntArray = npt.NDArray[np.int64]
 
 
 MAX_ROUNDS = 10_000
-"""The most rounds of a proof that is repeated: over Z2 one with error below 2^-1000 has 2,410."""
+"""Maximum number of rounds of a proof that is repeated: over Z2 an error below 2^-1000 takes 2,410."""
 
 
 def check_randomized(
@@ -43,13 +43,13 @@ def check_randomized(
     primes: Sequence[int] = (),
     rounds: int | None = None,
 ) -> Outcome:
-    """Decide by random instances; a wrong scheme passes with probability at most 2^error_log2.
+    """Check a scheme on random instances; a wrong one passes with probability at most 2^error_log2.
 
-    A round fails to see a wrong scheme if the prime divides the wrong coefficient's error, or if
-    the instance is a zero of a nonzero bilinear form (Schwartz-Zippel: at most 2/p; over Z2 itself
-    at most 3/4). Rounds are independent and repeated until the product of the bounds is reached, or
-    as often as `rounds` says. With `primes` the rounds are modulo these, which must be fit (see
-    `unfit_primes`): the instances are fresh, the bound holds if the primes were chosen at random.
+    A round misses a wrong scheme if the prime divides the wrong coefficient's error, or if the
+    instance is a zero of a nonzero bilinear form (Schwartz-Zippel: at most 2/p; over Z2 itself at
+    most 3/4). Rounds are independent and repeated until the product of their bounds is at most
+    2^error_log2, or `rounds` times. With `primes` the rounds are modulo these, which must be fit (see
+    `unfit_primes`): the instances are new, the bound holds if the primes were chosen at random.
     """
     start = time.perf_counter()
     generator = fresh_generator(seed)
@@ -84,7 +84,7 @@ def check_randomized(
 
 
 def _error_per_round(scheme: Scheme) -> float:
-    """log2 of the probability that one round passes a wrong scheme."""
+    """Return log2 of a bound on the probability that one round passes a wrong scheme."""
     if modulus := scheme.ring.characteristic:
         return math.log2(1 - (1 - 1 / modulus) ** 2)
     # A wrong coefficient a + b i vanishes at a root modulo p only if p divides a^2 + b^2; primes
@@ -95,12 +95,12 @@ def _error_per_round(scheme: Scheme) -> float:
 
 
 def _fits(scheme: Scheme, prime: int) -> bool:
-    """Whether a round may be modulo this prime: it divides no denominator, and has a root of -1 where one is needed."""
+    """Return whether a prime divides no denominator, and has a square root of -1 if the scheme is Gaussian."""
     return math.gcd(prime, math.prod(scheme.denominators)) == 1 and (not scheme.gaussian or prime % 4 == 1)
 
 
 def unfit_primes(scheme: Scheme, primes: Sequence[int], rounds: int) -> str:
-    """What is wrong with the primes of a random proof of a scheme with so many rounds, or nothing."""
+    """Return the fault in the primes of a random proof of a scheme in `rounds` rounds, or an empty string."""
     if scheme.ring.characteristic:
         return "" if not primes else f"says primes, where all rounds are modulo {scheme.ring.characteristic}"
     if len(primes) != rounds:
@@ -114,10 +114,10 @@ def unfit_primes(scheme: Scheme, primes: Sequence[int], rounds: int) -> str:
 
 
 def refuted(scheme: Scheme, seed: int = 0) -> bool:
-    """Whether one value of the scheme's trilinear form, modulo a prime, differs from that of its target.
+    """Return whether one value of the scheme's trilinear form, modulo a prime, differs from that of its target.
 
-    True is a proof that the scheme is wrong, got in a fraction of the time of all equations; False
-    says nothing. Coefficients that are not real are not tried.
+    True proves that the scheme is wrong, in a fraction of the time of all equations; False proves
+    nothing. Gaussian schemes always return False.
     """
     if scheme.gaussian:
         return False
@@ -132,7 +132,7 @@ def refuted(scheme: Scheme, seed: int = 0) -> bool:
 
 @lru_cache(maxsize=64)
 def _points(prime: int, shape: tuple[int, int, int], seed: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Random values of the blocks of A, B and C."""
+    """Return random values of the blocks of A, B and C."""
     generator = np.random.default_rng(seed)
     m, k, n = shape
     a, b, c = (generator.integers(0, prime, size) for size in (m * k, k * n, m * n))
@@ -140,11 +140,11 @@ def _points(prime: int, shape: tuple[int, int, int], seed: int) -> tuple[IntArra
 
 
 def first_wrong(scheme: Scheme, seed: int = 0) -> Outcome | None:
-    """The failure of a wrong scheme by one of its wrong equations, found block by block.
+    """Return the failure of a wrong scheme with one of its wrong equations, found block by block.
 
-    Sums over two of the three factors at a random point say which block of A fails, then which of B
-    with it, then which of C: a fraction of the time of all equations. None where the point does
-    not decide, as where the scheme is right.
+    Sums over two of the three factors at a random point locate a block of A that fails, then one of B
+    with it, then one of C, in a fraction of the time of all equations. Returns None where the scheme
+    is right or the point does not expose an error, and for Gaussian schemes.
     """
     if scheme.gaussian:
         return None
@@ -183,14 +183,14 @@ def first_wrong(scheme: Scheme, seed: int = 0) -> Outcome | None:
 
 
 def _form(factor: Factor, point: IntArray, prime: int) -> IntArray:
-    """For every product the value of its sum at a point, (R,)."""
-    residues = (factor.values % prime).astype(np.int64, copy=False)  # of Python integers where int64 does not hold them
+    """Return the value of every product's sum at a point, (R,)."""
+    residues = (factor.values % prime).astype(np.int64, copy=False)  # values are Python integers beyond int64
     sums = np.bincount(factor.product, residues * point[factor.indices] % prime, factor.rank)
     return sums.astype(np.int64) % prime
 
 
 def _scaled_sums(factor: Factor, scales: IntArray, prime: int) -> npt.NDArray[np.float64]:
-    """For every block the sum of its coefficients, each times the scale of its product."""
+    """Return for every block the sum of its coefficients, each times the scale of its product."""
     weights = factor.values % prime * scales[factor.product] % prime
     return np.bincount(factor.indices, weights, factor.blocks).astype(np.float64)
 
@@ -221,7 +221,7 @@ def _instance_holds(
 def _sums(
     factor: Factor, blocks: IntArray, grid: IntArray, kinds: tuple[ProductKind, ...], side_name: str, prime: int
 ) -> IntArray:
-    """Left or right sums (R, s, s): half products see whole blocks, garbage included, and cut their sum."""
+    """Return left or right sums (R, s, s); half products sum whole blocks with garbage, then mask the sum."""
     masked = _masked(blocks, grid)
     half = np.array([kind.side == side_name for kind in kinds])
     gathered = np.where(half[factor.product][:, None, None], blocks[factor.indices], masked[factor.indices])
@@ -238,7 +238,7 @@ def _wanted(upper: bool, side: int) -> npt.NDArray[np.bool_]:
 
 
 def _masked(blocks: IntArray, grid: IntArray) -> IntArray:
-    """The blocks with everything outside their kind set to zero."""
+    """Return the blocks with all entries outside their kind set to zero."""
     side = blocks.shape[1]
     masks = {
         Kind.ABSENT: np.zeros((side, side), dtype=bool),
@@ -251,14 +251,14 @@ def _masked(blocks: IntArray, grid: IntArray) -> IntArray:
 
 
 def _matmul(left: IntArray, right: IntArray, prime: int) -> IntArray:
-    """Products of stacks of s x s matrices of residues below 2^31, reduced."""
+    """Multiply stacks of s x s matrices of residues below 2^31, reduced modulo the prime."""
     terms = left[:, :, :, None] * right[:, None, :, :] % prime
     total: IntArray = terms.sum(axis=2) % prime
     return total
 
 
 def _summed_terms(target: Target, a: IntArray, b: IntArray, prime: int) -> IntArray:
-    """The outputs of a map given term by term, of stacks of blocks."""
+    """Return the outputs of a map given term by term, for stacks of blocks."""
     p, q, s = target.terms.T
     total = np.zeros((target.m * target.n, *a.shape[1:]), dtype=np.int64)
     np.add.at(total, s, _matmul(a[p], b[q], prime) * (target.term_values % prime)[:, None, None] % prime)
@@ -266,7 +266,7 @@ def _summed_terms(target: Target, a: IntArray, b: IntArray, prime: int) -> IntAr
 
 
 def _blockwise_product(a: IntArray, b: IntArray, shape: tuple[int, int, int], prime: int) -> IntArray:
-    """The classical product of block matrices given as flat stacks of blocks."""
+    """Return the classical product of block matrices given as flat stacks of blocks."""
     m, k, n = shape
     side = a.shape[1]
     pairs = [

@@ -1,4 +1,4 @@
-"""The verdict on a scheme of a file: what was proven, in which convention and over which ring."""
+"""The verdict on a scheme of a file: the proof, its convention and its ring."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from .randomized import first_wrong, refuted
 
 @dataclass(frozen=True)
 class Report:
-    """What verification says of one scheme.
+    """The result of the verification of one scheme.
 
-    `scheme` is the one that was proven (over Z2 where it holds only there), or the file's by its
-    documented convention where nothing holds. `conventions` are all that hold. `certificate` is
+    `scheme` is the proven one (over Z2 where it holds only there); where nothing holds, the file's by
+    the convention with the fewest wrong equations. `conventions` are all that hold. `certificate` is
     None for a scheme that is not valid, or has coefficients beyond int64.
     """
 
@@ -50,7 +50,7 @@ class Report:
 
     @property
     def warned(self) -> bool:
-        """Whether it holds modulo 2 only, and nobody said that this is what is wanted."""
+        """True if the scheme holds modulo 2 only, and no ring was given or declared."""
         return self.ok and self.over_z2_only and self.declared is None
 
     @property
@@ -59,7 +59,7 @@ class Report:
         return best_known(self.scheme.target, self.scheme.ring)
 
     def headline(self) -> str:
-        """The first line: the verdict, the scheme, the method with its numbers."""
+        """Return the first line: the verdict, the scheme, the method with its numbers."""
         subject = f"{self.scheme.target} rank {self.scheme.rank}"
         seconds = sum(outcome.seconds for outcome in self.outcomes)
         if not self.ok:
@@ -70,7 +70,7 @@ class Report:
         return f"OK {subject} over {self.scheme.ring}{only} ({how}, {_duration(seconds)})"
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """Return the report as JSON values."""
         full, half = costs.full_and_half(self.scheme)
         known = self.known
         failed = next((outcome for outcome in self.outcomes if not outcome.ok), None)
@@ -108,7 +108,7 @@ class Report:
 AnyReport = Report | ApproximateReport | ProgramReport
 
 MAX_REMARKED = 20_000
-"""The largest rank whose products are looked through for odd ones."""
+"""Maximum rank for which `remarks` examines the products."""
 
 
 def _how(outcome: Outcome) -> str:
@@ -125,8 +125,8 @@ def _duration(seconds: float) -> str:
 def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), ring: Ring | None = None) -> AnyReport:
     """Verify one reading: each convention that the file allows, over the file's ring, then over Z2.
 
-    Where a ring is given or declared by the file, nothing is tried over another one. Coefficients
-    that are not exact are not proven by any method; the report states their error.
+    Where a ring is given or declared by the file, no other ring is tried. No method proves a scheme
+    with inexact coefficients; the report states their error.
     """
     if reading.approximations:
         return judge_approximations(reading.approximations, label, reading.format, reading.notes)
@@ -154,7 +154,7 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
                 holding.append((convention, over_z2, outcomes))
                 z2_only = True
     if not holding:
-        # Which convention was meant nobody can say; the one with fewer wrong equations says more.
+        # The intended convention is unknown; the one with fewer wrong equations is more informative.
         convention, scheme = candidates[0]
         if len(candidates) > 1:
             counted = {name: outcomes[-1].wrong for name, outcomes in tried.items()}
@@ -187,12 +187,12 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
 
 
 def _certificate(scheme: Scheme, outcomes: Sequence[Outcome]) -> Certificate | None:
-    """The certificate of a valid scheme; None where a coefficient exceeds int64."""
+    """Return the certificate of a valid scheme, or None where a coefficient exceeds int64."""
     return None if scheme.large else certificate_of(scheme, outcomes)
 
 
 def remarks(scheme: Scheme) -> tuple[str, ...]:
-    """What is odd about the products of a scheme: those that are zero, are used nowhere, or stand there twice."""
+    """Return notes on redundant products of a scheme: zero, unused, or repeated."""
     if scheme.rank > MAX_REMARKED:
         return ()
     u, v, w = (np.diff(factor.indptr) == 0 for factor in scheme.factors)
@@ -215,7 +215,7 @@ def remarks(scheme: Scheme) -> tuple[str, ...]:
 
 
 def factor_rows(factor: Factor) -> list[bytes]:
-    """Every product of a factor as bytes, up to its sign."""
+    """Return every product of a factor as bytes, equal up to sign (Gaussian factors: sign included)."""
     values, bounds = factor.values, factor.indptr.tolist()
     if factor.nnz and not factor.gaussian:
         first = values[np.minimum(factor.indptr[:-1], factor.nnz - 1)]
@@ -227,15 +227,15 @@ def factor_rows(factor: Factor) -> list[bytes]:
 
 
 def _refutation(scheme: Scheme) -> Outcome | None:
-    """A wrong equation that random points find; over a small field one point often misses it."""
+    """Return a wrong equation found at random points, or None; over a small field one point often misses it."""
     seeds = 16 if 0 < scheme.ring.characteristic < 100 else 1
     return next(filter(None, (first_wrong(scheme, seed) for seed in range(seeds))), None)
 
 
 def _checked(scheme: Scheme, methods: Sequence[str]) -> tuple[Outcome, ...]:
-    """The outcomes of the methods in order, ending with the first that fails."""
+    """Return the outcomes of the methods in order, or only the first that fails."""
     outcomes = []
-    # One random value refutes a wrong scheme in a fraction of the time: then its first wrong equation will do.
+    # One random value refutes a wrong scheme in a fraction of the time; one wrong equation is then reported.
     if "exact" in methods and not scheme.large and is_long(scheme) and (failure := _refutation(scheme)):
         return (failure,)
     for method in methods:
@@ -253,7 +253,7 @@ def verify_file(
     ring: Ring | None = None,
     allow_pickle: bool = False,
 ) -> list[AnyReport]:
-    """A report for every scheme of a file.
+    """Verify every scheme of a file.
 
     Raises:
         SchemeFormatError: the file cannot be read as schemes.
@@ -265,11 +265,11 @@ def verify_file(
 
 
 def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[AnyReport]:
-    """Prove again what the certificates in a file claim, each by the methods that it names.
+    """Repeat the proofs of the certificates in a file, each by the methods that it names.
 
     Raises:
         SchemeFormatError: the file cannot be read as schemes.
-        VerificationError: a scheme has no certificate, or one that claims what is not so.
+        VerificationError: a scheme has no certificate, or one with a false claim.
     """
     readings = read_file(path, allow_pickle=allow_pickle)
     reports: list[AnyReport] = []
@@ -303,7 +303,7 @@ def recheck_file(path: str | Path, allow_pickle: bool = False) -> list[AnyReport
 
 
 def _labels(path: str | Path, readings: Sequence[Reading]) -> list[str]:
-    """The file's name, with a number where it holds several schemes."""
+    """Return the file's name for each reading, numbered where the file has several schemes."""
     return [f"{path}#{i + 1}" for i in range(len(readings))] if len(readings) > 1 else [str(path)]
 
 
@@ -316,12 +316,12 @@ def load(
     allow_pickle: bool = False,
     rounded: bool = False,
 ) -> tuple[Scheme, Certificate]:
-    """The one proven scheme of a file, with its certificate.
+    """Return the only scheme of a file, proven, with its certificate.
 
-    With `rounded` that may be the exact scheme which rounding the coefficients of the file gives.
+    With `rounded` a file with inexact coefficients gives the exact scheme found by rounding them.
 
     Raises:
-        SchemeFormatError: the file cannot be read, or holds several schemes.
+        SchemeFormatError: the file cannot be read, or does not contain exactly one scheme.
         VerificationError: the scheme is not valid; the message names the first wrong equation.
         VerifyOnlyError: it is valid, but a coefficient exceeds int64.
     """
@@ -335,11 +335,11 @@ def load(
 
 
 def certified_scheme(report: AnyReport) -> tuple[Scheme, Certificate]:
-    """The scheme that a report proves, with its certificate.
+    """Return the scheme that a report proves, with its certificate.
 
     Raises:
-        VerificationError: it is not valid; the message names the first wrong equation.
-        VerifyOnlyError: it is valid, but a coefficient exceeds int64, or it is a program that is not expanded.
+        VerificationError: the scheme is not valid; the message names the first wrong equation.
+        VerifyOnlyError: the scheme is valid, but a coefficient exceeds int64, or it is a program that is not expanded.
     """
     if isinstance(report, Report) and report.certificate is not None:
         return report.scheme, report.certificate

@@ -1,6 +1,6 @@
-"""How far rounding takes a scheme from the exact product: by the published bound, and measured.
+"""Rounding errors of a scheme: the published bound, and measurements.
 
-No proof of anything: a scheme with a large factor is as exact as any other in exact arithmetic.
+Not part of any proof: a scheme with a large factor is as exact as any other in exact arithmetic.
 Source: Ballard, Benson, Druinsky, Lipshitz, Schwartz, "Improving the numerical stability of fast
 matrix multiplication" (2016), section 3: prefactor Q, stability factor E, and
 |C' - C| <= (K / k^L + Q L) (K / k^L) E^L |A| |B| u + O(u^2) in the max norm after L levels.
@@ -31,18 +31,18 @@ UNIT_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11}
 """Half the distance from 1 to the next number, by dtype."""
 
 DEFAULT_LEAF = 8
-"""Sides of the blocks that are multiplied classically in a measurement."""
+"""Side of the blocks that are multiplied classically in a measurement."""
 
 MAX_WORK = 1 << 30
-"""The most multiplications of the reference product of a measurement."""
+"""Maximum number of multiplications of the reference product of a measurement."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Errors of one dtype on uniform matrices in [-1, 1], the worst of some draws.
+    """Largest errors of some draws in one dtype, on uniform matrices in [-1, 1].
 
-    `error` and `classical` are max |C' - C| / (max |A| max |B|) of the scheme and of the plain
-    product in the same dtype; `frobenius` is the scheme's relative Frobenius error; `bound` the a
+    `error` and `classical` are max |C' - C| / (max |A| max |B|) of the scheme and of the classical
+    product in the same dtype; `frobenius` is the scheme's relative Frobenius error; `bound` is the a
     priori bound on `error`.
     """
 
@@ -56,7 +56,7 @@ class Measurement:
 
 
 def prefactor(scheme: Scheme) -> int:
-    """Q: the most roundings that a term of an output undergoes on one level, its own product not counted.
+    """Return Q: the maximum number of roundings of a term of an output on one level, without those of its product.
 
     Sums are computed one term after the other: a sum of t terms rounds t - 1 times. A coefficient that
     is no power of 2 rounds once more as a factor, and once more where it is itself rounded.
@@ -73,7 +73,7 @@ def prefactor(scheme: Scheme) -> int:
 
 
 def _roundings(factor: Factor) -> npt.NDArray[np.int64]:
-    """For each nonzero coefficient how often multiplying by it rounds: 0 for +-2^e, 1 if it is a float, else 2."""
+    """Return the roundings of a multiplication by each nonzero coefficient: 0 for +-2^e, 1 if dyadic, else 2."""
     sizes = np.abs(factor.values)
     reduced = factor.denominator // np.gcd(sizes, factor.denominator)
     odd = sizes // np.gcd(sizes, factor.denominator)
@@ -89,7 +89,7 @@ def _scalings(factor: Factor) -> npt.NDArray[np.int64]:
 
 
 def error_bound(scheme: Scheme, k: int, levels: int = 1, dtype: str = "float64") -> float:
-    """The first-order bound on max |C' - C| / (max |A| max |B|) for inner size k, after some levels.
+    """Return the first-order bound on max |C' - C| / (max |A| max |B|) for inner size k, after some levels.
 
     Raises:
         LcmaError: another dtype, or a scheme whose coefficients are not real.
@@ -109,9 +109,9 @@ def measure(
     draws: int = 3,
     seed: int = 0,
 ) -> Measurement:
-    """The error of a scheme on random matrices; `call(a, b)` in the place of plain evaluation if given.
+    """Measure the error of a scheme on random matrices, evaluated by `call(a, b)` if given.
 
-    Matrices are `leaf` times the grid's sizes to the power of `levels`; the reference product is
+    Matrix sizes are `leaf` times the grid's sizes to the power of `levels`; the reference product is
     computed in extended precision.
 
     Raises:
@@ -149,7 +149,7 @@ def _check(scheme: Scheme, dtype: str) -> None:
 
 
 def _nested(scheme: Scheme, levels: int) -> Program:
-    """The scheme recursed in its full products; halves are computed whole on the last level."""
+    """Return the scheme nested in its full products; halves are computed whole on the last level."""
     program = flat = program_of(scheme, cse=False)
     if not scheme.target.is_general:
         if levels > 1:

@@ -1,6 +1,6 @@
-"""The scheme written in noncommutative symbols, multiplied out by sympy and compared term by term.
+"""Check of a scheme in noncommutative symbols: expanded by sympy and compared term by term.
 
-Slow, and independent of everything else here: another library, another arithmetic, no matrices.
+Slow, and independent of the other methods: another library, another arithmetic, no matrices.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ..schemes_db.gaussian import Gaussian, Number, gaussian, simplest
 from .outcome import Mismatch, Outcome
 
 MAX_TERMS = 200_000
-"""The most terms that are multiplied out; 2 x 2 x 2 composed with 3 x 3 x 3 has 7,008, in a quarter of a second."""
+"""Maximum number of expanded terms; 2 x 2 x 2 composed with 3 x 3 x 3 has 7,008, in a quarter of a second."""
 
 Place = tuple[int, int, int]
-"""Flat indices of blocks of A, B and C: one equation."""
+"""Flat block indices of A, B and C: one equation."""
 
 
 def check_symbolic(scheme: Scheme) -> Outcome:
@@ -51,7 +51,7 @@ def check_symbolic(scheme: Scheme) -> Outcome:
 
 
 def _differences(scheme: Scheme) -> dict[Place, Number]:
-    """The coefficients by which the expanded scheme differs from its target, zeros left out."""
+    """Return the nonzero coefficients of the expanded scheme minus its target."""
     import sympy
 
     a, b = (
@@ -76,7 +76,7 @@ def _differences(scheme: Scheme) -> dict[Place, Number]:
             scalars, symbols = term.args_cnc()
             if symbols:  # a difference of zero is the term 0
                 place = (*places[symbols[0], symbols[1]], s)
-                # Terms that differ by i stand apart in the expansion.
+                # Terms that differ by a factor i are separate in the expansion.
                 differences[place] = _back(sympy.Mul(*scalars)) + differences.get(place, 0)
     modulus = scheme.ring.characteristic
     reduced = {place: _residue(value, modulus) for place, value in differences.items()}
@@ -84,7 +84,7 @@ def _differences(scheme: Scheme) -> dict[Place, Number]:
 
 
 def _sums(factor: Factor, symbols: list[Any], sympy: Any) -> list[Any]:
-    """The linear combination of every product."""
+    """Return the linear combination of every product."""
     return [
         sympy.Add(*(_number(coefficient, sympy) * symbols[index] for index, coefficient in factor.coefficients(r)))
         for r in range(factor.rank)
@@ -98,13 +98,13 @@ def _number(value: Fraction | Gaussian, sympy: Any) -> Any:
 
 
 def _back(value: Any) -> Gaussian:
-    """A sympy number as one of ours."""
+    """Convert a sympy number to a `Gaussian`."""
     real, imag = (Fraction(int(part.p), int(part.q)) for part in value.as_real_imag())
     return Gaussian(real, imag)
 
 
 def _residue(value: Gaussian, modulus: int) -> Number:
-    """The number over Z/p, which has neither fractions nor i."""
+    """Return the number modulo p if `modulus` is nonzero (Z/p has neither fractions nor i), else simplified."""
     return int(value.real) % modulus if modulus else simplest(value)
 
 

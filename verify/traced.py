@@ -1,8 +1,8 @@
-"""Any callable (a, b) -> c asked what it computes, on random matrices whose arithmetic is exact.
+"""Check of a callable (a, b) -> c on random matrices whose arithmetic is exact.
 
-What a scheme's proof cannot show is that the code made from it does the same. Integers that wrap
-around modulo 2^64, residues modulo a prime, and small integers in floating point leave no room for
-rounding, so one wrong entry is proof of a fault.
+A scheme's proof does not show that the code generated from it computes the same. Integers that wrap
+around modulo 2^64, residues modulo a prime, and small integers in floating point are free of
+rounding, so one wrong entry proves a fault.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
 
 FLOAT_RANGE = 8
-"""Floating-point entries are integers from -8 to 8: sums of thousands of products stay exact in float32."""
+"""Floating-point entries are integers from -8 to 8: sums of thousands of products are exact in float32."""
 
 INTEGER_BITS = {"int32": 32, "int64": 64}
 FLOATS = ("float32", "float64")
@@ -45,13 +45,13 @@ def check_traced(
     error_log2: float = DEFAULT_ERROR_LOG2,
     seed: int | None = None,
 ) -> Outcome:
-    """Ask whether `call(a, b)` is A B with the structure of a target, for matrices of sizes (M, K, N).
+    """Check whether `call(a, b)` is A B with the structure of a target, for matrices of sizes (M, K, N).
 
-    Blocks are cut as `matmul` cuts them: the size over the grid, rounded up. Integers fill their
-    type and wrap around; with `modulus`, entries are residues and the result is compared modulo it;
-    floating-point entries are small integers and the result must round to the right one. Parts that
-    the target calls absent, and unused triangles, hold garbage (NaN in floating point), or zeros
-    without `garbage`; in C they are not looked at, or must be zero with `zero_outside`.
+    Blocks have the sizes that `matmul` uses: the size over the grid, rounded up. Integers cover the
+    range of their type and wrap around; with `modulus`, entries are residues and the result is compared
+    modulo it; floating-point entries are small integers and the result must round to the right one.
+    Absent blocks of the target and unused triangles contain garbage (NaN in floating point), or zeros
+    without `garbage`; in C they are ignored, or must be zero with `zero_outside`.
 
     The error probability holds for a callable that is bilinear with integer coefficients; for any
     other one the check is a test and no proof.
@@ -89,7 +89,7 @@ def check_traced(
 
 
 def present(grid: Kinds, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Where a matrix (rows, cols) cut by a grid of kinds has something: blocks, or their triangles.
+    """Return the mask of the entries of a matrix (rows, cols) in full blocks or stored triangles of a grid of kinds.
 
     Raises:
         LcmaError: a half block that is not square.
@@ -106,7 +106,7 @@ def present(grid: Kinds, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
 
 
 def _truth(values: _Values, target: Target, a: Matrix, b: Matrix) -> Matrix:
-    """What the target says of two matrices: their product, or term by term of their blocks, cut as above."""
+    """Return the target's value for two matrices: their product, or the sum over the terms of their blocks."""
     if target.is_product:
         return values.product(a, b)
     sides = [-(-size // parts) for size, parts in zip((*a.shape, b.shape[1]), target.shape, strict=True)]
@@ -131,7 +131,7 @@ def _truth(values: _Values, target: Target, a: Matrix, b: Matrix) -> Matrix:
 
 
 def _default_sizes(target: Target) -> Sizes:
-    """Blocks of 2 x 3 and 3 x 4, so that no transposition is missed; square ones where there are halves."""
+    """Return sizes with blocks of 2 x 3 and 3 x 4 (every transposition is detected), or square ones if any is half."""
     halves = any(kind.half for grid in (target.a, target.b, target.c) for row in grid for kind in row)
     sides = (3, 3, 3) if halves else (2, 3, 4)
     return target.m * sides[0], target.k * sides[1], target.n * sides[2]
@@ -143,7 +143,7 @@ def _failure(target: Target, start: float, reason: str) -> Outcome:
 
 @dataclass(frozen=True)
 class _Values:
-    """Random entries of a dtype, and what it means for two of its results to differ."""
+    """Random entries of a dtype, and the comparison of its results."""
 
     dtype: np.dtype[Any]
     modulus: int
@@ -182,13 +182,13 @@ class _Values:
         return self.draw((count,), generator)
 
     def product(self, a: Matrix, b: Matrix) -> Matrix:
-        """The classical product; integers wrap around."""
+        """Return the classical product; integers wrap around."""
         if not self.modulus:
             return a @ b
         return np.asarray(a.astype(object) @ b.astype(object) % self.modulus)
 
     def differ(self, got: Matrix, wanted: Matrix) -> npt.NDArray[np.bool_]:
-        """Where they differ; a NaN differs from everything."""
+        """Return the mask of differing entries; a NaN differs from every number."""
         if self.modulus:
             return np.asarray((got.astype(object) - wanted) % self.modulus != 0)
         if self.dtype.kind == "f":

@@ -1,1 +1,1 @@
-"""Changes of basis modulo 2: elementary shears, and the sparse bases that they lead to."""
+"""Changes of basis modulo 2: elementary shears, and sparse bases found by them."""

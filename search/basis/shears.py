@@ -1,9 +1,9 @@
 """Elementary changes of basis that map a target to itself.
 
-A change of basis A <- P A Q^-1, B <- Q B S^-1, C <- P C S^-1 is a product of shears: a line of one
-factor takes a multiple of another line, and the other way round in the factor that shares the index.
-Coefficients that fall on absent blocks are dropped: nothing is there to be read or wanted, so a
-triangular target keeps its block-triangular changes.
+A change of basis A <- P A Q^-1, B <- Q B S^-1, C <- P C S^-1 is a product of shears: a multiple of
+one line (row or column) of a factor is added to another line, and the inverse transpose acts on the
+factor that shares the index. Coefficients on absent blocks are dropped, since these blocks are neither
+read nor wanted, so block-triangular changes remain symmetries of a triangular target.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ..terms.packed import Words
 IntArray = npt.NDArray[np.int64]
 
 _RUNS = {"m": (0, 2, True, True), "k": (0, 1, False, True), "n": (1, 2, False, False)}
-"""Of every index its two factors, and whether it is the row of each."""
+"""The two factors of every index, and whether the index is the row index of each."""
 
 
 @dataclass(frozen=True)
 class Shear:
-    """Line `i` of the first factor that runs along `index` takes line `j`, and line j of the second gives line i."""
+    """Elementary change of basis of `index`: adds line j to line i in its first factor, line i to j in its second."""
 
     index: str
     i: int
     j: int
 
     def moves(self, target: Target) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int]]:
-        """(factor, from, mask, to) of both factors: the bits (w >> from) & mask are added, shifted up by `to`."""
+        """Return (factor, from, mask, to) for both factors: ((w >> from) & mask) << to is added to each word w."""
         f, g, row_f, row_g = _RUNS[self.index]
         m, k, n = target.shape
         shapes = ((m, k), (k, n), (m, n))
@@ -49,7 +49,7 @@ class Shear:
         return line(f, row_f, self.j, self.i), line(g, row_g, self.i, self.j)
 
     def keeps(self, target: Target) -> bool:
-        """Whether the target's tensor is mapped to itself, over the integers."""
+        """Return whether the shear maps the target's tensor to itself, over the integers."""
         (f, *forth), (g, *back) = self.moves(target)
         wanted = target.coefficients
         total: Counter[tuple[int, ...]] = Counter()
@@ -62,7 +62,7 @@ class Shear:
         return {term: value for term, value in total.items() if value} == wanted
 
     def apply_mod2(self, words: Words, target: Target) -> Words:
-        """The words (3, R) of terms over GF(2) in the new basis."""
+        """Return the words (3, R) of terms over GF(2) in the new basis."""
         moved = words.copy()
         for factor, source, mask, goal in self.moves(target):
             bits = (words[factor] >> np.uint64(source)) & np.uint64(mask)
@@ -71,7 +71,7 @@ class Shear:
 
 
 def _images(block: int, move: list[int], sign: int) -> list[tuple[int, int]]:
-    """Where a shear takes a single block, and the coefficients."""
+    """Return the image of a single block under a shear, as (block, coefficient) pairs."""
     source, mask, goal = move
     images = [(block, 1)]
     if block >= source and (mask >> (block - source)) & 1:
@@ -81,7 +81,7 @@ def _images(block: int, move: list[int], sign: int) -> list[tuple[int, int]]:
 
 @lru_cache(maxsize=64)
 def symmetries(target: Target) -> tuple[Shear, ...]:
-    """The shears that map the target to itself."""
+    """Return the shears that map the target to itself."""
     shears = [
         Shear(index, i, j)
         for index, size in zip("mkn", target.shape, strict=True)
@@ -94,7 +94,7 @@ def symmetries(target: Target) -> tuple[Shear, ...]:
 
 @lru_cache(maxsize=64)
 def shear_table(target: Target) -> Words:
-    """(N, 2, 4) uint64, read-only: the moves of all symmetries, for compiled code."""
+    """Return (N, 2, 4) uint64, read-only: the `Shear.moves` of all symmetries, for compiled code."""
     table = np.array([shear.moves(target) for shear in symmetries(target)], dtype=np.uint64).reshape(-1, 2, 4)
     table.setflags(write=False)
     return table
@@ -102,7 +102,7 @@ def shear_table(target: Target) -> Words:
 
 @lru_cache(maxsize=64)
 def half_masks(target: Target) -> Words:
-    """(N, 2) uint64, read-only: (factor, mask); a product whose blocks of that factor all lie in the mask is half."""
+    """Return (N, 2) uint64, read-only: (factor, mask); a product is half if its blocks of a factor are in the mask."""
     masks = [
         (f, sum(1 << int(block) for block in np.flatnonzero(kinds.ravel() == kind)))
         for f, kinds in enumerate(target.kind_arrays)

@@ -1,6 +1,6 @@
-"""Fewer nonzeros by a change of basis over GF(2), before a lift.
+"""Reduction of the nonzeros of a scheme by a change of basis over GF(2), before a lift.
 
-Sparse schemes are far likelier to have a ternary lift, and can lift where a dense one asks for larger integers.
+Sparse schemes are far likelier to have a ternary lift, and can lift where a dense one needs larger integers.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from .shears import half_masks, shear_table, symmetries
 
 
 def sparsified(terms: PackedTerms) -> PackedTerms:
-    """The scheme in a basis where no shear leaves fewer nonzeros, or fewer full products.
+    """Return the scheme in a basis that no single shear improves: fewest full products, then fewest nonzeros.
 
-    Full products come first, so halves are never lost. Deterministic.
+    The number of full products never increases. Deterministic.
     """
     from .sparsify_kernel import sparsify_kernel
 
@@ -24,7 +24,7 @@ def sparsified(terms: PackedTerms) -> PackedTerms:
 
 
 def sparsified_naive(terms: PackedTerms) -> PackedTerms:
-    """What `sparsified` says, in plain numpy."""
+    """Compute `sparsified` in plain numpy (reference)."""
     changes = symmetries(terms.target)
     words, cost = terms.words, full_and_nonzeros(terms.words, half_masks(terms.target))
     while changes:
@@ -38,7 +38,7 @@ def sparsified_naive(terms: PackedTerms) -> PackedTerms:
 
 
 def full_and_nonzeros(words: Words, masks: Words) -> tuple[int, int]:
-    """(full products, nonzeros) of terms over GF(2)."""
+    """Return (full products, nonzeros) of terms over GF(2)."""
     full = np.ones(words.shape[1], dtype=bool)
     for f, mask in masks:
         full &= (words[int(f)] & ~mask) != 0

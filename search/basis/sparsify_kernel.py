@@ -1,4 +1,4 @@
-"""Fewer nonzeros by changes of basis over GF(2), compiled: the steepest shear, again and again."""
+"""Reduction of nonzeros by changes of basis over GF(2), compiled: steepest descent over shears."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from ..terms.packed import Words
 
 _ZERO = np.uint64(0)
 FULL = 1 << 20
-"""What a full product weighs in nonzeros: more than all of them, so that no half is lost."""
+"""Weight of a full product in nonzeros: above the total of nonzeros, so that no half product becomes full."""
 
 
 @compiled
 def ones(word: np.uint64) -> int:
-    """How many bits are set, as a signed number: sums of signed and unsigned ones would be floating."""
+    """Return the number of set bits as a signed integer: sums of signed and unsigned ones would be floating."""
     return np.int64(popcount(word))  # type: ignore[return-value]  # compiled, it is one
 
 
 @compiled
 def is_full(a: np.uint64, b: np.uint64, c: np.uint64, masks: Words) -> bool:
-    """Whether no factor of a product lies in the half blocks of one side."""
+    """Return whether a product is full: no factor has only lower or only upper half blocks."""
     for q in range(len(masks)):
         factor = masks[q, 0]
         word = a if factor == _ZERO else b if factor == np.uint64(1) else c
@@ -31,9 +31,9 @@ def is_full(a: np.uint64, b: np.uint64, c: np.uint64, masks: Words) -> bool:
 
 @compiled(nogil=True)
 def sparsify_kernel(words: Words, table: Words, masks: Words) -> None:
-    """Take the shear that lowers full products, then nonzeros, most, until none does; `words` is (3, R), in place.
+    """Apply the shear that lowers full products, then nonzeros, most, until none does; `words` is (3, R), in place.
 
-    `table` and `masks` are those of `shears`.
+    `table` and `masks` are `shear_table` and `half_masks` of `shears`.
     """
     rank = words.shape[1]
     while True:

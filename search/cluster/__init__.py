@@ -1,1 +1,1 @@
-"""Search on many machines: workers of a Ray cluster, each with a session of its own. Importing it imports no Ray."""
+"""Search on many machines: workers of a Ray cluster, each with its own session. Importing it does not import Ray."""

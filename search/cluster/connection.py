@@ -1,4 +1,4 @@
-"""The connection of this process to a Ray cluster, or to one of its own on this machine."""
+"""Connection of this process to a Ray cluster, or to one that it starts on this machine."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LOCAL = "local"
 """The address of a cluster that is started on this machine and ends with the process."""
 
 REACH_SECONDS = 5.0
-"""How long the head of a cluster has to accept a connection."""
+"""Timeout in seconds for a connection to the head of a cluster."""
 
 STORE_BYTES = 128 << 20
-"""Shared memory of a local cluster: what workers send is terms and checkpoints of some megabytes."""
+"""Shared memory of a local cluster: workers send terms and checkpoints of some megabytes."""
 
 
 _connections = itertools.count(1)
@@ -31,17 +31,17 @@ _connection = 0
 
 
 def connection_number() -> int:
-    """Which connection of this process is open; actors of an earlier one are gone."""
+    """Return the number of the open connection of this process; actors of an earlier one no longer exist."""
     return _connection
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where workers run.
+    """Address and size of the cluster that runs the workers.
 
     Attributes:
         address: `local`, `auto` (the cluster that this machine is a node of), or HOST:PORT of a head.
-        workers: how many there are; 0 for one a core, or one a GPU.
+        workers: number of workers; 0 for one a core, or one a GPU.
 
     Raises:
         PlanError: the address has another form, or the number is negative.
@@ -58,7 +58,7 @@ class Cluster:
             raise PlanError("workers can't be negative (0: one a core, or one a GPU)")
 
     def connect(self) -> Any:
-        """The module `ray`, connected; a connection that this process has already is used.
+        """Connect this process, unless it is connected already, and return the module `ray`.
 
         Raises:
             PlanError: Ray is not installed, no cluster answers, or it runs another version of Ray or Python.
@@ -81,10 +81,10 @@ class Cluster:
         return ray
 
     def count(self, ray: Any, *, gpus: bool) -> int:
-        """How many workers there are to be.
+        """Return the number of workers to start.
 
         Raises:
-            PlanError: the cluster has no GPU.
+            PlanError: the cluster has fewer GPUs than workers, or none.
         """
         resources = ray.cluster_resources()
         if gpus and resources.get("GPU", 0) < max(1, self.workers):
@@ -97,15 +97,15 @@ class Cluster:
         return self.workers or max(1, int(resources.get("GPU" if gpus else "CPU", 1)))
 
     def place(self, *, gpus: bool, again: bool = False) -> dict[str, Any]:
-        """What an actor asks the cluster for: a GPU or a core; on this machine, and in place of a dead one, no core.
+        """Return the Ray options of an actor: a GPU or a core; no core on a local cluster or for a replacement.
 
-        So there is room here for as many as the user names, and on nodes that are full.
+        So any number of workers fits on this machine, and a replacement fits on a full node.
         """
         core = 0 if again or self.address == LOCAL else 1
         return {**({"num_gpus": 1} if gpus else {"num_cpus": core}), "scheduling_strategy": "SPREAD"}
 
     def _probe(self) -> None:
-        """Refuse a head that nobody listens at: Ray itself would try for a minute, and end the process then."""
+        """Reject a head that does not accept connections: Ray itself would retry for a minute, then end the process."""
         if self.address in (LOCAL, "auto"):
             return
         host, _, port = self.address.rpartition(":")
@@ -118,7 +118,7 @@ class Cluster:
             ) from None
 
     def _settings(self) -> dict[str, Any]:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing about a run leaves the machines
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage data leaves the machines
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         common = {"address": self.address, "log_to_driver": False, "logging_level": "ERROR"}
         if self.address != LOCAL:
@@ -128,7 +128,7 @@ class Cluster:
 
 
 def _be_quiet(ray: Any) -> None:
-    """Keep Ray from printing a page on stdout for each worker that dies, also where JSON is printed there."""
+    """Prevent Ray from printing a page on stdout for each worker that dies; stdout may carry JSON."""
     module: Any = getattr(getattr(ray, "_private", None), "worker", None)
     if hasattr(module, "print_to_stdstream"):  # it has no setting
         module.print_to_stdstream = lambda *of, **options: None
@@ -136,7 +136,7 @@ def _be_quiet(ray: Any) -> None:
 
 @contextlib.contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep this process's signal handlers: Ray sets one for SIGTERM that ends the process at once."""
+    """Restore this process's signal handlers: Ray sets one for SIGTERM that ends the process at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -150,7 +150,7 @@ def _own_signals() -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """One line of what Ray says, which may be a page."""
+    """Return one line of Ray's error message, which may be a page long."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if lines and lines[0].startswith("Version mismatch"):
         return " ".join(lines).replace(": The cluster", ", the cluster")

@@ -1,4 +1,4 @@
-"""The engine of many machines: every worker of a Ray cluster has a session of another engine."""
+"""Engine for many machines: every worker of a Ray cluster runs a session of another engine."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .workers import pool_of
 
 @dataclass(frozen=True)
 class Ray:
-    """Workers with a core (`cpu`, `twin`) or a GPU (`cuda`) each. Ray is imported when a session starts.
+    """Engine of workers with a core (`cpu`, `twin`) or a GPU (`cuda`) each. Ray is imported when a session starts.
 
-    With a number of walks a processor's finds are those of the engine `cpu`, whatever the number of
-    workers and however often one dies; without one each worker has as many as that engine takes alone.
+    With a given number of walks on processors the finds are those of the engine `cpu`, for any number of
+    workers and of worker deaths; without one each worker runs that engine's default number.
 
     Raises:
-        PlanError: no such device, or some GPUs of it.
+        PlanError: the device is unknown, or names particular GPUs.
     """
 
     cluster: Cluster
@@ -50,7 +50,7 @@ class Ray:
     def start(
         self, walk: str, starts: Sequence[Terms], policy: Policy, *, seed: int, first: int, walkers: int, places: str
     ) -> ClusterSession:
-        """Walks on all workers.
+        """Start walks on all workers.
 
         Raises:
             PlanError: see `Engine.start`; or Ray is not installed, no cluster answers, or it is of another version.

@@ -1,4 +1,4 @@
-"""The walks of a run on many workers, as one session."""
+"""Session whose walks are distributed over many workers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .session_worker import Standing
 from .workers import Worker, WorkerPool, replies
 
 SNAPSHOT_SECONDS = 5.0
-"""Seconds between snapshots of all workers: what a new worker must walk again at most."""
+"""Seconds between snapshots of all workers: the most that a replacement worker must repeat."""
 
 SNAPSHOT_SHARE = 20
-"""A snapshot that took t seconds is followed by at least so many t without one."""
+"""Minimum ratio of the time between snapshots to the time that the last one took."""
 
 
 class ClusterSession:
-    """Sessions of equal parts of the walks, one a worker; a round ends when the last of them has ended it.
+    """Sessions of equal parts of the walks, one a worker; a round ends when the slowest worker has finished it.
 
     Args:
-        device: of each worker, as `engine_of` knows it.
-        walkers: of all together; 0 for as many as each worker's device holds.
-        splits: whether the walks are told apart in checkpoints, so that any number of workers goes on with them.
+        device: of each worker, a name that `engine_of` accepts.
+        walkers: total number; 0 for the default of each worker's device.
+        splits: whether checkpoints store each walk separately, so that any number of workers can resume them.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class ClusterSession:
 
     @property
     def deaths(self) -> int:
-        """How often a worker of the pool died."""
+        """Number of deaths of the session's workers."""
         return sum(worker.deaths for worker in self._workers)
 
     def advance(self, goals: Vector, steps: int, executor: Executor | None) -> None:
-        """One round on every worker; an executor is of no use here.
+        """Run one round on every worker; the executor is ignored.
 
         Raises:
-            WorkerLostError: a worker died and can't be made again.
+            WorkerLostError: a worker died and can't be replaced.
         """
         everywhere = range(len(self._workers))
         self._changed(everywhere, lambda number: ("advance", goals[self._part(number)], steps))
@@ -94,7 +94,7 @@ class ClusterSession:
 
     def chosen(self, walks: Vector) -> Vector:
         if self._splits:
-            return walks  # a CPU's walks are all worth taking
+            return walks  # on a CPU all walks are selected
         parts = [self._ask(number, "chosen", walks[places]) for number, places in self._shares(walks)]
         return np.concatenate([walks[:0], *(part + self._bounds[number] for number, part in parts)])
 
@@ -125,7 +125,7 @@ class ClusterSession:
         self._changed(parts, sent)
 
     def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
-        """Every worker adds to the pool what walks from its members bring; see `Widening`."""
+        """Add to the pool the schemes that the workers' walks from its members find; see `Widening`."""
         if not len(pool) or len(pool) >= count:
             return
         self._own()
@@ -156,10 +156,10 @@ class ClusterSession:
         self._changed(range(len(parts)), lambda number: ("take_arrays", parts[number]))
 
     def _divided(self, parts: Sequence[Arrays], walkers: int) -> list[Arrays]:
-        """The checkpoint of another number of workers, for these.
+        """Redistribute a checkpoint of another number of workers over these.
 
         Raises:
-            PlanError: it can't be divided anew, or is of another number of walks.
+            PlanError: the checkpoint can't be redistributed, or is of another number of walks.
         """
         if not self._splits or walkers != self.walkers:
             raise PlanError(
@@ -170,23 +170,23 @@ class ClusterSession:
         return [{name: a[self._part(number)] for name, a in whole.items()} for number in range(len(self._workers))]
 
     def _part(self, number: int) -> slice:
-        """The walks of a worker."""
+        """Return the slice of the walks of a worker."""
         return slice(int(self._bounds[number]), int(self._bounds[number + 1]))
 
     def _shares(self, walks: Vector) -> Iterator[tuple[int, Vector]]:
-        """The workers that some walks are at, and which of the walks each has."""
+        """Yield the workers that own some of the walks, each with the positions of its walks."""
         owners = np.searchsorted(self._bounds, walks, side="right") - 1
         for number in np.unique(owners).tolist():
             yield number, np.flatnonzero(owners == number)
 
     def _ask(self, number: int, method: str, walks: Vector) -> tuple[int, Any]:
-        """What a worker says of some of its walks, with its number."""
+        """Call a method of a worker on some of its walks; return the worker's number and its reply."""
         self._own()
         self._workers[number].call(method, walks - self._bounds[number])
         return number, self._workers[number].reply()
 
     def _changed(self, numbers: Any, call: Callable[[int], tuple[Any, ...]]) -> None:
-        """Have some workers do something at the same time, and note how they stand then."""
+        """Make a call on some workers concurrently, and record the state that each returns."""
         self._own()
         numbers = list(numbers)
         for number in numbers:
@@ -199,7 +199,7 @@ class ClusterSession:
         self._ranks[part], self._lowest[part], self._flips[number] = standing
 
     def _snapshots(self) -> list[Arrays]:
-        """The state of every worker, which a new one starts from."""
+        """Return the state of every worker, stored as the state that a replacement starts from."""
         self._own()
         begin = time.perf_counter()
         for worker in self._workers:

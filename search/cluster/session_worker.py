@@ -1,4 +1,4 @@
-"""What runs in a worker's process: one session of the CPU's or the GPU's engine, driven from the head."""
+"""Actor of a search worker: one session of the CPU's or the GPU's engine, driven from the head."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..runs.snapshot import Arrays
 
 
 class Standing(NamedTuple):
-    """How the walks of a worker stand: `ranks`, `lowest` and `flips` of its session."""
+    """State of the walks of a worker: `ranks`, `lowest` and `flips` of its session."""
 
     ranks: Vector
     lowest: Vector
@@ -27,22 +27,22 @@ class Standing(NamedTuple):
 
 
 class SessionWorker:
-    """A session, made by `start`; every call that changes it returns how it stands then."""
+    """A session, created by `start`; every call that changes it returns its new `Standing`."""
 
     _session: Session
 
     def code(self) -> str:
-        """The hash of the code that runs here."""
+        """Return the hash of the code that runs here."""
         return code_hash()
 
     def process(self) -> int:
-        """The number of this process on its node."""
+        """Return the process id on its node."""
         return os.getpid()
 
     def start(
         self, device: str, walk: str, starts: Sequence[Terms], policy: Policy, seed: int, first: int, walkers: int
     ) -> Standing:
-        """Make the session; see `Engine.start`."""
+        """Create the session; see `Engine.start`."""
         engine, places = engine_of(device)
         self._session = engine.start(walk, starts, policy, seed=seed, first=first, walkers=walkers, places=places)
         return self._standing()
@@ -65,7 +65,7 @@ class SessionWorker:
         return self._standing()
 
     def widen(self, schemes: Sequence[Scheme], goal: int, count: int, launches: int) -> list[Scheme]:
-        """The schemes that walks from some members of a pool add to it; see `Widening`."""
+        """Return the schemes that walks from the members of a pool add to it; see `Widening`."""
         pool = DistinctPool(schemes)
         before = len(pool)
         if isinstance(self._session, Widening):

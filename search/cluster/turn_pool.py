@@ -1,4 +1,4 @@
-"""Workers that take turns of an improvement side by side; what they find comes in as they find it."""
+"""Pool of workers that run turns of an improvement concurrently and stream their finds."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .turn_worker import Report, TurnWorker
 from .workers import await_places, release
 
 OVERTIME = 120.0
-"""Seconds that a turn may take beyond its time, for compiling and certifying; then its worker is given up."""
+"""Seconds that a turn may exceed its time, for compiling and certifying; then its worker is replaced."""
 
 LOOK = 0.5
-"""Seconds between two questions whether to stop."""
+"""Seconds between two checks of the stop condition."""
 
 
 class TurnPool:
-    """The workers of a cluster for turns; one that dies loses its turn, and another takes its place.
+    """The workers of a cluster for turns; one that dies loses its turn and is replaced.
 
     Raises:
-        PlanError: there is no such cluster, none of this code, or it lacks GPUs.
-        WorkerLostError: it lacks places.
+        PlanError: the cluster is not found, runs other code, or lacks GPUs.
+        WorkerLostError: the cluster lacks free cores or GPUs.
     """
 
     def __init__(self, cluster: Cluster, *, gpus: bool) -> None:
@@ -43,13 +43,13 @@ class TurnPool:
         return len(self._actors)
 
     def close(self) -> None:
-        """End the workers; what they have not reported is lost."""
+        """Kill the workers; unreported finds are lost."""
         for actor in self._actors:
             self._ray.kill(actor)
 
     @property
     def processes(self) -> list[int]:
-        """The number of each worker's process on its node."""
+        """Process id of each worker on its node."""
         return list(self._ray.get([actor.process.remote() for actor in self._actors]))
 
     def run(
@@ -59,13 +59,13 @@ class TurnPool:
         on_report: Callable[[int, Report], None],
         stop: Callable[[], bool],
     ) -> None:
-        """Have each worker do one task, a method of `TurnWorker` with its arguments; reports go to `on_report`.
+        """Run one task on each worker, a method of `TurnWorker` with its arguments; pass reports to `on_report`.
 
-        It returns when all are done, a worker that takes far longer than `seconds` is given up, or
-        somebody says stop.
+        Returns when all tasks are done, when `stop` returns True, or OVERTIME after `seconds`; in the last two
+        cases the workers of unfinished tasks are replaced.
 
         Raises:
-            LcmaError: what a turn raised.
+            LcmaError: the error of a turn.
         """
         ray, deadline = self._ray, time.monotonic() + seconds + OVERTIME
         open_turns = {

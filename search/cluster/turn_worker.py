@@ -1,4 +1,4 @@
-"""What runs in a worker's process of an improvement: turns, whose finds are reported as they come."""
+"""Actor of an improvement worker: runs turns and streams reports of their finds."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ..runs.result import Find
 from ..runs.run import carry_out
 
 Report = tuple[str, str]
-"""A kind and its text: "find", "step" or "unlifted" with a line of `Record`, "stands" with a line to read, or "turn"
-with what was done, as JSON."""
+"""A kind and its text: "find", "step" or "unlifted" with a line of `Record`, "stands" with a progress line, or "turn"
+with a summary of the turn, as JSON."""
 
 
 class KnownSchemes:
-    """What a worker knows of the catalogue: what the head sent with the turn, and its own finds."""
+    """A worker's view of the catalogue: the ranks and schemes that the head sent with the turn, and its own finds."""
 
     def __init__(
         self,
@@ -40,12 +40,12 @@ class KnownSchemes:
         self._ranks, self._pools, self._on_find = ranks, pools, on_find
 
     def rank(self, ring: str, shape: Shape) -> int:
-        """The lowest rank at hand over a ring: of a kept scheme, or of the best composition of such."""
+        """Return the lowest known rank over a ring, of a stored scheme or of the best composition of stored ones."""
         parts = {size: (rank, "") for size, rank in self._ranks[ring].items()}
         return best_composition(shape, parts).rank
 
     def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
-        """The schemes of the lowest rank that the head knows; compositions among them are those it sent."""
+        """Return the schemes that the head sent for a format; `composed` is ignored."""
         return list(self._pools.get(shape, ()))
 
     def take(self, scheme: Scheme, certificate: Certificate) -> None:
@@ -58,21 +58,21 @@ class KnownSchemes:
 
 
 class TurnWorker:
-    """Turns of an improvement, on the processor's or the GPU's own engine; its islands last as long as it does."""
+    """Actor that runs turns of an improvement on the CPU or the GPU engine; its islands persist between turns."""
 
     def __init__(self) -> None:
         self._islands: Any = None
 
     def code(self) -> str:
-        """The hash of the code that runs here."""
+        """Return the hash of the code that runs here."""
         return code_hash()
 
     def process(self) -> int:
-        """The number of this process on its node."""
+        """Return the process id on its node."""
         return os.getpid()
 
     def search(self, config: RunConfig) -> Iterator[Report]:
-        """A search on the processor: what it found."""
+        """Run a search on the processor and yield its results as reports."""
         result = carry_out(config)
         for kind, found in (("step", result.lineage), ("find", result.finds), ("unlifted", result.unlifted)):
             for one in found:
@@ -94,7 +94,7 @@ class TurnWorker:
         pools: Mapping[Shape, list[Scheme]],
         turns: list[RunRecord],
     ) -> Iterator[Report]:
-        """A turn of walkers on this worker's GPU; see `Descents.turn`. Finds are reported while it goes on."""
+        """Run a turn of walkers on this worker's GPU and yield finds during the turn; see `Descents.turn`."""
         from ..improve.descents import Descents  # imports a compiler
         from ..improve.islands import Islands
 
@@ -115,7 +115,7 @@ class TurnWorker:
                 )
                 reports.put(("turn", json.dumps(done and asdict(done))))
                 reports.put(None)
-            except BaseException as error:  # it is raised where the reports are read
+            except BaseException as error:  # raised again where the reports are read
                 reports.put(error)
 
         thread = Thread(target=turn, daemon=True)

@@ -1,4 +1,4 @@
-"""Workers of a Ray cluster as the head sees them: each is made again where it dies, and comes to the same state."""
+"""Head-side proxies of workers of a Ray cluster: a worker that dies is replaced and restored to the same state."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Call = tuple[str, tuple[Any, ...]]
 """A method of a `SessionWorker`, and its arguments."""
 
 DEATHS = 5
-"""How often a worker may die in one call: what kills it so often will again."""
+"""Number of deaths of a worker in one call after which the call is not repeated."""
 
 PLACE_SECONDS = 120.0
-"""How long the cluster has to find places for all workers, and a GPU for one that was lost."""
+"""Timeout in seconds for the placement of all workers, and of a replacement on a GPU."""
 
 
 class WorkerLostError(LcmaError):
-    """A worker that can't be made again."""
+    """A worker that can't be placed or replaced."""
 
     exit_code = 3
 
 
 class Worker:
-    """One actor, and what it takes to make it again: the start of its session, a snapshot, and the calls since.
+    """One actor, and the data to recreate it: the start of its session, a snapshot, and the calls since.
 
-    A new actor repeats the calls, and sessions depend on nothing else: so a run goes on as if no worker
-    had died, and what one had walked without report is walked again.
+    A replacement repeats the calls, and sessions depend on nothing else: so a run continues as if no worker
+    had died, and steps that were not reported are repeated.
     """
 
     def __init__(self, ray: Any, cluster: Cluster, *, gpu: bool) -> None:
@@ -46,23 +46,23 @@ class Worker:
         self.reply_to = self._actor.code.remote()
 
     def begin(self, *start: Any) -> None:
-        """Make a session, in place of one before; see `SessionWorker.start`."""
+        """Start a session, replacing an earlier one; see `SessionWorker.start`."""
         self._journal = []
         self.call("start", *start)
 
     def call(self, method: str, *args: Any) -> None:
-        """Begin a call; `reply` waits for it."""
+        """Start a call; `reply` waits for its result."""
         self._pending = (method, args)
         if method in CHANGES:
             self._journal.append(self._pending)
         self.reply_to = getattr(self._actor, method).remote(*args)
 
     def reply(self) -> Any:
-        """What the last call returned.
+        """Return the result of the last call.
 
         Raises:
-            WorkerLostError: the worker died again and again, or there is no GPU for another.
-            LcmaError: what the call raised.
+            WorkerLostError: the worker died DEATHS times, or there is no GPU for a replacement.
+            LcmaError: the error of the call.
         """
         for _ in range(DEATHS):
             try:
@@ -78,7 +78,7 @@ class Worker:
         )
 
     def remember(self, arrays: Arrays) -> None:
-        """Take the state of now as the one that a new worker starts from."""
+        """Store a snapshot as the state that a replacement starts from."""
         self._journal = [self._journal[0], ("take_arrays", (arrays,))]
 
     def kill(self) -> None:
@@ -86,7 +86,7 @@ class Worker:
 
     @property
     def process(self) -> int:
-        """The number of the actor's process on its node."""
+        """Process id of the actor on its node."""
         return int(self._ray.get(self._actor.process.remote()))
 
     def _make(self, *, again: bool) -> Any:
@@ -94,7 +94,7 @@ class Worker:
         return self._ray.remote(SessionWorker).options(**place).remote()
 
     def _repeat(self) -> None:
-        """A new actor in the state of the old one before the call that broke, and that call again."""
+        """Create an actor in the state of the old one before the failed call, and repeat that call."""
         self._actor = self._make(again=True)
         if self._gpu:
             await_places(self._ray, [self._actor.code.remote()], "no GPU is free for a worker that was lost")
@@ -104,15 +104,15 @@ class Worker:
 
 
 def replies(workers: Iterable[Worker]) -> list[Any]:
-    """What the last call of each returned."""
+    """Return the result of the last call of each worker."""
     return [worker.reply() for worker in workers]
 
 
 def await_places(ray: Any, codes: Sequence[Any], otherwise: str) -> None:
-    """Wait until new actors run, and check that their code is this process's.
+    """Wait until new actors run, and check that their code equals this process's.
 
     Raises:
-        WorkerLostError: some have no place after `PLACE_SECONDS`.
+        WorkerLostError: some have not started after `PLACE_SECONDS`.
         PlanError: lcma is missing on a node, or is another version.
     """
     ready, waiting = ray.wait(list(codes), num_returns=len(codes), timeout=PLACE_SECONDS)
@@ -134,10 +134,10 @@ def await_places(ray: Any, codes: Sequence[Any], otherwise: str) -> None:
 
 
 class WorkerPool:
-    """The workers of a cluster for one kind of device, kept for the next session of this process.
+    """The workers of a cluster for one kind of device, reused by the next session of this process.
 
     Attributes:
-        owner: the session that has them; one before has lost them.
+        owner: the session that uses the workers; an earlier session can no longer use them.
     """
 
     def __init__(self, cluster: Cluster, *, gpus: bool) -> None:
@@ -153,21 +153,22 @@ class WorkerPool:
             raise
 
     def close(self) -> None:
-        """End the workers."""
+        """Kill the workers."""
         self.owner = None
         for worker in self.workers:
             worker.kill()
 
 
 _pools: dict[tuple[int, Cluster, bool], WorkerPool] = {}
-"""The workers that this process has, by connection, cluster and device: none, or one pool."""
+"""The worker pool of this process by connection, cluster and device; at most one entry."""
 
 
 def pool_of(cluster: Cluster, *, gpus: bool) -> WorkerPool:
-    """The workers of a cluster, started with the first use.
+    """Return the workers of a cluster, started at the first use.
 
     Raises:
-        PlanError: there is no such cluster, or none of this code, or it lacks GPUs or places.
+        PlanError: the cluster is not found, runs other code, or lacks GPUs.
+        WorkerLostError: the cluster lacks free cores or GPUs.
     """
     cluster.connect()
     key = (connection_number(), cluster, gpus)
@@ -178,7 +179,7 @@ def pool_of(cluster: Cluster, *, gpus: bool) -> WorkerPool:
 
 
 def release() -> None:
-    """End the workers of searches, so that others have their places."""
+    """Kill the workers of searches, to free their cores and GPUs."""
     for (connection, _, _), pool in _pools.items():
         if connection == connection_number():
             pool.close()

@@ -1,4 +1,4 @@
-"""The Brent equations of a tiny target as a CP-SAT model: find a scheme of a rank, or prove that there is none.
+"""CP-SAT model of the Brent equations of a tiny target: find a scheme of a rank, or prove that none exists.
 
 Source of the symmetry breaking: Deza, Liu, Vaezipoor and Khalil (CP 2023): signs and the order of the products.
 """
@@ -18,14 +18,14 @@ from ...verify import certify
 from .solver import solved
 
 MAX_TRIPLES = 200_000
-"""Products of three coefficients that a model may have: 3x3x3 at rank 23 has 16,767."""
+"""Maximum number of products of three coefficients in a model: 3x3x3 at rank 23 has 16,767."""
 
 _ORDER_BITS = 40
 
 
 @dataclass(frozen=True)
 class Solved:
-    """The answer: `found` with a certified scheme, `infeasible` (proven), or `unknown` (the time was over)."""
+    """The result: `found` with a certified scheme, `infeasible` (proven), or `unknown` (time limit)."""
 
     word: str
     scheme: Scheme | None
@@ -36,12 +36,12 @@ class Solved:
 def solve(
     target: Target, rank: int, *, ring: str = "ZT", seconds: float = 60.0, seed: int = 0, ordered: bool = False
 ) -> Solved:
-    """A scheme of a target of exactly `rank` products, some of which may be zero, or the proof that there is none.
+    """Find a scheme of a target with exactly `rank` products, some of which may be zero, or prove that none exists.
 
     Args:
-        ring: Z2, or ZT for coefficients -1, 0 and 1: `infeasible` is of such coefficients then.
+        ring: Z2, or ZT for coefficients -1, 0 and 1: `infeasible` then refers to such coefficients only.
         seconds: deterministic time of the solver.
-        ordered: put the products in lexicographic order: quicker to a proof, slower to a find.
+        ordered: require lexicographically ordered products: faster proofs, slower finds.
 
     Raises:
         PlanError: the ring is neither, or the model would be too large.
@@ -78,7 +78,7 @@ def solve(
 
 
 class _Mod2:
-    """Coefficients are booleans; every equation is an exclusive or."""
+    """Model over Z2: coefficients are booleans; every equation is an exclusive or."""
 
     def __init__(self, target: Target, rank: int, present: list[list[int]], ordered: bool) -> None:
         from ortools.sat.python import cp_model
@@ -95,7 +95,7 @@ class _Mod2:
             for j, q in enumerate(present[1]):
                 for l, s in enumerate(present[2]):
                     terms = [self._both(pairs[r][i][j], w[r][l]) for r in range(rank)]
-                    # An exclusive or is true for an odd number: a true literal turns it over.
+                    # An exclusive or is true for an odd number of true literals: a constant True inverts it.
                     self.model.add_bool_xor(terms if wanted.get((p, q, s), 0) % 2 else [*terms, True])
         if ordered:
             _order(self.model, [[*a, *b] for a, b in zip(u, v, strict=True)])
@@ -113,7 +113,7 @@ class _Mod2:
 
 
 class _Ternary:
-    """A coefficient is a pair of booleans, plus and minus; every equation is a sum."""
+    """Model over {-1, 0, 1}: a coefficient is a pair of booleans, plus and minus; every equation is a sum."""
 
     def __init__(self, target: Target, rank: int, present: list[list[int]], ordered: bool) -> None:
         from ortools.sat.python import cp_model
@@ -149,7 +149,7 @@ class _Ternary:
         return plus, minus
 
     def _first_is_plus(self, row: list[tuple[Any, Any]]) -> None:
-        """The sign of a factor can be moved to W: a minus needs a plus before it."""
+        """Require that the first nonzero is a plus, without loss: the sign of a factor can be moved to W."""
         for place, (_, minus) in enumerate(row):
             self.model.add_bool_or([minus.negated(), *(plus for plus, _ in row[:place])])
 
@@ -159,7 +159,7 @@ class _Ternary:
 
 
 def _order(model: Any, rows: list[list[Any]]) -> None:
-    """The products by their first bits, read as a number."""
+    """Order the products by their first bits, read as a number."""
     bits = min(len(rows[0]), _ORDER_BITS)
     numbers = [sum((1 << (bits - 1 - place)) * bit for place, bit in enumerate(row[:bits])) for row in rows]
     for one, next_ in pairwise(numbers):

@@ -1,6 +1,6 @@
-"""The cheapest scheme that can be put together from the products of many: one CP-SAT model.
+"""CP-SAT model of the cheapest scheme composed of products of given schemes.
 
-The products u, v are given, so the equations are linear in W: choose products and a W of -1, 0 and 1.
+The products u, v are given, so the equations are linear in W: select products and a W of -1, 0 and 1.
 
 Source: the two mixed-integer programs of the ECA and RXTX authors, merged.
 """
@@ -28,9 +28,9 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Recombined:
-    """The scheme, whether it is proven the cheapest of the pool, and the pool's number of distinct products.
+    """The scheme, whether it is proven optimal for the pool, and the pool's number of distinct products.
 
-    `cheaper` says whether it costs less than the best scheme of the pool, a half product counting 1/2.
+    `cheaper`: whether it costs less than the best scheme of the pool, a half product counting 1/2.
     """
 
     scheme: Scheme
@@ -42,11 +42,11 @@ class Recombined:
 
 
 def recombine(schemes: Sequence[Scheme], *, seconds: float = 60.0, seed: int = 0) -> Recombined:
-    """The cheapest scheme on the products of some schemes over Z, full ones weighing 1 and half ones 1/2.
+    """Find the cheapest scheme on the products of some schemes over Z, full ones of weight 1 and half ones 1/2.
 
     Raises:
-        PlanError: there are none, they compute different targets, are not ternary over Z, have too many
-            distinct products, or the time was too short for any solution.
+        PlanError: no schemes are given, they compute different targets, are not ternary over Z, have too
+            many distinct products, or the time was too short for any solution.
     """
     if not schemes:
         raise PlanError("no schemes to recombine: name some over Z")
@@ -86,13 +86,13 @@ def recombine(schemes: Sequence[Scheme], *, seconds: float = 60.0, seed: int = 0
 
 
 def _cost(scheme: Scheme) -> int:
-    """Twice F + H/2."""
+    """Return 2 F + H for F full and H half products."""
     full, half = full_and_half(scheme)
     return 2 * full + half
 
 
 def distinct_products(schemes: Sequence[Scheme]) -> list[tuple[IntArray, IntArray]]:
-    """The left and right factors of all products, each once up to sign, first nonzero 1; in order of appearance."""
+    """Return the distinct (left, right) factors of all products up to sign, first nonzero 1, in order of appearance."""
     found: dict[bytes, tuple[IntArray, IntArray]] = {}
     for scheme in schemes:
         u, v = (factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors[:2])
@@ -156,7 +156,7 @@ class _Model:
         self._hint(hint)
 
     def _hint(self, scheme: Scheme) -> None:
-        """Start from the best scheme of the pool."""
+        """Give the solver the best scheme of the pool as a hint."""
         places = {left.tobytes() + right.tobytes(): p for p, (left, right) in enumerate(self._products)}
         used = set()
         u, v, w = (factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors)
@@ -175,7 +175,7 @@ class _Model:
             self.model.add_hint(self._minus[place], values.get(place, 0) == -1)
 
     def scheme(self, solver: Any, provenance: Provenance) -> Scheme:
-        """The scheme of a solution."""
+        """Return the scheme of a solution."""
         chosen = [p for p, use in enumerate(self._use) if solver.value(use)]
         u, v = (np.array([self._products[p][side] for p in chosen]) for side in (0, 1))
         m, k, n = self.target.shape
@@ -191,6 +191,6 @@ class _Model:
 
 
 def _half(row: IntArray, kinds: IntArray) -> bool:
-    """Whether a combination touches half blocks of one side only."""
+    """Return whether a combination uses only lower or only upper half blocks."""
     touched = set(kinds[np.flatnonzero(row)].tolist())
     return touched in ({int(Kind.LOWER)}, {int(Kind.UPPER)})

@@ -1,7 +1,7 @@
-"""Signs for a scheme over Z2: the ternary lifts are the choices of signs that solve the equations, one CP-SAT model.
+"""CP-SAT model of the ternary lifts of a scheme over Z2: the choices of signs that solve the equations.
 
 A coefficient that is even and ternary is 0, so a ternary lift has the zeros of the scheme, and each
-equation says how many of its products are negative.
+equation determines how many of its products are negative.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ...schemes_db import Scheme, Z
 from .solver import solved
 
 MAX_TRIPLES = 60_000
-"""Products of three coefficients that a model may have: sparse schemes of 4x4x5 have 9,000."""
+"""Maximum number of products of three coefficients in a model: sparse schemes of 4x4x5 have 9,000."""
 
 IntArray = npt.NDArray[np.int64]
 
 
 def ternary_signs(scheme: Scheme, *, seconds: float = 5.0, seed: int = 0) -> tuple[list[IntArray] | None, str]:
-    """U, V and W (R, blocks) in -1, 0, 1 of a ternary lift, or None; and `found`, `infeasible` (proven) or `unknown`.
+    """Return U, V and W (R, blocks) of a ternary lift, or None; and `found`, `infeasible` (proven) or `unknown`.
 
-    `seconds` are of deterministic time.
+    `seconds` is deterministic time.
 
     Raises:
         PlanError: the model would be too large.
@@ -42,19 +42,19 @@ def ternary_signs(scheme: Scheme, *, seconds: float = 5.0, seed: int = 0) -> tup
 
 
 def triples_of(scheme: Scheme) -> int:
-    """How many products of three coefficients the equations have."""
+    """Return the number of products of three coefficients in the equations."""
     return int(np.prod([np.diff(factor.indptr) for factor in scheme.factors], axis=0).sum())
 
 
 def signed_scheme(scheme: Scheme, factors: list[IntArray]) -> Scheme:
-    """The scheme over Z of the factors of `ternary_signs`; its provenance is left to the caller."""
+    """Return the scheme over Z of the factors of `ternary_signs`; the caller sets its provenance."""
     shapes = [(factor.rows, factor.cols) for factor in scheme.factors]
     u, v, w = (factor.reshape(-1, *shape) for factor, shape in zip(factors, shapes, strict=True))
     return Scheme.from_arrays(scheme.target, u, v, w, Z)
 
 
 class _Signs:
-    """A boolean for every coefficient, true where it is negative."""
+    """Model with a boolean for every coefficient, true where it is negative."""
 
     def __init__(self, scheme: Scheme, factors: list[IntArray]) -> None:
         from ortools.sat.python import cp_model

@@ -1,4 +1,4 @@
-"""Making the memory of a walker, and reading terms out of it."""
+"""Allocation of the memory of a walker, and extraction of terms from it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .slots import BUCKET_BITS, Arena, Kind
 from .walk import begin
 
 LINE_WORDS = 16
-"""Words of two cache lines of 64 bytes, which processors fetch together."""
+"""Words of two cache lines of 64 bytes, which processors prefetch in pairs."""
 
 
 def make_arena(start: Terms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> Arena:
-    """A walker at `start` with slots for at least `room` terms more.
+    """Create a walker at `start` with slots for at least `room` more terms.
 
     Raises:
-        PlanError: more than 512 terms, or a term with more nonzeros than the policy allows.
+        PlanError: more than 512 terms, a zero factor, or a factor with more nonzeros than the policy allows.
     """
     policy = policy or Policy()
     lanes = lanes_for(start.rank + room)
@@ -33,7 +33,7 @@ def make_arena(start: Terms, seed: int, index: int = 0, room: int = 0, policy: P
 
 
 def arena_of(kind: Kind, terms: Words, lanes: int, state: int, guard: Words, policy: Policy) -> Arena:
-    """A walker at a start given in the form of `Arena.x`, with so many words of slots."""
+    """Create a walker at a start in the layout of `Arena.x`, with `lanes` words of slots."""
     arena = Arena(
         kind=kind,
         x=apart(len(terms)),
@@ -53,10 +53,10 @@ def arena_of(kind: Kind, terms: Words, lanes: int, state: int, guard: Words, pol
 
 
 def apart(words: int) -> Words:
-    """Zeros that share no pair of cache lines with anything else.
+    """Allocate zeros that share no pair of cache lines with other data.
 
-    A flip writes some words of its walker alone. Where those of two walkers stand in one line, the cores of
-    two threads take it from each other at every flip.
+    A flip writes a few words of its own walker; if a cache line contains words of two walkers, two threads
+    contend for it at every flip (false sharing).
     """
     block = np.zeros(words + 2 * LINE_WORDS, dtype=np.uint64)
     first = -(block.ctypes.data // 8) % LINE_WORDS
@@ -64,7 +64,7 @@ def apart(words: int) -> Words:
 
 
 def rows_of(terms: Terms, slots: int) -> Words:
-    """The terms in the form of `Arena.x`, as rows.
+    """Return the terms in the layout of `Arena.x`, as rows.
 
     Raises:
         PlanError: a factor is zero.
@@ -80,17 +80,17 @@ def rows_of(terms: Terms, slots: int) -> Words:
 
 
 def terms_in(flat: Words, arena: Arena, start: Terms) -> Terms:
-    """The terms in an array of the form of `Arena.x`, of the kind of the start."""
+    """Return the terms in an array of the layout of `Arena.x`, of the type of the start."""
     rows = flat.reshape(-1, len(arena.kind.lanes) * WORD_BITS)
     rows = rows[:, rows[0] != 0]
     return with_signs(start, rows[: 3 * start.planes], rows[-1])
 
 
 def best_terms(arena: Arena, start: Terms) -> Terms:
-    """The best terms that the walker has seen."""
+    """Return the best terms of the walker so far."""
     return terms_in(arena.best, arena, start)
 
 
 def current_terms(arena: Arena, start: Terms) -> Terms:
-    """The terms that the walker stands at."""
+    """Return the current terms of the walker."""
     return terms_in(arena.x, arena, start)

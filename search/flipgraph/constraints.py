@@ -1,12 +1,12 @@
-"""Flips that a walk does not make: into more full products, or into factors with too many nonzeros.
+"""Constraints on flips: rejection of flips to more full products, or to factors with too many nonzeros.
 
-A product is half where one of its factors lies in the half blocks of one sort of that matrix: its
-result is needed, or its operand is there, in one triangle only. A biased walk makes a flip that
-leaves more products full by chance, so it lingers where they are few (Metropolis). The guard is an
-array: for U, V and W the lower half blocks, for U, V and W the upper ones, then
+A product is half if one of its factors uses only lower or only upper half blocks of its matrix: only one
+triangle of its result is needed, or of its operand is nonzero. A biased walk accepts a flip that increases
+the number of full products only with some probability, so it stays longer where they are few (Metropolis).
+The guard is an array: masks of the lower half blocks of U, V and W, of the upper ones, then
 
-    ONE_MORE, TWO_MORE: the chances, of 2^32, that a flip with one or two full products more is made,
-    NONZEROS: how many a factor may have,
+    ONE_MORE, TWO_MORE: the probabilities, times 2^32, of a flip that adds one or two full products,
+    NONZEROS: maximum number of nonzeros of a factor,
     FULL: full products now,
     BEST_FULL: full products of the best terms.
 """
@@ -30,7 +30,7 @@ _MIX, _HALF = np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
 
 
 def make_guard(start: Terms, policy: Policy) -> Words:
-    """The guard of a walk.
+    """Create the guard of a walk.
 
     Raises:
         PlanError: the start has a factor with more nonzeros than the policy allows.
@@ -47,7 +47,7 @@ def make_guard(start: Terms, policy: Policy) -> Words:
 
 
 def half_masks(target: Target) -> Words:
-    """(2, 3): the lower and the upper half blocks of A, B and C."""
+    """Return (2, 3): masks of the lower and the upper half blocks of A, B and C."""
     masks = np.zeros((2, 3), dtype=np.uint64)
     for f, kinds in enumerate(target.kind_arrays):
         for row, kind in enumerate((Block.LOWER, Block.UPPER)):
@@ -58,7 +58,7 @@ def half_masks(target: Target) -> Words:
 
 @compiled(forceinline=True)
 def half_in(guard: Words, f: np.uint64, support: np.uint64) -> bool:
-    """Whether factor f makes a product half, or zero."""
+    """Return whether factor f with this support makes a product half, or zero."""
     return support & ~guard[f] == ZERO or support & ~guard[f + np.uint64(3)] == ZERO
 
 
@@ -72,10 +72,10 @@ def change_of_full(
     c: tuple[np.uint64, np.uint64, np.uint64],
     a: np.uint64,
 ) -> int:
-    """How many products more are full after a flip.
+    """Return the change of the number of full products by a flip.
 
-    All are supports: `a` of the common factor f; `b` of factor g in both terms and of its new value
-    in the first; `c` of factor e in both and of its new value in the second.
+    The arguments are supports: `a` of the common factor f; `b` of factor g in both terms and of its new
+    value in the first; `c` of factor e in both and of its new value in the second.
     """
     if half_in(guard, f, a):
         return 0
@@ -88,7 +88,7 @@ def change_of_full(
 
 @compiled(forceinline=True)
 def allowed(guard: Words, draw: np.uint64, change: int, left: np.uint64, right: np.uint64) -> bool:
-    """Whether a flip with these new supports is made: by a second use of its draw."""
+    """Return whether a flip with these new supports is accepted; a hash of its draw is the random number."""
     if popcount(left) > guard[NONZEROS] or popcount(right) > guard[NONZEROS]:
         return False
     return change <= 0 or (draw * _MIX) >> _HALF < guard[ONE_MORE + change - 1]

@@ -15,10 +15,10 @@ _THREE = np.uint64(3)
 
 @compiled
 def reduce_dependent(s: Arena) -> bool:
-    """Take out one term whose factor is a sum of others' among terms that share another factor.
+    """Remove one term whose factor is a sum of those of other terms that share another factor with it.
 
-    For terms a b_t c_t with b_j = sum of some b_t, the c_j goes to those c_t and term j is dropped.
-    Groups of more than 64 terms are looked at in their first 64. Returns whether there was one.
+    For terms a b_t c_t with b_j = sum of some b_t, c_j is added to those c_t and term j is dropped.
+    Of groups of more than 64 terms the first 64 are used. Returns whether there was such a term.
     """
     slots = 64 * len(s.kind.lanes)
     members, rows, masks = s.scratch[0], s.scratch[1], s.scratch[2]
@@ -55,13 +55,13 @@ def reduce_dependent(s: Arena) -> bool:
 
 @compiled
 def word_at(s: Arena, f: np.uint64, slot: np.uint64) -> np.uint64:
-    """Factor f of a slot, 0 where it is free."""
+    """Return factor f of a slot, 0 if it is free."""
     return s.x[place_of(s.kind, f, slot)]
 
 
 @compiled
 def crowd(s: Arena, f: np.uint64, value: np.uint64) -> np.uint64:
-    """How many slots are in the bucket of a factor value."""
+    """Return the number of slots in the bucket of a factor value."""
     h, total = bucket_at(s.kind, f, (value, ZERO)), ZERO
     for q in range(len(s.kind.lanes)):
         total += popcount(s.buckets[h + np.uint64(q)])

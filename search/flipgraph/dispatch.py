@@ -1,6 +1,6 @@
-"""The moves of a walk by the kind of its arena, chosen when the walk is compiled.
+"""Dispatch of the moves of a walk by the kind of its arena, at compile time.
 
-A walk holds the code of one kind only, where a branch on the kind would cost the compiler minutes.
+A compiled walk contains the code of one kind only; a branch on the kind would take minutes to compile.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .slots import Arena, Kind
 
 
 def _lengths(kind: Any) -> dict[str, int]:
-    """The lengths of a kind's parts, from the kind or from the compiler's type of it."""
+    """Return the lengths of a kind's parts, from the kind or from its numba type."""
     parts = kind._asdict() if isinstance(kind, Kind) else dict(zip(kind.fields, kind.types, strict=True))
     return {name: len(part) for name, part in parts.items()}
 
@@ -32,7 +32,7 @@ def _depends(kind: Any) -> bool:
 
 
 def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
-    """A try of a flip; see `moves.try_flip`."""
+    """Try a flip; see `moves.try_flip`."""
     return int(_moves(kind).try_flip(kind, x, buckets, active, guard, draw))
 
 
@@ -54,7 +54,7 @@ def _load(kind, s, terms):
 
 
 def reduce(kind: Kind, s: Arena) -> None:
-    """Reduce where terms are zero or share two factors."""
+    """Drop zero terms and merge terms that share two factors."""
     _moves(kind).reduce(s)
 
 
@@ -65,7 +65,7 @@ def _reduce(kind, s):
 
 
 def plus(kind: Kind, s: Arena) -> bool:
-    """Take a plus; False where no pair allows it."""
+    """Make a plus transition; return False if no pair allows it."""
     return bool(_moves(kind).plus(s))
 
 
@@ -76,7 +76,10 @@ def _plus(kind, s):
 
 
 def reduce_dependent(kind: Kind, s: Arena) -> bool:
-    """Use a linear dependence, over GF(2) without symmetry or guard; the flips find those of three terms."""
+    """Reduce by a linear dependence, over GF(2) without symmetry or guard; return whether there was one.
+
+    Dependences of three terms are found by flips.
+    """
     return _depends(kind) and bool(dependence.reduce_dependent(s))
 
 

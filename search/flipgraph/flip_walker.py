@@ -1,4 +1,4 @@
-"""The compiled flip walk of any ring as a walker."""
+"""Walker of the compiled flip walk over any ring."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .walk import advance, begin
 class FlipWalker:
     """A walker over the ring of its start; see `walk.advance`.
 
-    The first `policy.keep` terms of a start are no part of the walk: they are put back in front of
-    what it brings. A start that is no naive scheme gets room for its plus transitions; a naive one
-    only for its own terms, as it falls before a plus is of use.
+    The first `policy.keep` terms of a start are not part of the walk: they are prepended to its terms. A
+    start that is no naive scheme gets slots for plus transitions; a naive one only for its own terms, as
+    its rank falls before a plus is useful.
 
     Raises:
-        PlanError: there is nothing to walk on, or the start does not fit the policy.
+        PlanError: no terms are left to change, or the start does not fit the policy.
     """
 
     STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
-    """What changes, for `snapshot`."""
+    """Mutable state, for `snapshot`."""
 
     def __init__(self, start: Terms, seed: int, index: int, policy: Policy) -> None:
         self._policy, self._numbers = policy, policy.numbers
@@ -58,11 +58,11 @@ class FlipWalker:
         begin(self._arena, self._numbers)
 
     def start_from(self, terms: Terms) -> None:
-        """Go to other terms, which are the start from now on.
+        """Restart from other terms, the new start.
 
         Raises:
-            PlanError: they compute another target, stand in another ring, lack the terms to be kept,
-                or are too many for this walk.
+            PlanError: they compute another target, are over another ring, lack the fixed terms, or are
+                too many for this walk.
         """
         kept, free = split(terms, self._policy.keep)
         slots = len(self._arena.kind.lanes) * WORD_BITS
@@ -80,7 +80,7 @@ class FlipWalker:
 
 
 def split(start: Terms, kept: int) -> tuple[Terms, Terms]:
-    """The first `kept` terms, and the others.
+    """Return the first `kept` terms, and the others.
 
     Raises:
         PlanError: there are no others.

@@ -1,7 +1,7 @@
-"""The flip graph around a scheme over Z2: its neighbours by single flips, as a networkx graph.
+"""The flip graph around schemes over Z2, as a networkx graph.
 
 Vertices are schemes of one rank (as sets of terms), edges are flips. A flip to a scheme with a zero
-or a doubled term leads to a lower rank: it is counted, not followed.
+or a repeated term leads to a lower rank: it is counted, not followed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Vertex = frozenset[tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class FlipGraph:
-    """What was seen of the flip graph; `complete` says that no vertex within `radius` was left out.
+    """The explored part of the flip graph; `complete`: whether it contains all vertices within `radius`.
 
-    `graph` is a networkx.Graph of numbered vertices (0 is the first scheme) with
-    attributes `distance` to the nearest start, `neighbours`, the schemes one flip away (also those
-    beyond the radius), and `reductions`, how many flips lower the rank, and where they were asked
-    for `orbit`, a number for each set of invariants.
+    `graph` is a networkx.Graph of numbered vertices (0 is the first scheme) with attributes `distance`
+    to the nearest start, `neighbours`, the number of schemes one flip away (also those beyond the
+    radius), `reductions`, the number of flips that lower the rank, and, if requested, `orbit`, a number
+    for each set of invariants.
     """
 
     graph: Any
@@ -40,41 +40,42 @@ class FlipGraph:
 
     @property
     def components(self) -> list[int]:
-        """The sizes of the connected components, largest first."""
+        """Sizes of the connected components, largest first."""
         import networkx
 
         return sorted((len(part) for part in networkx.connected_components(self.graph)), reverse=True)
 
     @property
     def degrees(self) -> dict[int, int]:
-        """Of each number of neighbours, seen or not, how many vertices have it."""
+        """Number of vertices by number of neighbours, explored or not."""
         return dict(sorted(Counter(data["neighbours"] for _, data in self.graph.nodes(data=True)).items()))
 
     @property
     def distances(self) -> dict[int, int]:
-        """Of each distance to the nearest start, how many vertices have it."""
+        """Number of vertices by distance to the nearest start."""
         return dict(sorted(Counter(data["distance"] for _, data in self.graph.nodes(data=True)).items()))
 
     @property
     def orbits(self) -> list[int]:
-        """How many vertices there are of each set of invariants, most first; empty where they were not asked for.
+        """Numbers of vertices with equal invariants, largest first; empty if orbits were not requested.
 
         Schemes with different invariants are in different orbits of the changes of basis and the
-        permutations of roles; with the same they may be, so there are at least so many orbits.
+        permutations of the factors; with equal ones they may be, so the length is a lower bound on the
+        number of orbits.
         """
         counts = Counter(data["orbit"] for _, data in self.graph.nodes(data=True) if "orbit" in data)
         return sorted(counts.values(), reverse=True)
 
     @property
     def exits(self) -> int:
-        """The vertices from which one flip lowers the rank."""
+        """Number of vertices from which one flip lowers the rank."""
         return sum(data["reductions"] > 0 for _, data in self.graph.nodes(data=True))
 
     def write_graphml(self, path: str | Path) -> None:
-        """The graph as GraphML.
+        """Write the graph as GraphML.
 
         Raises:
-            OSError: it can't be written.
+            OSError: the file can't be written.
         """
         import networkx
 
@@ -82,12 +83,13 @@ class FlipGraph:
 
 
 def flip_graph(schemes: list[Scheme], *, radius: int = 2, limit: int = 20_000, orbits: bool = False) -> FlipGraph:
-    """The flip graph within `radius` flips of some schemes of one target and rank, up to `limit` vertices.
+    """Explore the flip graph within `radius` flips of schemes of one target and rank, up to `limit` vertices.
 
     With `orbits` the invariants of every vertex are computed, some milliseconds each.
 
     Raises:
-        PlanError: no schemes, different targets or ranks, or one that means nothing modulo 2.
+        PlanError: no schemes, different targets or ranks, a scheme with an even denominator or with two equal
+            terms modulo 2.
     """
     if not schemes or radius < 0 or limit < len(schemes):
         raise PlanError("name at least one scheme, a radius of 0 or more, and room for the schemes themselves")
@@ -143,7 +145,7 @@ def flip_graph(schemes: list[Scheme], *, radius: int = 2, limit: int = 20_000, o
 
 
 def flips(vertex: Vertex) -> Iterator[Vertex]:
-    """The outcomes of all flips; one with fewer terms is a reduction."""
+    """Yield the results of all flips; one with fewer terms is a reduction."""
     terms = sorted(vertex)
     for one, other in combinations(terms, 2):
         for f in range(3):
@@ -163,7 +165,7 @@ def flips(vertex: Vertex) -> Iterator[Vertex]:
 
 
 def random_flip(words: Words, rng: np.random.Generator) -> Words:
-    """The words (3, R) after a random flip; the same words where there is none, or it would make a factor zero."""
+    """Return the words (3, R) after a random flip; unchanged if there is none, or it would make a factor zero."""
     f = int(rng.integers(3))
     _, places, counts = np.unique(words[f], return_inverse=True, return_counts=True)
     shared = np.flatnonzero(counts > 1)

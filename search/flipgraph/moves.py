@@ -1,9 +1,9 @@
-"""The moves of the flip graph, compiled for every ring: flip, reduce, plus.
+"""Moves of the flip graph, compiled for every ring: flip, reduce, plus.
 
-A move whose result leaves the ring is not made (over the integers a coefficient beyond 1 does).
+A move whose result leaves the ring (over the integers, has a coefficient outside {-1, 0, 1}) is rejected.
 Sources: Kauers and Moosbauer, "Flip graphs for matrix multiplication" (arXiv 2212.01175) for flips
 and reductions; Arai, Ichikawa and Hukushima, "Adaptive flip graph algorithm" (arXiv 2312.16960) for
-the plus transition. `reference.py` says the same in plain Python.
+the plus transition. `reference.py` is the equivalent in plain Python.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from .slots import (
 )
 
 NONE, NO_PARTNER, REJECTED, FLIP, GAIN, REDUCIBLE = range(6)
-"""What a try of a flip came to: no active slot, unequal partner or a clash, a flip that the guard
-forbids, a flip, one that leaves fewer products full, one that lets terms merge."""
+"""Events of `try_flip`: no active slot; an unequal partner or a sum outside the ring; a flip rejected by the
+guard; a flip; a flip that reduces the number of full products; a flip after which terms can be reduced."""
 
 _TWO, _THREE, _SIX, _SIGN, _HALF, _LOW = (np.uint64(n) for n in (2, 3, 6, 31, 32, 0xFFFFFFFF))
 _NEXT, _LAST = np.uint64(0b001001), np.uint64(0b010010)
@@ -45,7 +45,7 @@ _NEXT, _LAST = np.uint64(0b001001), np.uint64(0b010010)
 
 @compiled(forceinline=True)
 def count_active(kind: Kind, active: Words) -> np.uint64:
-    """How many slots are active, over the three factors, or the one family of a symmetric walk."""
+    """Return the number of active slots over the three factors, or of active nodes of a symmetric walk."""
     total = ZERO
     for q in range(3 * len(kind.lanes) if len(kind.turns) == 1 else len(kind.lanes)):
         total += popcount(active[q])
@@ -56,10 +56,10 @@ def count_active(kind: Kind, active: Words) -> np.uint64:
 def choose(
     kind: Kind, x: Words, buckets: Words, active: Words, draw: np.uint64, total: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
-    """(f, i, j, h, coin): an active slot i of factor f, another slot j of its bucket h, and a bit, from one draw.
+    """Select (f, i, j, h, coin): an active slot i of factor f, another slot j of its bucket h, and a bit, by one draw.
 
-    The high half of the draw picks among the `total` > 0 active slots of all three factors, its low
-    half among the bucket, so pairs in small buckets are favoured a little.
+    The high half of the draw selects one of the `total` > 0 active slots of all three factors, its low
+    half one of the bucket, so pairs in small buckets are slightly more likely.
     """
     width = len(kind.lanes)
     count = np.uint64(width)
@@ -92,7 +92,7 @@ def choose(
 
 @compiled(forceinline=True)
 def same(kind: Kind, x: Words, f: np.uint64, i: np.uint64, j: np.uint64) -> bool:
-    """Whether two slots have the same factor f."""
+    """Return whether two slots have the same factor f."""
     (plus, minus), (other, less) = factor_at(kind, x, f, i), factor_at(kind, x, f, j)
     return plus == other if len(kind.ring) == GF2 else (plus ^ other) | (minus ^ less) == ZERO
 
@@ -110,10 +110,10 @@ def meets_another(
     right: Value,
     h: np.uint64,
 ) -> bool:
-    """Whether term i, whose factor g is now `left`, or j, whose e is `right`, has two factors of another term.
+    """Return whether term i, whose factor g is now `left`, or j, whose e is `right`, shares two factors with another.
 
-    `h` is the bucket of the third factor. Slots that share two buckets with a changed slot are
-    compared only if there are any.
+    `h` is the bucket of the third factor. Factors are compared only if some slot shares two buckets with
+    a changed slot.
     """
     hg, he = bucket_at(kind, g, left), bucket_at(kind, e, right)
     hi, hj = bucket_at(kind, e, factor_at(kind, x, e, i)), bucket_at(kind, g, factor_at(kind, x, g, j))
@@ -128,10 +128,10 @@ def meets_another(
 
 @compiled(forceinline=True)
 def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
-    """One flip from one draw: a b c + s a b' c' = a (b + t b') c + s a b' (c' - s t c), t = 1 or -1.
+    """Try a flip by one draw: a b c + s a b' c' = a (b + t b') c + s a b' (c' - s t c), t = 1 or -1.
 
-    The draw chooses t; the other is taken where that one leaves the ring, and where both do it is a
-    miss. Over GF(2) there is but one.
+    The draw selects t; if its result leaves the ring the other t is tried, and if both do the event is
+    NO_PARTNER. Over GF(2) there is only one t.
     """
     scalar_code()
     event = NONE
@@ -145,7 +145,7 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
             bi, bj = factor_at(kind, x, g, i), factor_at(kind, x, g, j)
             ci, cj = factor_at(kind, x, e, i), factor_at(kind, x, e, j)
             t = sign_from(ring, coin)
-            # Adding a term's other factor with the sign against that of the first sum keeps the tensor.
+            # The second sum needs the sign opposite to that of the first, to leave the tensor unchanged.
             against = opposite(ring, term_sign(kind, x, i) ^ term_sign(kind, x, j))
             bu, bd, clash_b = added(ring, bi, turned(ring, bj, t))
             cu, cd, clash_c = added(ring, cj, turned(ring, ci, t ^ against))
@@ -180,7 +180,7 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
 
 @compiled
 def has_double(kind: Kind, x: Words, i: np.uint64, j: np.uint64) -> bool:
-    """Whether another term has two factors in common with term i or with term j."""
+    """Return whether another term has two factors in common with term i or with term j."""
     found = False
     for t in range(64 * len(kind.lanes)):
         for changed in (i, j):
@@ -194,7 +194,7 @@ def has_double(kind: Kind, x: Words, i: np.uint64, j: np.uint64) -> bool:
 
 @compiled
 def put(s: Arena, f: np.uint64, slot: np.uint64, value: Value) -> None:
-    """Set factor f of a term to a value that need not be canonical; zero takes it out."""
+    """Set factor f of a term to a value that need not be canonical; zero removes it."""
     turn = sign_of(s.kind.ring, value)
     place(s.kind, s.x, s.buckets, s.active, f, slot, turned(s.kind.ring, value, turn))
     turn_term(s.kind, s.x, slot, turn)
@@ -212,7 +212,7 @@ def drop(s: Arena, slot: np.uint64) -> None:
 
 @compiled
 def load(s: Arena, terms: Words) -> None:
-    """Replace all terms by others, in the form of `Arena.x`."""
+    """Replace all terms by others, in the layout of `Arena.x`."""
     clear(s)
     for t in range(64 * len(s.kind.lanes)):
         slot = np.uint64(t)
@@ -228,7 +228,7 @@ def load(s: Arena, terms: Words) -> None:
 
 @compiled
 def count_full(s: Arena) -> None:
-    """Count the full products anew."""
+    """Recount the full products."""
     if len(s.kind.guard) > 1:
         s.guard[FULL] = ZERO
         for t in range(64 * len(s.kind.lanes)):
@@ -241,7 +241,7 @@ def count_full(s: Arena) -> None:
 
 @compiled(forceinline=True)
 def fits(s: Arena, plus: np.uint64, minus: np.uint64, clash: np.uint64) -> bool:
-    """Whether a sum may be a factor."""
+    """Return whether a sum is allowed as a factor."""
     return clash == ZERO and (len(s.kind.guard) == 1 or popcount(plus | minus) <= s.guard[NONZEROS])
 
 
@@ -281,10 +281,10 @@ def reduce(s: Arena) -> None:
 
 @compiled
 def plus(s: Arena) -> bool:
-    """Two terms become three that a flip path may lead elsewhere from; False where no pair allows it.
+    """Make a plus transition: split two terms into three, which have other flips; return False if no pair allows it.
 
-    a b c + a' b' c' = a (b + p b') c + a b' (q c' - p c) + (a' - q a) b' c' with signs p and q, signs
-    and roles of the factors by the draw. Both terms must differ in all factors, up to sign.
+    a b c + a' b' c' = a (b + p b') c + a b' (q c' - p c) + (a' - q a) b' c' with signs p and q; the draw
+    selects signs and the roles of the factors. The terms must differ in all factors, up to sign.
     """
     slot = free_slot(s.live)
     if slot == np.uint64(64 * len(s.live)) or s.counters[RANK] < 2:

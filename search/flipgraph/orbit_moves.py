@@ -1,14 +1,15 @@
-"""The moves of the symmetric flip graph over GF(2), compiled: flip, reduce, plus, a whole orbit at a time.
+"""Moves of the symmetric flip graph over GF(2), compiled: flip, reduce, plus, on whole orbits.
 
-The three matrices of an orbit are nodes p slots + s, p = 0, 1, 2, of one family: equal matrices
-flip whatever their places are, since an orbit can be turned. Bits of slot s in place p stand in
-word p L + s // 64 of a set, L words a place, so an arena with 3 L lanes and one factor holds them.
-Cubes stand behind the nodes in `x` and never move. `orbit_reference.py` says the same in plain Python.
+The three matrices of an orbit are nodes p slots + s, p = 0, 1, 2, with common buckets: equal matrices
+flip at any positions p, since an orbit can be shifted cyclically. The bit of slot s at position p is in
+word p L + s // 64 of a set, L words a position, so an arena with 3 L lanes and one factor represents them.
+Cubes follow the nodes in `x` and never flip. `orbit_reference.py` is the equivalent in plain Python.
 
-With a reversal too (`Kind.turns` of length 6) a slot stands for an orbit of three and its reversal,
-six terms, and matrices that are equal up to reversal flip; an orbit that is its own reversal, matrix
-by matrix, has three terms, and takes from one of six both images at once, to stay so. With `Kind.whole` no orbit
-of six terms becomes one of three or two cubes, as in the walks of Moosbauer and Poole (arXiv 2502.04514).
+With reversal too (`Kind.turns` of length 6) a slot represents an orbit of three and its reversal, six
+terms, and matrices that are equal up to reversal flip; an orbit that is its own reversal, matrix by
+matrix, has three terms; a flip with one of six terms adds both images to it, so that this remains true. With
+`Kind.whole` of length 2 no orbit of six terms becomes one of three or two cubes, as in the walks of Moosbauer and
+Poole (arXiv 2502.04514).
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ from .slots import (
 )
 
 MAX_CUBES = 64
-"""Cubes that a walk can hold."""
+"""Maximum number of cubes of a walk."""
 
 _TWO, _THREE, _SIX, _HALF, _LOW = (np.uint64(n) for n in (2, 3, 6, 32, 0xFFFFFFFF))
 
 
 @compiled(forceinline=True)
 def mirrored(kind: Kind, value: np.uint64) -> np.uint64:
-    """The matrix reversed, in a walk that knows of it."""
+    """Return the matrix reversed in a walk with reversal, else unchanged."""
     return reverse_bits(value) if len(kind.turns) == 6 else value
 
 
 @compiled(forceinline=True)
 def alike(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> bool:
-    """Whether an orbit is its own reversal, matrix by matrix."""
+    """Return whether an orbit is its own reversal, matrix by matrix; False in a walk without reversal."""
     if len(kind.turns) == 3:
         return False
     return (a ^ reverse_bits(a)) | (b ^ reverse_bits(b)) | (c ^ reverse_bits(c)) == ZERO
@@ -57,13 +58,16 @@ def alike(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> bool:
 
 @compiled(forceinline=True)
 def taken(kind: Kind, value: np.uint64, mine: bool, other: bool) -> np.uint64:
-    """What an orbit adds of another's matrix: with its reversal if it is alike and the other is not."""
+    """Return the summand from another orbit's matrix: plus its reversal if only the first orbit is its own reversal.
+
+    `mine` and `other`: whether the orbits are their own reversals.
+    """
     return value ^ reverse_bits(value) if mine and not other else value
 
 
 @compiled(forceinline=True)
 def following(kind: Kind, node: np.uint64) -> np.uint64:
-    """The node of the next place in the same orbit."""
+    """Return the node of the next position in the same orbit."""
     nodes = np.uint64(64 * len(kind.lanes))
     after = node + nodes // _THREE
     return after - nodes if after >= nodes else after
@@ -71,7 +75,7 @@ def following(kind: Kind, node: np.uint64) -> np.uint64:
 
 @compiled(forceinline=True)
 def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, draw: np.uint64) -> int:
-    """One flip of two orbits, turned so that the equal matrices stand first, from one draw."""
+    """Try a flip of two orbits, shifted so that the equal matrices come first, by one draw."""
     scalar_code()
     event = NONE
     total = count_active(kind, active)
@@ -90,7 +94,7 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
             b = mirrored(kind, x[gj]) if reverse else x[gj]
             c = mirrored(kind, x[ei]) if reverse else x[ei]
             left, right = x[gi] ^ taken(kind, b, one, two), x[ej] ^ taken(kind, c, two, one)
-            # Six terms of which three are the other three: the orbit is zero.
+            # Six terms that are three equal pairs cancel: the orbit is zero.
             if not one and alike(kind, x[i], left, x[ei]):
                 left = ZERO
             if not two and alike(kind, x[j], x[gj], right):
@@ -105,7 +109,10 @@ def try_flip(kind: Kind, x: Words, buckets: Words, active: Words, guard: Words, 
 
 @compiled(forceinline=True)
 def meets(kind: Kind, x: Words, buckets: Words, node: np.uint64) -> bool:
-    """Whether an orbit may agree with another in the changed node and a second, or become a smaller one."""
+    """Return whether an orbit may equal another in the changed node and a second one, or can become a smaller one.
+
+    Buckets are compared, not values, so True may be wrong.
+    """
     width = len(kind.lanes) // 3
     after = following(kind, node)
     last = following(kind, after)
@@ -127,7 +134,7 @@ def meets(kind: Kind, x: Words, buckets: Words, node: np.uint64) -> bool:
 
 @compiled(forceinline=True)
 def odd_one(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> int:
-    """The place of the only matrix of an orbit that is not its own reversal, or 3 if there is not one only."""
+    """Return the position of the only matrix of an orbit that is not its own reversal; 3 if none or several are not."""
     if len(kind.turns) == 3:
         return 3
     odd_a, odd_b, odd_c = a != reverse_bits(a), b != reverse_bits(b), c != reverse_bits(c)
@@ -138,7 +145,7 @@ def odd_one(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> int:
 
 @compiled
 def put_node(s: Arena, node: int, value: np.uint64) -> None:
-    """Set a node, and bring buckets and active sets up to date."""
+    """Set a node, and update buckets and active sets."""
     place(s.kind, s.x, s.buckets, s.active, ZERO, np.uint64(node), (value, ZERO))
 
 
@@ -153,7 +160,7 @@ def drop_orbit(s: Arena, slot: int) -> None:
 
 @compiled
 def add_orbit(s: Arena, slot: int, a: np.uint64, b: np.uint64, c: np.uint64) -> None:
-    """Put an orbit into a free slot."""
+    """Store an orbit in a free slot."""
     slots = 64 * len(s.live)
     put_node(s, slot, a)
     put_node(s, slots + slot, b)
@@ -163,14 +170,14 @@ def add_orbit(s: Arena, slot: int, a: np.uint64, b: np.uint64, c: np.uint64) -> 
 
 @compiled
 def is_alike(s: Arena, slot: int) -> bool:
-    """Whether the orbit of a slot is its own reversal, matrix by matrix."""
+    """Return whether the orbit of a slot is its own reversal, matrix by matrix."""
     slots = 64 * len(s.live)
     return alike(s.kind, s.x[slot], s.x[slots + slot], s.x[2 * slots + slot])
 
 
 @compiled
 def count_rank(s: Arena) -> None:
-    """Count the terms anew."""
+    """Recount the terms."""
     total = 0
     for slot in range(64 * len(s.live)):
         if is_live(s.live, np.uint64(slot)):
@@ -182,7 +189,7 @@ def count_rank(s: Arena) -> None:
 
 @compiled
 def toggle_cube(s: Arena, value: np.uint64) -> None:
-    """Add a cube modulo 2: take it out if it is there. The caller sees to room."""
+    """Add a cube modulo 2: remove it if it is present. The caller must ensure that there is room."""
     first = 192 * len(s.live)
     free = -1
     for q in range(MAX_CUBES):
@@ -196,7 +203,7 @@ def toggle_cube(s: Arena, value: np.uint64) -> None:
 
 @compiled
 def has_room(s: Arena) -> bool:
-    """Whether two cubes more can be held."""
+    """Return whether there is room for two more cubes."""
     free = 0
     for q in range(MAX_CUBES):
         free += s.x[192 * len(s.live) + q] == ZERO
@@ -205,7 +212,7 @@ def has_room(s: Arena) -> bool:
 
 @compiled
 def load(s: Arena, terms: Words) -> None:
-    """Replace all orbits and cubes by others of the same number of slots."""
+    """Replace all orbits and cubes by others, in the layout of `Arena.x`."""
     clear(s)
     slots = 64 * len(s.live)
     for slot in range(slots):
@@ -219,7 +226,10 @@ def load(s: Arena, terms: Words) -> None:
 
 @compiled
 def shrink(s: Arena, t: int) -> bool:
-    """Drop an orbit with a zero, or make a smaller one of it; whether it went on as another orbit."""
+    """Drop an orbit with a zero matrix, or replace it by cubes or a smaller orbit.
+
+    Returns whether it had exactly one matrix that is not its own reversal, so that another pass is needed.
+    """
     slots = 64 * len(s.live)
     a, b, c = s.x[t], s.x[slots + t], s.x[2 * slots + t]
     odd = 3 if len(s.kind.whole) == 2 else odd_one(s.kind, a, b, c)
@@ -243,7 +253,7 @@ def shrink(s: Arena, t: int) -> bool:
 
 @compiled
 def reduce(s: Arena) -> None:
-    """Make orbits smaller where that can be, and merge those that share two matrices."""
+    """Replace orbits by smaller ones where possible, and merge those that share two matrices."""
     slots = 64 * len(s.live)
     x = s.x
     again = True
@@ -281,10 +291,10 @@ def reduce(s: Arena) -> None:
 
 @compiled
 def plus(s: Arena) -> bool:
-    """Two orbits become three; False where no pair allows it.
+    """Make a plus transition: split two orbits into three; return False if no pair allows it.
 
-    a b c + a' b' c' = a (b + b') c + a b' (c + c') + (a + a') b' c' with the second orbit turned (and
-    reversed) and the roles permuted by the draw. Both must differ in all places then.
+    a b c + a' b' c' = a (b + b') c + a b' (c + c') + (a + a') b' c' with the second orbit shifted (and
+    reversed) and the roles permuted by the draw. Both must then differ in all positions.
     """
     slots = 64 * len(s.live)
     slot = np.int64(free_slot(s.live))
@@ -316,7 +326,7 @@ def plus(s: Arena) -> bool:
         third = s.scratch[0]
         third[f], third[g], third[e] = x[f * slots + i] ^ a, b, c
         put_node(s, g * slots + i, x[g * slots + i] ^ b)
-        # The second orbit stands as it was drawn from now on: turned and reversed.
+        # The second orbit is stored as it was drawn: shifted and reversed.
         put_node(s, f * slots + j, x[f * slots + i])
         put_node(s, g * slots + j, b)
         put_node(s, e * slots + j, x[e * slots + i] ^ c)

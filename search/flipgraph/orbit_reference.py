@@ -1,4 +1,4 @@
-"""The symmetric flip walks in plain Python, step for step what `walk.advance` does on orbits."""
+"""Symmetric flip walks in plain Python, equal step by step to `walk.advance` on orbits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Node = tuple[int, int]
 
 
 class OrbitReferenceWalk(ReferenceWalk):
-    """A walker on orbits [a, b, c], slots of a list, and a list of cubes; a node is (place, slot).
+    """A walker on orbits [a, b, c], slots of a list, and a list of cubes; a node is (position, slot).
 
-    With `reverse` an orbit [a, b, c] stands for its reversal too, unless it is that itself.
+    With `reverse` an orbit [a, b, c] represents its reversal too, unless it is its own reversal.
     """
 
     def __init__(
@@ -60,15 +60,15 @@ class OrbitReferenceWalk(ReferenceWalk):
         return int(f"{word:064b}"[::-1], 2) if self.reverse else word
 
     def odd(self, slot: int) -> list[int]:
-        """The places whose matrix is not its own reversal."""
+        """Return the positions whose matrix is not its own reversal."""
         return [place for place, word in enumerate(self.term(slot)) if self.mirrored(word) != word]
 
     def paired(self, slot: int) -> bool:
-        """Whether a slot stands for six terms."""
+        """Return whether a slot represents six terms."""
         return bool(self.odd(slot))
 
     def change(self, slot: int, place: int, word: int, paired: bool) -> None:
-        """Add to a matrix; six terms that come to be three twice are nothing."""
+        """Add to a matrix; six terms that become three equal pairs cancel, so the orbit is set to zero."""
         self.term(slot)[place % 3] ^= word
         if self.reverse and paired and not self.paired(slot):
             self.term(slot)[place % 3] = 0
@@ -78,7 +78,7 @@ class OrbitReferenceWalk(ReferenceWalk):
         return bucket(min(word, self.mirrored(word)))
 
     def partners(self, node: Node) -> list[Node]:
-        """The other nodes whose matrix hashes as this one does, in node order."""
+        """Return the other nodes whose matrix has the same hash, in node order."""
         h = self.hashed(node)
         nodes = [(place, slot) for place in range(3) for slot in self.live]
         return [other for other in nodes if other != node and self.hashed(other) == h]
@@ -100,7 +100,7 @@ class OrbitReferenceWalk(ReferenceWalk):
         if turned:
             b, c = self.mirrored(b), self.mirrored(c)
         six_s, six_t = self.paired(s), self.paired(t)
-        # An orbit that is its own reversal takes both images of one that is not.
+        # An orbit that is its own reversal adds both images of a matrix of one that is not.
         self.change(s, p + 1, b ^ self.mirrored(b) if six_t and not six_s else b, six_s)
         self.change(t, q + 2, c ^ self.mirrored(c) if six_s and not six_t else c, six_t)
         self.flips += 1
@@ -110,7 +110,7 @@ class OrbitReferenceWalk(ReferenceWalk):
         return "hit" if doubles else "flip"
 
     def common(self, i: int, j: int) -> tuple[int, int] | None:
-        """(odd place, what to add there) where orbit j, turned and reversed, agrees with orbit i in two places."""
+        """Return (odd position, summand for it) if orbit j, shifted and reversed, equals orbit i in two positions."""
         if self.reverse and self.paired(i) != self.paired(j):
             return None
         for turn in range(6 if self.reverse else 3):
@@ -124,11 +124,17 @@ class OrbitReferenceWalk(ReferenceWalk):
         return None
 
     def can_shrink(self, slot: int) -> bool:
-        """Whether an orbit has three equal matrices, or one only that is not its own reversal, and may be less."""
+        """Return whether an orbit can be replaced by a smaller one, if the policy allows it.
+
+        It has three equal matrices, or exactly one that is not its own reversal.
+        """
         return self.policy.orbits == "any" and (len(set(self.term(slot))) == 1 or len(self.odd(slot)) == 1)
 
     def shrink(self, slot: int) -> bool:
-        """Drop an orbit with a zero, or make a smaller one of it; whether it went on as another orbit."""
+        """Drop an orbit with a zero matrix, or replace it by cubes or a smaller orbit.
+
+        Returns whether it has exactly one matrix that is not its own reversal, so that another pass is needed.
+        """
         orbit, odd = self.term(slot), self.odd(slot)
         if all(orbit) and not self.can_shrink(slot):
             return False
@@ -144,7 +150,7 @@ class OrbitReferenceWalk(ReferenceWalk):
         return len(odd) == 1
 
     def reduce(self) -> None:
-        """Make orbits smaller where that can be, and merge those that share two matrices."""
+        """Replace orbits by smaller ones where possible, and merge those that share two matrices."""
         merged = True
         while merged:
             shrunk = [self.shrink(slot) for slot in self.live]
@@ -163,7 +169,10 @@ class OrbitReferenceWalk(ReferenceWalk):
         return False
 
     def plus(self) -> bool:
-        """a b c + a' b' c' = a (b + b') c + a b' (c + c') + (a + a') b' c', the second orbit turned and reversed."""
+        """Split two orbits: a b c + a' b' c' = a (b + b') c + a b' (c + c') + (a + a') b' c'.
+
+        The second orbit is shifted and reversed by the draw. Returns False if no pair allows it.
+        """
         if None not in self.slots or len(self.live) < 2:
             return False
         for _ in range(PLUS_TRIES):

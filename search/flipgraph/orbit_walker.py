@@ -1,4 +1,4 @@
-"""The compiled symmetric walks over GF(2) as walkers."""
+"""Walkers of the compiled symmetric walks over GF(2)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def make_orbit_arena(
     policy: Policy | None = None,
     reverse: bool = False,
 ) -> Arena:
-    """A symmetric walker at `start` with slots for at least `room` orbits more.
+    """Create a symmetric walker at `start` with slots for at least `room` more orbits.
 
     Raises:
-        PlanError: more than 512 orbits or 64 cubes, or a start that has not the symmetry of the walk.
+        PlanError: more than 512 orbits or 64 cubes, or a start without the symmetry of the walk.
     """
     orbits, cubes = reversible(start) if reverse else (start.orbits, start.cubes)
     lanes = lanes_for(orbits.shape[1] + room)
@@ -41,7 +41,7 @@ def make_orbit_arena(
 
 
 def orbits_in(flat: Words, arena: Arena, start: OrbitTerms) -> OrbitTerms:
-    """The terms in an array of the form of `Arena.x`."""
+    """Return the terms in an array of the layout of `Arena.x`."""
     nodes, cubes = flat[:-MAX_CUBES].reshape(3, -1), flat[-MAX_CUBES:]
     orbits, cubes = nodes[:, nodes[0] != 0], cubes[cubes != 0]
     if len(arena.kind.turns) == 6:
@@ -59,14 +59,14 @@ def _flat(orbits: Words, cubes: Words, slots: int) -> Words:
 
 
 class OrbitWalker:
-    """A walker on the schemes with cyclic symmetry; a flip is of three terms at a time, of six with reversal too.
+    """A walker on the schemes with cyclic symmetry; a flip changes three terms at a time, six with reversal too.
 
     Raises:
-        PlanError: the start has not the symmetry of the walk, or the policy asks for what it can't do.
+        PlanError: the start does not have the symmetry of the walk, or the policy has bounds or fixed terms.
     """
 
     STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
-    """What changes, for `snapshot`."""
+    """Mutable state, for `snapshot`."""
 
     def __init__(self, start: OrbitTerms, seed: int, index: int, policy: Policy, reverse: bool = False) -> None:
         if policy.guarded or policy.keep:

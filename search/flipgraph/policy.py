@@ -1,4 +1,4 @@
-"""How walks walk: how long they wait, the flips that they do not make, and how they select among them."""
+"""Policies of walks: the steps before a plus or a restart, bounds on flips, and selection among walkers."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import NamedTuple
 from ...errors import PlanError
 
 MISS_LIMIT = 40
-"""So many misses in a row mean that the active slots share buckets but no values."""
+"""Number of consecutive misses after which active slots are assumed to share buckets but no values."""
 
 PLUS_TRIES = 16
-"""Pairs that a plus draws before it gives up."""
+"""Maximum number of pairs that a plus draws."""
 
 ANY_NONZEROS = 64
-"""Nonzeros that any factor may have: no limit."""
+"""Maximum number of nonzeros of any factor: no limit."""
 
 COSTS = ("", "full", "nonzeros")
-"""What a term costs beside counting as one: nothing, 1 if it is a full product, its nonzero coefficients."""
+"""Costs of a term in addition to the rank: none, 1 if it is a full product, its number of nonzero coefficients."""
 
 
 ORBITS = ("any", "whole")
-"""Orbits that a walk under the shift and the reversal may have: of any size, or of all six terms only."""
+"""Orbits of a walk with cyclic shift and reversal: of any size, or no reduction of orbits of six terms."""
 
 
 class Selection(NamedTuple):
-    """Every `every` launches the worst share `worst` of the walkers become copies of random members
-    of the best share `best`; 0 launches: never.
+    """Selection: every `every` launches (0: never) the worst share `worst` of the walkers is replaced by copies of
+    random members of the best share `best`.
 
-    It is done in each of `islands`, which never mix: a population ends as the offspring of one walker,
-    and some schemes of a rank lead on to larger formats where others do not.
+    It is applied in each of `islands` separately: a population ends as the offspring of one walker, and
+    only some schemes of a rank lead to larger formats.
     """
 
     every: int = 0
@@ -39,11 +39,11 @@ class Selection(NamedTuple):
 
 
 NO_SELECTION = Selection()
-"""Every walker for itself."""
+"""No selection: independent walkers."""
 
 
 class PolicyNumbers(NamedTuple):
-    """What the compiled walk of a processor reads of a policy."""
+    """The numbers of a policy that the compiled walk of a processor uses."""
 
     plus_after: int
     margin: int
@@ -54,24 +54,24 @@ class PolicyNumbers(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """When a walk takes a plus or restarts, in steps (one draw each) but for the counts; its bounds and selection.
+    """Parameters of a walk: steps (one draw each) before a plus or a restart, bounds and selection.
 
     Attributes:
-        plus_after: steps without a plus or a new best after which the walk takes a plus.
-        margin: a plus may lift the rank to at most this much above the walk's best.
+        plus_after: steps without a plus or a new best after which the walk makes a plus.
+        margin: a plus may raise the rank to at most this much above the walk's best.
         restart_after: steps without a new best after which the walk returns to its start.
-        trap: how often a walk on a processor may run out of flips without a new best before it returns.
-        trap_rank: at this rank or below, a walk on a GPU that can't flip returns to its start; above it takes a plus.
-        chance: that a flip is made which raises the cost by one (by default: leaves one more product
-            full); to the n-th power for n (Metropolis).
-        full: full products beyond this count as one rank more each on a processor, and are no finds
-            anywhere; below 0, they only decide between schemes of the same rank.
-        nonzeros: coefficients that a factor may have.
-        keep: so many terms at the beginning of the start stay as they are.
+        trap: how often a walk on a processor may run out of flips without a new best before it returns to its start.
+        trap_rank: at this rank or below, a walk on a GPU without flips returns to its start; above it makes a plus.
+        chance: probability of a flip that raises the cost by one (by default: adds one full product); its n-th power
+            for n (Metropolis).
+        full: each full product beyond this counts as one rank more on a processor, and schemes with more are
+            never finds; below 0, full products only decide between schemes of the same rank.
+        nonzeros: maximum number of nonzero coefficients of a factor.
+        keep: number of terms at the beginning of the start that remain unchanged.
         cost: one of `COSTS`, for walks on a GPU.
-        rank_weight, cost_weight: the score that walks on a GPU bring down is rank and cost with these weights.
+        rank_weight, cost_weight: weights of rank and cost in the score that walks on a GPU minimise.
         selection: see `Selection`; on a GPU.
-        orbits: one of `ORBITS`. Where they stay whole, an orbit of six terms is never made one of three or a pair of
+        orbits: one of `ORBITS`. With `whole`, an orbit of six terms is never replaced by one of three or a pair of
             cubes: each such step lowers the rank, but smaller orbits flip with few others and cubes with none.
     """
 
@@ -92,23 +92,23 @@ class Policy:
 
     @property
     def guarded(self) -> bool:
-        """Whether flips must be looked at before they are made, on a processor."""
+        """True if flips on a processor must be checked by the guard."""
         return self.chance < 1 or self.full >= 0 or self.nonzeros < ANY_NONZEROS
 
     @property
     def numbers(self) -> PolicyNumbers:
-        """What the compiled walk of a processor reads."""
+        """The numbers for the compiled walk of a processor."""
         return PolicyNumbers(self.plus_after, self.margin, self.restart_after, self.trap, self.full)
 
     def score(self, rank: int, cost: int = 0) -> int:
-        """The number that walks on a GPU bring down."""
+        """Return the score that walks on a GPU minimise."""
         return self.rank_weight * rank + self.cost_weight * cost
 
     def checked(self) -> Policy:
-        """Itself.
+        """Check the policy and return it.
 
         Raises:
-            PlanError: a setting that means nothing.
+            PlanError: a setting is invalid.
         """
         if self.cost not in COSTS:
             raise PlanError(f"a term has no cost {self.cost!r}; choose full or nonzeros")

@@ -1,7 +1,7 @@
-"""The flip walk in plain Python, step for step what `walk.advance` does; nothing here is kept or hashed twice.
+"""The flip walk in plain Python, equal step by step to `walk.advance`; buckets and active sets are recomputed.
 
-It is the readable definition of the walk over every ring, and the truth that tests hold the compiled
-one to. A term is [u, v, w, sign] with factors as tuples of coefficients whose first nonzero one is 1.
+It is the readable definition of the walk over every ring, and the reference in tests of the compiled
+one. A term is [u, v, w, sign] with factors as tuples of coefficients whose first nonzero one is 1.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Coefficients = tuple[int, ...]
 
 
 def bucket(plus: int, minus: int = 0) -> int:
-    """The hash of a factor, given as its two words: the top 12 bits of a sum of products."""
+    """Return the hash of a factor, given as its two words: the top 12 bits of a sum of products."""
     return (plus * 0x9E3779B97F4A7C15 + minus * 0xD1B54A32D192ED03 & _MASK) >> 52
 
 
 def packed(values: Coefficients) -> tuple[int, int]:
-    """The two words of a factor."""
+    """Return the two words of a factor."""
     plus, minus = (sum(1 << place for place, value in enumerate(values) if value == sign) for sign in (1, -1))
     return plus, minus
 
@@ -49,14 +49,14 @@ class ReferenceWalk:
         self.begin(seed, index)
 
     def begin(self, seed: int, index: int) -> None:
-        """Stand at the start, having done nothing."""
+        """Reset the walk to its start with zero counters."""
         self.rng = splitmix(seed, index)
         self.steps = self.flips = self.pluses = self.restarts = self.reductions = self.gain_step = 0
         self.go_to_start()
         self.best_rank, self.best_full, self.best = self.standing, self.full, self.terms()
 
     def unpacked(self, start: Any) -> list[list[Any]]:
-        """The terms of a start as lists."""
+        """Return the terms of a start as lists."""
         terms = []
         for factors in zip(*(dense.tolist() for dense in start.dense()), strict=True):
             forms = [self.canonical(tuple(factor)) for factor in factors]
@@ -64,12 +64,12 @@ class ReferenceWalk:
         return terms
 
     def canonical(self, values: Coefficients) -> tuple[Coefficients, int]:
-        """The factor with a positive first coefficient, and the sign taken out; zero stays with sign 1."""
+        """Return the factor with a positive first nonzero, and the extracted sign; zero has sign 1."""
         sign = next((value for value in values if value), 1)
         return tuple(sign * value for value in values), sign
 
     def combined(self, left: Coefficients, scale: int, right: Coefficients) -> Any:
-        """left + scale right in the ring, or None where it is not."""
+        """Return left + scale right in the ring, or None if it leaves the ring."""
         values = tuple(x + scale * y for x, y in zip(left, right, strict=True))
         if self.characteristic == 2:
             return tuple(value % 2 for value in values)
@@ -78,7 +78,7 @@ class ReferenceWalk:
         return values if max(map(abs, values)) <= 1 else None
 
     def fits(self, values: Coefficients | None) -> bool:
-        """Whether a sum may be a factor."""
+        """Return whether a sum is allowed as a factor."""
         return values is not None and sum(map(abs, values)) <= self.policy.nonzeros
 
     @property
@@ -91,7 +91,7 @@ class ReferenceWalk:
 
     @property
     def full(self) -> int:
-        """Products that are not half: no factor is in half blocks of one sort."""
+        """Number of full products: no factor uses only lower or only upper half blocks."""
         return sum(self.is_full(self.term(slot)) for slot in self.live)
 
     def is_full(self, term: list[Any]) -> bool:
@@ -103,11 +103,11 @@ class ReferenceWalk:
 
     @property
     def standing(self) -> int:
-        """The rank, and full products beyond what the policy allows."""
+        """Rank plus the number of full products beyond the policy's limit."""
         return self.rank + (max(0, self.full - self.policy.full) if self.policy.full >= 0 else 0)
 
     def terms(self) -> list[tuple[Any, ...]]:
-        """The terms in slot order."""
+        """Return the terms in slot order."""
         return [tuple(term) for term in self.slots if term is not None]
 
     def go_to_start(self) -> None:
@@ -135,12 +135,12 @@ class ReferenceWalk:
         term[3] *= sign
 
     def bucket_members(self, f: int, slot: int) -> list[int]:
-        """The other slots whose factor f hashes as that of this slot does."""
+        """Return the other slots whose factor f has the same hash as this slot's."""
         h = bucket(*packed(self.term(slot)[f]))
         return [other for other in self.live if other != slot and bucket(*packed(self.term(other)[f])) == h]
 
     def advance(self, goal: int, steps: int) -> None:
-        """So many steps, or until the best rank is at most `goal`."""
+        """Walk `steps` steps, or until the best rank is at most `goal`."""
         for _ in range(steps):
             if self.best_rank <= goal:
                 return
@@ -190,7 +190,7 @@ class ReferenceWalk:
         return "hit" if doubles else "flip"
 
     def dares(self, draw: int, change: int) -> bool:
-        """Whether a flip that leaves so many more products full is made."""
+        """Return whether a flip that adds `change` full products is accepted."""
         chance = round(self.policy.chance ** max(change, 0) * (1 << 32))
         return change <= 0 or (draw * 0xBF58476D1CE4E5B9 & _MASK) >> 32 < chance
 
@@ -230,7 +230,7 @@ class ReferenceWalk:
             self.gain_step = self.steps
 
     def unblock(self, trapped: bool) -> None:
-        """A linear dependence if there is one, else a plus, else the start."""
+        """Reduce by a linear dependence if there is one, else make a plus, else return to the start."""
         self.since = self.misses = 0
         if self.reduce_dependent():
             self.reduce()
@@ -249,7 +249,7 @@ class ReferenceWalk:
         self.restarts += 1
 
     def reduce_dependent(self) -> bool:
-        """Over GF(2), drop a term whose factor g is the sum of others' among terms with the same factor f."""
+        """Over GF(2), drop a term whose factor g is the sum of those of other terms with the same factor f."""
         if self.characteristic != 2 or self.policy.guarded:
             return False
         for f in range(3):
@@ -268,7 +268,7 @@ class ReferenceWalk:
         return False
 
     def dependence(self, group: list[int], g: int) -> list[int] | None:
-        """The first member whose factor g depends on those before it, with these before it."""
+        """Return the first member whose factor g depends on those of earlier members, preceded by these members."""
         basis: list[tuple[int, frozenset[int]]] = []
         for slot in group:
             word, members = packed(self.term(slot)[g])[0], frozenset([slot])
@@ -281,9 +281,10 @@ class ReferenceWalk:
         return None
 
     def plus(self) -> bool:
-        """a b c + a' b' c' = a (b + p b') c + a b' (q c' - p c) + (a' - q a) b' c', signs in c and c'.
+        """Split two terms: a b c + a' b' c' = a (b + p b') c + a b' (q c' - p c) + (a' - q a) b' c', signs in c and c'.
 
-        The pair, the order of the roles, and the signs p and q to try first are drawn.
+        The pair, the roles of the factors, and the signs p and q to try first are drawn. Returns False if no pair
+        allows it.
         """
         if None not in self.slots or self.rank < 2:
             return False

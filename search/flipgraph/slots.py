@@ -1,8 +1,8 @@
-"""The memory of one walker: terms in slots, hashed buckets of equal factors, and the sets kept of them.
+"""Memory of one walker: terms in slots, hashed buckets of slots with equal factors, and sets of active slots.
 
-A set of slots is a bitset of `lanes` words. The bucket sets and the active sets are kept up to date
-by `place` alone, in O(1) a changed factor: there are no lists, positions or chains. This is the form
-V7 of our measurements, 20 to 40 ns a flip.
+A set of slots is a bitset of `lanes` words. The bucket sets and the active sets are updated by `place`
+only, in O(1) per changed factor: there are no lists, positions or chains. This is variant V7 of our
+measurements, 20 to 40 ns a flip.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _TWO, _SIX, _LOW = np.uint64(2), np.uint64(6), np.uint64(63)
 (STEPS, FLIPS, MISSES, SINCE, RANK, WALK_BEST, WALK_STEPS, TRAPPED, BEST, PLUSES, RESTARTS, REDUCTIONS, GAIN_STEP) = (
     range(13)
 )
-"""Places of `Arena.counters`; see `Arena`."""
+"""Indices of `Arena.counters`; see `Arena`."""
 
 
 class Kind(NamedTuple):
-    """What a walk is compiled for: zeros all, but their numbers are known to the compiler.
+    """Compile-time parameters of a walk: the lengths of tuples of zeros, which are known to the compiler.
 
     Attributes:
-        lanes: as many as a set of slots (of nodes, in a symmetric walk) has words.
+        lanes: number of words of a set of slots (of nodes, in a symmetric walk).
         ring: see `rings`.
         turns: one for a plain walk; three for orbits of a cyclic shift, six with a reversal too.
-        guard: one if flips are made as they come, two if `guard.allowed` is asked before.
+        guard: one if all flips are accepted, two if `constraints.allowed` decides.
         whole: two if orbits of six terms never become smaller ones, else one.
     """
 
@@ -47,24 +47,24 @@ class Kind(NamedTuple):
 
 
 class Arena(NamedTuple):
-    """The whole state of a walker; every array is its own and is changed in place.
+    """The complete state of a walker; the arrays are not shared and are changed in place.
 
     Attributes:
-        kind: what it is compiled for.
+        kind: compile-time parameters.
         x: rows of slots = 64 lanes words, all zero where a slot is free: the first planes of U, V and W,
-            then, but over GF(2), the second planes and the signs (see `rings`).
-        buckets: (3 2^12 lanes,) uint64, by factor and hash the slots whose factor hashes there.
-        active: (3 lanes,) uint64, for each factor the slots whose bucket holds another slot too.
+            then, except over GF(2), the second planes and the signs (see `rings`).
+        buckets: (3 2^12 lanes,) uint64, for each factor and hash the slots whose factor has this hash.
+        active: (3 lanes,) uint64, for each factor the slots whose bucket contains another slot.
         live: (lanes,) uint64, the slots in use.
         start: as x, the terms that a restart returns to.
         best: as x, the best terms so far.
         rng: (1,) uint64, the state of xorshift64.
-        counters: (13,) int64: STEPS done (draws), FLIPS made, MISSES in a row, steps SINCE the last
-            event, RANK now, WALK_BEST rank since the restart, WALK_STEPS steps since WALK_BEST,
-            how often TRAPPED since WALK_BEST, BEST rank of all (or what the policy counts as
-            such), PLUSES, RESTARTS, REDUCTIONS, and the step of the last gain of BEST.
-        guard: see `guard`.
-        scratch: (3, 64) uint64, for the moves' own use.
+        counters: (13,) int64: STEPS (draws), FLIPS made, consecutive MISSES, steps SINCE the last event,
+            current RANK, WALK_BEST rank since the restart, WALK_STEPS steps since WALK_BEST, how often
+            TRAPPED since WALK_BEST, BEST rank of all (with the policy's extra ranks for full products),
+            PLUSES, RESTARTS, REDUCTIONS, and the step of the last improvement of BEST.
+        guard: see `constraints`.
+        scratch: (3, 64) uint64, scratch memory of the moves.
     """
 
     kind: Kind
@@ -81,14 +81,14 @@ class Arena(NamedTuple):
 
 
 STATE = ("x", "buckets", "active", "live", "start", "best", "rng", "counters", "guard", "scratch")
-"""The arrays of an arena that change."""
+"""The arrays of an arena that a snapshot stores."""
 
 
 @compiled(forceinline=True)
 def bucket_at(kind: Kind, f: np.uint64, value: Value) -> np.uint64:
-    """Where the bucket of a factor value starts: the top bits of a multiplicative hash, by factor."""
+    """Return the index of the first word of the bucket of a factor value: the top bits of a multiplicative hash."""
     key = value[0] * _GOLDEN
-    if len(kind.turns) == 6:  # a matrix and its reversal count as equal
+    if len(kind.turns) == 6:  # a matrix and its reversal share a bucket
         key = min(value[0], reverse_bits(value[0])) * _GOLDEN
     if len(kind.ring) != GF2:
         key += value[1] * _SILVER
@@ -97,13 +97,13 @@ def bucket_at(kind: Kind, f: np.uint64, value: Value) -> np.uint64:
 
 @compiled(forceinline=True)
 def place_of(kind: Kind, f: np.uint64, slot: np.uint64) -> np.uint64:
-    """Where the first word of factor f of a slot stands in `x`; f = 6 is the sign."""
+    """Return the index in `x` of the first word of factor f of a slot; f = 6 is the sign."""
     return f * np.uint64(64 * len(kind.lanes)) + slot
 
 
 @compiled(forceinline=True)
 def factor_at(kind: Kind, x: Words, f: np.uint64, slot: np.uint64) -> Value:
-    """Factor f of a slot, zero where it is free."""
+    """Return factor f of a slot, zero if it is free."""
     at = place_of(kind, f, slot)
     if len(kind.ring) == GF2:
         return x[at], ZERO
@@ -112,7 +112,7 @@ def factor_at(kind: Kind, x: Words, f: np.uint64, slot: np.uint64) -> Value:
 
 @compiled(forceinline=True)
 def term_sign(kind: Kind, x: Words, slot: np.uint64) -> np.uint64:
-    """The sign of a term."""
+    """Return the sign of a term."""
     return ZERO if len(kind.ring) == GF2 else x[place_of(kind, _SIX, slot)]
 
 
@@ -125,7 +125,7 @@ def turn_term(kind: Kind, x: Words, slot: np.uint64, sign: np.uint64) -> None:
 
 @compiled(forceinline=True)
 def bit_in(kind: Kind, lane: np.uint64, slot: np.uint64) -> np.uint64:
-    """The bit of a slot in word `lane` of a set: nothing where the slot belongs to another word."""
+    """Return the bit of a slot in word `lane` of a set: zero if the slot belongs to another word."""
     if len(kind.lanes) == 1:
         return ONE << slot
     return np.uint64(lane == slot >> _SIX) << (slot & _LOW)
@@ -133,10 +133,10 @@ def bit_in(kind: Kind, lane: np.uint64, slot: np.uint64) -> np.uint64:
 
 @compiled(forceinline=True)
 def place(kind: Kind, x: Words, buckets: Words, active: Words, f: np.uint64, slot: np.uint64, value: Value) -> None:
-    """Set factor f of a slot, and bring buckets and active sets up to date; zero takes it out.
+    """Set factor f of a slot, and update buckets and active sets; zero removes it.
 
-    Works on the bare arrays of an arena: taking them out of it would cost a hot loop more than the
-    work. Conditions are arithmetic, since none of them can be predicted.
+    The arguments are the arrays of an arena: extracting them from it would take longer than the function
+    in a hot loop. Conditions are computed by arithmetic, since branches would be unpredictable.
     """
     scalar_code()
     count = len(kind.lanes)
@@ -152,7 +152,7 @@ def place(kind: Kind, x: Words, buckets: Words, active: Words, f: np.uint64, slo
         for q in range(count):
             p = np.uint64(q)
             left += popcount(buckets[h + p] & ~bit_in(kind, p, slot))
-        # All ones for a slot that is left alone in its bucket (or an empty bucket): it is active no more.
+        # All ones if at most one slot is left in the bucket: it is no longer active.
         alone = opaque(ZERO - ((left - _TWO) >> _LOW))
         for q in range(count):
             p = np.uint64(q)
@@ -175,7 +175,7 @@ def place(kind: Kind, x: Words, buckets: Words, active: Words, f: np.uint64, slo
 
 @compiled(forceinline=True)
 def pick(words: Words, draw: np.uint64) -> np.uint64:
-    """A member of a bitset of any number of words, uniform by a 32-bit draw; the set must not be empty."""
+    """Return a random member, uniform by a 32-bit draw, of a nonempty bitset of any number of words."""
     total = ZERO
     for q in range(len(words)):
         total += popcount(words[q])
@@ -190,7 +190,7 @@ def pick(words: Words, draw: np.uint64) -> np.uint64:
 
 @compiled
 def free_slot(live: Words) -> np.uint64:
-    """The lowest free slot, or the number of slots where there is none."""
+    """Return the lowest free slot, or the number of slots if there is none."""
     for q in range(len(live)):
         if ~live[q] != ZERO:
             return (np.uint64(q) << _SIX) + first_bit(~live[q])
@@ -199,20 +199,20 @@ def free_slot(live: Words) -> np.uint64:
 
 @compiled
 def is_live(live: Words, slot: np.uint64) -> bool:
-    """Whether a slot is in a set."""
+    """Return whether a slot is in a set."""
     return (live[slot >> _SIX] >> (slot & _LOW)) & ONE != ZERO
 
 
 @compiled
 def set_live(live: Words, slot: np.uint64, used: bool) -> None:
-    """Put a slot into a set, or take it out."""
+    """Add a slot to a set, or remove it."""
     bit = ONE << (slot & _LOW)
     live[slot >> _SIX] = live[slot >> _SIX] | bit if used else live[slot >> _SIX] & ~bit
 
 
 @compiled
 def clear(s: Arena) -> None:
-    """Take all terms out."""
+    """Remove all terms."""
     for words in (s.buckets, s.active, s.live, s.x):
         words[:] = ZERO
     s.counters[RANK] = 0
@@ -220,7 +220,7 @@ def clear(s: Arena) -> None:
 
 @compiled
 def set_out(s: Arena) -> None:
-    """Begin to count anew, from the terms that stand there."""
+    """Reset the counters since the restart, for the current terms."""
     s.counters[WALK_BEST] = s.counters[RANK]
     for place in (WALK_STEPS, TRAPPED, SINCE, MISSES):
         s.counters[place] = 0

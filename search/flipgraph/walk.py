@@ -1,4 +1,4 @@
-"""The flip walk of every kind: flips, reductions in passing, plus after stagnation, restart when trapped."""
+"""The flip walk of every kind: flips, reductions where possible, plus after stagnation, restart when trapped."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from .slots import (
 
 @compiled
 def copy(source: Words, destination: Words) -> None:
-    """Copy terms word by word: a slice would ask for a temporary."""
+    """Copy terms word by word: slice assignment would allocate a temporary."""
     for t in range(len(source)):
         destination[t] = source[t]
 
 
 @compiled
 def restart(s: Arena) -> None:
-    """Go back to the start."""
+    """Return to the start."""
     load(s.kind, s, s.start)
     s.counters[RESTARTS] += 1
 
 
 @compiled
 def standing(s: Arena, policy: PolicyNumbers) -> int:
-    """What the walk brings down: the rank, and full products beyond what the policy allows."""
+    """Return the quantity that the walk minimises: rank plus the number of full products beyond the policy's limit."""
     rank = s.counters[RANK]
     if len(s.kind.guard) > 1 and policy.full >= 0:
         rank += max(0, np.int64(s.guard[FULL]) - policy.full)
@@ -52,7 +52,7 @@ def standing(s: Arena, policy: PolicyNumbers) -> int:
 
 @compiled
 def record(s: Arena, policy: PolicyNumbers) -> None:
-    """Note a rank that is new to the walk, and keep the terms if they are the best of all."""
+    """Update the counters after a new lowest rank of the walk, and store the terms if they are the best of all."""
     if s.counters[RANK] < s.counters[WALK_BEST]:
         s.counters[WALK_BEST] = s.counters[RANK]
         s.counters[WALK_STEPS] = 0
@@ -70,7 +70,7 @@ def record(s: Arena, policy: PolicyNumbers) -> None:
 
 @compiled
 def keep(s: Arena, policy: PolicyNumbers) -> None:
-    """The terms that stand there are the best."""
+    """Store the current terms as the best."""
     s.counters[BEST] = standing(s, policy)
     s.guard[BEST_FULL] = s.guard[FULL]
     copy(s.x, s.best)
@@ -78,7 +78,7 @@ def keep(s: Arena, policy: PolicyNumbers) -> None:
 
 @compiled
 def unblock(s: Arena, policy: PolicyNumbers, trapped: bool) -> None:
-    """What to do when flips lead nowhere: a linear dependence, else a plus, else the start."""
+    """Leave a stagnating region: reduce by a linear dependence, else make a plus, else return to the start."""
     s.counters[SINCE] = 0
     s.counters[MISSES] = 0
     if reduce_dependent(s.kind, s):
@@ -97,7 +97,7 @@ def unblock(s: Arena, policy: PolicyNumbers, trapped: bool) -> None:
 
 @compiled(nogil=True)
 def advance(s: Arena, policy: PolicyNumbers, goal: int, steps: int) -> None:
-    """Walk for so many steps, or until the best rank is at most `goal`; a step is one draw."""
+    """Walk `steps` steps, or until the best rank is at most `goal`; a step is one draw."""
     scalar_code()
     rng, best = s.rng[0], s.counters[BEST]
     since, misses, flips, done, noted = s.counters[SINCE], s.counters[MISSES], 0, 0, 0
@@ -131,7 +131,7 @@ def advance(s: Arena, policy: PolicyNumbers, goal: int, steps: int) -> None:
 
 @compiled
 def begin(s: Arena, policy: PolicyNumbers) -> None:
-    """Go to the start, which is the best so far; draws go on where they were."""
+    """Reset the walk to its start, also as the best terms; the random state continues."""
     load(s.kind, s, s.start)
     count_full(s)
     keep(s, policy)

@@ -1,4 +1,4 @@
-"""Walkers by name: what a run needs of a walk, and the table where new kinds are entered."""
+"""Registry of walkers by name, and their interface."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .policy import Policy
 
 
 class Terms(Protocol):
-    """What a walk starts from and comes back with: terms in its own packed form."""
+    """Interface of the terms that a walk starts from and returns, in the walk's packed form."""
 
     @property
     def target(self) -> Target: ...
@@ -24,19 +24,19 @@ class Terms(Protocol):
     def rank(self) -> int: ...
 
     def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
-        """The scheme with these terms, over the ring of the walk: only one over Z2 needs a lift."""
+        """Return the scheme with these terms, over the ring of the walk."""
 
 
 class Walker(Protocol):
-    """A walk that can be carried on; its course depends on its seed, index and steps only."""
+    """A walk that can be continued; it depends on its seed, index and steps only."""
 
     @property
     def rank(self) -> int:
-        """The lowest rank since the start or the last `rewind`."""
+        """Lowest rank since the start or the last `rewind`."""
 
     @property
     def lowest(self) -> int:
-        """The lowest rank of all."""
+        """Lowest rank ever."""
 
     @property
     def flips(self) -> int: ...
@@ -45,13 +45,13 @@ class Walker(Protocol):
     def steps(self) -> int: ...
 
     def advance(self, goal: int, steps: int) -> None:
-        """Walk for so many steps, or until the rank is at most `goal`. Releases the GIL."""
+        """Walk `steps` steps, or until the rank is at most `goal`. Releases the GIL."""
 
     def terms(self) -> Terms:
-        """The terms at `rank`."""
+        """Return the terms at `rank`."""
 
     def rewind(self) -> None:
-        """Go back to the start and forget `rank`; the random draws go on."""
+        """Return to the start and reset `rank`; the random state continues."""
 
 
 MakeWalker = Callable[[Any, int, int, Policy], Walker]
@@ -68,38 +68,38 @@ _WALKS: dict[str, _Walk] = {}
 
 
 def pack_modulo_2(target: Target, scheme: Scheme | None) -> PackedTerms:
-    """The start of a walk over GF(2)."""
+    """Return the start of a walk over GF(2)."""
     return PackedTerms.naive(target) if scheme is None else PackedTerms.from_scheme(scheme)
 
 
 def pack_ternary(target: Target, scheme: Scheme | None) -> TernaryTerms:
-    """The start of a walk over {-1, 0, 1}."""
+    """Return the start of a walk over {-1, 0, 1}."""
     return TernaryTerms.naive(target) if scheme is None else TernaryTerms.from_scheme(scheme)
 
 
 def pack_modulo_3(target: Target, scheme: Scheme | None) -> TermsModulo3:
-    """The start of a walk over GF(3)."""
+    """Return the start of a walk over GF(3)."""
     return TermsModulo3.naive(target) if scheme is None else TermsModulo3.from_scheme(scheme)
 
 
 def pack_orbits(target: Target, scheme: Scheme | None) -> OrbitTerms:
-    """The start of a symmetric walk over GF(2)."""
+    """Return the start of a symmetric walk over GF(2)."""
     return OrbitTerms.naive(target) if scheme is None else OrbitTerms.from_scheme(scheme)
 
 
 def pack_reversible(target: Target, scheme: Scheme | None) -> OrbitTerms:
-    """The start of a walk over GF(2) that is symmetric under reversal too."""
+    """Return the start of a walk over GF(2) that is symmetric under reversal too."""
     return OrbitTerms.naive_reversible(target) if scheme is None else OrbitTerms.from_scheme(scheme)
 
 
 def register_walk(name: str, make: MakeWalker, pack: Pack = pack_modulo_2, policy: Policy | None = None) -> None:
-    """Enter a kind of walk: `make(start, seed, index, policy)` gives walk `index` of a run.
+    """Register a kind of walk: `make(start, seed, index, policy)` creates walk `index` of a run.
 
-    `pack(target, scheme or None for the naive one)` brings a start into the form that `make` takes;
-    `policy` is for users who give none.
+    `pack(target, scheme or None for the naive one)` converts a start to the terms that `make` accepts;
+    `policy` is the default policy.
 
     Raises:
-        PlanError: the name is taken.
+        PlanError: the name is registered already.
     """
     if name in _WALKS:
         raise PlanError(f"a walk named {name!r} is registered already")
@@ -107,33 +107,33 @@ def register_walk(name: str, make: MakeWalker, pack: Pack = pack_modulo_2, polic
 
 
 def walk_names() -> tuple[str, ...]:
-    """The names that `make_walker` knows."""
+    """Return the names that `make_walker` accepts."""
     return tuple(sorted(_WALKS))
 
 
 def pack_start(name: str, target: Target, scheme: Scheme | None = None) -> Terms:
-    """A start for the walk of this name: the scheme's terms, or the naive ones.
+    """Return a start for the walk of this name: the scheme's terms, or the naive ones.
 
     Raises:
-        PlanError: no such walk, or the scheme does not fit it.
+        PlanError: the walk is unknown, or the scheme does not fit it.
     """
     return _walk(name).pack(target, scheme)
 
 
 def walk_policy(name: str) -> Policy:
-    """The policy that suits this walk where nothing is known of the target.
+    """Return the default policy of a walk, for any target.
 
     Raises:
-        PlanError: no such walk.
+        PlanError: the walk is unknown.
     """
     return _walk(name).policy
 
 
 def make_walker(name: str, start: Terms, seed: int, index: int, policy: Policy) -> Walker:
-    """Walk `index` of a run.
+    """Create walk `index` of a run.
 
     Raises:
-        PlanError: no such walk, or the start does not fit it.
+        PlanError: the walk is unknown, or the start does not fit it.
     """
     return _walk(name).make(start, seed, index, policy)
 

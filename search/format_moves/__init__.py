@@ -1,1 +1,1 @@
-"""Moves between formats: extend, project, merge, product, and bases that meet a border."""
+"""Moves between formats: extend, project, merge, product, and changes of basis that align a scheme with a border."""

@@ -1,9 +1,9 @@
-"""Bases in which a naive border meets a scheme over GF(2): the more factors they share, the more flips there are.
+"""Changes of basis over GF(2) that give a scheme more factors in common with a naive border, hence more flips.
 
-The border that one more block along m, k or n needs has products a_i b_j whose one factor runs through the
-unit matrices of V, W or U. A scheme found by a walk has few of those and is next to deaf to its border. But
-factors of rank one, p q^T, there are many: where the p are columns of a new basis and the q columns of
-another, they are unit matrices.
+The border of one more block along m, k or n has products a_i b_j of which one factor ranges over the unit
+matrices of V, W or U. A scheme found by a walk has few of those, so few flips with its border. But it has
+many factors of rank one, p q^T: these become unit matrices if the p are columns of a new basis and the q
+columns of another.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from .meta_moves import AXES
 IntArray = npt.NDArray[np.int64]
 
 TRIES = 8
-"""Beginnings of the search for the basis that meets most."""
+"""Random starts of the search for the basis with the most shared factors."""
 
 MAX_SIDE = 32
-"""Vectors of a basis are words of so many bits at most."""
+"""Maximum number of bits of the basis vectors, which are words."""
 
 _MET = {"m": 1, "k": 2, "n": 0}
 """The factor (U, V, W) that the products of a border along an axis share with those of the scheme."""
 
 
 def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator, detour: float = 0.0) -> Scheme:
-    """The scheme in a basis where a naive border along an axis shares many of its factors.
+    """Return the scheme in a basis where it shares many factors with a naive border along an axis.
 
-    Without a `detour` as many as were found in some tries, which nearly all end in the same basis; with
-    one, vectors are taken at random that meet up to so many factors less than others do.
+    Without `detour` the best of TRIES random starts is used; nearly all end in the same basis. With it,
+    random basis vectors are preferred although they share up to `detour` factors fewer than others.
 
     Raises:
-        PlanError: it is not a full product over Z2 with sides up to 32, or there is no such axis.
+        PlanError: the scheme is not a full product over Z2 with sides up to 32, or the axis is unknown.
     """
     if not scheme.target.is_general or scheme.ring != Z2 or max(scheme.target.shape) > MAX_SIDE:
         raise PlanError(
@@ -47,8 +47,8 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
     shape = factors[shared].shape[1:]
     found = [_bases(left, right, shape, rng, 1.0 + detour) for _ in range(1 if detour else TRIES)]
     _, rows, cols = max(found, key=lambda one: one[0])
-    # A <- P A Q^-1, B <- Q B R^-1, C <- P C R^-1 takes p q^T of U, V, W to P^T p (Q^-1 q)^T,
-    # Q^T p (R^-1 q)^T and P^-1 p (R^T q)^T: of each the sides must map the bases to the unit vectors.
+    # A <- P A Q^-1, B <- Q B R^-1, C <- P C R^-1 maps p q^T of U, V, W to P^T p (Q^-1 q)^T,
+    # Q^T p (R^-1 q)^T and P^-1 p (R^T q)^T: both sides must map the bases to the unit vectors.
     bases = [np.eye(size, dtype=np.int64) for size in scheme.target.shape]
     first, second = {0: (0, 1), 1: (1, 2), 2: (0, 2)}[shared]
     bases[first] = rows if shared == 2 else _inverse(rows).T
@@ -62,10 +62,10 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
 
 
 def products_at_border(scheme: Scheme, axis: str) -> int:
-    """Products that share a factor with the naive border along an axis.
+    """Return the number of products that share a factor with the naive border along an axis.
 
     Raises:
-        PlanError: there is no such axis.
+        PlanError: the axis is unknown.
     """
     factor = scheme.factors[_shared(axis)]
     return int((np.bincount(factor.product, minlength=scheme.rank) == 1).sum())
@@ -78,7 +78,7 @@ def _shared(axis: str) -> int:
 
 
 def _rank_one(matrices: IntArray) -> tuple[IntArray, IntArray]:
-    """Of those of rank one, p q^T, all p and all q as words, bit i for entry i."""
+    """Return all p and all q of the matrices of rank one, p q^T, as words, bit i for entry i."""
     rows = matrices @ (1 << np.arange(matrices.shape[2]))
     largest = rows.max(axis=1)
     single = ((rows == 0) | (rows == largest[:, None])).all(axis=1) & (largest > 0)
@@ -89,9 +89,9 @@ def _rank_one(matrices: IntArray) -> tuple[IntArray, IntArray]:
 def _bases(
     left: IntArray, right: IntArray, shape: tuple[int, ...], rng: np.random.Generator, noise: float
 ) -> tuple[int, IntArray, IntArray]:
-    """Bases of both sides, in columns, and the pairs within them: each side in turn the best for the other.
+    """Return the number of pairs (p, q) in bases of both sides, and the bases in columns, by alternating optimisation.
 
-    For given q the p of most weight that are independent are a matroid's best basis, which the greedy choice finds.
+    For a given basis of q, the best basis of p is a maximum-weight basis of a matroid, found greedily.
     """
     kept = rng.permutation(right)[: shape[1]]
     before = -1
@@ -105,10 +105,10 @@ def _bases(
 
 
 def _heaviest(wanted: IntArray, others: IntArray, size: int, rng: np.random.Generator, noise: float) -> IntArray:
-    """A basis of words, in increasing order: the wanted by how often they come, then the others, then any at random.
+    """Select a basis of words greedily: `wanted` by frequency, then `others`, then random words; return it sorted.
 
-    Draws up to `noise` are added to how often a word comes: 1 breaks ties at random. The order is fixed, as
-    a border is the same for all orders of a basis.
+    A random number up to `noise` is added to the frequency of a word: 1 breaks ties at random. The basis is
+    sorted because the border is the same for all orders.
     """
     words, counts = np.unique(wanted, return_counts=True)
     order = np.argsort(-(counts + noise * rng.random(len(words))))
@@ -134,7 +134,7 @@ def _columns(words: IntArray, size: int) -> IntArray:
 
 
 def _inverse(matrix: IntArray) -> IntArray:
-    """Over GF(2), by elimination."""
+    """Invert a matrix over GF(2) by elimination."""
     size = len(matrix)
     rows = np.concatenate([matrix & 1, np.eye(size, dtype=np.int64)], axis=1)
     for column in range(size):

@@ -1,4 +1,4 @@
-"""Where walkers on a target can start: schemes of other targets with a border, a cut, or rows in another order."""
+"""Starts of walkers on a target from schemes of other targets: naive borders, cuts, restrictions."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .borders import align_basis_with_border
 from .meta_moves import AXES
 
 MEMBERS = 128
-"""Schemes of a pool that are carried over at most, drawn if there are more."""
+"""Maximum number of schemes of a pool that are converted; a larger pool is sampled."""
 
 DETOURS = (0.0, 2.0)
-"""Of each scheme of a pool so many bases that meet its border, one of them the best found; see `borders`."""
+"""The `detour` of each basis aligned with a border, for each scheme of a pool; 0 is the best found, see `borders`."""
 
 
 def bordered(scheme: Scheme, target: Target) -> Scheme:
-    """A scheme of a larger target: the small one in its first corner, the rest added naively.
+    """Return a scheme of a larger target: the given one in its first corner, the rest added naively.
 
-    The blocks of the larger target must continue those of the smaller: so a full product is extended
+    The target of the scheme must be the first corner of the larger one: so a full product is extended
     along any axes, and a triangular one along its diagonal.
 
     Raises:
-        PlanError: they do not.
+        PlanError: the scheme's target is no corner of the larger one.
     """
     small = scheme.target
     fits = all(a <= b for a, b in zip(small.shape, target.shape, strict=True))
@@ -53,7 +53,7 @@ def bordered(scheme: Scheme, target: Target) -> Scheme:
 
 
 def cut(scheme: Scheme, target: Target) -> Scheme:
-    """A scheme of a smaller target: all blocks outside its corner are set to zero, empty terms dropped.
+    """Return a scheme of a smaller target: blocks outside its corner are set to zero, and vanishing products dropped.
 
     Raises:
         PlanError: the smaller target is no corner of the scheme's.
@@ -76,13 +76,14 @@ def cut(scheme: Scheme, target: Target) -> Scheme:
 
 
 def restricted(scheme: Scheme, target: Target) -> Scheme:
-    """A scheme of a masked or structured target from one of the full product on its grid.
+    """Return a scheme of a masked or structured target from one of the full product on its grid.
 
-    Coefficients of absent blocks are set to zero, and products that lose a factor are dropped; those that
-    differ in one factor alone are joined.
+    Coefficients of absent blocks are set to zero, and products with a zero factor are dropped; products that
+    agree in two factors are joined, if coefficients are real integers.
 
     Raises:
-        PlanError: the scheme is of no full product, of another grid, or the target is no product of matrices.
+        PlanError: the scheme is of no full product or another grid, or the target is no product of matrices, has
+            shared blocks, or has an empty matrix.
     """
     if not scheme.target.is_general or scheme.target.shape != target.shape or not target.is_product or target.shared:
         raise PlanError(f"{scheme.target} can't be restricted to {target}")
@@ -101,7 +102,7 @@ def restricted(scheme: Scheme, target: Target) -> Scheme:
 
 
 def _joined(parts: list[npt.NDArray[np.int64]], characteristic: int) -> list[npt.NDArray[np.int64]]:
-    """Products that agree in two factors added in the third, as long as there are such; integers alone."""
+    """Join products that agree in two factors by adding their third factors, until none do; for integers only."""
     before = -1
     while before != len(parts[0]):
         before = len(parts[0])
@@ -122,13 +123,13 @@ def _joined(parts: list[npt.NDArray[np.int64]], characteristic: int) -> list[npt
 def change_format(
     scheme: Scheme, target: Target, rng: np.random.Generator | None = None, detour: float = 0.0
 ) -> Scheme:
-    """The scheme on another target, by a border or a cut.
+    """Convert the scheme to another target, by a border or a cut.
 
-    With `rng` a full product over Z2 is brought to a basis that meets its border, one block after another;
+    With `rng` a full product over Z2 is extended block by block, each time in a basis aligned with the border;
     see `borders.align_basis_with_border` for that and for `detour`.
 
     Raises:
-        PlanError: neither leads there.
+        PlanError: neither target is a corner of the other.
     """
     if scheme.target == target:
         return scheme
@@ -145,14 +146,14 @@ def change_format(
 
 
 def starts_for(pool: Sequence[Scheme], target: Target, rng: np.random.Generator) -> list[Scheme]:
-    """A pool on another target, all different; what gets a border gets it in bases that meet it, where it has such.
+    """Convert a pool to another target, without duplicates; full products over Z2 are extended in aligned bases.
 
-    A walker's start is its number modulo theirs, so an even share of the walkers starts from each. Of a
-    large pool a part is drawn. Measured: 4x5x5:73 found from borders that meet led to 5x5x5:96, those
-    found from plain ones, sooner, led nowhere.
+    Walker i starts from start i modulo their number, so each start gets an equal share of the walkers. A
+    large pool is sampled. Measured: 4x5x5:73 found from aligned borders led to 5x5x5:96; those found from
+    plain borders, sooner, led to no improvement.
 
     Raises:
-        PlanError: a scheme can't be brought there.
+        PlanError: a scheme can't be converted.
     """
     if len(pool) > MEMBERS:
         pool = [pool[place] for place in rng.permutation(len(pool))[:MEMBERS].tolist()]

@@ -1,4 +1,4 @@
-"""Packed terms on other formats: merge, extend and project.
+"""Moves of packed terms to other formats: merge, extend and project.
 
 Sources: Kauers and Wood, "Exploring the meta flip graph for matrix multiplication" (arXiv 2510.19787).
 """
@@ -22,10 +22,10 @@ _SIDES = ((0, 1), (1, 2), (0, 2))
 
 
 def merge(left: Packed, right: Packed, axis: str) -> Packed:
-    """The two products side by side along one axis: ranks add up.
+    """Concatenate two products along one axis; their ranks add up.
 
     Raises:
-        PlanError: they are no full products, differ in another axis or in ring, or the whole does not fit.
+        PlanError: they are no full products, differ in another axis or in ring, or the result does not fit.
     """
     place = _axis(axis)
     shape, other = list(left.target.shape), right.target.shape
@@ -36,13 +36,13 @@ def merge(left: Packed, right: Packed, axis: str) -> Packed:
     offsets[place] = shape[place]
     shape[place] += other[place]
     target = Target.general(*shape)
-    empty = type(left)(target, np.zeros((3, 0), dtype=np.uint64))  # refuses a format that does not fit
+    empty = type(left)(target, np.zeros((3, 0), dtype=np.uint64))  # raises if the format does not fit
     first = _moved(left, empty.target.shape, [0, 0, 0])
     return type(left)(target, np.concatenate([first, _moved(right, target.shape, offsets)], axis=1))
 
 
 def extend(terms: Packed, axis: str) -> Packed:
-    """One block more along an axis, its products added naively.
+    """Extend terms by one block along an axis, with naive products.
 
     Raises:
         PlanError: the target is no full product, or the longer one does not fit.
@@ -53,10 +53,10 @@ def extend(terms: Packed, axis: str) -> Packed:
 
 
 def project(terms: Packed, axis: str, index: int) -> Packed:
-    """One block less along an axis: block `index` is set to zero, and products that vanish are dropped.
+    """Remove a block along an axis: block `index` is set to zero, and products that vanish are dropped.
 
     Raises:
-        PlanError: the target is no full product, or there is no such block, or no other.
+        PlanError: the target is no full product, or the block does not exist or is the only one.
     """
     place = _axis(axis)
     shape = list(terms.target.shape)
@@ -76,7 +76,7 @@ def _axis(axis: str) -> int:
 
 
 def _moved(terms: Packed, shape: tuple[int, ...], offsets: list[int]) -> Words:
-    """The words on a larger grid, the blocks shifted by the offsets along m, k and n."""
+    """Return the words on a larger grid, with blocks shifted by the offsets along m, k and n."""
     places = [
         [(row + offsets[rows]) * shape[cols] + col + offsets[cols] for row in range(size) for col in range(width)]
         for rows, cols in _SIDES
@@ -86,7 +86,7 @@ def _moved(terms: Packed, shape: tuple[int, ...], offsets: list[int]) -> Words:
 
 
 def _picked(terms: Packed, kept: list[list[int]]) -> Words:
-    """The words on the grid of the kept indices along m, k and n."""
+    """Return the words on the grid of the indices `kept` along m, k and n."""
     shape = terms.target.shape
     pairs = [
         [(row * shape[cols] + col, place) for place, (row, col) in enumerate(_grid(kept[rows], kept[cols]))]
@@ -100,7 +100,7 @@ def _grid(rows: list[int], cols: list[int]) -> list[tuple[int, int]]:
 
 
 def _relaid(terms: Packed, pairs: list[list[tuple[int, int]]]) -> Words:
-    """Each factor with bit `old` at `new` for every pair (old, new), signs alike."""
+    """Move bit `old` of each factor to `new` for every pair (old, new), in all planes."""
     result = np.zeros_like(terms.words)
     for row, source, part in zip(result, terms.words, pairs * terms.planes, strict=True):
         for old, new in part:

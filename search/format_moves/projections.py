@@ -1,8 +1,9 @@
-"""Projections over GF(2) in any direction: a full product with one block less along an axis, and the fewest products.
+"""Projections over GF(2) in any direction: a full product with one block less along an axis, of minimal rank.
 
-A product vanishes where the functional `l` that is set to zero is all that its factor sees along the axis, or the
-vector `v` that is dropped is all that its result has there. In the basis of the scheme there are as many pairs as
-blocks; over GF(2) there are 2^(d-1) (2^d - 1) in all, which are few enough to count the losses of every one.
+A direction is a functional `l`, set to zero, and a vector `v`, dropped from the result, with l(v) = 1. A product
+vanishes if its factor along the axis depends on `l` only, or if its result there is a multiple of `v`. In the basis
+of the scheme there are as many pairs as blocks; over GF(2) there are 2^(d-1) (2^d - 1) in all, few enough to count
+the vanishing products of every pair.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from .meta_moves import AXES
 IntArray = npt.NDArray[np.int64]
 
 MAX_LENGTH = 8
-"""Blocks along the axis at most: there are 32,640 pairs of directions."""
+"""Maximum number of blocks along the axis: 32,640 pairs of directions."""
 
 _SIDES = {"m": ((0, 0), (2, 0)), "k": ((1, 0), (0, 1)), "n": ((2, 1), (1, 1))}
-"""By axis the (factor, side: 0 for its rows, 1 for its columns) that a functional shortens, then a vector's."""
+"""For each axis the (factor, side: 0 for rows, 1 for columns) shortened by the functional, and by the vector."""
 
 
 def projections(scheme: Scheme, axis: str, most: int, rng: np.random.Generator, slack: int = 0) -> list[Scheme]:
-    """Up to `most` projections along an axis, those of the least rank first and none of more than `slack` above it.
+    """Return up to `most` projections along an axis in order of rank, at most `slack` above the lowest rank.
 
-    Of directions that lose equally many products some are drawn.
+    Ties are broken at random.
 
     Raises:
-        PlanError: it is not a full product over Z2 with 2 to 8 blocks along the axis, or there is no such axis.
+        PlanError: the scheme is not a full product over Z2 with 2 to 8 blocks along the axis, or the axis is unknown.
     """
     if axis not in AXES:
         raise PlanError(f"axis {axis!r} is not known; choose m, k or n")
@@ -47,7 +48,10 @@ def projections(scheme: Scheme, axis: str, most: int, rng: np.random.Generator, 
 
 
 def directions(scheme: Scheme, axis: str) -> tuple[IntArray, IntArray, IntArray]:
-    """Functionals and vectors as words, bit i for block i, of all pairs with l(v) = 1; and the products each loses."""
+    """Return all functionals and vectors with l(v) = 1 as words (bit i: block i), and their numbers of lost products.
+
+    All three are (pairs,).
+    """
     length = scheme.target.shape[AXES[axis]]
     (first, rows), (second, others) = _SIDES[axis]
     words = np.arange(1, 1 << length)
@@ -62,14 +66,14 @@ def directions(scheme: Scheme, axis: str) -> tuple[IntArray, IntArray, IntArray]
 
 
 def _along(scheme: Scheme, factor: int, side: int) -> IntArray:
-    """(R, length, others): the coefficients of a factor modulo 2, the axis first."""
+    """Return (R, length, others): the coefficients of a factor modulo 2, the axis first."""
     part = scheme.factors[factor]
     dense = part.dense.reshape(-1, part.rows, part.cols) & 1
     return dense.transpose(0, 2, 1) if side else dense
 
 
 def _direction(stack: IntArray) -> IntArray:
-    """The one word that all nonzero columns of a matrix are, 0 where they differ."""
+    """Return for each matrix the word that all its nonzero columns equal, 0 if they differ."""
     words = (stack << np.arange(stack.shape[1])[None, :, None]).sum(axis=1)
     largest = words.max(axis=1)
     alike = ((words == 0) | (words == largest[:, None])).all(axis=1)
@@ -77,7 +81,7 @@ def _direction(stack: IntArray) -> IntArray:
 
 
 def _projected(scheme: Scheme, axis: str, functional: int, vector: int) -> Scheme:
-    """The scheme with A = E A' and C' = F C (for m; likewise for k and n), where l E = 0, F v = 0 and F E = 1."""
+    """Return the scheme with A = E A' and C' = F C (for m; k and n likewise), where l E = 0, F v = 0 and F E = 1."""
     length = scheme.target.shape[AXES[axis]]
     bits = np.arange(length)
     l, v = (functional >> bits) & 1, (vector >> bits) & 1

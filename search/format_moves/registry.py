@@ -1,4 +1,4 @@
-"""Moves from one format to another by name, and whole pools carried by them: merge, extend, project, product.
+"""Registry of moves from one format to another (merge, extend, project, product), and conversion of pools by them.
 
 Source: Kauers and Wood, "Exploring the meta flip graph for matrix multiplication" (arXiv 2510.19787).
 """
@@ -19,7 +19,7 @@ from .meta_moves import AXES, Packed, extend, merge, project
 
 
 class MoveResult(NamedTuple, Generic[Packed]):
-    """Terms of another format, what was done to get them, and to which of the given terms (their places)."""
+    """Terms of another format, the moves that led to them, and the indices of the given terms that were used."""
 
     terms: Packed
     relation: str
@@ -27,7 +27,7 @@ class MoveResult(NamedTuple, Generic[Packed]):
 
 
 class MoveStep(NamedTuple):
-    """Terms nearer to a format, what was done, and the place of a second scheme of the pool that it took."""
+    """Terms after one move, its description, and the index of a second scheme of the pool if it used one."""
 
     terms: Any
     relation: str
@@ -35,11 +35,12 @@ class MoveStep(NamedTuple):
 
 
 FormatMove = Callable[[Sequence[Any], int, Any, str, Target], MoveStep | None]
-"""From a pool, a place in it, the terms on the way from there, an axis (m, k, n) and the target; None: no use here."""
+"""Function of a pool, an index in it, the current terms of that member, an axis (m, k, n) and the target; None if the
+move does not apply."""
 
 
 def _product(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
-    """The product with the next scheme of the pool, where that has just the format."""
+    """Return the product with the next scheme of the pool, if it has the format of the target."""
     other = (place + 1) % len(pool)
     pairs = zip(terms.target.shape, pool[other].target.shape, target.shape, strict=True)
     if terms is not pool[place] or any(x * y != size for x, y, size in pairs) or min(target.shape) < 2:
@@ -49,7 +50,7 @@ def _product(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Tar
 
 
 def _merge(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
-    """With the next scheme of the pool side by side, where the axis is twice as long."""
+    """Merge with the next scheme of the pool, if the target's axis is twice as long."""
     other = (place + 1) % len(pool)
     size, wanted = terms.target.shape[AXES[axis]], target.shape[AXES[axis]]
     if wanted != 2 * size or size < 2 or pool[other].target.shape != terms.target.shape:
@@ -58,7 +59,7 @@ def _merge(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Targe
 
 
 def _extend(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
-    """One block more, naively; over Z2 in a basis that meets the border."""
+    """Extend by one naive block; over Z2 in a basis aligned with the border."""
     if target.shape[AXES[axis]] <= terms.target.shape[AXES[axis]]:
         return None
     if isinstance(terms, PackedTerms) and max(terms.target.shape) <= MAX_SIDE:
@@ -67,7 +68,7 @@ def _extend(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Targ
 
 
 def _project(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
-    """Without the block whose loss leaves the fewest products."""
+    """Project out the block whose removal leaves the fewest products."""
     size = terms.target.shape[AXES[axis]]
     if target.shape[AXES[axis]] >= size:
         return None
@@ -78,14 +79,14 @@ def _project(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Tar
 _FORMAT_MOVES: dict[str, FormatMove] = {"merge": _merge, "extend": _extend, "project": _project, "product": _product}
 
 MOVES = ("merge", "extend", "project")
-"""Those that a run takes by itself; a product of good schemes has a low rank and few flips to go on by."""
+"""Default moves of a run; `product` is not one, as a product of good schemes has a low rank but few flips."""
 
 
 def register_format_move(name: str, passage: FormatMove) -> None:
-    """Enter a move from format to format.
+    """Register a move from format to format.
 
     Raises:
-        PlanError: the name is taken.
+        PlanError: the name is registered already.
     """
     if name in _FORMAT_MOVES:
         raise PlanError(f"a move named {name!r} is registered already")
@@ -93,24 +94,24 @@ def register_format_move(name: str, passage: FormatMove) -> None:
 
 
 def format_move_names() -> tuple[str, ...]:
-    """The moves that a run knows."""
+    """Return the names of the registered moves."""
     return tuple(_FORMAT_MOVES)
 
 
 def refuse_moves(moves: Sequence[str]) -> None:
-    """Raise a PlanError where a move is not known."""
+    """Raise a PlanError if a move is not known."""
     for name in moves:
         if name not in _FORMAT_MOVES:
             raise PlanError(f"move {name!r} is not known; choose from {', '.join(_FORMAT_MOVES)}")
 
 
 def change_format(pool: Sequence[Packed], target: Target, moves: Sequence[str] = MOVES) -> list[MoveResult[Packed]]:
-    """Every scheme of a pool brought to another format, axis by axis, each time by the first move that is of use.
+    """Convert every scheme of a pool to another format, axis by axis, each time by the first move that applies.
 
-    `MoveResult.sources` begins with the place of the scheme itself.
+    `MoveResult.sources` begins with the index of the scheme itself.
 
     Raises:
-        PlanError: a target is no full product, or does not fit, a move is not known, or none leads there.
+        PlanError: a target is no full product, or does not fit, a move is not known, or no move applies.
     """
     refuse_moves(moves)
     found = [MoveResult(terms, "", (place,)) for place, terms in enumerate(pool)]
@@ -125,7 +126,7 @@ def change_format(pool: Sequence[Packed], target: Target, moves: Sequence[str] =
 def _along(
     pool: Sequence[MoveResult[Packed]], place: int, axis: str, target: Target, moves: Sequence[str]
 ) -> MoveResult[Packed]:
-    """A member of a pool after the moves along one axis."""
+    """Return a member of a pool after the moves along one axis."""
     terms, sources = pool[place].terms, list(pool[place].sources)
     here = [one.terms for one in pool]
     relations = [pool[place].relation] if pool[place].relation else []

@@ -1,4 +1,4 @@
-"""From the schemes of one format of a run to the starts of the next."""
+"""Conversion of the schemes of one format of a run to the starts of the next."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .registry import MOVES, MoveResult, change_format
 def starts_from(
     pool: Sequence[Any], target: Target, moves: Sequence[str], rng: np.random.Generator | None
 ) -> list[MoveResult[Any]]:
-    """Every scheme of a pool brought to another format.
+    """Convert every scheme of a pool to another format.
 
-    With `rng`, for the many walkers of a GPU, in several bases that meet the border, where the moves are
-    those that a run takes by itself.
+    With `rng`, for the many walkers of a GPU, each scheme is converted in several bases aligned with the
+    border, if `moves` are the default.
 
     Raises:
-        PlanError: a scheme can't be brought there.
+        PlanError: a scheme can't be converted.
     """
     if rng is None or tuple(moves) != MOVES:
         return change_format(pool, target, moves)
@@ -35,5 +35,5 @@ def starts_from(
 
 
 def _origin(start: Scheme, places: dict[str, int]) -> int:
-    """The place of the scheme that a start was made of; 0 where it came by way of others."""
+    """Return the index of the scheme that a start was made from; 0 if it was made through intermediate schemes."""
     return next((places[digest] for digest in start.provenance.parents if digest in places), 0)

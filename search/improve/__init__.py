@@ -1,1 +1,1 @@
-"""Directed search: where the catalogue is behind, and how it is improved."""
+"""Directed search: gaps of the catalogue to the best known ranks, and searches that improve it."""

@@ -1,4 +1,4 @@
-"""What improves the catalogue is kept the moment it is certified; lifts are tried beside the search."""
+"""Updates of the catalogue: certified improvements are stored at once; lifts run in background threads."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .events import Kept, OnEvent, ignore
 from .gaps import Shape
 
 POOL = 64
-"""Schemes of the lowest rank of a format that are remembered to start from."""
+"""Maximum number of schemes of the lowest rank of a format that are stored as starts."""
 
 GRACE = 20.0
-"""Seconds that lifts may take after the search is over."""
+"""Seconds after the end of the search during which lifts may still start."""
 
 
 def kept_ranks(catalog: Catalog, over: Ring) -> dict[Shape, int]:
-    """The lowest ranks kept for full products over a ring, sides in increasing order; what holds over Z holds mod 2."""
+    """Return the lowest ranks stored for full products over a ring or Z, by sides in increasing order."""
     kept: dict[Shape, int] = {}
     for entry in catalog.entries():
         name, _, structured = entry.target.partition(":")
@@ -38,13 +38,13 @@ def kept_ranks(catalog: Catalog, over: Ring) -> dict[Shape, int]:
 
 
 def in_order(shape: Sequence[int]) -> Shape:
-    """The three sides in increasing order."""
+    """Return the three sides in increasing order."""
     m, k, n = sorted(shape)
     return m, k, n
 
 
 class BackgroundTasks:
-    """Work on `jobs` threads beside a search; what is left at its end has a short time more, see `in_time`."""
+    """Tasks on `jobs` threads beside a search; tasks left at its end get GRACE seconds more, see `in_time`."""
 
     def __init__(self, jobs: int) -> None:
         self._threads, self._waiting, self._end = ThreadPoolExecutor(jobs), list[Future[None]](), float("inf")
@@ -55,7 +55,7 @@ class BackgroundTasks:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the work, and raise what failed in it; after an error there is no time left for more."""
+        """Wait for the tasks and raise their first error; after an error in the search no more lifts start."""
         self._end = time.perf_counter() + (GRACE if kind is None else 0)
         self._threads.shutdown(wait=True)
         if kind is None:
@@ -64,26 +64,26 @@ class BackgroundTasks:
 
     @property
     def in_time(self) -> bool:
-        """Whether a lift may still begin."""
+        """True if a lift may still start."""
         return time.perf_counter() < self._end
 
     def submit(self, work: Callable[..., None], *of: object) -> None:
-        """Have it done by a thread."""
+        """Run a task on a thread."""
         self._waiting.append(self._threads.submit(work, *of))
 
 
 class CatalogueUpdater(BackgroundTasks):
-    """The catalogue as a search for full products over one ring sees it.
+    """The catalogue for a search for full products over one ring. Thread-safe.
 
-    Over Z what is found modulo 2 is kept where it improves the catalogue there, and lifted on `jobs`
-    threads. Several threads may hand finds over at once.
+    In a search over Z, finds modulo 2 are stored if they improve the catalogue modulo 2, and lifted on `jobs`
+    threads.
 
     Args:
-        on_start: called with every scheme that is remembered to start from.
+        on_start: called with every scheme that is stored as a start.
 
     Attributes:
-        over: the ring that the search is for.
-        ranks: over each ring, the lowest rank at hand by sides in increasing order.
+        over: the ring of the search.
+        ranks: for each ring, the lowest stored rank by sides in increasing order.
         gained: ranks gained over the ring of the search.
     """
 
@@ -105,17 +105,17 @@ class CatalogueUpdater(BackgroundTasks):
         self.look()
 
     def look(self) -> None:
-        """Read the ranks anew: other processes may have added to the catalogue."""
+        """Read the ranks again: other processes may have added to the catalogue."""
         with self._lock, Catalog.open() as catalog:
             self.ranks = {ring.name: kept_ranks(catalog, ring) for ring in (Z2, Z, self.over)}
 
     def rank(self, ring: str, shape: Shape) -> int:
-        """The lowest rank at hand over a ring: of a kept scheme, or of the best composition of such."""
+        """Return the lowest known rank over a ring, of a stored scheme or of the best composition of stored ones."""
         parts = {size: (rank, "") for size, rank in self.ranks[ring].items()}
         return best_composition(shape, parts).rank
 
     def take(self, scheme: Scheme, certificate: Certificate) -> None:
-        """Keep a certified find where it improves the catalogue, and have it lifted where that may."""
+        """Store a certified find if it improves the catalogue, and schedule its lift if that is useful."""
         self.keep(scheme, certificate)
         if scheme.ring.characteristic == 2 and self._wanted(scheme):
             with self._lock:
@@ -131,9 +131,9 @@ class CatalogueUpdater(BackgroundTasks):
             self.submit(self._lift_next)
 
     def keep(self, scheme: Scheme, certificate: Certificate) -> bool:
-        """Keep a certified scheme and tell of it where it improves the catalogue over its ring; whether it does.
+        """Store and report a certified scheme if it improves the catalogue over its ring; return whether it does.
 
-        It is remembered where it is as good as the best.
+        A scheme of the lowest rank is also stored as a start.
         """
         ring, shape = scheme.ring.name, in_order(scheme.target.shape)
         with self._lock:
@@ -154,7 +154,7 @@ class CatalogueUpdater(BackgroundTasks):
             return scheme.rank < before
 
     def remember(self, scheme: Scheme) -> bool:
-        """Start from a scheme of the lowest rank, too; False where enough are known, or this one is."""
+        """Store a scheme of the lowest rank as a start; return False if it is known, or POOL are."""
         with self._lock:
             pool = self._pools.setdefault((scheme.ring.name, in_order(scheme.target.shape)), {})
             if len(pool) >= POOL or scheme.digest in pool:
@@ -163,7 +163,7 @@ class CatalogueUpdater(BackgroundTasks):
             return True
 
     def _wanted(self, scheme: Scheme) -> bool:
-        """Whether its lift is of use: to the catalogue, or as one more start."""
+        """Return whether a lift of the scheme would be useful: for the catalogue, or as another start."""
         shape = in_order(scheme.target.shape)
         with self._lock:
             lowest = self.rank(self.over.name, shape)
@@ -171,7 +171,7 @@ class CatalogueUpdater(BackgroundTasks):
         return not self.over.characteristic and (scheme.rank < lowest or more)
 
     def _lift_next(self) -> None:
-        """Lift the find that gains the most ranks, the earliest of such: a lift takes up to a minute."""
+        """Lift the find that gains the most ranks, the earliest first: a lift takes up to a minute."""
         with self._lock:
             _, _, scheme, certificate = heappop(self._to_lift)
         if not self.in_time or not self._wanted(scheme):
@@ -186,9 +186,10 @@ class CatalogueUpdater(BackgroundTasks):
                 catalog.add(scheme, certificate)
 
     def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
-        """Schemes of the lowest rank at hand, the sides in order; if none is kept, the best composition over Z.
+        """Return the schemes of the lowest known rank of a format, or, if none is stored, the best composition over Z.
 
-        Last come schemes modulo 2 of the same rank: what walks make of them may have a lift where they have none.
+        Schemes modulo 2 of the same rank come last: schemes that walks reach from them may have a lift even if they
+        have none. `composed=False` excludes compositions.
         """
         with self._lock:
             rings = list(dict.fromkeys(["Z", self.over.name, *([] if self.over.characteristic else ["Z2"])]))

@@ -1,4 +1,4 @@
-"""Turns of an improvement on the workers of a cluster; the head alone writes the catalogue."""
+"""Turns of an improvement on the workers of a cluster; only the head writes the catalogue."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ Task = tuple[str, tuple[object, ...]]
 """A method of a worker with its arguments."""
 
 Turns = Sequence[tuple[Gap, int]]
-"""Formats to work on, each with the turns that it had before."""
+"""Formats to search, each with the number of its earlier turns."""
 
 
 class ClusterTurns:
-    """Turns side by side, one a worker: each a search of its own, on a processor or a GPU.
+    """Concurrent turns, one a worker: each a separate search on a processor or a GPU.
 
-    Reports are text, and every scheme in them is certified anew before it is kept.
+    Reports are text, and every scheme in them is certified again before it is stored.
 
     Args:
-        configured: the search of a turn on a processor.
-        history: turns before; on_turn: called with every turn, None where all routes to a format are dead ends.
-        device: of each worker; on `cuda` and `twin` walkers go down from the schemes that the head sends.
+        configured: returns the search of a turn on a processor.
+        history: earlier turns.
+        on_turn: called with every turn, or None where all routes to a format are dead ends.
+        device: of each worker; on `cuda` and `twin` walkers start from the schemes that the head sends.
 
     Raises:
-        PlanError: there is no such cluster, or not on all its nodes this code.
+        PlanError: the cluster is not found, or some of its nodes run other code.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class ClusterTurns:
         return len(self.pool)
 
     def take(self, turns: Turns, seconds: float) -> None:
-        """Turns for so long, of which there are no more than workers."""
+        """Run turns of `seconds` each, at most one a worker."""
         made = [(gap, search, task) for gap, tried in turns for search, task in self._task(gap, tried, seconds)]
         self.pool.run(
             [task for _, _, task in made],
@@ -81,7 +82,7 @@ class ClusterTurns:
         )
 
     def _task(self, gap: Gap, tried: int, seconds: float) -> list[tuple[Search | None, Task]]:
-        """What a worker is to do in a turn; nothing where every route is a dead end."""
+        """Return the task of a worker for a turn; an empty list where every route is a dead end."""
         if self._device != "cpu":
             return [(None, self._descent(gap, tried, seconds))]
         search = self._configured(gap, tried)
@@ -130,7 +131,7 @@ class ClusterTurns:
         elif kind == "step":
             keep_finds([found])
         else:
-            # What it was lifted from comes first: it may improve the catalogue over Z2 more than its lift over Z.
+            # Store the origin of a lift first: it may improve the catalogue over Z2 more than its lift over Z.
             if found.origin is not found.scheme:
                 self._updater.keep(found.origin, found.origin_certificate)
             self._updater.take(found.scheme, found.certificate)

@@ -1,4 +1,4 @@
-"""A fleet on the way down: every scheme below a rank is a find, and the walkers go on from it."""
+"""Collection of finds from a running fleet: every scheme up to a rank is a find, and walkers continue from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...verify import certify
 from ..flipgraph.gpu.fleet import Fleet
 
 TAKEN = 32
-"""Finds of a launch at most: taking one off the GPU and certifying it takes some milliseconds."""
+"""Maximum number of finds of a launch: copying one from the GPU and certifying it takes some milliseconds."""
 
 
 def collect_below(
@@ -28,14 +28,14 @@ def collect_below(
     enough: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[int, int]:
-    """Walk for so many seconds and hand over up to `count` schemes of each rank up to `highest`: how many of each.
+    """Walk for `seconds`, report up to `count` schemes of each rank up to `highest`, and return their number by rank.
 
-    It ends earlier where there is `enough`. No walker stops at a find. Finds are the lowest schemes that
-    walkers had and those where they stand after a launch, each once, certified, the lowest ranks first.
+    The walk ends earlier if `enough()`. Walkers do not stop at a find. Finds are the lowest and the current
+    schemes of walkers after a launch, without duplicates, certified, the lowest ranks first.
 
     Raises:
-        VerificationError: a walker came back with a scheme that is wrong, which must not happen.
-        DeviceLostError: a GPU stopped answering.
+        VerificationError: a walker returned a wrong scheme (an internal error).
+        DeviceLostError: a GPU stopped responding.
     """
     found, seen, begin = Counter[int](), set[str](), time.perf_counter()
     looked, rng = np.full(fleet.walkers, highest + 1), np.random.default_rng(len(fleet.layout.target.terms))

@@ -1,4 +1,4 @@
-"""A turn of an improvement on a processor: one search, by the route and the policy that promise most."""
+"""Turn of an improvement on a processor: one search, by the route and the policy with the highest expected gain."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .history import SYMMETRY, Choice, History, varied
 from .starts import best_below
 
 LONGEST = 60.0
-"""Seconds of a turn at most; then the format of most promise has the next."""
+"""Maximum seconds of a turn; then the format with the highest expected gain has the next."""
 
 _OPTIONS = {"plus_after": "--plus", "margin": "--margin", "restart_after": "--restart"}
 
 
 @dataclass(frozen=True)
 class Search:
-    """The search of a turn on a processor: its configuration, why it was chosen, and the rank that it begins at."""
+    """The search of a turn on a processor: its configuration, its route and policy, and the rank of its start."""
 
     config: RunConfig
     choice: Choice
@@ -32,7 +32,7 @@ class Search:
     def record(
         self, gap: Gap, *, rounds: int, flips: int, seconds: float, finds: int, ranks: Sequence[int]
     ) -> RunRecord:
-        """What it did, for the catalogue; `ranks` are those that walks came to."""
+        """Return the record of the search for the catalogue; `ranks` are those that walks reached."""
         return RunRecord(
             command=self.config.command,
             target=gap.target.name,
@@ -52,9 +52,9 @@ class Search:
 
 
 def next_search(gap: Gap, ring: str, over: Ring, catalog: Catalog, history: History, seed: int) -> Search | None:
-    """The search of a turn, with the command that repeats it; None where every route is a dead end.
+    """Return the search of a turn, with the command that repeats it; None where every route is a dead end.
 
-    Routes: by symmetry, from the best of a smaller format, from what is kept of the format itself, from naive.
+    Routes: symmetry, the best stored scheme of a smaller format, a stored scheme of the format itself, naive.
     """
     m, k, n = gap.target.shape
     ways: dict[str, tuple[str, Scheme | None]] = {}
@@ -67,7 +67,7 @@ def next_search(gap: Gap, ring: str, over: Ring, catalog: Catalog, history: Hist
         if start is not None and (ring != "ZT" or start.ternary):
             ways[route] = ("", start)
     ways["naive"] = ("", None)
-    # What is missing of a smaller format is added naively.
+    # A start of a smaller format is completed naively.
     lowest = {
         route: m * k * n - (len(start.target.terms) - start.rank if start else 0) for route, (_, start) in ways.items()
     }

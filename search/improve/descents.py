@@ -1,4 +1,4 @@
-"""Turns of an improvement on GPUs: walkers start from all that is kept around a format and go down."""
+"""Turns of an improvement on GPUs: walks to lower ranks from stored schemes of a format and of its neighbours."""
 
 from __future__ import annotations
 
@@ -27,47 +27,47 @@ from .islands import Islands
 from .neighbours import Route, routes
 
 NOT_REPEATABLE = "its walkers started from schemes that are not kept"
-"""Of a turn: pools, and what earlier turns and other processes found."""
+"""Reason why a turn cannot be repeated: it starts from pools and from finds of earlier turns and other processes."""
 
 WANTED = 16
-"""Schemes of a format that walkers are to start from, if they can be had in a moment."""
+"""Number of schemes of a format to start from; missing ones are searched for MOMENT of the turn."""
 
 MOMENT = 0.04
-"""The share of a turn that goes into more schemes of one format to start from."""
+"""Share of a turn that is spent on finding more starts of one format."""
 
 FOUND = 256
-"""Finds of a rank in a turn, where they are to be lifted: a part of them has a lift."""
+"""Maximum number of finds of a rank in a turn: only some of them have a lift."""
 
 BLOCKS = 64
-"""Blocks of a factor that a walk on a GPU holds."""
+"""Maximum number of blocks of a factor in a walk on a GPU."""
 
 EASY_SIDE = 3
-"""Square formats with larger sides have symmetric walks too."""
+"""Largest side of square formats without symmetric walks."""
 
 
 class Known(Protocol):
-    """The catalogue as a turn sees it: `CatalogueUpdater`, or what a worker of a cluster was sent of it."""
+    """Interface of the catalogue for a turn: `CatalogueUpdater`, or the `KnownSchemes` of a worker of a cluster."""
 
     over: Ring
 
     def rank(self, ring: str, shape: Shape) -> int:
-        """The lowest rank at hand over a ring."""
+        """Return the lowest known rank over a ring."""
 
     def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
-        """Schemes of the lowest rank at hand."""
+        """Return schemes of the lowest known rank."""
 
     def take(self, scheme: Scheme, certificate: Certificate) -> None:
-        """Take a certified find."""
+        """Store or report a certified find."""
 
 
 class Descents:
-    """One format after the other, each turn by the route and the policy that promise most.
+    """Turns on formats, each by the route and the policy with the highest expected gain.
 
     Args:
         ring: "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones.
-        command: what finds are said to come from.
-        walkers: as many as the GPUs hold if None.
-        islands: what earlier turns came down to.
+        command: the command in the provenance of finds.
+        walkers: None for the most that fit on the GPUs.
+        islands: the lowest schemes of earlier turns.
 
     Raises:
         PlanError: GPUs have no walks over the ring.
@@ -99,12 +99,12 @@ class Descents:
         stop: Callable[[], bool] = lambda: False,
         history: History | None = None,
     ) -> RunRecord | None:
-        """Work on a format for so long, by the route and the policy that promise most after earlier turns.
+        """Search a format for `seconds`, by the route and the policy with the highest expected gain.
 
-        Returns what the turn did, or None where every route is a dead end and nothing was done.
+        Returns the record of the turn, or None, without a search, where every route is a dead end.
 
         Raises:
-            DeviceLostError: a GPU stopped answering; all finds before are kept.
+            DeviceLostError: a GPU stopped responding; all earlier finds are stored.
         """
         shape = in_order(gap.target.shape)
         beside = {
@@ -178,15 +178,15 @@ class Descents:
         )
 
     def _known(self, shape: Shape, goal: Shape) -> list[Scheme]:
-        """What is known of a format; compositions only of what is no larger than the goal."""
+        """Return the known schemes of a format; compositions only for formats no larger than the goal."""
         composed = int(np.prod(shape)) <= int(np.prod(goal))
         known = self._updater.pool(shape, composed=composed)
         return known + [one for scheme in known[:1] for one in self._near.get((shape, scheme.rank), ())]
 
     def _widen(self, shape: Shape, goal: Shape, seconds: float) -> None:
-        """More schemes of a format, of the lowest rank at hand, by walks that leave it and come back.
+        """Find more schemes of a format, of the lowest known rank, by walks through higher ranks.
 
-        Of formats larger than the goal only kept schemes count, no compositions.
+        For formats larger than the goal the walks start from stored schemes only, not from compositions.
         """
         known = self._updater.pool(shape, composed=int(np.prod(shape)) <= int(np.prod(goal)))
         if not known or shape[1] * shape[2] > BLOCKS:

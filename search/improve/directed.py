@@ -1,4 +1,4 @@
-"""Directed walks: from all that is known of a structured target towards fewer products and fewer full ones."""
+"""Directed walks: from the known schemes of a structured target towards fewer products and fewer full products."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ Point = tuple[int, int]
 """The rank and the full products of a scheme."""
 
 Aim = tuple[int, int]
-"""What a product counts, and how much more a full one does."""
+"""Weight of a product, and the additional weight of a full product."""
 
 AIMS: tuple[Aim, ...] = ((23, 31), (64, 1), (1, 64))
-"""In turn: the exponent of schemes of about 22 + 12 whose half products fall into themselves; the rank, with the
-full products behind it; and these with the rank behind them."""
+"""Aims, used in rotation: the exponent of schemes of about 22 full + 12 half products whose half products recurse; the
+rank, then full products; full products, then the rank."""
 
 POOL = 400
-"""Schemes of a point that are remembered to start from."""
+"""Maximum number of schemes of a point that are stored as starts."""
 
 STARTS, OTHERS = 300, 20
-"""Schemes of the best point that a walk starts from, and of every other point of the front."""
+"""Number of schemes of the best point that a walk starts from, and of every other point of the front."""
 
 GATHERING = 0.25
-"""The share of a turn that goes into more schemes of the best score where few are known."""
+"""Share of a turn that is spent on more schemes of the best score where few are known."""
 
 WINNERS, PASSED, STANDING = 64, 3, 16
-"""Schemes of a goal that are taken from a launch, of a score above it that is seen for the first time, and of those
-that walkers stand at, of a rank of the front."""
+"""Schemes collected from a launch: of scores that reach the goal, of each score above it that is new, and of the
+current schemes of walkers with a rank of the front."""
 
 STEPS, TWIN_STEPS = 200_000, 2_000
-"""Steps of a launch: half a second of a GPU's time at most; and of the twin's on a processor."""
+"""Steps of a launch on a GPU (half a second at most), and of the twin on a processor."""
 
 PLUS_AFTER, MARGINS, CHANCES, EVERY = (
     (10_000, 20_000, 50_000, 100_000),
@@ -48,7 +48,7 @@ PLUS_AFTER, MARGINS, CHANCES, EVERY = (
     (0.1, 0.15, 0.3, 0.5),
     (0, 6, 12, 25),
 )
-"""What the policy of a turn are drawn from: none was best for all targets."""
+"""Values from which the policy of a turn is drawn: none was best for all targets."""
 
 
 class Front:
@@ -60,7 +60,7 @@ class Front:
             self.add(scheme)
 
     def add(self, scheme: Scheme) -> bool:
-        """Take a scheme in; False where it is known, or enough of its point are."""
+        """Add a scheme; return False if it is known, or POOL schemes of its point are."""
         pool = self.pools.setdefault(point_of(scheme), {})
         if scheme.digest in pool or len(pool) >= POOL:
             return False
@@ -68,17 +68,17 @@ class Front:
         return True
 
     def beaten(self, point: Point) -> bool:
-        """Whether a scheme here is as good in both."""
+        """Return whether a known scheme is at least as good in rank and full products."""
         return any(rank <= point[0] and full <= point[1] for rank, full in self.pools)
 
     @property
     def points(self) -> list[Point]:
-        """Those that no other is as good as in both, by rank."""
+        """Pareto front of the points, by rank."""
         found = sorted(self.pools)
         return [point for i, point in enumerate(found) if all(point[1] < full for _, full in found[:i])]
 
     def best(self, aim: Aim) -> Point:
-        """The point of the lowest score, of several that of the lowest rank."""
+        """Return the point of the lowest score; of several, the one of the lowest rank."""
         return min(self.pools, key=lambda point: (score_of(point, aim), point))
 
     def __str__(self) -> str:
@@ -90,21 +90,21 @@ def point_of(scheme: Scheme) -> Point:
 
 
 def score_of(point: Point, aim: Aim) -> int:
-    """What walkers bring down."""
+    """Return the score that walkers minimise."""
     return aim[0] * point[0] + aim[1] * point[1]
 
 
 class DirectedWalk:
-    """Turns of walks on one target; what they find widens its front.
+    """Turns of walks on one target; their finds are added to its front.
 
     Args:
         front: schemes of the target modulo 2, at least one.
-        bordered: schemes of the target from smaller ones with a border, as further starts.
+        bordered: schemes of the target made from smaller ones by a border, as further starts.
         device, walkers: see `Fleet`.
         on_find: called with each new scheme, unchecked.
 
     Attributes:
-        flips: accepted ones, so far.
+        flips: number of accepted flips.
     """
 
     def __init__(
@@ -131,11 +131,11 @@ class DirectedWalk:
     def turn(
         self, number: int, seconds: float, steps: int | None = None, say: Callable[[str], None] = lambda _: None
     ) -> None:
-        """Walk for so long, a launch at least, by the aim and the policy that this turn draws.
+        """Walk for `seconds`, at least one launch, with the aim of this turn and a random policy.
 
         Raises:
-            PlanError: the target does not fit, or no GPU is there.
-            DeviceLostError: a GPU stopped answering; all finds before were handed over.
+            PlanError: the target does not fit, or there is no GPU.
+            DeviceLostError: a GPU stopped responding; all earlier finds were reported.
         """
         end = time.perf_counter() + seconds
         steps = steps or (TWIN_STEPS if self._device == "cpu" else STEPS)
@@ -163,7 +163,7 @@ class DirectedWalk:
         self._walk(starts, selected, aim, rng, end, steps, say, gather=False)
 
     def _others(self, best: Point, few: bool = False) -> list[Scheme]:
-        """What is there to start from beside the schemes of the best point."""
+        """Return the starts other than the schemes of the best point."""
         known = [
             scheme
             for point in self.front.points
@@ -184,10 +184,10 @@ class DirectedWalk:
         *,
         gather: bool,
     ) -> None:
-        """A fleet of its own, to the lowest score known if it is to gather schemes, else below it."""
+        """Run a new fleet: to the lowest known score with `gather`, else below it."""
         if not starts:
             return
-        # Room for the naive scheme in every fleet of a target, so that they share their kernels.
+        # All fleets of a target have room for the naive scheme, so that they share compiled kernels.
         room = max(policy.margin, len(self.target.terms) - max(scheme.rank for scheme in starts))
         seed = int(rng.integers(1 << 31))
         fleet = Fleet(starts, policy, seed=seed, walkers=self._walkers, room=room, device=self._device)
@@ -206,7 +206,7 @@ class DirectedWalk:
                 fleet.rewind(winners)
 
     def _look(self, fleet: Fleet, goal: int, seen: set[int]) -> None:
-        """Take what reached the goal, and some schemes of every score seen for the first time: the front has both."""
+        """Add to the front schemes that reached the goal, some of every new score, and some current ones."""
         for score in np.unique(fleet.score).tolist():
             if score > goal and score in seen:
                 continue

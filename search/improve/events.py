@@ -1,4 +1,4 @@
-"""Events of an improvement while it runs; it prints nothing itself."""
+"""Events of a running improvement, which prints nothing itself."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from ...schemes_db import Scheme
 
 @dataclass(frozen=True)
 class Kept:
-    """A certified scheme that the catalogue keeps; `before` is the rank that it betters, None where it betters a front.
+    """A certified scheme stored in the catalogue.
 
-    `full` are its full products, for structured targets.
+    `before` is the rank that it improves, None where it improves a front; `full` is its number of full products,
+    for structured targets.
     """
 
     scheme: Scheme
@@ -22,7 +23,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class TurnBegun:
-    """A turn on a target: by way of what, or with the command that repeats it."""
+    """The start of a turn on a target; `route` describes it, or is the command that repeats it."""
 
     target: str
     route: str
@@ -30,7 +31,7 @@ class TurnBegun:
 
 @dataclass(frozen=True)
 class Walking:
-    """How a turn stands."""
+    """Progress of a turn, as text."""
 
     target: str
     text: str
@@ -38,7 +39,7 @@ class Walking:
 
 @dataclass(frozen=True)
 class Exhausted:
-    """A format that is worked on no more: every route to less than `rank` has been tried long enough, in vain."""
+    """A format that is no longer searched: every route to less than `rank` has failed for long enough."""
 
     target: str
     rank: int
@@ -50,4 +51,4 @@ OnEvent = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """Take no note of an event."""
+    """Ignore an event."""

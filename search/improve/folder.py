@@ -1,10 +1,10 @@
-"""The folder of an improvement: its settings, what it kept, what it starts from, and where it stands.
+"""Folder of an improvement: its settings, finds, starts and state.
 
 run.json      the settings and the hash of the code, written once
-found.jsonl   one line a scheme that was kept, synced at once
-starts.jsonl  one line a scheme that turns start from beside those of the catalogue
-state.json    turns and seconds so far, replaced whole after every turn
-lock          held by the process that writes here
+found.jsonl   one line a scheme that was stored in the catalogue, synced at once
+starts.jsonl  one line a scheme that turns start from in addition to those of the catalogue
+state.json    turns and seconds so far, replaced atomically after every turn
+lock          locked by the process that writes here
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ KIND = "lcma_improve"
 
 @dataclass(frozen=True, kw_only=True)
 class ImproveConfig:
-    """What an improvement was asked to do: all but its threads.
+    """Settings of an improvement, without its number of threads.
 
-    With an `address` turns are on `workers` workers of a Ray cluster, each with a `device` of its own; see `RunConfig`.
-    `up_to` takes every format that fits into a full product among the targets, too; `retry` takes what earlier runs
-    found to be dead ends for open again.
+    With an `address` turns run on `workers` workers of a Ray cluster, each with its own `device`; see `RunConfig`.
+    `up_to` includes every format that fits into a full product among the targets; `retry` reopens the dead ends of
+    earlier runs.
     """
 
     targets: tuple[str, ...]
@@ -53,7 +53,7 @@ class ImproveConfig:
 
     @property
     def cluster(self) -> Cluster | None:
-        """Where workers are, if not in this process.
+        """The cluster that runs the workers, None for this process.
 
         Raises:
             PlanError: an address of another form, or workers without one.
@@ -65,7 +65,7 @@ class ImproveConfig:
 
 @dataclass(frozen=True)
 class ImproveState:
-    """Where an improvement stands: the turns of every target, the seconds, and what it gained."""
+    """State of an improvement: the turns of every target, the seconds, the gain, and whether it is complete."""
 
     turns: dict[str, int]
     seconds: float = 0.0
@@ -74,7 +74,7 @@ class ImproveState:
 
 
 class ImproveFolder(LockedFolder):
-    """An open folder; `create` and `open` take the lock, `close` gives it back."""
+    """An open folder; `create` and `open` acquire the lock, `close` releases it."""
 
     def __init__(self, path: Path, config: ImproveConfig, lock: BinaryIO | None) -> None:
         super().__init__(path, lock)
@@ -82,10 +82,10 @@ class ImproveFolder(LockedFolder):
 
     @classmethod
     def create(cls, path: str | Path, config: ImproveConfig) -> ImproveFolder:
-        """A new folder.
+        """Create a folder.
 
         Raises:
-            RunFolderError: there is a run in it already, or it can't be written.
+            RunFolderError: it contains a run already, or can't be written.
         """
         path = new_folder(path)
         folder = cls(path, config, signed(locked(path)))
@@ -98,10 +98,10 @@ class ImproveFolder(LockedFolder):
 
     @classmethod
     def open(cls, path: str | Path) -> ImproveFolder:
-        """The folder of an improvement that is to go on.
+        """Open the folder of an improvement to continue it.
 
         Raises:
-            RunFolderError: none is there, it is of other code, or another process holds it.
+            RunFolderError: it contains no improvement, was made by other code, or is locked by another process.
         """
         folder = cls.read(path)
         if _about(folder.path)["code"] != code_hash():
@@ -114,10 +114,10 @@ class ImproveFolder(LockedFolder):
 
     @classmethod
     def read(cls, path: str | Path) -> ImproveFolder:
-        """The folder of an improvement to look at, without the lock.
+        """Open the folder of an improvement for reading, without the lock.
 
         Raises:
-            RunFolderError: none is there, or it is damaged.
+            RunFolderError: it contains no improvement, or is damaged.
         """
         about = _about(Path(path))
         try:
@@ -139,10 +139,10 @@ class ImproveFolder(LockedFolder):
             os.fsync(stream.fileno())
 
     def schemes(self, name: str) -> Iterator[Scheme]:
-        """The schemes of found.jsonl or starts.jsonl, each proven again; a line that was torn by a crash is left out.
+        """Yield the schemes of found.jsonl or starts.jsonl, each proven again; skip an incomplete last line.
 
         Raises:
-            RunFolderError: a line can't be read, or its scheme does not pass.
+            RunFolderError: a line can't be read, or its scheme is not valid.
         """
         with reported(self.path):
             lines = (self.path / name).read_text().splitlines(keepends=True)
@@ -160,13 +160,13 @@ class ImproveFolder(LockedFolder):
         """Replace the state.
 
         Raises:
-            RunFolderError: the disk is full; the last state is as it was.
+            RunFolderError: the disk is full; the last state is unchanged.
         """
         with reported(self.path):
             write_atomic(self.path / "state.json", json.dumps(asdict(state)) + "\n")
 
     def state(self) -> ImproveState:
-        """Where it stands, or at the beginning before its first turn was over.
+        """Return the state, empty before the end of the first turn.
 
         Raises:
             RunFolderError: the state is damaged.
@@ -184,7 +184,7 @@ class ImproveFolder(LockedFolder):
 
 
 def is_improvement(path: str | Path) -> bool:
-    """Whether a folder is one of an improvement, as far as its run.json can be read."""
+    """Return whether a folder is one of an improvement; False if its run.json can't be read."""
     try:
         return KIND in loads((Path(path) / "run.json").read_text())
     except (OSError, LcmaError, UnicodeDecodeError, TypeError):

@@ -1,4 +1,4 @@
-"""Where the catalogue is behind the best ranks known, and what to try there next."""
+"""Formats for which the catalogue's rank is above the best known one, and their priorities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Gap:
-    """A format for which the lowest rank at hand, of what is kept and its compositions, is above the best known."""
+    """A format for which the lowest rank of stored schemes and their compositions is above the best known one."""
 
     target: Target
     rank: int
@@ -23,20 +23,20 @@ class Gap:
 
     @property
     def priority(self) -> float:
-        """Ranks to gain, by the work of a format of this size."""
+        """Ranks to gain, divided by the size m k n of the format."""
         m, k, n = self.target.shape
         return (self.rank - self.known) / (m * k * n)
 
 
 def formats_up_to(limit: Shape) -> Iterator[Target]:
-    """All full products with sides from 2, in increasing order, that fit into a format."""
+    """Yield all full products with sides from 2, in increasing order, that fit into a format."""
     for shape in combinations_with_replacement(range(2, max(limit) + 1), 3):
         if all(x <= y for x, y in zip(shape, sorted(limit), strict=True)):
             yield Target.general(*shape)
 
 
 def gaps(kept: Mapping[Shape, int], ring: Ring, formats: Iterable[Target]) -> list[Gap]:
-    """Those of some formats where ranks are to be gained; sides are in increasing order, also in `kept`."""
+    """Return the gaps of some formats, given the lowest stored ranks `kept`; sides are in increasing order."""
     found = []
     parts = {shape: (rank, "") for shape, rank in kept.items()}
     for target in formats:

@@ -1,4 +1,4 @@
-"""Searches where the catalogue is behind the best ranks known, one after the other."""
+"""Improvement of full products: searches in the formats where the catalogue's rank is above the best known one."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .gaps import Gap, formats_up_to, gaps
 from .history import History
 
 GPU_BLOCKS = 64
-"""Blocks of a factor that a walk on a GPU holds."""
+"""Maximum number of blocks of a factor in a walk on a GPU."""
 
 
 def formats_of(limits: Sequence[Target], up_to: bool) -> list[Target]:
-    """The formats to improve, sides in increasing order: these, or all `up_to` one of them.
+    """Return the formats to improve, sides in increasing order: these, or with `up_to` all that fit into one of them.
 
     Raises:
-        TargetError: one is no full product, or not in the table of best known ranks.
+        TargetError: one is no full product, or, without `up_to`, not in the table of best known ranks.
     """
     for limit in limits:
         if not limit.is_general:
@@ -47,20 +47,19 @@ def formats_of(limits: Sequence[Target], up_to: bool) -> list[Target]:
 
 
 class GeneralImprovement:
-    """Turns on full products, each where the most is promised: ranks above the best known, by the work of the format.
+    """Turns on full products, each on the format with the highest expected gain (`History.worth`).
 
     Args:
-        cluster: where workers take turns, each its own, in place of this process.
-        stack: ends the workers.
-
-        retry: take dead ends of earlier turns for open again.
+        cluster: a cluster whose workers run one turn each, in place of this process.
+        stack: closes the workers.
+        retry: reopen dead ends of earlier turns.
 
     Attributes:
-        turns: how many each format has had.
-        exhausted: formats of which every route is a dead end, with the rank where that holds.
+        turns: number of turns of each format.
+        exhausted: formats of which every route is a dead end, with the rank for which that holds.
 
     Raises:
-        PlanError: the device is not known, or not here, or has no walks over the ring.
+        PlanError: the device is unknown or missing, or has no walks over the ring.
     """
 
     def __init__(
@@ -117,20 +116,20 @@ class GeneralImprovement:
         return (run.ring, run.device) == (self._over.name, self._kind)
 
     def gaps(self) -> list[Gap]:
-        """The formats where ranks are to be gained, those of the most expected gain first."""
+        """Return the formats with a gap, in decreasing order of the expected gain, without exhausted ones."""
         found = gaps(self._updater.ranks[self._over.name], self._over, self.formats)
         open_ = [gap for gap in found if self.exhausted.get(gap.target.name) != gap.rank]
         return sorted(open_, key=lambda gap: -self._history.worth(gap))
 
     def turn(self, seconds: float) -> bool:
-        """Work on the format of most promise for so long, on a cluster on one a worker; False where none is left."""
+        """Search the format of the highest expected gain (on a cluster: one a worker); return False if none is left."""
         found = self.gaps()
         if not found:
             return False
         chosen: list[tuple[Gap, int]] = []
         taken = self.turns.copy()
         for _ in range(self._at_once):
-            # Those that begin together do not know of each other what they gain.
+            # The gains of turns that start together are not known yet, so repeated formats are worth less.
             gap = max(
                 found,
                 key=lambda gap: self._history.worth(gap) / (1 + taken[gap.target.name] - self.turns[gap.target.name]),
@@ -143,7 +142,7 @@ class GeneralImprovement:
         return True
 
     def _record(self, gap: Gap, turn: RunRecord | None) -> None:
-        """Keep what a turn did; None: every route to the format is a dead end."""
+        """Record a turn; None: every route to the format is a dead end."""
         if turn is None:
             self.exhausted[gap.target.name] = gap.rank
             self._on_event(Exhausted(gap.target.name, gap.rank, gap.known))
@@ -154,7 +153,7 @@ class GeneralImprovement:
                 catalog.record_run(turn)
 
     def _descents(self, device: str, command: str) -> Callable[[Turns, float], None]:
-        """Turns on GPUs."""
+        """Return a function that runs a turn on GPUs."""
         from .descents import Descents  # imports a compiler
 
         place = "cpu" if device == "twin" else device
@@ -180,7 +179,7 @@ class GeneralImprovement:
             return next_search(gap, self._ring, self._over, catalog, self._history, self._seed + tried)
 
     def _run(self, turns: Turns, seconds: float) -> None:
-        """A turn on this processor."""
+        """Run a turn on this processor."""
         ((gap, tried),) = turns
         search = self._configured(gap, tried)
         if search is None:
@@ -195,7 +194,7 @@ class GeneralImprovement:
         )
         keep_finds(result.lineage)
         for found in result.finds:
-            # What it was lifted from comes first: it may improve the catalogue over Z2 more than its lift over Z.
+            # Store the origin of a lift first: it may improve the catalogue over Z2 more than its lift over Z.
             self._updater.keep(found.origin, found.origin_certificate)
             self._updater.keep(found.scheme, found.certificate)
         for lost in result.unlifted:

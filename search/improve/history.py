@@ -1,9 +1,9 @@
-"""What turns gained before, also in other runs: which format, route and policy the next one is spent on.
+"""History of the gains of turns, also of other runs, and the choice of format, route and policy of the next turn.
 
-The catalogue's table `runs` holds every turn. A format is worth ranks to gain, by its work, times what its turns gained
-a minute at the rank where it stands. A route or a policy is worth what its turns at that rank gained on average, beside
-one turn that is assumed: so what never gained is tried seldom, and never quite given up. A route that had
-half an hour of a device in vain, from the same rank to the same rank, is a dead end.
+The catalogue's table `runs` stores every turn. The worth of a format is its ranks to gain, divided by its size, times
+the gain of its turns a minute at its current rank. The worth of a route or a policy is the average gain of its turns at
+that rank and of one assumed turn: so options without gains are tried rarely, but never abandoned. A route with half an
+hour of device time without a gain, at the same rank and from no higher start, is a dead end.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ..flipgraph.policy import Policy
 from .gaps import Gap
 
 SYMMETRY = "symmetry"
-"""The route by symmetric walks; it starts high, which says nothing of it."""
+"""The route by symmetric walks; its high start is no disadvantage in the choice of routes."""
 
 MINUTE = 60.0
 
 DEAD_END = 1800.0
-"""Seconds of a device without a gain after which a route is a dead end, as long as it starts no lower."""
+"""Seconds of device time without a gain after which a route is a dead end, unless it starts lower."""
 
 NEARER = 0.1
-"""What a turn is worth that came nearer to the rank at hand, but not below it."""
+"""Gain of a turn that came from its start all the way to the known rank, but not below it."""
 
 OTHER_POLICY = 0.5
-"""What is assumed of a variant of the policy, where the format's own is assumed to gain 1."""
+"""Assumed gain of a variant of the policy; that of the format's own policy is 1."""
 
 VARIANTS = ("", "often", "seldom", "wide", "restart")
 """The policy of the format, and others: pluses five times as often or seldom, three more ranks up, restarts."""
 
 
 def varied(policy: Policy, variant: str) -> Policy:
-    """A policy in one of the `VARIANTS`."""
+    """Return a policy changed to one of the `VARIANTS`."""
     if variant == "often":
         return replace(policy, plus_after=max(policy.plus_after // 5, 1))
     if variant == "seldom":
@@ -47,7 +47,7 @@ def varied(policy: Policy, variant: str) -> Policy:
 
 
 def gain(turn: RunRecord) -> float:
-    """Ranks below the one that was at hand, or the share of the way down to it, at little worth."""
+    """Return the ranks gained below the known one, else NEARER times the share of the way from the start to it."""
     if turn.reached < turn.rank:
         return float(turn.rank - turn.reached)
     return NEARER * max(turn.start - turn.reached, 0) / max(turn.start - turn.rank, 1)
@@ -55,7 +55,7 @@ def gain(turn: RunRecord) -> float:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a turn is spent on."""
+    """The route and the policy of a turn."""
 
     route: str
     policy: str
@@ -68,25 +68,25 @@ class History:
         self.turns = list(turns)
 
     def add(self, turn: RunRecord) -> None:
-        """Take note of one more."""
+        """Append a turn."""
         self.turns.append(turn)
 
     def of(self, target: str) -> History:
-        """The turns on one format."""
+        """Return the turns on one format."""
         return History(turn for turn in self.turns if turn.target == target)
 
     def _here(self, gap: Gap) -> list[RunRecord]:
-        """The turns on a format from the rank where it stands."""
+        """Return the turns on a format at its current rank."""
         return [one for one in self.turns if one.target == gap.target.name and one.rank == gap.rank]
 
     def worth(self, gap: Gap) -> float:
-        """The gain that is expected of a turn on a format, for its work."""
+        """Return the expected gain of a turn on a format, relative to its size."""
         here = self._here(gap)
         minutes = sum(one.seconds for one in here) / MINUTE
         return gap.priority * (1 + sum(map(gain, here))) / (1 + minutes)
 
     def dead(self, gap: Gap, route: str, start: int) -> bool:
-        """Whether a route that starts at a rank is a dead end: nothing that it starts from is better than it was."""
+        """Return whether a route that starts at a rank is a dead end: turns from no higher rank failed for DEAD_END."""
         vain = [
             one.seconds
             for one in self._here(gap)
@@ -95,7 +95,10 @@ class History:
         return sum(vain) >= DEAD_END
 
     def choose(self, gap: Gap, starts: Mapping[str, int]) -> Choice | None:
-        """The route, of those whose lowest rank is given, and the policy that promise most; None: all are dead ends."""
+        """Return the route, of those in `starts` (name: lowest rank), and policy of the highest expected gain.
+
+        None if all routes are dead ends.
+        """
         here = self._here(gap)
         open_routes = [route for route, start in starts.items() if not self.dead(gap, route, start)]
         if not open_routes:
@@ -116,5 +119,5 @@ class History:
 
 
 def _mean(turns: Sequence[RunRecord], assumed: float) -> float:
-    """The mean gain of some turns and one that is assumed."""
+    """Return the mean gain of some turns and an assumed one."""
     return (assumed + sum(map(gain, turns))) / (1 + len(turns))

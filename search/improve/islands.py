@@ -1,7 +1,7 @@
-"""Populations of walkers that outlive their turn: one island for each route to a format, with migration between them.
+"""Populations of schemes that persist between turns: one island for each route to a format, with migration.
 
-A route to a large format starts well above the rank that is wanted, and one turn does not bring walkers all the way
-down. An island keeps the lowest schemes that they came to, and the next turn by the same route goes on from these.
+A route to a large format starts well above the wanted rank, and one turn is too short to reach it. An island stores the
+lowest schemes that its walkers reached, and the next turn by the same route starts from these.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from ..flipgraph.gpu.widen import from_many_roots
 from ..runs.distinct import DistinctPool
 
 MEMBERS = 64
-"""Schemes of an island: unpacking one and telling it from the others takes about 10 ms."""
+"""Maximum number of schemes of an island: unpacking one and comparing it with the others takes about 10 ms."""
 
 SETTLING = 3.0
-"""Seconds that a turn's end takes at most to find members: schemes that are hard to tell apart take 0.3 s each."""
+"""Maximum seconds for the selection of members after a turn: schemes that are hard to distinguish take 0.3 s each."""
 
 SLACK = 2
-"""How many products more than the least a member may have."""
+"""Maximum excess of a member's rank over the lowest rank."""
 
 PATIENCE = 4
-"""Turns without a lower rank after which an island begins anew from its route."""
+"""Turns without a lower rank after which an island is reset to the starts of its route."""
 
 MIGRATION = 3
-"""Every so many turns an island also starts from the members of the format's other islands."""
+"""Period in turns at which an island also starts from the members of the format's other islands."""
 
 
 @dataclass
 class Island:
-    """The schemes that walkers of one route came down to.
+    """The lowest schemes that walkers of one route reached.
 
     Attributes:
         members: inequivalent schemes, the lowest first.
-        turns: how many it has had.
-        idle: turns since its lowest rank last fell.
+        turns: number of turns.
+        idle: turns since the lowest rank last decreased.
     """
 
     members: list[Scheme] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Island:
 
     @property
     def rank(self) -> int | None:
-        """The lowest rank of its members, None where it has none."""
+        """Lowest rank of the members, None if there are none."""
         return self.members[0].rank if self.members else None
 
 
@@ -60,14 +60,14 @@ class Islands:
         self._islands: dict[tuple[str, str], Island] = {}
 
     def island(self, target: str, route: str) -> Island:
-        """That of a route to a format; a new one has no members."""
+        """Return the island of a route to a format; a new one has no members."""
         return self._islands.setdefault((target, route), Island())
 
     def starts(self, target: str, route: str, fresh: Sequence[Scheme]) -> list[Scheme]:
-        """What the next turn starts from: of what the route gives, the members and, at times, those of other islands
-        all that is nearly of the least rank.
+        """Return the starts of the next turn: the route's starts `fresh`, the members and, every MIGRATION turns, the
+        members of the format's other islands, all within SLACK of the lowest rank.
 
-        An island without a gain for long is emptied first, so that it begins anew.
+        An island without a gain for PATIENCE turns is emptied first.
         """
         island = self.island(target, route)
         if island.idle >= PATIENCE:
@@ -79,7 +79,7 @@ class Islands:
         return list({scheme.digest: scheme for scheme in schemes if scheme.rank <= limit}.values())
 
     def settle(self, target: str, route: str, fleet: Fleet, began: int) -> int:
-        """Keep the lowest schemes of walkers that began at a rank; returns the lowest rank that they came to."""
+        """Store the lowest schemes of walkers that started at rank `began`; return the lowest rank they reached."""
         island = self.island(target, route)
         lowest = int(fleet.score.min())
         island.turns += 1

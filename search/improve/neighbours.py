@@ -1,4 +1,4 @@
-"""The ways to a format: walkers start from what is kept of it, and of its neighbours carried over."""
+"""Routes to a format: starts from its stored schemes and from converted schemes of neighbouring formats."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ from ..format_moves.projections import MAX_LENGTH, projections
 
 Shape = tuple[int, int, int]
 PoolOf = Callable[[Shape], Sequence[Scheme]]
-"""The schemes known of a full product, sides in increasing order; the best come first."""
+"""Function that returns the known schemes of a full product, sides in increasing order; the best come first."""
 
 TAKEN = 16
-"""Schemes of a neighbour that are carried over."""
+"""Maximum number of schemes of a neighbour that are converted."""
 
 SLACK = 3
-"""How many products more than the least a start of a route may have."""
+"""Maximum excess of the rank of a start over the lowest rank of its route."""
 
 MOST = 256
-"""Starts of a route."""
+"""Maximum number of starts of a route."""
 
 
 class Route(NamedTuple):
-    """Schemes of one format to start from, all different, and how they were come by."""
+    """Distinct schemes of one format to start from, and the name of their construction."""
 
     name: str
     starts: list[Scheme]
 
 
 def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary: bool = False) -> list[Route]:
-    """What a full product can be reached from: its own schemes, borders of smaller ones, cuts of larger, sums of two.
+    """Return the routes to a full product: its own schemes, borders of smaller ones, cuts of larger, sums of two.
 
-    The route with the lowest start comes first. Modulo 2 what gets a border meets it (`starts_for`), and what loses a
-    block loses it in the direction that leaves the fewest products (`projections`); with `ternary` all starts have
-    coefficients -1, 0, 1.
+    The route with the lowest start comes first. Modulo 2 bases are aligned with borders (`starts_for`), and cuts are in
+    the directions that leave the fewest products (`projections`); with `ternary` all starts have coefficients -1, 0, 1.
 
     Raises:
         PlanError: a scheme has an even denominator.
@@ -74,7 +73,7 @@ def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary
 
 
 def _shorter(scheme: Scheme, axis: str, rng: np.random.Generator, ternary: bool) -> Iterator[Scheme]:
-    """Projections along an axis: in any direction modulo 2, of single blocks over -1, 0, 1."""
+    """Yield projections along an axis: in any direction modulo 2, of single blocks over -1, 0, 1."""
     length = scheme.target.shape[AXES.index(axis)]
     if ternary or scheme.ring != Z2 or length > MAX_LENGTH:
         yield from (project(scheme, axis, index) for index in range(length))
@@ -83,7 +82,7 @@ def _shorter(scheme: Scheme, axis: str, rng: np.random.Generator, ternary: bool)
 
 
 def neighbourhood(shape: Shape) -> set[Shape]:
-    """All formats that `routes` looks at on the way to one, sides in increasing order."""
+    """Return all formats whose schemes `routes` uses for a format, sides in increasing order."""
     target = Target.general(*shape)
     near = {target.shape, *(other for other, _ in _smaller(target)), *(other for other, _ in _larger(target))}
     near |= {part for parts, _ in _halves(target) for part in parts}
@@ -91,7 +90,7 @@ def neighbourhood(shape: Shape) -> set[Shape]:
 
 
 def _least(starts: Sequence[Scheme], rng: np.random.Generator) -> list[Scheme]:
-    """Those of nearly the least rank, each once, and not too many."""
+    """Select distinct starts within SLACK of the lowest rank, a random sample of MOST if there are more."""
     starts = [start for start in starts if _whole(start)]
     limit = min(start.rank for start in starts) + SLACK
     kept = list({start.digest: start for start in starts if start.rank <= limit}.values())
@@ -99,16 +98,16 @@ def _least(starts: Sequence[Scheme], rng: np.random.Generator) -> list[Scheme]:
 
 
 def _whole(scheme: Scheme) -> bool:
-    """Whether no product has lost a factor modulo 2."""
+    """Return whether no product has a zero factor (it may have become zero modulo 2)."""
     return all(len(np.unique(factor.product)) == scheme.rank for factor in scheme.factors)
 
 
 def _pairs(
     lefts: Sequence[Scheme], rights: Sequence[Scheme], rng: np.random.Generator
 ) -> Iterator[tuple[Scheme, Scheme]]:
-    """Every scheme of either side at least once, with one of the other side drawn, and with itself where it is on both.
+    """Yield every scheme of either side with a random one of the other side, and with itself if it is on both sides.
 
-    A scheme beside itself shares a factor of every product with the copy, so there are flips between the two.
+    A scheme and its copy share a factor of every product, so there are flips between the two.
     """
     if lefts and rights:
         both = {right.digest for right in rights}
@@ -136,7 +135,7 @@ def _larger(target: Target) -> Iterator[tuple[Shape, str]]:
 
 
 def _halves(target: Target) -> Iterator[tuple[tuple[Shape, Shape], str]]:
-    """Two parts along an axis, neither of them thin: a thin one is a border."""
+    """Yield splits in two parts along an axis, of thickness at least 2: a part of thickness 1 is a border."""
     for axis, side in zip(AXES, target.shape, strict=True):
         for cut in range(2, side // 2 + 1):
             yield (_moved(target.shape, axis, -cut), _moved(target.shape, axis, cut - side)), axis

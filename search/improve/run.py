@@ -1,4 +1,4 @@
-"""An improvement of the catalogue: turns on targets until the time is over, kept in a folder if one is named."""
+"""Run of an improvement of the catalogue: turns on targets until the time limit, recorded in a folder if named."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from .general import GeneralImprovement, formats_of
 from .structured import FrontUpdater, StructuredImprovement
 
 SHARE = 0.05
-"""The share of all the time that a turn gets at most."""
+"""Maximum share of the total time for a turn."""
 
 
 @dataclass(frozen=True)
 class Improved:
-    """What came of an improvement.
+    """The result of an improvement.
 
     Attributes:
-        kept: the schemes that the catalogue keeps now, in order.
-        gained: ranks gained on full products over the ring, and schemes kept of structured targets.
-        turns: of every target.
+        kept: the schemes that this call stored in the catalogue, in order.
+        gained: ranks gained on full products over the ring, plus schemes stored of structured targets.
+        turns: number of turns of every target.
         closed: whether no gap to the best known ranks was left.
-        exhausted: formats with a gap that are worked on no more, as every route to them is a dead end.
-        fronts: of structured targets what is known, as text.
+        exhausted: formats with a gap that are no longer searched, as every route to them is a dead end.
+        fronts: the known front of every structured target, as text.
     """
 
     kept: tuple[Scheme, ...]
@@ -46,7 +46,7 @@ class Improved:
 
 
 class _Tasks:
-    """The improvements of a configuration with what keeps their finds."""
+    """The improvements of a configuration and their catalogue updaters."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class _Tasks:
         return {name: count for part in self.parts for name, count in part.turns.items()}
 
     def take_turns(self, turns: dict[str, int]) -> None:
-        """Go on after so many turns of every target."""
+        """Continue after the given numbers of turns of every target."""
         for part in self.parts:
             names = (
                 {one.name for one in part.formats}
@@ -125,7 +125,7 @@ class _Tasks:
 
 
 def split_targets(config: ImproveConfig) -> tuple[list[Target], list[Target]]:
-    """The full products of a configuration, and its structured targets.
+    """Return the full products of a configuration, and its structured targets.
 
     Raises:
         TargetError: one is not known.
@@ -136,7 +136,7 @@ def split_targets(config: ImproveConfig) -> tuple[list[Target], list[Target]]:
 
 
 def plan(config: ImproveConfig) -> list[str]:
-    """One line for each target that there is something to do on, the most promising first; nothing is searched.
+    """Return one line for each target to be searched, in order of the expected gain, without a search.
 
     Raises:
         LcmaError: see `improve`.
@@ -168,25 +168,25 @@ def improve(
     on_event: OnEvent = ignore,
     stop: Callable[[], bool] = lambda: False,
 ) -> Improved:
-    """Better the catalogue for some targets in turns, each of at most a twentieth of the time.
+    """Improve the catalogue for some targets in turns, each of at most a twentieth of the time.
 
-    Full products have turns where the catalogue is behind the best known ranks, structured targets where
-    their fronts of products and full products may be bettered. Whatever betters the catalogue is certified
-    and kept at once; several processes may share it.
+    Full products have turns while the catalogue's rank is above the best known one, structured targets
+    to improve their fronts of products and full products. Every improvement is certified and stored at
+    once; several processes may share the catalogue.
 
     Args:
         targets: names, or a whole configuration.
-        address, workers: a Ray cluster whose workers take turns side by side; see `RunConfig`.
-        up_to: take every format that fits into a full product, too.
-        retry: work on routes again that earlier runs found to be dead ends.
+        address, workers: a Ray cluster whose workers run turns concurrently; see `RunConfig`.
+        up_to: include every format that fits into a full product.
+        retry: reopen routes that were dead ends in earlier runs.
         jobs: threads that lift finds beside the walks, or walk on a processor.
-        out: a new folder, to go on from with `resume_improvement`.
-        stop: asked between turns and launches.
+        out: a new folder, to continue from with `resume_improvement`.
+        stop: called between turns and launches; True ends the improvement.
 
     Raises:
-        PlanError: the device is not known, or not here, or has no walks over the ring, or no targets are given.
+        PlanError: the device is unknown or missing, or has no walks over the ring, or no targets are given.
         TargetError: a target is not known.
-        RunFolderError: `out` holds a run already, or can't be written.
+        RunFolderError: `out` contains a run already, or can't be written.
     """
     config = (
         targets
@@ -208,7 +208,7 @@ def improve(
         raise PlanError("nothing is to be improved: name a target")
     if out is None:
         return _go(config, jobs, None, on_event, stop)
-    split_targets(config)  # a target that means nothing leaves no folder behind
+    split_targets(config)  # an invalid target must not leave a folder behind
     folder = ImproveFolder.create(out, config)
     try:
         return _go(config, jobs, folder, on_event, stop)
@@ -226,12 +226,12 @@ def resume_improvement(
     on_event: OnEvent = ignore,
     stop: Callable[[], bool] = lambda: False,
 ) -> Improved:
-    """Continue the improvement in a folder: its turns, its starts, and its time, or a new limit from the beginning.
+    """Continue the improvement in a folder: its turns, starts and time, or a new limit of the total time.
 
-    `address` and `workers` name another cluster than its own, or another number of workers.
+    `address` and `workers` select another cluster, or another number of workers.
 
     Raises:
-        RunFolderError: none is there, it is of other code, locked or damaged.
+        RunFolderError: the folder contains no improvement, was made by other code, is locked or damaged.
     """
     folder = ImproveFolder.open(path)
     try:
@@ -246,7 +246,7 @@ def resume_improvement(
 def _go(
     config: ImproveConfig, jobs: int, folder: ImproveFolder | None, on_event: OnEvent, stop: Callable[[], bool]
 ) -> Improved:
-    """Turns until the time is over, nothing is left, or somebody says stop."""
+    """Run turns until the time limit, no target is left, or `stop` returns True."""
     before = folder.state() if folder else ImproveState({})
     kept: list[Scheme] = []
 

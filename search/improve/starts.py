@@ -1,4 +1,4 @@
-"""Kept schemes to start a search of a larger format from."""
+"""Stored schemes as starts of a search of a larger format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..runs.stages import formats_below
 
 
 def best_below(catalog: Catalog, target: Target, ring: Ring) -> Scheme | None:
-    """The kept scheme of the lowest rank for the largest format on the way to a target; over Z2 any ring's will do."""
+    """Return the lowest stored scheme, over Z (or Z2 if `ring` is), of the largest stored format below a target."""
     rings = ("Z2", "Z") if ring.name == "Z2" else ("Z",)
     for name in reversed(formats_below(target)):
         shape = tuple(int(side) for side in name.split("x"))

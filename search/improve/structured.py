@@ -1,4 +1,4 @@
-"""Directed walks on structured targets: finds are kept where they better a front of the catalogue."""
+"""Directed walks on structured targets: finds are stored if they improve a front of the catalogue."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .catalogue import BackgroundTasks
 from .events import Kept, OnEvent, Walking, ignore
 
 LIFTS = 40
-"""Finds of a point that are certified and lifted at most; over Z the sparsest of them is kept."""
+"""Maximum number of finds of a point that are certified and lifted; over Z, those with fewer additions are stored."""
 
 
 class FrontUpdater(BackgroundTasks):
-    """What a directed walk finds, certified at once and kept where no scheme of the catalogue is as good.
+    """Updates of the catalogue by finds of directed walks, certified and stored if no stored scheme is as good.
 
-    Over Z finds are lifted on `jobs` threads. Of each point (R, F) the first scheme is kept, and every
-    one over Z with fewer additions than those before.
+    In a search over Z finds are lifted on `jobs` threads. Of each point (R, F) the first scheme is stored, and
+    every later one over Z with fewer additions.
     """
 
     def __init__(self, targets: Sequence[Target], ring: str, jobs: int, on_event: OnEvent = ignore) -> None:
@@ -51,13 +51,13 @@ class FrontUpdater(BackgroundTasks):
         self._kept = kept
 
     def starts(self, target: Target) -> list[Scheme]:
-        """What is known of a target modulo 2; the products of its blocks, if nothing is."""
+        """Return the known schemes of a target modulo 2; the naive scheme if there are none."""
         found = [scheme.over_z2() for scheme in (*self.known[target.name], naive(target))]
         known = [scheme for scheme in found if scheme is not None]
         return known[:-1] or known
 
     def bordered_starts(self, target: Target) -> list[Scheme]:
-        """Schemes of targets smaller by a row of blocks with a naive border, modulo 2."""
+        """Return schemes of targets smaller by one block along some axes, with a naive border, modulo 2."""
         found = []
         for corner in _corners(target):
             for scheme in _derived(self._kept, corner):
@@ -66,7 +66,7 @@ class FrontUpdater(BackgroundTasks):
         return found
 
     def take(self, scheme: Scheme) -> None:
-        """Certify a find, keep it and lift it, on a thread."""
+        """Certify, store and lift a find on a thread."""
         self.submit(self._taken, scheme)
 
     def _taken(self, scheme: Scheme) -> None:
@@ -92,7 +92,10 @@ class FrontUpdater(BackgroundTasks):
         self._on_event(Kept(scheme, full=full_and_half(scheme)[0]))
 
     def _betters(self, scheme: Scheme) -> bool:
-        """Whether none over its ring is as good in rank, full products and, over Z, additions; then it is noted."""
+        """Record a scheme if none over its ring is as good in rank, full products and, over Z, additions.
+
+        Returns whether it was recorded.
+        """
         rank, full = point = scheme.rank, full_and_half(scheme)[0]
         best = self._best.setdefault((scheme.target.name, scheme.ring.name), {})
         cost = additions(scheme) if self._counts(scheme) else 0
@@ -105,7 +108,7 @@ class FrontUpdater(BackgroundTasks):
 
     @staticmethod
     def _counts(scheme: Scheme) -> bool:
-        """Whether its additions matter: modulo 2 every lift makes others of them."""
+        """Return whether additions count: modulo 2 they do not, as they change with the lift."""
         return not scheme.ring.characteristic
 
 
@@ -153,7 +156,7 @@ class StructuredImprovement:
         self._on_event = on_event
 
     def turn(self, seconds: float) -> bool:
-        """Work on the target whose turn it is for so long; always True."""
+        """Walk on the target with the fewest turns for `seconds`; return True."""
         walk = min(self.walks, key=lambda one: self.turns[one.target.name])
         name = walk.target.name
         walk.turn(self.turns[name], seconds, say=lambda text: self._on_event(Walking(name, text)))
@@ -162,7 +165,7 @@ class StructuredImprovement:
 
 
 def _derived(schemes: Sequence[Scheme], target: Target) -> Iterator[Scheme]:
-    """Those of the target itself, and those that rotation, transposition and reversal bring to it."""
+    """Yield the schemes of the target, and those that rotation, transposition and reversal map to it."""
     orbit = set(target.orbit())
     for scheme in schemes:
         if scheme.target in orbit and scheme.target.block_recursive:
@@ -170,7 +173,7 @@ def _derived(schemes: Sequence[Scheme], target: Target) -> Iterator[Scheme]:
 
 
 def _corners(target: Target) -> Iterator[Target]:
-    """The targets of the first blocks, one less along some of the three axes."""
+    """Yield the targets of the leading blocks, with one block less along some of the three axes."""
     for cut in itertools.product((0, 1), repeat=3):
         m, k, n = (size - less for size, less in zip(target.shape, cut, strict=True))
         if any(cut) and min(m, k, n) > 0:

@@ -1,4 +1,4 @@
-"""Lifting whole pools of schemes over Z2, on several threads, with the shares of what came of it."""
+"""Lifting of whole pools of schemes over Z2 or Z3, on several threads, with statistics of the outcomes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .ternary import ternary_lift
 
 @dataclass(frozen=True)
 class PoolLift:
-    """The lifts of a pool, in its order; `seconds` for all of them."""
+    """The lifts of a pool, in its order; `seconds` is their total wall time."""
 
     origins: tuple[Scheme, ...]
     lifts: tuple[Lift, ...]
@@ -26,12 +26,12 @@ class PoolLift:
 
     @property
     def shares(self) -> dict[str, int]:
-        """How many became ternary, integer, fractional, or did not lift, by name."""
+        """Number of lifts by outcome: ternary, integer, fractional, not lifted."""
         return dict(Counter(_outcome(one) for one in self.lifts))
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Why schemes did not lift, most frequent first."""
+        """Number of failed lifts by reason, most frequent first."""
         return dict(Counter(one.reason for one in self.lifts if one.scheme is None).most_common())
 
     @property
@@ -51,13 +51,13 @@ def lift_pool(
 ) -> PoolLift:
     """Lift every scheme of a pool; the lifts depend on the seed only, not on `jobs`.
 
-    With `sparse` each is brought to a sparse basis first, where ternary lifts are likelier, and
-    `origins` are those schemes; the finds of a search are sparse already. Those over Z2 whose lift is
-    not ternary are walked on from, up to `walks` neighbours, and tried with `signs` seconds of CP-SAT:
-    see `ternary_lift`.
+    With `sparse` each is transformed to a sparse basis first, where ternary lifts are likelier, and
+    `origins` are those schemes; the finds of a search are sparse already. For schemes over Z2 whose lift
+    is not ternary, up to `walks` neighbours, and `signs` seconds of CP-SAT for each, are tried: see
+    `ternary_lift`.
 
     Raises:
-        PlanError: there are none, or one is not over Z2 or Z3.
+        PlanError: there are no schemes, one is not over Z2 or Z3, or `jobs` is below 1.
     """
     if not schemes or jobs < 1:
         raise PlanError("a pool needs a scheme over Z2 or Z3, and at least 1 job to lift it")

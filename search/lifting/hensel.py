@@ -1,4 +1,4 @@
-"""The arithmetic of a lift, compiled: the Jacobian modulo a prime and the Hensel steps, for 2 and 3."""
+"""Arithmetic of a lift, compiled: the Jacobian modulo 2 or 3 and the Hensel steps."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .linear import combined, set_entry
 IntArray = npt.NDArray[np.int64]
 
 LIFTED, SOLVED, STUCK = 0, 1, 2
-"""Lifted through all steps; solved over the integers on the way; no solution at a step."""
+"""Outcomes: lifted through all steps; solved over the integers at an earlier step; no solution at a step."""
 
 _SAFE = 1 << 15
-"""Below this, sums of 512 products of three are exact in 64 bits."""
+"""Bound on coefficients below which sums of 512 products of three are exact in 64 bits."""
 
 
 def ring_of(prime: int) -> Ring:
-    """The ring of residues, for compiled code."""
+    """Return the ring of residues, for compiled code."""
     return (0,) * {2: GF2, 3: GF3}[prime]
 
 
 @compiled
 def digit_of(ring: Ring, value: int) -> int:
-    """A number modulo the characteristic: 0 or 1 over GF(2), -1, 0 or 1 over GF(3)."""
+    """Reduce a number modulo the characteristic: 0 or 1 over GF(2), -1, 0 or 1 over GF(3)."""
     if len(ring) == GF2:
         return value & 1
     digit = value % 3
@@ -60,9 +60,9 @@ def jacobian(ring: Ring, x: IntArray, sizes: IntArray, unknowns: IntArray, rows:
 
 @compiled
 def residual(x: IntArray, sizes: IntArray, tensor: IntArray, modulus: int, out: IntArray) -> bool:
-    """out = tensor - sum of the products of x; returns whether any of it is not zero.
+    """Compute out = tensor - sum of the products of x; return whether any entry is nonzero.
 
-    Modulo 2^64 where `modulus` is 0, else modulo it, for symmetric residues x.
+    The arithmetic is modulo 2^64 where `modulus` is 0, else modulo `modulus`, for symmetric residues x.
     """
     a, b, c = sizes
     for e in range(len(out)):
@@ -89,7 +89,7 @@ def residual(x: IntArray, sizes: IntArray, tensor: IntArray, modulus: int, out: 
 
 @compiled
 def is_small(x: IntArray) -> bool:
-    """Whether the equations of x are exact in 64 bits."""
+    """Return whether the equations of x are exact in 64 bits."""
     small = True
     for value in x.flat:
         if not -_SAFE < value < _SAFE:
@@ -112,12 +112,11 @@ def lift_steps(
     out: IntArray,
     right: Words,
 ) -> tuple[int, int]:
-    """Raise x, which solves the equations modulo p, to a solution modulo p^depth, in symmetric residues.
+    """Lift x, which solves the equations modulo p, to a solution modulo p^depth, in symmetric residues, in place.
 
-    `rows` and `pivots` are the eliminated Jacobian with its carried identity at word `offset`; each
-    step is one application of it. Free unknowns keep the value that x gives them. `out` and `right`
-    are scratch. Returns the outcome and the power of p that x solves the equations modulo. Symmetric
-    residues modulo p^depth, times 512, must fit 64 bits with a factor p^depth to spare.
+    `rows` and `pivots` are the eliminated Jacobian, augmented by an identity from word `offset` on; each
+    step applies it once. Free unknowns keep their values in x. `out` and `right` are scratch. Returns the
+    outcome and the exponent s such that x solves the equations modulo p^s. 512 p^(2 depth) must fit 64 bits.
     """
     prime = 2 if len(ring) == GF2 else 3
     modulus = 0

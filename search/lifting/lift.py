@@ -1,11 +1,11 @@
-"""Hensel lifting: from a scheme over GF(2) or GF(3) to one over the integers or the rationals.
+"""Hensel lifting of a scheme over GF(2) or GF(3) to the integers or the rationals.
 
 A scheme that holds modulo 2^s is corrected by 2^s d, where J d = residual / 2^s modulo 2 and J is the
-Jacobian of the Brent equations modulo 2, which never changes: it is eliminated once. Entries that are
-odd come first among the columns, so a correction touches an even entry only where it must; and where
-it need not, the symmetric residues modulo 4 are already -1, 0 and 1. Ternary coefficients are
-possible on no other support, as they have the parity of the scheme modulo 2. Modulo 3 the same is done
-with powers of 3; there the symmetric residues are the only ternary lift that there can be.
+Jacobian of the Brent equations modulo 2, which never changes: it is eliminated once. Odd entries come
+first among the columns, so a correction changes an even entry only where it must; where it changes none,
+the symmetric residues modulo 4 are already -1, 0 and 1. No other support has ternary coefficients, as
+they have the parity of the scheme modulo 2. Modulo 3 powers of 3 are used instead; there the symmetric
+residues are the only possible ternary lift.
 
 Source: Kauers and Moosbauer, "Flip graphs for matrix multiplication" (arXiv 2212.01175), section 5.
 """
@@ -29,7 +29,7 @@ from ...verify import certify
 IntArray = npt.NDArray[np.int64]
 
 DEPTHS = {2: 24, 3: 15}
-"""Hensel steps before a rational is guessed: fractions p/q with |p|, q <= 64 are unique modulo 2^24 and 3^15."""
+"""Hensel steps before rational reconstruction: fractions p/q with |p|, q <= 64 are unique modulo 2^24 and 3^15."""
 
 _BOUND = 64
 _LARGEST = 1 << 40
@@ -38,7 +38,7 @@ _SIDES = {"left": 0, "right": 1, "out": 2}
 
 @dataclass(frozen=True)
 class Lift:
-    """What a lift came to: the certified scheme, or None and the reason."""
+    """The result of a lift: the certified scheme, or None and the reason."""
 
     scheme: Scheme | None
     certificate: Certificate | None
@@ -47,7 +47,7 @@ class Lift:
 
 @dataclass(frozen=True)
 class _System:
-    """The equations of one scheme in the blocks that are present, with the Jacobian eliminated."""
+    """The equations of one scheme in the present blocks, with the Jacobian eliminated."""
 
     x: IntArray
     """(R, a + b + c): coefficients modulo the prime, as symmetric residues."""
@@ -63,13 +63,13 @@ class _System:
 
 
 def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, orders: int = 3) -> Lift:
-    """A scheme over Z (or Q) that is `scheme` modulo 2 (or 3), certified, or the reason why none was found.
+    """Find a scheme over Z (or Q) equal to `scheme` modulo 2 (or 3); return it certified, or the reason of the failure.
 
-    Ternary coefficients are taken where there are any to be found, else small integers, else, with
-    `ring=Q`, fractions with denominators prime to it. Coefficients stay on present blocks, and a half product
-    keeps the side that makes it half on its half blocks. Up to `tries` random sign choices are made
-    for each of `orders` orders of the unknowns. A failure at the first step is a proof that there is
-    no lift (that keeps the halves); at a later step it is not.
+    Ternary coefficients are preferred, then small integers, then, with `ring=Q`, fractions with
+    denominators prime to the characteristic. Coefficients are nonzero on present blocks only, and half
+    products remain half. Up to `tries` random sign choices (one modulo 3) are tried for each of `orders`
+    orders of the unknowns. A failure at the first step proves that there is no lift (with the same half
+    products); at a later step it does not.
 
     Raises:
         PlanError: the scheme is neither over Z2 nor over Z3, or the ring is neither Z nor Q.
@@ -95,7 +95,7 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
         for attempt in range(tries):
             x = system.x.copy()
             if attempt and prime > 2:
-                break  # residues modulo 3 have no other sign: only the order of the unknowns is free
+                break  # signs are determined modulo 3: only the order of the unknowns is free
             if attempt:
                 x.ravel()[places] = rng.choice(np.array([-1, 1]), len(places))
             outcome, step = lift_steps(
@@ -142,7 +142,7 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
 
 
 def _score(numerators: IntArray, denominators: IntArray) -> int:
-    """Smaller is better: the largest numerator, fractions behind all integers."""
+    """Return the score of a lift, smaller is better: the largest numerator, with fractions after all integers."""
     return int(np.abs(numerators).max()) + (int(denominators.max()) > 1) * (1 << 32)
 
 
@@ -151,7 +151,7 @@ def _present(scheme: Scheme) -> list[IntArray]:
 
 
 def _system(scheme: Scheme, rng: np.random.Generator | None) -> _System:
-    """The equations of the scheme; `rng` shuffles the unknowns inside nonzero and zero entries."""
+    """Build the equations of the scheme; `rng` shuffles the unknowns within the nonzero and the zero entries."""
     from .hensel import jacobian, ring_of
     from .linear import eliminate
 
@@ -187,7 +187,7 @@ def _system(scheme: Scheme, rng: np.random.Generator | None) -> _System:
 
 
 def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:
-    """(R, a + b + c): the entries that may become nonzero, so that half products stay half."""
+    """Return the mask (R, a + b + c) of the entries that may become nonzero, so that half products remain half."""
     parts = [np.ones((scheme.rank, len(blocks)), dtype=bool) for blocks in present]
     for r, kind in enumerate(product_kinds(scheme)):
         if kind is not ProductKind.FULL:
@@ -198,7 +198,7 @@ def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:
 
 
 def _rational(x: IntArray, sizes: IntArray, prime: int) -> tuple[IntArray, IntArray] | None:
-    """Numerators (R, a + b + c) and the denominators (3,) of the factors whose residues are x, or None."""
+    """Return numerators (R, a + b + c) and denominators (3,) of the factors whose residues are x, or None."""
     modulus = prime ** DEPTHS[prime]
     numerators = np.zeros_like(x)
     denominators = np.zeros_like(x)
@@ -224,7 +224,7 @@ def _rational(x: IntArray, sizes: IntArray, prime: int) -> tuple[IntArray, IntAr
 
 
 def _certified(scheme: Scheme, numerators: IntArray, denominators: IntArray, ring: Ring, seed: int) -> Lift:
-    """The scheme of these coefficients, if it passes the exact check."""
+    """Return the scheme of these coefficients as a lift, if it passes the exact check."""
     factors, start = [], 0
     for factor, blocks, denominator in zip(scheme.factors, _present(scheme), denominators.tolist(), strict=True):
         dense = np.zeros((scheme.rank, factor.blocks), dtype=np.int64)
@@ -237,9 +237,9 @@ def _certified(scheme: Scheme, numerators: IntArray, denominators: IntArray, rin
 
 
 def certified_lift(origin: Scheme, lifted: Scheme, relation: str, seed: int | None = None) -> Lift:
-    """The lift of a scheme, if it passes the exact check; its command, seed, date and time are those of the origin.
+    """Certify the lift of a scheme by the exact check; its command, seed, date and time are those of the origin.
 
-    With the `seed` of a Hensel lift, which gives the same scheme again, the origin's steps are continued.
+    With the `seed` of a Hensel lift, which makes it reproducible, the origin's steps are continued.
     """
     before, steps = origin.provenance.steps, tuple[Step, ...]()
     if before and seed is not None:

@@ -1,6 +1,6 @@
 """Linear systems over GF(2) and GF(3) in packed rows, compiled.
 
-A row is (planes, words) uint64: over GF(2) one plane, over GF(3) the places with 1 and those with -1.
+A row is (planes, words) uint64: over GF(2) one plane, over GF(3) the mask of entries 1 and that of entries -1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SIX, _LOW = np.uint64(6), np.uint64(63)
 
 @compiled
 def set_entry(row: Words, place: int, value: int) -> None:
-    """Set one entry, which must be zero still, to a number modulo the characteristic: 1 or -1, or 0."""
+    """Set one entry, which must be zero before, to a number modulo the characteristic: 1, -1 or 0."""
     at = np.uint64(place)
     if value != 0:
         plane = 1 if value < 0 and len(row) > 1 else 0
@@ -26,7 +26,7 @@ def set_entry(row: Words, place: int, value: int) -> None:
 
 @compiled(forceinline=True)
 def word_of(ring: Ring, row: Words, q: int) -> Value:
-    """Word q of all planes."""
+    """Return word q of all planes."""
     return row[0, q], (ZERO if len(ring) == GF2 else row[1, q])
 
 
@@ -42,11 +42,11 @@ def add_row(ring: Ring, goal: Words, row: Words, sign: np.uint64, first: int) ->
 
 @compiled(nogil=True)
 def eliminate(ring: Ring, rows: Words, columns: int, pivots: npt.NDArray[np.int64]) -> int:
-    """Bring the first `columns` entries of packed rows to reduced echelon form, in place; returns the rank.
+    """Reduce the first `columns` entries of packed rows to reduced echelon form, in place; return the rank.
 
-    `rows` is (equations, planes, words), with whatever stands behind the columns carried along (an
-    identity, so that it says which equations a row is the sum of). `pivots[p]` becomes the pivot
-    column of row p; columns are tried in order, so the first ones become pivots where they can.
+    `rows` is (equations, planes, words); the row operations also apply to the entries after the columns
+    (an identity there records the combination of equations of each row). `pivots[p]` becomes the pivot
+    column of row p; columns are tried in order, so earlier ones are preferred as pivots.
     """
     count, planes, words = rows.shape
     rank = 0
@@ -61,7 +61,7 @@ def eliminate(ring: Ring, rows: Words, columns: int, pivots: npt.NDArray[np.int6
                 break
         if found < 0:
             continue
-        # A pivot of -1 is turned to 1 as it is moved into its place.
+        # A row with pivot -1 is negated as it is moved to its position.
         turn = planes > 1 and (rows[found, planes - 1, word] >> shift) & ONE != ZERO
         for plane in range(planes):
             other = planes - 1 - plane if turn else plane
@@ -84,9 +84,9 @@ def eliminate(ring: Ring, rows: Words, columns: int, pivots: npt.NDArray[np.int6
 
 @compiled
 def combined(ring: Ring, row: Words, offset: int, right: Words) -> int:
-    """The sum of the right-hand sides that a row's carried identity names, modulo the characteristic.
+    """Return the combination of right-hand sides recorded in a row's augmented identity, modulo the characteristic.
 
-    The identity starts at word `offset`. The answer is 0 or 1 over GF(2), -1, 0 or 1 over GF(3).
+    The identity starts at word `offset`. The result is 0 or 1 over GF(2), -1, 0 or 1 over GF(3).
     """
     total, less = ZERO, ZERO
     for q in range(right.shape[1]):

@@ -1,6 +1,6 @@
-"""A ternary lift of a scheme over Z2, or of one near to it: other signs, another basis, a few flips on.
+"""Ternary lifts of a scheme over Z2 or of its neighbours: other signs, another basis, a few flips.
 
-Whether a scheme has a ternary lift depends on its basis and changes with flips, while its rank does not.
+The existence of a ternary lift depends on the basis of a scheme and changes with flips, its rank does not.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ..terms.packed import PackedTerms
 from .lift import Lift, certified_lift, lift
 
 SHEARS, FLIPS = 2, 12
-"""The most changes of basis and flips between a scheme and its neighbour."""
+"""Maximum number of changes of basis and flips between a scheme and its neighbour."""
 
 
 def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: int = 0) -> Lift:
-    """The first ternary lift among a scheme over Z2 and so many neighbours of its rank, certified.
+    """Return the first ternary lift among a scheme over Z2 and up to `walks` neighbours of its rank, certified.
 
-    With `signs`, CP-SAT looks for the signs of what Hensel steps do not bring to -1, 0, 1, for so many
-    seconds of deterministic time each. The neighbours are a walk of shears and flips, each brought to
-    a sparse basis; none has more full products. Where none has a ternary lift, the answer is the
-    scheme's own lift, whatever it is.
+    With `signs`, CP-SAT searches signs for schemes whose Hensel lift is not ternary, for that many
+    seconds of deterministic time each. The neighbours form a walk of shears and flips, each in a sparse
+    basis; none has more full products. If none has a ternary lift, the result is the scheme's own lift
+    or failure.
     """
     rng = np.random.default_rng(seed)
     first = lift(scheme, seed=seed)
@@ -46,7 +46,7 @@ def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: i
 
 
 def _as_of(scheme: Scheme, lifted: Scheme) -> Scheme:
-    """The lift of a neighbour as one that comes from the scheme: the neighbour itself is kept nowhere."""
+    """Return the lift of a neighbour with the scheme as its parent: the neighbour itself is not stored."""
     relation = f"flips and changes of basis, {lifted.provenance.relation}"
     origin = replace(lifted.provenance, parents=(scheme.digest,), relation=relation, steps=())
     return lifted.replace(provenance=origin)
@@ -62,7 +62,7 @@ def _by_signs(scheme: Scheme, seconds: float, seed: int) -> Lift:
 
 
 def _neighbour(terms: PackedTerms, rng: np.random.Generator) -> PackedTerms:
-    """A few random shears and flips on, in a sparse basis."""
+    """Apply a few random shears and flips, then transform to a sparse basis."""
     words, shears = terms.words, symmetries(terms.target)
     for _ in range(int(rng.integers(SHEARS + 1)) if shears else 0):
         words = shears[int(rng.integers(len(shears)))].apply_mod2(words, terms.target)

@@ -1,1 +1,1 @@
-"""Runs: configuration, engines, strategies, folders, and what they find."""
+"""Runs: configuration, engines, strategies, folders and finds."""

@@ -1,7 +1,7 @@
-"""What finds must keep to besides their rank: full products, nonzeros of a factor, products that stay.
+"""Constraints on finds besides their rank: full products, nonzeros of a factor, fixed products.
 
-A walk keeps to the bounds by itself (`guard`); here they are refused where they mean nothing, and
-looked at once more when a find is taken, as a lift may add coefficients.
+A walk satisfies the bounds itself (`flipgraph.constraints`); this module rejects bounds that do not apply,
+and checks finds again, as a lift may add coefficients.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ BOUNDS = frozenset({"chance", "full", "nonzeros", "keep"})
 """The fields of a policy that bound the flips."""
 
 HALF_BOUNDS = frozenset({"chance", "full"})
-"""Those that are about full and half products."""
+"""The bounds on full and half products."""
 
 
 def has_halves(target: Target) -> bool:
-    """Whether some products of a target can be half ones."""
+    """Return whether some products of a target can be half products."""
     return len(half_masks(target)) > 0
 
 
 def refuse_bounds(policy: Policy, walk: str, start: Terms, over: Ring, ladder: Sequence[str]) -> None:
-    """Raise a PlanError where the bounds of a policy mean nothing, or can't be held to."""
+    """Raise a PlanError if the bounds of a policy do not apply to the run, or cannot be satisfied."""
     if not 0 <= policy.chance <= 1 or policy.nonzeros < 1 or policy.keep < 0:
         raise PlanError("a chance is 0 to 1, nonzeros are at least 1, and kept products at least 0")
     if policy.orbits == "whole" and walk != "flip-c3z2":
@@ -49,7 +49,7 @@ def refuse_bounds(policy: Policy, walk: str, start: Terms, over: Ring, ladder: S
 
 
 def broken(found: Scheme | Terms, policy: Policy) -> str:
-    """Which bound a scheme breaks, or nothing."""
+    """Return the reason why a scheme violates a bound, or an empty string."""
     if policy.full < 0 and policy.nonzeros >= ANY_NONZEROS:
         return ""
     scheme = found if isinstance(found, Scheme) else found.to_scheme()
@@ -60,10 +60,10 @@ def broken(found: Scheme | Terms, policy: Policy) -> str:
 
 
 def kept_first(start: Scheme, places: Sequence[int]) -> Scheme:
-    """The start with the products at these places (from 0) in front, as `Policy.keep` wants them.
+    """Return the start with the products at these indices (from 0) first, as `Policy.keep` requires.
 
     Raises:
-        PlanError: there is no such product, or none would be left to walk on.
+        PlanError: a product does not exist, none is given, or none would be left to change.
     """
     chosen = list(dict.fromkeys(places))
     if not chosen or any(not 0 <= place < start.rank for place in chosen):
@@ -78,10 +78,10 @@ def kept_first(start: Scheme, places: Sequence[int]) -> Scheme:
 
 
 def common_products(start: Scheme, other: Scheme) -> list[int]:
-    """The places of the products of a start that another scheme has too, up to sign.
+    """Return the indices of the products of a start that another scheme contains too, up to sign.
 
     Raises:
-        PlanError: they compute different targets.
+        PlanError: the schemes compute different targets.
     """
     if start.target != other.target:
         raise PlanError(f"{other!r} has no products of {start.target} to keep")
@@ -90,7 +90,7 @@ def common_products(start: Scheme, other: Scheme) -> list[int]:
 
 
 def _products(scheme: Scheme) -> list[bytes]:
-    """Every product's three factors as bytes, the first two with a positive first entry."""
+    """Return every product's three factors as bytes, the first two with a positive first nonzero."""
     found = []
     for factors in zip(*(factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors), strict=True):
         sign, parts = 1, []

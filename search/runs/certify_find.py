@@ -1,4 +1,4 @@
-"""From a walk's terms to a find: a sparse basis, a certificate, and a lift where one is wanted."""
+"""Conversion of a walk's terms to a find: a sparse basis, a certificate, and a lift if one is wanted."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from .config import RunConfig
 from .result import Find, Unlifted
 
 NEIGHBOURS = 8
-"""Schemes near a find that are tried for a ternary lift."""
+"""Number of neighbours of a find that are tried for a ternary lift."""
 
 TERNARY_EQUATIONS = 2304
-"""Brent equations of the largest target where they are, that of 3x4x4: a lift takes some milliseconds there."""
+"""Maximum number of Brent equations of a target whose neighbours are tried (3x4x4): a lift takes some milliseconds."""
 
 
 @dataclass(frozen=True)
 class Ancestry:
-    """Where walks of a stage come from: the origins' digests, and what was done to them before the walk."""
+    """Origin of the walks of a stage: the digests of the parents, and the operation on them before the walk."""
 
     parents: tuple[str, ...] = ()
     relation: str = ""
 
     def without(self, digest: str) -> Ancestry:
-        """The same but for a scheme itself: a ladder may pass on what it was given."""
+        """Return the ancestry without a digest: a ladder may pass on a given scheme unchanged."""
         return Ancestry(tuple(parent for parent in self.parents if parent != digest), self.relation)
 
     def walked(self) -> str:
-        """The relation of a find to its parents."""
+        """Return the relation of a find to its parents."""
         if not self.parents and not self.relation:
             return "flip walk from naive"
         return f"{self.relation}, flip walk" if self.relation else "flip walk"
 
 
 def sparse(terms: Terms, policy: Policy) -> Terms:
-    """A walk's terms, in a sparse basis where one is known and breaks no bound of the policy."""
+    """Return a walk's terms, over GF(2) in a sparse basis if that violates no bound of the policy."""
     if isinstance(terms, PackedTerms) and not policy.keep:
         sparser = sparsified(terms)
         if not broken(sparser, policy):
@@ -53,7 +53,7 @@ def sparse(terms: Terms, policy: Policy) -> Terms:
 
 
 def provenance_of(config: RunConfig, ancestry: Ancestry, remark: str, seconds: float) -> Provenance:
-    """Where what a run finds comes from."""
+    """Return the provenance of a find of a run."""
     return Provenance(
         kind="search",
         command=config.call,
@@ -68,7 +68,7 @@ def provenance_of(config: RunConfig, ancestry: Ancestry, remark: str, seconds: f
 
 
 def scheme_of(config: RunConfig, terms: Terms, ancestry: Ancestry, remark: str, seconds: float) -> Scheme:
-    """The scheme of a walk's terms, which says where it comes from."""
+    """Return the scheme of a walk's terms, with its provenance."""
     origin = terms.to_scheme(provenance_of(config, ancestry, remark, seconds))
     if ancestry.parents and origin.digest in ancestry.parents:
         ancestry = ancestry.without(origin.digest)
@@ -77,7 +77,7 @@ def scheme_of(config: RunConfig, terms: Terms, ancestry: Ancestry, remark: str, 
 
 
 def certified(config: RunConfig, origin: Scheme) -> Find | Unlifted:
-    """The certified find, or the certified scheme over Z2 or Z3 that does not lift to the ring and bounds asked for."""
+    """Certify and lift a scheme; return the find, or the certified origin if it has no lift to the ring and bounds."""
     certificate = certify(origin)
     if not origin.ring.characteristic or config.output_ring.characteristic:
         return Find(origin, certificate, origin, certificate)
@@ -90,7 +90,7 @@ def certified(config: RunConfig, origin: Scheme) -> Find | Unlifted:
 
 
 def _lifted(config: RunConfig, origin: Scheme) -> Lift:
-    """The lift of a find; of a small one over Z the ternary lift of a neighbour where it has none itself."""
+    """Lift a find; small targets over Z also try the ternary lifts of its neighbours."""
     small = config.final_target.equations <= TERNARY_EQUATIONS and config.target_policy.nonzeros == ANY_NONZEROS
     if config.output_ring is Z and origin.ring is Z2 and small:
         return ternary_lift(origin, walks=NEIGHBOURS, seed=config.seed)

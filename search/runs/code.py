@@ -1,4 +1,4 @@
-"""A hash of the code that a run depends on: a run is resumed only by the code that began it."""
+"""Hash of the code that a run depends on: a run can be resumed only by the code that started it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOURCES = ("schemes_db", "search", "verify")
 
 @lru_cache(maxsize=1)
 def code_hash() -> str:
-    """The sha256 (16 hex digits) over names and contents of the Python files and tables that walks depend on."""
+    """Return the sha256 (16 hex digits) of names and contents of the Python files and tables that walks depend on."""
     digest = hashlib.sha256()
     for source in SOURCES:
         for file in sorted((ROOT / source).rglob("*")):

@@ -1,4 +1,4 @@
-"""What a run was asked to do, resolved: all that its finds depend on, and its limits."""
+"""Resolved settings of a run: everything that its finds depend on, and its limits."""
 
 from __future__ import annotations
 
@@ -22,50 +22,49 @@ from .plan import PoolPlan, Setting
 from .stages import EASY_SIDE, Stage, corners_below, formats_below, parse_stage
 
 RINGS = {"Z2": "flip", "Z3": "flip-z3", "ZT": "flip-zt", "Z": "flip", "Q": "flip"}
-"""Where a search may go, and the plain walk: mod 2 (lifted to Z or Q), mod 3, or over {-1, 0, 1} directly."""
+"""The rings of a search and their default walks: mod 2 (lifted to Z or Q), mod 3, or over {-1, 0, 1} directly."""
 
 METHODS = ("walks", "lns")
-"""How a run searches: by walks to lower ranks, or by products of walks that are put together anew (`lns`)."""
+"""The methods of a run: walks to lower ranks, or recombination of the products of walks (`lns`)."""
 
 LNS_WALKS, LNS_STEPS = 6, 160_000
-"""Walks of a round whose products join those of the incumbent, and their steps."""
+"""Number of walks of a round of `lns`, and their steps."""
 
 LADDER_WALKS = ("flip", "flip-half", "flip-zt")
-"""The walks that a GPU leads to large formats by way of smaller ones, also where they are named."""
+"""The walks that go through smaller formats on a GPU, even if they are named."""
 
 TUNED_CUBES = {("flip-c3z2", (6, 6, 6)): "12,34,56"}
-"""Cubes of a start on a GPU: 161 in 50 s of one H200 where 16,25,34 led to 162."""
+"""Cubes of a start on a GPU: rank 161 in 50 s of one H200, where 16,25,34 led to 162."""
 
 SYMMETRIC_WALK = "flip-c3"
-"""The walk for square formats that are out of reach of the plain ones."""
+"""The walk for square formats that are too large for the default ones."""
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """The settings of a run; `seconds`, `rounds` and `count` limit it, the others fix its course.
+    """The settings of a run; `seconds`, `rounds` and `count` limit it, the others determine its finds.
 
     `rank` is the rank wanted, and the run ends after the round in which it has `count` finds. `policy` is the
-    policy of the walks, or some fields of it: {"full": 22}. `device` is one of
-    `device_names()`, for GPUs with their numbers: cuda:0,1.
+    policy of the walks, or some of its fields: {"full": 22}. `device` is one of `device_names()`, for GPUs
+    optionally with their numbers: cuda:0,1.
 
-    `ring` is one of `RINGS`. `start` is None for the naive scheme. Without a `walk` it is the plain
-    one over the ring, but the symmetric one for a square format beyond 4x4x4 where neither start nor
-    ladder nor bounds are given. What is 0 of `walks` and `steps`, and what `policy` leaves out, is
-    taken from `settings` for the target and the walk; bounds on full products take the walk that
-    favours half ones.
+    `ring` is one of `RINGS`. `start` is None for the naive scheme. The default `walk` is the one of the ring in
+    `RINGS`; the symmetric one for a square format beyond 4x4x4 if neither start nor ladder nor bounds are given;
+    and the one that favours half products with bounds on full products. Where `walks` or `steps` is 0, and for
+    fields that `policy` omits, the values of `settings` for the target and the walk apply.
 
-    `ladder` names the formats to go through before the target, the first from the start, as
-    `MxKxN:RANK` or `MxKxN`; None is the way from the format of the start, or `formats_below` the
-    target where walks have neither a start nor a kind of their own. `objective` says which schemes
-    of the rank wanted are finds: all, or each that is better than those before. Without a `pool` plan
-    walks go alone. `method` is one of `METHODS`; `moves` lead from one format to the next. `cubes` are those of a naive
-    symmetric start, such as 12,34,56. With `naive_too` walks start in turn from `start` and from the naive scheme.
+    `ladder` lists the formats before the target, the first that of the start, as `MxKxN:RANK` or `MxKxN`; None
+    means the formats from that of the start to the target, or `formats_below` the target if neither a start nor a
+    walk is given. `objective` selects finds among the schemes of the rank wanted: all, or each that is better
+    than those before. Without a `pool` plan walks are independent. `method` is one of `METHODS`; `moves` convert
+    schemes from one format to the next. `cubes` are those of a naive symmetric start, such as 12,34,56. With
+    `naive_too` walks start in rotation from `start` and from the naive scheme.
 
-    With an `address` (local, auto, HOST:PORT) the walks are those of `workers` workers of a Ray cluster, each with a
-    `device` of its own; 0 is one a core, or one a GPU.
+    With an `address` (local, auto, HOST:PORT) the walks run on `workers` workers of a Ray cluster, each with its
+    own `device`; 0 means one a core, or one a GPU.
 
     Raises:
-        PlanError: the settings do not fit together, or nothing limits the run.
+        PlanError: the settings are inconsistent, or nothing limits the run.
         TargetError: the target or the ring is not known.
     """
 
@@ -121,7 +120,7 @@ class RunConfig:
         if not self.walk:
             object.__setattr__(self, "walk", self._plain_walk())
         if self.ladder:
-            pack_start(self.walk, self.final_target)  # a target that does not fit is refused now
+            pack_start(self.walk, self.final_target)  # rejects a target that does not fit before the run
         own = self._settings[-1]
         object.__setattr__(self, "walks", self.walks or own.walkers)
         if not self.engine.by_format:
@@ -148,7 +147,7 @@ class RunConfig:
             raise PlanError(f"the start has rank {rank} already: ask for less than that")
 
     def _be_lns(self) -> None:
-        """Settle what a large neighbourhood search has no choice in."""
+        """Set the fields that a large neighbourhood search determines; raise a PlanError if they are set otherwise."""
         elsewhere = self.device != "cpu" or bool(self.address)
         if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or elsewhere:
             raise PlanError("a large neighbourhood search is over Z, from a ternary start of its target, on this CPU")
@@ -159,21 +158,21 @@ class RunConfig:
 
     @property
     def _named(self) -> frozenset[str]:
-        """The fields of the policy that are given one by one."""
+        """The policy fields that are given individually."""
         return frozenset(self.policy) if isinstance(self.policy, Mapping) else frozenset()
 
     @property
     def engine(self) -> Engine:
-        """What walks.
+        """The engine that runs the walks.
 
         Raises:
-            PlanError: no such device.
+            PlanError: the device is unknown.
         """
         return engine_of(self.device, self.cluster)[0]
 
     @property
     def cluster(self) -> Cluster | None:
-        """Where workers are, if not in this process.
+        """The cluster that runs the workers, None for this process.
 
         Raises:
             PlanError: an address of another form.
@@ -182,7 +181,7 @@ class RunConfig:
 
     @cached_property
     def _settings(self) -> tuple[Setting, ...]:
-        """For every format of the run what suits it and the walk, where nothing is given."""
+        """Default settings for every format of the run and the walk."""
         if self.method == "lns":
             return (Setting(walkers=LNS_WALKS, steps=LNS_STEPS, policy=walk_policy(self.walk)),)
         engine = self.engine
@@ -191,10 +190,10 @@ class RunConfig:
         )
 
     def setting(self, stage: int) -> Setting:
-        """How the walks of a format walk, `stage` counted from 0.
+        """Return the settings of the walks of a format, `stage` counted from 0.
 
         Raises:
-            PlanError: a field that no policy has.
+            PlanError: a field that a policy does not have.
         """
         own, last = self._settings[stage], stage == len(self.stages) - 1
         if isinstance(self.policy, Policy):
@@ -214,13 +213,13 @@ class RunConfig:
         )
 
     def _plain_walk(self) -> str:
-        """The walk for the ring, in favour of half products where they are what counts."""
+        """Return the default walk for the ring, the one that favours half products if they are counted."""
         counted = self.objective in HALF_OBJECTIVES or bool(self._named & HALF_BOUNDS) or self.engine.by_format
         favoured = counted and RINGS[self.ring] == "flip" and has_halves(self.final_target)
         return "flip-half" if favoured else RINGS[self.ring]
 
     def _natural_ladder(self) -> tuple[str, ...]:
-        """The formats from that of the start to the target; without start and kind of walk those below the target."""
+        """Return the default ladder: formats from that of the start to the target; without a start those below it."""
         below = formats_below(self.final_target)
         if self.start is None:
             if not self.engine.by_format:
@@ -240,32 +239,32 @@ class RunConfig:
 
     @property
     def output_ring(self) -> Ring:
-        """The ring of the finds."""
+        """Ring of the finds."""
         return Z if self.ring == "ZT" else parse_ring(self.ring)
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        """The formats that the run goes through, the target last."""
+        """Formats of the run in order, the target last."""
         steps = (parse_stage(text, self.output_ring) for text in self.ladder or ())
         return (*steps, Stage(self.final_target, self.rank))
 
     @cached_property
     def terms(self) -> Terms:
-        """Where the walks start."""
+        """Terms that the walks start from."""
         if cubes := self.cubes or self._tuned_cubes():
             return self._with_cubes(cubes)
         return pack_start(self.walk, self.stages[0].target, self.start)
 
     def _tuned_cubes(self) -> str:
-        """The cubes that led a GPU lowest, of the naive start, where they are others than `OrbitTerms.naive` has."""
+        """Return the best known cubes of a naive start on a GPU, "" for those of `OrbitTerms.naive`."""
         tuned = self.engine.by_format and self.start is None and not self.ladder and self.final_target.is_general
         return TUNED_CUBES.get((self.walk, self.final_target.shape), "") if tuned else ""
 
     def _with_cubes(self, cubes: str) -> Terms:
-        """The naive symmetric start with the cubes asked for.
+        """Return the naive symmetric start with the given cubes.
 
         Raises:
-            PlanError: walks have no cubes, or another start.
+            PlanError: the walk has no cubes, or another start is given.
         """
         if self.walk not in ("flip-c3", "flip-c3z2") or self.start is not None:
             raise PlanError(
@@ -276,7 +275,7 @@ class RunConfig:
 
     @cached_property
     def starts(self) -> tuple[Terms, ...]:
-        """All that walks start from: `terms`, and the naive scheme where that is asked for too."""
+        """All starts of the walks: `terms`, and the naive scheme with `naive_too`."""
         return (self.terms, pack_start(self.walk, self.final_target)) if self.naive_too else (self.terms,)
 
     @property
@@ -285,12 +284,12 @@ class RunConfig:
 
     @property
     def target_policy(self) -> Policy:
-        """The policy of the walks for the target."""
+        """Policy of the walks for the target."""
         return self.setting(len(self.stages) - 1).policy
 
     @property
     def call(self) -> str:
-        """How to run this again: the command, or a call of `find`."""
+        """The command or the call of `find` that repeats the run."""
         if self.command:
             return self.command
         names = ("rank", "ring", "seed", "walks", "steps", "walk", "ladder", "objective", "method")
@@ -307,7 +306,7 @@ class RunConfig:
         return f"find({self.target!r}, {', '.join(settings)})"
 
     def at(self, address: str, workers: int = 0) -> RunConfig:
-        """The same course on the workers of another cluster, or with another number of them.
+        """Return the configuration with another cluster, or another number of workers.
 
         Raises:
             PlanError: an address of another form.
@@ -315,11 +314,11 @@ class RunConfig:
         return replace(self, address=address, workers=workers)
 
     def limited(self, rounds: int | None, seconds: float | None, count: int) -> RunConfig:
-        """The same course with other limits."""
+        """Return the configuration with other limits."""
         return replace(self, rounds=rounds, seconds=seconds, count=count)
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as JSON values, without the start."""
+        """Return the settings as JSON values, without the start."""
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "start"}
         policy = asdict(self.policy) if isinstance(self.policy, Policy) else dict(self.policy or {})
         pool = self.pool._asdict() if self.pool else None
@@ -327,7 +326,7 @@ class RunConfig:
 
     @property
     def _resolved(self) -> list[dict[str, Any]]:
-        """For every format how its walks walk, for people to read: it follows from the settings."""
+        """Resolved settings for every format, for information: they follow from the other settings."""
         found = []
         for number, stage in enumerate(self.stages):
             own = self.setting(number)
@@ -336,7 +335,7 @@ class RunConfig:
 
     @classmethod
     def from_json(cls, data: dict[str, Any], start: Scheme | None) -> RunConfig:
-        """The inverse of `to_json`.
+        """Invert `to_json`.
 
         Raises:
             PlanError: an unknown or a missing setting.
@@ -358,5 +357,5 @@ class RunConfig:
 
 
 def _cyclic(target: Target) -> bool:
-    """Whether a symmetric walk suits a target: a square full product whose sides are beyond the easy ones."""
+    """Return whether a target gets a symmetric walk: a square full product with sides from 5 to 8."""
     return target.is_general and EASY_SIDE < target.m == target.k == target.n <= 8

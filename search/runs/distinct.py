@@ -1,4 +1,4 @@
-"""Schemes that are truly different, so that walks start from many places."""
+"""Pool of inequivalent schemes, for diverse starts of walks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ...schemes_db.invariants import invariants
 
 
 class DistinctPool:
-    """Schemes with invariants of their own: no change of basis or of roles makes one another.
+    """Schemes with distinct invariants: no change of basis or permutation of the factors maps one to another.
 
-    Copies of one scheme that a selection has spread are one member. Schemes of a target that is no full
-    product are told apart by their digests alone.
+    So equivalent copies of one scheme are one member. Schemes of a target that is no full product are
+    distinguished by their digests only.
     """
 
     def __init__(self, schemes: Iterable[Scheme] = ()) -> None:
@@ -26,7 +26,7 @@ class DistinctPool:
         return len(self.schemes)
 
     def add(self, scheme: Scheme) -> bool:
-        """Take a scheme in; False where one like it is there."""
+        """Add a scheme; return False if an equivalent one is a member."""
         if scheme.digest in self._seen:
             return False
         self._seen.add(scheme.digest)
@@ -36,7 +36,10 @@ class DistinctPool:
         return True
 
     def _knows(self, scheme: Scheme) -> bool:
-        """Whether one like it is there; pairs of products, which take long, are compared only where the rest agrees."""
+        """Return whether an equivalent scheme is a member, else record it.
+
+        Invariants of pairs of products are slow, and are compared only if the others agree.
+        """
         if not scheme.target.is_general:
             return False
         quick = invariants(scheme, pairs_limit=0).digest

@@ -1,7 +1,7 @@
 """Sessions: all walks of a run on one device, as vectors; and the engines that start them.
 
-A run talks to a session only, between rounds: so one walk a thread, or a hundred thousand on a GPU,
-are searched with by the same code, kept in the same folders and resumed alike.
+A run accesses its walks only through a session, between rounds: so the same code, folders and checkpoints
+serve one walk a thread and a hundred thousand walks on a GPU.
 """
 
 from __future__ import annotations
@@ -25,86 +25,86 @@ if TYPE_CHECKING:
     from ..cluster.connection import Cluster
 
 Vector = npt.NDArray[np.int64]
-"""(walkers,) numbers, or the places of some walkers."""
+"""(walkers,) numbers, or indices of some walkers."""
 
 
 class Session(Protocol):
     """The walks 0 to `walkers - 1` of one format, advanced together.
 
-    What they find depends on what they were made from, on the goals and steps of every round and on
-    what they are sent to, never on timing or on the number of threads.
+    Their finds depend on the arguments of the session, on the goals and steps of every round and on the
+    starts that they are sent to, never on timing or on the number of threads.
     """
 
     walkers: int
 
     @property
     def ranks(self) -> Vector:
-        """(walkers,): the lowest rank of each since its start, or since it was sent or rewound."""
+        """(walkers,): lowest rank of each since its start, or since it was sent or rewound."""
 
     @property
     def lowest(self) -> Vector:
-        """(walkers,): the lowest rank of all of each."""
+        """(walkers,): lowest rank ever of each."""
 
     @property
     def flips(self) -> int:
-        """Flips of all walks together."""
+        """Total flips of all walks."""
 
     def advance(self, goals: Vector, steps: int, executor: Executor | None) -> None:
-        """One round: every walk goes so many steps, or to its goal; an executor is for the use of CPU walks."""
+        """Run one round: every walk takes `steps` steps, or stops at its goal; CPU walks use the executor."""
 
     def chosen(self, walks: Vector) -> Vector:
-        """Those of some walks whose terms are worth taking in this round, in the order to take them in."""
+        """Select those of some walks whose terms are to be collected in this round, in the order of collection."""
 
     def terms(self, walks: Vector) -> list[Terms]:
-        """The terms of some walks at their ranks in `ranks`."""
+        """Return the terms of some walks at their ranks in `ranks`."""
 
     def steps(self, walks: Vector) -> Vector:
-        """Steps that some walks have gone."""
+        """Return the numbers of steps of some walks."""
 
     def rewind(self, walks: Vector) -> None:
-        """Bring some walks back to their start; they forget their ranks in `ranks`, their random draws go on."""
+        """Reset some walks to their start and their `ranks` to those of the start; their random states continue."""
 
     def send(self, walks: Vector, starts: Sequence[Terms], entries: Vector) -> None:
-        """Bring walk `walks[i]` to `starts[entries[i]]`, which is its start from now on."""
+        """Set walk `walks[i]` to `starts[entries[i]]`, its new start."""
 
     def to_arrays(self) -> Arrays:
-        """All that changes, for a checkpoint."""
+        """Return all mutable state, for a checkpoint."""
 
     def take_arrays(self, arrays: Arrays) -> None:
-        """Put back what `to_arrays` gave, into a session that was made alike."""
+        """Restore the state of `to_arrays`, in a session created with the same arguments."""
 
 
 class Engine(Protocol):
-    """A kind of device that walks."""
+    """A kind of device that runs walks."""
 
     @property
     def by_format(self) -> bool:
-        """Whether each format of a run has settings of its own, or all those of its target."""
+        """True if each format of a run has its own settings; else all have those of the target."""
 
     def setting(self, target: Target, walk: str) -> Setting:
-        """What suits a format and a walk.
+        """Return the default settings for a format and a walk.
 
         Raises:
-            PlanError: the walk is not known here.
+            PlanError: the engine does not know the walk.
         """
 
     def start(
         self, walk: str, starts: Sequence[Terms], policy: Policy, *, seed: int, first: int, walkers: int, places: str
     ) -> Session:
-        """Walks `first` to `first + walkers - 1` of a seed.
+        """Start walks `first` to `first + walkers - 1` of a seed.
 
         Args:
-            starts: where walks may be sent; all start from these in turn, or from the one of the highest rank.
-            walkers: 0 for as many as the device holds.
-            places: what stands behind the colon of a device: the GPUs to take.
+            starts: terms that walks may be sent to; walks start from these in rotation, or all from the highest rank.
+            walkers: 0 for the most that fit on the device.
+            places: the part of a device name after the colon: the GPUs to use.
 
         Raises:
-            PlanError: the walk or its policy does not fit the device or the target, or the device is not here.
+            PlanError: the walk or its policy does not fit the device or the target, or the device is missing.
         """
 
 
 class ThreadSession:
-    """One walker a walk, in threads."""
+    """Session of CPU walks, one `Walker` each, run on threads."""
 
     def __init__(self, walkers: Sequence[Walker]) -> None:
         self._walkers = list(walkers)
@@ -159,7 +159,7 @@ class ThreadSession:
 
 
 class Threads:
-    """The engine of a processor: compiled walks that release the interpreter's lock."""
+    """The engine of a processor: compiled walks that release the GIL."""
 
     by_format = False
 
@@ -176,7 +176,7 @@ class Threads:
 
 
 class Cuda:
-    """The engine of NVIDIA GPUs, or their twin on the processor; numba-cuda is asked for only when it starts."""
+    """The engine of NVIDIA GPUs, or of their twin on the processor; numba-cuda is imported only when it starts."""
 
     by_format = True
 
@@ -203,10 +203,10 @@ _ENGINES: dict[str, Engine] = {"cpu": Threads(), "cuda": Cuda(), "twin": Cuda(tw
 
 
 def register_engine(device: str, engine: Engine) -> None:
-    """Enter a device that walks.
+    """Register an engine under a device name.
 
     Raises:
-        PlanError: the name is taken.
+        PlanError: the name is registered already.
     """
     if device in _ENGINES:
         raise PlanError(f"a device named {device!r} is registered already")
@@ -214,15 +214,15 @@ def register_engine(device: str, engine: Engine) -> None:
 
 
 def device_names() -> tuple[str, ...]:
-    """The devices that `engine_of` knows."""
+    """Return the names of the devices that `engine_of` accepts."""
     return tuple(sorted(_ENGINES))
 
 
 def engine_of(device: str, cluster: Cluster | None = None) -> tuple[Engine, str]:
-    """The engine of a device such as cpu, cuda or cuda:0,1, and what stands behind the colon; or that of a cluster.
+    """Return the engine of a device such as cpu, cuda or cuda:0,1, or of a cluster, and the text after the colon.
 
     Raises:
-        PlanError: no such device, or some GPUs of it where each worker of a cluster has its own.
+        PlanError: the device is unknown, or names GPUs where each worker of a cluster has its own.
     """
     if cluster is not None:
         from ..cluster.engine import Ray

@@ -1,10 +1,10 @@
-"""The folder of a run: its settings, what it found, its last checkpoint, and a lock.
+"""Folder of a run: its settings, its finds, its last checkpoint, and a lock.
 
 run.json     the settings and versions, written once
 start.json   the scheme that the walks start from, if it is not the naive one
 found.jsonl  one line a find, synced before the round counts as done
-state.npz    the walks and pools after a round, replaced whole
-lock         held (flock) by the process that writes here
+state.npz    the walks and pools after a round, replaced atomically
+lock         locked (flock) by the process that writes here
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FACTS = ("stage", "round", "seconds", "gained", "lowest", "flips", "done")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The walks and pools after `round` rounds, with the clock, and the lowest rank at this stage of the run."""
+    """The walks and pools after `round` rounds, with the elapsed time, and the lowest rank at this stage of the run."""
 
     stage: int
     round: int
@@ -52,7 +52,7 @@ class Checkpoint:
 
 
 class RunFolder(LockedFolder):
-    """An open run folder. `RunFolder.create` and `RunFolder.open` take the lock; `close` gives it back."""
+    """An open run folder. `RunFolder.create` and `RunFolder.open` acquire the lock; `close` releases it."""
 
     def __init__(self, path: Path, config: RunConfig, lock: BinaryIO | None) -> None:
         super().__init__(path, lock)
@@ -60,10 +60,10 @@ class RunFolder(LockedFolder):
 
     @classmethod
     def create(cls, path: str | Path, config: RunConfig) -> RunFolder:
-        """A new run folder.
+        """Create a run folder.
 
         Raises:
-            RunFolderError: there is a run in it already, or it can't be written.
+            RunFolderError: it contains a run already, or can't be written.
         """
         path = new_folder(path)
         folder = cls(path, config, signed(locked(path)))
@@ -83,10 +83,10 @@ class RunFolder(LockedFolder):
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """The folder of a run that is to go on.
+        """Open the folder of a run to continue it.
 
         Raises:
-            RunFolderError: no run is there, it is of other code, or another process holds it.
+            RunFolderError: it contains no run, was made by other code, or is locked by another process.
         """
         folder = cls.read(path)
         about = _about(folder.path)
@@ -101,10 +101,10 @@ class RunFolder(LockedFolder):
 
     @classmethod
     def read(cls, path: str | Path) -> RunFolder:
-        """The folder of a run to look at, without the lock.
+        """Open the folder of a run for reading, without the lock.
 
         Raises:
-            RunFolderError: no run is there, or its settings can't be read.
+            RunFolderError: it contains no run, or its settings can't be read.
         """
         path = Path(path)
         about = _about(path)
@@ -116,10 +116,10 @@ class RunFolder(LockedFolder):
             raise RunFolderError(f"{path} is damaged: {error}") from None
 
     def append(self, records: list[Record]) -> None:
-        """Add finds, synced to the disk, or none of them.
+        """Append finds, synced to the disk, all or none.
 
         Raises:
-            RunFolderError: the disk is full; the file is as it was.
+            RunFolderError: the disk is full; the file is unchanged.
         """
         if not records:
             return
@@ -136,10 +136,10 @@ class RunFolder(LockedFolder):
                 raise
 
     def records(self) -> list[Record]:
-        """The finds so far, each proven again; a line that was torn by a crash is left out.
+        """Return the finds so far, each proven again, without an incomplete last line.
 
         Raises:
-            RunFolderError: a line can't be read, or its scheme does not pass.
+            RunFolderError: a line can't be read, or its scheme is not valid.
         """
         records = []
         with reported(self.path):
@@ -157,7 +157,7 @@ class RunFolder(LockedFolder):
         """Replace the checkpoint.
 
         Raises:
-            RunFolderError: the disk is full; the last checkpoint is as it was.
+            RunFolderError: the disk is full; the last checkpoint is unchanged.
         """
         facts = {name: getattr(checkpoint, name) for name in _FACTS}
         stream = io.BytesIO()
@@ -166,7 +166,7 @@ class RunFolder(LockedFolder):
             write_atomic(self.path / "state.npz", stream.getvalue())
 
     def checkpoint(self) -> Checkpoint | None:
-        """The last checkpoint, or None before the first.
+        """Return the last checkpoint, or None before the first.
 
         Raises:
             RunFolderError: it is damaged.
@@ -181,7 +181,7 @@ class RunFolder(LockedFolder):
             raise RunFolderError(f"{self.path / 'state.npz'} is damaged: {error}") from None
 
     def _drop_torn_line(self) -> None:
-        """Cut what a crash left of a line: its round is repeated, so the find comes again."""
+        """Remove an incomplete last line, left by a crash: its round is repeated, which finds its scheme again."""
         with reported(self.path), (self.path / "found.jsonl").open("r+b") as stream:
             content = stream.read()
             stream.truncate(content.rfind(b"\n") + 1)

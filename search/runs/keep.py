@@ -1,4 +1,4 @@
-"""Keeping what a run found in the catalogue."""
+"""Storage of the finds of a run in the catalogue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPARE = 1 << 20
 
 
 def keep(result: Result, start: Scheme | None = None) -> list[bool]:
-    """Store what a search found, with the steps and the start that it came from; for each find, whether it is new.
+    """Store the finds of a search with the steps and the start that they came from; return for each whether it is new.
 
     Raises:
         CatalogError: the catalogue can't be written.
@@ -35,7 +35,7 @@ def keep(result: Result, start: Scheme | None = None) -> list[bool]:
 
 
 def refuse_unwritable() -> None:
-    """Raise before a search what storing its finds would raise after it.
+    """Raise an error before a search if its finds could not be stored.
 
     Raises:
         CatalogError: the catalogue is damaged, or its folder can't be written or is full.
@@ -53,10 +53,10 @@ def refuse_unwritable() -> None:
 
 
 def write_beside(result: Result, folder: Path) -> list[Path]:
-    """Write finds that the catalogue does not take as files into a folder: one a scheme.
+    """Write finds that the catalogue cannot store to files in a folder, one a scheme; return their paths.
 
     Raises:
-        OSError: nor does that.
+        OSError: the folder can't be written.
     """
     near = (result.nearest,) if isinstance(result.nearest, Find) else ()
     written = []
@@ -68,7 +68,7 @@ def write_beside(result: Result, folder: Path) -> list[Path]:
 
 
 def keep_finds(finds: Iterable[Find]) -> list[bool]:
-    """Store finds and the schemes over Z2 that they were lifted from; for each, whether it is new.
+    """Store finds and the schemes over Z2 or Z3 that they were lifted from; return for each whether it is new.
 
     Raises:
         CatalogError: the catalogue can't be written.

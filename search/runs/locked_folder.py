@@ -1,4 +1,4 @@
-"""A folder in which one process at a time writes."""
+"""Folder that only one process at a time writes."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ...errors import LcmaError
 
 
 class RunFolderError(LcmaError):
-    """A run folder that is locked, of other code, damaged or full."""
+    """A run folder that is locked, made by other code, damaged or full."""
 
     exit_code = 3
 
 
 class LockedFolder:
-    """An open folder, which holds its lock unless it was opened to look at it."""
+    """An open folder, with its lock unless it was opened for reading."""
 
     def __init__(self, path: Path, lock: BinaryIO | None) -> None:
         self.path, self._lock = path, lock
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     @property
     def running(self) -> bool:
-        """Whether some process holds the lock now."""
+        """True if a process has locked the folder."""
         try:
             locked(self.path).close()
         except RunFolderError:
@@ -41,10 +41,10 @@ class LockedFolder:
 
 
 def new_folder(path: str | Path) -> Path:
-    """A folder for a new run, created where there was none.
+    """Return a folder for a new run, created if it does not exist.
 
     Raises:
-        RunFolderError: there is a run in it already, or it can't be written.
+        RunFolderError: it contains a run already, or can't be written.
     """
     path = Path(path)
     if (path / "run.json").exists():
@@ -55,7 +55,11 @@ def new_folder(path: str | Path) -> Path:
 
 
 def locked(path: Path) -> BinaryIO:
-    """The lock file, held; the system lets go of it when the process ends, however it ends."""
+    """Open and lock the lock file; the system releases the lock when the process ends in any way.
+
+    Raises:
+        RunFolderError: another process has locked it, or the folder can't be written.
+    """
     import fcntl
 
     with reported(path):
@@ -71,7 +75,7 @@ def locked(path: Path) -> BinaryIO:
 
 
 def signed(lock: BinaryIO) -> BinaryIO:
-    """The lock with our process number in it, for the message to whoever comes second."""
+    """Write this process's id to the lock file, for the error message of a second process; return the file."""
     with contextlib.suppress(OSError):
         lock.truncate(0)
         lock.write(str(os.getpid()).encode())
@@ -81,7 +85,7 @@ def signed(lock: BinaryIO) -> BinaryIO:
 
 @contextlib.contextmanager
 def reported(path: Path) -> Iterator[None]:
-    """Failures of the file system as RunFolderError, with what mends them."""
+    """Convert errors of the file system to RunFolderError, with the remedy."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Large neighbourhood search: the best scheme's products and those of walks near it, recombined, again and again.
+"""Large neighbourhood search: repeated recombination of the products of the best scheme and of walks near it.
 
-Source: the way of the ECA and RXTX authors, who recombine products that a search has sampled; here
-walks of flips do the sampling.
+Source: the method of the ECA and RXTX authors, who recombine products that a search has sampled; here
+walks of flips are the sampler.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ MODEL_SECONDS = 5.0
 
 
 class Neighbourhoods(SearchRun):
-    """A large neighbourhood search in progress; its incumbent costs F + H/2 products.
+    """A large neighbourhood search in progress; the cost of its incumbent is F + H/2.
 
-    In a round, walks leave the incumbent and come back to its rank; CP-SAT puts the cheapest scheme
-    together from all products, and one as cheap takes the incumbent's place.
+    In a round, walks leave the incumbent and return to its rank; CP-SAT finds the cheapest scheme on all their
+    products, which replaces the incumbent if it is at least as cheap.
 
     Raises:
-        PlanError: the start has too many products for a model.
+        PlanError: the start has too many products for a model, or is not ternary.
     """
 
     _terms: TernaryTerms
@@ -46,14 +46,14 @@ class Neighbourhoods(SearchRun):
         if not isinstance(start, TernaryTerms) or start.rank > MAX_PRODUCTS:
             raise PlanError(f"the start has {start.rank} products: a model takes {MAX_PRODUCTS}, ternary ones")
         self._become(start)
-        detour(start, self.config.seed, 0, 0)  # compiles, so that the clock counts searching only
+        detour(start, self.config.seed, 0, 0)  # compiles, so that the time limit covers the search only
 
     def _become(self, terms: TernaryTerms) -> None:
         self._terms, self._incumbent = terms, terms.to_scheme()
         self._cost = score_of("cost", self._incumbent)
 
     def advance(self, executor: Executor | None) -> None:
-        """One round: walks, a model, and what it brought."""
+        """Run one round: walks, a model, and the collection of its solution."""
         config = self.config
         walk = partial(detour, self._terms, config.seed, steps=config.steps)
         places = range(self._round * config.walks, (self._round + 1) * config.walks)
@@ -71,7 +71,8 @@ class Neighbourhoods(SearchRun):
         self.save(due=True)
 
     def _gain(self, scheme: Scheme, cost: Fraction) -> None:
-        """Take a scheme that is as good as the incumbent: it is a find if it has the rank asked for, or is better."""
+        """Record a scheme at least as good as the incumbent; it is a find if it has the rank wanted, or, without one,
+        is better."""
         config = self.config
         if better := cost < self._cost or scheme.rank < self._lowest:
             self._gained = self.seconds
@@ -96,5 +97,5 @@ class Neighbourhoods(SearchRun):
 
     @property
     def _flips(self) -> int:
-        """Walks of single detours do not count theirs."""
+        """Always 0: detours do not count their flips."""
         return 0

@@ -1,4 +1,4 @@
-"""What makes one scheme of a run better than another: objectives by name."""
+"""Objectives by name: scores that compare the schemes of a run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Score = Callable[[Scheme], Fraction]
 
 
 def _one_level(scheme: Scheme) -> Fraction:
-    """(F + H/2) products on blocks, one level of recursion."""
+    """Return F + H/2, the cost of one level in full products of blocks."""
     full, half = full_and_half(scheme)
     return full + Fraction(half, 2)
 
 
 def _recursive(scheme: Scheme) -> Fraction:
-    """F / (m k n - H): what the scheme costs where its half products are computed by itself."""
+    """Return F / (m k n - H), the relative cost of the scheme if it computes its half products recursively."""
     full, half = full_and_half(scheme)
     m, k, n = scheme.target.shape
     return Fraction(full, m * k * n - half)
@@ -35,14 +35,14 @@ _OBJECTIVES: dict[str, Score] = {
 }
 
 HALF_OBJECTIVES = ("cost", "recursive")
-"""Those that half products are good for."""
+"""Objectives that half products improve."""
 
 
 def register_objective(name: str, score: Score) -> None:
-    """Enter an objective: lower scores are better.
+    """Register an objective: lower scores are better.
 
     Raises:
-        PlanError: the name is taken.
+        PlanError: the name is registered already.
     """
     if name in _OBJECTIVES:
         raise PlanError(f"an objective named {name!r} is registered already")
@@ -50,15 +50,15 @@ def register_objective(name: str, score: Score) -> None:
 
 
 def objective_names() -> tuple[str, ...]:
-    """The names that a run knows."""
+    """Return the names of the registered objectives."""
     return tuple(_OBJECTIVES)
 
 
 def score_of(name: str, scheme: Scheme) -> Fraction:
-    """How a scheme scores; lower is better.
+    """Return the score of a scheme; lower is better.
 
     Raises:
-        PlanError: no such objective.
+        PlanError: the objective is unknown.
     """
     if name not in _OBJECTIVES:
         raise PlanError(f"objective {name!r} is not known; choose one of {', '.join(_OBJECTIVES)}")

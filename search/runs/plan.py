@@ -1,4 +1,4 @@
-"""How many walks go how far in a round, and how the schemes that they find are gathered."""
+"""Settings of the walks of a round: their number and steps, and the collection of their schemes in pools."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ..flipgraph.policy import Policy
 
 
 class PoolPlan(NamedTuple):
-    """How schemes are gathered between rounds, and how long walks from them go on.
+    """Settings of pools of schemes between rounds, and of the length of walks from them.
 
     Attributes:
-        large: schemes of a rank that are asked for near the goal; 0 for no pools, every walk for itself.
-        small: schemes of a rank that are enough far from the goal.
+        large: size of a pool near the goal; 0 for independent walks without pools.
+        small: size of a pool far from the goal.
         near: ranks above the goal that count as near.
-        restart_rounds: rounds after which a walk without a gain starts anew from its pool.
-        stall: rounds without a find after which every other walk goes to enlarge the pool.
-        turn: without pools, steps after which a walk that found nothing tries the next start.
+        restart_rounds: rounds after which a walk without a gain restarts from its pool.
+        stall: rounds without a find after which every other walk starts one rank higher, to enlarge the pool.
+        turn: without pools, steps after which a walk without a find continues from the next start.
         leave: rounds without a lower rank after which a ladder proceeds to its next format.
-        passed: schemes that are passed to the next format; with so many at the goal the ladder proceeds at once.
-        linger: on a GPU, rounds that a ladder spends at most on more schemes after the first at its goal.
-        tries: on a GPU, how often a ladder that finds nothing in a format returns for other schemes of the
+        passed: schemes that are passed to the next format; the ladder proceeds at once with as many at the goal.
+        linger: on a GPU, maximum rounds that a ladder spends on more schemes after the first at its goal.
+        tries: on a GPU, how often a ladder without a find in a format returns for other schemes of the
             format before.
     """
 
@@ -43,10 +43,10 @@ ALONE = PoolPlan(large=0)
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What an engine takes for a format and a walk where the user gives nothing.
+    """Settings of the walks of a format; an engine has defaults for each format and walk.
 
     Attributes:
-        walkers: how many walks there are; 0 for as many as the device holds.
+        walkers: number of walks; 0 for the most that fit on the device.
         steps: steps of a walk in a round.
     """
 

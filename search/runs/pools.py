@@ -1,8 +1,8 @@
 """Pools of schemes by rank: many walks start from the schemes of one rank until enough of the next are found.
 
-Lower schemes are reached from few of the schemes of a rank, so a single walk from the naive scheme
-mostly ends where it can't go on. Sources: Arai, Ichikawa and Hukushima (arXiv 2312.16960) for walks
-level by level; the growth of pools towards the frontier is ours.
+Lower schemes are reached from few of the schemes of a rank, so a single walk from the naive scheme mostly
+ends in a scheme without further reductions. Sources: Arai, Ichikawa and Hukushima (arXiv 2312.16960) for
+walks level by level; the growth of pools towards the frontier is ours.
 """
 
 from __future__ import annotations
@@ -24,32 +24,33 @@ from .snapshot import Arrays
 
 
 class _Pool(NamedTuple):
-    """The schemes of one rank: (3, rank) words, the chance to be drawn, and the start each comes from."""
+    """The schemes of one rank: words (3 planes, rank), sampling weights, and the index of the start of each."""
 
     words: list[npt.NDArray[np.uint64]]
     weights: list[int]
     roots: list[int]
 
     def put(self, place: int, words: npt.NDArray[np.uint64], weight: int, root: int) -> None:
-        """Set a member, or add one at the end."""
+        """Replace a member, or append one."""
         self.words[place : place + 1] = [words]
         self.weights[place : place + 1] = [weight]
         self.roots[place : place + 1] = [root]
 
 
 class RankPools:
-    """A strategy: all walks start from the pool of one rank, and go one rank down.
+    """Strategy in which all walks start from the pool of one rank and search one rank lower.
 
-    All changes are made between rounds, in walk order and from draws of its own, so they do not
-    depend on how the walks are shared out. A scheme is drawn with the chance of its open flips; one
-    without any is a dead end that a plus falls back to (4x4x4 has many at rank 49), so it is left out.
+    All changes are made between rounds, in walk order and with separate random draws, so they do not
+    depend on the distribution of walks over threads. A scheme is drawn with a weight of 1 plus its open flips;
+    one without any is a dead end to which walks return after a plus (4x4x4 has many at rank 49), so it is
+    excluded.
 
     Attributes:
         level: the rank that the walks start from.
         members_of: for each rank the schemes found.
 
     Raises:
-        PlanError: symmetric terms, which these pools do not hold.
+        PlanError: the starts are symmetric terms, which these pools do not support.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class RankPools:
         for root, start in enumerate(starts):
             self._add(start, root)
         self.level = min(self.members_of)
-        self._reached = self.level <= goal  # nothing to do here but to go on
+        self._reached = self.level <= goal  # the next format can start at once
         self._homes, self._ages, self._from = np.zeros((3, walkers), dtype=np.int64)
 
     def goals(self) -> Vector:
@@ -79,10 +80,10 @@ class RankPools:
         self._send(session, np.arange(len(self._homes)))
 
     def after_round(self, session: Session) -> None:
-        """Take what the walks found, go down a rank when a pool is full, and send walks anew.
+        """Collect the finds of the walks, go to a lower rank if its pool is full, and send walks to new starts.
 
         Raises:
-            PlanError: these are not as many walks as the pools are for.
+            PlanError: the number of walks is not that of the pools.
         """
         ranks = session.ranks
         if len(ranks) != len(self._homes):
@@ -107,11 +108,11 @@ class RankPools:
         self._send(session, np.flatnonzero(gained | (self._ages >= self.plan.restart_rounds)))
 
     def wanted(self, rank: int) -> int:
-        """How many schemes of a rank are enough to start from it."""
+        """Return the number of schemes of a rank that are enough to start from it."""
         return self.plan.large if rank <= self.goal + self.plan.near else self.plan.small
 
     def members(self, session: Session) -> Iterator[tuple[Terms, int]]:
-        """The schemes from the lowest rank up, in the order they came."""
+        """Yield the schemes in order of increasing rank, then of arrival."""
         for rank in sorted(self.members_of):
             pool = self.members_of[rank]
             for words, root in zip(pool.words, pool.roots, strict=True):
@@ -145,7 +146,7 @@ class RankPools:
         self._homes[walks], self._ages[walks] = homes, 0
 
     def _add(self, terms: Any, root: int) -> bool:
-        """Add a scheme to its pool, in place of a drawn one where that is twice as large as wanted; not a dead end."""
+        """Add a scheme, unless it is a dead end, to its pool; replace a random member of a pool of 2 `plan.large`."""
         chances = open_flips(terms)
         if not chances and terms.rank > self.goal and self.members_of:
             return False

@@ -1,4 +1,4 @@
-"""All walkers of a GPU from all starts at once, and the truly different schemes that they bring."""
+"""Strategy for the walkers of a GPU: all start from all starts, and their inequivalent finds are collected."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from .snapshot import Arrays
 
 @runtime_checkable
 class Widening(Protocol):
-    """A session that knows how to come from schemes to more of their rank."""
+    """A session that can find more schemes of a rank from given ones."""
 
     def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
-        """Walks from the members of a pool that come back to their rank by another way join it."""
+        """Add schemes to a pool that walks from its members reach at the same rank, through higher ranks."""
 
 
 class PopulationWalks:
-    """A strategy: every walker goes down to the goal by itself or by selection, and starts anew there.
+    """Strategy in which every walker searches the goal, independently or with selection, and restarts there.
 
-    With `gather` the schemes at the goal are kept where no change of basis makes one another, to go on
-    from in a larger format. Once there is one, `plan.linger` rounds are spent on more, and walks from
-    those found add what is missing then.
+    With `gather` inequivalent schemes at the goal are stored as starts of a larger format. Once there is one,
+    `plan.linger` rounds are spent on more, then walks from those found supply the missing ones.
     """
 
     def __init__(self, starts: Sequence[Terms], walkers: int, goal: int, plan: PoolPlan, *, gather: bool) -> None:
@@ -40,13 +39,13 @@ class PopulationWalks:
         self._reached = [terms for terms in starts if terms.rank <= goal]
 
     def begin(self, session: Session) -> None:
-        """Nothing: the walks of a session start from all its starts in turn."""
+        """Do nothing: the walks of a session start from all its starts in rotation."""
 
     def goals(self) -> Vector:
         return self._goals
 
     def roots(self, walks: Vector) -> Vector:
-        """Of many starts any: a walk that restarts draws one anew."""
+        """Return -1 (any start) if there are several: a walk that restarts draws a new one."""
         return np.full(len(walks), 0 if self._count == 1 else -1)
 
     def after_round(self, session: Session) -> None:
@@ -66,7 +65,7 @@ class PopulationWalks:
         session.rewind(reached)
 
     def members(self, session: Session) -> Iterator[tuple[Terms, int]]:
-        """What reached the goal; if nothing has, the terms of the lowest walkers."""
+        """Yield the schemes that reached the goal; if there are none, the terms of the lowest walkers."""
         root = 0 if self._count == 1 else -1
         if self._reached:
             yield from ((terms, root) for terms in self._reached)

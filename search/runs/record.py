@@ -1,4 +1,4 @@
-"""One find as a line of JSON."""
+"""Finds as lines of JSON."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .result import Find, Unlifted
 
 @dataclass(frozen=True)
 class Record:
-    """What was found in which round: a find, or a scheme over Z2 that did not lift.
+    """A find, or a scheme over Z2 or Z3 that did not lift, with its round and walk.
 
-    `stage` counts the formats of the run from 0; finds of all but the last are steps on a ladder.
+    `stage` counts the formats of the run from 0; finds of all but the last are steps of a ladder.
     """
 
     round: int
@@ -27,7 +27,7 @@ class Record:
     stage: int = 0
 
     def to_line(self) -> str:
-        """The record as one line, certificates included."""
+        """Return the record as one line, certificates included."""
         found = self.found
         data: dict[str, Any] = {"round": self.round, "walk": self.walk, "stage": self.stage}
         if isinstance(found, Find):
@@ -41,7 +41,7 @@ class Record:
 
     @classmethod
     def from_line(cls, line: str) -> Record:
-        """The inverse of `to_line`; certificates are made anew.
+        """Invert `to_line`; the schemes are certified again.
 
         Raises:
             SchemeFormatError: the line is no record.

@@ -1,4 +1,4 @@
-"""What a search returns, and what it says while it runs."""
+"""Result of a search, and its progress while it runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ...schemes_db import Certificate, Ring, Scheme, Target
 
 @dataclass(frozen=True)
 class Find:
-    """A certified scheme and the one over Z2 or Z3, certified too, that a walk found; the same where none was lifted.
+    """A certified scheme and its certified origin over Z2 or Z3, found by a walk; the same scheme if it was not lifted.
 
-    The scheme is a lift of that origin, or of a neighbour a few flips and changes of basis away.
+    The scheme is a lift of the origin, or of a neighbour a few flips and changes of basis away.
     """
 
     scheme: Scheme
@@ -23,7 +23,7 @@ class Find:
 
 @dataclass(frozen=True)
 class Unlifted:
-    """A certified scheme over Z2 or Z3 that could not be lifted, and why."""
+    """A certified scheme over Z2 or Z3 that could not be lifted, and the reason."""
 
     origin: Scheme
     reason: str
@@ -31,11 +31,11 @@ class Unlifted:
 
 @dataclass(frozen=True)
 class Progress:
-    """How a search stands after a round: `rank` is the lowest that any walk has seen for `target`.
+    """Progress of a search after a round: `rank` is the lowest that any walk has reached for `target`.
 
-    `target` is the format that is worked on, on a ladder a smaller one at first; `pools` says how
-    many schemes of which rank are gathered for it; `flips_per_second` is the rate of the last
-    seconds; `wanted` is the rank asked for there, `left` the seconds left.
+    `target` is the current format, on a ladder a smaller one at first; `pools` is the number of stored
+    schemes of each rank; `flips_per_second` is the rate of the last seconds; `wanted` is the rank wanted
+    for the current format, `left` the seconds left.
     """
 
     target: Target
@@ -58,7 +58,7 @@ class Progress:
 
     @property
     def line(self) -> str:
-        """How things stand, in one line."""
+        """Progress in one line."""
         pools = " ".join(f"{rank}:{count}" for rank, count in list(self.pools.items())[:6])
         parts = [
             f"{self.target}: best rank {self.rank}{f', {self.wanted} wanted' if self.wanted else ''}",
@@ -77,10 +77,10 @@ class Result:
     """The outcome of a search.
 
     `finds` are in the order of rounds and walks; `steps` are the schemes of smaller formats that a
-    ladder went on from. `ranks` says of each rank how many walks have it as their lowest. The same
-    seed, walks, steps and rounds give the same finds. Where there are none, `nearest` is the lowest
-    scheme that the walks for the target came to, if it is below their start. `setup` has the seconds that
-    were spent before walking, which `seconds` leaves out, by what they went into.
+    ladder continued from. `ranks` is the number of walks with each lowest rank. The same seed, walks,
+    steps and rounds give the same finds. If there are none, `nearest` is the lowest scheme that the walks
+    for the target reached, if it is below their start. `setup` gives the seconds of each task before the
+    walks, which `seconds` excludes.
     """
 
     target: Target
@@ -99,7 +99,7 @@ class Result:
 
     @property
     def lineage(self) -> tuple[Find, ...]:
-        """The steps that finds come from, smallest formats first."""
+        """Steps that finds were derived from, smallest formats first."""
         near = (self.nearest,) if isinstance(self.nearest, Find) else ()
         needed = {parent for found in (*self.finds, *near) for parent in found.origin.provenance.parents}
         kept = []
@@ -111,12 +111,12 @@ class Result:
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
-        """The schemes of the finds."""
+        """Schemes of the finds."""
         return tuple(find.scheme for find in self.finds)
 
     @property
     def best(self) -> Scheme | None:
-        """The find of the lowest rank, the first of them; None where there is none."""
+        """First find of the lowest rank, or None."""
         return min(self.schemes, key=lambda scheme: scheme.rank, default=None)
 
     @property
@@ -124,7 +124,7 @@ class Result:
         return self.flips / self.seconds if self.seconds else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """The statistics, without the schemes."""
+        """Return the statistics as JSON values, without the schemes."""
         return {
             "target": self.target.name,
             "ring": self.ring.name,

@@ -1,4 +1,4 @@
-"""A search: rounds of many walks, each find certified and lifted before it counts."""
+"""Searches: rounds of many walks; each find is certified and lifted before it counts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .search_run import SearchRun
 from .walk_run import WalkRun
 
 OnEvent = Callable[[Progress], None]
-"""Called after every round with how the run stands."""
+"""Function called after every round with the progress of the run."""
 
 Stop = Callable[[], bool]
-"""Asked after every round whether to end the run there."""
+"""Function called after every round; True ends the run."""
 
 
 def never() -> bool:
-    """Nobody wants a run to stop."""
+    """Return False: a run that is not stopped from outside."""
     return False
 
 
@@ -40,30 +40,30 @@ def find(
     stop: Stop = never,
     **settings: Any,
 ) -> Result:
-    """Schemes of rank at most `rank` for a target, from walks over GF(2) that are lifted, or over {-1, 0, 1}.
+    """Search schemes of rank at most `rank` for a target, by walks over GF(2) or GF(3) and lifts, or over {-1, 0, 1}.
 
-    A run is a sequence of rounds; in each, every walk goes `steps` steps or to the rank asked for.
-    Finds are taken between rounds, in walk order, in a sparse basis where the target allows it, and
-    a walk that found returns to its start. Without `rank`, every improvement on the lowest rank so
+    A run is a sequence of rounds; in each, every walk takes `steps` steps or stops at the rank wanted.
+    Finds are collected between rounds, in walk order, in a sparse basis where the target allows it, and
+    a walk with a find returns to its start. Without `rank`, every improvement of the lowest rank so
     far is a find. The finds depend on seed, walks, steps and rounds only: `jobs` threads share the
     walks, and `seconds` ends the run after a round.
 
     Args:
-        target: what to compute, or its name.
-        ring: Z2 (nothing is lifted), Z, Q (which allows fractions), or "ZT": walks over {-1, 0, 1}.
-        out: a new folder for the run: every find is in it at once, and `resume` continues from there.
+        target: the target, or its name.
+        ring: Z2 or Z3 (nothing is lifted), Z, Q (which allows fractions), or "ZT": walks over {-1, 0, 1}.
+        out: a new folder for the run: every find is written to it at once, and `resume` continues from there.
         on_event: called after every round.
-        stop: asked after every round; where it says so the run is saved, and the result has `interrupted` set.
+        stop: called after every round; True ends the run, which is saved, and the result has `interrupted` set.
         settings: rank, seed, walks, steps, rounds, seconds, count, start, walk, policy, ladder, pool, device,
-            address, workers, objective, method, moves, cubes, naive_too and command, as `RunConfig` has them.
+            address, workers, objective, method, moves, cubes, naive_too and command, see `RunConfig`.
 
-    A KeyboardInterrupt gives the round up; the result holds what was found until then.
+    A KeyboardInterrupt aborts the round; the result has the finds of the earlier rounds.
 
     Raises:
-        PlanError: the target does not fit a walk, the start is as good as the rank asked for, the
-            bounds mean nothing for the target, or nothing limits the search.
+        PlanError: the target does not fit a walk, the start is as good as the rank wanted, the
+            bounds do not apply to the target, or nothing limits the search.
         TargetError: the target or the ring is not known.
-        RunFolderError: `out` holds a run already, or can't be written.
+        RunFolderError: `out` contains a run already, or can't be written.
     """
     for name in ("ladder", "moves"):
         if settings.get(name) is not None:
@@ -84,8 +84,8 @@ def carry_out(
     on_event: OnEvent | None = None,
     stop: Stop = never,
 ) -> Result:
-    """The search that a configuration describes; see `find`."""
-    state = _run_of(config)  # first, so that a target that fits no walk leaves no folder behind
+    """Run the search of a configuration; see `find`."""
+    state = _run_of(config)  # before the folder is created: a target that fits no walk must not leave one behind
     if out is None:
         return _go(state, jobs, on_event, stop)
     folder = RunFolder.create(out, config)
@@ -108,14 +108,14 @@ def resume(
     on_event: OnEvent | None = None,
     stop: Stop = never,
 ) -> Result:
-    """Continue the run in a folder, from its last checkpoint; a broken round is repeated.
+    """Continue the run in a folder from its last checkpoint; an interrupted round is repeated.
 
-    Without limits its own hold; what they say counts from the run's beginning. The result holds all
-    finds of the run, and they are those of a run that was never broken. `address` and `workers` name another
-    cluster than the run's, or another number of workers.
+    Limits count from the beginning of the run; the run's own apply where none is given. The result has all finds
+    of the run, which are those of an uninterrupted run. `address` and `workers` select another cluster, or
+    another number of workers.
 
     Raises:
-        RunFolderError: no run is there, it is of another version, locked or damaged.
+        RunFolderError: the folder contains no run, was made by other code, is locked or damaged.
     """
     folder = RunFolder.open(path)
     try:
@@ -130,10 +130,10 @@ def resume(
 
 
 def footprint(config: RunConfig) -> int:
-    """The bytes that the walks of a run take at most, if each format were started from its naive scheme.
+    """Return the maximum bytes of the walks of a run over its formats, each started from its naive scheme.
 
     Raises:
-        PlanError: the walks do not fit a target, or their number is known to the device only.
+        PlanError: the walks do not fit a target, or their number is determined by the device.
     """
     if not config.walks:
         raise PlanError(f"as many walks as {config.device} holds: give a number of walks")
@@ -148,7 +148,7 @@ def footprint(config: RunConfig) -> int:
 
 
 def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:
-    """The run by its method."""
+    """Create the run of the configuration's method."""
     if config.method == "lns":
         from .neighbourhoods import Neighbourhoods
 
@@ -157,10 +157,10 @@ def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:
 
 
 def _go(state: SearchRun, jobs: int, on_event: OnEvent | None, stop: Stop) -> Result:
-    """WalkRun until a limit or an interruption.
+    """Advance a run until a limit or an interruption.
 
     Raises:
-        PlanError: no job is to do it.
+        PlanError: `jobs` is below 1.
     """
     if jobs < 1:
         raise PlanError("jobs must be at least 1")

@@ -1,4 +1,4 @@
-"""How runs stand, from their folders alone, and several of them put together."""
+"""Status of runs, read from their folders, and merging of their finds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .result import Find, Unlifted
 
 @dataclass(frozen=True)
 class Status:
-    """A run as its folder shows it: `round`, `seconds`, `flips` and `lowest` are of the last checkpoint.
+    """Status of a run according to its folder: `round`, `seconds` and `flips` are of the last checkpoint.
 
-    `target` is the format that it works on and `lowest` the lowest rank there; `steps` are the
-    schemes of smaller formats that it went on from.
+    `target` is its current format and `lowest` the lowest rank there, later finds included; `steps` are the
+    schemes of smaller formats that it continued from.
     """
 
     path: Path
@@ -38,16 +38,16 @@ class Status:
 
     @property
     def best(self) -> int | None:
-        """The lowest rank among the finds."""
+        """Lowest rank among the finds."""
         return min((found.scheme.rank for found in self.finds), default=None)
 
     @property
     def word(self) -> str:
-        """`running`, `finished`, or `stopped` where `lcma resume` would go on."""
+        """`running`, `finished`, or `stopped` if `lcma resume` would continue."""
         return "running" if self.running else "finished" if self.done else "stopped"
 
     def to_json(self) -> dict[str, Any]:
-        """The standing as JSON values, finds by digest."""
+        """Return the status as JSON values, finds by digest."""
         return {
             "folder": str(self.path),
             "state": self.word,
@@ -64,10 +64,10 @@ class Status:
 
 
 def status(path: str | Path) -> Status:
-    """How the run in a folder stands; it may be running.
+    """Return the status of the run in a folder; it may be running.
 
     Raises:
-        RunFolderError: no run is there, or its files are damaged.
+        RunFolderError: the folder contains no run, or its files are damaged.
     """
     folder = RunFolder.read(path)
     running = folder.running
@@ -97,12 +97,12 @@ def status(path: str | Path) -> Status:
 
 
 def merge(paths: Sequence[str | Path], out: str | Path | None = None) -> tuple[tuple[Status, ...], tuple[Find, ...]]:
-    """The runs of several folders and their finds, each scheme once, lowest rank first.
+    """Return the status of the runs of several folders and their distinct finds, lowest rank first.
 
-    With `out` the finds are written there as well, one line each, as in a run's found.jsonl.
+    With `out` the finds are also written to that file, one line each, as in a run's found.jsonl.
 
     Raises:
-        RunFolderError: a folder holds no run, the runs have different targets or rings, or `out`
+        RunFolderError: a folder contains no run, the runs have different targets or rings, or `out`
             exists or can't be written.
     """
     runs = tuple(status(path) for path in paths)

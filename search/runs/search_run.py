@@ -1,4 +1,4 @@
-"""A search in progress, whatever its method: limits, the clock, what it found, and where it keeps that."""
+"""State of a search that is common to all methods: limits, elapsed time, finds and folder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .result import Find, Progress, Result, Unlifted
 from .snapshot import Arrays
 
 CHECKPOINT_SECONDS = 5.0
-"""Seconds between checkpoints; finds are kept at once, so that a crash costs only walking."""
+"""Seconds between checkpoints; finds are written at once, so that a crash loses only steps of walks."""
 
 CHECKPOINT_SHARE = 20
-"""A checkpoint that took t seconds is followed by at least so many t without one."""
+"""Minimum ratio of the time between checkpoints to the time that the last one took."""
 
 RATE_SECONDS = 10.0
-"""The rate of a `Progress` is that of the last so many seconds."""
+"""Seconds over which the rate of a `Progress` is measured."""
 
 
 class SearchRun(ABC):
@@ -58,19 +58,19 @@ class SearchRun(ABC):
 
     @abstractmethod
     def advance(self, executor: Executor | None) -> None:
-        """One round, and what it brought."""
+        """Run one round and collect its finds."""
 
     @abstractmethod
     def _enter(self, stage: int) -> None:
-        """Set up what works on a format of the run."""
+        """Set up the search of a format of the run."""
 
     @abstractmethod
     def _take_up(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint."""
+        """Restore the state of a checkpoint."""
 
     @abstractmethod
     def _arrays(self) -> Arrays:
-        """All that changes, for a checkpoint."""
+        """Return all mutable state, for a checkpoint."""
 
     @property
     @abstractmethod
@@ -78,15 +78,15 @@ class SearchRun(ABC):
         """Flips so far."""
 
     def _nearest(self) -> Find | Unlifted | None:
-        """The lowest scheme that was reached, where nothing was found."""
+        """Return the lowest scheme that was reached, for runs without finds."""
         return None
 
     def _ranks(self) -> dict[int, int]:
-        """Of each rank how many walks have it as their lowest."""
+        """Return the number of walks with each lowest rank."""
         return {self._lowest: 1}
 
     def _sizes(self) -> dict[int, int]:
-        """How many schemes of which rank are gathered."""
+        """Return the number of stored schemes of each rank."""
         return {}
 
     @property
@@ -95,7 +95,7 @@ class SearchRun(ABC):
 
     @property
     def done(self) -> bool:
-        """Whether a limit is reached."""
+        """True if a limit is reached."""
         config = self.config
         return (
             (config.rounds is not None and self._round >= config.rounds)
@@ -105,18 +105,18 @@ class SearchRun(ABC):
 
     @property
     def _last(self) -> bool:
-        """Whether the target itself is worked on."""
+        """True if the current format is the target itself."""
         return self._stage == len(self.config.stages) - 1
 
     def _better(self, found: Find | Unlifted) -> bool:
-        """Whether a find is one by the run's objective."""
+        """Return whether a find improves the run's objective; always True for the first and for objective `rank`."""
         name = self.config.objective
         if name == "rank" or isinstance(found, Unlifted) or not self._finds:
             return True
         return score_of(name, found.scheme) < score_of(name, self._finds[-1].scheme)
 
     def _record(self, records: list[Record]) -> None:
-        """Write what is new into the folder, if there is one."""
+        """Write new records to the folder, if there is one."""
         if self.folder is not None:
             fresh = [record for record in records if _key(record) not in self._written]
             self.folder.append(fresh)
@@ -135,7 +135,7 @@ class SearchRun(ABC):
             self._unlifted.append(found)
 
     def save(self, *, due: bool = False) -> None:
-        """Write a checkpoint into the folder, if there is one; with `due`, only if the last is old enough."""
+        """Write a checkpoint to the folder, if there is one; with `due`, only if the last is old enough."""
         start = time.perf_counter()
         if self.folder is None or (due and start - self._saved < self._pause):
             return
@@ -145,7 +145,7 @@ class SearchRun(ABC):
         self._pause = max(CHECKPOINT_SECONDS, CHECKPOINT_SHARE * (self._saved - start))
 
     def progress(self) -> Progress:
-        """How the run stands."""
+        """Return the progress of the run."""
         seconds, flips = self.seconds, self._flips
         self._seen_flips.append((seconds, flips))
         while len(self._seen_flips) > 2 and seconds - self._seen_flips[1][0] >= RATE_SECONDS:
@@ -166,7 +166,7 @@ class SearchRun(ABC):
         )
 
     def result(self) -> Result:
-        """What the run has reached."""
+        """Return the result of the run so far."""
         return Result(
             self.config.final_target,
             self.config.output_ring,

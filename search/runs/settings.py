@@ -1,6 +1,6 @@
-"""The settings that have proven good for a format, for users who give none: `data/settings.csv`.
+"""Default settings of formats, from the table `data/settings.csv`.
 
-The rows are measured on our own runs (`lcma bench search`): the time to the best known rank.
+The rows were selected by measured runs (`lcma bench search`): the time to the best known rank.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ..flipgraph.walkers import walk_policy
 from .plan import Setting
 
 WALKS, STEPS = 4, 1_000_000
-"""Where the table has no row: rounds of a tenth of a second."""
+"""Defaults for formats without a row in the table: rounds of a tenth of a second."""
 
 
 def setting_for(target: Target, walk: str) -> Setting:
-    """The row of the table for a format, its sides in any order, and a kind of walk; else what suits the walk.
+    """Return the settings of the table for a format, its sides in any order, and a walk; else defaults of the walk.
 
     Raises:
-        PlanError: no such walk.
+        PlanError: the walk is unknown.
     """
     own = Setting(walkers=WALKS, steps=STEPS, policy=walk_policy(walk))
     row = _table().get((_family(target), walk))
@@ -34,7 +34,7 @@ def setting_for(target: Target, walk: str) -> Setting:
 
 
 def _family(target: Target) -> str:
-    """A full product by its sides in increasing order, any other target by its name."""
+    """Return the table key of a target: the sides in increasing order of a full product, else the name."""
     return "x".join(map(str, sorted(target.shape))) if target.is_general else target.name
 
 

@@ -1,6 +1,6 @@
-"""The state of walkers as plain arrays, to be saved and put back, by the schema that their class declares.
+"""Serialisation of the state of walkers to plain arrays, by the schema that their class declares.
 
-A walker's class names all that changes in `STATE`: numbers among its attributes, and arrays there or in a
+A walker's class lists all mutable state in `STATE`: attributes that are numbers, and arrays, also those in a
 NamedTuple ("_arena.best").
 """
 
@@ -18,7 +18,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 def snapshot(walkers: Sequence[object]) -> Arrays:
-    """The state of walkers of one kind: for every name of the schema its values, the walkers along the first axis.
+    """Return the state of walkers of one class: for every name of the schema an array, walkers along the first axis.
 
     Raises:
         PlanError: their class declares no schema.
@@ -27,10 +27,10 @@ def snapshot(walkers: Sequence[object]) -> Arrays:
 
 
 def restore(walkers: Sequence[object], arrays: Arrays) -> None:
-    """Put a snapshot back into walkers that were made as those it was taken of.
+    """Restore a snapshot in walkers created with the same arguments as its own.
 
     Raises:
-        PlanError: the snapshot is of walkers of another kind or number.
+        PlanError: the snapshot is of walkers of another class or number, or the class declares no schema.
     """
     schema = _schema(walkers[0])
     if set(arrays) != set(schema):

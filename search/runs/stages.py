@@ -1,4 +1,4 @@
-"""The formats that a run goes through, one after the other: a ladder, or the target alone."""
+"""Stages of a run: the formats of its ladder in order, then the target."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ...schemes_db import Ring, Target, parse_target
 from ...schemes_db.ranks import best_known
 
 EASY_SIDE = 4
-"""Formats with no longer side are reached from their own naive schemes."""
+"""Longest side of formats that are searched from their own naive schemes."""
 
 EASY_TERMS = 48
-"""Formats with no more terms are, too."""
+"""Maximum number of terms of other formats that are searched from their own naive schemes."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One format of a run, the rank that walks go for, None for as low as they get, and the full products of it."""
+    """One format of a run, the rank wanted (None for the lowest possible), and its number of full products."""
 
     target: Target
     rank: int | None
@@ -31,7 +31,7 @@ class Stage:
 
 
 def parse_stage(text: str, ring: Ring) -> Stage:
-    """The stage `TARGET:RANK`, `TARGET:FULL+HALF` or `TARGET`, which means the best known rank over the ring.
+    """Parse a stage `TARGET:RANK`, `TARGET:FULL+HALF` or `TARGET`, which means the best known rank over the ring.
 
     Raises:
         TargetError: the target is not understood.
@@ -52,9 +52,9 @@ def parse_stage(text: str, ring: Ring) -> Stage:
 
 
 def formats_below(target: Target) -> tuple[str, ...]:
-    """The formats that lead to a full product, each one block longer than the one before.
+    """Return the formats of the default ladder to a full product, each one block longer than the one before.
 
-    The longest side grows last, so 5x5x5 comes after 4x4x4, 4x4x5 and 4x5x5. None where the naive
+    The longest side grows last, so 5x5x5 comes after 4x4x4, 4x4x5 and 4x5x5. Empty if the naive
     scheme of the target itself is a good start.
     """
     shape, found = list(target.shape), []
@@ -65,7 +65,7 @@ def formats_below(target: Target) -> tuple[str, ...]:
 
 
 def corners_below(target: Target, ring: Ring) -> tuple[str, ...]:
-    """The smaller targets of the same structure that lead to a square one, as far as their best ranks are known."""
+    """Return the smaller square targets of the same structure as a square one, of those whose best ranks are known."""
     size, (_, _, form) = target.m, target.name.partition(":")
     if target.is_general or {*target.shape} != {size} or not form:
         return ()

@@ -1,4 +1,4 @@
-"""Where walks start and how far they go: what a run does with its walks between rounds."""
+"""Strategies of a run: the starts and goals of its walks, updated between rounds."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from .snapshot import Arrays
 
 
 class Strategy(Protocol):
-    """Sends walks and takes what they bring, between rounds, in walk order and by draws of its own."""
+    """Interface for sending walks to starts and collecting finds, between rounds, in walk order, with its own draws."""
 
     def begin(self, session: Session) -> None:
         """Send all walks for the first time."""
 
     def goals(self) -> Vector:
-        """(walkers,): for every walk the rank at which it stops in the next round."""
+        """Return (walkers,): the rank at which each walk stops in the next round."""
 
     def roots(self, walks: Vector) -> Vector:
-        """Which of the run's starts some walks come from; -1 where it may be any of them."""
+        """Return the indices of the starts of some walks; -1 where it may be any of them."""
 
     def after_round(self, session: Session) -> None:
-        """Take what the walks found, and send walks anew."""
+        """Collect the finds of the walks, and send walks to new starts."""
 
     def members(self, session: Session) -> Iterator[tuple[Terms, int]]:
-        """What is worth going on from in a larger format, best first, each with the start it comes from."""
+        """Yield the schemes to continue from in a larger format, best first, each with the index of its start."""
 
     def idle(self) -> bool:
-        """Whether nothing has come for so long that a ladder proceeds to its next format."""
+        """Return whether a ladder should proceed to its next format: enough schemes, or no gain for too long."""
 
     def fruitless(self) -> bool:
-        """Whether nothing has come, and other starts should be looked for in the format before."""
+        """Return whether the goal was not reached, and other starts should be searched in the format before."""
 
     def sizes(self) -> dict[int, int]:
-        """How many schemes of which rank are gathered."""
+        """Return the number of stored schemes of each rank."""
 
     def to_arrays(self) -> Arrays:
-        """All that changes, for a checkpoint."""
+        """Return all mutable state, for a checkpoint."""
 
     def take_arrays(self, arrays: Arrays) -> None:
-        """Put back what `to_arrays` gave."""
+        """Restore the state of `to_arrays`."""
 
 
 class IndependentWalks:
-    """Every walk for itself, from its start down to the goal; one that gets there goes to the next start.
+    """Strategy of independent walks from a start to the goal; a walk that reaches it continues from the next start.
 
-    With `gather` what walks bring is kept, to go on from in a larger format.
+    With `gather` the schemes at the goal are stored, to continue from in a larger format.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class IndependentWalks:
         self._ages[done] = 0
 
     def members(self, session: Session) -> Iterator[tuple[Terms, int]]:
-        """What reached the goal, then where walks stand, then the starts."""
+        """Yield the schemes that reached the goal, then the lowest of the walks by rank, then the starts."""
         yield from self._gathered
         for walk in np.argsort(session.ranks, kind="stable")[:, None]:
             yield session.terms(walk)[0], int(self._from[walk[0]])

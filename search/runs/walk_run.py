@@ -1,4 +1,4 @@
-"""The state of a search by walks between its rounds: its walks and its pools."""
+"""State of a search by walks between its rounds: its walks and its pools."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from .snapshot import Arrays
 from .strategy import IndependentWalks, Strategy
 
 LIFTS_PER_STEP = 6
-"""Schemes that are tried for each one that a ladder passes on, where they must lift."""
+"""Maximum number of schemes that are tried for each one that a ladder passes on, as they must lift."""
 
 NEAREST = 8
-"""Walks that are looked at for the lowest scheme, where nothing was found."""
+"""Number of lowest walks that are examined for `nearest`, if nothing was found."""
 
 NEXT_SEED = 1_000_003
-"""What going back for other schemes of a format adds to the seed."""
+"""Increment of the seed for every return to the format before."""
 
 
 class WalkRun(SearchRun):
@@ -48,9 +48,9 @@ class WalkRun(SearchRun):
     _attempt = 0
 
     def _enter(self, stage: int, walkers: int = 0) -> None:
-        """Set walks and pools up for a format of the run, from the schemes that came out of the one before.
+        """Set up walks and pools for a format of the run, from the schemes found in the one before.
 
-        `walkers` is their number where a checkpoint has it: another GPU may hold more or fewer.
+        `walkers` is their number in a checkpoint, 0 without one: another GPU may fit more or fewer.
         """
         begin = time.perf_counter()
         config = self.config
@@ -93,7 +93,7 @@ class WalkRun(SearchRun):
         if config.objective in HALF_OBJECTIVES:
             schemes = [*(found.scheme for found in self._finds), *(terms.to_scheme() for terms in starts)]
             self._least_score = min(score_of(config.objective, scheme) for scheme in schemes)
-        # Both compile, so that the clock counts walking and what is found only.
+        # Both compile, so that the time limit covers the walks and finds only.
         self._session.advance(np.zeros(count, dtype=np.int64), 0, None)
         walking = time.perf_counter()
         sparse(self._session.terms(np.zeros(1, dtype=np.int64))[0], config.target_policy)
@@ -102,7 +102,7 @@ class WalkRun(SearchRun):
         self._began += time.perf_counter() - begin
 
     def _take_up(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint."""
+        """Restore the state of a checkpoint."""
         arrays: dict[str, Arrays] = {"session": {}, "strategy": {}}
         for name, array in checkpoint.arrays.items():
             part, _, rest = name.partition("/")
@@ -116,7 +116,7 @@ class WalkRun(SearchRun):
         self._flips_before = checkpoint.flips - self._session.flips
 
     def advance(self, executor: Executor | None) -> None:
-        """One round, and what it brought."""
+        """Run one round and collect its finds."""
         self._session.advance(self._strategy.goals(), self._setting.steps, executor)
         self._round += 1
         self._record(self._collected())
@@ -135,7 +135,7 @@ class WalkRun(SearchRun):
         self.save()
 
     def _collected(self) -> list[Record]:
-        """What the walks found in this round, in walk order."""
+        """Return the finds of the walks in this round, in walk order."""
         config, rank = self.config, self.config.rank
         ranks = self._session.ranks
         lowest = int(ranks.min())
@@ -145,16 +145,16 @@ class WalkRun(SearchRun):
             return []
         if rank is None and config.objective in HALF_OBJECTIVES:
             return self._cheaper()
-        # Without a rank, below all finds so far and not all that was seen: some do not lift.
+        # Without a rank wanted, finds must be below all finds so far, not below all ranks seen: some do not lift.
         wanted = ranks <= rank if rank is not None else ranks < self._held
         records = []
         for walk in self._session.chosen(np.flatnonzero(wanted)).tolist():
             if rank is None and ranks[walk] >= self._held:
                 continue
             if config.engine.by_format and rank is not None and len(self._finds) >= config.count:
-                break  # a GPU brings hundreds
+                break  # a GPU may have hundreds
             origin = self._scheme_of(self._session.terms(np.array([walk]))[0], walk)
-            above = rank is not None and origin.rank > rank  # by a score that also counts full products
+            above = rank is not None and origin.rank > rank  # possible if the score also counts full products
             if above or origin.digest in self._seen or broken(origin, config.target_policy):
                 continue
             record = self._certified(origin, walk)
@@ -164,7 +164,7 @@ class WalkRun(SearchRun):
         return records
 
     def _cheaper(self) -> list[Record]:
-        """What costs less than all starts and finds, whatever its rank: full products count more than half ones."""
+        """Return the finds that cost less, by the objective, than all starts and finds, at any rank."""
         records, name = [], self.config.objective
         for walk in self._session.chosen(np.flatnonzero(self._below_start())).tolist():
             terms = self._session.terms(np.array([walk]))[0]
@@ -186,12 +186,15 @@ class WalkRun(SearchRun):
         return records
 
     def _below_start(self) -> npt.NDArray[np.bool_]:
-        """Of each walk whether it is below its own start; of one that may be from any, below the highest."""
+        """Return for each walk whether it is below its start, or below the highest start if that is unknown."""
         roots = self._strategy.roots(np.arange(self._session.walkers))
         return self._session.ranks < np.where(roots < 0, self._start_ranks.max(), self._start_ranks[roots])
 
     def _nearest(self) -> Find | Unlifted | None:
-        """Of the walks for the target the lowest below their start, and one that lifts if there is one."""
+        """Return a scheme of the lowest rank of the walks for the target, one that lifts if there is one.
+
+        None if no walk is below its start.
+        """
         ranks = self._session.ranks
         order = np.argsort(ranks, kind="stable")[:NEAREST]
         if not self._last or not len(order) or ranks[order[0]] >= self._started:
@@ -209,11 +212,11 @@ class WalkRun(SearchRun):
 
     @property
     def _held(self) -> int:
-        """The lowest rank among the finds, that of the start where there are none."""
+        """Lowest rank among the starts and the finds."""
         return min([self._started, *(found.scheme.rank for found in self._finds)])
 
     def _scheme_of(self, terms: Terms, walk: int, root: int | None = None) -> Scheme:
-        """The scheme of what a walk brought; it comes from the start of the walk, or from another root."""
+        """Return the scheme of a walk's terms, derived from the start of the walk, or from start `root`."""
         places = np.array([walk])
         remark = f"walk {walk}, round {self._round}, step {self._session.steps(places)[0]}"
         root = int(self._strategy.roots(places)[0]) if root is None else root
@@ -222,7 +225,7 @@ class WalkRun(SearchRun):
         )
 
     def _ancestry(self, root: int) -> Ancestry:
-        """Where what came from a start of this format comes from; -1 is any of them."""
+        """Return the ancestry of schemes from a start of this format; -1 means any of them."""
         if root >= 0:
             return self._ancestries[root]
         if not self._stage:
@@ -234,7 +237,7 @@ class WalkRun(SearchRun):
         return Record(self._round, walk, certified(self.config, origin), self._stage)
 
     def _climb(self, executor: Executor | None) -> None:
-        """Take what the next format starts from, and go on to it."""
+        """Collect the starts of the next format, and proceed to it."""
         passed = self._setting.plan.passed
         members = islice(self._strategy.members(self._session), LIFTS_PER_STEP * passed)
         records: list[Record] = []

@@ -1,1 +1,1 @@
-"""Straight-line programs with few additions, and schemes that have such."""
+"""Straight-line programs with few additions, and schemes that have such programs."""

@@ -1,7 +1,7 @@
-"""Fewer additions: straight-line programs of the three linear maps of a scheme, by randomised sharing.
+"""Minimisation of additions: straight-line programs of the three linear maps of a scheme, by randomised sharing.
 
-Every map is also worked on its transpose: a program of M^T read backwards is a program of M, and
-takes as many additions more as M has columns more than rows (Tellegen's principle).
+Sharing also runs on the transpose of every map: a program of M^T, transposed, is a program of M with
+columns(M) - rows(M) more additions (Tellegen's principle).
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ from .straight_line import Lines
 IntArray = npt.NDArray[np.int64]
 
 LARGEST = 8
-"""The largest coefficient that sharing handles."""
+"""Largest numerator that sharing handles."""
 
 BATCH = 20
-"""Runs between two looks at the clock."""
+"""Runs between two checks of the time limit."""
 
 
 @dataclass(frozen=True)
 class Additions:
-    """A program with few additions for a scheme, and the exact check that it computes the same."""
+    """A program with few additions for a scheme, and the exact check that it computes the target.
+
+    `before` is the scheme's number of additions without sharing, `runs` the runs on each map.
+    """
 
     scheme: Scheme
     program: Program
@@ -52,14 +55,14 @@ class Additions:
 def fewer_additions(
     scheme: Scheme, *, seconds: float | None = None, runs: int | None = None, seed: int = 0
 ) -> Additions:
-    """A program of the scheme with as few additions as randomised restarts find, proven to compute the scheme.
+    """Find a program of the scheme with few additions by randomised restarts, proven to compute the scheme.
 
     Limits are `seconds`, or `runs` for each of the three maps and their transposes, which makes the
-    result depend on the seed only; without either 200 runs.
+    result depend on the seed only; the default is 200 runs.
 
     Raises:
         PlanError: a coefficient is not real, or its numerator is above 8.
-        VerificationError: the program is not the scheme (a fault of ours).
+        VerificationError: the program does not compute the scheme (an internal error).
     """
     if scheme.gaussian:
         raise PlanError(f"{scheme!r} has coefficients that are not real: no program is made of it")
@@ -90,7 +93,7 @@ def fewer_additions(
 
 
 def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[LinearMap, bool]]:
-    """The map and its transpose (marked True), each by sharing pairs and, where that is possible, by growing sums."""
+    """Return minimisers of the map and of its transpose (True): `PairedMap`, and `TernaryMap` where possible."""
     found: list[tuple[LinearMap, bool]] = []
     for place, transposed in enumerate((False, True)):
         one = np.ascontiguousarray(matrix.T if transposed else matrix)
@@ -106,7 +109,7 @@ def _best_lines(minimisers: list[tuple[LinearMap, bool]]) -> Lines:
 
 
 def _program(scheme: Scheme, maps: list[Lines]) -> Program:
-    """The ops of three maps; denominators become coefficients of the stores."""
+    """Build the program of three maps; denominators become coefficients of the stores."""
     _, k, n = scheme.target.shape
     ops: list[Op] = []
     fresh = 0
@@ -146,7 +149,7 @@ def _program(scheme: Scheme, maps: list[Lines]) -> Program:
 
 
 def _append(ops: list[Op], lines: Lines, ids: dict[int, int], fresh: int) -> int:
-    """The lines as ops; `ids` learns their values. Returns the next free id."""
+    """Append the lines as ops and enter their values in `ids`; return the next free id."""
     for value, line in enumerate(lines.lines, lines.inputs):
         ops.append(Lin(fresh, tuple((coefficient, ids[source]) for coefficient, source in line)))
         ids[value] = fresh

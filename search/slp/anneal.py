@@ -1,7 +1,7 @@
-"""Schemes of the same rank with fewer additions: cooled walks of flips and shears over ternary schemes.
+"""Schemes of the same rank with fewer additions: simulated annealing by flips and shears over ternary schemes.
 
-A round is a few walks that start from the best schemes so far, or from where a detour through one rank
-more leads: the flips at one rank alone often stay in a small part of the graph. Same cost, next round.
+A round is a few walks that start from the best schemes so far, or from the end of a detour through a
+higher rank: flips at one rank alone often reach only a small part of the graph.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from ..terms.ternary import TernaryTerms
 from ..terms.ternary_words import packed, unpacked
 
 GOALS = {"plain": 0, "shared": 1}
-"""What is lowered: the additions of sums written out, or after sharing."""
+"""Objectives: the additions without sharing, or after sharing."""
 
 WALKS = 4
-"""Walks of a round, whatever the number of jobs."""
+"""Walks of a round, for any number of jobs."""
 
 ELITE = 12
-"""Schemes that walks start from."""
+"""Number of best schemes that walks start from."""
 
 STEPS = {"plain": 200_000, "shared": 20_000}
 HEATS = {"plain": (3.0, 0.4), "shared": (1.5, 0.2)}
 SHEARS = 10
-"""Of a thousand steps."""
+"""Shears per thousand steps."""
 
 CAREFUL_RUNS = 300
-"""Runs of sharing that say what a scheme at the end of a walk takes."""
+"""Runs of sharing that determine the cost of a scheme at the end of a walk."""
 
 DETOUR_STEPS, DETOURS = 20_000, 8
-"""Steps of a detour between two looks, and how often it is looked at."""
+"""Steps of a detour between two checks, and the number of checks."""
 
 
 @dataclass
@@ -67,11 +67,11 @@ def polished(
     jobs: int = 1,
     goal: str = "shared",
 ) -> Scheme:
-    """A scheme of the rank, and at most the full products, of a ternary one, with as few additions as walks find.
+    """Find a scheme with fewer additions by walks from a ternary one, with no higher rank and no more full products.
 
-    Limits are `rounds`, which makes the result depend on the seed only, or `seconds`, looked at
-    between rounds; without either 10 rounds. `goal` is one of `GOALS`. The result is certified;
-    it is the scheme itself where nothing better was found.
+    Limits are `rounds`, which makes the result depend on the seed only, or `seconds`, checked
+    between rounds; the default is 10 rounds. `goal` is one of `GOALS`. The result is certified;
+    it is the given scheme where nothing better was found.
 
     Raises:
         PlanError: the scheme is not over Z with coefficients -1, 0 and 1, has a factor of more than 32
@@ -80,12 +80,12 @@ def polished(
     if goal not in GOALS:
         raise PlanError(f"goal {goal!r} is not known; choose {' or '.join(GOALS)}")
     start = TernaryTerms.from_scheme(scheme)
-    packed(start)  # refuses what does not fit
+    packed(start)  # raises if a factor does not fit
     limit = rounds if rounds is not None or seconds is not None else 10
     pool = _Pool()
     pool.offer(_careful(start, goal, seed), start)
     first = pool.entries[0]
-    _cooled(start, goal, seed, 1)  # compiles, so that the clock counts walking only
+    _cooled(start, goal, seed, 1)  # compiles, so that the time limit covers the walks only
     begin, done = time.perf_counter(), 0
     with ThreadPoolExecutor(jobs) as threads:
         while limit is None or done < limit:
@@ -113,7 +113,7 @@ def polished(
 
 
 def _walk(known: list[TernaryTerms], goal: str, seed: int, index: int) -> tuple[int, TernaryTerms]:
-    """Walk `index`: from one of the known schemes, or from a detour from it; the cost and the terms."""
+    """Run walk `index` from one of the known schemes, or from a detour from it; return the cost and the terms."""
     rng = np.random.default_rng((seed, index))
     terms = known[int(rng.integers(len(known)))]
     if rng.integers(2):
@@ -150,7 +150,7 @@ def _cooled(terms: TernaryTerms, goal: str, state: int, steps: int) -> TernaryTe
 
 
 def _careful(terms: TernaryTerms, goal: str, seed: int) -> int:
-    """The additions of a scheme, by many runs of sharing; up to a constant of the target."""
+    """Return the additions of a scheme, by many runs of sharing, up to a constant of target and rank."""
     if goal == "plain":
         return int(np.bitwise_count(terms.words).sum())
     from .linear_maps import TernaryMap
@@ -164,7 +164,7 @@ def _careful(terms: TernaryTerms, goal: str, seed: int) -> int:
 
 
 def detour(terms: TernaryTerms, seed: int, index: int, steps: int = DETOURS * DETOUR_STEPS) -> TernaryTerms:
-    """Another scheme of the same rank, by way of one more, or of a lower one; the same if the walk finds neither."""
+    """Walk through higher ranks to another scheme of the same or a lower rank; return `terms` if none is found."""
     from ..flipgraph.arena import best_terms, current_terms, make_arena
     from ..flipgraph.slots import BEST
     from ..flipgraph.walk import advance
@@ -177,7 +177,7 @@ def detour(terms: TernaryTerms, seed: int, index: int, steps: int = DETOURS * DE
         advance(arena, policy.numbers, terms.rank - 1, steps // DETOURS)
         lower = int(arena.counters[BEST]) < terms.rank
         now = best_terms(arena, terms) if lower else current_terms(arena, terms)
-        # A walk knows nothing of halves: where more products are full it continues.
+        # The walk ignores half products: a scheme with more full products is rejected and the walk continues.
         if isinstance(now, TernaryTerms) and now.rank <= found.rank and full_and_half(now.to_scheme())[0] <= full:
             found = now
         if lower:

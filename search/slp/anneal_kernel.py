@@ -1,7 +1,7 @@
-"""A cooled walk over ternary schemes of one rank that lowers the additions, compiled.
+"""Simulated annealing of the additions over ternary schemes of one rank, compiled.
 
-Moves are flips, which change one row of two factors, and shears, which change the basis. A move is
-taken where it does not add additions, and now and then where it does: more seldom as the walk cools.
+Moves are flips, which change one row of two factors, and shears, which change the basis. A move that
+adds no additions is accepted; one that does with a probability that decreases with the temperature.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _UNIT = 1 << 30
 _NOISE = 48
 
 NONZEROS, SUMS = 0, 1
-"""What a walk lowers: nonzeros, which are the additions of sums written out, or additions of shared sums."""
+"""Objectives of a walk: nonzeros (the additions without sharing, up to a constant), or additions of shared sums."""
 
 
 @compiled
 def factor_cost(s: Sums, rows: Words, inputs: int, goal: int, runs: int, rng: Words) -> int:
-    """The additions of one factor by the fewest of so many runs, up to a constant of the scheme's rank."""
+    """Return the fewest additions of one factor in `runs` runs of sharing, up to a constant of the scheme's rank."""
     if goal == NONZEROS:
         total = 0
         for r in range(len(rows)):
@@ -47,8 +47,8 @@ def factor_cost(s: Sums, rows: Words, inputs: int, goal: int, runs: int, rng: Wo
 def flip_into(x: Words, new: Words, rng: Words) -> int:
     """Try a random flip from x: a b c + s a b' c' = a (b + t b') c + s a b' (c' - s t c), into `new`.
 
-    Returns 3 g + h for the factors changed, or -1, and `new` as it was, where no pair was met, a
-    coefficient would leave -1, 0, 1, or a factor would be zero.
+    Returns 3 g + h for the changed factors; or -1, with `new` unchanged, if no pair was found, a
+    coefficient would leave {-1, 0, 1}, or a factor would be zero.
     """
     rank = x.shape[1]
     f, i, first = below(rng, 3), below(rng, rank), below(rng, rank)
@@ -80,7 +80,7 @@ def flip_into(x: Words, new: Words, rng: Words) -> int:
 
 @compiled
 def shear_into(x: Words, new: Words, table: Words, rng: Words) -> int:
-    """Try a random shear from x into `new`; returns what `flip_into` does."""
+    """Try a random shear from x into `new`; return as `flip_into` does."""
     shear, sign = below(rng, len(table)), np.uint64(below(rng, 2)) * _HALF
     for side in range(2):
         f = np.int64(table[shear, side, 0])
@@ -99,7 +99,7 @@ def shear_into(x: Words, new: Words, table: Words, rng: Words) -> int:
 
 @compiled
 def full_products(x: Words, masks: Words) -> int:
-    """How many products are full; signs do not matter to it."""
+    """Return the number of full products, which does not depend on signs."""
     total = 0
     for r in range(x.shape[1]):
         total += is_full(support_of(x[0, r]), support_of(x[1, r]), support_of(x[2, r]), masks)
@@ -108,7 +108,7 @@ def full_products(x: Words, masks: Words) -> int:
 
 @compiled
 def copy_factor(source: Words, destination: Words, f: int) -> None:
-    """Make a factor of one array that of the other."""
+    """Copy factor f of one array to the other."""
     for r in range(source.shape[1]):
         destination[f, r] = source[f, r]
 
@@ -130,11 +130,11 @@ def cool(
     shears: int,
     rng: Words,
 ) -> int:
-    """Walk so many steps from x, which is (3, R) and changed in place; the cheapest goes to `best`.
+    """Walk `steps` steps from x, which is (3, R) and changed in place; store the cheapest scheme in `best`.
 
-    `new` is scratch. `table` and `masks` are those of `shears`: full products never grow in number.
-    `shears` of 1000 steps are shears. `hot` and `cold` are the temperatures at the ends, in additions.
-    Returns the cost of the best, up to a constant of the rank.
+    `new` is scratch. `table` and `masks` are `shear_table` and `half_masks` of `shears`; the number of full
+    products never increases. `shears` of 1000 steps are shears. `hot` and `cold` are the first and the last
+    temperature, in additions. Returns the cost of the best, up to a constant of the rank.
     """
     for f in range(3):
         copy_factor(x, best, f)

@@ -1,13 +1,13 @@
-"""Few two-term lines for ternary sums, compiled: values grow until every wanted sum is one of them.
+"""Straight-line programs of few two-term lines for ternary sums, compiled: values are added until all sums are values.
 
-A linear map is a set of wanted sums over a few inputs. Values are the inputs and all that was computed; a
+A linear map is a set of wanted sums over a few inputs. Values are the inputs and all computed lines; a
 wanted sum that is the sum or the difference of two values is computed at once, so cancellation is used
-where it helps. When none is, the value is added that shortens the other sums most, with a little noise.
+where it helps. If there is none, the value is added that shortens the other sums most, with a little noise.
 
 A sum is a ternary word, pos | neg << 32, of its coefficients over the inputs; canonical words have a
-positive lowest coefficient, and a value stands for its negative too. Sums with a coefficient 2 are left out.
+positive lowest coefficient, and a value represents its negative too. Sums with a coefficient 2 are excluded.
 
-Source: the greedy choice of the most frequent pair (Paar 1997), and Boyar and Peralta's rule of taking a
+Source: the greedy choice of the most frequent pair (Paar 1997), and Boyar and Peralta's rule of computing a
 target as soon as it is one addition away (2010), both over the integers instead of GF(2).
 """
 
@@ -27,25 +27,25 @@ Ints = npt.NDArray[np.int32]
 _ZERO, _HALF, _LOW, _SHIFT = (np.uint64(n) for n in (0, 32, 0xFFFFFFFF, 20))
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SCALE = 16
-"""What one addition saved weighs against the noise of a choice."""
+"""Weight of one saved addition relative to the noise of a choice."""
 
 
 class Sums(NamedTuple):
-    """The memory of one worker; every array is its own and is changed in place.
+    """Working memory of one thread; the arrays are not shared and are changed in place.
 
     Attributes:
-        values: canonical words of the inputs, then of the lines in the order of their making.
-        lines: of every value the pair code (later value << 16 | earlier value << 1 | difference).
-        used: whether a value is wanted; at the end, its number among those that are needed, or -1.
-        wanted: canonical words of the distinct sums that are wanted.
+        values: canonical words of the inputs, then of the lines in the order of creation.
+        lines: pair code of every value (later value << 16 | earlier value << 1 | difference).
+        used: whether a value is wanted; after `without_idle`, the new number of every needed value.
+        wanted: canonical words of the distinct wanted sums.
         pending: numbers of the wanted sums not computed yet.
-        ready: numbers of those one line away.
-        parts, signs, lengths: every pending sum as so many values; signs are 0 for plus, 32 for minus.
-        keys, stamps: a hash table of words, emptied by a new stamp.
-        have, pair, row, score, seen: of every word the number of the value that it is, the code of a
-            pair that makes it, the wanted sum that it is (each -1 for none), how much it would save,
-            and in which choice that was counted.
-        state: (6,) the current stamp, values, pending, ready, words in the table, choices.
+        ready: numbers of the pending sums that are one line away.
+        parts, signs, lengths: every pending sum as a sum of values; signs are 0 for plus, 32 for minus.
+        keys, stamps: a hash table of words, cleared by a new stamp.
+        have, pair, row, score, seen: for every word the number of the value equal to it, the code of a
+            pair with this sum, the number of the wanted sum equal to it (each -1 for none), its saving,
+            and the choice in which the saving was counted.
+        state: (6,) the current stamp, and the numbers of values, pending, ready, words in the table, choices.
     """
 
     values: Words
@@ -71,7 +71,7 @@ _STAMP, _VALUES, _PENDING, _READY, _FILLED, _CHOICES = range(6)
 
 
 def make_sums(rows: int, inputs: int) -> Sums:
-    """Room for maps of so many rows on so many inputs, at most 32."""
+    """Allocate memory for maps of up to `rows` rows on up to `inputs` inputs, at most 32."""
     most = inputs + rows * inputs + 1
     size = 1 << 10
     while size < min((inputs + 2 * rows) ** 2, 1 << 18):
@@ -103,26 +103,26 @@ def make_sums(rows: int, inputs: int) -> Sums:
 
 @compiled
 def below(rng: Words, limit: int) -> int:
-    """A random number in [0, limit)."""
+    """Return a random number in [0, limit)."""
     rng[0] = next_draw(rng[0])
     return np.int64(((rng[0] >> _HALF) * np.uint64(limit)) >> _HALF)  # type: ignore[return-value]  # compiled, it is one
 
 
 @compiled(forceinline=True)
 def canonical_word(word: np.uint64) -> np.uint64:
-    """The word or its negative, whichever has a positive lowest coefficient."""
+    """Return the word or its negative, whichever has a positive lowest coefficient."""
     return turned(word, turn_of(word))
 
 
 @compiled(forceinline=True)
 def support_of(word: np.uint64) -> np.uint64:
-    """The inputs with a coefficient that is not zero."""
+    """Return the mask of the inputs with a nonzero coefficient."""
     return (word | (word >> _HALF)) & _LOW
 
 
 @compiled
 def find_word(s: Sums, word: np.uint64) -> int:
-    """Where a word stands in the table, or -1 - p with p the free place where it would stand."""
+    """Return the position of a word in the table, or -1 - p with p the free position for it."""
     mask = np.uint64(len(s.keys) - 1)
     h = ((word * _GOLDEN) >> _SHIFT) & mask
     while s.stamps[h] == s.state[_STAMP]:
@@ -134,7 +134,7 @@ def find_word(s: Sums, word: np.uint64) -> int:
 
 @compiled
 def enter_word(s: Sums, word: np.uint64) -> int:
-    """The place of a word, entered if it is new; -1 where the table is three quarters full."""
+    """Return the position of a word, inserted if it is new; -1 if the table is three quarters full."""
     h = find_word(s, word)
     if h >= 0:
         return h
@@ -150,7 +150,7 @@ def enter_word(s: Sums, word: np.uint64) -> int:
 
 @compiled
 def add_value(s: Sums, word: np.uint64) -> None:
-    """A new value: its sums and differences with the others are known from now on, and wanted ones are ready."""
+    """Append a value; enter its sums and differences with the others in the table, and mark wanted ones as ready."""
     n = s.state[_VALUES]
     h = find_word(s, word)
     if h >= 0:
@@ -177,7 +177,7 @@ def add_value(s: Sums, word: np.uint64) -> None:
 
 @compiled
 def absorb(s: Sums, n: int) -> None:
-    """Put value n in the place of the parts that make it up, in every pending sum."""
+    """Replace the parts that sum to value n by n, in every pending sum."""
     word = s.values[n]
     support = support_of(word)
     for a in range(s.state[_PENDING]):
@@ -206,7 +206,7 @@ def absorb(s: Sums, n: int) -> None:
 
 @compiled
 def start_sums(s: Sums, words: Words, inputs: int) -> None:
-    """The distinct sums among the words become pending, the inputs become values."""
+    """Initialise: the distinct sums among the words are pending, the inputs are values."""
     s.state[_STAMP] += 1
     for place in (_VALUES, _PENDING, _READY, _FILLED, _CHOICES):
         s.state[place] = 0
@@ -254,7 +254,7 @@ def complete(s: Sums, choice: int) -> None:
 
 @compiled
 def credit(s: Sums, h: int, saving: int) -> int:
-    """Count a saving of the word at h in this choice; returns the sum so far."""
+    """Add a saving of the word at h in this choice; return the total so far."""
     if s.seen[h] != s.state[_CHOICES]:
         s.seen[h] = s.state[_CHOICES]
         s.score[h] = 0
@@ -264,7 +264,7 @@ def credit(s: Sums, h: int, saving: int) -> int:
 
 @compiled
 def choose_value(s: Sums, noise: int, rng: Words) -> int:
-    """The place of the word that would shorten the pending sums most: a pair of parts, or what completes a sum."""
+    """Return the position of the word that shortens the pending sums most: a pair of parts, or a sum minus a value."""
     s.state[_CHOICES] += 1
     top, best = -1, -1
     for a in range(s.state[_PENDING]):
@@ -302,7 +302,7 @@ def choose_value(s: Sums, noise: int, rng: Words) -> int:
 
 @compiled
 def without_idle(s: Sums, inputs: int) -> int:
-    """Leave out the lines that nothing wanted needs; returns how many are left."""
+    """Remove the lines that no wanted sum needs; return the number of remaining lines."""
     for n in range(s.state[_VALUES] - 1, inputs - 1, -1):
         if s.used[n]:
             s.used[s.lines[n] >> 16] = s.used[(s.lines[n] >> 1) & 0x7FFF] = 1
@@ -322,10 +322,10 @@ def without_idle(s: Sums, inputs: int) -> int:
 
 @compiled(nogil=True)
 def share_sums(s: Sums, words: Words, inputs: int, noise: int, rng: Words) -> int:
-    """Lines for all the words (rows of a map over so many inputs); returns their number, which is the additions.
+    """Compute lines for all words (rows of a map on `inputs` inputs); return their number, which is the additions.
 
-    The lines are in `s`. `noise` >= 1 is how much a choice may be worse than the best, in sixteenths of
-    an addition. Returns -1 where the table is too small.
+    The lines are in `s`. A choice may be worse than the best by up to `noise` >= 1 sixteenths of an
+    addition. Returns -1 where the table is too small.
     """
     start_sums(s, words, inputs)
     while True:
@@ -344,9 +344,9 @@ def share_sums(s: Sums, words: Words, inputs: int, noise: int, rng: Words) -> in
 def share_often(
     s: Sums, words: Words, inputs: int, runs: int, best: int, values: Words, lines: Ints, rng: Words
 ) -> int:
-    """The fewest lines of so many runs with random noise; `best` < 0 says that there are none yet.
+    """Run `share_sums` `runs` times with random noise; return the fewest lines, `best` included (< 0: none yet).
 
-    `values` and `lines` take those of the best, as in `Sums`. Returns the number of lines.
+    The values and lines of a better run are stored in `values` and `lines`, as in `Sums`.
     """
     for _ in range(runs):
         noise = 1 + below(rng, 5) * _SCALE

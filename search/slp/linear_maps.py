@@ -1,4 +1,4 @@
-"""One linear map on the way to fewer additions, by sharing pairs or, where it is ternary, by growing sums."""
+"""Minimisation of the additions of one linear map, by pair sharing (`paar`) or, if ternary, by `boyar_peralta`."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from .straight_line import Lines
 IntArray = npt.NDArray[np.int64]
 
 MOST_INPUTS = 32
-"""Columns of a map whose rows fit ternary words."""
+"""Maximum number of columns of a map whose rows fit ternary words."""
 
 _HALF = 32
 _MASK = (1 << _HALF) - 1
 
 
 class LinearMap(Protocol):
-    """A map with the best lines found so far."""
+    """A map with the best lines found so far; `additions` is -1 before the first."""
 
     additions: int
 
     def improve(self, runs: int) -> None:
-        """Try so many times more; the outcome depends on the seed and the number of runs only."""
+        """Run `runs` more times; the result depends only on the seed and the number of runs."""
 
     def lines(self) -> Lines:
-        """The best lines so far; there are some after the first `improve`."""
+        """Return the best lines so far; available after the first `improve`."""
 
 
 class PairedMap:
-    """A map with any small coefficients: pairs that rows have in common are computed once."""
+    """A map with any small coefficients: pairs that several rows contain are computed once."""
 
     def __init__(self, matrix: IntArray, seed: int, index: int) -> None:
         self._matrix, self._columns = matrix, matrix.shape[1]
@@ -85,7 +85,7 @@ class PairedMap:
 
 
 class TernaryMap:
-    """A map of -1, 0 and 1 with at most 32 columns: lines of two terms, with cancellation."""
+    """A map with coefficients -1, 0 and 1 and at most 32 columns: lines of two terms, with cancellation."""
 
     def __init__(self, matrix: IntArray, seed: int, index: int) -> None:
         from .boyar_peralta import make_sums
@@ -123,12 +123,12 @@ class TernaryMap:
 
 
 def fits_ternary(matrix: IntArray) -> bool:
-    """Whether a map can be a `TernaryMap`."""
+    """Return whether a map can be a `TernaryMap`."""
     return matrix.shape[1] <= MOST_INPUTS and bool((np.abs(matrix) <= 1).all())
 
 
 def packed_rows(matrix: IntArray) -> npt.NDArray[np.uint64]:
-    """The rows of a ternary matrix as words, pos | neg << 32."""
+    """Return the rows of a ternary matrix as words, pos | neg << 32."""
     weights = np.uint64(1) << np.arange(matrix.shape[1], dtype=np.uint64)
     plus, minus = ((matrix == sign).astype(np.uint64) @ weights for sign in (1, -1))
     packed: npt.NDArray[np.uint64] = plus | (minus << np.uint64(_HALF))
@@ -146,7 +146,7 @@ def _sum(one: int, other: int, sign: int) -> int:
 
 @lru_cache(maxsize=16)
 def _ratios(largest: int) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int32]]:
-    """The ratio of every two coefficients by number, and the coprime pair p > 0, q of every number."""
+    """Return a table of the ratio number of every two coefficients, and the coprime pair p > 0, q of every number."""
     pairs: dict[tuple[int, int], int] = {}
     table = np.zeros((2 * largest + 1, 2 * largest + 1), dtype=np.int16)
     for x in range(-largest, largest + 1):

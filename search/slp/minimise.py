@@ -1,4 +1,4 @@
-"""The program with the fewest additions among many schemes."""
+"""Search for the program with the fewest additions among many schemes."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from .anneal import polished
 from .linear_maps import MOST_INPUTS
 
 SCREEN_RUNS = 40
-"""Runs that every scheme of a pool gets, in the order of its plain additions, while half the time lasts."""
+"""Screening runs of every scheme of a pool, in the order of additions without sharing, for up to half the time."""
 
 FINALISTS = 4
-"""Schemes that share the other half."""
+"""Schemes that share the rest of the time."""
 
 WALK_SHARE = 0.8
-"""The share of a finalist's time that goes into walks, where they are wanted."""
+"""Share of a finalist's time that is spent on walks, with `flips`."""
 
 
 def fewest_additions(
     schemes: Sequence[Scheme], *, seconds: float = 10.0, seed: int = 0, jobs: int = 1, flips: bool = False
 ) -> Additions:
-    """The best program of a pool of schemes: all are screened, the best few are worked longer.
+    """Return the best program of a pool of schemes: all are screened, the best few get more runs.
 
-    With `flips` the ternary ones among these are changed first, by flips and changes of basis that
-    lower the additions: the program is of another scheme of the same rank then, certified.
+    With `flips` the ternary ones among these are first replaced, by flips and changes of basis that
+    lower the additions: the program is then of another scheme of the same rank, certified.
 
     Raises:
         PlanError: there are no schemes, or one has coefficients that sharing does not handle.
     """
     if not schemes:
         raise PlanError("no schemes to work on: name some, or a run folder with finds over Z or Q")
-    fewer_additions(schemes[0], runs=1)  # compiles, so that the time goes into the work
+    fewer_additions(schemes[0], runs=1)  # compiles, so that the time limit excludes it
     begin, screened = time.perf_counter(), []
     for scheme in sorted(schemes, key=additions):
         screened.append(fewer_additions(scheme, runs=SCREEN_RUNS, seed=seed))

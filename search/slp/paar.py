@@ -1,8 +1,8 @@
-"""Sums that share pairs, compiled: randomised greedy choice of the pairs to compute once.
+"""Sharing of pairs among sums, compiled: randomised greedy choice of the pairs to compute once.
 
-A matrix (rows, columns) of small integers stands for sums of variables. A step takes two columns i < j
-and a ratio p : q, makes a new variable p i + q j, and puts it in the place of every multiple of that
-pair. When no pair occurs twice, the additions are the new variables plus what is left in the rows.
+A matrix (rows, columns) of small integers represents sums of variables. A step selects two columns i < j
+and a ratio p : q, adds a new variable p i + q j, and substitutes it for every multiple of that pair.
+When no pair occurs twice, the additions are the new variables plus the additions left in the rows.
 
 Source of greedy-potential: fmm_add_reduction's description of looking one step ahead.
 """
@@ -23,14 +23,14 @@ Counts = npt.NDArray[np.int16]
 
 @compiled
 def below(rng: npt.NDArray[np.uint64], limit: int) -> int:
-    """A random number in [0, limit)."""
+    """Return a random number in [0, limit)."""
     rng[0] = next_draw(rng[0])
     return np.int64((rng[0] >> np.uint64(33)) % np.uint64(limit))  # type: ignore[return-value]  # compiled, it is one
 
 
 @compiled
 def count_row(m: Matrix, r: int, used: int, table: Table, counts: Counts, places: Steps, change: int) -> int:
-    """Count the pairs of a row in or out; returns by how much the pairs that repeat grow in number."""
+    """Add or remove the pairs of a row in `counts`; return the change of the number of repeated pairs."""
     filled = 0
     for c in range(used):
         if m[r, c] != 0:
@@ -55,7 +55,7 @@ def count_row(m: Matrix, r: int, used: int, table: Table, counts: Counts, places
 def take(
     m: Matrix, i: int, j: int, ratio: int, pairs: Steps, new: int, table: Table, counts: Counts, places: Steps
 ) -> int:
-    """Put column `new` in the place of a pair; returns the growth of the repeated pairs."""
+    """Substitute column `new` for a pair; return the change of the number of repeated pairs."""
     gain, middle = 0, len(table) // 2
     for r in range(len(m)):
         if m[r, i] != 0 and m[r, j] != 0 and table[m[r, i] + middle, m[r, j] + middle] == ratio:
@@ -71,7 +71,7 @@ def take(
 def give_back(
     m: Matrix, i: int, j: int, ratio: int, pairs: Steps, new: int, table: Table, counts: Counts, places: Steps
 ) -> None:
-    """The inverse of `take`."""
+    """Invert `take`."""
     for r in range(len(m)):
         content = m[r, new]
         if content != 0:
@@ -86,7 +86,7 @@ def give_back(
 def candidates(
     counts: Counts, used: int, ratios: int, slack: int, width: int, chosen: Steps, rng: npt.NDArray[np.uint64]
 ) -> int:
-    """A random sample of the pairs that occur at most `slack` times less than the most frequent; 0 if none repeats."""
+    """Sample up to `width` pairs with counts within `slack` of the largest; return their number, 0 if none repeats."""
     best = 0
     for i in range(used):
         for j in range(i + 1, used):
@@ -110,7 +110,7 @@ def candidates(
 
 @compiled
 def additions_of(m: Matrix, used: int, columns: int) -> int:
-    """New variables and what is left in the rows."""
+    """Return the additions: new variables plus those left in the rows."""
     total = used - columns
     for r in range(len(m)):
         filled = 0
@@ -133,10 +133,10 @@ def shared_once(
     weight: float,
     rng: npt.NDArray[np.uint64],
 ) -> int:
-    """Share pairs in `m` until none repeats; `steps[:kept]` are taken first. Returns the number of steps.
+    """Share pairs in `m` until none repeats, starting with `steps[:kept]`; return the number of steps.
 
-    Of a sample of `width` pairs the one with the most occurrences plus `weight` times the repeated
-    pairs that it leaves is taken.
+    Each step selects the pair of a sample of `width` with the highest number of occurrences plus `weight`
+    times the change of the number of repeated pairs.
     """
     capacity = m.shape[1]
     counts = np.zeros((capacity, capacity, len(pairs)), dtype=np.int16)
@@ -182,9 +182,9 @@ def shared_often(
     runs: int,
     rng: npt.NDArray[np.uint64],
 ) -> tuple[int, int]:
-    """The best of so many runs with random widths, slacks and weights, half of them from a prefix of the best so far.
+    """Run `shared_once` with random widths, slacks and weights, half of the runs from a prefix of the best so far.
 
-    `best` (capacity, 3) is replaced where a run is as good; `best_additions` < 0 says that it is empty.
+    `best` (capacity, 3) is replaced if a run is at least as good; `best_additions` < 0 means that it is empty.
     Returns its number of steps and its additions.
     """
     steps = np.zeros_like(best)

@@ -1,4 +1,4 @@
-"""A linear map as lines: sums over inputs and earlier lines."""
+"""Straight-line program of a linear map: lines, which are sums over inputs and earlier lines."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Terms = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Lines:
-    """Line k is a sum over values; values are the inputs, then the lines.
+    """A straight-line program: line k is a sum over values; values are the inputs, then the lines.
 
-    `outputs` say which multiple of which value every row of the map is; value -1 is zero.
+    `outputs` are the (coefficient, value) of every row of the map; value -1 is zero.
     """
 
     inputs: int
@@ -24,9 +24,9 @@ class Lines:
         return sum(len(line) - 1 for line in self.lines if line)
 
     def transposed(self) -> Lines:
-        """The program of the transposed map: read backwards, inputs and outputs change places, uses become terms.
+        """Return the transposed program: reversed, with inputs and outputs exchanged and uses turned into terms.
 
-        It takes as many additions more as the map has columns more than rows (Tellegen's principle).
+        It has outputs - inputs (of this program) more additions than this one (Tellegen's principle).
         """
         values = self.inputs + len(self.lines)
         uses: list[list[tuple[int, int]]] = [[] for _ in range(values)]

@@ -1,1 +1,1 @@
-"""How a scheme lies in words: packed terms of each ring, and bit operations on them."""
+"""Packed terms of schemes over each ring, and bit operations on them."""

@@ -17,7 +17,7 @@ intrinsic: Any = extending.intrinsic
 overload: Any = extending.overload
 
 SEARCH = Path(__file__).parents[1]
-"""Compiled functions of a search call each other across its folders: their cache looks at all of these."""
+"""Folder whose sources are all in the cache stamp: compiled functions of a search call each other across folders."""
 
 ONE = np.uint64(1)
 _BYTES = np.uint64(0x0101010101010101)
@@ -31,7 +31,7 @@ _A, _B, _C = (np.uint64(n) for n in (13, 7, 17))
 
 
 def compiled(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """`njit` without reference counts, for functions that make no array: the counts cost more than a flip."""
+    """`njit` without reference counting, for functions that allocate no array: counting costs more than a flip."""
     if options.get("forceinline"):
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return njit(function, stamped=SEARCH, _nrt=False, **options) if function else functools.partial(compiled, **options)
@@ -84,7 +84,7 @@ def _scalar(typingctx: Any) -> Any:
 
 
 def opaque(word: np.uint64) -> np.uint64:
-    """The same word; the compiler no longer knows whence, so it makes no branch of a mask."""
+    """Return the same word, opaque to the compiler, so that it does not replace a mask by a branch."""
     return word
 
 
@@ -94,7 +94,7 @@ def _opaque_word(word):  # numba compares the signatures, annotations too
 
 
 def scalar_code() -> None:
-    """Keep the calling function free of vector code: a vector load after a word store stalls for 50 ns."""
+    """Disable vector code in the calling function: a vector load after a word store stalls for 50 ns."""
 
 
 @overload(scalar_code)
@@ -103,7 +103,7 @@ def _scalar_code():
 
 
 def popcount(word: np.uint64) -> np.uint64:
-    """How many bits are set."""
+    """Return the number of set bits."""
     return np.uint64(int(word).bit_count())
 
 
@@ -113,7 +113,7 @@ def _popcount(word):  # numba compares the signatures, annotations too
 
 
 def first_bit(word: np.uint64) -> np.uint64:
-    """The index of the lowest set bit; 64 for the empty word."""
+    """Return the index of the lowest set bit; 64 for the empty word."""
     return np.uint64((int(word) & -int(word)).bit_length() - 1 if word else 64)
 
 
@@ -123,7 +123,7 @@ def _first_bit(word):
 
 
 def reverse_bits(word: np.uint64) -> np.uint64:
-    """The bits in the opposite order."""
+    """Return the word with its bits in reverse order."""
     return np.uint64(int(f"{int(word):064b}"[::-1], 2))
 
 
@@ -134,7 +134,7 @@ def _reverse_bits(word):
 
 @compiled
 def _select_portable(word: np.uint64, k: np.uint64) -> np.uint64:
-    """The k-th set bit by byte sums, then at most seven steps inside the byte (Vigna, broadword select)."""
+    """Return the k-th set bit by byte sums, then at most seven steps inside the byte (Vigna, broadword select)."""
     sums = word - ((word >> _U1) & _ODDS)
     sums = (sums & _TWOS) + ((sums >> _U2) & _TWOS)
     sums = ((sums + (sums >> _U4)) & _NIBBLES) * _BYTES
@@ -152,7 +152,7 @@ def _select(typingctx: Any, word: Any, k: Any) -> Any:
         from llvmlite import ir
 
         _, cpu, features = context.codegen().magic_tuple()
-        # Deposit is one fast instruction where BMI2 is real; the first two Zens run it as microcode.
+        # Bit deposit (pdep) is one fast instruction with BMI2, except on the first two Zens, which run it as microcode.
         if "+bmi2" not in features.split(",") or cpu in ("znver1", "znver2"):
             return context.compile_internal(builder, _select_portable.py_func, signature, args)
         word_type = ir.IntType(64)
@@ -166,7 +166,7 @@ def _select(typingctx: Any, word: Any, k: Any) -> Any:
 
 
 def select_bit(word: np.uint64, k: np.uint64) -> np.uint64:
-    """The index of the k-th set bit, counted from 0; there must be more than k."""
+    """Return the index of the k-th set bit, counted from 0; the word must have more than k."""
     rest = int(word)
     for _ in range(int(k)):
         rest &= rest - 1
@@ -180,7 +180,7 @@ def _select_bit(word, k):
 
 @compiled
 def next_draw(state: np.uint64) -> np.uint64:
-    """The next state of xorshift64, which is also the draw (Marsaglia 2003, shifts 13, 7, 17)."""
+    """Return the next state of xorshift64, which is also the draw (Marsaglia 2003, shifts 13, 7, 17)."""
     state ^= state << _A
     state ^= state >> _B
     state ^= state << _C

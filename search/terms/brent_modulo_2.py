@@ -8,7 +8,7 @@ from .packed import PackedTerms, Words
 
 
 def tensor_words(words: Words, left: int, right: int) -> Words:
-    """The sum of the terms as a (left, right) array of packed third factors.
+    """Return the sum of the terms as a (left, right) array of packed third factors.
 
     `words` is (3, R) uint64; `left` and `right` are the numbers of blocks of the first two factors.
     """
@@ -22,7 +22,7 @@ def tensor_words(words: Words, left: int, right: int) -> Words:
 
 
 def target_words(terms: PackedTerms) -> Words:
-    """The target's tensor in the form of `tensor_words`."""
+    """Return the target's tensor in the form of `tensor_words`."""
     m, k, n = terms.target.shape
     total = np.zeros((m * k, k * n), dtype=np.uint64)
     for a, b, c in terms.target.terms[terms.target.term_values % 2 == 1]:
@@ -31,6 +31,6 @@ def target_words(terms: PackedTerms) -> Words:
 
 
 def holds(terms: PackedTerms) -> bool:
-    """Whether the terms sum to the target's tensor modulo 2: every Brent equation, 64 at a time."""
+    """Return whether the terms sum to the target's tensor modulo 2: every Brent equation, 64 at a time."""
     m, k, n = terms.target.shape
     return bool(np.array_equal(tensor_words(terms.words, m * k, k * n), target_words(terms)))

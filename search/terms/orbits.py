@@ -1,7 +1,7 @@
-"""Schemes for square formats that a cyclic shift of the three matrices maps to themselves, over GF(2).
+"""Schemes for square formats that are invariant under the cyclic shift of the three matrices, over GF(2).
 
-With the third factor transposed the target is the sum of e_ij x e_jk x e_ki, which the shift of the
-three places keeps. A symmetric scheme is a set of orbits {a b c, b c a, c a b} and of cubes a a a.
+With the third factor transposed the target is the sum of e_ij x e_jk x e_ki, which is invariant under the
+cyclic shift. A symmetric scheme is a set of orbits {a b c, b c a, c a b} and of cubes a a a.
 Source: Moosbauer and Poole, "Flip graphs with symmetry" (arXiv 2502.04514).
 """
 
@@ -20,7 +20,7 @@ _ONE = np.uint64(1)
 Term = tuple[int, int, int]
 
 Groups = tuple[tuple[int, ...], ...]
-"""Indices of the diagonal, from 0, in groups of one or two: the entries of a group are joined into one cube."""
+"""Indices of the diagonal, from 0, in groups of one or two: the entries of a group are summed in one cube."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +49,14 @@ class OrbitTerms:
 
     @classmethod
     def naive(cls, target: Target, cubes: Groups | None = None) -> OrbitTerms:
-        """The naive scheme with the cubes of entries (i, i) and (j, j) joined into one for each group (i, j).
+        """Return the naive scheme with the cubes of entries (i, i) and (j, j) joined into one for each group (i, j).
 
-        (a + a')^3 is a^3 + a'^3 and the orbit of a a' (a + a'), so joining costs an orbit and saves
+        (a + a')^3 is a^3 + a'^3 plus the orbit of a a' (a + a'), so joining costs an orbit and saves
         a cube. The number of cubes fixes the rank modulo 3, and the ceil(n / 2) cubes of the groups
-        (i, n-1-i), which are those by default, have led to the lowest ranks known.
+        (i, n-1-i), the default, have led to the lowest ranks known.
 
         Raises:
-            PlanError: the target is no full square product, or the groups are not its indices, each once.
+            PlanError: the target is no full square product, or the groups are not a partition of its indices.
         """
         n = side(target)
         found, joined = _naive_orbits(n), []
@@ -69,12 +69,12 @@ class OrbitTerms:
 
     @classmethod
     def naive_reversible(cls, target: Target, cubes: Groups | None = None) -> OrbitTerms:
-        """The same joined cubes and the orbits of a a a' and a' a' a: a set that reversal keeps too.
+        """Return `naive` with the orbits of a a a' and a' a' a in place of a a' (a + a'): invariant under reversal too.
 
-        Reversal takes entry (i, j) to (n-1-i, n-1-j) in all three matrices, and must keep the groups.
+        Reversal maps entry (i, j) to (n-1-i, n-1-j) in all three matrices, and must map groups to groups.
 
         Raises:
-            PlanError: see `naive`, or reversal does not keep the groups.
+            PlanError: see `naive`, or reversal does not map groups to groups.
         """
         n = side(target)
         groups = _checked(cubes or _outer(n), n)
@@ -89,17 +89,17 @@ class OrbitTerms:
 
     @classmethod
     def from_scheme(cls, scheme: Scheme) -> OrbitTerms:
-        """The orbits of a symmetric scheme, read modulo 2.
+        """Return the orbits of a symmetric scheme modulo 2.
 
         Raises:
-            PlanError: it is not symmetric, or does not fit.
+            PlanError: the scheme is not symmetric, or does not fit packed words.
         """
         side(scheme.target)
         return cls.from_packed(PackedTerms.from_scheme(scheme))
 
     @classmethod
     def from_packed(cls, terms: PackedTerms) -> OrbitTerms:
-        """The orbits of symmetric terms.
+        """Return the orbits of symmetric terms.
 
         Raises:
             PlanError: they are not symmetric.
@@ -122,22 +122,22 @@ class OrbitTerms:
         return cls(terms.target, _columns(found), np.array(cubes, dtype=np.uint64))
 
     def packed(self) -> PackedTerms:
-        """All terms, as any scheme's."""
+        """Return all terms as `PackedTerms`."""
         a, b, c = self.orbits
         words = np.stack([np.concatenate([*part, self.cubes]) for part in ((a, b, c), (b, c, a), (c, a, b))])
         words[2] = transposed(words[2], side(self.target))
         return PackedTerms(self.target, words)
 
     def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
-        """The scheme over Z2 with these terms."""
+        """Return the scheme over Z2 with these terms."""
         return self.packed().to_scheme(provenance)
 
 
 def parse_cubes(text: str) -> Groups:
-    """The groups that a text such as 12,34,56 or 15,24,3 names, from 0.
+    """Parse groups of indices, such as 12,34,56 or 15,24,3, to indices from 0.
 
     Raises:
-        PlanError: it names none.
+        PlanError: the text is not a list of groups.
     """
     parts = text.split(",")
     if not all(part.isdigit() and len(part) in (1, 2) for part in parts):
@@ -146,7 +146,7 @@ def parse_cubes(text: str) -> Groups:
 
 
 def _outer(n: int) -> Groups:
-    """First and last index, second and last but one, and so on."""
+    """Return the groups (i, n-1-i): first and last index, second and last but one, and so on."""
     return tuple(tuple(sorted({i, n - 1 - i})) for i in range((n + 1) // 2))
 
 
@@ -157,10 +157,10 @@ def _checked(groups: Groups, n: int) -> Groups:
 
 
 def side(target: Target) -> int:
-    """n of a full n x n x n product.
+    """Return n of a full n x n x n product.
 
     Raises:
-        PlanError: the target is another.
+        PlanError: the target is not such a product, or n > 8.
     """
     m, k, n = target.shape
     if not (m == k == n <= 8 and target.is_general):
@@ -169,7 +169,7 @@ def side(target: Target) -> int:
 
 
 def transposed(words: Words, n: int) -> Words:
-    """Packed n x n matrices, transposed."""
+    """Transpose packed n x n matrices."""
     result = np.zeros_like(words)
     for i in range(n):
         for j in range(n):
@@ -178,12 +178,12 @@ def transposed(words: Words, n: int) -> Words:
 
 
 def reversible(terms: OrbitTerms) -> tuple[Words, Words]:
-    """One orbit (3, K) of each two that reversal exchanges, and those that are their own reversal; and the cubes.
+    """Return representatives (3, K) of the orbits under reversal (one of two exchanged, or fixed), and the cubes.
 
-    Words are laid out as `mirrored_layout` does.
+    Words are in the layout of `mirrored_layout`.
 
     Raises:
-        PlanError: reversal does not keep the terms.
+        PlanError: the terms are not invariant under reversal.
     """
     orbits, cubes = (mirrored_layout(words, side(terms.target)) for words in (terms.orbits, terms.cubes))
     left = [_turned_first(term) for term in zip(*orbits.tolist(), strict=True)]
@@ -203,7 +203,7 @@ def reversible(terms: OrbitTerms) -> tuple[Words, Words]:
 
 
 def unfolded(target: Target, orbits: Words, cubes: Words) -> OrbitTerms:
-    """The inverse of `reversible`."""
+    """Invert `reversible`."""
     n = side(target)
     terms = list(zip(*orbits.tolist(), strict=True))
     images = [tuple(_reversed(word) for word in term) for term in terms]
@@ -212,10 +212,10 @@ def unfolded(target: Target, orbits: Words, cubes: Words) -> OrbitTerms:
 
 
 def mirrored_layout(words: Words, n: int, back: bool = False) -> Words:
-    """Packed n x n matrices such that reversing all 64 bits reverses the matrix; or back from there.
+    """Pack n x n matrices so that reversing all 64 bits reverses the matrix; the inverse with `back`.
 
-    The first half of the bits stays, the second goes to the word's end, and the middle one of an odd
-    number stands twice.
+    The first half of the bits is unchanged, the second half moves to the end of the word, and the middle
+    bit of an odd number is duplicated.
     """
     result, size = np.zeros_like(words), n * n
     for place in range(size):
@@ -232,13 +232,13 @@ def _reversed(word: int) -> int:
 
 
 def _turned_first(term: Term) -> Term:
-    """The smallest of the three turns of a term."""
+    """Return the smallest of the three cyclic shifts of a term."""
     a, b, c = term
     return min((a, b, c), (b, c, a), (c, a, b))
 
 
 def _naive_orbits(n: int) -> list[Term]:
-    """The orbits of the naive scheme that are no cubes."""
+    """Return the orbits of the naive scheme that are no cubes."""
     entry = [[1 << (i * n + j) for j in range(n)] for i in range(n)]
     return [
         (entry[i][j], entry[j][k], entry[k][i])

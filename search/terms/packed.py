@@ -1,4 +1,4 @@
-"""Terms with every factor packed into 64-bit words, and the ones over GF(2)."""
+"""Terms with every factor packed into 64-bit words, and the subclass over GF(2)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ...schemes_db.factor import Factor
 Words = npt.NDArray[np.uint64]
 
 WORD_BITS = 64
-"""Blocks that a factor of a packed term may have."""
+"""Maximum number of blocks of a factor of a packed term."""
 
 MAX_TERMS = 512
-"""Terms that a walk can hold: eight words of slots."""
+"""Maximum number of terms of a walk: eight words of slots."""
 
 _ONE = np.uint64(1)
 
@@ -27,12 +27,12 @@ Same = TypeVar("Same", bound="Terms")
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The terms of a scheme, to be walked from: a class for each ring.
+    """The terms of a scheme, the start of a walk; a subclass for each ring.
 
     `words` is (3 planes, R) uint64, read-only. Bit b of `words[f, r]` is set where the coefficient of
     block b in factor f of term r is 1, of `words[3 + f, r]` where it is -1; over GF(2) there is one
-    plane only. Factors stand in the order U, V, W and blocks are flat row-major indices, so an
-    absent block is a bit that is never set.
+    plane only. Factors are in the order U, V, W and blocks are flat row-major indices, so the bit of an
+    absent block is never set.
 
     Raises:
         PlanError: a factor has more than 64 blocks, or there are more than 512 terms.
@@ -61,15 +61,15 @@ class Terms:
 
     @property
     def support(self) -> Words:
-        """(3, R): the blocks with a coefficient other than 0."""
+        """(3, R): masks of the blocks with a nonzero coefficient."""
         return np.bitwise_or.reduce(self.words.reshape(-1, 3, self.rank), axis=0)
 
     @classmethod
     def naive(cls: type[Same], target: Target) -> Same:
-        """One product for each term of the target's tensor that is not 0 in the ring.
+        """Return one product for each term of the target's tensor that is not 0 in the ring.
 
         Raises:
-            PlanError: too many terms for a walk, none in the ring, or a coefficient that the ring's words do not hold.
+            PlanError: too many terms for a walk, none in the ring, or a coefficient other than -1, 0, 1 over Z.
         """
         values = target.term_values
         if residues := cls.ring.characteristic:
@@ -81,7 +81,7 @@ class Terms:
             raise PlanError(f"{target} is zero over {cls.ring.name}: there is no product to save")
         if len(terms) > MAX_TERMS:
             raise PlanError(f"{len(terms)} terms of {target} do not fit: a walk holds at most {MAX_TERMS}")
-        # A block beyond the word would shift out silently; clipped here, it is refused in __post_init__.
+        # A block beyond the word would be shifted out silently; it is clipped here and rejected in __post_init__.
         bits = _ONE << np.minimum(terms.T, WORD_BITS - 1).astype(np.uint64)
         words = np.zeros((3 * cls.planes, len(terms)), dtype=np.uint64)
         words[:3] = bits
@@ -91,7 +91,7 @@ class Terms:
 
     @classmethod
     def _of(cls: type[Same], scheme: Scheme) -> Same:
-        """The terms of a scheme whose coefficients are 1 and, where there is a plane for it, -1 (or 2 mod 3)."""
+        """Return the terms of a scheme whose coefficients are 1 and, with two planes, -1 (or 2 mod 3)."""
         words = np.zeros((3 * cls.planes, scheme.rank), dtype=np.uint64)
         for f, factor in enumerate(scheme.factors):
             bits = _ONE << np.minimum(factor.indices, WORD_BITS - 1).astype(np.uint64)
@@ -100,7 +100,7 @@ class Terms:
         return cls(scheme.target, words)
 
     def dense(self) -> tuple[npt.NDArray[np.int64], ...]:
-        """U (R, mk), V (R, kn) and W (R, mn) as int64."""
+        """Return U (R, mk), V (R, kn) and W (R, mn) as int64."""
         m, k, n = self.target.shape
         factors = []
         for f, size in enumerate((m * k, k * n, m * n)):
@@ -110,7 +110,7 @@ class Terms:
         return tuple(factors)
 
     def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
-        """The scheme over the ring with these terms, in this order."""
+        """Return the scheme over the ring with these terms, in this order."""
         m, k, n = self.target.shape
         residues = self.ring.characteristic
         u, v, w = (
@@ -129,10 +129,10 @@ class PackedTerms(Terms):
 
     @classmethod
     def from_scheme(cls, scheme: Scheme) -> PackedTerms:
-        """The scheme's coefficients modulo 2.
+        """Return the scheme's terms modulo 2.
 
         Raises:
-            PlanError: it does not fit, or a denominator is even.
+            PlanError: the scheme does not fit packed words, or a denominator is even.
         """
         reduced = scheme if scheme.ring is Z2 else scheme.over_z2()
         if reduced is None:
@@ -141,10 +141,10 @@ class PackedTerms(Terms):
 
 
 def lanes_for(terms: int) -> int:
-    """The number of 64-bit words that a set of so many slots takes: 1, 2, 4 or 8.
+    """Return the number of 64-bit words of a set of `terms` slots: 1, 2, 4 or 8.
 
     Raises:
-        PlanError: more than 512.
+        PlanError: there are more than 512 terms.
     """
     for lanes in (1, 2, 4, 8):
         if terms <= lanes * WORD_BITS:

@@ -1,9 +1,9 @@
-"""What the moves need of a ring, compiled: factors as two words, their sums and signs.
+"""Ring operations of the moves, compiled: factors as two words, their sums and signs.
 
 A factor is a pair of words, its blocks with coefficient 1 and those with -1; over GF(2) the second
-is zero and costs nothing. A term over another ring is a sign and three canonical factors, whose
-lowest coefficient is 1, so that equal up to sign means equal, and zero means that the first word is
-zero. A sign is a word too: no bits for plus, all bits for minus.
+is zero and compiled away. A term over another ring is a sign and three canonical factors, whose
+lowest coefficient is 1: factors equal up to sign are equal words, and a factor is zero if its first
+word is. A sign is a word too: no bits for plus, all bits for minus.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from .bits import ONE, compiled
 
 GF2, TERNARY, GF3 = 1, 2, 3
-"""Lengths of a `Ring`: GF(2), the integers as long as coefficients stay in {-1, 0, 1}, GF(3)."""
+"""Lengths of a `Ring`: GF(2), the integers with coefficients restricted to {-1, 0, 1}, GF(3)."""
 
 Ring = tuple[int, ...]
-"""Zeros; the length says the ring and is known to the compiler, so that no branch on it is left."""
+"""Zeros; the length encodes the ring and is a compile-time constant, so that branches on it are eliminated."""
 
 Value = tuple[np.uint64, np.uint64]
 
@@ -25,7 +25,7 @@ ZERO = np.uint64(0)
 
 @compiled(forceinline=True)
 def turned(ring: Ring, value: Value, sign: np.uint64) -> Value:
-    """The factor times a sign."""
+    """Return the factor times a sign."""
     if len(ring) == GF2:
         return value
     change = (value[0] ^ value[1]) & sign
@@ -34,7 +34,7 @@ def turned(ring: Ring, value: Value, sign: np.uint64) -> Value:
 
 @compiled(forceinline=True)
 def added(ring: Ring, value: Value, other: Value) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """The sum of two factors, and the blocks where it leaves the ring."""
+    """Return the sum of two factors, and the mask of blocks where it overflows {-1, 0, 1}."""
     (up, down), (more, less) = value, other
     if len(ring) == GF2:
         return up ^ more, ZERO, ZERO
@@ -45,7 +45,7 @@ def added(ring: Ring, value: Value, other: Value) -> tuple[np.uint64, np.uint64,
 
 @compiled(forceinline=True)
 def sign_of(ring: Ring, value: Value) -> np.uint64:
-    """Minus where the lowest coefficient is -1."""
+    """Return minus if the lowest coefficient is -1, else plus."""
     if len(ring) == GF2:
         return ZERO
     support = value[0] | value[1]
@@ -54,11 +54,11 @@ def sign_of(ring: Ring, value: Value) -> np.uint64:
 
 @compiled(forceinline=True)
 def sign_from(ring: Ring, bit: np.uint64) -> np.uint64:
-    """Minus where the lowest bit is set; over GF(2) all signs are plus."""
+    """Return minus if the lowest bit is set, else plus; always plus over GF(2)."""
     return ZERO if len(ring) == GF2 else ZERO - (bit & ONE)
 
 
 @compiled(forceinline=True)
 def opposite(ring: Ring, sign: np.uint64) -> np.uint64:
-    """The other sign."""
+    """Return the other sign; always plus over GF(2)."""
     return ZERO if len(ring) == GF2 else ~sign

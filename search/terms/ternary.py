@@ -20,7 +20,7 @@ class _Signed(Terms):
     planes = 2
 
     def holds(self) -> bool:
-        """Whether the terms sum to the target's tensor over the ring: every Brent equation."""
+        """Return whether the terms sum to the target's tensor over the ring: every Brent equation."""
         u, v, w = self.dense()
         total = np.einsum("ra,rb,rc->abc", u, v, w, optimize=True)
         for (a, b, c), value in zip(self.target.terms, self.target.term_values, strict=True):
@@ -36,10 +36,10 @@ class TernaryTerms(_Signed):
 
     @classmethod
     def from_scheme(cls, scheme: Scheme) -> TernaryTerms:
-        """The terms of a ternary scheme.
+        """Return the terms of a ternary scheme.
 
         Raises:
-            PlanError: it does not fit, is not over Z or Q, or has other coefficients.
+            PlanError: the scheme does not fit packed words, is over Z/p, or has other coefficients.
         """
         if scheme.ring.characteristic or not scheme.ternary:
             raise PlanError(f"{scheme!r} has coefficients other than -1, 0 and 1: a ternary walk can't start there")
@@ -54,10 +54,10 @@ class TermsModulo3(_Signed):
 
     @classmethod
     def from_scheme(cls, scheme: Scheme) -> TermsModulo3:
-        """The scheme's coefficients modulo 3.
+        """Return the scheme's terms modulo 3.
 
         Raises:
-            PlanError: it does not fit, or its coefficients mean nothing modulo 3.
+            PlanError: the scheme does not fit packed words, or its coefficients have no residues modulo 3.
         """
         if scheme.ring is Z3:
             return cls._of(scheme)
@@ -67,7 +67,7 @@ class TermsModulo3(_Signed):
 
 
 def canonical(terms: Terms) -> tuple[Words, Words]:
-    """Factors (3 planes, R) whose lowest coefficient is 1, and the signs (R,) taken out.
+    """Return factors (3 planes, R) whose lowest coefficient is 1, and the extracted signs (R,).
 
     A sign is a word: no bits for plus, all bits for minus, and always plus over GF(2).
     """
@@ -82,7 +82,7 @@ def canonical(terms: Terms) -> tuple[Words, Words]:
 
 
 def with_signs(like: Terms, words: Words, signs: Words) -> Terms:
-    """The inverse of `canonical`: terms of the kind of `like`."""
+    """Invert `canonical`: return terms of the type and target of `like`."""
     if like.planes == 2:
         words = words.copy()
         change = (words[2] ^ words[5]) & signs
@@ -92,7 +92,7 @@ def with_signs(like: Terms, words: Words, signs: Words) -> Terms:
 
 
 def open_flips(terms: Terms) -> int:
-    """How many factors of terms equal that of another term, up to sign: the chances to flip."""
+    """Return the number of factors that equal the same factor of another term up to sign: candidates for flips."""
     forms = canonical(terms)[0]
     return sum(_shared(forms[f::3]) for f in range(3))
 

@@ -1,4 +1,4 @@
-"""Ternary terms with every factor in one word, pos | neg << 32, for at most 32 blocks a factor; and sums of them."""
+"""Ternary terms with every factor in one word, pos | neg << 32, for at most 32 blocks a factor; and their sums."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .rings import ZERO
 from .ternary import TernaryTerms
 
 HALF_BITS = 32
-"""Blocks that a factor may have."""
+"""Maximum number of blocks of a factor."""
 
 _HALF, _LOW = np.uint64(HALF_BITS), np.uint64((1 << HALF_BITS) - 1)
 _FIVE, _LOW6 = np.uint64(5), np.uint64(63)
 
 
 def packed(terms: TernaryTerms) -> Words:
-    """(3, R) uint64: bit b of a word is set where block b has coefficient 1, bit 32 + b where it has -1.
+    """Return (3, R) uint64: bit b of a word is set where block b has coefficient 1, bit 32 + b where it has -1.
 
     Raises:
         PlanError: a factor has more than 32 blocks.
@@ -31,26 +31,26 @@ def packed(terms: TernaryTerms) -> Words:
 
 
 def unpacked(target: Target, words: Words) -> TernaryTerms:
-    """The inverse of `packed`."""
+    """Invert `packed`."""
     return TernaryTerms(target, np.concatenate([words & _LOW, words >> _HALF]))
 
 
 @compiled(forceinline=True)
 def turned(value: np.uint64, turn: np.uint64) -> np.uint64:
-    """The word, or its negative where `turn` is 32 and not 0."""
+    """Return the word if `turn` is 0, its negative if `turn` is 32."""
     return (value << turn) | (value >> ((ZERO - turn) & _LOW6))
 
 
 @compiled(forceinline=True)
 def total_of(left: np.uint64, right: np.uint64) -> np.uint64:
-    """The sum of two words, which must not clash: `left & right` is empty."""
+    """Return the sum of two words, which must not overflow: `left & right` is empty."""
     either = left | right
     return either & ~((either << _HALF) | (either >> _HALF))
 
 
 @compiled(forceinline=True)
 def turn_of(value: np.uint64) -> np.uint64:
-    """32 where the lowest coefficient is -1, else 0."""
+    """Return 32 if the lowest coefficient is -1, else 0."""
     minus = value >> _HALF
     support = (value | minus) & _LOW
     return np.uint64(minus & support & (ZERO - support) != ZERO) << _FIVE

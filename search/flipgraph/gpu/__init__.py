@@ -1,1 +1,1 @@
-"""The same walks for GPUs: layout, kernel and its twin, fleets of walkers, and sessions of runs."""
+"""Walks on GPUs: layout, kernel and its twin on the processor, fleets of walkers, and sessions of runs."""

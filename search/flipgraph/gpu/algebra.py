@@ -1,4 +1,4 @@
-"""The arithmetic of one factor, modulo 2 or over {-1, 0, 1}: all that sets the two kinds of walk apart."""
+"""Arithmetic of one factor, modulo 2 or over {-1, 0, 1}: the only difference between the two kinds of walk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .primitives import I32, U32, U64, Primitives
 
 
 def make_ternary_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
-    """Over {-1, 0, 1}: a value is the bits of its 1s and those of its -1s."""
+    """Create the arithmetic over {-1, 0, 1}: a value is the mask of its 1s and that of its -1s."""
     jit, word_type = prims.jit, U64 if form.wide else U32
 
     @jit
@@ -23,7 +23,7 @@ def make_ternary_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
 
     @jit
     def add(left, right, minus):
-        """left + right, or left - right; False where a coefficient would be 2 or -2."""
+        """Return left + right, or left - right with `minus`; and False if a coefficient would be 2 or -2."""
         pos, neg = right
         if minus != U32(0):
             pos, neg = neg, pos
@@ -35,7 +35,7 @@ def make_ternary_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
 
     @jit
     def turn(value):
-        """The value with its lowest coefficient 1, and whether it was -1."""
+        """Return the value with lowest coefficient 1, and whether it was negated."""
         pos, neg = value
         support = word_type(pos | neg)
         lowest = word_type(support & word_type(word_type(0) - support))
@@ -55,7 +55,7 @@ def make_ternary_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
 
 
 def make_plain_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
-    """Over GF(2): a value is its bits."""
+    """Create the arithmetic over GF(2): a value is a mask."""
     jit, word_type = prims.jit, U64 if form.wide else U32
     bits, prime = 16 * form.parts, U64(PRIME)
 
@@ -77,7 +77,7 @@ def make_plain_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
 
     @jit
     def support_of(value):
-        """The coefficients as bits: the fingerprint of bits above the 15th is taken out."""
+        """Return the coefficients as bits, with the hash of the bits above the 15th removed."""
         support = U64(value)
         for n in range(16, bits):
             hashed = U64((U64(n) * prime >> U64(11)) & U64(0xFFFF))
@@ -93,7 +93,7 @@ def make_plain_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
 
 
 def make_cost(prims: Primitives, cost: str, support_of: Any) -> Any:
-    """What a term costs beside the rank: 1 if it is full ("full"), its nonzero coefficients ("nonzeros"), or 0."""
+    """Create the cost of a term beside the rank: 1 if it is full ("full"), its nonzeros ("nonzeros"), or 0."""
     jit, popcount, kind = prims.jit, prims.popcount, cost
 
     if kind == "full":
@@ -105,7 +105,7 @@ def make_cost(prims: Primitives, cost: str, support_of: Any) -> Any:
 
         @jit
         def cost(halves, f, a, g, b, e, c):
-            """1 for a full product, 0 for a half one."""
+            """Return 1 for a full product, 0 for a half one."""
             half = lies_in_half(halves, f, support_of(a))
             half = half or lies_in_half(halves, g, support_of(b))
             half = half or lies_in_half(halves, e, support_of(c))
@@ -119,7 +119,7 @@ def make_cost(prims: Primitives, cost: str, support_of: Any) -> Any:
 
         @jit
         def cost(halves, f, a, g, b, e, c):
-            """The nonzero coefficients of a term."""
+            """Return the number of nonzero coefficients of a term."""
             total = U32(count(support_of(a)) + count(support_of(b)))
             return I32(U32(total + count(support_of(c))))
 
@@ -133,14 +133,14 @@ def make_cost(prims: Primitives, cost: str, support_of: Any) -> Any:
 
 
 def make_algebra(prims: Primitives, form: Form, cost: str) -> SimpleNamespace:
-    """`is_zero`, `same`, `add` (with a flag: representable), `turn` (to the canonical sign), `reversed_of`, `cost`."""
+    """Create `is_zero`, `same`, `add` (with a flag: it fits), `turn` (to the canonical sign), `reversed_of`, `cost`."""
     jit, half, word_type = prims.jit, form.half, U64 if form.wide else U32
     low_half = word_type((1 << half) - 1)
     ring = make_ternary_algebra(prims, form) if form.ternary else make_plain_algebra(prims, form)
 
     @jit
     def reversed_of(value):
-        """A matrix with rows and columns in the opposite order, where that is a symmetry of the walk."""
+        """Return a matrix with rows and columns in reverse order if that is a symmetry of the walk, else unchanged."""
         if half == 0:
             return value
         return word_type(

@@ -1,9 +1,9 @@
 """Reading, writing and scanning the memory of a walker.
 
 `fast` is the shared memory of a block of threads, word w of thread t at w * threads + t: every lane
-of a warp has a bank of its own, so random access never conflicts. `far` are the states of all walkers
-in global memory, one after the other; `own` is where the walker's own starts. A `lane` is the
-thread's number, a `slot` and a factor `f` are uint32.
+of a warp has its own bank, so random accesses never conflict. `far` is the contiguous array of the states
+of all walkers in global memory; `own` is the offset of the walker's own state. A `lane` is the index of
+the thread, a `slot` and a factor `f` are uint32.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .values import make_plain_values, make_reversible_values, make_ternary_valu
 
 
 def make_access(prims: Primitives, form: Form) -> SimpleNamespace:
-    """Where parts of values and words of sets stand, and reading and writing them."""
+    """Create functions that locate, read and write parts of values and words of sets."""
     jit, threads, width, masks, plane = prims.jit, U64(form.threads), U32(form.width), form.masks, form.plane
     near, stride, distant = form.near, U32(form.stride), U32(form.far)
     active_base = near * plane
@@ -36,7 +36,7 @@ def make_access(prims: Primitives, form: Form) -> SimpleNamespace:
 
     @jit
     def part(fast, far, lane, own, f, row, shift, p):
-        """Part p of a value; p is a literal."""
+        """Return part p of a value; p is a literal."""
         word = fast[near_at(lane, f, row, p)] if p < near else far[far_at(own, f, row, p)]
         return U32(U32(word >> shift) & U32(0xFFFF))
 
@@ -51,19 +51,19 @@ def make_access(prims: Primitives, form: Form) -> SimpleNamespace:
 
     @jit
     def print_at(fast, lane, f, slot):
-        """The fingerprint of a slot, plane 0."""
+        """Return the fingerprint of a slot, plane 0."""
         return U32(U32(fast[near_at(lane, f, row_of(slot), 0)] >> (slot & U32(16))) & U32(0xFFFF))
 
     @jit
     def active_at(lane, f, q):
-        """Where word q of the active set of a factor stands in `fast`."""
+        """Return the index in `fast` of word q of the active set of a factor."""
         return (U64(active_base) + U64(U32(f * U32(masks)) + q)) * threads + lane
 
     return SimpleNamespace(row_of=row_of, part=part, set_part=set_part, print_at=print_at, active_at=active_at)
 
 
 def make_scans(prims: Primitives, form: Form) -> SimpleNamespace:
-    """Looking at all slots of a mask word at once, and picking a bit of what is found."""
+    """Create functions that scan all slots of a mask word at once, and select a bit of the result."""
     jit, popcount, differs = prims.jit, prims.popcount, prims.differs
     threads, width = U64(form.threads), U32(form.width)
     whole, tail = form.width // 16, form.width % 16
@@ -71,7 +71,7 @@ def make_scans(prims: Primitives, form: Form) -> SimpleNamespace:
 
     @jit
     def scan(fast, lane, f, q, negative):
-        """The slots of mask word q whose fingerprint is the one that `negative` has the negatives of."""
+        """Return the slots of mask word q with a fingerprint whose negative is in both halves of `negative`."""
         base = (U64(U32(f * width)) + U64(q << U32(4))) * threads + lane
         other = U32(0)
         if q < U32(whole):
@@ -84,26 +84,26 @@ def make_scans(prims: Primitives, form: Form) -> SimpleNamespace:
 
     @jit
     def taken(fast, lane, f, q):
-        """The slots of mask word q whose fingerprint is not 0."""
+        """Return the slots of mask word q whose fingerprint is not 0."""
         slots = U32(0xFFFFFFFF) if q < U32(whole) else tail_mask
         return U32(U32(~scan(fast, lane, f, q, U32(0))) & slots)
 
     @jit
     def negatives(value):
-        """The negative of a fingerprint in both halves of a word."""
+        """Return the negative of a fingerprint in both halves of a word."""
         return U32(U32(U32(U32(0) - value) & U32(0xFFFF)) * U32(0x10001))
 
     @jit
     def first(word):
-        """The lowest set bit's number; the word is not 0."""
+        """Return the index of the lowest set bit; the word is not 0."""
         return popcount(U32(U32(word & U32(U32(0) - word)) - U32(1)))
 
     @jit
     def pick(word, spin):
-        """The number of a set bit, the first one from number `spin` on, in a circle; the word is not 0.
+        """Return the index of the first set bit from index `spin` on, cyclically; the word is not 0.
 
-        It favours bits behind a gap, but the slots of terms are as good as random, and the k-th bit of a
-        word, drawn fairly, takes 30 instructions more beside about 510.
+        Bits after a gap are more likely, but the slots of terms are effectively random, and a uniform draw of
+        the k-th bit would take 30 more instructions in addition to about 510.
         """
         turned = U32(U32(word >> spin) | U32(word << U32(U32(U32(32) - spin) & U32(31))))
         return U32(U32(first(turned) + spin) & U32(31))
@@ -114,7 +114,7 @@ def make_scans(prims: Primitives, form: Form) -> SimpleNamespace:
 def make_draws(
     prims: Primitives, form: Form, access: SimpleNamespace, scans: SimpleNamespace, chains: SimpleNamespace
 ) -> SimpleNamespace:
-    """What a step draws and keeps up to date: active slots, and slots of equal fingerprints."""
+    """Create functions that draw and update active slots, and slots of equal fingerprints."""
     jit, masks = prims.jit, form.masks
     family = 3 if form.symmetric else 1
     words = family * masks
@@ -125,30 +125,30 @@ def make_draws(
 
     @jit
     def own_of(slot):
-        """The words of the set of one slot."""
+        """Return the words of the set of one slot."""
         return own_words(U32(slot >> U32(5)), U32(U32(1) << (slot & U32(31))))[0]
 
     @jit
     def meets(fast, lane, f, slot, value):
-        """The other slots with a fingerprint, word by word, none for 0, which matches empty slots."""
+        """Return the other slots with a fingerprint, word by word; none for 0, which matches empty slots."""
         slots = U32(0) if value == U32(0) else U32(0xFFFFFFFF)
         return without(scans_of(fast, lane, f, negatives(value)), own_of(slot), slots)
 
     @jit
     def note(fast, lane, f, slot, found):
-        """Bring the active sets up to date for a slot that has got a fingerprint, by what it meets."""
+        """Update the active sets for a slot with a new fingerprint, given the slots `found` with the same one."""
         bit = U32(U32(1) << (slot & U32(31))) if any_of(found) != U32(0) else U32(0)
         note_all(fast, lane, f, sets_of(fast, lane, f), own_of(slot), found, bit)
 
     @jit
     def leave(fast, lane, f, slot):
-        """Take a slot out of the active set of a factor."""
+        """Remove a slot from the active set of a factor."""
         at = active_at(lane, f, U32(slot >> U32(5)))
         fast[at] = U32(fast[at] & U32(~U32(U32(1) << (slot & U32(31)))))
 
     @jit
     def partner(fast, lane, f, slot, value, draw):
-        """(found, factor, slot, rest of the draw) of another slot with this fingerprint, which is not 0."""
+        """Select (found, factor, slot, rest of the draw): another slot with this fingerprint, which is not 0."""
         begin = U32((U64(draw) * U64(words)) >> U64(32))
         draw = U32(draw * U32(words))
         spin = U32(draw >> U32(27))
@@ -166,7 +166,7 @@ def make_draws(
 
     @jit
     def active(fast, lane, draw):
-        """(any, factor, slot, rest of the draw): a slot that may have a partner."""
+        """Select (found, factor, slot, rest of the draw): a slot that may have a partner."""
         f = U32(0)
         if family == 1:
             f = U32((U64(draw) * U64(3)) >> U64(32))
@@ -189,7 +189,7 @@ def make_draws(
 
 
 def make_cells(prims: Primitives, form: Form, algebra: SimpleNamespace) -> SimpleNamespace:
-    """The memory operations of a layout, as functions for the kernel to call."""
+    """Create the memory operations of a layout, as functions for the kernel to call."""
     access = make_access(prims, form)
     if form.ternary:
         values = make_ternary_values(prims, form, access)

@@ -1,6 +1,6 @@
-"""Chains of functions, one for each word of some sets: nothing of them is a loop, so all loads are under way at once.
+"""Chains of functions, one for each word of some sets: unrolled without loops, so that all loads overlap.
 
-The words are those that a step looks at: the mask words of a factor, of all three where terms are orbits.
+The words are those that a step uses: the mask words of a factor, or of all three where terms are orbits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .primitives import U32, Primitives
 
 
 def unrolled(jit: Callable[..., Any], begin: Callable[..., Any], extend: Callable[[Any, int], Any], count: int) -> Any:
-    """The chain of functions that does something for each of so many words."""
+    """Return the chain of `count` functions: `begin`, extended by `extend(chain, n)` for each word n."""
     chain = jit(begin)
     for n in range(count):
         chain = jit(extend(chain, n))
@@ -24,13 +24,13 @@ def unrolled(jit: Callable[..., Any], begin: Callable[..., Any], extend: Callabl
 def make_memory_chains(
     prims: Primitives, form: Form, access: SimpleNamespace, scanning: SimpleNamespace
 ) -> SimpleNamespace:
-    """Chains that read and write the memory: the bits of a slot, scans, active sets."""
+    """Create chains that read and write the memory: the bits of a slot, scans, active sets."""
     jit, masks, scan, active_at = prims.jit, form.masks, scanning.scan, access.active_at
     family = 3 if form.symmetric else 1
     words = family * masks
 
     def and_own(before: Any, q: int) -> Callable[..., Any]:
-        """The words of the set of one slot, and the bit that none of them has so far."""
+        """Return the words of the set of one slot, and the bit if none of them contains it yet."""
 
         def own(number, bit):
             others, rest = before(number, bit)
@@ -80,7 +80,7 @@ def make_memory_chains(
 
 
 def make_word_chains(prims: Primitives, form: Form) -> SimpleNamespace:
-    """Chains on words that were read: differences, counts, and which word has a bit."""
+    """Create chains on loaded words: differences, counts, and the word that contains a bit."""
     jit, popcount, masks = prims.jit, prims.popcount, form.masks
     words = (3 if form.symmetric else 1) * masks
 
@@ -100,7 +100,7 @@ def make_word_chains(prims: Primitives, form: Form) -> SimpleNamespace:
         return lambda found: U32(before(found) + popcount(found[n]))
 
     def and_earlier(before: Any, n: int) -> Callable[..., Any]:
-        """The first set with something in it, and its number."""
+        """Return the first nonempty word, and its index."""
         m = words - 1 - n
 
         def earlier(found):
@@ -112,11 +112,11 @@ def make_word_chains(prims: Primitives, form: Form) -> SimpleNamespace:
         return earlier
 
     def and_numbered(before: Any, n: int) -> Callable[..., Any]:
-        """The set of a number."""
+        """Return the word of an index."""
         return lambda found, number: found[n] if n == 0 or number == U32(n) else before(found, number)
 
     def and_holder(before: Any, n: int) -> Callable[..., Any]:
-        """The set that has the k-th of all set bits, its number, and how many bits stand before it."""
+        """Return the word that contains the k-th of all set bits, its index, and the bits counted before."""
 
         def holder(found, k):
             word, place, below = before(found, k)

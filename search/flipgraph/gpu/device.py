@@ -1,4 +1,4 @@
-"""The GPUs there are, and one clear line where there are none."""
+"""Detection of GPUs, with one-line errors if there are none."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from ....errors import PlanError
 
 
 class DeviceLostError(PlanError):
-    """A GPU that stopped answering while walkers were on it; what they had found before is kept."""
+    """A GPU that stopped responding during a walk; earlier finds are stored."""
 
 
 @lru_cache(maxsize=1)
 def cuda_module() -> Any:
-    """numba.cuda of the package numba-cuda, imported so that it works with the numpy at hand.
+    """Import and return numba.cuda of the package numba-cuda, patched to work with the installed numpy.
 
     Raises:
-        PlanError: it is not installed, or does not fit.
+        PlanError: numba-cuda is not installed, or its version does not fit.
     """
     if find_spec("numba_cuda") is None:
         raise PlanError("GPU walks need numba-cuda: pip install 'lcma[cuda]'")
     if not hasattr(np, "row_stack"):
-        # numba-cuda 0.30 names this function, which numpy 2.5 no longer has.
+        # numba-cuda 0.30 uses this function, which numpy 2.5 no longer has.
         setattr(np, "row_stack", np.vstack)  # noqa: B010
     try:
         from numba import cuda
         from numba.cuda import extending
         from numba.cuda.core import config
-    except Exception as error:  # a version that does not fit fails in many ways, AttributeError among them
+    except Exception as error:  # an incompatible version fails in many ways, AttributeError among them
         raise PlanError(
             f"numba-cuda {version('numba-cuda')} does not fit here: pip install -U 'lcma[cuda]' ({first_line(error)})"
         ) from None
-    # Blocks of one warp are meant: its advice on how to fill a GPU does not fit.
+    # Blocks of one warp are intended: the occupancy warnings do not apply.
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     if not hasattr(extending, "intrinsic"):
         raise PlanError(f"numba-cuda {version('numba-cuda')} is too old for GPU walks: pip install -U 'lcma[cuda]'")
@@ -46,10 +46,10 @@ def cuda_module() -> Any:
 
 
 def gpus() -> tuple[int, ...]:
-    """The numbers of the GPUs that walkers can run on.
+    """Return the numbers of the GPUs that walkers can run on.
 
     Raises:
-        PlanError: numba-cuda is absent or unfit, or there is no GPU or no driver.
+        PlanError: numba-cuda is absent or unfit, or there is no suitable GPU or no driver.
     """
     cuda = cuda_module()
     try:
@@ -67,10 +67,10 @@ def gpus() -> tuple[int, ...]:
 
 
 def chosen_gpus(device: str) -> tuple[int, ...]:
-    """The numbers of the GPUs that cuda (the current one), cuda:0,1 or cuda:all means.
+    """Return the numbers of the GPUs of a device name: cuda (the current one), cuda:0,1 or cuda:all.
 
     Raises:
-        PlanError: it means nothing, or there is no such GPU; see `gpus`.
+        PlanError: the name is unknown, or there is no such GPU; see `gpus`.
     """
     match = re.fullmatch(r"cuda(?::(all|\d+(?:,\d+)*))?", device)
     if match is None:
@@ -88,7 +88,7 @@ def chosen_gpus(device: str) -> tuple[int, ...]:
 
 
 def driver_errors() -> tuple[type[Exception], ...]:
-    """What numba-cuda raises when the driver reports an error: its own kind, and that of the package below it."""
+    """Return the exceptions for errors of the driver: that of numba-cuda, and that of cuda.core if available."""
     from numba.cuda.cudadrv.driver import CudaAPIError
 
     try:
@@ -99,5 +99,5 @@ def driver_errors() -> tuple[type[Exception], ...]:
 
 
 def first_line(error: Exception) -> str:
-    """The first line of an error, with its kind."""
+    """Return the first line of an error, with its type."""
     return f"{type(error).__name__}: {error}".strip().splitlines()[0][:160]

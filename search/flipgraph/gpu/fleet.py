@@ -1,4 +1,4 @@
-"""Many walkers on the GPUs at hand, or their twins on the processor: launched, selected, sampled, kept."""
+"""Fleets of walkers on GPUs, or of their twins on the processor: launches, selection, sampling, checkpoints."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ from .packing import orbits_in_pairs, pack_all, ranks_of, unpack
 Places = npt.NDArray[np.int64]
 
 ELITE = 2048
-"""Members of the best that a selection copies from."""
+"""Maximum number of the best walkers that a selection copies from."""
 
 _SELECTION = 1 << 40
-"""Draws of the host start at this index, where no walker's are."""
+"""First index of the random states of the host, beyond those of walkers."""
 
 
 def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, symmetric: bool, reversible: bool) -> int:
-    """The slots that walkers from some schemes need to take `spare` terms more; `falling`: none before they fell."""
+    """Return the slots of walkers from some schemes with `spare` more terms; `falling`: none for naive starts."""
     largest = max(scheme.rank for scheme in starts)
     if reversible:
-        # Mostly a slot for six terms; a plus that finds no slot is not taken. With 48 slots, not 64, a block of
-        # 6x6x6 is a whole warp.
+        # Mostly a slot represents six terms; a plus without a free slot is not made. With 48 slots, not 64, a block
+        # of 6x6x6 is a whole warp.
         return max(orbits_in_pairs(scheme) for scheme in starts) + min(spare // 3, 2) + 8
     if symmetric:
         return (largest + 2) // 3 + spare // 3 + 2
-    # A naive scheme falls before a plus is of use: it needs room for its own terms only.
+    # The rank of a naive scheme falls before a plus is useful: it needs slots for its own terms only.
     return largest if falling and largest >= len(starts[0].target.terms) else largest + spare
 
 
 class Fleet:
-    """Walkers from some schemes of one target, which bring a score down: the rank, or rank and cost.
+    """Walkers from some schemes of one target, which minimise a score: the rank, or rank and cost.
 
-    Walker w starts at scheme w modulo their number; a restart takes one of them by the walker's own
-    draw. The course of a fleet depends on its starts, policy, seed, number of walkers and the steps of
-    its launches only, and is the same on a GPU and on the processor.
+    Walker w starts at scheme w modulo their number; a restart uses one of them by the walker's own
+    draw. The walks of a fleet depend on its starts, policy, seed, number of walkers and the steps of
+    its launches only, and are the same on a GPU and on the processor.
 
     Attributes:
-        layout: how a scheme lies in memory.
-        score: (walkers,) the lowest score of each since its start.
-        roots: (walkers,) the walker that each descends from through selections.
-        flips, launches, seconds: in all; seconds are those of launches, compilation left out.
+        layout: memory layout of a scheme.
+        score: (walkers,) lowest score of each since its start.
+        roots: (walkers,) walker that each descends from through selections.
+        flips, launches, seconds: totals; seconds are those of launches, without compilation.
 
     Args:
-        symmetric, reversible: walks on schemes that a cyclic shift of the matrices keeps, and a reversal of rows and
-            columns too.
-        starts: schemes of one target, over Z2 or any ring with a meaning modulo 2, or ternary ones.
-        walkers: how many; as many as the GPUs hold at once if None.
-        room: terms more than the largest start has that walkers must be able to hold.
+        symmetric, reversible: walks on schemes that are invariant under a cyclic shift of the matrices, and under a
+            reversal of rows and columns too.
+        starts: schemes of one target, over Z2 or a ring that reduces modulo 2, or ternary ones.
+        walkers: number of walkers; None for the most that are resident on the GPUs at once.
+        room: number of slots beyond the terms of the largest start.
         device: "cuda" for the current GPU, "cuda:0,1" for some, "cuda:all" for all, "cpu" for the twin.
 
     Raises:
-        PlanError: the starts do not fit, no GPU is there, or numba-cuda is absent or unfit.
+        PlanError: the starts do not fit, there is no GPU, or numba-cuda is absent or unfit.
     """
 
     def __init__(
@@ -127,16 +127,16 @@ class Fleet:
 
     @property
     def resources(self) -> list[dict[str, int]]:
-        """Of each GPU: registers, local and shared bytes, blocks on a multiprocessor."""
+        """Resources of the kernel on each GPU: registers, local and shared bytes, blocks on a multiprocessor."""
         return [part.resources for part in self._parts if isinstance(part, GpuMemory)]
 
     def launch(self, steps: int, goal: int | npt.NDArray[np.int32] = 0) -> float:
-        """Carry every walker on for so many steps, or to a score of `goal` (one for all, or one each); in seconds.
+        """Advance every walker by `steps` steps, or to a score of `goal` (one for all, or one each); return seconds.
 
-        Selection follows where the policy asks for it after this launch.
+        Selection follows if the policy requires it after this launch.
 
         Raises:
-            DeviceLostError: a GPU stopped answering.
+            DeviceLostError: a GPU stopped responding.
         """
         begin = time.perf_counter()
         self._launch(steps, goal)
@@ -170,7 +170,7 @@ class Fleet:
         return np.concatenate([part.get(name) for part in self._parts])
 
     def _fill_pool(self, elite: npt.NDArray[np.uint32]) -> None:
-        """Set what a walker can be sent to: the starts, and behind them `elite`."""
+        """Set the pool of states that a walker can be sent to: the starts, then `elite`."""
         self._elite = elite
         room = max(ELITE if self.policy.selection.every else 0, len(elite))
         pool = np.zeros((len(self._starts) + room, elite.shape[1]), dtype=np.uint32)
@@ -180,13 +180,13 @@ class Fleet:
             part.put("pool", pool.ravel())
 
     def send(self, walkers: npt.NDArray[np.int64], entries: npt.NDArray[np.int64]) -> None:
-        """At the next launch these walkers start anew, from entries of the pool: the starts, then the elite."""
+        """Restart these walkers at the next launch from entries of the pool: the starts, then the elite."""
         self._sent[walkers] = entries
 
     def send_to(
         self, walkers: npt.NDArray[np.int64], states: npt.NDArray[np.uint32], entries: npt.NDArray[np.int64]
     ) -> None:
-        """At the next launch walker `walkers[i]` starts anew from `states[entries[i]]`, a packed scheme."""
+        """Restart walker `walkers[i]` at the next launch from `states[entries[i]]`, a packed scheme."""
         others = np.setdiff1d(np.flatnonzero(self._sent >= len(self._starts)), walkers)
         kept, places = np.unique(self._sent[others] - len(self._starts), return_inverse=True)
         self._fill_pool(np.concatenate([self._elite[kept], states]))
@@ -195,28 +195,28 @@ class Fleet:
         self.roots[walkers] = walkers
 
     def waiting(self, walker: int) -> npt.NDArray[np.uint32] | None:
-        """The packed scheme that a walker is to start from at the next launch, or None where it walks on."""
+        """Return the packed scheme that a walker restarts from at the next launch, or None if it continues."""
         entry = int(self._sent[walker])
         if entry < 0:
             return None
         return self._starts[entry] if entry < len(self._starts) else self._elite[entry - len(self._starts)]
 
     def enter(self, schemes: Sequence[Scheme]) -> npt.NDArray[np.int64]:
-        """The entries under which walkers can be sent to these schemes; those of earlier ones hold no longer.
+        """Replace the elite of the pool by these schemes and return their entries; earlier entries become invalid.
 
         Raises:
-            PlanError: one does not fit.
+            PlanError: a scheme does not fit.
         """
         self._fill_pool(pack_all(self.layout, schemes))
         return len(self._starts) + np.arange(len(schemes))
 
     def rewind(self, walkers: npt.NDArray[np.int64]) -> None:
-        """At the next launch these walkers start anew, as they did first."""
+        """Restart these walkers at the next launch from their first starts."""
         self.send(walkers, walkers % len(self._starts))
         self.roots[walkers] = walkers
 
     def select(self) -> None:
-        """The worst walkers become copies of random members of the best; ties are broken by chance."""
+        """Replace the worst walkers by copies of random members of the best; ties are broken at random."""
         selection, rng = self.policy.selection, self._host_draws()
         order = np.lexsort((rng.random(self.walkers), self.score))
         elite, losers, entries = list[Places](), list[Places](), list[Places]()
@@ -240,31 +240,31 @@ class Fleet:
         return np.random.default_rng(splitmix(self._seed, _SELECTION + self._draws))
 
     def found(self, goal: int) -> npt.NDArray[np.int64]:
-        """The walkers whose score is at most `goal`, in order."""
+        """Return the walkers whose score is at most `goal`, in order."""
         return np.flatnonzero(self.score <= goal)
 
     def ranks(self) -> npt.NDArray[np.int64]:
-        """(walkers,): the rank at which each stands; its score is the lowest of them since its start."""
+        """Return (walkers,): the current rank of each; `score` is the lowest since its start."""
         return ranks_of(self.layout, self._gather("state").reshape(self.walkers, -1))
 
     def scheme(self, walker: int, *, current: bool = False, provenance: Provenance | None = None) -> Scheme:
-        """The scheme at a walker's score, or the one it stands at; nothing is checked here."""
+        """Return the scheme of a walker's score, or its current one, unchecked."""
         part = int(np.searchsorted(self._ends, walker, side="right"))
         place = walker - (int(self._ends[part - 1]) if part else 0)
         state = self._parts[part].row("state" if current else "best", place)
         return unpack(self.layout, state, provenance)
 
     def histogram(self) -> dict[int, int]:
-        """Of each score how many walkers have it as their lowest."""
+        """Return the number of walkers with each lowest score."""
         return dict(sorted(Counter(self.score.tolist()).items()))
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:
-        """(walkers,): the steps of each in all."""
+        """(walkers,): total steps of each."""
         return self._gather("counters")[:, STEPS]
 
     def start_ranks(self, walkers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The ranks of the schemes that some walkers started from first."""
+        """Return the ranks of the first starts of some walkers."""
         return self._start_ranks[walkers % len(self._start_ranks)]
 
     @property
@@ -272,7 +272,7 @@ class Fleet:
         return self.flips / self.seconds if self.seconds else 0.0
 
     def to_arrays(self) -> dict[str, Array]:
-        """The state as arrays, for a checkpoint between launches."""
+        """Return the state as arrays, for a checkpoint between launches."""
         arrays = {name: self._gather(name) for name in KEPT}
         numbers = np.array([self.flips, self.launches, self._draws], dtype=np.int64)
         return {
@@ -284,10 +284,10 @@ class Fleet:
         }
 
     def take_arrays(self, arrays: dict[str, Array]) -> None:
-        """Put back a state that `to_arrays` gave.
+        """Restore a state of `to_arrays`.
 
         Raises:
-            PlanError: it is of another fleet.
+            PlanError: the state is of another fleet.
         """
         if arrays["score"].shape != (self.walkers,) or arrays["best"].size != self.walkers * self.layout.form.words:
             raise PlanError(f"the checkpoint is of another fleet than this one of {self.walkers} walkers")

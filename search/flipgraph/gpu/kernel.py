@@ -1,4 +1,4 @@
-"""One launch of a walker, and the two ways to run a fleet of them: a GPU kernel and its twin."""
+"""One launch of a walker, and two implementations for a fleet: a GPU kernel and its twin on the processor."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .numbers import (
 from .primitives import I32, U32, U64, Primitives, gpu, processor
 
 WALK_BEST, SINCE, MISSES, WALK_STEPS, STEPS, PLUSES, RESTARTS, GAIN_STEP = range(8)
-"""Places of a walker's counters: the lowest rank since the start, steps since an event, draws without an
-active slot in a row, steps since WALK_BEST; in all, its steps, pluses and restarts, and the step of
-the last gain of its score."""
+"""Indices of a walker's counters: the lowest rank since the start, steps since an event, consecutive draws
+without an active slot, steps since WALK_BEST; its total steps, pluses and restarts, and the step of the
+last improvement of its score."""
 
 COUNTERS = 8
 
@@ -34,7 +34,7 @@ COUNTERS = 8
 def make_transfer(
     prims: Primitives, form: Form, cells: SimpleNamespace, moves: SimpleNamespace
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Taking a state up from global memory, and writing it out."""
+    """Create the functions that load a state from global memory, and store it."""
     jit, is_live, weight = prims.jit, moves.is_live, moves.weight
     taken, active_at = cells.taken, cells.active_at
     threads, masks, room = U64(form.threads), form.masks, 32 * form.masks
@@ -45,7 +45,7 @@ def make_transfer(
 
     @jit
     def load(fast, far, lane, own, source, base):
-        """Take a state up and make all its slots active, as stale bits clean themselves: returns its rank."""
+        """Load a state and return its rank; all slots become active, as steps clear stale bits."""
         for w in range(near * plane):
             fast[U64(w) * threads + lane] = source[base + U64(w)]
         for w in range(near * plane, signs):
@@ -69,7 +69,7 @@ def make_transfer(
 
     @jit
     def store(fast, far, lane, own, goal, base):
-        """Write a state out."""
+        """Store a state."""
         for w in range(near * plane):
             goal[base + U64(w)] = fast[U64(w) * threads + lane]
         for w in range(near * plane, signs):
@@ -83,7 +83,7 @@ def make_transfer(
 
 
 def make_count(prims: Primitives) -> Callable[..., Any]:
-    """What a launch adds to a walker's counters."""
+    """Create the function that updates a walker's counters after a launch."""
 
     @prims.jit
     def count(counts, walker, walk_best, since, misses, walk_steps, done, pluses, restarts, gain):
@@ -100,7 +100,7 @@ def make_count(prims: Primitives) -> Callable[..., Any]:
 
 
 def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
-    """The function that carries one walker on for a number of steps; its arguments are those of a kernel."""
+    """Create the function that advances one walker by a number of steps; its arguments are those of a kernel."""
     algebra, biased, words, jit = make_algebra(prims, form, cost), cost != "", form.words, prims.jit
     cells = make_cells(prims, form, algebra)
     moves = make_moves(prims, form, cells, algebra, biased)
@@ -111,7 +111,7 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
     def launch(
         fast, lane, walker, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps
     ):
-        """Carry a walker on, from its own state or, where `origin` names one, from an entry of the pool."""
+        """Advance a walker from its own state or, if `origin` is not negative, from an entry of the pool."""
         own = U64(walker) * U64(words)
         entry = origin[walker]
         if entry >= I32(0):
@@ -176,9 +176,9 @@ def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
 
 @lru_cache(maxsize=32)
 def twin(form: Form, cost: str) -> Callable[..., Any]:
-    """The kernel for the processor: blocks and threads one after the other.
+    """Create the kernel for the processor, which runs the threads sequentially.
 
-    Arguments: `fast` (words of a block,) uint32 scratch, the number of walkers, then those of a launch.
+    Its arguments: `fast` (words of a block,) uint32 scratch, the number of walkers, then those of a launch.
     """
     prims = processor()
     launch = make_launch(prims, form, cost)
@@ -213,7 +213,7 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
 
 
 def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
-    """The kernel for the GPU, not yet compiled: a thread a walker."""
+    """Create the kernel for the GPU, uncompiled: one thread a walker."""
     from .device import cuda_module
 
     cuda = cuda_module()

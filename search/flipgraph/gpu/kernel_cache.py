@@ -1,6 +1,6 @@
-"""Compiled kernels on the disk, by form, compute capability, versions and code: a second process compiles nothing.
+"""Disk cache of compiled kernels by form, compute capability, versions and code: a second process compiles nothing.
 
-An entry that can't be read, or that this numba-cuda can't take back, is the same as none.
+An entry that can't be read, or that this numba-cuda can't load, counts as missing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .layout import Form
 SCHEMA = 1
 
 KERNELS: Counter[str] = Counter()
-"""How many kernels this process took from the disk, compiled and kept, or compiled and could not keep."""
+"""Number of kernels that this process loaded from the disk, compiled and stored, or compiled and could not store."""
 
 _FACTS = ("cooperative", "name", "shared_memory_carveout")
 _LIBRARY = ("name", "entry_name", "max_registers", "needs_cudadevrt", "use_cooperative", "lto")
@@ -32,7 +32,7 @@ _LIBRARY = ("name", "entry_name", "max_registers", "needs_cudadevrt", "use_coope
 
 @lru_cache(maxsize=1)
 def code_hash() -> str:
-    """The sha256 of all that a kernel is made of: the sources of this folder, and the compiler's versions."""
+    """Return the sha256 of everything that a kernel depends on: the sources of this folder, the compiler's versions."""
     digest = hashlib.sha256(f"{SCHEMA} {version('numba')} {version('numba-cuda')}\0".encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -40,9 +40,9 @@ def code_hash() -> str:
 
 
 class KernelCache:
-    """The cache of one kernel, in the place of numba-cuda's own, which knows no closures of closures.
+    """The cache of one kernel, replacing numba-cuda's own, which does not support closures of closures.
 
-    numba-cuda asks it with `load_overload` before it compiles, and tells it with `save_overload` after.
+    numba-cuda calls `load_overload` before it compiles, and `save_overload` after.
     """
 
     def __init__(self, form: Form, cost: str, folder: Path | None = None) -> None:
@@ -54,22 +54,22 @@ class KernelCache:
         return self._folder / f"walk-{hashlib.sha256(key.encode()).hexdigest()[:24]}.npz"
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The kernel for a signature and the current device, or None."""
-        with contextlib.suppress(Exception):  # whatever a damaged entry or another numba-cuda raises: compile
+        """Return the kernel for a signature and the current device, or None."""
+        with contextlib.suppress(Exception):  # a damaged entry or another numba-cuda can raise anything: compile
             kernel = self._load(signature, _capability())
             KERNELS["from the disk"] += 1
             return kernel
         return None
 
     def save_overload(self, signature: Any, kernel: Any) -> None:
-        """Write a kernel that was compiled for the current device."""
+        """Store a kernel that was compiled for the current device."""
         kept = False
         with contextlib.suppress(Exception):  # a full disk, or another numba-cuda: the next process compiles again
             kept = self._save(signature, _capability(), kernel)
         KERNELS["compiled" if kept else "compiled and not kept"] += 1
 
     def _load(self, signature: Any, capability: tuple[int, int]) -> Any:
-        # Those of numba-cuda, which stand in numba's name only where it is installed.
+        # Modules of numba-cuda, which exist under numba's name only if it is installed.
         names = ("codegen", "core.sigutils", "dispatcher", "typing", "types")
         code, core, dispatcher, typing, types = (import_module(f"numba.cuda.{name}") for name in names)
         with np.load(self._path(signature, capability), allow_pickle=False) as archive:
@@ -97,7 +97,7 @@ class KernelCache:
         )
 
     def _save(self, signature: Any, capability: tuple[int, int], kernel: Any) -> bool:
-        """Whether the kernel is one that can be kept, and is."""
+        """Store the kernel if possible; return whether it was."""
         states = kernel._reduce_states()
         library = states["codelibrary"]._reduce_states()
         if library["nrt"] or kernel.launch_config_sensitive:
@@ -123,10 +123,10 @@ def _capability() -> tuple[int, int]:
 
 
 def _bytes_of(cubin: Any) -> bytes:
-    """The bytes of a cubin, however this numba-cuda wraps them."""
+    """Return the bytes of a cubin, wrapped or not, depending on the version of numba-cuda."""
     return bytes(getattr(cubin, "code", cubin))
 
 
 def _loadable(cubin: bytes, name: str) -> Any:
-    """A cubin as this numba-cuda loads it."""
+    """Return a cubin as an object that numba-cuda loads."""
     return import_module("numba.cuda.cudadrv.driver").ObjectCode.from_cubin(cubin, name=name)

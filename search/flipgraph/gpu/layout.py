@@ -1,9 +1,9 @@
-"""How a walker lies in memory: words of two 16-bit halves, sets of slots, and what of it is near.
+"""Memory layout of a walker: words of two 16-bit halves, sets of slots, and the part in shared memory ("near").
 
-A value (one factor of one term) takes `planes` 16-bit parts. Plane 0 is a fingerprint: the scans of
-a step look at it alone, and compare whole values for the chosen partner only. Slot s of a factor has
-its part in word (s >> 5) * 16 + (s & 15) of the plane, in the upper half of it where s & 16; so one
-32-bit set of slots belongs to 16 consecutive words. An empty slot has value 0 in all factors.
+A value (one factor of one term) has `planes` 16-bit parts. Plane 0 is a fingerprint: the scans of a step
+read only this plane, and compare whole values for the selected partner only. The part of slot s of a factor
+is in word (s >> 5) * 16 + (s & 15) of the plane, in its upper half if s & 16; so one 32-bit set of slots
+corresponds to 16 consecutive words. An empty slot has value 0 in all factors.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Words = npt.NDArray[np.uint32]
 
 MAX_SLOTS = 512
 MAX_CUBES = 32
-"""Cubes that a symmetric walker can hold."""
+"""Maximum number of cubes of a symmetric walker."""
 
 BLOCK_BYTES = 48 * 1024
-"""Shared memory that a block of threads can have without asking the driver for more."""
+"""Shared memory of a block of threads that needs no opt-in from the driver."""
 
 NEAR_WORDS = 900
-"""A walker that takes more words keeps only the fingerprints in shared memory."""
+"""Maximum number of words of a walker in shared memory; a larger one stores only its fingerprints there."""
 
 PRIME = 0x9E3779B1
-"""2^32 over the golden ratio, made odd: what values and bits are hashed with."""
+"""2^32 over the golden ratio, made odd: the multiplier of the hashes of values and bits."""
 
 
 HASH = 0x9E3779B97F4A7C15
@@ -39,16 +39,16 @@ HASH = 0x9E3779B97F4A7C15
 
 
 def bit_print(bit: int) -> int:
-    """What a set bit above the 15th adds, modulo 2, to the fingerprint."""
+    """Return the summand, modulo 2, of a set bit above the 15th in the fingerprint."""
     return (bit * PRIME >> 11) & 0xFFFF
 
 
 @dataclass(frozen=True)
 class Form:
-    """The memory of a walker whatever its target: all that the kernels depend on.
+    """The memory format of a walker for any target: everything that the kernels depend on.
 
-    `width` is the number of words of a factor in one plane, a multiple of 8, and `parts` that of the
-    16-bit parts of the bits of a factor. `half` is 0 but for orbits under a cyclic shift and a reversal:
+    `width` is the number of words of a factor in one plane, a multiple of 8, and `parts` the number of
+    16-bit parts of the bits of a factor. `half` is 0 except for orbits under a cyclic shift and a reversal:
     there bit i and bit half + i of a factor are entries that the reversal exchanges, and plane 0 is a
     hash that a matrix and its reversal share; with `whole` such orbits of six terms never become smaller ones.
     """
@@ -62,50 +62,50 @@ class Form:
 
     @property
     def planes(self) -> int:
-        """16-bit parts of a value: over {-1, 0, 1} it has bits for 1 and bits for -1, and see `half`."""
+        """Number of 16-bit parts of a value: bits, over {-1, 0, 1} separate for 1 and -1, and a hash with `half`."""
         return (2 if self.ternary else 1) * self.parts + (self.half > 0)
 
     @property
     def wide(self) -> bool:
-        """Whether the bits of a value need more than a word of 32."""
+        """True if a value needs more than 32 bits."""
         return self.parts > 2
 
     @property
     def masks(self) -> int:
-        """Words of a set of slots."""
+        """Number of words of a set of slots."""
         return -(-self.width // 16)
 
     @property
     def slots(self) -> int:
-        """How many slots there are; their numbers go on to 32 `masks`, with gaps where the width is odd."""
+        """Number of slots; their ids range up to 32 `masks`, with gaps where the width is no multiple of 16."""
         return 2 * self.width
 
     @cached_property
     def slot_ids(self) -> npt.NDArray[np.int64]:
-        """The numbers of the slots that stand in a word."""
+        """Ids of the slots."""
         numbers = np.arange(32 * self.masks)
         return numbers[(numbers >> 5) * 16 + (numbers & 15) < self.width]
 
     @property
     def plane(self) -> int:
-        """Words of a plane."""
+        """Number of words of a plane."""
         return 3 * self.width
 
     @property
     def far(self) -> int:
-        """16-bit parts of a value that stay in global memory."""
+        """Number of 16-bit parts of a value that stay in global memory."""
         return self.planes - self.near
 
     @property
     def stride(self) -> int:
-        """Words between rows of far parts: all that a step wants of a term lies in one sector of 32 bytes or two."""
+        """Words between rows of far parts: the parts of a term are in one or two sectors of 32 bytes."""
         return -(-3 * self.far // 4) * 4
 
     @cached_property
     def places(self) -> npt.NDArray[np.int64]:
-        """(planes, 3, width): where the words stand in a state. Near planes come first, factor after factor.
+        """(planes, 3, width): indices of the words in a state. Near planes come first, by factor.
 
-        Of the far ones, all parts of a row stand side by side.
+        The far parts of a row are contiguous.
         """
         p, f, row = np.ogrid[: self.planes, :3, : self.width]
         near = p * self.plane + f * self.width + row
@@ -114,27 +114,27 @@ class Form:
 
     @property
     def signs(self) -> int:
-        """Where the signs of the terms stand in a state: one bit a slot."""
+        """Index of the signs of the terms in a state: one bit a slot."""
         return self.near * self.plane + self.width * self.stride
 
     @property
     def cubes(self) -> int:
-        """Where the cubes of a symmetric walker stand in a state: two words each."""
+        """Index of the cubes of a symmetric walker in a state: two words each."""
         return self.signs + (self.masks if self.ternary else 0)
 
     @property
     def words(self) -> int:
-        """Words of a state, as it is kept in global memory: whole sectors."""
+        """Number of words of a state in global memory: whole sectors."""
         return -(-(self.cubes + (2 * MAX_CUBES if self.symmetric else 0)) // 8) * 8
 
     @property
     def near(self) -> int:
-        """Planes in shared memory; the others stay in global memory."""
+        """Number of planes in shared memory; the others stay in global memory."""
         return self.planes if self._fast(self.planes) <= NEAR_WORDS else 1
 
     @property
     def fast(self) -> int:
-        """Words of shared memory for a walker: near planes, active sets, signs."""
+        """Number of words of shared memory of a walker: near planes, active sets, signs."""
         return self._fast(self.near)
 
     def _fast(self, near: int) -> int:
@@ -142,13 +142,13 @@ class Form:
 
     @property
     def threads(self) -> int:
-        """Threads of a block: a warp if it fits, else part of one, for then memory is the limit, not work."""
+        """Threads of a block: a warp if it fits, else part of one, as memory is then the limit, not compute."""
         return next((count for count in (32, 16) if 4 * self.fast * count <= BLOCK_BYTES), 8)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the terms of a target lie in the memory of a walker."""
+    """Memory layout of the terms of a target in a walker."""
 
     target: Target
     form: Form
@@ -164,12 +164,12 @@ class Layout:
         reversible: bool = False,
         whole: bool = False,
     ) -> Layout:
-        """A layout with room for `slots` terms, or orbits where `symmetric`, which are `reversible` ones too.
+        """Return a layout for `slots` terms, or orbits if `symmetric`, under a reversal too if `reversible`.
 
-        `whole` keeps such orbits at six terms. `ternary` is for coefficients -1, 0, 1 in place of 0, 1 modulo 2.
+        With `whole` orbits of six terms never become smaller. `ternary` selects coefficients -1, 0, 1, else modulo 2.
 
         Raises:
-            PlanError: a factor has more than 64 blocks, or there are more than 512 slots.
+            PlanError: a factor has more than 64 blocks, `slots` is not from 2 to 512, or the options are inconsistent.
         """
         bits = max(int((kinds != Kind.ABSENT).sum()) for kinds in target.kind_arrays)
         if bits > 64:
@@ -187,7 +187,7 @@ class Layout:
 
     @cached_property
     def places(self) -> tuple[npt.NDArray[np.int64], ...]:
-        """For each factor the flat index of the block of each bit: half blocks first, absent ones left out."""
+        """Flat indices of the block of each bit, for each factor: half blocks first, without absent ones."""
         orders = []
         for kinds in self.target.kind_arrays:
             flat = kinds.ravel()
@@ -197,10 +197,10 @@ class Layout:
 
     @cached_property
     def halves(self) -> npt.NDArray[np.uint64]:
-        """(6,): for each factor the bits of its lower and of its upper half blocks.
+        """(6,): masks of the lower and of the upper half blocks of each factor.
 
         Raises:
-            PlanError: more half blocks in a factor than a fingerprint has bits.
+            PlanError: a factor has more half blocks than a fingerprint has bits.
         """
         masks = []
         for kinds in self.target.kind_arrays:

@@ -1,4 +1,4 @@
-"""Where the walkers of a fleet live: in this process's memory, or on a GPU. Both run the same launches."""
+"""Memory of the walkers of a fleet: in this process, or on a GPU. Both run the same launches."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Array = npt.NDArray[Any]
 Answer = TypeVar("Answer")
 
 KEPT = ("state", "best", "score", "counters", "draws")
-"""The arrays that a walk continues from, with one row a walker."""
+"""The arrays that a checkpoint stores, with one row a walker."""
 
 PASSED = ("state", "pool", "best", "score", "flips", "counters", "draws", "origin", "goals", "halves", "accept")
-"""The arrays that a launch takes, in the order of its parameters."""
+"""The array arguments of a launch, in the order of its parameters."""
 
 
 def blank(form: Form, walkers: int, draws: npt.NDArray[np.uint64]) -> dict[str, Array]:
-    """The arrays of walkers that have not started: each is to start from entry 0 of the pool."""
+    """Return the arrays of new walkers: each starts from entry 0 of the pool."""
     return {
         "state": np.zeros(walkers * form.words, dtype=np.uint32),
         "best": np.zeros(walkers * form.words, dtype=np.uint32),
@@ -40,35 +40,35 @@ def blank(form: Form, walkers: int, draws: npt.NDArray[np.uint64]) -> dict[str, 
 
 
 class Memory(Protocol):
-    """Walkers in one place.
+    """Interface of the memory of walkers on one device.
 
     Attributes:
-        walkers: how many there are.
+        walkers: number of walkers.
     """
 
     walkers: int
 
     def allocate(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
-        """Make room for the walkers and give each its generator's state."""
+        """Allocate the walkers, one for each random state in `draws`."""
 
     def put(self, name: str, array: Array) -> None:
         """Replace an array."""
 
     def get(self, name: str) -> Array:
-        """A copy of an array."""
+        """Return a copy of an array."""
 
     def row(self, name: str, walker: int) -> Words:
-        """One walker's words of "state" or "best"."""
+        """Return one walker's words of "state" or "best"."""
 
     def start(self, numbers: npt.NDArray[np.int64], steps: int) -> None:
-        """Begin a launch."""
+        """Start a launch."""
 
     def finish(self) -> None:
-        """Wait until the launch is over."""
+        """Wait for the end of the launch."""
 
 
 class HostMemory:
-    """The twin: walkers one after the other on the processor."""
+    """The twin: walkers run sequentially on the processor."""
 
     def __init__(self, form: Form, cost: str, walkers: int) -> None:
         self.walkers, self._form = walkers, form
@@ -104,18 +104,18 @@ class HostMemory:
 
 @lru_cache(maxsize=32)
 def compiled_kernel(form: Form, cost: str) -> Any:
-    """The kernel of a form; numba.cuda compiles it at its first launch, or takes it from the disk."""
+    """Return the kernel of a form; numba.cuda compiles it at its first launch, or loads it from the disk."""
     kernel = cuda_module().jit(make_kernel(form, cost))
     kernel._cache = KernelCache(form, cost)
     return kernel
 
 
 class GpuMemory:
-    """Walkers on a GPU; without a number of them, as many as it holds at once.
+    """Walkers on a GPU; without a number, the most that are resident at once.
 
     Raises:
         PlanError: numba-cuda is absent or unfit.
-        DeviceLostError: the GPU does not answer.
+        DeviceLostError: the GPU does not respond.
     """
 
     def __init__(self, form: Form, cost: str, walkers: int | None = None, gpu: int = 0) -> None:
@@ -129,7 +129,7 @@ class GpuMemory:
         self.walkers = walkers or blocks * form.threads
 
     def _measured(self) -> dict[str, int]:
-        """Registers, local and shared bytes, and how many blocks are resident; compiles the kernel."""
+        """Return registers, local and shared bytes, and the number of resident blocks; compiles the kernel."""
         form = self._form
         self.allocate(np.ones(1, dtype=np.uint64), np.zeros(6, dtype=np.uint64), np.zeros(16, dtype=np.uint32))
         self.put("pool", np.zeros(form.words, dtype=np.uint32))
@@ -140,7 +140,7 @@ class GpuMemory:
             device = self._cuda.get_current_device()
             kernel = next(iter(self._kernel.overloads.values()))
             registers = -(-kernel.regs_per_thread // 8) * 8 * 32
-            # Each block takes a kilobyte for the system's own use; a multiprocessor holds at most 32 blocks.
+            # The system reserves a kilobyte of each block; at most 32 blocks are resident on a multiprocessor.
             blocks = min(
                 device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR // (self._shared + 1024),
                 device.MAX_REGISTERS_PER_MULTIPROCESSOR // registers,
@@ -198,7 +198,7 @@ class GpuMemory:
         self._on_gpu(self._cuda.synchronize)
 
     def _on_gpu(self, work: Callable[[], Answer]) -> Answer:
-        """Do something in the GPU's context.
+        """Call a function in the GPU's context.
 
         Raises:
             DeviceLostError: the driver reports an error.

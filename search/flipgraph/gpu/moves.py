@@ -1,9 +1,9 @@
-"""The moves of a walker: flip and reduce in one step, plus when it stagnates.
+"""Moves of a walker: flip and reduce in one step, plus when it stagnates.
 
 Sources: Kauers and Moosbauer (arXiv 2212.01175) for flips and reductions; Arai, Ichikawa and Hukushima
 (arXiv 2312.16960) for the plus transition; Moosbauer and Poole (arXiv 2502.04514) for orbits under
-the cyclic shift, where a flip is of two orbits turned so that the equal factors stand first.
-`reference.py` says the same in plain Python.
+the cyclic shift, where a flip is of two orbits, shifted so that the equal factors come first.
+`reference.py` is the equivalent in plain Python.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .layout import MAX_CUBES, Form
 from .primitives import I32, U32, U64, Primitives
 
 NONE, IDLE, FLIP = 0, 1, 2
-"""What a step came to: no active slot in the drawn factor, nothing, a flip."""
+"""Events of a step: no active slot in the drawn factor, no change, a flip."""
 
 PLUS_TRIES = 32
-"""Pairs of slots that a plus draws before it gives up."""
+"""Maximum number of pairs of slots that a plus draws."""
 
 _MULTIPLIER = U64(6364136223846793005)
 
 
 def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace) -> SimpleNamespace:
-    """What all moves share: draws, slots and their values, cubes."""
+    """Create functions shared by all moves: draws, slots and their values, cubes."""
     jit, room, width = prims.jit, 32 * form.masks, U32(form.width)
     get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
     sign_of, turn_sign, is_zero, turn, zero = (
@@ -38,7 +38,7 @@ def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: S
 
     @jit
     def next_draw(rng, walker):
-        """The next state of a linear congruential generator with the walker's own increment."""
+        """Return the next state of a linear congruential generator with the walker's own increment."""
         return U64(rng * _MULTIPLIER + (U64(walker) * U64(2) + U64(1)))
 
     @jit
@@ -63,14 +63,14 @@ def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: S
 
     @jit
     def set_value(fast, far, lane, own, f, slot, value):
-        """Put a value that need not be canonical, and enter it; returns whether its sign was turned."""
+        """Store a value that need not be canonical, and update active sets; return whether it was negated."""
         value, turned = turn(value)
         note(fast, lane, f, slot, meets(fast, lane, f, slot, put(fast, far, lane, own, f, slot, value)))
         return turned
 
     @jit
     def free_slot(fast, far, lane, own):
-        """The lowest free slot, or the number of slots where there is none."""
+        """Return the lowest free slot, or `room` if there is none."""
         slot = U32(room)
         for n in range(room):
             if slot == U32(room) and is_slot(U32(n)) and is_zero(get(fast, far, lane, own, U32(0), U32(n))):
@@ -91,12 +91,12 @@ def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: S
 
 
 def make_cubes(prims: Primitives, form: Form, drop: Any) -> SimpleNamespace:
-    """The cubes of a symmetric walker, which stand in global memory."""
+    """Create the operations on the cubes of a symmetric walker, which are in global memory."""
     jit, cubes_at = prims.jit, U64(form.cubes)
 
     @jit
     def toggle_cube(far, own, value):
-        """Add a cube modulo 2: the change of the rank, or 0 where there is no room."""
+        """Add a cube modulo 2; return the change of the rank, or 0 if there is no room."""
         low, high = U32(U64(value) & U64(0xFFFFFFFF)), U32(U64(value) >> U64(32))
         free = I32(-1)
         for n in range(MAX_CUBES):
@@ -116,7 +116,7 @@ def make_cubes(prims: Primitives, form: Form, drop: Any) -> SimpleNamespace:
 
     @jit
     def into_cube(fast, far, lane, own, slot, value):
-        """An orbit of three equal factors is one cube modulo 2: the change of the rank."""
+        """Replace an orbit of three equal factors by a cube, which is equal modulo 2; return the change of the rank."""
         change = toggle_cube(far, own, value)
         if change != I32(0):
             drop(fast, far, lane, own, slot)
@@ -127,7 +127,7 @@ def make_cubes(prims: Primitives, form: Form, drop: Any) -> SimpleNamespace:
 
 
 def make_rise(prims: Primitives, algebra: SimpleNamespace) -> Any:
-    """By how much a flip raises the cost of its two terms."""
+    """Create the function that computes the increase of the cost of two terms by a flip."""
     cost, is_zero = algebra.cost, algebra.is_zero
 
     @prims.jit
@@ -150,7 +150,7 @@ def make_step(
     terms: SimpleNamespace,
     biased: bool,
 ) -> Any:
-    """One try of a flip, of two terms or of two orbits."""
+    """Create the function that tries a flip of two terms or of two orbits."""
     jit, symmetric, hashed, unit = prims.jit, form.symmetric, form.planes > 1, I32(3 if form.symmetric else 1)
     get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
     sign_of, turn_sign, print_at = cells.sign_of, cells.turn_sign, cells.print_at
@@ -160,17 +160,16 @@ def make_step(
 
     @jit
     def step(fast, far, lane, own, halves, accept, draw):
-        """One try of a flip: (what came of it, change of the rank, change of the cost).
+        """Try a flip; return (event, change of the rank, change of the cost).
 
-        a b c + s a b' c' = a (b + t b') c + s a b' (c' - s t c). A bit in an active set that turns out
-        to be stale is cleared and that ends the step: so nobody ever scans for the value that a flip
-        takes away.
+        a b c + s a b' c' = a (b + t b') c + s a b' (c' - s t c). A stale bit in an active set is cleared and
+        ends the step: so no flip needs a scan for the values that it replaces.
         """
         some, f, i, draw = active(fast, lane, draw)
         if some == I32(0):
             return I32(NONE), I32(0), I32(0)
         low = print_at(fast, lane, f, i)
-        # Read before the scan, so that what is far comes while it runs.
+        # Load before the scan, so that loads from global memory overlap with it.
         g = after(f)
         e = after(g)
         a, b, c = get(fast, far, lane, own, f, i), get(fast, far, lane, own, g, i), get(fast, far, lane, own, e, i)
@@ -210,7 +209,7 @@ def make_step(
         if is_zero(right):
             drop(fast, far, lane, own, j)
             gone = I32(gone - unit)
-        # Both scans before either is noted: a load never waits for a store of the other.
+        # Both scans before either update: a load never waits for a store of the other.
         met, others = meets(fast, lane, g, i, new), meets(fast, lane, eq, j, other)
         note(fast, lane, g, i, met)
         note(fast, lane, eq, j, others)
@@ -227,7 +226,7 @@ def make_step(
 def make_plus(
     prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, terms: SimpleNamespace
 ) -> Any:
-    """Two terms or orbits become three."""
+    """Create the plus transition, which splits two terms or orbits into three."""
     jit, symmetric, room = prims.jit, form.symmetric, 32 * form.masks
     get, sign_of, turn_sign = cells.get, cells.sign_of, cells.turn_sign
     same, add, next_draw, after = algebra.same, algebra.add, terms.next_draw, terms.after
@@ -236,10 +235,10 @@ def make_plus(
 
     @jit
     def plus(fast, far, lane, own, rng, walker):
-        """Two terms become three: (change of the rank, the generator), no change where no pair allows it.
+        """Split two terms into three; return (change of the rank, random state), 0 if no pair allows it.
 
-        a b c + a' b' c' = a (b + p b') c + a b' (q c' - p c) + (a' - q a) b' c' with signs p and q; the
-        roles of the factors, and the turn of an orbit, by the draw. The terms must differ in all factors.
+        a b c + a' b' c' = a (b + p b') c + a b' (q c' - p c) + (a' - q a) b' c' with signs p and q; the draw
+        selects the roles of the factors and the shift of an orbit. The terms must differ in all factors.
         """
         slot = free_slot(fast, far, lane, own)
         if slot == U32(room):
@@ -286,7 +285,7 @@ def make_plus(
                 if fits and fits_too and fits_three:
                     turn_sign(fast, lane, j, s)
                     turn_sign(fast, lane, slot, sj)
-                    # One place in the code for all six, as a scan is long and a plus is rare.
+                    # A loop, so that the code of a scan, which is long, occurs once; a plus is rare.
                     for part in range(6):
                         at, term, value = g, i, first
                         if part == 1:
@@ -309,7 +308,7 @@ def make_plus(
 def make_moves(
     prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, biased: bool
 ) -> SimpleNamespace:
-    """The moves of a layout, as functions for the kernel to call."""
+    """Create the moves of a layout, as functions for the kernel to call."""
     jit, room, get, cost = prims.jit, 32 * form.masks, cells.get, algebra.cost
     terms = make_terms(prims, form, cells, algebra)
     is_live = terms.is_live

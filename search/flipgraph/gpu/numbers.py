@@ -1,4 +1,4 @@
-"""What the kernel reads of a policy, as arrays of numbers."""
+"""Parameters of a policy for the kernel, as arrays of numbers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy.typing as npt
 from ..policy import Policy
 
 (STARTS, PLUS_AFTER, MARGIN, RESTART_AFTER, TRAP_RANK, RANK_WEIGHT, COST_WEIGHT) = range(7)
-"""Places of the numbers that the kernel reads."""
+"""Indices of the parameters of the kernel."""
 
 FAILS = 40
-"""So many draws of a factor without active slots in a row mean that a walker can't flip."""
+"""Number of consecutive draws of a factor without active slots after which a walker is assumed to have no flips."""
 
 LONGEST = 1 << 30
-"""The largest `restart_after` that the kernel counts to."""
+"""The largest `restart_after` that the kernel supports."""
 
 
 def numbers_of(policy: Policy, starts: int) -> npt.NDArray[np.int64]:
-    """(7,): see the places above; `starts` is the number of schemes that a restart draws from."""
+    """Return (7,): the parameters in the order above; `starts` is the number of schemes that a restart draws from."""
     return np.array(
         [
             starts,
@@ -34,5 +34,5 @@ def numbers_of(policy: Policy, starts: int) -> npt.NDArray[np.int64]:
 
 
 def thresholds_of(policy: Policy) -> npt.NDArray[np.uint32]:
-    """(16,): of 65536 flips that raise the cost by so much, how many are accepted."""
+    """Return (16,): the acceptance probability times 65536 of flips that raise the cost by 0 to 15."""
     return np.array([min(65536 * policy.chance**rise, 65536) for rise in range(16)]).astype(np.uint32)

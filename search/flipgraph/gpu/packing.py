@@ -1,4 +1,4 @@
-"""Schemes as states of walkers, and back."""
+"""Conversion of schemes to states of walkers, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PART = np.uint64(0xFFFF)
 
 
 def encode(layout: Layout, plus: Values, minus: Values) -> Values:
-    """The parts of values from the bits of their 1s and -1s: (planes, ...) of 16 bits each."""
+    """Return the parts of values, given the bits of their 1s and -1s: (planes, ...) of 16 bits each."""
     shifts = np.arange(layout.form.parts, dtype=np.uint64) * np.uint64(16)
     sources = (plus, minus) if layout.form.ternary else (plus,)
     parts = np.stack([(source >> shift) & _PART for source in sources for shift in shifts])
@@ -32,7 +32,7 @@ def encode(layout: Layout, plus: Values, minus: Values) -> Values:
 
 
 def decode(layout: Layout, parts: Values) -> tuple[Values, Values]:
-    """The inverse of `encode`."""
+    """Invert `encode`."""
     shifts = (np.arange(layout.form.parts, dtype=np.uint64) * np.uint64(16)).reshape(-1, *[1] * (parts.ndim - 1))
     if layout.form.half:
         plus = np.bitwise_or.reduce(parts[1:] << shifts, axis=0)
@@ -47,38 +47,38 @@ def decode(layout: Layout, parts: Values) -> tuple[Values, Values]:
 
 
 def reversed_bits(values: Values, half: int) -> Values:
-    """The matrices with rows and columns in the opposite order, of layouts with `Form.half`."""
+    """Return the matrices with rows and columns in reverse order, for layouts with `Form.half`."""
     low = np.uint64((1 << half) - 1)
     return (values >> np.uint64(half)) | ((values & low) << np.uint64(half))
 
 
 def folded(words: Values, half: int) -> Values:
-    """Matrices laid out as `orbits.mirrored_layout` does, in the bits of layouts with `Form.half`."""
+    """Convert matrices from the layout of `orbits.mirrored_layout` to that of `Form.half`."""
     low = np.uint64((1 << half) - 1)
     return (words & low) | ((_backward(words) & low) << np.uint64(half))
 
 
 def unfolded_words(values: Values, half: int) -> Values:
-    """The inverse of `folded`."""
+    """Invert `folded`."""
     low = np.uint64((1 << half) - 1)
     return (values & low) | _backward((values >> np.uint64(half)) & low)
 
 
 def _backward(words: Values) -> Values:
-    """All 64 bits in the opposite order."""
+    """Return the words with all 64 bits in reverse order."""
     bits = np.unpackbits(np.ascontiguousarray(words)[..., None].view(np.uint8), axis=-1, bitorder="little")
     return np.packbits(bits[..., ::-1], axis=-1, bitorder="little").view(np.uint64)[..., 0]
 
 
 def _mix(parts: Values) -> Values:
-    """What the fingerprint of a ternary value has on top of its first part."""
+    """Return the summand of the fingerprint of a ternary value beside its first part."""
     factors = np.array([p * PRIME & 0xFFFFFFFF for p in range(1, len(parts))], dtype=np.uint64)
     total = (parts[1:] * factors.reshape(-1, *[1] * (parts.ndim - 1))).sum(axis=0, dtype=np.uint64)
     return (total >> np.uint64(7)) & _PART
 
 
 def _linear(layout: Layout, plus: Values) -> Values:
-    """The same modulo 2, where it must be linear."""
+    """Return the summand of the fingerprint of a value modulo 2, which must be linear."""
     mixed = np.zeros_like(plus)
     for bit in range(16, 16 * layout.form.parts):
         mixed ^= ((plus >> np.uint64(bit)) & np.uint64(1)) * np.uint64(bit_print(bit))
@@ -86,11 +86,11 @@ def _linear(layout: Layout, plus: Values) -> Values:
 
 
 def pack(layout: Layout, scheme: Scheme) -> Words:
-    """A scheme as a state (words,).
+    """Convert a scheme to a state (words,).
 
     Raises:
-        PlanError: it computes another target, has too many terms, or coefficients or no symmetry that a
-            walk of this layout can hold.
+        PlanError: it computes another target, has too many terms, a zero factor, or lacks the coefficients or
+            the symmetry of the layout.
     """
     if scheme.target != layout.target:
         raise PlanError(f"{scheme!r} does not compute {layout.target}: a walk can't start there")
@@ -134,16 +134,16 @@ def pack(layout: Layout, scheme: Scheme) -> Words:
 
 
 def orbits_in_pairs(scheme: Scheme) -> int:
-    """The slots that a scheme takes whose orbits stand for their reversals too.
+    """Return the number of slots of a scheme if a slot represents an orbit and its reversal.
 
     Raises:
-        PlanError: it has not the symmetry.
+        PlanError: the scheme lacks the symmetry.
     """
     return int(reversible(OrbitTerms.from_scheme(scheme))[0].shape[1])
 
 
 def _bits(layout: Layout, scheme: Scheme) -> tuple[Values, Values, Values]:
-    """(3, R) bits of 1s and of -1s, the lowest block's coefficient 1, and the signs (R,) taken out."""
+    """Return (3, R) bits of 1s and of -1s, with lowest coefficient 1, and the extracted signs (R,)."""
     if not layout.form.ternary and (reduced := scheme.over_z2() if scheme.ring is not Z2 else scheme) is not None:
         scheme = reduced
     elif not layout.form.ternary:
@@ -163,7 +163,7 @@ def _bits(layout: Layout, scheme: Scheme) -> tuple[Values, Values, Values]:
 
 
 def unpack(layout: Layout, state: Words, provenance: Provenance | None = None) -> Scheme:
-    """The scheme in a state, over Z2 or, ternary, over Z."""
+    """Return the scheme of a state, over Z2 or, if ternary, over Z."""
     plus, minus, signs = bits_of(layout, state)
     if layout.form.half:
         cubes = state[layout.form.cubes :][: 2 * MAX_CUBES].view(np.uint64)
@@ -191,7 +191,7 @@ def unpack(layout: Layout, state: Words, provenance: Provenance | None = None) -
 
 
 def bits_of(layout: Layout, state: Words) -> tuple[Values, Values, Values]:
-    """(3, R) bits of 1s and of -1s, and the signs (R,), of the slots in use, in order of slots."""
+    """Return (3, R) bits of 1s and of -1s, and the signs (R,), of the slots in use, in order of slots."""
     slots = layout.form.slot_ids
     rows = (slots >> 5) * 16 + (slots & 15)
     words = state[layout.form.places[:, :, rows]]
@@ -208,9 +208,9 @@ def bits_of(layout: Layout, state: Words) -> tuple[Values, Values, Values]:
 
 
 def ranks_of(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
-    """(N,): how many terms there are in states (N, words)."""
+    """Return (N,): the numbers of terms in states (N, words)."""
     form = layout.form
-    # A live slot has a value in each factor, whose fingerprint alone may be 0; an empty one has none.
+    # A live slot has a nonzero value in each factor, though its fingerprint may be 0; an empty one has none.
     used = np.bitwise_or.reduce(states[:, form.places[:, 0]], axis=1)
     ranks = np.count_nonzero(used & np.uint32(0xFFFF), axis=1) + np.count_nonzero(used >> np.uint32(16), axis=1)
     if form.symmetric:
@@ -221,7 +221,7 @@ def ranks_of(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
 
 
 def _alike(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
-    """(N,): how many orbits of states (N, words) are their own reversal, matrix by matrix."""
+    """Return (N,): the numbers of orbits of states (N, words) that are their own reversal, matrix by matrix."""
     form, counts = layout.form, []
     rows = (form.slot_ids >> 5) * 16 + (form.slot_ids & 15)
     shifts = (form.slot_ids & 16).astype(np.uint32)
@@ -234,12 +234,12 @@ def _alike(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
 
 
 def pack_all(layout: Layout, schemes: Sequence[Scheme]) -> Words:
-    """States (schemes, words)."""
+    """Return the states (schemes, words) of some schemes."""
     return np.stack([pack(layout, scheme) for scheme in schemes])
 
 
 def _scatter(layout: Layout, plus: Values) -> PackedTerms:
-    """Bits of present blocks as bits of all blocks."""
+    """Convert bits of present blocks to bits of all blocks."""
     words = np.zeros_like(plus)
     for row, source, places in zip(words, plus, layout.places, strict=True):
         for bit, place in enumerate(places.tolist()):

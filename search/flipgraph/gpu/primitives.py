@@ -1,7 +1,7 @@
-"""What differs between the processor and the GPU: the decorator, and two operations of one instruction.
+"""Primitives that differ between the processor and the GPU: the decorator, and two operations of one instruction.
 
-All else of the walk is one source, compiled for either. Types in it are explicit: uint32 arithmetic
-is promoted to uint64 by numba, so every result that is to stay a word is wrapped.
+The rest of the walk is one source, compiled for either. Types in it are explicit: numba promotes uint32
+arithmetic to uint64, so every result that must remain a word is wrapped.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ U32, U64, I32 = np.uint32, np.uint64, np.int32
 
 @dataclass(frozen=True)
 class Primitives:
-    """A place to run.
+    """The primitives of a device.
 
     Attributes:
-        jit: the decorator of functions that the kernel calls.
-        popcount: the number of set bits of a uint32.
-        differs: of a word of two halves and the negatives of two values, 1 in each half that differs.
+        jit: decorator of functions that the kernel calls.
+        popcount: returns the number of set bits of a uint32.
+        differs: compares the halves of a word with two values, given their negatives; returns 1 in each half that
+            differs.
     """
 
     jit: Callable[..., Any]
@@ -32,7 +33,7 @@ class Primitives:
 
 
 def processor() -> Primitives:
-    """Everything compiled by njit: the twin of the GPU."""
+    """Return the primitives of the processor, compiled by njit: the twin of the GPU."""
 
     def jit(function: Callable[..., Any]) -> Any:
         compiled: Any = numba.njit
@@ -55,7 +56,7 @@ def processor() -> Primitives:
 
 
 def gpu() -> Primitives:
-    """Everything compiled by numba.cuda, `differs` as two instructions that become one on the machine."""
+    """Return the primitives of the GPU, compiled by numba.cuda; `differs` is two PTX and one machine instruction."""
     from .device import cuda_module
 
     cuda = cuda_module()

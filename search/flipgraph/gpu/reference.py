@@ -1,6 +1,6 @@
-"""The walk of one walker in plain Python, step for step what the kernel does; values are lists, sets are sets.
+"""The walk of one walker in plain Python, equal step by step to the kernel; values are lists, sets are sets.
 
-It is the readable definition of the walk, and the truth that tests hold the compiled one to.
+It is the readable definition of the walk, and the reference in tests of the compiled one.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class ReferenceWalk:
         self.best, self.lowest = self.scheme_terms(), self.score
 
     def load(self, state: Words) -> None:
-        """Take a state up, as at the beginning of a launch with an origin."""
+        """Load a state and reset counters, as at the beginning of a launch with an origin."""
         self.take(state)
         self.walk_best = self.rank
         self.since = self.misses = self.walk_steps = 0
 
     def take(self, state: Words) -> None:
-        """Take a state up: every slot with a fingerprint is active."""
+        """Load a state: every slot with a nonzero fingerprint is active."""
         plus, minus, signs = bits_of(self.layout, state)
         used = self._used(state)
         self.values = [[ZERO] * len(self.numbers) for _ in range(3)]
@@ -69,12 +69,12 @@ class ReferenceWalk:
         return slots[((words & np.uint32(0xFFFF)) != 0).any(axis=0).all(axis=0)].tolist()
 
     def relaunch(self) -> None:
-        """What a new launch does: all live slots are active again."""
+        """Make all slots with a nonzero fingerprint active, as a new launch does."""
         for f in range(3):
             self.active[f] = {slot for slot in self.numbers if self.print_of(self.values[f][slot])}
 
     def print_of(self, value: Value) -> int:
-        """The fingerprint of a value, remembered: a scan asks for that of every slot."""
+        """Return the fingerprint of a value, cached: a scan needs that of every slot."""
         if value not in self.prints:
             plus, minus = (np.array([part], dtype=np.uint64) for part in value)
             self.prints[value] = int(encode(self.layout, plus, minus)[0, 0])
@@ -97,7 +97,7 @@ class ReferenceWalk:
         return self.policy.score(self.rank, self.cost)
 
     def cost_of(self, slot: int) -> int:
-        """What a term costs beside the rank."""
+        """Return the cost of a term beside the rank."""
         supports = [self.values[f][slot][0] | self.values[f][slot][1] for f in range(3)]
         if self.policy.cost == "nonzeros":
             return sum(support.bit_count() for support in supports)
@@ -107,7 +107,7 @@ class ReferenceWalk:
         return 0
 
     def scheme_terms(self) -> list[tuple[Value | int, ...]]:
-        """The terms by slot: factors and sign; then the cubes."""
+        """Return the terms by slot, factors and sign; then the cubes."""
         terms: list[tuple[Value | int, ...]] = [
             (slot, *(self.values[f][slot] for f in range(3)), self.signs[slot]) for slot in self.live
         ]
@@ -119,16 +119,16 @@ class ReferenceWalk:
 
     @staticmethod
     def peel(draw: int, count: int) -> tuple[int, int]:
-        """A number below `count`, and what is left of the draw."""
+        """Return a number below `count`, and the rest of the draw."""
         return draw * count >> 32, draw * count & _LOW
 
     @staticmethod
     def pick(slots: Iterable[int], draw: int) -> tuple[int, int]:
-        """One of some slots of a word, the first from a drawn number on, in a circle, and what is left of the draw."""
+        """Return the first of some slots of a word from a drawn index on, cyclically, and the rest of the draw."""
         return min(slots, key=lambda slot: (slot - (draw >> 27)) % 32), draw << 5 & _LOW
 
     def advance(self, steps: int) -> None:
-        """A launch without an origin."""
+        """Run a launch without an origin."""
         self.relaunch()
         for _ in range(steps):
             if self.lowest <= self.goal:
@@ -155,7 +155,7 @@ class ReferenceWalk:
             self.best, self.lowest = self.scheme_terms(), self.score
 
     def scan(self, f: int, slot: int, value: int) -> list[set[int]]:
-        """By mask word, the other slots with this fingerprint: of the factor, or of all of a symmetric walk."""
+        """Return for each mask word the other slots with this fingerprint, of factor f or, if symmetric, of all."""
         factors = range(3) if self.form.symmetric else [f]
         return [
             {
@@ -168,7 +168,7 @@ class ReferenceWalk:
         ]
 
     def try_flip(self, draw: int) -> bool:
-        """One try; True where nothing is active in the drawn factor."""
+        """Try a flip; return True if no slot is active in the drawn factor."""
         f = 0
         if not self.form.symmetric:
             f, draw = self.peel(draw, 3)
@@ -192,7 +192,7 @@ class ReferenceWalk:
         return False
 
     def flip(self, f: int, i: int, q: int, j: int, draw: int) -> None:
-        """Factor f of term i and factor q of term j have the same fingerprint."""
+        """Flip terms i and j, whose factors f and q have the same fingerprint, if they are equal and it is accepted."""
         a, g, e, gq, eq = self.values[f][i], (f + 1) % 3, (f + 2) % 3, (q + 1) % 3, (q + 2) % 3
         if a != self.values[q][j]:
             return
@@ -226,7 +226,7 @@ class ReferenceWalk:
                     self.into_cube(slot, cube[0])
 
     def add(self, left: Value, right: Value, minus: int) -> Value | None:
-        """Sum or difference; None where it has a coefficient beyond 1."""
+        """Return the sum or difference; None if it has a coefficient outside {-1, 0, 1}."""
         if not self.form.ternary:
             return left[0] ^ right[0], 0
         pos, neg = right[::-1] if minus else right
@@ -235,14 +235,14 @@ class ReferenceWalk:
         return (left[0] & ~neg) | (pos & ~left[1]), (left[1] & ~pos) | (neg & ~left[0])
 
     def set_value(self, f: int, slot: int, value: Value) -> int:
-        """Set a factor in its canonical sign; 1 where it was turned."""
+        """Set a factor with its canonical sign; return 1 if it was negated."""
         support = value[0] | value[1]
         turned = int(bool(value[1] & support & -support))
         self.values[f][slot] = value[::-1] if turned else value
         return turned
 
     def enter(self, f: int, slot: int) -> None:
-        """Bring the active sets up to date for a new value."""
+        """Update the active sets for a new value."""
         mine = self.print_of(self.values[f][slot])
         met = False
         if mine:
@@ -259,7 +259,7 @@ class ReferenceWalk:
         self.signs[slot] = 0
 
     def into_cube(self, slot: int, cube: int) -> None:
-        """An orbit of three equal factors becomes a cube, which cancels an equal one."""
+        """Replace an orbit of three equal factors by a cube, which cancels an equal one."""
         if cube in self.cubes:
             self.cubes[self.cubes.index(cube)] = 0
         elif 0 in self.cubes:
@@ -269,7 +269,7 @@ class ReferenceWalk:
         self.drop(slot)
 
     def plus(self) -> bool:
-        """Two terms become three; False where no pair allows it."""
+        """Split two terms into three; return False if no pair allows it."""
         free = [slot for slot in self.numbers if slot in self.slots and self.values[0][slot] == ZERO]
         if not free:
             return False
@@ -304,7 +304,7 @@ class ReferenceWalk:
         return False
 
     def turn_sign(self, slot: int, by: int) -> None:
-        """Modulo 2 there are no signs."""
+        """Multiply the sign of a term by (-1)^by; modulo 2 there are no signs."""
         self.signs[slot] ^= by if self.form.ternary else 0
 
     def put(self, f: int, slot: int, value: Value) -> int:

@@ -1,10 +1,10 @@
 """Moves on orbits under the cyclic shift and a reversal: a slot is an orbit of three terms and its reversal.
 
-Six terms, then, but three where every matrix is its own reversal. Matrices flip that are equal up to
-reversal; an orbit of three takes from one of six both images at once, to stay what it is. Where a flip
-leaves six terms that are three twice, they are nothing; where only one matrix of six terms is not its
-own reversal, they are three with the sum of both images, if orbits need not stay whole (`Form.whole`).
-`flipgraph/orbit_moves.py` has the same moves for a processor, `reversible_reference.py` says them in plain Python.
+So a slot represents six terms, or three if every matrix is its own reversal. Matrices that are equal up to
+reversal flip; a flip with an orbit of six terms adds both images to one of three, so that it remains its
+own reversal. If a flip leaves six terms that are three equal pairs, they cancel; if only one matrix of six
+terms is not its own reversal, they are replaced by three with the sum of both images, unless `Form.whole`.
+`flipgraph/orbit_moves.py` has the same moves for a processor, `reversible_reference.py` those in plain Python.
 """
 
 from __future__ import annotations
@@ -18,26 +18,29 @@ from .primitives import I32, U32, U64, Primitives
 def make_orbits(
     prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, common: SimpleNamespace
 ) -> SimpleNamespace:
-    """What an orbit stands for, and `reduce`, which makes it smaller where that can be."""
+    """Create `odd`, `weight` (the number of terms of an orbit), and `reduce` (to a smaller orbit where possible)."""
     jit, get, whole = prims.jit, cells.get, form.whole
     is_zero, same, add, reversed_of = algebra.is_zero, algebra.same, algebra.add, algebra.reversed_of
     drop, toggle_cube, set_value = common.drop, common.toggle_cube, common.set_value
 
     @jit
     def odd(value):
-        """1 for a matrix that is not its own reversal."""
+        """Return 1 for a matrix that is not its own reversal, else 0."""
         return I32(0) if same(value, reversed_of(value)) else I32(1)
 
     @jit
     def weight(fast, far, lane, own, slot):
-        """The terms that a slot stands for."""
+        """Return the number of terms that a slot represents."""
         a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
         c = get(fast, far, lane, own, U32(2), slot)
         return I32(3) if I32(odd(a) + odd(b) + odd(c)) == I32(0) else I32(6)
 
     @jit
     def into_cubes(fast, far, lane, own, slot, value, terms):
-        """An orbit of three equal matrices is a cube modulo 2, and its reversal another: the change of the rank."""
+        """Replace an orbit of three equal matrices by a cube, and its reversal by another.
+
+        Returns the change of the rank, 0 if there is no room.
+        """
         change = toggle_cube(far, own, value)
         if change == I32(0):
             return I32(0)
@@ -52,7 +55,7 @@ def make_orbits(
 
     @jit
     def reduce(fast, far, lane, own, slot, terms):
-        """Make an orbit smaller, which stood for so many terms before it was changed: the change of the rank."""
+        """Reduce an orbit that represented `terms` terms before its last change; return the change of the rank."""
         a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
         c = get(fast, far, lane, own, U32(2), slot)
         odds = I32(odd(a) + odd(b) + odd(c))
@@ -84,7 +87,7 @@ def make_step(
     common: SimpleNamespace,
     orbits: SimpleNamespace,
 ) -> object:
-    """One try of a flip of two orbits, the second reversed where its matrix is."""
+    """Create the function that tries a flip of two orbits, the second reversed if its matrix is."""
     jit, get, put, meets, note = prims.jit, cells.get, cells.put, cells.meets, cells.note
     partner, active, print_at, leave = cells.partner, cells.active, cells.print_at, cells.leave
     same, add, reversed_of = algebra.same, algebra.add, algebra.reversed_of
@@ -93,7 +96,7 @@ def make_step(
 
     @jit
     def step(fast, far, lane, own, halves, accept, draw):
-        """(What came of it, change of the rank, 0)."""
+        """Try a flip; return (event, change of the rank, 0)."""
         some, f, i, draw = active(fast, lane, draw)
         if some == I32(0):
             return I32(none), I32(0), I32(0)
@@ -145,7 +148,10 @@ def make_plus(
     common: SimpleNamespace,
     orbits: SimpleNamespace,
 ) -> object:
-    """Two orbits become three: the second turned, reversed and its roles permuted by the draw."""
+    """Create the plus transition, which splits two orbits into three.
+
+    The second orbit is shifted, reversed and permuted by the draw.
+    """
     jit, get, room = prims.jit, cells.get, 32 * form.masks
     same, add, reversed_of = algebra.same, algebra.add, algebra.reversed_of
     after, is_live, set_value, free_slot = common.after, common.is_live, common.set_value, common.free_slot
@@ -153,7 +159,7 @@ def make_plus(
 
     @jit
     def plus(fast, far, lane, own, rng, walker):
-        """(Change of the rank, the generator), no change where no pair allows it; both orbits must be of a size."""
+        """Split two orbits of equal size; return (change of the rank, random state), 0 if no pair allows it."""
         slot = free_slot(fast, far, lane, own)
         if slot == U32(room):
             return I32(0), rng
@@ -188,7 +194,7 @@ def make_plus(
             first, _ = add(b, bj, U32(0))
             second, _ = add(cj, c, U32(0))
             third, _ = add(aj, a, U32(0))
-            # One place in the code for all seven, as a scan is long and a plus is rare.
+            # A loop, so that the code of a scan, which is long, occurs once; a plus is rare.
             for part in range(7):
                 at, term, value = g, i, first
                 if part == 1:

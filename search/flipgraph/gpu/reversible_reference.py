@@ -10,7 +10,7 @@ from .reference import ZERO, ReferenceWalk, Value
 
 
 class ReversibleReferenceWalk(ReferenceWalk):
-    """A walker whose slots are orbits of three terms and their reversals: six terms, or three."""
+    """A walker whose slots represent orbits of three terms and their reversals: six terms, or three."""
 
     def take(self, state: Words) -> None:
         super().take(state)
@@ -21,7 +21,7 @@ class ReversibleReferenceWalk(ReferenceWalk):
         return value[0] >> self.form.half | (value[0] & low) << self.form.half, 0
 
     def odd(self, slot: int) -> list[int]:
-        """The places whose matrix is not its own reversal."""
+        """Return the positions whose matrix is not its own reversal."""
         return [f for f in range(3) if self.reversal(self.values[f][slot]) != self.values[f][slot]]
 
     def weight(self, slot: int) -> int:
@@ -40,7 +40,7 @@ class ReversibleReferenceWalk(ReferenceWalk):
         b, c = self.values[gq][j], self.values[e][i]
         if mirrored and (not equal or draw >> 31):
             b, c = self.reversal(b), self.reversal(c)
-        # An orbit that is its own reversal takes both images of one that is not.
+        # An orbit that is its own reversal adds both images of a matrix of one that is not.
         b = (b[0] ^ self.reversal(b)[0], 0) if terms < others else b
         c = (c[0] ^ self.reversal(c)[0], 0) if others < terms else c
         self.values[g][i] = (self.values[g][i][0] ^ b[0], 0)
@@ -52,7 +52,7 @@ class ReversibleReferenceWalk(ReferenceWalk):
         self.reduce(j, others)
 
     def reduce(self, slot: int, terms: int) -> None:
-        """Make an orbit smaller, which stood for so many terms before it was changed."""
+        """Reduce an orbit that represented `terms` terms before its last change."""
         odd = self.odd(slot)
         if any(self.values[f][slot] == ZERO for f in range(3)) or (terms == 6 and not odd):
             self.drop(slot)
@@ -68,7 +68,7 @@ class ReversibleReferenceWalk(ReferenceWalk):
             self.into_cubes(slot, [cube[0]] if terms == 3 else [cube[0], self.reversal(cube)[0]])
 
     def into_cubes(self, slot: int, cubes: list[int]) -> None:
-        """An orbit of three equal factors becomes its cubes, which cancel equal ones, if there is room for all."""
+        """Replace an orbit of three equal factors by cubes, which cancel equal ones, if there is room for all."""
         before = list(self.cubes)
         for cube in cubes:
             if cube in self.cubes:
@@ -81,7 +81,7 @@ class ReversibleReferenceWalk(ReferenceWalk):
         self.drop(slot)
 
     def plus(self) -> bool:
-        """Two orbits become three; False where no pair allows it, or where what came of it was no more."""
+        """Split two orbits into three; return False if no pair allows it, or if the rank did not increase."""
         free = [slot for slot in self.numbers if slot in self.slots and self.values[0][slot] == ZERO]
         if not free:
             return False

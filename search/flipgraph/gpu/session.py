@@ -1,4 +1,4 @@
-"""A GPU as the device of a run: the walks of `lcma search --device cuda`."""
+"""Sessions of runs on GPUs: the walks of `lcma search --device cuda`."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ WALKS: dict[str, dict[str, Any]] = {
     "flip-c3": {"symmetric": True},
     "flip-c3z2": {"reversible": True},
 }
-"""The kinds of walk that a GPU knows, and what `setting_for` calls them."""
+"""The walks that run on a GPU, with their arguments of `setting_for`."""
 
 TAKEN = 256
-"""Walkers whose terms are looked at after a round: taking them off the GPU and certifying them takes milliseconds."""
+"""Maximum number of walkers whose terms are collected after a round: copying and certifying them takes milliseconds."""
 
 LADDER = PoolPlan(large=0, passed=64, linger=60, leave=200, tries=24)
-"""How schemes of a full product are gathered for the next format: by distinct schemes, for some seconds."""
+"""Plan for full products: distinct schemes are collected for the next format, for some seconds."""
 
 TRIANGLES = LADDER._replace(passed=200, linger=200, leave=400)
-"""The same for structured targets, whose walks from few schemes of the format before find little."""
+"""Plan for structured targets, whose walks need many schemes of the format before."""
 
 FIRST = 1 << 10
-"""What a product counts more than a full one where no number of full products is asked for."""
+"""Weight of the rank relative to full products if no number of full products is wanted."""
 
 
 def run_setting(target: Target, walk: str) -> Setting:
-    """What suits a format and a walk.
+    """Return the default settings for a format and a walk.
 
     Raises:
-        PlanError: the walk is not known to GPUs.
+        PlanError: the walk does not run on GPUs.
     """
     if walk not in WALKS:
         raise PlanError(f"walk {walk!r} does not run on a GPU; choose one of {', '.join(WALKS)}, or --device cpu")
@@ -58,21 +58,21 @@ def run_setting(target: Target, walk: str) -> Setting:
 
 
 def scored(policy: Policy) -> Policy:
-    """The policy of a biased walk with weights by which a rank and a number of full products are a score."""
+    """Return the policy of a biased walk with weights that order by rank, then full products, if `full` is not set."""
     if policy.cost != "full" or policy.full >= 0:
         return policy
     return replace(policy, rank_weight=FIRST, cost_weight=1)
 
 
 class CudaSession:
-    """The walks of a run, all on the GPUs at hand (`device` "cpu": their twins); see `search.session.Session`.
+    """The walks of a run on GPUs (`device` "cpu": their twins); see `runs.engine.Session`.
 
-    A rank is that of the lowest score, which is all that a biased walk knows: with a bound on full
-    products one that reaches a rank by its score has it and no more full products, or makes good for
-    what it has more of one by the other; without one, full products decide between equal ranks.
+    Ranks are computed from the lowest score, the only quantity that a biased walk tracks: with a bound on full
+    products, a walk that reaches a rank by its score has that rank and no more full products, or one of the two
+    is lower to compensate for the other; without a bound, full products decide between equal ranks.
 
     Raises:
-        PlanError: no GPU is there, the walk or its policy is not known to GPUs, or a start does not fit.
+        PlanError: there is no GPU, the walk or its policy does not run on GPUs, or a start does not fit.
     """
 
     def __init__(
@@ -105,9 +105,9 @@ class CudaSession:
         self._lowest = self._ranks.copy()
 
     def _ranks_by_score(self) -> Vector:
-        """The ranks that scores stand for: at most r where the score is at most that of r and the full products."""
+        """Return the ranks of scores: at most r if the score is at most that of rank r and the wanted full products."""
         score = self._fleet.score.astype(np.int64)
-        # A division of 70,000 numbers takes a hundredth of a round.
+        # Avoid the division where possible: of 70,000 numbers it takes a hundredth of a round.
         return score - self._rest if self._weight == 1 else -((self._rest - score) // self._weight)
 
     @property
@@ -123,10 +123,10 @@ class CudaSession:
         return self._fleet.flips
 
     def advance(self, goals: Vector, steps: int, executor: Executor | None) -> None:
-        """One round; a GPU has no use for the executor.
+        """Run one round; the executor is ignored.
 
         Raises:
-            DeviceLostError: a GPU stopped answering; the run's last checkpoint is what remains.
+            DeviceLostError: a GPU stopped responding; the run can be resumed from its last checkpoint.
         """
         self._sent[:] = False
         self._fleet.launch(steps, (self._weight * goals + self._rest).astype(np.int32))
@@ -134,7 +134,7 @@ class CudaSession:
         self._lowest = np.minimum(self._lowest, self._ranks)
 
     def chosen(self, walks: Vector) -> Vector:
-        """Of many lines of descent first."""
+        """Select up to TAKEN walks, from as many lines of descent as possible."""
         return from_many_roots(walks, self._fleet.roots)[:TAKEN]
 
     def terms(self, walks: Vector) -> list[Terms]:
@@ -164,7 +164,7 @@ class CudaSession:
         self._sent[walks] = True
 
     def _state_of(self, terms: Any) -> Any:
-        """The packed terms, which a pool sends walks to again and again."""
+        """Return the packed terms, cached, as a pool sends walks to the same terms repeatedly."""
         key = terms.words.tobytes()
         if key not in self._packed:
             self._packed = dict(list(self._packed.items())[-4 * TAKEN :])
@@ -172,7 +172,7 @@ class CudaSession:
         return self._packed[key]
 
     def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
-        """Walks from the members of a pool that come back to their rank by another way join it."""
+        """Add schemes to a pool that walks from its members reach at the same rank, through higher ranks."""
         if self._fleet.policy.cost == "":
             widened(self._fleet, pool, goal, count, launches=launches)
 

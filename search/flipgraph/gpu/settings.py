@@ -1,4 +1,4 @@
-"""What suits which format: policy and steps of a launch, measured on one H200 where a line says so."""
+"""Default settings of formats on GPUs: policy and steps of a launch, measured on one H200 where a comment says so."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .numbers import LONGEST
 
 
 def _setting(steps: int = 40_000, **given: Any) -> Setting:
-    """As many walkers as the GPU holds, 30 to 80 ms of steps a launch, and restarts only where `given` says so."""
+    """Return settings with the most walkers that fit, 30 to 80 ms of steps a launch, and restarts only if `given`."""
     return Setting(walkers=0, steps=steps, policy=Policy(**{"restart_after": LONGEST, **given}))
 
 
 _WIDE = Selection(10, 0.2, 0.2, islands=8)
-"""Keeps a pool diverse; a sharper one is sooner at its end, which are copies of one scheme."""
+"""Selection that preserves diversity; a stronger one converges sooner to copies of one scheme."""
 
 _RANK = _setting(plus_after=50_000, selection=_WIDE)
 
 _TABLE = {
-    # 47 in 2 s; selection ends at 49. After 7 s 20 walkers stood at 47; with margin 2 it was 13, with margin 3 15,
+    # 47 in 2 s; selection ends at 49. After 7 s 20 walkers had rank 47; with margin 2 13, with margin 3 15,
     # and with margin 2 and plus 2.5k 18, plus 10k 10
     ("Z2", "4x4x4"): _setting(60_000, plus_after=5_000, margin=1, trap_rank=49),
     # 47 with 4 of 4 seeds in 2.4 to 4.8 s; without islands in 2.8 to 3.6 s with 3 of 4, the fourth not in 14 s.
@@ -39,7 +39,7 @@ _TABLE = {
 def setting_for(
     target: Target, *, ternary: bool = False, symmetric: bool = False, reversible: bool = False, cost: str = ""
 ) -> Setting:
-    """The setting of a format: its own, or that of its kind."""
+    """Return the settings of a format: its own, or those of its kind of walk."""
     size = max(target.shape)
     if reversible and target.shape == (6, 6, 6):
         # 153 with 6 of 6 seeds in 29 to 72 s. With margin 60, restarts after 167 M steps and no selection: 3 of 3 in
@@ -59,7 +59,7 @@ def setting_for(
             return _setting(plus_after=50_000, margin=2, selection=Selection(12, 0.3, 0.1, 8), **biased)
         return _setting(plus_after=20_000, margin=3, **biased)
     if cost == "nonzeros":
-        # A term more is never worth fewer coefficients.
+        # The weights never trade a higher rank for fewer coefficients.
         return _setting(plus_after=50_000, cost="nonzeros", rank_weight=10_000, cost_weight=1, chance=0.6)
     ring = "ZT" if ternary else "Z2"
     shape = "x".join(str(side) for side in sorted(target.shape))

@@ -1,4 +1,4 @@
-"""Whole values of a slot in the memory of a walker, by ring: `get`, `put` with the fingerprint, signs of terms."""
+"""Access to whole values of a slot in a walker's memory, by ring: `get`, `put` with fingerprint, signs of terms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .primitives import U32, U64, Primitives
 
 
 def make_ternary_values(prims: Primitives, form: Form, access: SimpleNamespace) -> SimpleNamespace:
-    """Over {-1, 0, 1}: the bits of the 1s and of the -1s, a hashed fingerprint in the place of the lowest part."""
+    """Create the access over {-1, 0, 1}: bits of the 1s and of the -1s, the lowest part replaced by a fingerprint."""
     jit, parts, planes = prims.jit, form.parts, form.planes
     word_type = U64 if form.wide else U32
     row_of, part, set_part = access.row_of, access.part, access.set_part
@@ -17,7 +17,7 @@ def make_ternary_values(prims: Primitives, form: Form, access: SimpleNamespace) 
 
     @jit
     def get(fast, far, lane, own, f, slot):
-        """The bits of the 1s and of the -1s."""
+        """Return the bits of the 1s and of the -1s."""
         row, shift = row_of(slot), U32(slot & U32(16))
         mixed = U32(0)
         pos, neg = word_type(0), word_type(0)
@@ -34,7 +34,7 @@ def make_ternary_values(prims: Primitives, form: Form, access: SimpleNamespace) 
 
     @jit
     def put(fast, far, lane, own, f, slot, value):
-        """Set a value; returns its fingerprint."""
+        """Set a value; return its fingerprint."""
         pos, neg = value
         row, shift = row_of(slot), U32(slot & U32(16))
         mixed = U32(0)
@@ -65,7 +65,7 @@ def make_ternary_values(prims: Primitives, form: Form, access: SimpleNamespace) 
 def make_reversible_values(
     prims: Primitives, form: Form, access: SimpleNamespace, algebra: SimpleNamespace
 ) -> SimpleNamespace:
-    """Over GF(2) with a reversal: the bits, and before them a fingerprint that a matrix shares with its reversal."""
+    """Create the access over GF(2) with reversal: a fingerprint shared by a matrix and its reversal, then the bits."""
     jit, planes = prims.jit, form.planes
     word_type = U64 if form.wide else U32
     row_of, part, set_part = access.row_of, access.part, access.set_part
@@ -73,7 +73,7 @@ def make_reversible_values(
 
     @jit
     def get(fast, far, lane, own, f, slot):
-        """The bits, which stand behind the fingerprint."""
+        """Return the bits, which follow the fingerprint."""
         row, shift = row_of(slot), U32(slot & U32(16))
         value = word_type(0)
         for p in range(1, planes):
@@ -83,7 +83,7 @@ def make_reversible_values(
 
     @jit
     def put(fast, far, lane, own, f, slot, value):
-        """Set a value; returns its fingerprint, which its reversal has too, and only 0 has 0."""
+        """Set a value; return its fingerprint, equal to that of its reversal, and 0 only for 0."""
         row, shift = row_of(slot), U32(slot & U32(16))
         for p in range(1, planes):
             piece = U32(U32(value >> word_type(16 * (p - 1))) & U32(0xFFFF))
@@ -107,14 +107,14 @@ def make_reversible_values(
 
 
 def make_plain_values(prims: Primitives, form: Form, access: SimpleNamespace) -> SimpleNamespace:
-    """Over GF(2): the bits, with a fingerprint of all in the lowest part that is linear modulo 2."""
+    """Create the access over GF(2): the bits, the lowest part replaced by a fingerprint that is linear modulo 2."""
     jit, planes = prims.jit, form.planes
     word_type = U64 if form.wide else U32
     row_of, part, set_part = access.row_of, access.part, access.set_part
 
     @jit
     def get(fast, far, lane, own, f, slot):
-        """The bits as they are stored: a linear image modulo 2, which is all that flips need."""
+        """Return the bits as stored: a linear image modulo 2, which is sufficient for flips."""
         row, shift = row_of(slot), U32(slot & U32(16))
         value = word_type(0)
         for p in range(planes):
@@ -124,7 +124,7 @@ def make_plain_values(prims: Primitives, form: Form, access: SimpleNamespace) ->
 
     @jit
     def put(fast, far, lane, own, f, slot, value):
-        """Set a value; returns its fingerprint."""
+        """Set a value; return its fingerprint."""
         row, shift = row_of(slot), U32(slot & U32(16))
         for p in range(planes):
             piece = U32(U32(value >> word_type(16 * p)) & U32(0xFFFF))

@@ -1,4 +1,4 @@
-"""Walkers that bring a pool of one score more schemes, and which of many finds to take first."""
+"""Walks that add schemes to a pool of one score, and the order in which finds are collected."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ..policy import Selection
 from .fleet import Fleet
 
 LOOKED_AT = 256
-"""Walkers at the rank wanted whose place is looked at after a launch: unpacking one takes about a millisecond."""
+"""Maximum number of walkers at the rank wanted that are unpacked after a launch: one takes about a millisecond."""
 
 PLUS_AFTER = 600
-"""Steps after which a walker that is to leave the places known takes a plus."""
+"""Steps after which a walker makes a plus, to leave the known schemes."""
 
 STEPS = 10 * PLUS_AFTER + PLUS_AFTER // 2
-"""Steps of a launch that widens a pool: it ends between two pluses, for right after one no walker is where it was."""
+"""Steps of a launch that widens a pool: it ends between two pluses, as right after one no walker is at its rank."""
 
 
 def from_many_roots(walkers: npt.NDArray[np.int64], roots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The walkers in another order: one of each root first, then a second of each, and so on."""
+    """Reorder the walkers: one of each root first, then a second of each, and so on."""
     _, places = np.unique(roots[walkers], return_inverse=True)
     order = np.argsort(places, kind="stable")
     starts = np.searchsorted(places[order], places[order])
@@ -46,11 +46,11 @@ def widened(
     provenance: Provenance | None = None,
     on_find: Callable[[Scheme], None] = lambda scheme: None,
 ) -> None:
-    """Fill a pool up to `count` by walks from its members that come back to their rank by another way.
+    """Fill a pool up to `count` by walks from its members that return to their rank through higher ranks.
 
-    It ends after so many seconds or launches. The members are of rank `goal`, over the fleet's target.
-    `on_find` is called with every new one, unchecked.
-    The fleet's policy is as before afterwards; its walkers are where the walks left them.
+    The walks end after `seconds` or `launches`. The members are schemes of rank `goal` of the fleet's target.
+    `on_find` is called with every new one, unchecked. The fleet's policy is restored afterwards; its walkers
+    stay where the walks ended.
     """
     if not len(pool) or len(pool) >= count:
         return
