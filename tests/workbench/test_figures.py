@@ -1,6 +1,7 @@
 """The figures of the documentation: drawn from committed rows, with an alternative text, readable at 400 pixels."""
 
 import json
+import shutil
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,7 +11,7 @@ import pytest
 import lcma
 from lcma.workbench.figures import FIGURES, write_figures
 from lcma.workbench.figures.discovery import times
-from lcma.workbench.figures.maps import patterns
+from lcma.workbench.figures.maps import layers, patterns
 from lcma.workbench.figures.ranks import gaps
 from lcma.workbench.figures.speed import speedups
 
@@ -87,13 +88,31 @@ def test_a_win_map_has_a_dot_a_pattern(tmp_path):
         )
     ]
     (tmp_path / "ks-cpu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert patterns(tmp_path, "ks") == [(0.25, 1024, 1.5), (0.5, 4096, 0.9)]
+    assert patterns(tmp_path) == [(0.25, 1024, 1.5), (0.5, 4096, 0.9)]
     figures = {figure.name: figure for figure in write_figures(tmp_path, tmp_path / "out")}
     assert "1 of 2 patterns are faster" in figures["ks-map"].alt
 
 
+def test_a_win_map_of_layers_has_a_dot_a_product(tmp_path):
+    rows = [
+        {
+            "suite": "blr",
+            "key": key,
+            "code": "0",
+            "refused": None,
+            "figures": {"dense_weight_bytes": 2048, "ratio": ratio},
+        }
+        for key, ratio in (("GPT2-S c_fc blast n=1 bfloat16", 0.9), ("Llama-7B down low-rank n=1024 bfloat16", 1.7))
+    ]
+    (tmp_path / "blr-cuda.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert layers(tmp_path) == [("blast", 1, 1024, 0.9), ("low-rank", 1024, 1024, 1.7)]
+    figures = {figure.name: figure for figure in write_figures(tmp_path, tmp_path / "out")}
+    assert "low-rank 1 of 1, blast 0 of 1" in figures["blr-map"].alt
+
+
 def test_the_command_writes_them_and_names_what_is_missing(run, tmp_path):
-    code, out, err = run("report", "figures", "--results", RESULTS, "--out", tmp_path / "f")
+    shutil.copy(RESULTS / "cpu-cpu.jsonl", tmp_path)
+    code, out, err = run("report", "figures", "--results", tmp_path, "--out", tmp_path / "f")
     assert code == 0
     assert (tmp_path / "f" / "speedup.svg").exists()
     assert "speedup.svg: Speed-up over the vendor's product" in out

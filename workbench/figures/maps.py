@@ -73,7 +73,7 @@ def draw_blr(results: Path) -> Drawn | None:
         texts.append(f"{kind} {_wins(own)}")
     figure.colorbar(dots, ax=panel, label="dense layer's time / ours")
     _logarithmic(panel)
-    panel.legend(fontsize=9, loc="center left", labelcolor="0.2")
+    panel.legend(fontsize=9, loc="center", bbox_to_anchor=(0.38, 0.5))
     labelled(panel, "inputs at once", "size of the dense weight", "Block low-rank layers")
     return Drawn(
         figure,
@@ -82,9 +82,11 @@ def draw_blr(results: Path) -> Drawn | None:
 
 
 def _colours(ratios: Any) -> dict[str, Any]:
-    """Purple is faster than the baseline, orange slower."""
-    bounds = {"vmin": min(0.5, *ratios), "vmax": max(1.5, *ratios)}
-    return {"cmap": "PuOr", "edgecolors": "0.3", "linewidths": 0.5, **bounds}
+    """Purple is faster than the baseline, orange slower, white as fast."""
+    from matplotlib.colors import TwoSlopeNorm
+
+    norm = TwoSlopeNorm(1.0, min(0.5, *ratios), max(1.5, *ratios))
+    return {"cmap": "PuOr", "edgecolors": "0.3", "linewidths": 0.5, "norm": norm}
 
 
 def _logarithmic(panel: Any) -> None:
