@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -12,8 +13,8 @@ from ..request import Request
 from .hardware import machine_profile
 from .others import BUSY_SHARE, CpuLoadMonitor
 
-ATTEMPTS = 3
-"""How often a disturbed estimate is repeated before it is accepted."""
+ATTEMPTS, PATIENCE = 3, 5.0
+"""A disturbed estimate is repeated so often before it is accepted, unless all have taken so many seconds."""
 
 _ESTIMATES: dict[tuple[str, str], Profile] = {}
 
@@ -46,7 +47,10 @@ def undisturbed(measured: Callable[[], Profile]) -> tuple[Profile, bool]:
     """The first of some measurements that nobody disturbs; else the cautious reading of all, and True."""
     found: list[Profile] = []
     shares: list[float] = []
+    began = time.perf_counter()
     for _ in range(ATTEMPTS):
+        if found and time.perf_counter() - began > PATIENCE:
+            break
         monitor = CpuLoadMonitor()
         found.append(measured())
         shares.append(monitor.share())

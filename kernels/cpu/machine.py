@@ -17,7 +17,7 @@ from .workspace import shared_pool
 def cpu_machine(request: Request | None = None, profile: Profile | None = None, threads: int | None = None) -> Machine:
     """This machine, as plans for a request see it; a `profile` stands for another one.
 
-    Where nothing was measured for the request's dtype, a first estimate is measured now (about a second).
+    Where nothing was measured for the request's dtype, a first estimate is measured now (about two seconds).
     """
     threads = thread_count() if threads is None else threads
     if profile is None:

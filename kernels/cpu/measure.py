@@ -32,7 +32,7 @@ RECTANGLES = ((512, 1024, 2752), (1024, 2048, 5504), (256, 1024, 1024), (128, 10
 """Blocks of layer shapes: few rows, many columns."""
 
 QUICK = (128, 256, 512, 1024)
-"""The cubes of a first estimate, which takes less than a second a dtype."""
+"""The cubes of a first estimate, which takes one to two seconds a dtype."""
 
 MATRICES_FLOPS, MATRICES_FLOPS_EXACT = 2e10, 3e8
 """Most work of the products that take turns; numpy's own loops for integers are a hundred times slower."""
@@ -43,6 +43,9 @@ TIMES_THE_CACHE, MATRICES_BYTES = 2, 1 << 29
 The products of a scheme find their operands where the sums left them: in memory. Measured, float32 256, two
 cores: 226 Gflop/s from the caches, 209 from memory, 212 within a scheme on 4096; at 512 the three are the same.
 """
+
+QUICK_FLOPS, QUICK_BYTES = 6e9, 1 << 27
+"""The same limits for a first estimate."""
 
 LEAST_SECONDS = 0.06
 """A rate is the best of at least this long, and of at least two turns: what disturbs only adds time."""
@@ -73,7 +76,7 @@ def measure(
         for backend in installed:
             if backend.supports(dtype):
                 say(f"{dtype} products by {backend.name}")
-                rows += _rates(backend, dtype, sizes, threads, main and backend is NUMPY)
+                rows += _rates(backend, dtype, sizes, threads, main and backend is NUMPY, quick)
     say("sums")
     combine = _sums(threads, 2048 if quick else 4096)
     say("memory")
@@ -114,12 +117,12 @@ def _allowed(backend: Backend, threads: int) -> Iterator[None]:
 
 
 def _rates(
-    backend: Backend, dtype: str, sizes: list[tuple[int, int, int]], threads: int, tasks: bool
+    backend: Backend, dtype: str, sizes: list[tuple[int, int, int]], threads: int, tasks: bool, quick: bool
 ) -> Iterator[GemmRate]:
     kind = dtype_of(dtype)
     for m, k, n in sizes:
         flops = 2.0 * kind.parts**2 * m * k * n
-        count = _turns(kind.numpy.itemsize * (m * k + k * n + m * n), flops, kind.exact)
+        count = _turns(kind.numpy.itemsize * (m * k + k * n + m * n), flops, kind.exact, quick)
         shapes = ((count, m, k), (count, k, n), (count, m, n))
         a, b, out = (_numbers(shape, dtype) for shape in shapes)
 
@@ -130,16 +133,17 @@ def _rates(
             seconds = _best(partial(parallel_tasks, one, count, 1))
             yield GemmRate(dtype, m, k, n, flops * count / seconds, "whole", backend.name)
         if tasks and threads > 1 and blas_is_limited():
-            many = max(count, threads)
+            many = -(-count // threads) * threads  # as many for each thread
             with single_threaded_blas():
                 seconds = _best(partial(parallel_tasks, one, many, threads))
             yield GemmRate(dtype, m, k, n, flops * many / seconds, "tasks", backend.name)
 
 
-def _turns(nbytes: int, flops: float, exact: bool) -> int:
+def _turns(nbytes: int, flops: float, exact: bool, quick: bool) -> int:
     """How many products take turns whose matrices have so many bytes."""
-    wanted = min(TIMES_THE_CACHE * max(_caches(), default=1 << 25), MATRICES_BYTES)
-    most = int((MATRICES_FLOPS_EXACT if exact else MATRICES_FLOPS) / flops)
+    limit_bytes, limit_flops = (QUICK_BYTES, QUICK_FLOPS) if quick else (MATRICES_BYTES, MATRICES_FLOPS)
+    wanted = min(TIMES_THE_CACHE * max(_caches(), default=1 << 25), limit_bytes)
+    most = int((MATRICES_FLOPS_EXACT if exact else limit_flops) / flops)
     return max(1, min(-(-wanted // nbytes), most))
 
 

@@ -301,8 +301,10 @@ def test_products_that_are_measured_find_their_operands_in_memory(monkeypatch):
     from lcma.kernels.cpu import measure
 
     monkeypatch.setattr(measure, "_caches", lambda: (1 << 15, 1 << 25))
-    assert measure._turns(1 << 20, 1e8, False) == 64  # twice the last cache
-    assert measure._turns(1 << 30, 1e11, False) == 1
-    assert measure._turns(1 << 16, 1e8, True) == 3  # numpy's own loops would take a second a turn
+    assert measure._turns(1 << 20, 1e8, False, False) == 64  # twice the last cache
+    assert measure._turns(1 << 20, 1e9, False, False) == 20
+    assert measure._turns(1 << 20, 1e9, False, True) == 6  # a first estimate waits for less
+    assert measure._turns(1 << 30, 1e11, False, False) == 1
+    assert measure._turns(1 << 16, 1e8, True, False) == 3  # numpy's own loops would take a second a turn
     monkeypatch.setattr(measure, "_caches", lambda: ())
-    assert measure._turns(1 << 20, 1e8, False) == 64
+    assert measure._turns(1 << 20, 1e8, False, False) == 64

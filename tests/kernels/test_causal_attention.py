@@ -143,6 +143,7 @@ def test_precisions_and_autocast(dtype):
         assert causal_attention(q.float(), k.float(), v.float(), strategy="products").dtype == torch.bfloat16
 
 
+@pytest.mark.slow
 def test_errors_stay_within_twice_the_standard_algorithms():
     worst: dict[str, float] = {}
     for seed in range(10):

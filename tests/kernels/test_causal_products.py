@@ -98,7 +98,7 @@ def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
 
 
 @pytest.mark.parametrize("layouts", ["RCR", *(pytest.param(x, marks=pytest.mark.slow) for x in ("RRR", "CRC", "CCC"))])
-@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("side", ["out", *(pytest.param(x, marks=pytest.mark.slow) for x in SIDES if x != "out")])
 @pytest.mark.parametrize("upper", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_levels_in_memory_full_of_nan(side, upper, layouts):
     triangle, rng, pool = Triangle(side, upper), np.random.default_rng(3), Pool(poison=True)
@@ -201,6 +201,7 @@ def test_strays_are_seen():
         assert has_nonzero_outside_triangle(spoiled.T, True)
 
 
+@pytest.mark.slow
 def test_errors_stay_within_three_times_the_standard_algorithms():
     worst: dict[str, float] = {}
     for seed in range(10):

@@ -31,7 +31,10 @@ assert lcma.kernels.plan_for(lcma.kernels.Request.of(a, a)).candidate.source is 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are Linux's")
-@pytest.mark.parametrize("case", ["full", "full, and no temporary directory", "no folder"])
+@pytest.mark.parametrize(
+    "case",
+    ["full", *(pytest.param(x, marks=pytest.mark.slow) for x in ("full, and no temporary directory", "no folder"))],
+)
 def test_products_by_schemes_go_on(tmp_path, case):
     home = tmp_path / "home"
     if case == "no folder":

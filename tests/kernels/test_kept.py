@@ -134,6 +134,15 @@ def test_a_disturbed_estimate_is_made_again(monkeypatch):
     assert (found, disturbed) == (rates(1e11, 1e11), False)
 
 
+def test_a_slow_estimate_is_not_made_again(monkeypatch):
+    monkeypatch.setattr(estimate.CpuLoadMonitor, "share", lambda self: 0.3)
+    monkeypatch.setattr(estimate, "PATIENCE", 0.0)
+    made = []
+    found, disturbed = estimate.undisturbed(lambda: made.append(1) or rates(1e11, 1e11))
+    assert (len(made), disturbed) == (1, True)
+    assert "cautious estimate" in found.notes
+
+
 def test_an_estimate_that_stays_disturbed_is_cautious_said_and_not_kept(home, machine_of, monkeypatch):
     from lcma.kernels.cpu import measure
     from lcma.kernels.planning.profiles import profiles_folder

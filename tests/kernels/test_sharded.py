@@ -14,6 +14,7 @@ import torch.distributed as dist
 pytestmark = pytest.mark.skipif(not dist.is_available() or not dist.is_gloo_available(), reason="torch without gloo")
 
 
+@pytest.mark.slow
 def test_layers_train_as_on_one_process_and_refuse_parts_of_weights(tmp_path):
     command = [sys.executable, str(Path(__file__).with_name("checks_sharded.py")), str(tmp_path / "store")]
     started = [

@@ -222,10 +222,11 @@ def by_digest(digest):
     return next(one for one in SHIPPED.values() if one.digest == digest)
 
 
-LONGER = ["2x3x3-r15", "3x3x3-r23", "4x4x4-band1-r34", "3x4x6-r56"]
+LONGER = ["2x2x3-r11", "2x3x3-r15", "3x3x3-r23", "4x4x4-band1-r34", "3x4x6-r56"]
 
 
-@pytest.mark.parametrize("name", ["2x2x3-r11", *(pytest.param(name, marks=pytest.mark.slow) for name in LONGER)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONGER)
 def test_shipped_searches_give_the_same_scheme_now(home, name, capfd):
     from lcma.workbench.cli import main
 

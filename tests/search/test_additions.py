@@ -118,6 +118,7 @@ def test_the_best_of_a_pool():
     assert fewest_additions(pool[:2], seconds=0.2).scheme == pool[1]
 
 
+@pytest.mark.slow
 def test_walks_keep_the_scheme_and_lower_the_additions():
     dense = max((one for one in find("3x3x3", rank=23, seed=2, count=8).schemes if one.ternary), key=plain_additions)
     before = fewer_additions(dense, runs=100)

@@ -62,7 +62,11 @@ def outcome(name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+LONGER = "modulo 3", "cyclic", "reversible"
+"""Searches whose walkers take seconds to compile; they run in the slow suite."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(x, marks=pytest.mark.slow) if x in LONGER else x for x in SEARCHES])
 def test_finds_are_those_on_record(name):
     if name == "neighbourhoods":
         pytest.importorskip("ortools")

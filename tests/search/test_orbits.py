@@ -42,7 +42,7 @@ def square(n, reverse=False):
         (2, 4, 2, 1200, 1, True, HASTY),
         (3, 5, 2, 800, 7, True, HASTY),
         (4, 6, 2, 300, 10, True, HASTY),
-        (2, 4, 2, 1200, 1, True, WHOLE),
+        pytest.param(2, 4, 2, 1200, 1, True, WHOLE, marks=pytest.mark.slow),
         (4, 7, 2, 300, 10, True, WHOLE),
         pytest.param(3, 1, 70, 150, 10, False, HASTY, marks=pytest.mark.slow),
     ],

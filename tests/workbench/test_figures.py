@@ -1,8 +1,8 @@
 """The figures of the documentation: drawn from committed rows, with an alternative text, readable at 400 pixels."""
 
 import json
-import shutil
 import re
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 

@@ -149,6 +149,7 @@ def test_items_have_the_rows_whose_rounds_read_least():
     assert few_tile(Step(1, 1488, 4096), 264, 4096, True) == (16, 256)
 
 
+@pytest.mark.slow
 def test_the_triton_kernels_on_tensors_of_a_processor(run_checks):
     pytest.importorskip("triton")
     run_checks("checks_block_low_rank_interpreted.py", TRITON_INTERPRET="1")

@@ -8,10 +8,12 @@ pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 
+@pytest.mark.slow
 def test_interpreted_kernels_are_the_naive_maps(run_checks):
     run_checks("checks_interpreted.py", TRITON_INTERPRET="1")
 
 
+@pytest.mark.slow
 def test_kernels_fit_the_registers_of_sm_90(run_checks, tmp_path):
     run_checks("checks_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
 

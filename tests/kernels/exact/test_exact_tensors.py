@@ -9,6 +9,7 @@ from lcma.kernels import Request, decision_for
 from lcma.kernels.ring import GF2, INTEGERS, exact_ring
 
 
+@pytest.mark.slow
 def test_the_triton_kernels_on_tensors_of_a_processor(run_checks):
     pytest.importorskip("triton")
     run_checks("checks_exact_interpreted.py", TRITON_INTERPRET="1")

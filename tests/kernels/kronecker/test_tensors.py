@@ -377,6 +377,7 @@ def test_sums_of_halves_are_held_in_float32():
     assert (halved.double() - truth).norm() < 2e-2 * truth.norm()
 
 
+@pytest.mark.slow
 def test_the_interpreted_kernel_is_the_product(run_checks):
     pytest.importorskip("triton")
     run_checks("checks_kronecker_interpreted.py", TRITON_INTERPRET="1")

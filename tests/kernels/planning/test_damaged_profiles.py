@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,30 +38,48 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_profile_is_measured_again(home, monkeypatch, damage):
-    rates = (GemmRate("float32", 64, 64, 64, 1e11, "whole", "numpy"),)
-    good = Profile(machine_id(1), "test", (), rates, 5e10, 5e10, source="measured")
+GOOD = (GemmRate("float32", 64, 64, 64, 1e11, "whole", "numpy"),)
+
+
+@pytest.fixture
+def asked(home, monkeypatch):
+    """The dtypes that were measured, by a measurement that takes no time; one thread."""
     monkeypatch.setenv("LCMA_NUM_THREADS", "1")
-    path = keep_profile(good)
-    data = json.loads(path.read_text())
-    DAMAGES[damage](data)
-    path.write_text(json.dumps(data))
-    forget_profiles()
-    assert machine_profile().source == "unmeasured"
-    asked = []
+    found = []
 
     def measured(dtypes, quick):
-        asked.append(dtypes)
-        return replace(good, notes="again")
+        found.append(dtypes)
+        return Profile(machine_id(1), "test", (), GOOD, 5e10, 5e10, source="measured", notes="again")
 
     monkeypatch.setattr(estimate, "_ESTIMATES", {})
     monkeypatch.setattr(estimate.CpuLoadMonitor, "share", lambda self: 0.0)
     monkeypatch.setattr(measure, "measure", measured)
     monkeypatch.setattr(machine, "profile_for", estimate.profile_for)
+    return found
+
+
+def damaged(damage):
+    """This machine's profile on disk, with one thing wrong."""
+    path = keep_profile(Profile(machine_id(1), "test", (), GOOD, 5e10, 5e10, source="measured"))
+    data = json.loads(path.read_text())
+    DAMAGES[damage](data)
+    path.write_text(json.dumps(data))
+    forget_profiles()
+    assert machine_profile().source == "unmeasured"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_profile_is_measured_again(asked, damage):
+    damaged(damage)
+    assert estimate.profile_for(Request(8, 8, 8)).notes == "again"
+    assert asked == [("float32",)]
+    assert machine_profile().notes == "again"
+
+
+def test_a_damaged_profile_breaks_no_product(asked, monkeypatch):
+    damaged("a rate of 0")
     monkeypatch.setattr(api, "SMALL", 0)
     a = np.random.default_rng(0).standard_normal((30, 31)).astype(np.float32)
     np.testing.assert_allclose(lcma.matmul(a, a.T), a @ a.T, rtol=1e-5)
     assert asked == [("float32",)]
     assert machine_profile().notes == "again"
-    assert estimate.profile_for(Request(8, 8, 8)).notes == "again"
