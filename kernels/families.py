@@ -27,7 +27,7 @@ def _own(device: str) -> dict[tuple[str, str], Strategy]:
 def machine_for(request: Request, measure: bool = True) -> Machine:
     """The machine that a request runs on: this processor, or the current GPU (an H200 where none is here).
 
-    A processor that was never measured is measured now, for about a second, unless `measure` is False.
+    A processor that was never measured is measured now, for about two seconds, unless `measure` is False.
     """
     if request.ring is not None:
         from .exact.rates import exact_machine

@@ -22,7 +22,7 @@ _ESTIMATES: dict[tuple[str, str], Profile] = {}
 def profile_for(request: Request) -> Profile:
     """This machine's profile with rates of the request's dtype.
 
-    Where nothing was measured yet (or the file is damaged) a second is spent on a first estimate,
+    Where nothing was measured yet (or the file is damaged) two seconds are spent on a first estimate,
     which is kept: `lcma doctor --profile` measures better. An estimate that other processes
     disturbed serves this process only.
     """
