@@ -58,14 +58,14 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     """A strategy for block low-rank products on a GPU.
 
     - strided: two or three of the vendor's batched GEMMs on views, the batch last between them; the baseline.
-    - tiled: the same with our kernel for Monarch's first products (stored where the second ones read) or for BLAST's
+    - tiled: the same with our kernel for Monarch's first products (stored as the second ones read them) or for BLAST's
       middle ones (on tensor cores).
     - fused: a low-rank product of rank up to 128 by one kernel.
     - partial: BLAST's first two products by one kernel, the papers' partial fusion.
     - decode: products of up to 16 columns by one launch that reads every weight once.
     - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations.
 
-    tiled, fused, partial, decode and permuted have no price: they run where they are named, or where `lcma tune` found
+    tiled, fused, partial, decode and permuted have no price: they run if they are named, or if `lcma tune` found
     them fastest.
     """
 
@@ -98,7 +98,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         return None
 
     def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
-        """See `BlockLowRankStrategy`: a GEMM of measured rate, or a copy of what it reads and writes."""
+        """See `BlockLowRankStrategy`: a GEMM of measured rate, or a copy of its operands and result."""
         costs = machine.costs
         assert isinstance(costs, CudaCostModel)
         mode = "whole" if step.count == 1 else "batched"
@@ -117,7 +117,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
 
 
 def decode_tile(parameters: Parameters) -> DecodeTile:
-    """The tile of a candidate of decode."""
+    """Return the tile of a candidate of decode."""
     ahead, programs, warps, weights = (int(dict(parameters)[name]) for name in DECODE_SIZES)
     return DecodeTile(programs, warps, weights, ahead)
 

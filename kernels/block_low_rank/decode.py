@@ -16,26 +16,26 @@ Tensor = Any
 Factors = Sequence[Tensor]
 
 MOST_COLUMNS = 16
-"""Columns that the kernel takes at most."""
+"""Maximum number of columns of the kernel."""
 
 FEWEST_DOT = 8
-"""Columns from which on tensor cores multiply."""
+"""Number of columns from which tensor cores are used."""
 
 MOST_DOT_PROGRAMS = 2
-"""Programs a multiprocessor at most from FEWEST_DOT columns on, which take more registers."""
+"""Maximum programs per multiprocessor from FEWEST_DOT columns on, which need more registers."""
 
 REGISTERS = 65536
 """Registers of a multiprocessor: all programs of a joined launch must be resident."""
 
 BALANCED = 0.93
-"""The part of the programs' rounds that items of more rows must still fill to be preferred."""
+"""Minimum fraction of the programs' rounds that items of more rows must fill to be preferred."""
 
 
 @dataclass(frozen=True)
 class DecodeTile:
-    """How the kernel is started: programs a multiprocessor, warps a program, weights a tile, and items fetched ahead.
+    """Launch parameters: programs per multiprocessor, warps per program, weights per tile, and prefetched items.
 
-    Before a program waits for the others, it asks for the weights of its first `ahead` items of the second stage.
+    Before a program waits for the others, it prefetches the weights of its first `ahead` items of the second stage.
     """
 
     programs: int = 4
@@ -49,12 +49,12 @@ class DecodeTile:
 DECODE_TILE = DecodeTile()
 
 DECODE_TILES = DECODE_TILE, DecodeTile(8, 4, 2048), DecodeTile(2, 8, 8192), DecodeTile(4, 4, 4096, 0)
-"""What `lcma tune` measures: one program more or fewer a multiprocessor hides other latencies of memory."""
+"""Tiles that `lcma tune` measures: another number of programs per multiprocessor hides other memory latencies."""
 
 
 @dataclass(frozen=True)
 class DecodeLaunch:
-    """A start of the kernel: programs in all, sizes of the stages, compiled constants, and options of the compiler."""
+    """A launch of the kernel: total programs, sizes of the stages, compiled constants, and compiler options."""
 
     programs: int
     sizes: dict[str, int]
@@ -65,9 +65,9 @@ class DecodeLaunch:
 def multiply_few(
     structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor, tile: DecodeTile = DECODE_TILE
 ) -> None:
-    """out (rows, n) = W x for x (cols, n) of n <= MOST_COLUMNS columns, any strides; one launch.
+    """Compute out (rows, n) = W x for x (cols, n) of n <= MOST_COLUMNS columns, any strides, in one launch.
 
-    Tensors of a processor, where the interpreter runs one program after the other, take a launch a stage.
+    For CPU tensors, whose programs the interpreter runs sequentially, each stage is a launch.
     """
     from .decode_kernel import multiply_few_columns
 
@@ -104,7 +104,7 @@ def multiply_few(
 
 
 def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile: DecodeTile) -> DecodeLaunch:
-    """The start of the kernel for n columns on a GPU of so many multiprocessors; `half`: elements have two bytes."""
+    """Return the launch for n columns on a GPU of so many multiprocessors; `half`: elements have two bytes."""
     first, last = steps_of(structure)[0], steps_of(structure)[-1]
     resident = tile.programs if n < FEWEST_DOT else min(tile.programs, MOST_DOT_PROGRAMS)
     programs, dot, mixing = resident * processors, half and n >= FEWEST_DOT, isinstance(structure, Blast)
@@ -124,10 +124,10 @@ def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile
 
 
 def few_tile(step: Step, programs: int, weights: int, dot: bool) -> tuple[int, int]:
-    """Rows and inner elements of a tile of about `weights` elements.
+    """Return the rows and inner elements of a tile of about `weights` elements.
 
-    The most rows that leave the programs about as busy in their last round as in the others: an element of x is read
-    once for all of them. Tensor cores take 16 rows or more.
+    It has the most rows for which the programs are about as busy in their last round as in the others: an element of x
+    is read once for all of them. Tensor cores need 16 rows or more.
     """
     if dot:
         return 16, max(16, inner_tile(step.k, weights // 16))
@@ -142,10 +142,10 @@ def few_tile(step: Step, programs: int, weights: int, dot: bool) -> tuple[int, i
 
 
 def inner_tile(k: int, most: int) -> int:
-    """The power of two of at least 16 that k needs, or `most`."""
+    """Return the power of two of at least 16 that covers k, or `most` if that is smaller."""
     return max(16, min(most, power(k)))
 
 
 def power(count: int) -> int:
-    """The least power of two that is at least `count`."""
+    """Return the least power of two that is at least `count`."""
     return 1 << (count - 1).bit_length()
