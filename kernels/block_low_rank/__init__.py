@@ -1,6 +1,6 @@
 """Block low-rank products: low-rank, Monarch and BLAST matrices, and the strategies that multiply by them.
 
-Names load on first use.
+Names are imported on first use.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from .structure import LowRank, Monarch
 
 
 def to_kronecker(matrix: BlockLowRankMatrix) -> KroneckerMatrix:
-    """The chain (1, M, r, 1)(1, r, N, 1) of a low-rank matrix, (1, q, b1 r, b2)(b1, b2 r, p, 1) of a Monarch matrix.
+    """Convert a low-rank matrix to (1, M, r, 1)(1, r, N, 1), a Monarch matrix to (1, q, b1 r, b2)(b1, b2 r, p, 1).
 
     Raises:
         PlanError: BLAST is no Kronecker-sparse chain of these, or the Monarch matrix is not interleaved.
@@ -31,7 +31,7 @@ def to_kronecker(matrix: BlockLowRankMatrix) -> KroneckerMatrix:
 
 
 def from_kronecker(matrix: KroneckerMatrix) -> BlockLowRankMatrix:
-    """The inverse of `to_kronecker`.
+    """Invert `to_kronecker`.
 
     Raises:
         PlanError: the patterns are neither those of a low-rank nor of a Monarch matrix.

@@ -1,4 +1,4 @@
-"""Strategies for block low-rank products on a processor: GEMMs of numpy's library on strided views."""
+"""Strategies for block low-rank products on the CPU: GEMMs of numpy's library on strided views."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .structure import BlockLowRank
 Matrix = npt.NDArray[Any]
 
 CALL_SECONDS = 3e-6
-"""Seconds that one GEMM of a batch takes beside its work in numpy's loop over the batch. As of Kronecker products."""
+"""Overhead in seconds of one GEMM of a batch in numpy's loop over the batch; the value of Kronecker products."""
 
 
 @dataclass(frozen=True)
 class CpuBlockLowRank(BlockLowRankStrategy):
-    """A strategy for block low-rank products on a processor.
+    """A strategy for block low-rank products on the CPU.
 
     - strided: two or three batched GEMMs on views, the batch last between them; nothing is permuted. The baseline.
     - dense: the whole matrix, within `max_extra_bytes`.
-    - permuted: the papers' GEMMs between permuted copies; runs where it is named.
+    - permuted: the papers' GEMMs between permuted copies; runs only if named.
     """
 
     device: str = "cpu"
@@ -45,7 +45,7 @@ class CpuBlockLowRank(BlockLowRankStrategy):
         return basic_reason(None, request)
 
     def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
-        """See `BlockLowRankStrategy`: bound by arithmetic or by memory, and a call for every block."""
+        """See `BlockLowRankStrategy`: bound by arithmetic or by memory, plus the overhead of a call for every block."""
         costs = machine.costs
         seconds = float(costs.gemm(request.dtype, step.m, step.k, request.n, count=step.count, mode="whole"))
         moved = float(costs.combine(moved_elements(step, request.n) * request.itemsize))

@@ -62,7 +62,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     """A strategy for block low-rank products on a GPU.
 
     - strided: two or three of the vendor's batched GEMMs on views, the batch last between them; the baseline.
-    - tiled: the same with our kernel for Monarch's first products (stored where the second ones read) or for BLAST's
+    - tiled: the same with our kernel for Monarch's first products (stored as the second ones read them) or for BLAST's
       middle ones (on tensor cores).
     - fused: a low-rank product of rank up to 128 by one kernel.
     - partial: BLAST's first two products by one kernel, the papers' partial fusion.
@@ -143,7 +143,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
 
 
 def decode_tile(parameters: Parameters) -> DecodeTile:
-    """The tile of a candidate of decode."""
+    """Return the tile of a candidate of decode."""
     ahead, programs, warps, weights = (int(dict(parameters)[name]) for name in DECODE_SIZES)
     return DecodeTile(programs, warps, weights, ahead)
 

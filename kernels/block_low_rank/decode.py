@@ -17,13 +17,13 @@ Tensor = Any
 Factors = Sequence[Tensor]
 
 MOST_COLUMNS = 16
-"""Columns that the kernel takes at most."""
+"""Maximum number of columns of the kernel."""
 
 FEWEST_DOT = 8
-"""Columns from which on tensor cores multiply."""
+"""Number of columns from which tensor cores are used."""
 
 MOST_DOT_PROGRAMS = 2
-"""Programs a multiprocessor at most from FEWEST_DOT columns on, which take more registers."""
+"""Maximum programs per multiprocessor from FEWEST_DOT columns on, which need more registers."""
 
 REGISTERS = 65536
 """Registers of a multiprocessor: all programs of a joined launch must be resident."""
@@ -44,9 +44,9 @@ READ_RATE = 0.635
 
 @dataclass(frozen=True)
 class DecodeTile:
-    """How the kernel is started: programs a multiprocessor, warps a program, weights a tile, and items fetched ahead.
+    """Launch parameters: programs per multiprocessor, warps per program, weights per tile, and prefetched items.
 
-    Before a program waits for the others, it asks for the weights of its first `ahead` items of the second stage.
+    Before a program waits for the others, it prefetches the weights of its first `ahead` items of the second stage.
     """
 
     programs: int = 4
@@ -60,12 +60,12 @@ class DecodeTile:
 DECODE_TILE = DecodeTile()
 
 DECODE_TILES = DECODE_TILE, DecodeTile(8, 4, 2048), DecodeTile(2, 8, 8192), DecodeTile(4, 4, 4096, 0)
-"""What `lcma tune` measures: one program more or fewer a multiprocessor hides other latencies of memory."""
+"""Tiles that `lcma tune` measures: another number of programs per multiprocessor hides other memory latencies."""
 
 
 @dataclass(frozen=True)
 class DecodeLaunch:
-    """A start of the kernel: programs in all, sizes of the stages, compiled constants, and options of the compiler."""
+    """A launch of the kernel: total programs, sizes of the stages, compiled constants, and compiler options."""
 
     programs: int
     sizes: dict[str, int]
@@ -76,9 +76,9 @@ class DecodeLaunch:
 def multiply_few(
     structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor, tile: DecodeTile = DECODE_TILE
 ) -> None:
-    """out (rows, n) = W x for x (cols, n) of n <= MOST_COLUMNS columns, any strides; one launch.
+    """Compute out (rows, n) = W x for x (cols, n) of n <= MOST_COLUMNS columns, any strides, in one launch.
 
-    Tensors of a processor, where the interpreter runs one program after the other, take a launch a stage.
+    For CPU tensors, whose programs the interpreter runs sequentially, each stage is a launch.
     """
     from .decode_kernel import multiply_few_columns
 
@@ -122,7 +122,7 @@ def decode_seconds(structure: BlockLowRank, n: int, itemsize: int, bandwidth: fl
 
 
 def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile: DecodeTile) -> DecodeLaunch:
-    """The start of the kernel for n columns on a GPU of so many multiprocessors; `half`: elements have two bytes."""
+    """Return the launch for n columns on a GPU of so many multiprocessors; `half`: elements have two bytes."""
     first, last = steps_of(structure)[0], steps_of(structure)[-1]
     resident = tile.programs if n < FEWEST_DOT else min(tile.programs, MOST_DOT_PROGRAMS)
     programs, dot, mixing = resident * processors, half and n >= FEWEST_DOT, isinstance(structure, Blast)
@@ -142,7 +142,7 @@ def launch_of(structure: BlockLowRank, n: int, half: bool, processors: int, tile
 
 
 def few_tile(step: Step, programs: int, weights: int, dot: bool) -> tuple[int, int]:
-    """Rows and inner elements of a tile of about `weights` elements.
+    """Return the rows and inner elements of a tile of about `weights` elements.
 
     The programs take items of so many rows in rounds; a round costs the reads of its rows and as long as `ROUND` more
     weights. Tensor cores take 16 rows or more.
@@ -159,10 +159,10 @@ def few_tile(step: Step, programs: int, weights: int, dot: bool) -> tuple[int, i
 
 
 def inner_tile(k: int, most: int) -> int:
-    """The power of two of at least 16 that k needs, or `most`."""
+    """Return the power of two of at least 16 that covers k, or `most` if that is smaller."""
     return max(16, min(most, power(k)))
 
 
 def power(count: int) -> int:
-    """The least power of two that is at least `count`."""
+    """Return the least power of two that is at least `count`."""
     return 1 << (count - 1).bit_length()

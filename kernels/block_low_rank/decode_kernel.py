@@ -11,10 +11,10 @@ import triton.language as tl
 
 @triton.jit
 def wait_for_all(counter, programs):
-    """Return when all programs have come; each then sees what any of them wrote before.
+    """Wait until all programs have arrived; then each sees all that the others wrote before.
 
     The first program adds 2^31 - programs + 1 to the int32 and each other one 1, which flips the highest bit when the
-    last has come and leaves the others as they were: the counter needs no reset.
+    last arrives and leaves the other bits unchanged: the counter needs no reset.
     """
     tl.debug_barrier()
     step = tl.where(tl.program_id(0) == 0, 2147483647 - (programs - 2), 1)
@@ -27,7 +27,7 @@ def wait_for_all(counter, programs):
 
 @triton.jit
 def prefetch_rows(weights, count, m, k, programs, ROWS: tl.constexpr, AHEAD: tl.constexpr):
-    """Ask for the weights of this program's first AHEAD items of `multiply_rows`, which then come from the L2."""
+    """Prefetch the weights of this program's first AHEAD items of `multiply_rows` into the L2."""
     LINE: tl.constexpr = 1024 // weights.dtype.element_ty.primitive_bitwidth
     across = tl.cdiv(m, ROWS)
     for item in range(tl.program_id(0), tl.minimum(count * across, AHEAD * programs), programs):
@@ -68,10 +68,10 @@ def multiply_rows(
     N: tl.constexpr,
     DOT: tl.constexpr,
 ):
-    """y[b, i, s] = sum over j of weights[b, i, j] x[b, j, s] for n <= N columns s; sums are float32.
+    """Compute y[b, i, s] = sum over j of weights[b, i, j] x[b, j, s] for n <= N columns s; sums are float32.
 
-    weights (count, m, k) are contiguous; row i of y stands at i // GROUP y_major + i % GROUP y_minor. An item is ROWS
-    rows of a block; program t of `programs` takes the items t, t + programs, ...; tensor cores multiply if DOT.
+    weights (count, m, k) are contiguous; row i of y is at i // GROUP y_major + i % GROUP y_minor. An item is ROWS
+    rows of a block; program t of `programs` computes the items t, t + programs, ...; tensor cores are used if DOT.
     """
     across = tl.cdiv(m, ROWS)
     s = tl.arange(0, N)
@@ -128,7 +128,7 @@ def mix_ranks(
     P: tl.constexpr,
     N: tl.constexpr,
 ):
-    """z[k, s, r] = sum over l of scales[r, k, l] (sum over j of v[l, r, j] x[l p + j, s]), BLAST's first two products.
+    """Compute BLAST's first two products z[k, s, r] = sum_l scales[r, k, l] (sum_j v[l, r, j] x[l p + j, s]).
 
     v (B1, rank, p), scales (rank, B2, B1) and z (B2, n, rank) are contiguous. An item is a rank with all its blocks: it
     needs no result of another program. L and M are B1 and B2 rounded up to powers of two.
@@ -204,10 +204,10 @@ def multiply_few_columns(
     FIRST: tl.constexpr,
     LAST: tl.constexpr,
 ):
-    """y (n columns) = W x of a low-rank or Monarch matrix, or (MIX) a BLAST one, in two stages.
+    """Compute y (n columns) = W x of a low-rank or Monarch matrix, or (MIX) a BLAST one, in two stages.
 
-    The stages stand on either side of a barrier of all programs, all of which must be resident; with FIRST or LAST
-    alone one of them is run, and nothing waits. z (count2, n, k2) holds what the first stage hands over.
+    The stages are separated by a barrier of all programs, all of which must be resident; with FIRST or LAST
+    alone only one of them is run, without a barrier. z (count2, n, k2) is the result of the first stage.
     """
     if FIRST:
         if not MIX:

@@ -1,6 +1,6 @@
-"""From dense weights to block low-rank factors: truncated SVDs, and preconditioned gradient descent for BLAST.
+"""Decomposition of dense weights to block low-rank factors: truncated SVDs, and preconditioned descent for BLAST.
 
-Every function takes numpy arrays and computes in float64, or torch tensors and computes in their dtype on their device.
+Functions compute in float64 for numpy arrays, and in the dtype and on the device of torch tensors.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Array = Any
 """A numpy array or a torch tensor."""
 
 STEPS = 300
-"""Steps of the descent for BLAST, as in the paper."""
+"""Default number of descent steps for BLAST, as in the paper."""
 
 DAMPING = 0.01
-"""The damping of a step, as a part of the relative residual."""
+"""The damping of a step, relative to the relative residual."""
 
 MOMENTUM, LARGEST_MOMENTUM = 0.5, 1.5
-"""Steps begin beyond the last point by this part of the last change; at first, and at most."""
+"""Extrapolation of a step from the last point, as a fraction of the last change: the initial and the maximum value."""
 
 OnStep = Callable[[int, float], None]
 """on_step(step, error): called after every step with the relative error."""
@@ -32,7 +32,7 @@ OnStep = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Decomposition:
-    """Factors (left-most first) near a weight, and their relative error in the Frobenius norm."""
+    """Factors (left-most first) approximating a weight, and their relative error in the Frobenius norm."""
 
     structure: BlockLowRank
     factors: tuple[Array, ...]
@@ -42,10 +42,10 @@ class Decomposition:
 def decompose(
     weight: Array, structure: BlockLowRank, steps: int = STEPS, seed: int = 0, on_step: OnStep = lambda *_: None
 ) -> Decomposition:
-    """Factors of a structure near a weight (rows, cols): optimal ones of low-rank and Monarch matrices.
+    """Approximate a weight (rows, cols) by factors of a structure: optimally for low-rank and Monarch matrices.
 
     Raises:
-        PlanError: the weight has another size, or holds NaN or infinity.
+        PlanError: the weight has another size, or contains NaN or infinity.
     """
     if tuple(weight.shape) != (structure.rows, structure.cols):
         raise PlanError(f"the weight is {tuple(weight.shape)}; {structure.name} is needed")
@@ -90,7 +90,7 @@ def truncated_by_gram(matrix: Array, rank: int) -> tuple[Array, Array]:
 
 
 def _monarch(weight: Array, structure: Monarch) -> tuple[Array, Array]:
-    """Truncated SVDs of all blocks at once."""
+    """Compute the truncated SVDs of all blocks at once."""
     b1, b2, p, q = structure.b1, structure.b2, structure.p, structure.q
     shape = (q, b2, b1, p) if structure.interleaved else (b2, q, b1, p)
     blocks = weight.reshape(shape).swapaxes(0, 1) if structure.interleaved else weight.reshape(shape)
@@ -104,12 +104,12 @@ def _descend(weight: Array, structure: Blast, steps: int, seed: int, on_step: On
     """Alternating gradient steps with momentum, each preconditioned by the damped Gram matrix of the other factors.
 
     With A = U diag(s) V by blocks, a step on U[k] is -R B^T (B B^T + d I)^-1, B being the rows diag(S[:, k, l]) V[l]
-    of all l side by side; likewise for V[l]; the diagonals S[:, k, l] have the Gram matrix (U^T U) * (V V^T). The
+    of all l concatenated; likewise for V[l]; the diagonals S[:, k, l] have the Gram matrix (U^T U) * (V V^T). The
     damping d is DAMPING times the relative residual, in units of the mean of the Gram matrix's diagonal; with d = 0 a
-    step is the least-squares solution. A step begins at x + m (x - y) for the last points y and x; m grows while the
-    error falls, and shrinks where it rises: that step is dropped, and the next one begins at x.
+    step is the least-squares solution. A step starts at x + m (x - y) for the last points y and x; m grows while the
+    error falls, and shrinks if it rises: then the step is dropped, and the next one starts at x.
 
-    Source: after the preconditioned descent of Lee et al., "BLAST" (NeurIPS 2024); momentum and damping are ours.
+    Source: based on the preconditioned descent of Lee et al., "BLAST" (NeurIPS 2024); momentum and damping are ours.
     """
     b1, b2, p, q = structure.b1, structure.b2, structure.p, structure.q
     blocks = _contiguous(weight.reshape(b2, q, b1, p).swapaxes(1, 2))  # (b2, b1, q, p)
@@ -142,7 +142,7 @@ def _descend(weight: Array, structure: Blast, steps: int, seed: int, on_step: On
 def _swept(
     blocks: Array, point: tuple[Array, Array, Array], damping: float
 ) -> tuple[tuple[Array, Array, Array], float]:
-    """One step on U, then V, then S, and the squares of the residual; U (b2, q, r), S (r, b2, b1), V (b1, r, p)."""
+    """Return one step on U, then V, then S, and the squared residual; U (b2, q, r), S (r, b2, b1), V (b1, r, p)."""
     u, s, v = point
     flat = s.swapaxes(0, 1).swapaxes(1, 2)  # (b2, b1, r)
     right = flat[..., None] * v[None]  # (b2, b1, r, p): diag(S[:, k, l]) V[l]
@@ -162,7 +162,7 @@ def _swept(
 
 
 def _balanced(u: Array, s: Array, v: Array) -> tuple[Array, Array, Array]:
-    """The same matrix by factors whose parts of every rank have equal norms: half precision then holds them."""
+    """Rescale the factors so that the parts of every rank have equal norms, which fits half precision."""
     norms = [((x * x).sum(axes)) ** 0.5 for x, axes in ((u, (0, 1)), (s, (1, 2)), (v, (0, 2)))]
     first, second, third = (x + (x == 0) for x in norms)
     mean = (norms[0] * norms[1] * norms[2]) ** (1 / 3)
@@ -170,7 +170,7 @@ def _balanced(u: Array, s: Array, v: Array) -> tuple[Array, Array, Array]:
 
 
 def _start(weight: Array, structure: Blast, seed: int) -> tuple[Array, Array, Array]:
-    """Small normal U (b2, q, r), S (r, b2, b1) uniform in (0, 1), and small normal V (b1, r, p)."""
+    """Return small normal U (b2, q, r), S (r, b2, b1) uniform in (0, 1), and small normal V (b1, r, p)."""
     rng = np.random.default_rng(seed)
     (_, q, _), shape_s, (_, _, p) = structure.factor_shapes
     u = rng.standard_normal(structure.factor_shapes[0]) / q**0.5
@@ -185,7 +185,7 @@ def _start(weight: Array, structure: Blast, seed: int) -> tuple[Array, Array, Ar
 
 
 def _stepped(x: Array, gram: Array, target: Array, damping: float) -> Array:
-    """x - (x G - T) (G + d I)^-1 for x (..., m, r), G (..., r, r) and T (..., m, r)."""
+    """Return x - (x G - T) (G + d I)^-1 for x (..., m, r), G (..., r, r) and T (..., m, r)."""
     r = gram.shape[-1]
     diagonal = (gram * _eye(gram, r)).sum((-1, -2)) / r
     damped = gram + (damping * diagonal + 1e-12 * diagonal.max())[..., None, None] * _eye(gram, r)
@@ -195,7 +195,7 @@ def _stepped(x: Array, gram: Array, target: Array, damping: float) -> Array:
 
 
 def _with_error(weight: Array, structure: BlockLowRank, factors: tuple[Array, ...]) -> Decomposition:
-    """The decomposition with its error, by the norm of the difference of the dense matrices."""
+    """Return the decomposition with its error, from the norm of the difference of the dense matrices."""
     if isinstance(structure, LowRank):
         full = factors[0] @ factors[1]
         difference = weight - full

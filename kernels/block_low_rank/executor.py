@@ -22,8 +22,8 @@ Product = Callable[[Factors, Array, Array], None]
 class BlockLowRankExecutor:
     """Runs one product on the factors of W and on X (cols, n). Thread-safe and deterministic.
 
-    `rewrite` maps the factors to what the product multiplies by: `prepare` does so once, `run` each time where it is
-    given the factors themselves.
+    `rewrite` converts the factors to the product's format: `prepare` does so once, `run` at every call with the
+    original factors.
     """
 
     def __init__(
@@ -42,16 +42,16 @@ class BlockLowRankExecutor:
         self._overlap, self._rewrite = overlap, rewrite
 
     def prepare(self, a: Factors) -> PreparedOperand:
-        """The factors as the product reads them, to be given to `run` in place of `a`; a must stay as it is."""
+        """Return the factors in the product's format, to pass to `run` instead of `a`; a must not be modified."""
         self._check_factors(a)
         sums = tuple(a) if self._rewrite is None else tuple(self._rewrite(a))
         return PreparedOperand(a, sums, 0 if self._rewrite is None else sum(x.nbytes for x in sums))
 
     def run(self, a: Factors | PreparedOperand, b: Array, out: Array | None = None) -> Array:
-        """W X in `out` (rows, n), or in a new array of the request's layout. See `Executor.run`.
+        """Compute W X in `out` (rows, n), or in a new array of the request's layout. See `Executor.run`.
 
         Raises:
-            PlanError: the operands are not of the request.
+            PlanError: the operands do not match the request.
         """
         request = self.request
         if not isinstance(a, PreparedOperand):

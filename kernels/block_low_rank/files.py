@@ -1,7 +1,7 @@
-"""Block low-rank matrices in files: the tensor `block_low_rank` (7 whole numbers) and the factors `factor1` ... in the
+"""Files of block low-rank matrices: the tensor `block_low_rank` (7 integers) and the factors `factor1` ... in the
 canonical layout, of one .npz or .safetensors file.
 
-The numbers: the kind (0 low-rank, 1 Monarch, 2 BLAST), rows, cols, b1, b2, rank, and 1 where Monarch's outputs are
+The integers: the kind (0 low-rank, 1 Monarch, 2 BLAST), rows, cols, b1, b2, rank, and 1 if Monarch's outputs are
 interleaved; b1 = b2 = 1 for low-rank matrices.
 """
 
@@ -30,17 +30,17 @@ def save(path: str | Path, matrix: BlockLowRankMatrix) -> None:
     """Write a matrix to FILE.npz or FILE.safetensors, atomically.
 
     Raises:
-        PlanError: the suffix is neither, or the format does not hold the dtype.
+        PlanError: the suffix is neither, or the format does not support the dtype.
         LcmaError: the file cannot be written.
     """
     save_factors(path, HEADER, _header(matrix.structure), matrix.factors, matrix.dtype)
 
 
 def load(path: str | Path) -> BlockLowRankMatrix:
-    """The matrix of a file that `save` wrote, or one with the same tensors. Sizes are checked before data is read.
+    """Load the matrix of a file written by `save`, or one with the same tensors. Sizes are checked before data is read.
 
     Raises:
-        SchemeFormatError: there is no such file, or it holds no block low-rank matrix.
+        SchemeFormatError: there is no such file, or it contains no block low-rank matrix.
     """
     path = Path(path)
     found: list[BlockLowRank] = []

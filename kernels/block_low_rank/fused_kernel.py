@@ -1,4 +1,4 @@
-"""The Triton kernel of a whole low-rank product for small ranks: the middle stays in registers.
+"""The Triton kernel of a whole low-rank product for small ranks, with the intermediate result in registers.
 
 Imports triton: only what launches the kernel imports this.
 """
@@ -25,7 +25,7 @@ def multiply_low_rank(
     P: tl.constexpr,
     Q: tl.constexpr,
 ):
-    """y (n, rows) = (x v^T) u^T for x (n, cols), v (rank, cols), u (rows, rank), all contiguous, rank <= R.
+    """Compute y (n, rows) = (x v^T) u^T for x (n, cols), v (rank, cols), u (rows, rank), all contiguous, rank <= R.
 
     Program (i, j) computes N rows of x v^T, rounds them to the dtype of x as two products would, and multiplies them
     by `part` rows of u from j part on: x v^T is computed once for every j.

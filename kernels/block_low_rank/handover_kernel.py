@@ -1,4 +1,4 @@
-"""The Triton kernel of Monarch's first products, which stores where the second ones read: no permutation pass.
+"""The Triton kernel of Monarch's first products, stored in the layout that the second ones read, without permutation.
 
 Imports triton: only what launches the kernel imports this.
 """
@@ -24,10 +24,10 @@ def multiply_and_place(
     C: tl.constexpr,
     P: tl.constexpr,
 ):
-    """z[k, s, l RANK + i] = sum over p of v[l, k RANK + i, p] x[s, l, p]; z is (b2, n, b1 RANK), contiguous.
+    """Compute z[k, s, l RANK + i] = sum over p of v[l, k RANK + i, p] x[s, l, p]; z is (b2, n, b1 RANK), contiguous.
 
-    x (n, b1, p) and v (b1, rows, p) are tensor descriptors with rows = b2 RANK. Programs stay and compute the tiles
-    program, program + programs, ...; those that share rows of x follow each other.
+    x (n, b1, p) and v (b1, rows, p) are tensor descriptors with rows = b2 RANK. A persistent program computes the tiles
+    program, program + programs, ...; those that share rows of x are consecutive.
     """
     down, across = tl.cdiv(n, N), tl.cdiv(rows, C)
     for t in tl.range(tl.program_id(0), B1 * down * across, programs, flatten=True):

@@ -27,12 +27,12 @@ SCALES = ("b1,b2,r", "b2,b1,r", "r,b2,b1")
 def from_layout(
     structure: BlockLowRank, v: Matrix, u: Matrix, s: Matrix | None = None, scales: str = SCALES[0]
 ) -> BlockLowRankMatrix:
-    """The matrix of factors in the layout of the papers; of BLAST V and U may be transposed, as in published code.
+    """Convert factors in the layout of the papers to a matrix; BLAST's V and U may be transposed, as in published code.
 
-    Where both readings of a BLAST factor have its shape (p = r, or q = r), it is read as the papers store it.
+    If a BLAST factor's shape fits both (p = r, or q = r), the papers' layout is assumed.
 
     Raises:
-        PlanError: shapes are not those of the structure, or S is missing, superfluous or of an unknown layout.
+        PlanError: shapes do not match the structure, or S is missing, superfluous or of an unknown layout.
     """
     if (s is None) == isinstance(structure, Blast):
         raise PlanError("BLAST needs V, U and S; low-rank and Monarch matrices need V and U")
@@ -57,10 +57,10 @@ def from_layout(
 
 
 def to_layout(matrix: BlockLowRankMatrix, scales: str = SCALES[0]) -> dict[str, Matrix]:
-    """The factors "V", "U" and, of BLAST, "S" in the layout of the papers; the inverse of `from_layout`.
+    """Return the factors "V", "U" and, for BLAST, "S" in the layout of the papers; the inverse of `from_layout`.
 
     Raises:
-        PlanError: the layout of S is not known.
+        PlanError: the layout of S is unknown.
     """
     structure, factors = matrix.structure, matrix.factors
     if isinstance(structure, LowRank):

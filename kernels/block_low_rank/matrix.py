@@ -24,7 +24,7 @@ class BlockLowRankMatrix:
     """W by the factors of a structure in the canonical layout, left-most first, all of one dtype.
 
     Raises:
-        PlanError: a factor has another shape or dtype than the structure says.
+        PlanError: a factor's shape or dtype does not match the structure.
     """
 
     structure: BlockLowRank
@@ -47,7 +47,7 @@ class BlockLowRankMatrix:
 
     @classmethod
     def of(cls, structure: BlockLowRank, factors: Sequence[Matrix]) -> BlockLowRankMatrix:
-        """The matrix of factors in the canonical layout.
+        """Return the matrix of factors in the canonical layout.
 
         Raises:
             PlanError: as the class, or there is no factor.
@@ -60,7 +60,7 @@ class BlockLowRankMatrix:
     def random(
         cls, structure: BlockLowRank, seed: int | np.random.Generator = 0, dtype: str = "float32"
     ) -> BlockLowRankMatrix:
-        """Random factors, see `BlockLowRank.draw`."""
+        """Return random factors, see `BlockLowRank.draw`."""
         return cls(structure, structure.draw(np.random.default_rng(seed), dtype), dtype)
 
     @property
@@ -74,7 +74,7 @@ class BlockLowRankMatrix:
         return sum(weights.nbytes for weights in self.factors)
 
     def astype(self, dtype: str) -> BlockLowRankMatrix:
-        """The matrix with factors of another dtype that numpy knows.
+        """Return the matrix with factors of another dtype that numpy supports.
 
         Raises:
             PlanError: this matrix or the wanted one is bfloat16, or the dtype is not supported.
@@ -88,10 +88,10 @@ class BlockLowRankMatrix:
         return BlockLowRankMatrix(self.structure, tuple(w.astype(dtype) for w in self.factors), dtype)
 
     def dense(self) -> Matrix:
-        """W (rows, cols).
+        """Return W (rows, cols).
 
         Raises:
-            PlanError: the matrix is bfloat16, which numpy does not multiply.
+            PlanError: the matrix is bfloat16, which numpy does not support.
         """
         if self.dtype == "bfloat16":
             raise PlanError("a bfloat16 matrix is not expanded in numpy; store it as float32")

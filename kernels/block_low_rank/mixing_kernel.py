@@ -1,4 +1,4 @@
-"""The Triton kernel of BLAST's middle products: for every rank one b1, the b2 sums of b1 blocks, on tensor cores.
+"""The Triton kernel of BLAST's middle products: for every rank the b2 sums of b1 blocks, on tensor cores.
 
 Imports triton: only what launches the kernel imports this.
 """
@@ -24,9 +24,9 @@ def mix_blocks(
     N: tl.constexpr,
     R: tl.constexpr,
 ):
-    """mixed[r, k, s] = sum over l of scales[r, k, l] inner[r, l, s]; inner (rank, B1, width), mixed (rank, B2, width).
+    """Compute mixed[r, k, s] = sum_l scales[r, k, l] inner[r, l, s]; inner (rank, B1, width), mixed (rank, B2, width).
 
-    One program computes N columns s of R ranks, which share nothing but the program. K and M are B1 and B2 rounded up
+    One program computes N columns s of R independent ranks. K and M are B1 and B2 rounded up
     to powers of two from 16 on.
     """
     s = tl.program_id(0) * N + tl.arange(0, N)

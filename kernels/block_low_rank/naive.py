@@ -1,4 +1,4 @@
-"""Block low-rank matrices by definition, as dense ones: what every fast product is tested against."""
+"""Block low-rank matrices by definition, as dense ones: the reference for the tests of all fast products."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Matrix = npt.NDArray[Any]
 
 
 def dense_matrix(structure: BlockLowRank, factors: Sequence[Matrix]) -> Matrix:
-    """W (rows, cols), block by block."""
+    """Return W (rows, cols), block by block."""
     if isinstance(structure, LowRank):
         return factors[0] @ factors[1]
     assert isinstance(structure, Monarch | Blast)
@@ -29,7 +29,7 @@ def dense_matrix(structure: BlockLowRank, factors: Sequence[Matrix]) -> Matrix:
 
 
 def _block(structure: Monarch | Blast, factors: Sequence[Matrix], k: int, row: int) -> Matrix:
-    """W[k, l] (q, p)."""
+    """Return W[k, l] (q, p)."""
     if isinstance(structure, Monarch):
         left, right = factors
         return left[k, :, row] @ right[row, :, k]

@@ -1,6 +1,6 @@
-"""The Triton kernel of BLAST's first two products in one: results of the first never leave the registers.
+"""The Triton kernel of BLAST's first two products, with the results of the first in registers.
 
-Imports triton: only what launches the kernel imports this. After the partial fusion of Abillama et al.,
+Imports triton: only what launches the kernel imports this. Based on the partial fusion of Abillama et al.,
 "Memory-Efficient Acceleration of Block Low-Rank Foundation Models on Resource Constrained GPUs", section 4.
 """
 
@@ -29,7 +29,7 @@ def multiply_and_mix(
     R: tl.constexpr,
     P: tl.constexpr,
 ):
-    """mixed[r, k, s] = sum over l of scales[r, k, l] (sum over j of v[l, r, j] x[l p + j, s]).
+    """Compute mixed[r, k, s] = sum over l of scales[r, k, l] (sum over j of v[l, r, j] x[l p + j, s]).
 
     v (B1, rank, p) and scales (rank, B2, B1) are contiguous, mixed is (rank, B2, width); x has any strides. Program
     (s, r) computes N columns and R ranks of all B2 blocks, in float32; M is B2 rounded up to a power of two.

@@ -1,7 +1,7 @@
 """The papers' own form of a product, on arrays: batched GEMMs between permutations of their results.
 
-What published code runs before any optimisation, written with the operations of numpy or torch: the form that fast
-products are measured against.
+This is published code before any optimisation, written with the operations of numpy or torch: the reference of the
+benchmarks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = Any
 
 
 def multiply_permuted(structure: BlockLowRank, factors: Sequence[Array], x: Array) -> Array:
-    """Y (n, rows) = x W^T for x (n, cols), every permutation as a copy."""
+    """Compute Y (n, rows) = x W^T for x (n, cols), with every permutation as a copy."""
     if isinstance(structure, LowRank):
         return (x @ factors[1].T) @ factors[0].T
     assert isinstance(structure, Monarch | Blast)

@@ -1,4 +1,4 @@
-"""The product by a block low-rank matrix that users call."""
+"""The public product by a block low-rank matrix."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def matmul(
     max_workspace: int | None = None,
     max_extra_bytes: int = 0,
 ) -> Matrix:
-    """Y = X W^T (..., rows) for x (..., cols).
+    """Compute Y = X W^T (..., rows) for x (..., cols).
 
-    `strategy` names the only strategy to take ("strided", "dense", "permuted"); `effort="measure"` times the best
-    candidates once (see `lcma tune`). `max_workspace` bounds the bytes taken beside operands and result,
+    `strategy` names the only strategy to use ("strided", "dense", "permuted"); `effort="measure"` times the best
+    candidates once (see `lcma tune`). `max_workspace` bounds the bytes besides operands and result,
     `max_extra_bytes` those by which the matrix may be expanded ("dense" needs them). An x whose rows are not
     contiguous is copied first.
 
     Raises:
-        PlanError: x does not fit the matrix or has another dtype, or nothing keeps to the limits.
+        PlanError: x does not fit the matrix or has another dtype, or no candidate meets the limits.
     """
     if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(x):
         raise PlanError("x is a torch tensor; use lcma.MonarchLinear or its like, or pass x.numpy()")

@@ -1,4 +1,4 @@
-"""The roofline model of the paper's Table 2, with the cache: what a layer takes in the papers' form on a device.
+"""The roofline model of the paper's Table 2, with the cache: seconds of a layer in the papers' form on a device.
 
 Source: Abillama et al., "Memory-Efficient Acceleration of Block Low-Rank Foundation Models on Resource Constrained
 GPUs", section 3 and Table 2.
@@ -25,7 +25,7 @@ A40 = Roof(149.7e12, 696e9, 6 << 20)
 
 
 def dense_seconds(rows: int, cols: int, n: int, item: int, roof: Roof) -> float:
-    """Seconds of X W^T for a dense weight."""
+    """Return the seconds of X W^T for a dense weight."""
     moved = item * (n * cols + cols * rows + n * rows)
     return max(2.0 * n * rows * cols / roof.flops, moved / roof.bandwidth)
 
@@ -33,10 +33,10 @@ def dense_seconds(rows: int, cols: int, n: int, item: int, roof: Roof) -> float:
 def structured_seconds(
     structure: BlockLowRank, n: int, item: int, roof: Roof, permuted: bool = True, in_cache: bool = True
 ) -> float:
-    """Seconds of a structured product: operands once, and results between the steps written and read.
+    """Return the seconds of a structured product: operands are read once, intermediate results written and read.
 
-    With `permuted` Monarch's and BLAST's are copied into another order, too, as in the papers' baselines. Results that
-    the cache holds move nothing where `in_cache`.
+    With `permuted` Monarch's and BLAST's intermediate results are also copied to another order, as in the papers'
+    baselines. With `in_cache` results that fit the cache cause no traffic.
     """
     moved = n * structure.cols + structure.parameters + n * structure.rows
     passes = 4 if permuted and not isinstance(structure, LowRank) else 2

@@ -1,7 +1,7 @@
 """The steps of a block low-rank product: batched GEMMs on strided views, chained without a permutation pass.
 
 With the batch contiguous between steps, the order of the blocks that one step writes is a stride of the next:
-Monarch hands over [l, s, k, n], whose rows (l, s) of one k are b2 n apart; BLAST hands over [r, l, n] and [r, k, n].
+Monarch's is [l, s, k, n], whose rows (l, s) of one k are b2 n apart; BLAST's are [r, l, n] and [r, k, n].
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = Any
 
 @dataclass(frozen=True)
 class Step:
-    """`count` products (m, k) times (k, n): sizes only."""
+    """The sizes of `count` products (m, k) times (k, n)."""
 
     count: int
     m: int
@@ -34,7 +34,7 @@ class Step:
 
 
 def steps_of(structure: BlockLowRank) -> tuple[Step, ...]:
-    """The steps in the order of multiplication, right-most factor first."""
+    """Return the steps in the order of multiplication, right-most factor first."""
     if isinstance(structure, LowRank):
         return Step(1, structure.rank, structure.cols), Step(1, structure.rows, structure.rank)
     if isinstance(structure, Monarch):
@@ -48,9 +48,9 @@ def steps_of(structure: BlockLowRank) -> tuple[Step, ...]:
 def views(
     structure: BlockLowRank, factors: Sequence[Array], x: Array, buffers: Sequence[Array], out: Array
 ) -> list[tuple[Array, Array, Array]]:
-    """(weights (count, m, k), source (count, k, n), target (count, m, n)) of every step; nothing is copied.
+    """Return views (weights (count, m, k), source (count, k, n), target (count, m, n)) of every step.
 
-    x (cols, n) and out (rows, n) have either stride equal to one; `buffers` are (elements, n), C-ordered, one for
+    x (cols, n) and out (rows, n) each have a stride of one; `buffers` are (elements, n), C-ordered, one for
     each of `structure.intermediates()`.
     """
     n = x.shape[1]

@@ -1,4 +1,4 @@
-"""What the strategies of block low-rank products have in common on every device."""
+"""Base class of the strategies of block low-rank products on every device."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ STRIDED, PERMUTED, DENSE = "strided", "permuted", "dense"
 
 
 def structure_of(request: Request) -> BlockLowRank | None:
-    """The block low-rank structure of A where B and C are plain matrices; else None."""
+    """Return the block low-rank structure of A if B and C are plain matrices; else None."""
     first, second, third = request.structures
     return first if isinstance(first, BlockLowRank) and second is third is PLAIN else None
 
 
 def structure_in(request: Request) -> BlockLowRank:
-    """The structure of A of a request that `can_run` accepts.
+    """Return the structure of A of a request that `can_run` accepts.
 
     Raises:
         PlanError: A is not block low-rank.
@@ -40,18 +40,18 @@ def structure_in(request: Request) -> BlockLowRank:
 
 
 def known(seconds: float) -> float | None:
-    """Seconds, or None for NaN."""
+    """Return the seconds, or None for NaN."""
     return None if math.isnan(seconds) else seconds
 
 
 def moved_elements(step: Step, n: int) -> int:
-    """Elements that a step reads and writes: its weights, its source and its target."""
+    """Return the elements that a step reads and writes: its weights, its source and its target."""
     return step.parameters + step.count * (step.m + step.k) * n
 
 
 @dataclass(frozen=True)
 class BlockLowRankStrategy(ABC):
-    """Refusals that hold on every device, and a candidate without a source for every setting of the parameters."""
+    """Refusals common to every device, and a candidate without a source for every setting of the parameters."""
 
     name: str
     device: str
@@ -65,7 +65,7 @@ class BlockLowRankStrategy(ABC):
 
     @property
     def settings(self) -> Sequence[Parameters]:
-        """The parameters of the candidates, the preferred ones first."""
+        """Return the parameters of the candidates, the preferred ones first."""
         return ((),)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
@@ -75,7 +75,7 @@ class BlockLowRankStrategy(ABC):
         return Candidate(FAMILY, self.name, None, parameters)
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`; what cannot run is proposed too, to be refused with its reason."""
+        """See `Strategy.propose`; candidates that cannot run are proposed too, to be refused with a reason."""
         if structure_of(request) is None:
             return []
         found = [Candidate(FAMILY, self.name, None, parameters) for parameters in self.settings]
@@ -105,7 +105,7 @@ class BlockLowRankStrategy(ABC):
 
     @abstractmethod
     def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
-        """Why the device cannot run this strategy; None: it can."""
+        """Return the reason why the device cannot run this strategy, or None."""
 
     def is_priced(self, request: Request) -> bool:
         """Whether the seconds of the steps are predicted."""
@@ -113,10 +113,10 @@ class BlockLowRankStrategy(ABC):
 
     @abstractmethod
     def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
-        """Predicted seconds of one step; NaN where they are not known."""
+        """Return the predicted seconds of one step; NaN if unknown."""
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`; of a strategy that was not measured seconds are not known."""
+        """See `Strategy.predict`; a strategy that was not measured has no seconds."""
         if 0 in request.shape:
             return []
         structure, n = structure_in(request), request.n
@@ -143,10 +143,10 @@ class BlockLowRankStrategy(ABC):
 
 
 def padded(n: int) -> int:
-    """Columns of the buffers between steps: whole lines of 16 bytes for every dtype, which tensor cores read."""
+    """Round n up to the columns of the buffers between steps: whole 16 bytes in every dtype, for tensor cores."""
     return -(-n // 8) * 8
 
 
 def without_seconds(stages: Iterable[Stage]) -> list[Stage]:
-    """The stages of a kernel that was not measured."""
+    """Return the stages without seconds, for a kernel that was not measured."""
     return [replace(stage, seconds=None) for stage in stages]

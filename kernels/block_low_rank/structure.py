@@ -15,12 +15,12 @@ Matrix = npt.NDArray[Any]
 Shapes = tuple[tuple[int, ...], ...]
 
 MAX_SIDE = 1 << 31
-"""The longest side of a matrix that a structure may describe."""
+"""Maximum side of a matrix that a structure may describe."""
 
 
 @dataclass(frozen=True)
 class BlockLowRank:
-    """A matrix W (rows x cols) that is stored by factors; a `FactoredStructure`. Subclasses are the structures.
+    """A matrix W (rows x cols) that is stored as factors; a `FactoredStructure`. Subclasses are the structures.
 
     Raises:
         PlanError: a size is not a positive integer, blocks do not divide a side, or the rank exceeds its bound.
@@ -40,12 +40,12 @@ class BlockLowRank:
 
     @property
     def kind(self) -> str:
-        """low-rank, monarch or blast."""
+        """The kind: low-rank, monarch or blast."""
         raise NotImplementedError
 
     @property
     def sizes(self) -> tuple[Any, ...]:
-        """The integers that name the structure, in the order of the constructor."""
+        """The integers that define the structure, in the order of the constructor."""
         return tuple(int(x) if isinstance(x, bool) else x for x in astuple(self))
 
     @property
@@ -59,24 +59,24 @@ class BlockLowRank:
 
     @property
     def parameters(self) -> int:
-        """Parameters of all factors."""
+        """Number of parameters of all factors."""
         return sum(int(np.prod(shape)) for shape in self.factor_shapes)
 
     @property
     def extra_elements(self) -> int:
-        """Elements by which the dense matrix exceeds the parameters."""
+        """Number of elements by which the dense matrix exceeds the parameters."""
         return max(0, self.rows * self.cols - self.parameters)
 
     def flops(self, n: int) -> int:
-        """Operations of W X for n columns: two for every parameter and column."""
+        """Return the operations of W X for n columns: two for every parameter and column."""
         return 2 * n * self.parameters
 
     def intermediates(self) -> tuple[int, ...]:
-        """Elements for every column of X that each stage but the last writes."""
+        """Return for each stage but the last the number of elements that it writes per column of X."""
         raise NotImplementedError
 
     def fraction(self, rows: int, cols: int) -> float:
-        """See `Structure`: every element of W exists."""
+        """See `Structure`: every element of W is stored."""
         return 1.0
 
     def reason(self, rows: int, cols: int) -> str | None:
@@ -90,7 +90,7 @@ class BlockLowRank:
         return matrix
 
     def draw(self, rng: np.random.Generator, dtype: str) -> tuple[Matrix, ...]:
-        """See `FactoredStructure`: uniform in +-sqrt(3 / terms): stages keep the variance of their input."""
+        """See `FactoredStructure`: uniform in +-sqrt(3 / terms): stages preserve the variance of their input."""
         found = []
         for shape in self.factor_shapes:
             bound = (3.0 / np.prod(shape[self._term_axes(shape) :])) ** 0.5
@@ -98,7 +98,7 @@ class BlockLowRank:
         return tuple(found)
 
     def _term_axes(self, shape: tuple[int, ...]) -> int:
-        """The first axis of a factor that is summed over."""
+        """Return the first axis of a factor that is summed over."""
         return len(shape) - 1
 
     def multiply_wide(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
@@ -107,7 +107,7 @@ class BlockLowRank:
         return self._multiply(wide, x.astype(np.float64))
 
     def _multiply(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
-        """W x for x (cols, n), by sums over blocks without a dense matrix."""
+        """Compute W x for x (cols, n), by sums over blocks without a dense matrix."""
         raise NotImplementedError
 
 
@@ -145,7 +145,7 @@ class LowRank(BlockLowRank):
 
 @dataclass(frozen=True)
 class _Blocked(BlockLowRank):
-    """Sides cut into b1 blocks of p = cols / b1 inputs and b2 blocks of q = rows / b2 outputs."""
+    """A structure with b1 blocks of p = cols / b1 inputs and b2 blocks of q = rows / b2 outputs."""
 
     b1: int
     b2: int
@@ -160,12 +160,12 @@ class _Blocked(BlockLowRank):
 
     @property
     def p(self) -> int:
-        """Inputs of a block."""
+        """Number of inputs of a block."""
         return self.cols // self.b1
 
     @property
     def q(self) -> int:
-        """Outputs of a block."""
+        """Number of outputs of a block."""
         return self.rows // self.b2
 
     @property

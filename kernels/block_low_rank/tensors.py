@@ -1,4 +1,4 @@
-"""Block low-rank products on tensors: batched GEMMs on views, and our Triton kernels in place of some of them."""
+"""Block low-rank products of tensors: batched GEMMs on views, some replaced by our Triton kernels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Tensor = Any
 Factors = Sequence[Tensor]
 
 MOST_FUSED_RANK = 128
-"""The largest rank whose product stays in the registers of a program."""
+"""Maximum rank of the fused product, whose intermediate result is in the registers of a program."""
 
 MOST_PARTIAL = 16
-"""Blocks of outputs whose sums stay in the registers of a program."""
+"""Maximum blocks of outputs of the partial fusion, whose sums are in the registers of a program."""
 
 HALVES = ("float16", "bfloat16")
 
@@ -29,15 +29,15 @@ HANDOVER_TILE = 128, 256, 64
 
 
 def buffers_of(structure: BlockLowRank, x: Tensor) -> list[Tensor]:
-    """New memory for the results between the steps, the batch last, rows on whole 16 bytes."""
+    """Allocate the results between the steps, the batch last, rows padded to whole 16 bytes."""
     n = x.shape[1]
     return [x.new_empty((size, padded(n)))[:, :n] for size in structure.intermediates()]
 
 
 def multiply_strided(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
-    """out (rows, n) = W x by GEMMs on views; nothing is permuted.
+    """Compute out (rows, n) = W x by GEMMs on views, without permutation.
 
-    Low-rank products hand over (n, rank) in place of (rank, n): on an H200 the latter took up to 3% longer.
+    The intermediate result of low-rank products is (n, rank): on an H200 (rank, n) took up to 3% longer.
     """
     if isinstance(structure, LowRank):
         import torch
@@ -49,7 +49,7 @@ def multiply_strided(structure: BlockLowRank, factors: Factors, x: Tensor, out: 
 
 
 def multiply_blocks(weights: Tensor, source: Tensor, target: Tensor) -> None:
-    """target (count, m, n) = weights (count, m, k) source (count, k, n) by the vendor's product."""
+    """Compute target (count, m, n) = weights (count, m, k) source (count, k, n) by the vendor's product."""
     import torch
 
     if len(weights) == 1:
@@ -59,14 +59,14 @@ def multiply_blocks(weights: Tensor, source: Tensor, target: Tensor) -> None:
 
 
 def multiply_dense(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
-    """out = W x, the only factor being W."""
+    """Compute out = W x, where W is the only factor."""
     import torch
 
     torch.mm(factors[0], x, out=out)
 
 
 def expanded(structure: BlockLowRank, factors: Factors) -> Factors:
-    """W (rows, cols), as the product with the identity."""
+    """Return W (rows, cols), as the product with the identity."""
     import torch
 
     first = factors[0]
@@ -77,14 +77,14 @@ def expanded(structure: BlockLowRank, factors: Factors) -> Factors:
 
 
 def multiply_permuted_tensors(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
-    """The papers' form, see `permuted.multiply_permuted`."""
+    """Compute the product in the papers' form, see `permuted.multiply_permuted`."""
     out.copy_(multiply_permuted(structure, factors, x.T.contiguous()).T)
 
 
 def multiply_tiled(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
-    """out = W x by GEMMs on views, of which one is our kernel: Monarch's first, or BLAST's middle.
+    """Compute out = W x by GEMMs on views, of which one is our kernel: Monarch's first, or BLAST's middle.
 
-    Monarch's V must be that of `relaid`; `tiled_reason` says what can run.
+    Monarch's V must be that of `relaid`; see `tiled_reason` for the limits.
     """
     if isinstance(structure, Blast):
         first, _, last = views(structure, factors, x, buffers := buffers_of(structure, x), out)
@@ -101,7 +101,7 @@ def multiply_tiled(structure: BlockLowRank, factors: Factors, x: Tensor, out: Te
 
 
 def place(structure: Monarch, v: Tensor, x: Tensor, middle: Tensor, tile: Any = HANDOVER_TILE) -> None:
-    """middle (b2, n, b1 r) = the first products of a Monarch matrix, each stored where the second ones read it.
+    """Compute middle (b2, n, b1 r), the first products of a Monarch matrix, in the layout that the second ones read.
 
     v (b1, b2 r, p) is re-laid out, x (cols, n) batch-first.
     """
@@ -132,7 +132,7 @@ def place(structure: Monarch, v: Tensor, x: Tensor, middle: Tensor, tile: Any = 
 
 
 def mix(structure: Blast, scales: Tensor, inner: Tensor, mixed: Tensor, tile: tuple[int, int] = (256, 4)) -> None:
-    """mixed (rank b2, n) = the middle products of a BLAST matrix for inner (rank b1, n); rows may be padded."""
+    """Compute mixed (rank b2, n), BLAST's middle products, from inner (rank b1, n); rows may be padded."""
     from .mixing_kernel import mix_blocks
 
     n, (columns, ranks) = inner.shape[1], tile
@@ -156,7 +156,7 @@ def mix(structure: Blast, scales: Tensor, inner: Tensor, mixed: Tensor, tile: tu
 
 
 def multiply_partial(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
-    """out = W x of a BLAST matrix: the first two products by one kernel, whose tensor cores sum over the blocks."""
+    """Compute out = W x of a BLAST matrix, its first two products by one kernel that sums over blocks."""
     assert isinstance(structure, Blast)
     buffers = [x.new_empty((size, padded(x.shape[1])))[:, : x.shape[1]] for size in structure.intermediates()[1:]]
     left, scales, right = factors
@@ -169,7 +169,7 @@ def multiply_partial(structure: BlockLowRank, factors: Factors, x: Tensor, out: 
 def multiply_and_mix(
     structure: Blast, v: Tensor, scales: Tensor, x: Tensor, mixed: Tensor, tile: tuple[int, int, int] | None = None
 ) -> None:
-    """mixed (rank b2, n) = the first two products of a BLAST matrix for x (cols, n); rows of `mixed` may be padded."""
+    """Compute mixed (rank b2, n), the first two products of a BLAST matrix, from x (cols, n); rows may be padded."""
     from . import partial_kernel
 
     n, side = x.shape[1], max(1, 1 << (structure.b2 - 1).bit_length())
@@ -196,12 +196,12 @@ def multiply_and_mix(
 
 
 def partial_tile(side: int) -> tuple[int, int, int]:
-    """Columns, ranks and inner elements of a tile: as many sums for `side` blocks as the registers of 8 warps hold."""
+    """Return columns, ranks and inner elements of a tile: sums of `side` blocks that fit the registers of 8 warps."""
     return 64, max(16, min(64, 256 // side)), 64
 
 
 def relaid(structure: BlockLowRank, factors: Factors) -> Factors:
-    """The factors as `multiply_tiled` reads them: Monarch's V (b1, b2 r, p), rows of one k together."""
+    """Return the factors in the layout of `multiply_tiled`: Monarch's V (b1, b2 r, p), rows of one k adjacent."""
     if not isinstance(structure, Monarch):
         return factors
     v = factors[1].swapaxes(1, 2).reshape(structure.b1, structure.b2 * structure.rank, structure.p)
@@ -209,7 +209,7 @@ def relaid(structure: BlockLowRank, factors: Factors) -> Factors:
 
 
 def multiply_fused(structure: BlockLowRank, factors: Factors, x: Tensor, out: Tensor) -> None:
-    """out = U V x of a low-rank matrix by one kernel, batch-first; see `fused_reason`."""
+    """Compute out = U V x of a low-rank matrix by one kernel, batch-first; see `fused_reason`."""
     from .fused_kernel import multiply_low_rank
 
     assert isinstance(structure, LowRank)
@@ -238,14 +238,14 @@ def multiply_fused(structure: BlockLowRank, factors: Factors, x: Tensor, out: Te
 
 
 def triton_reason() -> str | None:
-    """Why no kernel can be compiled; None: it can."""
+    """Return the reason why no kernel can be compiled, or None."""
     if importlib.util.find_spec("triton") is None:
         return "the kernel needs Triton: pip install 'lcma[torch]' on Linux"
     return None
 
 
 def tiled_reason(structure: BlockLowRank, dtype: str, first: bool) -> str | None:
-    """Why `multiply_tiled` does not take this product; `first`: x is batch-first."""
+    """Return the reason why `multiply_tiled` does not support this product, or None; `first`: x is batch-first."""
     if isinstance(structure, LowRank):
         return "low-rank products need no hand-over; choose strided or fused"
     if dtype not in HALVES:
@@ -261,7 +261,7 @@ def tiled_reason(structure: BlockLowRank, dtype: str, first: bool) -> str | None
 
 
 def partial_reason(structure: BlockLowRank, dtype: str) -> str | None:
-    """Why `multiply_partial` does not take this product."""
+    """Return the reason why `multiply_partial` does not support this product, or None."""
     if not isinstance(structure, Blast):
         return "only BLAST has a middle product to fuse"
     if dtype not in HALVES:
@@ -272,7 +272,10 @@ def partial_reason(structure: BlockLowRank, dtype: str) -> str | None:
 
 
 def fused_reason(structure: BlockLowRank, dtype: str, first: bool, last: bool) -> str | None:
-    """Why `multiply_fused` does not take this product; `first`, `last`: x and the result are batch-first."""
+    """Return the reason why `multiply_fused` does not support this product, or None.
+
+    `first`, `last`: x and the result are batch-first.
+    """
     if not isinstance(structure, LowRank):
         return "only low-rank products are fused"
     if structure.rank > MOST_FUSED_RANK:

@@ -17,9 +17,9 @@ Array = Any
 def transposed(
     structure: BlockLowRank, factors: Sequence[Array]
 ) -> tuple[BlockLowRank, list[Array], npt.NDArray[np.int64] | None]:
-    """The structure and factors (views) of W^T, and the order in which its inputs are to be taken; None: as they are.
+    """Return the structure and factors (views) of W^T, and the permutation of its inputs (None: the identity).
 
-    Inputs of the transpose of an interleaved Monarch matrix are outputs i b2 + k of W: taken in the order of `blocks`
+    Inputs of the transpose of an interleaved Monarch matrix are outputs i b2 + k of W: in the order of `output_order`
     they are those of a Monarch matrix whose outputs are not interleaved.
     """
     if isinstance(structure, LowRank):
@@ -37,5 +37,5 @@ def transposed(
 
 
 def output_order(structure: Monarch) -> npt.NDArray[np.int64]:
-    """For every output k q + i in the order of blocks, the output i b2 + k where they are interleaved."""
+    """Return for every output k q + i in block order the corresponding interleaved output i b2 + k."""
     return np.arange(structure.rows).reshape(structure.q, structure.b2).T.reshape(-1)

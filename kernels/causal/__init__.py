@@ -1,1 +1,1 @@
-"""One family: triangular and masked products."""
+"""The family of triangular and masked products."""

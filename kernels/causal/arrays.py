@@ -1,4 +1,4 @@
-"""What users pass as matrices: numpy arrays, what numpy makes arrays of, or torch tensors."""
+"""Types that users pass as matrices: numpy arrays, objects convertible to them, or torch tensors."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ...errors import PlanError
 
 Matrix = npt.NDArray[Any]
 Array = Any
-"""A numpy array, what numpy makes one of, or a torch tensor."""
+"""A numpy array, an object convertible to one, or a torch tensor."""
 
 
 def is_tensor(value: object) -> bool:
-    """Whether this is a torch tensor; torch is not imported to find out."""
+    """Return whether this is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def all_tensors(*values: object) -> bool:
-    """Whether the operands are torch tensors.
+    """Return whether all operands are torch tensors.
 
     Raises:
-        PlanError: some are and some are not.
+        PlanError: only some of them are.
     """
     kinds = {is_tensor(value) for value in values}
     if len(kinds) > 1:

@@ -1,4 +1,4 @@
-"""Triangular products of batches of numpy arrays, in which several heads of the first operand may share one."""
+"""Triangular products of batches of numpy arrays; several heads of the first operand may share one of the second."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .run import STRATEGIES, run_triangular
 Matrix = npt.NDArray[Any]
 
 HALVING = "halving"
-"""A program of two triangles and the square between them, whose full product a dense scheme may make."""
+"""A program of two triangles and the square between them, which a dense scheme may compute."""
 
 
 def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
-    """What `run_triangular` takes for a strategy and a scheme, of which either may be None.
+    """Return the argument of `run_triangular` for a strategy and a scheme, of which either may be None.
 
     Raises:
-        PlanError: there is no such strategy, or it takes no scheme.
+        PlanError: the strategy is unknown, or takes no scheme.
     """
     known = (*STRATEGIES, HALVING)
     if strategy is not None and strategy not in known:
@@ -35,14 +35,14 @@ def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
 
 
 def triangular(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None, out: Matrix | None = None) -> Matrix:
-    """The triangular product of (broadcast) matrices."""
+    """Compute the triangular product of (broadcast) matrices."""
     request = Request.of(a, b, out, structures=structures_of(triangle), shared=triangle.shared)
     product: Matrix = run_triangular(request, a, b, out, strategy)
     return product
 
 
 def triangular_heads(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None) -> Matrix:
-    """The triangular product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
+    """Compute the triangular product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
     return ungrouped(triangular(*grouped(a, b), triangle, strategy), a, b)
 
 
@@ -54,7 +54,7 @@ def need_matrices(**arrays: Any) -> None:
 
 
 def with_unit_diagonal(a: Matrix) -> Matrix:
-    """A copy with ones on the diagonal."""
+    """Return a copy with ones on the diagonal."""
     copy = np.array(a)
     size = min(copy.shape[-2:])
     copy[..., range(size), range(size)] = 1
@@ -62,7 +62,7 @@ def with_unit_diagonal(a: Matrix) -> Matrix:
 
 
 def grouped(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
-    """The operands with the heads of `a` split so that those of `b` broadcast, where b has fewer (GQA)."""
+    """Split the heads of `a` so that those of `b` broadcast, if b has fewer (GQA)."""
     if a.ndim < 3 or b.ndim < 3:
         return a, b
     many, few = a.shape[-3], b.shape[-3]
@@ -74,13 +74,13 @@ def grouped(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def ungrouped(c: Matrix, a: Matrix, b: Matrix) -> Matrix:
-    """The product of grouped operands with its heads in one row again."""
+    """Return the product of grouped operands with its heads merged to one dimension again."""
     split = c.ndim > max(a.ndim, b.ndim)
     return c.reshape(*c.shape[:-4], c.shape[-4] * c.shape[-3], *c.shape[-2:]) if split else c
 
 
 def batch_shape(a: Matrix, b: Matrix) -> tuple[int, ...]:
-    """The broadcast leading sizes.
+    """Return the broadcast leading sizes.
 
     Raises:
         PlanError: they do not broadcast.

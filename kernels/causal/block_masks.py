@@ -1,4 +1,4 @@
-"""Masks of blocks: their letters, their runs, and the tiles of a mask of elements."""
+"""Block masks: the kinds of their blocks, their runs, and the tiles of an element mask."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ...schemes_db.target import Target
 Mask = npt.ArrayLike
 
 TILE = 256
-"""Rows and columns of the tiles that a mask of elements is computed in: tiles with nothing wanted are left out."""
+"""Rows and columns of the tiles in which an element mask is computed; tiles without wanted elements are skipped."""
 
 
 def kinds_of(mask: Mask) -> npt.NDArray[np.int8]:
-    """The kind of every block, as an integer.
+    """Return the kind of every block, as an integer.
 
     Raises:
-        PlanError: this is no mask.
+        PlanError: this is not a mask.
     """
     if isinstance(mask, (list, tuple)) and mask and all(isinstance(row, str) for row in mask):
         letters = KINDS | {"1": Kind.FULL, "0": Kind.ABSENT}
@@ -36,10 +36,10 @@ def kinds_of(mask: Mask) -> npt.NDArray[np.int8]:
 
 
 def block_sizes(kinds: npt.NDArray[np.int8], rows: int, cols: int) -> tuple[int, int]:
-    """Height and width of the blocks of a mask of a matrix.
+    """Return the height and width of the blocks of a matrix's mask.
 
     Raises:
-        PlanError: it has more blocks than the matrix rows or columns, or none.
+        PlanError: the mask has more blocks than the matrix has rows or columns, or none.
     """
     p, q = kinds.shape
     if p > max(rows, 1) or q > max(cols, 1) or 0 in (p, q):
@@ -54,7 +54,7 @@ def check_square(shape: tuple[int, ...]) -> None:
 
 
 def scheme_reason(target: Target, kinds: npt.NDArray[np.int8]) -> str | None:
-    """Why a scheme for this target does not compute what a mask of the product wants, or None."""
+    """Return the reason why a scheme for this target does not compute the blocks that a mask wants, or None."""
     wanted = tuple(tuple(Kind(kind) for kind in row) for row in kinds.tolist())
     if target.c != wanted or target.a != full_grid(target.m, target.k) or target.b != full_grid(target.k, target.n):
         return f"the scheme is for {target}, not for this mask"
@@ -62,13 +62,13 @@ def scheme_reason(target: Target, kinds: npt.NDArray[np.int8]) -> str | None:
 
 
 def coarse_mask(kinds: npt.NDArray[np.int8], down: int, across: int) -> npt.NDArray[np.int8]:
-    """Which tiles of `down` x `across` blocks have anything wanted."""
+    """Return a mask of tiles of `down` x `across` blocks: 1 if a tile has a wanted block, else 0."""
     rows = np.add.reduceat(kinds != Kind.ABSENT, range(0, kinds.shape[0], down), axis=0, dtype=np.int64)
     both = np.add.reduceat(rows, range(0, kinds.shape[1], across), axis=1)
     return (both > 0).astype(np.int8)
 
 
 def runs_of(wanted: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """The ranges of adjacent wanted blocks of a row."""
+    """Yield the ranges of adjacent wanted blocks of a row."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], wanted, [False])).astype(np.int8)))
     return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

@@ -23,21 +23,21 @@ from ..request import Request
 FAMILY = "causal"
 
 MOST_GROWTH = 100.0
-"""Schemes of a larger growth factor are used where they are named, and never proposed.
+"""Schemes with a larger growth factor are used only by name, and never proposed.
 
 Measured, float32: 22+12 has 2.4 times the error of the classical product in the output of attention, ECA 1.2 times.
 """
 
 SPLIT = "2x2x2-tri-left-r6"
-"""What half products are split by where full ones are split by a scheme on a grid of two."""
+"""The scheme of half products where a scheme on a grid of two computes the full ones."""
 
 
 @dataclass(frozen=True)
 class TriangularSource:
     """The program of a triangular product by name; a `Source`.
 
-    Names: "halving", "halving:DENSE", SCHEME, and SCHEME/DENSE for two levels, the full products by
-    the dense scheme and the half ones by two full and four half ones.
+    Names: "halving", "halving:DENSE", SCHEME, and SCHEME/DENSE for two levels: full products by
+    the dense scheme, half products by two full and four half ones.
     """
 
     name: str
@@ -60,10 +60,10 @@ class TriangularSource:
 
     @cached_property
     def program(self) -> Program:
-        """The program.
+        """The program of the product.
 
         Raises:
-            PlanError: the scheme is not for triangular products, or exact for scalars only.
+            PlanError: the scheme is not for triangular products, or is exact for scalars only.
             CatalogError: there is no such scheme.
         """
         return _program(self.name, self.triangle)
@@ -91,7 +91,7 @@ def _dense(name: str) -> Program:
 
 @lru_cache(maxsize=64)
 def scheme_program(scheme: Scheme, triangle: Triangle) -> Program:
-    """The program of a triangular product by a scheme for some triangular product, proven for this one.
+    """Return the program of a triangular product by a scheme for any triangular product, proven for this one.
 
     Raises:
         PlanError: the scheme is not for triangular products, or its grid does not suit this one.
@@ -116,7 +116,7 @@ def scheme_program(scheme: Scheme, triangle: Triangle) -> Program:
 
 @lru_cache(maxsize=1)
 def scheme_names() -> tuple[str, ...]:
-    """The shipped schemes for triangular products with square grids."""
+    """Return the shipped schemes for triangular products with square grids."""
     found = []
     for name in shipped_names():
         scheme = shipped(name).scheme
@@ -127,12 +127,12 @@ def scheme_names() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def stable_scheme_names() -> tuple[str, ...]:
-    """The shipped schemes for triangular products whose growth factor lets the planner propose them."""
+    """Return the shipped schemes for triangular products with growth factors up to MOST_GROWTH."""
     return tuple(name for name in scheme_names() if growth_factor(shipped(name).scheme) <= MOST_GROWTH)
 
 
 def source_of(name: str, triangle: Triangle) -> TriangularSource | None:
-    """The source of a stored name; None where the catalogue lacks its schemes."""
+    """Return the source of a stored name; None if the catalogue lacks its schemes."""
     source = TriangularSource(name, triangle)
     try:
         _ = source.program
@@ -143,7 +143,7 @@ def source_of(name: str, triangle: Triangle) -> TriangularSource | None:
 
 @dataclass(frozen=True)
 class GivenTriangular:
-    """A scheme that a caller gives for a triangular product; a `Source`."""
+    """A scheme that a caller passes for a triangular product; a `Source`."""
 
     scheme: Scheme
     triangle: Triangle
@@ -170,10 +170,10 @@ class GivenTriangular:
 
 
 def named_sources(scheme: object, triangle: Triangle) -> list[TriangularSource | GivenTriangular]:
-    """The sources of a scheme that a caller names for a triangular product: a name, NAME/DENSE, or a scheme.
+    """Return the sources of a scheme that a caller passes for a triangular product: a name, NAME/DENSE, or a scheme.
 
     Raises:
-        PlanError: it is no such thing, or not for triangular products.
+        PlanError: the argument is none of these, or not for triangular products.
         CatalogError: there is no such scheme.
     """
     if isinstance(scheme, str):
@@ -188,14 +188,14 @@ def named_sources(scheme: object, triangle: Triangle) -> list[TriangularSource |
 
 
 class TriangularStrategy:
-    """What the strategies of triangular products have in common on every device."""
+    """Base class of the strategies of triangular products on every device."""
 
     name: str
     scheme_method: ClassVar[str]
-    """How a level of a triangular scheme is run."""
+    """The method by which a level of a triangular scheme is executed."""
 
     def candidate(self, source: Source | None) -> Candidate:
-        """The candidate that runs a source; None: that of a strategy without programs."""
+        """Return the candidate that runs a source; None: that of a strategy without programs."""
         method: Parameters = (("method", self.scheme_method),) if self.name == "scheme" else ()
         return Candidate(FAMILY, self.name, source, method)
 

@@ -1,4 +1,4 @@
-"""Strategies for triangular products on a processor: strips, halving, and levels of a triangular scheme."""
+"""Strategies for triangular products on the CPU: strips, halving, and levels of a triangular scheme."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from ..request import Layout, Request
 from .candidates import FAMILY, TriangularSource, TriangularStrategy, stable_scheme_names
 
 DENSE_ABOVE = 4096
-"""Triangles of more rows have their full product computed by the dense scheme, where there is one."""
+"""In triangles of more rows the dense scheme, if there is one, computes the full product."""
 
 STOP_HALVING = 256
 """Rows of a triangle that all threads together compute as one product."""
 
 GROUPED = "grouped"
-"""The method of a triangular scheme's level: products that are added up alike are one longer product, executed as tasks
-of one thread each."""
+"""The method of a triangular scheme's level: products with proportional coefficients in C form one longer product;
+the groups are executed as tasks of one thread each.
+"""
 
 
 @dataclass(frozen=True)
 class CpuTriangular(TriangularStrategy, CpuStrategy):
-    """A strategy for triangular products on a processor.
+    """A strategy for triangular products on the CPU.
 
-    - vendor: the whole product by the library, cut afterwards.
+    - vendor: the whole product by the library, masked afterwards.
     - strips: row strips of one GEMM each: the baseline.
     - halving: two triangles of half the size and a full product, which a dense scheme may compute.
-    - scheme: a level of a triangular scheme, its grouped products handed to the threads.
+    - scheme: a level of a triangular scheme, its grouped products distributed to the threads.
     """
 
     scheme_method = GROUPED
@@ -87,9 +88,9 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
 
 @lru_cache(maxsize=64)
 def _core(candidate: Candidate, request: Request) -> StagedCore:
-    """Predicting, sizing and building share one core."""
+    """Return the core, which predicting, sizing and building share."""
     triangle, sizes, dtype = request.triangle, request.shape, request.dtype
-    assert triangle is not None  # asked before, in can_run
+    assert triangle is not None  # checked before, in can_run
     size = request.n if triangle.side == "right" else request.m
     first, second, third = (layout is Layout.COLUMNS for layout in request.layouts)
     by_columns = first, second, third

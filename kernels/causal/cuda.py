@@ -25,8 +25,9 @@ from ..request import Layout, Request
 from .candidates import FAMILY, TriangularSource, TriangularStrategy
 
 SCHEME = "4x4x4-tri-out-r34-sparse"
-"""22 full and 12 half products with few coefficients. Measured on an H200, float32, L = d = 8192: with more
-coefficients they take 0.956 to 0.985 of the time of Exact Causal Attention; in bfloat16 the sparse ones less again."""
+"""22 full and 12 half products with few coefficients. Measured on an H200, float32, L = d = 8192: schemes with more
+coefficients take 0.956 to 0.985 of the time of Exact Causal Attention; in bfloat16 the sparse ones are faster still.
+"""
 
 TWO_LEVELS = f"{SCHEME}/strassen"
 """178 full and 48 half products for masked products in float32. Measured on an H200, L and d from 4096 to 16384: 4 to
@@ -40,33 +41,36 @@ KERNEL_SHARE = {
     "float32": (0.85, 0.285),
     "float64": (0.66, 0.66),
 }
-"""By dtype, the part of the vendor's rate that our triangular kernel reaches on the tiles that it computes, for B by
-rows and by columns; half of it in tf32 where rows are no whole lines of memory, a quarter of the vendor's rate in
-float32 where they are no multiple of 16 bytes. Measured on an H200, L and d from 2048
-to 16384 (lcma bench causal --device cuda)."""
+"""By dtype, the fraction of the vendor's rate that our triangular kernel reaches on the tiles that it computes, for B
+by rows and by columns; half of it in tf32 if rows are no whole cache lines, a quarter of the vendor's rate in
+float32 if they are no multiple of 16 bytes. Measured on an H200, L and d from 2048
+to 16384 (lcma bench causal --device cuda).
+"""
 
 SQUARE_SHARE = {"float64": 0.94}
-"""By dtype, the part of its predicted rate that a scheme reaches on the squares of a halving, which are parts of larger
-matrices. Measured on an H200, L of 8192 to 16384."""
+"""By dtype, the fraction of its predicted rate that a scheme reaches on the squares of a halving, which are parts of
+larger matrices. Measured on an H200, L of 8192 to 16384.
+"""
 
 HOST = {"vendor": 30e-6, "strips": 45e-6, "halving": 38e-6, "kernel": 0.0, "scheme": 200e-6}
-"""Seconds of the host for a matrix, a strip, or a node of the halving: what a product takes at least. A strip of a
-triangular factor, which is copied, takes twice as long. Measured on an H200 host, L = 256 to 2048."""
+"""Host seconds for a matrix, a strip, or a node of the halving: the minimum time of a product. A strip of a
+triangular factor, which is copied, takes twice as long. Measured on an H200 host, L = 256 to 2048.
+"""
 
 HOST_CALL = {"vendor": 30e-6, "strips": 40e-6, "halving": 30e-6, "kernel": 95e-6, "scheme": 15e-6}
-"""Seconds of the host for a call, beside `HOST`."""
+"""Host seconds of a call, in addition to `HOST`."""
 
 KERNEL_TILE = 192
-"""Mean side of the kernel's tiles: those on the diagonal are computed whole."""
+"""Mean side of the kernel's tiles: those on the diagonal are computed in full."""
 
 
 @dataclass(frozen=True)
 class CudaTriangular(TriangularStrategy):
     """A strategy for triangular products on a GPU.
 
-    - vendor: the whole product, cut afterwards.
+    - vendor: the whole product, masked afterwards.
     - strips: row strips of one GEMM each: the baseline.
-    - halving: squares under the diagonal by halves, each by Strassen's scheme where that pays.
+    - halving: recursive halving; each square below the diagonal by Strassen's scheme if that is faster.
     - kernel: our Triton kernel, which skips tiles outside the triangle.
     - scheme: a triangular scheme: sums, full products in one batched call, half ones as squares or strips.
     """
@@ -130,7 +134,7 @@ class CudaTriangular(TriangularStrategy):
         return [Stage(s.name, s.flops, s.bytes, _known(s.seconds), s.product, s.level) for s in stages]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; torch's allocator holds it."""
+        """See `Strategy.workspace`; allocated by torch."""
         if 0 in (*request.shape, request.items):
             return 0
         item = itemsize(request.dtype)
@@ -146,7 +150,7 @@ class CudaTriangular(TriangularStrategy):
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
         triangle = request.triangle
-        assert triangle is not None  # asked before, in can_run
+        assert triangle is not None  # checked before, in can_run
         workspace = self.workspace(candidate, request, machine)
         if self.name == "kernel":
             return TriangularExecutor(request, None, partial(multiply, triangle=_oriented(request)[0]), workspace)
@@ -169,7 +173,7 @@ def _one(level: CudaLevel, a: Any, b: Any, out: Any) -> None:
 
 
 def _level(candidate: Candidate, triangle: Triangle) -> CudaLevel:
-    """The level of a candidate's scheme for a triangle on the left or of the result."""
+    """Return the level of a candidate's scheme for a triangle on the left or of the result."""
     source = candidate.source
     if isinstance(source, TriangularSource):
         return cuda_level(TriangularSource(source.name, replace(triangle, shared=False)).program)
@@ -183,15 +187,15 @@ def _known(seconds: Any) -> float | None:
 
 
 def _oriented(request: Request) -> tuple[Triangle, int, int, int]:
-    """The triangle and sizes as they are executed: a right factor as the left one of the transposed product."""
+    """Return the triangle and sizes as executed: a right factor becomes the left one of the transposed product."""
     triangle = request.triangle
-    assert triangle is not None  # asked before, in can_run
+    assert triangle is not None  # checked before, in can_run
     m, k, n = request.shape
     return (Triangle("left", not triangle.upper), n, k, m) if triangle.side == "right" else (triangle, m, k, n)
 
 
 def _host_seconds(name: str, request: Request) -> float:
-    """What the host takes to launch everything, hidden behind longer work."""
+    """Return the seconds that the host takes to launch everything, hidden if the device takes longer."""
     triangle, m, _, _ = _oriented(request)
     each = 1.0
     if name == "strips":
@@ -250,7 +254,7 @@ def _kernel_stages(candidate: Candidate, request: Request, model: CudaCostModel)
 
 
 def _halving_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
-    """Squares of half the rows, of a quarter, ..., those of 2048 rows and more by two levels of Strassen's scheme."""
+    """Stages of the squares of half the rows, of a quarter, ...; large ones of a result by two levels of Strassen."""
     triangle, m, k, n = _oriented(request)
     item, items, dtype = itemsize(request.dtype), request.items, request.dtype
     out, stages = triangle.side == "out", []
@@ -276,7 +280,7 @@ def _halving_stages(candidate: Candidate, request: Request, model: CudaCostModel
 
 
 def _scheme_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
-    """Sums by present blocks, full products in one batched call, half ones as squares or strips."""
+    """Stages of the sums by present blocks, full products in one batched call, half ones as squares or strips."""
     triangle, m, k, n = _oriented(request)
     item, items, dtype = itemsize(request.dtype), request.items, request.dtype
     level = _level(candidate, triangle)
@@ -304,7 +308,7 @@ def _scheme_stages(candidate: Candidate, request: Request, model: CudaCostModel)
 def _product_seconds(
     kind: ProductKind, number: int, sizes: tuple[int, int, int], dtype: str, model: CudaCostModel
 ) -> tuple[float, float]:
-    """Seconds of so many products of a kind, and the part of the full products' arithmetic that they take."""
+    """Return the seconds of so many products of a kind, and their arithmetic as a fraction of the full products'."""
     bm, bk, bn = sizes
     if not kind.half:
         return float(model.gemm(dtype, bm, bk, bn, number, "batched")), 1.0

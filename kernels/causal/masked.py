@@ -1,4 +1,4 @@
-"""A B where a mask wants it, zero elsewhere."""
+"""The product A B at the elements that a mask wants, zero elsewhere."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .run import masked
 
 
 def masked_matmul(a: Array, b: Array, mask: Mask, *, scheme: SchemeLike | None = None) -> Array:
-    """A B where the mask wants it, zero elsewhere.
+    """Compute A B at the elements that the mask wants, zero elsewhere.
 
     a (..., M, K), b (..., K, N), numpy arrays or torch tensors. `mask` is a boolean array (p, q) of
-    blocks, ceil(M / p) high and ceil(N / q) wide, so that (M, N) is a mask of elements; or p texts of
-    q letters: F or 1 full, L lower triangle, U upper triangle, 0 or . absent. Rows without anything
-    wanted are zero. `scheme`: one for this mask. Without, what is wanted of a row of blocks is one
-    GEMM a run; on a processor a scheme of the catalogue is used where it saves a tenth of the
+    blocks, ceil(M / p) high and ceil(N / q) wide, so that (M, N) is an element mask; or p strings of
+    q letters: F or 1 full, L lower triangle, U upper triangle, 0 or . absent. Rows without wanted
+    elements are zero. `scheme`: one for this mask. Without, each run of wanted blocks in a row of blocks is one
+    GEMM; on the CPU a scheme of the catalogue is used if it saves a tenth of the
     products of large blocks.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Strategies for masked products on a processor: runs of wanted blocks by the library, and schemes for the mask."""
+"""Strategies for masked products on the CPU: runs of wanted blocks by the library, and schemes for the mask."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Matrix = npt.NDArray[Any]
 FAMILY = "masked"
 
 LEAST_BLOCK = 512
-"""Blocks with a smaller side are not worth a scheme's sums."""
+"""Smallest block side for which a scheme is proposed."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class MaskScheme:
 
 @dataclass(frozen=True)
 class MaskedRuns:
-    """Each run of wanted blocks of a row of blocks as one GEMM; half blocks are cut afterwards; a `StagedCore`."""
+    """Each run of wanted blocks in a row of blocks as one GEMM; half blocks are masked afterwards; a `StagedCore`."""
 
     mask: BlockMask
     sizes: tuple[int, int, int]
@@ -126,13 +126,13 @@ class CpuMaskedRuns(CpuStrategy):
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         """See `CpuStrategy.core`."""
-        assert request.mask is not None  # asked before, in can_run
+        assert request.mask is not None  # checked before, in can_run
         return MaskedRuns(request.mask, request.shape, request.itemsize)
 
 
 @dataclass(frozen=True)
 class CpuMaskedScheme(CpuStrategy):
-    """A scheme for exactly this mask on a square grid, where the catalogue or the caller has one."""
+    """A scheme for exactly this mask on a square grid, if the catalogue or the caller has one."""
 
     name: str = "scheme"
     family: str = FAMILY
@@ -184,7 +184,7 @@ def _kinds(mask: BlockMask) -> Kinds:
 
 
 def _stored(mask: BlockMask) -> MaskScheme | None:
-    """The catalogue's cheapest scheme for the mask on a square grid."""
+    """Return the catalogue's cheapest scheme for the mask on a square grid."""
     p, q = mask.rows, mask.cols
     if max(p, q) > min(MAX_DIMENSION, 16):
         return None

@@ -1,4 +1,4 @@
-"""Triangular products in plain numpy or torch: what the fast ones are held to, and what rounds in any dtype."""
+"""Triangular products in plain numpy or torch: the reference for the fast ones, and programs rounded in any dtype."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = Any
 
 
 def plain(a: Array, b: Array, triangle: Triangle) -> Array:
-    """The triangular product by definition: everything, with zeros outside the triangle."""
+    """Compute the triangular product by definition: the full product, with zeros outside the triangle."""
     if triangle.side == "left":
         return triangular(a, triangle.upper) @ b
     if triangle.side == "right":
@@ -22,7 +22,7 @@ def plain(a: Array, b: Array, triangle: Triangle) -> Array:
 
 
 def triangular(matrix: Array, upper: bool) -> Array:
-    """One triangle of matrices, zero outside it."""
+    """Return one triangle of matrices, zero outside it."""
     if hasattr(matrix, "tril"):
         return matrix.triu() if upper else matrix.tril()
     import numpy as np
@@ -31,9 +31,9 @@ def triangular(matrix: Array, upper: bool) -> Array:
 
 
 def by_program(program: Program, a: Any, b: Any) -> Any:
-    """A program of one level on torch tensors (..., M, K) and (..., K, N), every value rounded to their dtype.
+    """Run a program of one level on torch tensors (..., M, K) and (..., K, N), every value rounded to their dtype.
 
-    Sizes need not be multiples of the grid: the operands are padded with zeros.
+    If sizes are no multiples of the grid, the operands are padded with zeros.
 
     Raises:
         PlanError: the program has inner levels.

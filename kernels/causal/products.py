@@ -26,16 +26,16 @@ Matrix = npt.NDArray[Any]
 
 
 def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | None = None) -> Array:
-    """The lower triangle of Q K^T, zero above the diagonal.
+    """Compute the lower triangle of Q K^T, zero above the diagonal.
 
     q (..., Lq, d) and k (..., Lk, d), numpy arrays or torch tensors of one dtype; the result is
-    (..., Lq, Lk). The leading sizes broadcast; where q has a multiple of k's heads (the last leading
-    size), each head of k serves that many of q (GQA). Where Lq and Lk differ the diagonal starts in
+    (..., Lq, Lk). The leading sizes broadcast; if q has a multiple of k's heads (the last leading
+    size), each head of k is shared by that many of q (GQA). If Lq and Lk differ the diagonal starts in
     the upper left corner, as in scaled_dot_product_attention.
 
-    `strategy` is "strips" (one GEMM a strip of rows), "halving" (two triangles and a full product,
-    which `scheme` may compute; on a processor) or "kernel" (on a GPU); `scheme` alone is the name of a
-    scheme for triangular products. Without both the fastest is chosen, as measured or predicted.
+    `strategy` is "strips" (one GEMM per strip of rows), "halving" (two triangles and a full product,
+    which `scheme` may compute; on the CPU) or "kernel" (on a GPU); `scheme` alone is the name of a
+    scheme for triangular products. Without both the fastest is selected, as measured or predicted.
 
     Raises:
         PlanError: the operands do not fit each other.
@@ -49,7 +49,7 @@ def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | 
 
 
 def causal_pv(p: Array, v: Array, *, strategy: str | None = None, scheme: str | None = None) -> Array:
-    """P V of a lower triangular P; what stands above its diagonal is never used.
+    """Compute P V for a lower triangular P; elements above its diagonal are ignored.
 
     p (..., Lq, Lk) and v (..., Lk, d); heads and lengths as in `causal_qk`.
 
@@ -75,10 +75,10 @@ def trmm(
     strategy: str | None = None,
     scheme: str | None = None,
 ) -> Array:
-    """op(A) B, or B op(A) on the right, with A triangular and op the transposition where asked.
+    """Compute op(A) B, or B op(A) on the right, with A triangular and op the transposition if `transposed`.
 
-    As in BLAS: `lower` says which triangle of A is there, before the transposition; the other one is
-    never used, nor is the diagonal with `unit`, which is then taken for ones. a (..., n, n),
+    As in BLAS: `lower` selects the stored triangle of A, before the transposition; the other one is
+    ignored, and so is the diagonal with `unit`, which is then assumed to be ones. a (..., n, n),
     b (..., n, m) or (..., m, n).
 
     Raises:
@@ -102,9 +102,9 @@ def trmm(
 def syrk(
     a: Array, lower: bool = True, transposed: bool = False, *, strategy: str | None = None, scheme: str | None = None
 ) -> Array:
-    """One triangle of A A^T (of A^T A where `transposed`), zero outside it.
+    """Compute one triangle of A A^T (of A^T A if `transposed`), zero outside it.
 
-    A scheme's combinations of blocks are formed once for both sides. a (..., n, k).
+    A scheme's combinations of blocks are computed once for both operands. a (..., n, k).
 
     Raises:
         PlanError: a is not a matrix.
@@ -129,8 +129,8 @@ def _qk(q: Matrix, k: Matrix, strategy: str | None) -> Matrix:
     square = min(rows, cols)
     if rows == cols:
         return ungrouped(triangular(left, right, Triangle("out"), strategy), q, k)
-    # Rows below the square see every column; columns beyond it are seen by no row.
-    request = Request.of(left, right)  # that the operands fit each other at all
+    # Rows below the square use every column; columns beyond it are used by no row.
+    request = Request.of(left, right)  # checks that the operands fit each other
     out = np.zeros((*batch_shape(left, right), rows, cols), dtype=left.dtype)
     corner = (..., slice(None, square), slice(None, square))
     out[corner] = triangular(left[..., :square, :], right[..., :square], Triangle("out"), strategy)

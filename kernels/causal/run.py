@@ -1,4 +1,4 @@
-"""One call for all triangular products on every device, and one for all masked products of arrays."""
+"""The entry points of all triangular products on every device, and of all masked products of arrays."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ..structure import DENSE, BlockMask
 Matrix = npt.NDArray[Any]
 
 STRATEGIES = ("vendor", "strips", "kernel")
-"""Those without a program; "halving" and "halving:DENSE" are programs, as schemes are."""
+"""Strategies without a program; "halving" and "halving:DENSE" are programs, as schemes are."""
 
 
 def run_triangular(request: Request, a: Any, b: Any, out: Any = None, way: str | None = None) -> Any:
-    """The triangular product of a request, by a strategy or a scheme's name, or by the planner's choice."""
+    """Compute the triangular product of a request, by a strategy or scheme name, or by the planner's choice."""
     if way is None or way in STRATEGIES:
         return executor_for(request, AUTO, strategy=way).run(a, b, out)
     return executor_for(request, way).run(a, b, out)
 
 
 def masked(a: Matrix, b: Matrix, kinds: npt.NDArray[np.int8], scheme: SchemeLike | None = None) -> Matrix:
-    """A B where `kinds` want it, zero elsewhere.
+    """Compute A B in the blocks that `kinds` want, zero elsewhere.
 
     Raises:
         PlanError: the operands do not fit each other or the mask, or the scheme is for another mask.

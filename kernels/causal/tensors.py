@@ -1,4 +1,4 @@
-"""Triangular products of batches of tensors of a GPU, in which several heads of the first operand may share one."""
+"""Triangular products of batches of GPU tensors; several heads of the first operand may share one of the second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Tensor = Any
 
 
 def triangular_heads(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None) -> Tensor:
-    """The triangular product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
+    """Compute the triangular product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
     if a.dtype != b.dtype:
         raise PlanError(f"operands are {a.dtype} and {b.dtype}; convert one with .to")
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:

@@ -1,1 +1,1 @@
-"""From the linear maps of a program to compiled code."""
+"""Code generation: from the linear maps of a program to compiled code."""

@@ -1,9 +1,9 @@
-"""The order of products in which the fewest blocks of C are unfinished at once: the accumulators of a fused kernel.
+"""The order of products that minimizes the number of unfinished blocks of C, the accumulators of a fused kernel.
 
-The operands of every product are given. A product is added to the blocks of C that need it while
-it is worked; a block is stored, and its accumulator is free, as soon as its last product is done.
-No product has an accumulator of its own: it is worked in the accumulator of a block that it begins, or,
-where it begins none, in that of block j, by row operations around it,
+The operands of every product are given. A product is added to the blocks of C that need it as soon as
+it is computed; a block is stored, and its accumulator is free, after its last product.
+No product has an accumulator of its own: it is computed in the accumulator of a block that it begins, or,
+if it begins none, in that of block j, by row operations before and after it,
 
     C_i -= (w_i / w_j) C_j,    C_j += w_j P,    C_i += (w_i / w_j) C_j    for all i != j.
 
@@ -21,17 +21,17 @@ from ...errors import PlanError
 from .maps import LinearMap, expanded
 
 BEAM = 256
-"""Orders that are followed at once."""
+"""Beam width: orders that the search follows at once."""
 
 Column = tuple[tuple[int, Fraction], ...]
 
 
 @dataclass(frozen=True)
 class Accumulation:
-    """One product: (block, coefficient) for all blocks of C that need it, and how it is worked.
+    """One product: (block, coefficient) for all blocks of C that need it, and the accumulator that computes it.
 
-    It is worked in the accumulator of block `pivot`, which is zero before if `pivot` is among the
-    blocks that it `begins`. `finishes`: blocks that are stored afterwards; `live`: those that are unfinished before it.
+    It is computed in the accumulator of block `pivot`, which starts at zero if `pivot` is among the
+    blocks that it `begins`. `finishes`: blocks stored afterwards; `live`: the unfinished blocks before it.
     """
 
     product: int
@@ -44,14 +44,14 @@ class Accumulation:
 
 @dataclass(frozen=True)
 class AccumulatorOrder:
-    """All products in their order, and the most accumulators that are in use at once."""
+    """All products in order, and the maximum number of accumulators in use at once."""
 
     steps: tuple[Accumulation, ...]
     peak: int
 
 
 def columns_of(merge: LinearMap) -> tuple[Column, ...]:
-    """For every product the blocks of C that need it, with coefficients; shared sums are written out."""
+    """Return the column of every product: the blocks of C that need it, with coefficients; shared sums are expanded."""
     columns: list[list[tuple[int, Fraction]]] = [[] for _ in range(merge.sources)]
     for block in range(len(merge.results)):
         for source, factor in expanded(merge, block):
@@ -61,7 +61,7 @@ def columns_of(merge: LinearMap) -> tuple[Column, ...]:
 
 @lru_cache(maxsize=64)
 def accumulator_order(merge: LinearMap, beam: int = BEAM) -> AccumulatorOrder:
-    """The order with the smallest peak that the search finds; of equal ones, that with fewer unfinished blocks in all.
+    """Return the order with the smallest peak found; ties go to the smaller total number of unfinished blocks.
 
     Raises:
         PlanError: a product or a block of C is not used.

@@ -1,4 +1,4 @@
-"""The one gate in front of every executor: schemes are proven before a program is made of them."""
+"""The check in front of every executor: schemes are proven before programs are built from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...schemes_db.scheme import Scheme
 from ..ring import ExactRing
 
 SchemeLike = str | Scheme | tuple[Scheme, Certificate | None]
-"""A catalogue name, a scheme, or a scheme with the certificate that came with it."""
+"""A catalogue name, a scheme, or a pair of a scheme and its certificate."""
 
 _lock = threading.Lock()
 _proven: set[str] = set()
@@ -19,12 +19,12 @@ _proven: set[str] = set()
 
 
 def certified(scheme: SchemeLike, ring: ExactRing | None = None) -> Scheme:
-    """The scheme itself, proven in this process (once a digest), for the reals or an exact ring.
+    """Return the scheme, proven in this process (once per digest), for the reals or an exact ring.
 
-    A certificate that comes with it is a record of an earlier proof, never a pass: it may be forged.
+    A given certificate does not replace the proof, as it may be forged.
 
     Raises:
-        PlanError: it is none, does not hold in the ring, or has coefficients that are not real.
+        PlanError: it is no scheme for matrix products, is invalid over the ring, or has coefficients that are not real.
         VerificationError: it does not compute its target.
     """
     from ...verify import certify
@@ -43,7 +43,7 @@ def certified(scheme: SchemeLike, ring: ExactRing | None = None) -> Scheme:
     if scheme.ring.characteristic and (ring is None or ring.modulus != scheme.ring.characteristic):
         name, own = scheme.name or scheme.target, scheme.ring
         raise PlanError(f'{name} holds over {own} only; lift it to Z first, or multiply over it: ring="{own}"')
-    # Asked of the scheme in hand: its digest forgets units, so a real scheme may share it.
+    # Checked on the given scheme: digests ignore multiplication by units, so a real scheme may share its digest.
     if scheme.gaussian:
         raise PlanError(f"{scheme.name or scheme.target} has coefficients that are not real; no kernel is made of it")
     if ring is not None and (reason := denominator_reason(scheme, ring)):
@@ -56,7 +56,7 @@ def certified(scheme: SchemeLike, ring: ExactRing | None = None) -> Scheme:
 
 
 def denominator_reason(scheme: Scheme, ring: ExactRing) -> str | None:
-    """Why the coefficients of a scheme do not exist in a ring, or None."""
+    """Return the reason why the coefficients of a scheme do not exist in a ring, or None."""
     for denominator in scheme.denominators:
         if ring.modulus == 0 and denominator != 1:
             return f"has the denominator {denominator}; over Z a scheme has integer coefficients"

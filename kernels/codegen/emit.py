@@ -1,4 +1,4 @@
-"""The text of the module that works a linear map on one dtype."""
+"""The text of the module that executes a linear map on one dtype."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .maps import LinearMap
 from .schedule import schedule
 
 SPARE_REGISTERS = 4
-"""Registers kept free for the partial sums of the step at hand."""
+"""Registers reserved for the partial sums of the current step."""
 
 
 @cache
@@ -23,9 +23,9 @@ def _runtime() -> str:
 
 
 def module_text(linear: LinearMap, dtype: str) -> str:
-    """A self-contained module with one compiled function, `rows`.
+    """Return a self-contained module with one compiled function, `rows`.
 
-    The shared part stands in it as text, so that the hash of the text covers the emitter too.
+    The shared part is included as text, so that the hash of the text covers the emitter too.
 
     Raises:
         PlanError: a coefficient is a fraction and the dtype holds integers only.
@@ -66,5 +66,5 @@ def _coefficient(value: Coefficient, dtype: str) -> str:
         return repr(int(value))
     if dtype_of(dtype).exact:
         raise PlanError(f"coefficient {value} is not an integer: an {dtype} product needs a scheme over Z")
-    assert isinstance(value, Fraction)  # what is not an integer is a Fraction
+    assert isinstance(value, Fraction)  # a coefficient that is no integer is a Fraction
     return repr(float(value))

@@ -1,4 +1,4 @@
-"""Two levels of a program written as one, so that the sums of both are made in one pass over the data."""
+"""Two levels of a program flattened to one, so that the sums of both are computed in one pass over the data."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ...schemes_db.grids import Kind
 from ...schemes_db.program import Lin, Load, Op, Product, ProductKind, Program, Store, Terms
 
 Parts = list[int | None]
-"""The ids of the parts of a value, row by row; None where a triangle has none."""
+"""The ids of the parts of a value in row-major order; None for the absent parts of a triangle."""
 
 _NO_HALVES: Mapping[ProductKind, Program] = {}
 
 
 def flatten(outer: Program, inner: Program, halves: Mapping[ProductKind, Program] = _NO_HALVES) -> Program:
-    """The one-level program of `outer` whose full products are all worked by `inner`, half ones by `halves`.
+    """Return the one-level program of `outer` with full products computed by `inner` and half products by `halves`.
 
     The program of a half product is for the triangle that its kind names, on the grid of `inner`, and
-    may have half products itself: what is left of a half block is a triangle of blocks. The grid of the
-    whole is that of `outer` with every block cut by that of `inner`; products come in the order (outer, inner).
+    may have half products itself: a divided half block is a triangle of blocks. The grid of the
+    result is that of `outer` with every block divided by that of `inner`; products are in the order (outer, inner).
 
     Raises:
-        PlanError: a program is nested already, a half product has none, or a grid does not fit.
+        PlanError: a program is nested already, a half product has no program, or a grid does not fit.
     """
     shape = inner.target.shape
     for program in (outer, inner, *halves.values()):
@@ -75,7 +75,7 @@ def flatten(outer: Program, inner: Program, halves: Mapping[ProductKind, Program
 
 
 def _inlined(inner: Program, left: Parts, right: Parts, fresh: count[int]) -> tuple[Parts, list[Op]]:
-    """The ops of `inner` on the given sub-blocks, and the ids of its blocks of C in row-major order."""
+    """Return the ops of `inner` on the given sub-blocks, and the ids of its blocks of C in row-major order."""
     ids: dict[int, int] = {}
     stored: dict[tuple[int, int], int] = {}
     ops: list[Op] = []

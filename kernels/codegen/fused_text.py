@@ -1,7 +1,7 @@
-"""The text of a Triton module that works the products of a group and adds them into blocks of C: no product is stored.
+"""The text of a Triton module that computes the products of a group and adds them to blocks of C without storing them.
 
-A group is the tiles of all products, and of all blocks of C, at one place (x, z) of the blocks. Programs
-stay on their multiprocessors; tiles of the operands come by the tensor memory accelerator.
+A group is the tiles of all products, and of all blocks of C, at one position (x, z) of the blocks. The kernel is
+persistent; tiles of the operands are loaded by the tensor memory accelerator.
 
 Source: FalconGEMM (arXiv 2605.06057), Algorithm 2, Split-Group Parallelism and Cache-Aware Scheduling; the order of the
 products is `accumulator_order`.
@@ -19,10 +19,10 @@ from .maps import Block
 
 @dataclass(frozen=True)
 class Fused:
-    """What one kernel works: the products in their order, and where the blocks of C are.
+    """The specification of a fused kernel: the products in order, and the positions of the blocks of C.
 
-    `placed`: C is written in its place, which takes whole tiles; else its blocks are written as slabs of a stack.
-    `split`: groups are cut between two programs, so that all have the same work.
+    `placed`: C is written in place, which requires whole tiles; else its blocks are written as slabs of a stack.
+    `split`: groups are divided between two programs, to balance the load.
     """
 
     order: AccumulatorOrder
@@ -103,12 +103,12 @@ _PLACE = """\
 
 
 def fused_text(work: Fused) -> str:
-    """A self-contained module with one kernel, `fused`.
+    """Return a self-contained module with one kernel, `fused`.
 
-    `a`, `b` and `c` describe stacks to the accelerator, in tiles (1, M, K), (1, K, N) and (1, M, N): (items products,
+    `a`, `b` and `c` are tensor descriptors of stacks, with tiles (1, M, K), (1, K, N) and (1, M, N): (items products,
     height, inner) and (items products, inner, width), item by item in the order of the program, and C, (items, rows,
-    cols), or its blocks (items blocks, height, width). `saved`: accumulators of the groups that are cut, float32,
-    (programs, peak, M, N); `flags`: a zero for every program. A cut group needs (items places) >= `programs`.
+    cols), or its blocks (items blocks, height, width). `saved`: accumulators of the divided groups, float32,
+    (programs, peak, M, N); `flags`: a zero for every program. Divided groups need (items places) >= `programs`.
     """
     count, peak = len(work.order.steps), work.order.peak
     text = _HEAD.format(
@@ -121,7 +121,7 @@ def fused_text(work: Fused) -> str:
     text += _SPLIT.format(products=count, peak=peak) if work.split else _WHOLE
     text += _PLACE
     if work.split:
-        # All accumulators are values from the start, as they are under conditions from here on.
+        # All accumulators are initialized first, as later assignments are inside conditions.
         text += "".join(f"        c{i} = tl.zeros((M, N), tl.float32)\n" for i in range(len(work.blocks)))
     for position, step in enumerate(work.order.steps):
         text += "".join(f"        {line}\n" for line in _lines(work, position, step))

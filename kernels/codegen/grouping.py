@@ -1,9 +1,9 @@
-"""Products of a program that are added up alike, put side by side: one product with a longer inner dimension.
+"""Products of a program with proportional coefficients in C, grouped: one product with a longer inner dimension.
 
-Where W_r and W_s are multiples of each other, H_r and H_s are only ever used as one sum
+If W_r and W_s are multiples of each other, H_r and H_s are only ever used as one sum
 c_r L_r R_r + c_s L_s R_s = [c_r L_r, c_s L_s] [R_r; R_s]. Then BLAS adds them up in its registers:
-no buffer and no pass over memory for the second. Of the products that feed one block alone this
-makes an accumulation in place.
+no buffer and no pass over memory for the second. Products that contribute to one block alone
+are thus accumulated in place.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ...schemes_db.program import Coefficient, ProductKind, Terms
 from .maps import Block, LinearMap, ProgramMaps
 
 Sums = tuple[Terms, ...]
-"""The sums that stand side by side; each over the sources and shared values of its operand's map."""
+"""Adjacent sums of one operand, each over the sources and shared values of its map."""
 
 
 @dataclass(frozen=True)
 class ProductGroup:
-    """Products worked as one: those of their left sums beside each other and right sums below each other."""
+    """Products computed as one: their left sums side by side times their right sums stacked vertically."""
 
     kind: ProductKind
     left: Sums
@@ -29,13 +29,13 @@ class ProductGroup:
 
     @property
     def form(self) -> tuple[ProductKind, int]:
-        """Its kind, and how many inner blocks long it is."""
+        """The kind of the product, and its length in inner blocks."""
         return self.kind, len(self.left)
 
 
 @dataclass(frozen=True)
 class GroupedProgram:
-    """A program as groups: their sums, and how the blocks of C are made of them.
+    """A program with grouped products: the groups' sums, and the map from groups to the blocks of C.
 
     The sources of `merge` are the groups, its results the blocks `stored`.
     """
@@ -46,7 +46,7 @@ class GroupedProgram:
 
     @property
     def alone(self) -> dict[int, Block]:
-        """Group -> the block of C that it is, all of it and as it stands."""
+        """Group -> the block of C that equals it."""
         return {
             terms[0][1]: block
             for terms, block in zip(self.merge.results, self.maps.stored, strict=True)
@@ -55,7 +55,7 @@ class GroupedProgram:
 
     @property
     def once(self) -> dict[int, Block]:
-        """Group -> the only block of C that it is a term of, for those that go into no shared sum."""
+        """Group -> the only block of C that it is a term of, for groups in no shared sum."""
         uses: dict[int, list[Block | None]] = defaultdict(list)
         blocks: list[Block | None] = [None] * len(self.merge.lins) + list(self.maps.stored)
         for block, terms in zip(blocks, self.merge.lins + self.merge.results, strict=True):
@@ -67,11 +67,11 @@ class GroupedProgram:
 
 
 _GROUPABLE = {ProductKind.FULL, ProductKind.HALF_OUT, ProductKind.HALF_OUT_UPPER}
-# The triangular operands of other kinds would stand beside each other: no triangle any more.
+# Adjacent triangular operands of other kinds would not form a triangle.
 
 
 def group_products(maps: ProgramMaps) -> GroupedProgram:
-    """The program with all products that are added up alike in one group."""
+    """Return the program with all products of proportional coefficients in C in one group."""
     users = _users(maps.merge)
     alike: dict[object, list[int]] = defaultdict(list)
     for r, op in enumerate(maps.products):
@@ -80,8 +80,8 @@ def group_products(maps: ProgramMaps) -> GroupedProgram:
         alike[(op.kind, shape) if op.kind in _GROUPABLE else r].append(r)
     groups = []
     for members in alike.values():
-        # Sums that are blocks as they stand should stay so: the first product keeps its sign, unless it is all of
-        # a block, which then needs no merging.
+        # Sums that equal blocks should stay so: the first product is scaled by a sign at most, unless the group is all
+        # of a block, which then needs no merging.
         unit = 1 if _fills_a_block(maps.merge, users[members[0]], len(members)) else _lead(users[members[0]])
         factors = [_ratio(_lead(users[r]), unit) for r in members]
         left = (_scaled(maps.left.results[maps.left_of[r]], f) for r, f in zip(members, factors, strict=True))
@@ -92,7 +92,7 @@ def group_products(maps: ProgramMaps) -> GroupedProgram:
 
 
 def _users(merge: LinearMap) -> list[list[tuple[int, Coefficient]]]:
-    """For every product the sums that use it, in order, with its coefficient there."""
+    """Return for every product the sums that use it, in order, with its coefficients."""
     users: list[list[tuple[int, Coefficient]]] = [[] for _ in range(merge.sources)]
     for place, terms in enumerate(merge.lins + merge.results):
         for coefficient, src in terms:
@@ -102,14 +102,14 @@ def _users(merge: LinearMap) -> list[list[tuple[int, Coefficient]]]:
 
 
 def _lead(users: list[tuple[int, Coefficient]]) -> Coefficient:
-    """What a product's coefficients have in common: all of it for one that feeds one sum, else the first one's sign."""
+    """Return the factor that normalizes a product: its coefficient if it has only one, else the sign of the first."""
     if len(users) == 1:
         return users[0][1]
     return -1 if users and users[0][1] < 0 else 1
 
 
 def _fills_a_block(merge: LinearMap, users: list[tuple[int, Coefficient]], members: int) -> bool:
-    """Whether so many products, used alike, are all that one block is made of."""
+    """Return whether so many products with the same users are all terms of one block."""
     whole = (merge.lins + merge.results)[users[0][0]] if len(users) == 1 else ()
     return len(whole) == members and users[0][0] >= len(merge.lins)
 
@@ -124,7 +124,7 @@ def _scaled(terms: Terms, factor: Coefficient) -> Terms:
 
 
 def _merged(merge: LinearMap, place: dict[int, tuple[int, Coefficient]]) -> LinearMap:
-    """The merge over groups. `place`: a group's first product -> the group and the factor its left sum took."""
+    """Return the merge over groups. `place`: a group's first product -> the group and the factor of its left sum."""
 
     def renamed(terms: Terms) -> Terms:
         kept: list[tuple[Coefficient, int]] = []

@@ -1,4 +1,4 @@
-"""What the processor offers the kernels: the width and number of its vector registers."""
+"""The processor's vector registers: their width and number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Host:
-    """`vector_bytes` of a register, and how many `registers` there are."""
+    """The `vector_bytes` of a register, and the number of `registers`."""
 
     vector_bytes: int
     registers: int
@@ -17,9 +17,9 @@ class Host:
 
 @lru_cache(maxsize=1)
 def host() -> Host:
-    """The processor that numba compiles for: this one, or what NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say.
+    """Return the processor that numba compiles for: this one, or that of NUMBA_CPU_NAME and NUMBA_CPU_FEATURES.
 
-    What is not known to have wider vectors gets 16 bytes: every target that LLVM knows can work these.
+    A processor not known to have wider vectors gets 16 bytes, which every LLVM target supports.
     """
     features = _features()
     if "avx512f" in features:
@@ -30,7 +30,7 @@ def host() -> Host:
 
 
 def has_features(*names: str) -> bool:
-    """Whether the processor that numba compiles for has all these features, by LLVM's names."""
+    """Return whether the processor that numba compiles for has all these features, by LLVM's names."""
     return set(names) <= _features()
 
 
@@ -39,9 +39,9 @@ def _features() -> set[str]:
     from llvmlite import binding
     from numba.core import config
 
-    chosen: Any = config  # its names are made when it is loaded
+    chosen: Any = config  # numba defines its attributes at import
     if chosen.CPU_FEATURES is not None:
         return {name[1:] for name in chosen.CPU_FEATURES.split(",") if name.startswith("+")}
     if chosen.CPU_NAME not in (None, binding.get_host_cpu_name()):
-        return set()  # another processor's features are not known here
+        return set()  # the features of another processor are unknown here
     return {name for name, present in binding.get_host_cpu_features().items() if present}

@@ -14,14 +14,14 @@ from ..identity import IdentityKey, memoize_on_instance
 Block = tuple[int, int]
 
 MAX_TARGETS = 64
-"""Most results of one generated kernel: a larger map is cut, and reads its sources once a piece."""
+"""Maximum results of one generated kernel: a larger map is split, and each piece reads its sources once."""
 
 
 @dataclass(frozen=True)
 class LinearMap:
-    """Sums of sources: value ids 0 ... sources-1 are given, `lins` make further ones, `results` are the sums wanted.
+    """Sums of sources: value ids 0 ... sources-1 are given, `lins` define shared sums, `results` are the wanted sums.
 
-    Ids are consecutive in the order of `lins`, so that equal maps are equal whatever program they
+    Ids are consecutive in the order of `lins`, so that equal maps compare equal whatever program they
     come from.
     """
 
@@ -36,7 +36,7 @@ class LinearMap:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a map small enough for one kernel, with the places of its sources and results in the whole."""
+    """A part of a map small enough for one kernel, with the indices of its sources and results in the whole."""
 
     map: LinearMap
     sources: tuple[int, ...]
@@ -45,11 +45,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class ProgramMaps:
-    """A program as maps around its products.
+    """A program as linear maps around its products.
 
     `left_blocks` and `right_blocks` are the blocks that are the sources of `left` and `right`;
-    `left_of[r]` and `right_of[r]` say which result product r takes. A result that is a block as it
-    stands is in `left_plain` / `right_plain`: result -> source. The sources of `merge` are the
+    `left_of[r]` and `right_of[r]` are the results that product r multiplies. The sources of `merge` are the
     products and its results the blocks `stored`.
     """
 
@@ -64,13 +63,13 @@ class ProgramMaps:
     products: tuple[Product, ...]
 
     def plain(self, side: LinearMap) -> dict[int, int]:
-        """The results of a map that are one source as it stands: result -> source."""
+        """Return the results of a map that equal one source: result -> source."""
         single = ((i, terms) for i, terms in enumerate(side.results) if len(terms) == 1)
         return {i: terms[0][1] for i, terms in single if terms[0][0] == 1 and terms[0][1] < side.sources}
 
 
 def maps_of(program: Program) -> ProgramMaps:
-    """The maps of one level of a program.
+    """Return the maps of one level of a program.
 
     Raises:
         PlanError: the program is not of the form sums, products, sums.
@@ -80,7 +79,7 @@ def maps_of(program: Program) -> ProgramMaps:
 
 @lru_cache(maxsize=256)
 def _maps(kept: IdentityKey) -> ProgramMaps:
-    """By identity: hashing the ops takes longer than working them."""
+    """Cached by identity: hashing the ops takes longer than computing the maps."""
     ops: tuple[Op, ...] = kept.held
     side = _sides(ops)
     products = tuple(op for op in ops if isinstance(op, Product))
@@ -107,7 +106,7 @@ def _maps(kept: IdentityKey) -> ProgramMaps:
 
 
 def expanded(linear: LinearMap, result: int) -> list[tuple[int, Coefficient]]:
-    """A result written out in the sources, without the sums in between: (source, coefficient), by source."""
+    """Expand a result in the sources, without intermediate sums: (source, coefficient), by source."""
     values: list[dict[int, Coefficient]] = [{i: 1} for i in range(linear.sources)]
 
     def total(terms: tuple[tuple[Coefficient, int], ...]) -> dict[int, Coefficient]:
@@ -123,7 +122,7 @@ def expanded(linear: LinearMap, result: int) -> list[tuple[int, Coefficient]]:
 
 
 def pieces(whole: LinearMap, results: Iterable[int] | None = None) -> tuple[Piece, ...]:
-    """The map, or some results of it, cut into kernels of at most MAX_TARGETS results."""
+    """Split the map, or some results of it, into kernels of at most MAX_TARGETS results."""
     return _pieces(whole, tuple(range(len(whole.results)) if results is None else results), MAX_TARGETS)
 
 
@@ -135,7 +134,7 @@ def _pieces(whole: LinearMap, kept: tuple[int, ...], most: int) -> tuple[Piece, 
 
 
 def _piece(whole: LinearMap, results: tuple[int, ...]) -> Piece:
-    """Some results of a map, with only what they need."""
+    """Return some results of a map, with only the sources and sums they need."""
     needed = {src for i in results for _, src in whole.results[i]}
     for i in reversed(range(len(whole.lins))):
         if whole.sources + i in needed:
@@ -163,7 +162,7 @@ def _distinct(values: Iterable[int]) -> list[int]:
 
 
 def _sides(ops: Iterable[Op]) -> dict[int, str]:
-    """For every value whether it is made of blocks of A, of blocks of B, or of products (C)."""
+    """Return for every value whether it is a sum of blocks of A, of blocks of B, or of products (C)."""
     side: dict[int, str] = {}
     for op in ops:
         if isinstance(op, Load):
@@ -185,7 +184,7 @@ def _sides(ops: Iterable[Op]) -> dict[int, str]:
 
 @memoize_on_instance
 def has_fractions(program: Program) -> bool:
-    """Whether a coefficient on any level is not an integer."""
+    """Return whether a coefficient on any level is not an integer."""
     own = any(
         isinstance(coefficient, Fraction) and coefficient.denominator != 1
         for op in program.ops

@@ -27,26 +27,26 @@ _lock = threading.RLock()
 def _kernel(linear: LinearMap, dtype: str) -> RowsKernel:
     rows: RowsKernel = load(module_text(linear, dtype)).rows
     none = np.zeros(1, np.int64)
-    # A call that works no row compiles the function, or fetches it from the disk cache.
+    # A call on zero rows compiles the function, or loads it from the disk cache.
     rows(none, none, np.zeros((1, 3), np.int64), 0, none, none, 0, 0, 0)
     return rows
 
 
 def rows_kernel(linear: LinearMap, dtype: str) -> RowsKernel:
-    """The compiled `rows` (see codegen/runtime.py) of a map; equal maps share one.
+    """Return the compiled `rows` (see codegen/runtime.py) of a map; equal maps share one.
 
     Raises:
-        PlanError: a fraction among the coefficients of an int64 map.
+        PlanError: a coefficient of an integer map is a fraction.
     """
-    with _lock:  # compiling twice at once would only cost time; numba's compiler is not worth racing
+    with _lock:  # compiling twice at once would only cost time; numba's compiler is not assumed thread-safe
         return _kernel(linear, dtype)
 
 
 def load(text: str) -> ModuleType:
-    """The module of this text, imported from a file of its own.
+    """Return the module of this text, imported from its own file.
 
-    The file's folder is named by the hash of the text. A file that is not what its name says is
-    written anew. Where none can be written the module has no file, and is compiled anew by every process.
+    The file's folder is named by the hash of the text. A file whose content differs from the text is
+    rewritten. If none can be written the module has no file, and is compiled again by every process.
     """
     name = hashlib.sha256(text.encode()).hexdigest()[:24]
     qualified = f"lcma_generated_{name}"
@@ -59,11 +59,11 @@ def load(text: str) -> ModuleType:
         if path is not None:
             module.__file__ = origin
         else:
-            # Where inspect, which Triton asks, and tracebacks find the lines.
+            # inspect, which Triton calls, and tracebacks look the lines up here.
             linecache.cache[origin] = len(text), None, text.splitlines(keepends=True), origin
         sys.modules[qualified] = module
         try:
-            # Not through importlib, whose .pyc beside the file could be stale or damaged.
+            # importlib is avoided: its .pyc beside the file could be stale or damaged.
             exec(compile(text, origin, "exec"), module.__dict__)
         except BaseException:
             del sys.modules[qualified]
@@ -72,7 +72,7 @@ def load(text: str) -> ModuleType:
 
 
 def _file(text: str, name: str) -> Path | None:
-    """The file with this text in the cache folder; None where it cannot be written."""
+    """Return the path of a file with this text in the cache folder; None if it cannot be written."""
     path = cache_folder() / "kernels" / name / "kernel.py"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if path.read_text(encoding="utf-8") == text:

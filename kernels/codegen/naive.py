@@ -1,4 +1,4 @@
-"""Linear maps of blocks in plain numpy: what generated kernels are held to."""
+"""Linear maps of blocks in plain numpy: the reference for generated kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Matrix = npt.NDArray[Any]
 
 
 def apply_map(linear: LinearMap, blocks: Sequence[Matrix]) -> list[Matrix]:
-    """The results of the map on blocks of one shape and dtype."""
+    """Return the results of the map on blocks of one shape and dtype."""
     values = list(blocks)
     for terms in linear.lins:
         values.append(_sum(terms, values))

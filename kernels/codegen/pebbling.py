@@ -1,18 +1,18 @@
-"""Schedules that work the products of a scheme in the blocks of its output, with no memory of their own.
+"""Schedules that compute the products of a scheme in the blocks of its output, without further memory.
 
-The cells are the wanted blocks of C. A schedule works every product once, by one GEMM that adds it
-to a cell, and may add multiples of cells to each other. A factor that is a sum of blocks has to
-stand somewhere while it is multiplied: in a cell that is free then, or in a block beyond C.
+The cells are the wanted blocks of C. A schedule computes every product once, by one GEMM that adds it
+to a cell, and may add multiples of cells to each other. A factor that is a sum of blocks has to be
+stored while it is multiplied: in a cell that is free then, or in a block beyond C.
 
-Which cells are free is a matter of rank. When the products D are done, all that they still give to
-C is W_D, the columns of W that belong to them, times D; no fewer than rank(W_D) cells hold it, and
-so many do: a column w = W_r becomes a single cell after row operations, which are additions of
+The number of free cells is determined by ranks. After the products D, their contribution to
+C is W_D, the columns of W that belong to them, times D; at least rank(W_D) cells are needed to store it, and
+so many suffice: a column w = W_r becomes a single cell after row operations, which are additions of
 cells, and after the product has been added there they are undone,
 
     C_i -= (w_i / w_j) C_j,    C_j += w_j L_r R_r,    C_i += (w_i / w_j) C_j    for all i != j.
 
-A half product may be worked as one: where it is not, it counts as zero, and the sums of elements
-that are wanted are the same.
+A half product may be computed as such: the rest counts as zero, and the sums of the wanted
+elements are the same.
 
 Source of the trick: J.-G. Dumas and B. Grenet, In-place accumulation of fast multiplication
 formulae, arXiv 2307.12712; ECA, section 3.3, claims it for stage I after Shitov (2025).
@@ -36,10 +36,10 @@ from ...schemes_db.scheme import Scheme
 IntArray = npt.NDArray[np.int64]
 
 BEAM = 64
-"""Schedules that are followed at once."""
+"""Beam width: schedules that the search follows at once."""
 
 MOST_TERMS = 6
-"""Cells of which one is made of the others to be free: longer dependences are not looked for."""
+"""Maximum length of a linear dependence between cells by which one of them is freed."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Sum:
 
 @dataclass(frozen=True)
 class Work:
-    """Cell `goal` += factor times product `product`, whose factors stand in the cells `sums` where they are sums.
+    """Cell `goal` += factor times product `product`; the factors that are sums are stored in the cells `sums`.
 
-    Cells from the number of wanted blocks on are blocks beyond C. What stood in `sums` is gone.
+    Cells from the number of wanted blocks on are blocks beyond C. The previous content of `sums` is lost.
     """
 
     goal: int
@@ -66,7 +66,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Steps that leave the wanted blocks of C, row by row, in the first cells, whatever stood there."""
+    """Steps that compute the wanted blocks of C, row by row, in the first cells, whatever their initial content."""
 
     cells: int
     beyond: int
@@ -74,11 +74,11 @@ class Schedule:
 
     @property
     def additions(self) -> int:
-        """Additions of cells."""
+        """Number of additions of cells."""
         return sum(isinstance(step, Sum) for step in self.steps)
 
     def run(self, products: Sequence[Any]) -> list[Any]:
-        """The blocks of C from the products, each of them read once; cells with sums of operands hold nothing."""
+        """Compute the blocks of C from the products, each read once; cells that store sums of operands are None."""
         cells: list[Any] = [None] * (self.cells + self.beyond)
         for step in self.steps:
             if isinstance(step, Work):
@@ -90,10 +90,10 @@ class Schedule:
 
 
 def weights(scheme: Scheme) -> IntArray:
-    """W of a scheme over the integers, (wanted blocks of C, R).
+    """Return W of a scheme over the integers, (wanted blocks of C, R).
 
     Raises:
-        PlanError: it has fractions.
+        PlanError: the scheme has fractions.
     """
     factor = scheme.factors[2]
     if scheme.ring.name != "Z" or factor.denominator != 1:
@@ -103,17 +103,17 @@ def weights(scheme: Scheme) -> IntArray:
 
 
 def sums_of(scheme: Scheme) -> IntArray:
-    """How many of its two factors are no block as it stands, by product: 0, 1 or 2."""
+    """Return by product how many of its two factors are sums, not single blocks: 0, 1 or 2."""
     proper = [(np.abs(factor.dense).reshape(scheme.rank, -1).sum(axis=1) != 1) for factor in scheme.factors[:2]]
     return proper[0].astype(np.int64) + proper[1]
 
 
 def blocks_beyond(scheme: Scheme) -> int:
-    """The fewest blocks beyond the wanted ones of C with which some schedule works the scheme.
+    """Return the minimum number of blocks beyond the wanted ones of C with which some schedule computes the scheme.
 
-    An order of the products needs rank(W_D) + s cells when a product with s sums is worked, D being
-    those done with it. Ranks only grow, so no order is better than the one that works the products
-    with two sums first, then those with one: this looks at all of them.
+    An order of the products needs rank(W_D) + s cells when a product with s sums is computed, D being
+    the products computed so far, including it. Ranks only grow, so the best order computes the products
+    with two sums first, then those with one: this evaluates the maximum over that order.
     """
     columns, sums = weights(scheme), sums_of(scheme)
     need = max(_rank(columns[:, sums >= least]) + least for least in (0, 1, 2) if (sums >= least).any())
@@ -121,14 +121,14 @@ def blocks_beyond(scheme: Scheme) -> int:
 
 
 def in_place(scheme: Scheme, beam: int = BEAM) -> Schedule:
-    """A schedule with `blocks_beyond` blocks beyond C, and the fewest additions of those that were looked at.
+    """Return a schedule with `blocks_beyond` blocks beyond C, and the fewest additions found.
 
-    Found backwards: at the end the cells are C, before it row operations of them. Products that are
-    a single cell are taken at once; else the additions that make another one so, or that free a
+    The search runs backwards from the end, where the cells are C, through row operations. Products that are
+    a single cell are scheduled at once; else additions that reduce another one to a single cell, or that free a
     cell for sums. The `beam` cheapest schedules are followed.
 
     Raises:
-        PlanError: the scheme has fractions, or needs some in between.
+        PlanError: the scheme has fractions, or row operations need some.
     """
     columns, beyond = weights(scheme), blocks_beyond(scheme)
     sums = tuple(sums_of(scheme).tolist())
@@ -149,7 +149,7 @@ def in_place(scheme: Scheme, beam: int = BEAM) -> Schedule:
 
 @dataclass(frozen=True)
 class _End:
-    """The end of a schedule: the columns of W in what the cells hold before it, and the products `left` for before."""
+    """The end of a schedule: the cells before it as rows of W, and the products `left` to schedule before it."""
 
     columns: IntArray
     left: frozenset[int]
@@ -163,23 +163,23 @@ class _End:
 
     @property
     def weight(self) -> int:
-        """Terms that are left: the fewer, the fewer additions are to come."""
+        """Number of remaining terms: the fewer, the fewer additions will follow."""
         return int(np.count_nonzero(self.columns[:, sorted(self.left)]))
 
     @property
     def free(self) -> list[int]:
-        """Cells in which nothing of the products that are left stands, those beyond C first."""
+        """Cells without a contribution of the remaining products, those beyond C first."""
         cells = len(self.columns)
         empty = np.flatnonzero(~self.columns[:, sorted(self.left)].any(axis=1)).tolist()
         return [*range(cells, cells + self.beyond), *empty]
 
     def earlier(self) -> list[_End]:
-        """The ends that are a little longer."""
+        """Return the ends extended at the front by a product or by additions."""
         free = self.free
         allowed = [r for r in sorted(self.left) if self.sums[r] <= len(free)]
         counts = np.count_nonzero(self.columns, axis=0)
         if single := [r for r in allowed if counts[r] == 1]:
-            # One after the other: each frees no fewer cells for the next.
+            # Sequentially: scheduling one never reduces the free cells of the next.
             return [self._with(single[0], free)]
         if not allowed:
             return self._freed()
@@ -187,7 +187,7 @@ class _End:
         return [end for r in allowed if counts[r] <= least + 1 for end in self._reduced(r)]
 
     def _with(self, r: int, free: list[int]) -> _End:
-        """The same with product r, a single cell, worked before."""
+        """Return this end preceded by product r, which is a single cell."""
         cell = int(np.flatnonzero(self.columns[:, r])[0])
         step = Work(cell, r, int(self.columns[cell, r]), tuple(free[: self.sums[r]]))
         return self._before((step,), self.columns, self.left - {r})
@@ -196,14 +196,14 @@ class _End:
         return _End(columns, left, (*steps, *self.steps), self.sums, self.beyond)
 
     def _added(self, sums: list[Sum]) -> _End:
-        """The same with additions of cells before; undone, they say what the cells hold before them."""
+        """Return this end preceded by additions of cells; the cells before them are obtained by undoing them."""
         columns = self.columns.copy()
         for one in sums:
             columns[one.goal] -= one.factor * columns[one.source]
         return self._before(tuple(sums), columns, self.left)
 
     def _reduced(self, r: int) -> list[_End]:
-        """With the additions that leave one term of column r, for every term that divides the others."""
+        """Return the ends preceded by additions that leave one term of column r, for every term dividing the others."""
         column = self.columns[:, r]
         terms = np.flatnonzero(column).tolist()
         return [
@@ -213,7 +213,7 @@ class _End:
         ]
 
     def _freed(self) -> list[_End]:
-        """With the additions that leave a cell empty, for every short dependence between cells."""
+        """Return the ends preceded by additions that empty a cell, for every shortest dependence between cells."""
         columns = self.columns[:, sorted(self.left)]
         rows = np.flatnonzero(columns.any(axis=1)).tolist()
         for length in range(2, MOST_TERMS + 1):
@@ -230,7 +230,7 @@ class _End:
 
 
 def _needed(steps: tuple[Sum | Work, ...]) -> tuple[Sum | Work, ...]:
-    """The steps without the additions of cells in which nothing stands yet."""
+    """Return the steps without additions of cells that are still empty."""
     filled: set[int] = set()
     kept = []
     for step in steps:
@@ -243,7 +243,7 @@ def _needed(steps: tuple[Sum | Work, ...]) -> tuple[Sum | Work, ...]:
 
 
 def _rank(matrix: IntArray) -> int:
-    """The rank over the rationals."""
+    """Return the rank over the rationals."""
     rows = [[Fraction(int(value)) for value in row] for row in matrix]
     found = 0
     for column in range(matrix.shape[1]):

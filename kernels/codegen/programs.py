@@ -1,4 +1,4 @@
-"""The straight-line program that runs a certified scheme: kept beside it, made before, or made now."""
+"""The straight-line program that runs a certified scheme: shipped with it, cached, or computed now."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ...schemes_db.shipped import kept_program, shipped_names
 from ...schemes_db.straightline import program_of
 
 REMEMBERED = 512
-"""Programs that a process holds."""
+"""Maximum number of programs that a process caches."""
 
 _known: dict[str, Program] = {}
 
 
 def key_of(scheme: Scheme) -> str:
-    """A hash (hex) of the coefficients as they stand; the digest is one for many of them."""
+    """Return a hash (hex) of the exact coefficients; different coefficients can share a digest."""
     hasher = hashlib.sha256(f"{scheme.target.name} {scheme.ring.name}".encode())
     for factor in scheme.factors:
         hasher.update(f" {factor.denominator} ".encode())
@@ -31,11 +31,11 @@ def key_of(scheme: Scheme) -> str:
 
 
 def program_for(scheme: Scheme) -> Program:
-    """The program of a certified scheme.
+    """Return the program of a certified scheme.
 
-    A program with few additions that is kept beside the scheme is taken before one whose shared
-    sums are found on the spot. Either is stored under the cache folder, because sharing sums takes
-    up to a second. What comes from a file is proven to be this scheme's before it is used.
+    A program with few additions that is shipped with the scheme is preferred to one whose shared
+    sums are found now. Either is stored in the cache folder, because finding shared sums takes
+    up to a second. Programs from files are proven to be this scheme's before they are used.
 
     Raises:
         PlanError: a coefficient is not real.
@@ -44,13 +44,13 @@ def program_for(scheme: Scheme) -> Program:
     program = stored_program(key, scheme.digest)
     if program is None:
         program = _remembered(key, _made(scheme))
-        with contextlib.suppress(OSError):  # a cache that cannot be written costs time only
+        with contextlib.suppress(OSError):  # an unwritable cache costs only time
             write_atomic(_path(key), json.dumps(program.to_json(), separators=(",", ":")))
     return program
 
 
 def stored_program(key: str, digest: str) -> Program | None:
-    """The program of the scheme with this key and digest if it was made before; None where the file is not that."""
+    """Return the stored program of the scheme with this key and digest; None if it is missing or invalid."""
     if key in _known:
         return _known[key]
     try:
@@ -67,7 +67,7 @@ def _remembered(key: str, program: Program) -> Program:
 
 
 def is_of(program: Program, digest: str) -> bool:
-    """Whether the sums of a program, multiplied out, are the scheme of this digest."""
+    """Return whether the expanded sums of a program are the scheme of this digest."""
     from ...verify.program import scheme_of
 
     return scheme_of(program).digest == digest

@@ -1,9 +1,9 @@
-"""The part that all generated kernels share; its text stands at the head of every one of them.
+"""The part that all generated kernels share; its text is included at the beginning of each.
 
-A kernel applies a linear map to blocks of matrices, row by row. `sweep` does one stretch of one
+A kernel applies a linear map to blocks of matrices, row by row. `sweep` computes one segment of one
 row: it is emitted as straight-line LLVM code on vectors as wide as the processor's registers, in
-which the sums stay in registers and every result is stored once, as soon as it is there. Plain
-loops would leave the vectoriser to prove that dozens of pointers do not overlap, which it gives up.
+which the sums stay in registers and every result is stored once, as soon as it is computed. Plain
+loops would leave the vectoriser to prove that dozens of pointers do not overlap, which it does not attempt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Body = Callable[["Arithmetic", Callable[[int], Any], Callable[[int, Any], None]]
 class Arithmetic:
     """Emits sums of multiples of one element type, a scalar or a vector of `lanes`.
 
-    bfloat16 is worked in float32: its bits are the upper half of those.
+    bfloat16 is computed in float32, of which it is the upper 16 bits.
     """
 
     def __init__(self, builder: Any, dtype: str, lanes: int) -> None:
@@ -56,7 +56,7 @@ class Arithmetic:
         return self._fill(self.type, value)
 
     def widened(self, value: Any) -> Any:
-        """A loaded value as it is worked."""
+        """Convert a loaded value to the type of the arithmetic."""
         if not self.half:
             return value
         bits = self._wide(ir.IntType(32))
@@ -64,7 +64,7 @@ class Arithmetic:
         return self.builder.bitcast(shifted, self.type)
 
     def narrowed(self, value: Any) -> Any:
-        """A value as it is stored: bfloat16 rounded to nearest, ties to even; what is not a number stays so."""
+        """Convert a value to the stored type: bfloat16 is rounded to nearest, ties to even; NaN stays NaN."""
         if not self.half:
             return value
         builder, bits = self.builder, self._wide(ir.IntType(32))
@@ -83,7 +83,7 @@ class Arithmetic:
         return self.builder.mul(self.constant(coefficient), value)
 
     def lin(self, *terms: tuple[float, Any]) -> Any:
-        """The sum of coefficient times value; a term with coefficient 1 leads, which saves a negation."""
+        """Emit the sum of coefficient times value; a term with coefficient 1 is first, which saves a negation."""
         ordered = sorted(terms, key=lambda term: term[0] != 1)
         total = self.scaled(*ordered[0])
         for coefficient, value in ordered[1:]:
@@ -106,7 +106,7 @@ def _emit_loop(
     body: Body,
     streaming: bool,
 ) -> None:
-    """A loop over elements span[0] <= i < span[1] in steps of `lanes` that loads, combines and stores."""
+    """Emit a loop over elements span[0] <= i < span[1] in steps of `lanes` that loads, combines and stores."""
     sources, targets = pointers
     element, size = ELEMENTS[dtype]
     index_type = ir.IntType(64)
@@ -130,10 +130,10 @@ def _emit_loop(
 
 
 def straight_line(dtype: str, sources: int, targets: int, vector_bytes: int, body: Body) -> Any:
-    """The intrinsic sweep(table, count, streaming) of a straight-line body.
+    """Return the intrinsic sweep(table, count, streaming) of a straight-line body.
 
     `table` holds the addresses of the sources, then those of the targets; `count` elements from
-    there on are worked. `streaming` != 0 asks for stores that bypass the caches, for which every
+    these addresses are computed. `streaming` != 0 requests stores that bypass the caches, for which every
     target address must be a multiple of `vector_bytes`.
     """
     lanes = vector_bytes // ELEMENTS[dtype][1]
@@ -165,7 +165,7 @@ def straight_line(dtype: str, sources: int, targets: int, vector_bytes: int, bod
 
 
 def _clear(typing_context: Any, address: Any, count: Any) -> Any:
-    """Zero `count` bytes from an address on."""
+    """Zero `count` bytes starting at an address."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
@@ -194,19 +194,19 @@ SIZE = 0
 """Bytes of an element; set by the generated part."""
 
 PARTS = 1
-"""Numbers that an element is made of: 2 for complex ones; set by the generated part."""
+"""Number of real components of an element: 2 for complex ones; set by the generated part."""
 
 VECTOR_BYTES = 0
 """Bytes of a vector register; set by the generated part."""
 
 
 def rows(addresses, strides, shapes, inputs, spare, cuts, streaming, first, last):
-    """Work block rows first <= row < last.
+    """Compute block rows first <= row < last.
 
-    Of every block, `inputs` sources and then the targets, there are the address, the bytes from row
-    to row, and (kind, rows, columns), of which kind LOWER has columns 0 <= c <= row only and UPPER
-    columns c >= row. What is outside of a source is read from spare[0], a row of zeros, and what is
-    outside of a target is written to spare[1], a row that nobody reads; the missing triangle of a
+    For every block, `inputs` sources and then the targets, the arrays give the address, the row stride in
+    bytes, and (kind, rows, columns); a block of kind LOWER has columns 0 <= c <= row only, UPPER
+    columns c >= row. Elements outside of a source are read from spare[0], a row of zeros, and elements
+    outside of a target are written to spare[1], a row that nobody reads; the missing triangle of a
     target inside its bounds is zeroed. `cuts` are the columns where some block ends, increasing,
     the last one the width of the blocks.
     """

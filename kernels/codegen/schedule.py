@@ -1,4 +1,4 @@
-"""The order in which a kernel loads, adds and stores, so that few values are alive at once."""
+"""The order in which a kernel loads, adds and stores, with few values alive at once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .maps import LinearMap
 
 @dataclass(frozen=True)
 class Step:
-    """`load` source `value`; `make` the sum with id `value`; or `store` result `value`."""
+    """`load` source `value`; `make` (compute) the sum with id `value`; or `store` result `value`."""
 
     what: str
     value: int
 
 
 def schedule(linear: LinearMap, registers: int) -> list[Step]:
-    """Steps that work the map: every result right after what it is made of, loads as late as can be.
+    """Return the steps that execute the map: every result right after its terms, loads as late as possible.
 
-    The next result is the one that needs fewest values that are not at hand. Where more than
-    `registers` values would be alive, the source that is needed again last is dropped and loaded
-    anew: it still is in the nearest cache. Copies of a source fall between the sums that need it.
+    The next result is the one that needs the fewest values not yet used. If more than
+    `registers` values would be alive, the source whose next use is latest is dropped and loaded
+    again from the nearest cache.
     """
     order = _order(linear)
     plan = [_needs(linear, result) for result in order]
@@ -66,7 +66,7 @@ def _needs(linear: LinearMap, result: int) -> tuple[int, ...]:
 
 
 def _order(linear: LinearMap) -> list[int]:
-    """The results, next the one with the fewest direct terms that were not met yet."""
+    """Return the order of the results: next is the one with the fewest direct terms not used before."""
     left = {i: set(_needs(linear, i)) for i in range(len(linear.results))}
     holders: dict[int, list[int]] = {}
     for i, needed in left.items():
@@ -84,7 +84,7 @@ def _order(linear: LinearMap) -> list[int]:
 
 
 def _uses(linear: LinearMap, order: list[int]) -> dict[int, list[int]]:
-    """For every value the positions in `order` of the results that it goes into, directly or through sums."""
+    """Return for every value the positions in `order` of the results that use it, directly or through sums."""
     uses: dict[int, list[int]] = {value: [] for value in range(linear.sources + len(linear.lins))}
     made: set[int] = set()
     for clock, result in enumerate(order):
@@ -94,7 +94,7 @@ def _uses(linear: LinearMap, order: list[int]) -> dict[int, list[int]]:
 
 
 def _closure(linear: LinearMap, result: int, made: set[int]) -> Iterator[int]:
-    """The nodes that computing a result touches, without sums that are computed already."""
+    """Yield the nodes that computing a result touches, excluding sums computed already."""
     pending = list(_needs(linear, result))
     seen: set[int] = set()
     while pending:

@@ -1,4 +1,4 @@
-"""Generated Triton kernels: written to a file each and imported."""
+"""Generated Triton kernels: each written to a file and imported."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from .modules import load
 from .triton_text import Combine, combine_text
 
 MAX_ALIVE = 220
-"""Most 32-bit values of one element that may be alive at once: past it they no longer fit in 255 registers."""
+"""Maximum number of 32-bit values of one element alive at once: more do not fit in 255 registers."""
 
 
 @lru_cache(maxsize=512)
 def combine_kernel(work: Combine) -> Any:
-    """The Triton kernel of a combination (see `combine_text` for its arguments); equal ones share one.
+    """Return the Triton kernel of a combination (see `combine_text` for its arguments); equal ones share one.
 
-    Its text is in a file named by its hash in the cache folder; Triton keeps the compiled code.
+    Its text is in a file named by its hash in the cache folder; Triton caches the compiled code.
     """
     return load(combine_text(work)).combine
 
 
 @lru_cache(maxsize=64)
 def fused_kernel(work: Fused) -> Any:
-    """The Triton kernel of products that are added into blocks of C (see `fused_text` for its arguments)."""
+    """Return the Triton kernel of products that are added to blocks of C (see `fused_text` for its arguments)."""
     return load(fused_text(work)).fused

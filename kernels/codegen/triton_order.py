@@ -1,4 +1,4 @@
-"""The order in which a generated kernel loads, adds and stores, so that few values are alive at once."""
+"""The order in which a generated Triton kernel loads, adds and stores, with few values alive at once."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from .maps import LinearMap
 
 @dataclass(frozen=True)
 class Fetch:
-    """The reading of source `value` of the map begins."""
+    """Start loading source `value` of the map."""
 
     value: int
 
 
 @dataclass(frozen=True)
 class Take:
-    """Value `value` is what was fetched."""
+    """Define value `value` as the loaded source."""
 
     value: int
 
 
 @dataclass(frozen=True)
 class Sum:
-    """Value `value` is set to the sum of the terms."""
+    """Set value `value` to the sum of the terms."""
 
     value: int
     terms: Terms
@@ -33,7 +33,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Accumulate:
-    """coefficient * value `term` is added to value `value`, which it begins where `first`."""
+    """Add coefficient * value `term` to value `value`, or set it if `first`."""
 
     value: int
     coefficient: Coefficient
@@ -43,7 +43,7 @@ class Accumulate:
 
 @dataclass(frozen=True)
 class Keep:
-    """Result `result` of the map is written: value `value`."""
+    """Write value `value` to result `result` of the map."""
 
     result: int
     value: int
@@ -53,16 +53,16 @@ Step = Fetch | Take | Sum | Accumulate | Keep
 
 
 def steps(linear: LinearMap, ahead: int = 0) -> list[Step]:
-    """The steps of a map; value ids past those of the map are results.
+    """Return the steps of a map; value ids past those of the map are results.
 
-    Every source is fetched `ahead` others before it is taken. The compiler moves no load over a
-    store, which could be of the same place: what is fetched where it is taken waits for memory
-    every time, with nothing else under way.
+    Every source is loaded `ahead` others before it is used. The compiler moves no load over a
+    store, which could be to the same address: a load at its use would wait for memory
+    every time, with no other load in flight.
 
-    A map that spreads few sources over many results is worked result by result: a sum is made when
-    the first result asks for it. One that gathers many sources in few results is worked source by
-    source, and each is added to all that wait for it. The transpose of a map is worked in the
-    transposed way, so that both need as few values alive.
+    A map from few sources to many results is executed result by result: a sum is computed when
+    the first result needs it. One from many sources to few results is executed source by
+    source, and each is added to all sums that use it. The transpose of a map is executed in the
+    transposed order, so that both need equally few values alive.
     """
     order = list(_by_results(linear) if linear.sources <= len(linear.results) else _by_sources(linear))
     takes = [step.value for step in order if isinstance(step, Take)]
@@ -133,7 +133,7 @@ def _by_sources(linear: LinearMap) -> Iterator[Step]:
 
 
 def peak_alive(linear: LinearMap) -> int:
-    """The most values that are alive at once when the steps are worked in order, and none is fetched early."""
+    """Return the maximum number of values alive at once when the steps are executed in order, with `ahead` of 0."""
     order = steps(linear)
     last: dict[int, int] = {}
     for position, step in enumerate(order):

@@ -11,7 +11,7 @@ import triton.language as tl
 
 @triton.jit
 def times_power(x, shift):
-    """x * 2^shift for shifts of -252 to 252: by two factors, as one of them may be no float32."""
+    """Return x * 2^shift for shifts of -252 to 252: by two factors, as 2^shift may not be representable in float32."""
     first = shift >> 1
     x = x * ((first + 127) << 23).to(tl.float32, bitcast=True)
     return x * ((shift - first + 127) << 23).to(tl.float32, bitcast=True)

@@ -1,4 +1,4 @@
-"""The text of a Triton module that works a linear map between blocks of a matrix and the slabs of a stack."""
+"""The text of a Triton module that executes a linear map between blocks of a matrix and the slabs of a stack."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .triton_order import Accumulate, Fetch, Keep, Step, Take, steps
 
 
 class Direction(StrEnum):
-    """SPLIT: from the blocks of a matrix to a stack. MERGE: from a stack to the blocks of a matrix."""
+    """The direction of a map: SPLIT, from the blocks of a matrix to a stack, or MERGE, from a stack to the blocks."""
 
     SPLIT = "split"
     MERGE = "merge"
 
 
 class Scale(StrEnum):
-    """Which powers of two multiply the matrix: none, one a row, one a column, or both."""
+    """The powers of two that multiply the matrix: none, one per row, one per column, or both."""
 
     NONE = ""
     ROWS = "rows"
@@ -28,26 +28,26 @@ class Scale(StrEnum):
 
     @property
     def mirrored(self) -> Scale:
-        """The same of the transpose."""
+        """The scale of the transposed matrix."""
         return {Scale.ROWS: Scale.COLS, Scale.COLS: Scale.ROWS}.get(self, self)
 
 
 MANY = 100
-"""Results from which on what is written is not kept in the cache: on an H200 343 of them are written 2% faster so."""
+"""Number of results from which stores bypass the cache: on an H200 343 results are written 2% faster that way."""
 
 
 @dataclass(frozen=True)
 class Combine:
-    """What one kernel works: every block of the matrix is read (or written) once, and so is every slab.
+    """The specification of a combine kernel: every block of the matrix is read (or written) once, and so is every slab.
 
-    `blocks` are the places in the matrix of the map's sources (SPLIT) or results (MERGE), `kinds`
-    how much of each is there: the other triangle of a half block is not read and counts as zero, or
-    is written as zeros. So is the block of a result without terms. `slabs` says the same of slabs
-    that are read; empty: all are whole. `double` adds in float64, else in float32. `exact`: no tile reaches over an
-    edge, so nothing is masked. `ahead`: how many sources are on their way from memory beside the
-    one at hand. `scale`: the matrix is multiplied by powers of two as it is read, and divided by them as it is
-    written. `halves`: of a slab that is written there are two in float16, as many slabs apart as there are results,
-    whose sum it is. All blocks are whole then.
+    `blocks` are the positions in the matrix of the map's sources (SPLIT) or results (MERGE), `kinds`
+    their kinds: the other triangle of a half block is not read and counts as zero, or
+    is written as zeros, like the block of a result without terms. `slabs` are the kinds of the slabs
+    that are read; empty: all are full. `double` adds in float64, else in float32. `exact`: no tile extends over an
+    edge, so nothing is masked. `ahead`: number of sources loaded in advance of the current
+    one. `scale`: the matrix is multiplied by powers of two when it is read, and divided by them when it is
+    written. `halves`: a written slab is stored as two in float16 whose sum it is; the second ones follow all the
+    first ones. All blocks are whole then.
     """
 
     map: LinearMap
@@ -103,10 +103,10 @@ def combine(
 
 
 def combine_text(work: Combine) -> str:
-    """A self-contained module with one kernel, `combine`.
+    """Return a self-contained module with one kernel, `combine`.
 
-    The matrix is rows x cols, cut into blocks of height x width; slabs are height x width. A
-    program works ROWS x COLS elements of all blocks and slabs; `tiles` programs are abreast. The
+    The matrix is rows x cols, divided into blocks of height x width; slabs are height x width. A
+    program computes ROWS x COLS elements of all blocks and slabs; `tiles` programs cover a row of blocks. The
     second axis of the grid counts the matrices of a batch.
     """
     lines = []
@@ -128,7 +128,7 @@ def combine_text(work: Combine) -> str:
 
 
 def _powers(work: Combine) -> list[str]:
-    """The exponents of every row and column of blocks that scale the matrix."""
+    """Return the lines that load the exponents of every row and column of blocks."""
     lines = []
     for axis, scale, name in ((0, Scale.ROWS, "row"), (1, Scale.COLS, "col")):
         if work.scale not in (scale, Scale.BOTH):
@@ -141,7 +141,7 @@ def _powers(work: Combine) -> list[str]:
 
 
 def _power(work: Combine, index: int) -> str:
-    """The exponents that scale a block."""
+    """Return the expression of the exponents that scale a block."""
     i, j = work.blocks[index]
     return {Scale.ROWS: f"row{i}", Scale.COLS: f"col{j}"}.get(work.scale, f"row{i} + col{j}")
 
@@ -180,7 +180,7 @@ def _line(work: Combine, step: Step) -> str:
 
 
 def _place(work: Combine, index: int, in_matrix: bool) -> tuple[str, str]:
-    """The pointers of a block or slab, and the mask of what is inside ("": all)."""
+    """Return the pointers of a block or slab, and the mask of the elements inside ("": all)."""
     if not in_matrix:
         return f"on + {index} * slab", "" if work.exact else "inside"
     i, j = work.blocks[index]
@@ -189,7 +189,7 @@ def _place(work: Combine, index: int, in_matrix: bool) -> tuple[str, str]:
 
 
 def _kept(kind: Kind) -> str:
-    """Where a block or slab of this kind is not zero ("": everywhere)."""
+    """Return the mask of the elements of this kind of block or slab that are not zero ("": all)."""
     return {Kind.LOWER: "(row >= col)", Kind.UPPER: "(row <= col)"}.get(kind, "")
 
 

@@ -1,4 +1,4 @@
-"""How a generated kernel is launched: what a program works, its warps, and how far ahead it reads."""
+"""Launch parameters of generated kernels: the tile of a program, its warps, and its prefetch distance."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .maps import LinearMap
 from .triton_order import peak_alive
 
 ACCESS = 16
-"""Bytes that one instruction of a thread reads or writes at most; less than WORD of them waste half a sector."""
+"""Maximum bytes that one instruction of a thread reads or writes; less than WORD of them waste half a sector."""
 
 WORD = 4
 
 SPARE, MOST_REGISTERS = 24, 216
-"""Registers of a thread for addresses; and what all may be estimated to come to, below the 255 there are."""
+"""Registers of a thread for addresses; and the limit of the estimated total, below the 255 available."""
 
 EASY = 96
-"""Registers for values that leave room for enough warps: a thread works as many elements as these hold."""
+"""Registers for values that leave room for enough warps: a thread computes as many elements as fit in them."""
 
 FLYING = 48 * 1024
-"""Bytes on their way to a multiprocessor that hide the time memory takes: bandwidth times latency, and half more."""
+"""Bytes in flight to a multiprocessor that hide the memory latency: bandwidth times latency, plus a half."""
 
 FILE = 65536
 """Registers of a multiprocessor."""
@@ -29,7 +29,7 @@ FILE = 65536
 
 @dataclass(frozen=True)
 class Tile:
-    """Rows and columns that one program works, its warps, and how many sources are fetched ahead of their use."""
+    """Rows and columns of a program's tile, its warps, and how many sources are loaded ahead of their use."""
 
     rows: int
     cols: int
@@ -41,7 +41,7 @@ class Tile:
 
     @property
     def elements(self) -> int:
-        """Elements of each source and result that a thread works."""
+        """Elements of each source and result that a thread computes."""
         return self.rows * self.cols // (32 * self.warps)
 
 
@@ -65,11 +65,11 @@ MEASURED: dict[tuple[int, int, int], Tile] = {
     (7, 4, 4): Tile(1, 256, 4, 4),  # 1.019 of a copy
     (7, 4, 8): Tile(1, 128, 4, 4),  # 1.020 of a copy
 }
-"""By sources, results and bytes of an element: what was fastest in `lcma bench gpu --rows 'tile*'` on an H200."""
+"""Fastest tiles by sources, results and bytes of an element, in `lcma bench gpu --rows 'tile*'` on an H200."""
 
 
 def tile_of(linear: LinearMap, itemsize: int, transposed: bool = False) -> Tile:
-    """The launch of a map: as measured, else as estimated.
+    """Return the tile of a map: measured, else estimated.
 
     `transposed`: matrix and stack are contiguous in different directions, so that a tile must be
     wide in both.
@@ -81,7 +81,10 @@ def tile_of(linear: LinearMap, itemsize: int, transposed: bool = False) -> Tile:
 
 
 def _turning(linear: LinearMap, itemsize: int) -> Tile:
-    """Of a map that turns blocks round. float32, float64: measured on an H200, 10 to 64 sources, 34 and 226 results."""
+    """Return the tile of a transposing map.
+
+    float32, float64: measured on an H200, 10 to 64 sources, 34 and 226 results.
+    """
     values = _values(linear, itemsize)
     if itemsize == 4:
         return Tile(64, 16, 8)
@@ -99,7 +102,7 @@ def _estimated(linear: LinearMap, itemsize: int) -> Tile:
 
 
 def candidates(linear: LinearMap, itemsize: int) -> Iterator[Tile]:
-    """Launches worth a measurement, the estimated one first: more or fewer elements, warps, sources ahead."""
+    """Yield tiles worth measuring, the estimated one first: more or fewer elements, warps, sources ahead."""
     first = _estimated(linear, itemsize)
     found = [first, Tile(1, 64 * first.elements, 2, first.ahead), Tile(1, 256 * first.elements, 8, first.ahead)]
     for elements in (first.elements * 2, first.elements // 2):
@@ -111,7 +114,7 @@ def candidates(linear: LinearMap, itemsize: int) -> Iterator[Tile]:
 
 
 def _tile(linear: LinearMap, itemsize: int, elements: int, warps: int) -> Tile:
-    """So many elements a thread, and as many sources ahead as hide the time that memory takes."""
+    """Return the tile with so many elements per thread, and enough sources ahead to hide the memory latency."""
     held = elements * _values(linear, itemsize) + SPARE
     each = elements * itemsize / WORD
     ahead = flying = 0
@@ -124,5 +127,5 @@ def _tile(linear: LinearMap, itemsize: int, elements: int, warps: int) -> Tile:
 
 @lru_cache(maxsize=512)
 def _values(linear: LinearMap, itemsize: int) -> int:
-    """32-bit values that an element needs at once: sums are made in float32, those of float64 in their own."""
+    """Return the 32-bit values that an element needs at once: float64 is added in float64, all else in float32."""
     return peak_alive(linear) * (2 if itemsize == 8 else 1)

@@ -1,1 +1,1 @@
-"""One device: the processor, by generated numba kernels around BLAS."""
+"""The CPU device: generated numba kernels for the sums, BLAS for the products."""

@@ -17,14 +17,14 @@ from ..structure import is_factored
 Matrix = npt.NDArray[Any]
 
 CHECKED = 96
-"""Rows of C that are compared with float64."""
+"""Number of rows of C that are compared with a float64 reference."""
 
 
 class CpuBench:
     """A `planning.tune.Bench`."""
 
     def operands(self, request: Request, seed: int) -> tuple[Any, Matrix, Matrix]:
-        """See `Bench.operands`: standard normal numbers, or small integers; of a factored A random parameters."""
+        """See `Bench.operands`: standard normal numbers, or small integers; for a factored A, random parameters."""
         rng = np.random.default_rng(seed)
         shapes = (
             (*request.batch_a, request.m, request.k),
@@ -42,7 +42,7 @@ class CpuBench:
         """See `Bench.precompile`: building a plan compiles it here."""
 
     def errors(self, request: Request, a: Any, b: Matrix) -> Callable[[Matrix], float]:
-        """See `Bench.errors`; of a factored A on some columns."""
+        """See `Bench.errors`; for a factored A, computed on some columns only."""
         if is_factored(factored := request.structures[0]):
             cols = np.linspace(0, request.n - 1, min(request.n, CHECKED)).astype(int)
             truth = factored.multiply_wide(a, b[:, cols])
@@ -57,10 +57,10 @@ class CpuBench:
         return lambda c: _relative(_wide(c, request)[first][rows], truth)
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Sequence[float]]:
-        """See `Bench.interleaved`: every call comes after a product by all threads of the library.
+        """See `Bench.interleaved`: every call is preceded by a product with all threads of the library.
 
-        The library's idle threads keep the processors for a while then, which slows calls by threads of our own:
-        without it, a call's time would depend on the one that happened to come before.
+        After such a product the library's idle threads spin for a while, which slows calls by our own threads:
+        without it, a call's time would depend on the call that happened to precede it.
         """
         return in_turns(calls, rounds, before=_by_library)
 
@@ -68,7 +68,10 @@ class CpuBench:
 def in_turns(
     calls: Mapping[str, Callable[[], object]], rounds: int, before: Callable[[], object] = lambda: None
 ) -> dict[str, Sequence[float]]:
-    """Seconds of every call, once a round after an untimed one, each after `before`; rounds begin with another call."""
+    """Measure the seconds of every call: one untimed and one timed run a round, each after `before`.
+
+    Every round starts with a different call.
+    """
     names = list(calls)
     samples: dict[str, list[float]] = {name: [] for name in names}
     for number in range(rounds + 1):
@@ -83,7 +86,7 @@ def in_turns(
 
 
 def _by_library() -> None:
-    """A product of about a millisecond: large enough for all threads of the library."""
+    """Run a product of about a millisecond: large enough to use all threads of the library."""
     square = np.ones((384, 384), np.float32)
     np.matmul(square, square)
 
@@ -110,7 +113,7 @@ def _drawn(rng: np.random.Generator, shape: tuple[int, ...], request: Request, p
 
 
 def _wide(matrix: Matrix, request: Request) -> Matrix:
-    """The matrix in float64 or complex128."""
+    """Convert the matrix to float64 or complex128."""
     if request.dtype == "bfloat16":
         return (matrix.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64)

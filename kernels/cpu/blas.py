@@ -1,4 +1,4 @@
-"""The libraries that multiply matrices, behind one interface."""
+"""The GEMM libraries, behind one interface."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ Matrix = npt.NDArray[Any]
 
 
 class Backend(Protocol):
-    """A library. Its products are of stored matrices (see `dtypes`) whose rows or columns are contiguous."""
+    """A GEMM library. It multiplies stored matrices (see `dtypes`) whose rows or columns are contiguous."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def loaded(self) -> bool:
-        """Whether it costs nothing to begin with."""
+        """True if the library is already imported."""
 
     def supports(self, dtype: str) -> bool:
-        """Whether it multiplies matrices of this dtype."""
+        """Return whether the library multiplies matrices of this dtype."""
 
     def multiply(self, a: Matrix, b: Matrix, out: Matrix, dtype: str) -> None:
-        """out = a b."""
+        """Compute out = a b."""
 
     def limit(self, threads: int) -> int:
-        """Allow its products this many threads; returns what was allowed before."""
+        """Set the number of threads of the library's products; return the previous number."""
 
 
 @dataclass(frozen=True)
 class Numpy:
-    """numpy: OpenBLAS in its wheels; integers by numpy's own loops, exact modulo 2 to the number of bits."""
+    """numpy: OpenBLAS in its wheels; for integers numpy's own loops, exact modulo 2 to the number of bits."""
 
     name: str = "numpy"
     loaded: bool = True
@@ -90,17 +90,17 @@ class Torch:
 
 
 class _Writable:
-    """The memory of an array, without the mark that it is read-only: torch warns of such arrays."""
+    """The memory of an array, exposed as writable: torch warns about read-only arrays."""
 
     def __init__(self, matrix: Matrix) -> None:
-        self._matrix = matrix  # keeps the memory
+        self._matrix = matrix  # owns the memory
         interface = dict(matrix.__array_interface__)
         interface["data"] = (interface["data"][0], False)
         self.__array_interface__ = interface
 
 
 def as_tensor(matrix: Matrix, dtype: str) -> Any:
-    """A torch tensor of the memory of a stored matrix, read-only ones included."""
+    """Return a torch tensor that shares the memory of a stored matrix, also of a read-only one."""
     import torch
 
     if dtype == "bfloat16":
@@ -120,15 +120,15 @@ def _has_torch() -> bool:
 
 
 def backends() -> tuple[Backend, ...]:
-    """The libraries that are installed, numpy first."""
+    """Return the installed libraries, numpy first."""
     return (NUMPY, TORCH) if _has_torch() else (NUMPY,)
 
 
 def backend_of(dtype: str, name: str = "") -> Backend:
-    """The library of this name if it is installed and supports the dtype, else the first that does.
+    """Return the library of this name if it is installed and supports the dtype, else the first one that does.
 
     Raises:
-        PlanError: none does.
+        PlanError: no library supports the dtype.
     """
     able = [backend for backend in backends() if backend.supports(dtype)]
     if not able:

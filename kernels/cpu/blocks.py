@@ -1,4 +1,4 @@
-"""Where the blocks of a matrix are in memory, in the form that generated kernels take."""
+"""The addresses, strides and shapes of a matrix's blocks, in the format that generated kernels take."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ IntArray = npt.NDArray[np.int64]
 
 
 def leading_dimension(width: int, itemsize: int) -> int:
-    """Elements from row to row of our own blocks: whole cache lines, and never a multiple of half a page.
+    """Return the row stride of our own blocks, in elements: whole cache lines, never a multiple of half a page.
 
-    Rows a whole number of (half) pages apart all fall into the same few sets of the caches.
+    Rows whose distance is a multiple of (half) a page all map to the same few cache sets.
     """
     lines = -(-width * itemsize // ALIGNMENT)
     if lines * ALIGNMENT % 2048 == 0:
@@ -28,27 +28,27 @@ def leading_dimension(width: int, itemsize: int) -> int:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of one shape: addresses (count,), bytes from row to row (count,), (kind, rows, columns) (count, 3)."""
+    """Blocks of one shape: addresses (count,), row strides in bytes (count,), (kind, rows, columns) (count, 3)."""
 
     addresses: IntArray
     strides: IntArray
     shapes: IntArray
 
     def chosen(self, places: list[int]) -> Blocks:
-        """Some of these blocks, in this order."""
+        """Return some of these blocks, in this order."""
         return Blocks(self.addresses[places], self.strides[places], self.shapes[places])
 
     def joined(self, places: list[int], other: Blocks, others: list[int]) -> Blocks:
-        """Some of these blocks, then some of another matrix."""
+        """Return some of these blocks, followed by some of another matrix."""
         pairs = ((self.addresses, other.addresses), (self.strides, other.strides), (self.shapes, other.shapes))
         return Blocks(*(np.concatenate([mine[places], theirs[others]]) for mine, theirs in pairs))
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A matrix of rows x cols elements cut into blocks of height x width, seen in the order it is stored.
+    """A matrix of rows x cols elements divided into blocks of height x width, in storage order.
 
-    Of a matrix stored by columns this is its transpose: `places` and `kinds` are transposed already.
+    For a column-major matrix this is the grid of its transpose: `places` and `kinds` are transposed already.
     """
 
     rows: int
@@ -80,14 +80,14 @@ class Grid:
         return table
 
     def locate(self, stored: Matrix, shapes: IntArray) -> Blocks:
-        """The blocks of this matrix, given as it is stored (transposed where the grid is)."""
+        """Return the blocks of this matrix, given in storage order (transposed if the grid is)."""
         stride, item = stored.strides[0], stored.itemsize
         addresses = [stored.ctypes.data + p * self.height * stride + q * self.width * item for p, q in self.places]
         return Blocks(np.array(addresses, np.int64), np.full(len(addresses), stride, np.int64), shapes)
 
 
 def stack_blocks(stack: Matrix, width: int) -> Blocks:
-    """The matrices of a stack (count, height, leading dimension) as full blocks of the given width."""
+    """Return the matrices of a stack (count, height, leading dimension) as full blocks of the given width."""
     count, height, _ = stack.shape
     addresses = stack.ctypes.data + np.arange(count, dtype=np.int64) * stack.strides[0]
     shapes = np.empty((count, 3), np.int64)

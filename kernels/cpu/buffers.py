@@ -1,4 +1,4 @@
-"""The store that computes the sums of one product at a time, in one buffer for each matrix."""
+"""The store that computes the sums of one product at a time, in one buffer per matrix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Terms = list[tuple[int, Coefficient]]
 
 @dataclass(frozen=True)
 class Sum:
-    """A sum of blocks of an operand: the code, and the blocks it reads."""
+    """A sum of blocks of an operand: the compiled code, and the blocks that it reads."""
 
     kernel: BoundMap
     blocks: list[int]
@@ -31,7 +31,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Feed:
-    """The addition of a product to blocks of C: the code, those that it reads too, and all that it writes."""
+    """The addition of a product to blocks of C: the compiled code, the blocks it also reads, and all that it writes."""
 
     kernel: BoundMap
     old: list[int]
@@ -41,8 +41,8 @@ class Feed:
 class Buffers:
     """One left sum, one right sum and one product, which is added to C as soon as it is computed; a `Store`.
 
-    It needs the memory of one block of A, of B and of C, and reads A, B and C many times: slower than `Slabs`
-    that fit. Equal sums of different products share one kernel, whatever blocks they are of.
+    It needs the memory of one block of A, of B and of C, and reads A, B and C many times: slower than `Slabs`,
+    if those fit. Sums with equal coefficients share one kernel, whichever blocks they read.
     """
 
     def __init__(self, cut: Partition) -> None:
@@ -106,7 +106,7 @@ class Buffers:
     def batches(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
     ) -> Iterator[Batch]:
-        """See `Store.batches`: a batch a product."""
+        """See `Store.batches`: one batch per product."""
         cut = self._cut
         stacks = [arena.array(shape, cut.storage) for shape in self._shapes]
         spare = spare_rows(cut, [arena.array((cut.spare_width,), cut.storage) for _ in range(2)])
@@ -139,7 +139,7 @@ def _stage(name: str, kernels: Sequence[BoundMap]) -> Stage:
 
 
 def _feeds(merge: LinearMap, wanted: list[int], products: int) -> list[tuple[Terms, Terms]]:
-    """For every product the blocks of C that it is the first to reach, and those that hold something already."""
+    """For every product, return the terms of C that it is the first to reach, and those that it adds to."""
     feeds: list[tuple[Terms, Terms]] = [([], []) for _ in range(products)]
     for block in wanted:
         for position, (product, coefficient) in enumerate(expanded(merge, block)):

@@ -11,24 +11,24 @@ from ..dtypes import dtype_of
 from ..planning.profile import Profile, RateTable
 
 TILE = 16
-"""Rows and columns that a library's innermost kernel computes at once."""
+"""Rows and columns of the tile that a library's innermost kernel computes."""
 
 LEVEL_SECONDS, CALL_SECONDS = 150e-6, 5e-6
 """Python overhead of a level and of each of its products (measured)."""
 
 SHARED_COMBINE = 0.8
-"""Extra cost of sums below the first level, as a part of their predicted seconds, with several threads.
+"""Extra cost of sums below the first level with several threads, as a fraction of their predicted seconds.
 
-Executed by all threads together they are short, and every thread waits for the last. Measured, float32, two
+All threads execute such short sums together, and every thread waits for the slowest. Measured, float32, two
 threads, 4096 and 6144x3072x3072.
 """
 
 
 @dataclass(frozen=True)
 class CpuCostModel:
-    """A `CostModel`. Modes: "whole" (a product by all threads) and "tasks" (a product on each thread at once).
+    """A `CostModel`. Modes: "whole" (a product by all threads) and "tasks" (one product per thread at once).
 
-    `spin` is what a queue of tasks loses to idle threads of the library, in seconds.
+    `spin` is the time that a queue of tasks loses to idle threads of the library, in seconds.
     """
 
     profile: Profile
@@ -50,7 +50,7 @@ class CpuCostModel:
         return np.nan * work if rates is None else work / rates.at(m, k, n)
 
     def gemm_modes(self, dtype: str, m: Any, k: Any, n: Any, count: Any = 1) -> tuple[Any, Any]:
-        """`gemm` in the modes "whole" and "tasks"; the distances to the measured sizes are computed once."""
+        """Return `gemm` in the modes "whole" and "tasks"; the distances to the measured sizes are computed once."""
         work = self._work(dtype, m, k, n, count)
         whole, tasks = self.profile.rates(dtype), self.profile.rates(dtype, "tasks")
         if whole is None or tasks is None:
@@ -60,7 +60,7 @@ class CpuCostModel:
 
     @staticmethod
     def _work(dtype: str, m: Any, k: Any, n: Any, count: Any) -> Any:
-        """Operations, those of whole register tiles included: what reaches over the edge of C is lost."""
+        """Return the operations of a product with m and n rounded up to whole register tiles."""
         tiled = np.ceil(m / TILE) * np.ceil(n / TILE) * TILE**2 / np.maximum(m * n, 1)
         return 2.0 * dtype_of(dtype).parts ** 2 * count * m * k * n * tiled
 
@@ -71,11 +71,11 @@ class CpuCostModel:
         return np.maximum(memory, flops / self.profile.add_rate) if self.profile.add_rate else memory
 
     def copy(self, bytes: Any) -> Any:
-        """Sums through ordinary stores into small buffers: at the rate of a plain copy."""
+        """See `CostModel`: sums with ordinary stores into small buffers run at the rate of a plain copy."""
         return bytes / (self.profile.bandwidth or self.profile.combine_rate or np.nan)
 
     def overlap(self, combine: Any, mode: str) -> Any:
-        """See `CostModel`: nothing where each thread combines for itself, or where there is one."""
+        """See `CostModel`: zero if each thread computes its own sums, or if there is only one thread."""
         return SHARED_COMBINE * combine if self.threads > 1 and mode == "whole" else 0.0 * combine
 
     def overhead(self, calls: Any, levels: Any = 0) -> Any:

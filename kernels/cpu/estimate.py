@@ -1,4 +1,4 @@
-"""The profile used for planning: the stored one, or a first estimate measured on the spot."""
+"""The profile used for planning: the stored one, or a first estimate measured on demand."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ESTIMATES: dict[tuple[str, str], Profile] = {}
 
 
 def profile_for(request: Request) -> Profile:
-    """This machine's profile with rates of the request's dtype.
+    """Return this machine's profile with rates of the request's dtype.
 
     Where nothing was measured yet (or the file is damaged) two seconds are spent on a first estimate,
     which is kept: `lcma doctor --profile` measures better. An estimate that other processes
     disturbed serves this process only.
     """
     known = machine_profile()
-    if known.rates(request.dtype) is not None or request.dtype == "int8":  # which needs none
+    if known.rates(request.dtype) is not None or request.dtype == "int8":  # int8 needs no rates
         return known
     if (known.id, request.dtype) not in _ESTIMATES:
         from .measure import measure
@@ -36,7 +36,7 @@ def profile_for(request: Request) -> Profile:
         if known.source == "measured":
             found = replace(known, gemm=known.gemm + found.gemm)
         if not disturbed:
-            with contextlib.suppress(OSError):  # a home that cannot be written costs a measurement a process
+            with contextlib.suppress(OSError):  # an unwritable home costs one measurement per process
                 keep_profile(found)
         _ESTIMATES[known.id, request.dtype] = found
         _ESTIMATES[found.id, request.dtype] = found
@@ -44,7 +44,7 @@ def profile_for(request: Request) -> Profile:
 
 
 def undisturbed(measured: Callable[[], Profile]) -> tuple[Profile, bool]:
-    """The first of some measurements that nobody disturbs; else the cautious reading of all, and True."""
+    """Return the first undisturbed measurement and False; if there is none, `cautious` of all and True."""
     found: list[Profile] = []
     shares: list[float] = []
     began = time.perf_counter()
@@ -60,11 +60,11 @@ def undisturbed(measured: Callable[[], Profile]) -> tuple[Profile, bool]:
 
 
 def cautious(found: list[Profile], share: float) -> Profile:
-    """One profile of several disturbed ones, that promises a scheme no more than is safe.
+    """Merge several disturbed profiles into one that does not overestimate the gain of a scheme.
 
-    What disturbs only takes time, so the best of every rate is the nearest to the truth. It hits a
-    product by all threads harder than one by each: the library is credited with the better of both,
-    and of all smaller products, or it would seem easy to beat. Of sums and memory the slowest samples count.
+    Disturbances only add time, so the best of every GEMM rate is the most accurate. They slow a product
+    by all threads more than one product per thread: "whole" rates are raised to the best rate of either mode,
+    at this and all smaller sizes, or the library would seem easy to beat. For sums and memory the slowest rate is used.
     """
     best: dict[tuple[str, int, int, int, str, str], GemmRate] = {}
     for row in (row for profile in found for row in profile.gemm):

@@ -1,4 +1,4 @@
-"""What all CPU executors share: checks, copies of what cannot be used as it stands, batches, `out`."""
+"""Parts shared by all CPU executors: checks, copies of operands with unsupported layouts, batches, `out`."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ Matrix = npt.NDArray[Any]
 
 
 class Core(Protocol):
-    """Works one product of matrices of known sizes, none of them zero, in the arena it is given."""
+    """Computes one product of matrices of known, nonzero sizes in a given arena."""
 
     def workspace(self, threads: int) -> int:
-        """Bytes it takes from the arena when it is given so many threads."""
+        """Return the bytes taken from the arena when run with so many threads."""
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int) -> None:
-        """out = a b by up to `threads` threads; `out` overlaps neither and is written everywhere."""
+        """Compute out = a b on up to `threads` threads; `out` overlaps neither operand and is fully overwritten."""
 
 
 class StagedCore(Core, Protocol):
-    """A core whose code is compiled ahead, and whose cost is known."""
+    """A core whose code is compiled in advance, and whose cost is known."""
 
     def compile(self) -> None:
-        """Compile all code, that of inner levels included."""
+        """Compile all code, including that of inner levels."""
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """What `times` runs cost, without seconds; `prepared`: the sums of B exist already."""
+        """Return the cost of `times` runs, without seconds; `prepared`: the sums of B exist already."""
 
 
 @runtime_checkable
 class PreparingCore(Core, Protocol):
-    """A core that computes the sums of B apart from the product."""
+    """A core that can compute the sums of B separately from the product."""
 
     def prepare(self, b: Matrix, threads: int) -> Any:
-        """The sums of B, in memory of their own; they have `nbytes`.
+        """Compute the sums of B in newly allocated memory; the result has `nbytes`.
 
         Raises:
-            PlanError: this core keeps no sums.
+            PlanError: this core stores no sums.
         """
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, right: Any | None = None) -> None:
-        """See `Core.run`. `right` is what `prepare` gave: then b is not read."""
+        """See `Core.run`. `right` is the result of `prepare`; if given, b is not read."""
 
 
 def copy_bytes(request: Request) -> tuple[int, int, int]:
-    """Bytes of the copies of A, B and C that their layouts ask for."""
+    """Return the bytes of the copies of A, B and C that their layouts require."""
     m, k, n = request.shape
     sizes = (m * k, k * n, m * n)
     items = (request.itemsize, request.itemsize, request.result.itemsize)
@@ -65,7 +65,7 @@ def copy_bytes(request: Request) -> tuple[int, int, int]:
 
 
 def is_empty(request: Request) -> bool:
-    """Whether there is nothing to work: then C is all zeros."""
+    """Return whether a size is zero: then C is empty or all zeros."""
     return 0 in (*request.shape, *request.batch)
 
 
@@ -83,10 +83,10 @@ class MatrixExecutor:
         return 0 if self._core is None else self._core.workspace(self.threads) + sum(copy_bytes(self.request))
 
     def prepare(self, b: Matrix) -> PreparedOperand:
-        """One matrix B of this request with its sums, to be given to `run` in its place; b must stay as it is.
+        """Return one matrix B of this request with its sums, to pass to `run` instead of B; b must not be modified.
 
         Raises:
-            PlanError: B is scattered in memory, or this plan keeps no sums of B.
+            PlanError: neither rows nor columns of B are contiguous, or this plan stores no sums of B.
         """
         if self.request.layouts[1] is Layout.SCATTERED or stored(b).shape != (self.request.k, self.request.n):
             raise PlanError(f"a prepared operand of {self.request} is one contiguous matrix, not {b.shape}")
@@ -96,10 +96,10 @@ class MatrixExecutor:
         return PreparedOperand(b, sums, sums.nbytes)
 
     def run(self, a: Matrix, b: Matrix | PreparedOperand, out: Matrix | None = None) -> Matrix:
-        """C = A B in `out`, or in a new C-ordered array. See `Executor.run`; b may be its `prepare`.
+        """Compute C = A B in `out`, or in a new C-ordered array. See `Executor.run`; b may be a result of `prepare`.
 
         Raises:
-            PlanError: the arrays are not of the request, or an entry is larger than was stated.
+            PlanError: the arrays do not match the request, or an entry exceeds the stated `max_abs`.
         """
         request = self.request
         sums = b.sums if isinstance(b, PreparedOperand) else None
@@ -120,7 +120,7 @@ class MatrixExecutor:
             if not request.batch:
                 self._one(self._core, a, b, out, arena, sums)
             elif request.layouts[2] is Layout.SCATTERED:
-                # An aliased out may be read by a later matrix of the batch: nothing is written before the end.
+                # If out overlaps an operand, a later matrix of the batch may read it: results are written at the end.
                 results = np.empty((math.prod(request.batch), request.m, request.n), out.dtype)
                 for result, index in zip(results, np.ndindex(request.batch), strict=True):
                     self._one(self._core, a[index], b[index], result, arena.rest(), sums)
@@ -145,7 +145,7 @@ class MatrixExecutor:
 def _check_range(label: str, matrix: Matrix, max_abs: int) -> None:
     if not matrix.size:
         return
-    # Not by np.abs: the magnitude of the least integer is none.
+    # Not np.abs: the magnitude of the least integer overflows.
     found = max(int(matrix.max()), -int(matrix.min()))
     if found > max_abs:
         raise PlanError(f"{label} has an entry of magnitude {found}, but max_abs={max_abs} was stated; state {found}")

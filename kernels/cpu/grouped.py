@@ -1,4 +1,4 @@
-"""The store of structured schemes: products that feed C alike are one, and as few buffers as that allows."""
+"""The store of structured schemes: groups products with proportional coefficients in C, with few buffers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Matrix = npt.NDArray[Any]
 
 
 class Groups:
-    """All sums of a level, stored side by side where one longer product takes them; a `Store`.
+    """All sums of a level, those of one group stored side by side for one longer product; a `Store`.
 
-    A group is one GEMM. A group that is a term of one block alone stands in that block until it is
-    merged, and the absent blocks of C hold others: what is left needs a buffer.
+    A group is one GEMM. A group that is a term of only one block of C is computed in that block and merged
+    there; ABSENT blocks of C store further groups; the remaining ones need a buffer.
     """
 
     def __init__(self, cut: Partition) -> None:
@@ -54,9 +54,9 @@ class Groups:
         self._merged = {i: i for i in merged}
 
     def _place_products(self) -> None:
-        """Give groups a block of C to stand in: one that is all of its block, or a term of no other, or an absent one.
+        """Assign groups to blocks of C: one equal to the group, one whose only term it is, or an ABSENT one.
 
-        The others get a place in the buffer. Only whole blocks inside the matrix are taken.
+        The other groups are assigned to the buffer. Only full-size blocks inside the matrix are used.
         """
         (m, _, n), (bm, _, bn), target = self._cut.sizes, self._cut.block, self._cut.program.target
         every = [(p, q) for p in range(target.m) for q in range(target.n)]
@@ -120,13 +120,13 @@ class Groups:
                 zero_outside_triangle(cut.view(2, out, place), kind is Kind.UPPER)
 
     def _home(self, i: int, out: Matrix, buffer: Matrix) -> Matrix:
-        """Where group i stands until the merge, as it is to be multiplied."""
+        """Return the matrix that stores group i until the merge, in the orientation of the product."""
         if i in self._homes:
             return self._cut.view(2, out, self._homes[i])
         return self._cut.stored(2, buffer[self._buffered[i], :, : self._grid.width])
 
     def _located(self, products: list[Matrix]) -> Blocks:
-        """The products as sources of the merge."""
+        """Return the products as sources of the merge."""
         transposed = self._cut.by_columns[2]
         stored = [self._cut.stored(2, product) for product in products]
         shapes = np.empty((len(stored), 3), np.int64)
@@ -140,7 +140,7 @@ class Groups:
 
 
 def _one_map(maps: ProgramMaps, rights: list[Sums]) -> tuple[LinearMap, list[Sums]]:
-    """The left map with the right one's shared values added, over blocks of A, and the right sums in its values."""
+    """Return the left map over blocks of A extended by the right map's shared values, and the right sums in its ids."""
     of_block = {block: i for i, block in enumerate(maps.left_blocks)}
     lins = list(maps.left.lins)
     known = {terms: maps.left.sources + i for i, terms in enumerate(lins)}

@@ -33,21 +33,21 @@ ByColumns = tuple[bool, bool, bool]
 Piece = tuple[Matrix, Matrix, Matrix]
 
 BASE = 128
-"""Rows of a triangle that is not halved any more. Measured, float32, one and two threads."""
+"""Largest number of rows of a triangle that is not halved. Measured, float32, one and two threads."""
 
 
 @dataclass(frozen=True)
 class HalfProduct:
-    """A product of which one matrix is a triangle, or of which one triangle is wanted; a `StagedCore`.
+    """A product with one triangular operand, or of which only one triangle is wanted; a `StagedCore`.
 
-    A triangle of more than `base` rows is halved (None: it never is), any other is cut into `strips` GEMMs. The
-    squares between halves are GEMMs too; where there is `dense`, it makes the cores of those of triangles of more
-    than `dense_above` rows. A right triangle is computed as the left one of the transposed product.
+    A triangle of more than `base` rows is halved (None: never), any other is computed as `strips` GEMMs. The
+    squares between halves are GEMMs too; if `dense` is given, it creates the cores of the squares in triangles of
+    more than `dense_above` rows. A right triangle is computed as the left one of the transposed product.
 
-    With `clean` it stands alone: garbage outside an operand's triangle is never used, and the result is zero
-    outside a wanted triangle. Without, as the leaf of a scheme, the diagonal strips of an operand must hold zeros
-    outside the triangle, and outside a wanted one the result is undefined. Where it is `shared` (never if `clean`),
-    BLAS runs on the calling thread, and the threads that it is given share the strips.
+    With `clean` nonzeros outside an operand's triangle are ignored, and the result is zero outside a wanted
+    triangle. Without, as the leaf of a scheme, the diagonal strips of an operand must be zero outside the
+    triangle, and outside a wanted one the result is undefined. With `shared` (never with `clean`),
+    BLAS runs on the calling thread, and the threads passed to `run` share the strips.
 
     Raises:
         PlanError: the triangular matrix is not square.
@@ -78,7 +78,7 @@ class HalfProduct:
 
     @cached_property
     def _parts(self) -> tuple[HalfProduct, StagedCore, HalfProduct] | None:
-        """The first triangle, the square and the second triangle; None where it is not halved."""
+        """The first triangle, the square and the second triangle; None if it is not halved."""
         m, k, n = self.sizes
         half = m // 2
         if self.base is None or m <= self.base or half == 0:
@@ -95,7 +95,7 @@ class HalfProduct:
 
     @property
     def _sum_shape(self) -> tuple[int, int]:
-        """Of the buffer for the square of an operand's triangle, which is added to another product."""
+        """The shape of the buffer for the square of a triangular operand, whose product is added to another one."""
         m, _, n = self.sizes
         return (0, n) if self.triangle.side == "out" else (m - m // 2, n)
 
@@ -121,7 +121,7 @@ class HalfProduct:
 
     @cached_property
     def flops(self) -> int:
-        """Operations of the GEMMs, in real numbers; a dense program's are counted as the classical product's."""
+        """Operations of the GEMMs, in real numbers; squares computed by `dense` count as classical products."""
         m, k, n = self.sizes
         if self.triangle.side == "right":
             return self._mirror.flops
@@ -130,7 +130,7 @@ class HalfProduct:
         return self._parts[0].flops + self._parts[2].flops + 2 * self._real * k * n * (m // 2) * (m - m // 2) // m
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`: the squares of every size, then the triangles left."""
+        """See `StagedCore.stages`: the squares of every size, then the remaining triangles."""
         if self.base is None:
             return [self._strip_stage(times)]
         if self.triangle.side == "right":
@@ -153,7 +153,7 @@ class HalfProduct:
         m, k, n = self.sizes
         side = self.triangle.side
         strip = -(-(n if side == "right" else m) // self.strips)
-        # The mean strip: half of the inner or of the outer size is there.
+        # The mean strip has half of the inner or of the outer size.
         mean = {"out": (strip, k, -(-n // 2)), "left": (strip, -(-k // 2), n), "right": (m, -(-k // 2), strip)}[side]
         moved = (m * k + k * n + m * n) * self._itemsize
         name = f"{times * self.strips} strips of {strip} of {m}x{k}x{n}"
@@ -165,7 +165,7 @@ class HalfProduct:
 
     @property
     def _real(self) -> int:
-        """Real products of one of two elements."""
+        """Number of real products in one product of two elements."""
         return dtype_of(self.dtype).parts ** 2
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
@@ -186,7 +186,7 @@ class HalfProduct:
                     zero_outside_strip(out, *strip, self.triangle.upper)
 
     def _pieces(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena) -> Iterator[Piece]:
-        """The GEMMs of the strips; they write different parts of `out`. A clean strip is valid until the next one."""
+        """Yield the GEMMs of the strips; they write disjoint parts of `out`. A cleaned strip is reused by the next."""
         upper = self.triangle.upper
         for start, stop in ranges(len(out), self.strips):
             rows = slice(start, stop)
@@ -199,7 +199,7 @@ class HalfProduct:
                 yield self._cleaned(strip, diagonal, arena) if self.clean else strip, b[reach], out[rows]
 
     def _cleaned(self, strip: Matrix, diagonal: slice, arena: Arena) -> Matrix:
-        """Rows of a triangular operand: a view, or a copy where there is something outside the triangle."""
+        """Return rows of a triangular operand: a view, or a zeroed copy if there are nonzeros outside the triangle."""
         upper = self.triangle.upper
         if not has_nonzero_outside_triangle(strip[:, diagonal], upper):
             return strip
@@ -234,7 +234,7 @@ class HalfProduct:
             out[far] += added
 
     def _buffer_like(self, block: Matrix, arena: Arena) -> Matrix:
-        """A buffer of the shape and layout of a block of the product."""
+        """Return a buffer of the shape and layout of a block of the product."""
         if self.by_columns[2]:
             return arena.array(block.shape[::-1], block.dtype).T
         return arena.array(block.shape, block.dtype)

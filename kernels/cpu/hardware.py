@@ -1,4 +1,4 @@
-"""This machine's processor: its name, and what its profile is known by."""
+"""This machine's processor: its name, and the key of its profile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIBRARIES = ("numpy", "numba", "torch")
 
 @lru_cache(maxsize=1)
 def hardware() -> str:
-    """The processor's name."""
+    """Return the processor's name."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -30,7 +30,7 @@ def hardware() -> str:
 
 @lru_cache(maxsize=1)
 def versions() -> tuple[tuple[str, str], ...]:
-    """What the rates depend on beside the processor: libraries, and settings that choose their kernels."""
+    """Return the properties besides the processor that the rates depend on: library versions and kernel settings."""
     found = []
     for library in _LIBRARIES:
         try:
@@ -45,11 +45,11 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=16)
 def machine_id(threads: int) -> str:
-    """The name of this machine's profile with so many threads."""
+    """Return the name of this machine's profile with so many threads."""
     text = repr((hardware(), threads, versions()))
     return f"cpu-{threads}t-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def machine_profile() -> Profile:
-    """The stored profile of this machine with the present number of threads, else the unmeasured one."""
+    """Return the stored profile of this machine with the current number of threads, else the unmeasured one."""
     return stored_profile(machine_id(thread_count())) or unmeasured()

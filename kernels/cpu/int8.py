@@ -26,9 +26,9 @@ DEPTH = 1 << 10
 
 @dataclass(frozen=True)
 class Int8Leaf:
-    """One product by BLAS, in float32, a part of the inner size at a time; a `StagedCore`.
+    """One product by float32 BLAS, in chunks of the inner size; a `StagedCore`.
 
-    Source: every integer up to 2^24 is a float32, so no partial sum of such a part is rounded.
+    Source: every integer up to 2^24 is a float32, so no partial sum of a chunk is rounded.
     """
 
     sizes: Sizes
@@ -59,22 +59,22 @@ class Int8Leaf:
             if not start:
                 out[...] = product
             else:
-                # Added as integers: they come back after an overflow, a float would not.
+                # Added as integers: an overflow of those wraps around and cancels later, one of floats would not.
                 more[0][...] = product
                 np.add(out, more[0], out=out)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+        """See `StagedCore.stages`."""
         m, k, n = self.sizes
         moved = m * k + k * n + INT32.itemsize * m * n
         return [Stage(f"{times} products {m}x{k}x{n}", 2 * times * m * k * n, times * moved, product=self.sizes)]
 
 
 class Int8Level:
-    """A level of a general program on int8 matrices, and all below it; a `StagedCore`.
+    """A level of a general program on int8 matrices, and all levels below it; a `StagedCore`.
 
-    Every sum is made of the blocks themselves. Sums of partial results could leave int8; that
-    would not matter, but that the sums themselves do not is the caller's to know (`range_reason`).
+    Every sum is computed from the blocks directly. Partial sums may overflow int8, which is harmless
+    modulo 2^8; the caller must ensure that the final sums do not (`range_reason`).
     """
 
     def __init__(self, program: Program, sizes: Sizes) -> None:
@@ -96,7 +96,7 @@ class Int8Level:
 
     @property
     def _shapes(self) -> list[tuple[tuple[int, int], Any]]:
-        """Of the buffers: left sum, right sum, product, and where coefficients are not 1 or -1 what they scale."""
+        """The shapes of the buffers: left sum, right sum, product, and two for scaling if a coefficient is not +-1."""
         m, k, n = self.block
         shapes = [((m, k), INT8), ((k, n), INT8), ((m, n), INT32)]
         return shapes + [((1, max(m * k, k * n)), INT8), ((1, m * n), INT32)] * self._scaled
@@ -124,30 +124,30 @@ class Int8Level:
                 _add(_block(out, place, product.shape), product, coefficient, wide)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+        """See `StagedCore.stages`."""
         m, k, n = self.block
         sizes = (m * k, k * n, m * n * INT32.itemsize)
         counts = [sum(len(step[role]) for step in self._steps) for role in range(3)]
-        # Every term reads a block, and reads and writes what it is added to.
+        # Every term reads a block, and reads and writes the sum it is added to.
         flops = times * (counts[0] * m * k + counts[1] * k * n + counts[2] * m * n)
         moved = times * sum(3 * count * size for count, size in zip(counts, sizes, strict=True))
         return [Stage("sums", flops, moved), *self._below.stages(times * len(self._steps))]
 
 
 def _block(matrix: Matrix, place: Place, shape: tuple[int, ...]) -> Matrix:
-    """A block, or what of it does not reach over the edge."""
+    """Return a block, clipped at the edge of the matrix."""
     (p, q), (rows, cols) = place, shape
     return matrix[p * rows : (p + 1) * rows, q * cols : (q + 1) * cols]
 
 
 def _add(total: Matrix, block: Matrix, coefficient: Coefficient, scaled: Matrix | None) -> None:
-    """Add a multiple of what the two have in common, modulo two to the number of bits."""
+    """Add a multiple of the block to the common part of the two, modulo two to the number of bits."""
     rows, cols = (min(sizes) for sizes in zip(total.shape, block.shape, strict=True))
     total, block = total[:rows, :cols], block[:rows, :cols]
     if abs(coefficient) == 1:
         (np.add if coefficient == 1 else np.subtract)(total, block, out=total)
         return
-    assert scaled is not None  # made for exactly these coefficients
+    assert scaled is not None  # allocated for exactly these coefficients
     half = 1 << (8 * total.itemsize - 1)
     factor = total.dtype.type((int(coefficient) + half) % (2 * half) - half)
     multiple = scaled.ravel()[: rows * cols].reshape(rows, cols)

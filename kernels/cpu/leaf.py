@@ -23,7 +23,7 @@ Piece = tuple[Matrix, Matrix, Matrix]
 class Leaf:
     """One product by BLAS; a `StagedCore`.
 
-    Where it is `shared`, BLAS runs on the calling thread, and the threads that it is given share the longer side.
+    With `shared`, BLAS runs on the calling thread, and the threads passed to `run` share the longer side of C.
     """
 
     sizes: Sizes
@@ -40,7 +40,7 @@ class Leaf:
 
     @property
     def flops(self) -> int:
-        """Operations, in real numbers."""
+        """Number of operations, in real numbers."""
         m, k, n = self.sizes
         return 2 * dtype_of(self.dtype).parts ** 2 * m * k * n
 
@@ -60,7 +60,7 @@ class Leaf:
 
 
 def _pieces(a: Matrix, b: Matrix, out: Matrix, parts: int) -> Iterator[Piece]:
-    """Products that make up this one; they write different parts of `out`."""
+    """Yield products that make up this one; they write disjoint parts of `out`."""
     rows, cols = out.shape
     parts = min(parts, max(rows, cols))
     for i in range(parts):

@@ -31,7 +31,7 @@ ByColumns = tuple[bool, bool, bool]
 
 @dataclass(frozen=True)
 class Right:
-    """The right operands of a level, computed before for a B that stays: by product, and those of inner levels."""
+    """The precomputed right operands of a level for a reused B: by product, and those of inner levels."""
 
     operands: list[Matrix]
     inner: tuple[Right | None, ...]
@@ -41,10 +41,11 @@ class Right:
 class Level:
     """A program level, and all levels below it; a `StagedCore`.
 
-    The method says how sums and products are stored (`Slabs`, `Buffers` or `Groups`), and who runs the products.
+    The method selects how sums and products are stored (`Slabs`, `Buffers` or `Groups`), and which threads run the
+    products.
 
     Raises:
-        PlanError: the sizes do not suit the target's half blocks.
+        PlanError: a half block of the target would not be square.
     """
 
     def __init__(
@@ -83,10 +84,10 @@ class Level:
 
     @property
     def _task_bytes(self) -> int:
-        """Bytes that a product which one thread runs alone takes from the arena, at most."""
+        """The most bytes that a product run by a single thread takes from the arena."""
         if self.method.tasks:
             return max(core.workspace(1) for core in self._cores.values())
-        return 0  # of grouped levels only leaves run so, which take nothing
+        return 0  # in grouped levels only leaves run so, which need no memory
 
     def compile(self) -> None:
         """See `StagedCore.compile`."""
@@ -98,17 +99,17 @@ class Level:
     def run(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1, right: Right | None = None
     ) -> None:
-        """See `Core.run`. `right` is what `prepare` gave: then b is not read."""
+        """See `Core.run`. `right` is the result of `prepare`; if given, b is not read."""
         operands = None if right is None else right.operands
         for batch in self.store.batches(a, b, out, arena, threads, operands):
             self._multiply(batch, arena, threads, right)
         self.cut.clear(out)
 
     def prepare(self, b: Matrix, threads: int = 1) -> Right:
-        """The right operands of B and of all inner levels, in memory of their own.
+        """Compute the right operands of B and of all inner levels, in newly allocated memory.
 
         Raises:
-            PlanError: the level is none of slabs: others keep no sums of B, or are of triangular products.
+            PlanError: the level's store is not `Slabs`: other stores hold no sums of B, or are for triangular products.
         """
         if not isinstance(self.store, Slabs):
             raise PlanError("only levels that compute all sums before the products keep those of B; use batch or tasks")
@@ -120,7 +121,7 @@ class Level:
         return Right(operands, inner, nbytes + sum(below.nbytes for below in inner if below))
 
     def _multiply(self, batch: Batch, arena: Arena, threads: int, right: Right | None) -> None:
-        """Run the products of a batch: some as tasks of one thread each, the others by all threads, one by one."""
+        """Run the products of a batch: some as single-threaded tasks, the others one by one on all threads."""
 
         def run(i: int, memory: Arena, threads: int) -> None:
             r = batch.products[i]
@@ -132,7 +133,7 @@ class Level:
                 core.run(*operands)
 
         alone = self._alone(batch.products, threads) if threads > 1 else []
-        # Products that all threads share run by BLAS on one thread each, too.
+        # Products that all threads share also call BLAS with one thread each.
         shared = self.method.tasks and threads > 1
         with ExitStack() as limited:
             if alone or shared:
@@ -148,21 +149,21 @@ class Level:
                     run(i, arena.rest(), threads)
 
     def _alone(self, products: Sequence[int], threads: int) -> list[int]:
-        """The places in a batch of the products that run as tasks, in the order of their start."""
+        """Return the positions in a batch of the products that run as tasks, in starting order."""
         if self.method.tasks:
-            # What does not go round evenly is run by all threads together, or most would wait for few.
+            # A remainder smaller than the number of threads is run by all threads together, or most of them would idle.
             return list(range(len(products) // threads * threads))
         if not self.method.grouped:
             return []
         forms: list[Form] = [self.store.forms[r] for r in products]
         leaves = [i for i, (kind, _) in enumerate(forms) if kind not in self._inner]
-        # The longest first: the last to end should be short.
+        # Longest first, so that the last task to finish is short.
         leaves.sort(key=lambda i: -self._flops(forms[i]))
         return leaves if len(leaves) >= threads and blas_is_limited() else []
 
     def _flops(self, form: Form) -> int:
         core = self._cores[form]
-        assert not isinstance(core, Level)  # asked of leaves only
+        assert not isinstance(core, Level)  # called for leaves only
         return core.flops
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
@@ -186,6 +187,6 @@ class Level:
 
 
 def core_of(program: Program, request: Request, method: Method | None = None) -> Level:
-    """The program on one matrix of a request; a scattered matrix has been copied by rows."""
+    """Return the core of the program on one matrix of a request; a SCATTERED matrix is assumed copied by rows."""
     first, second, third = (layout is Layout.COLUMNS for layout in request.layouts)
     return Level(program, request.shape, request.dtype, (first, second, third), method)

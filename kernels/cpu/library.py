@@ -1,4 +1,4 @@
-"""The library that computes the products of a request."""
+"""The selection of the GEMM library of a request."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from .blas import Backend, backend_of
 
 
 def library_for(request: Request, profile: Profile) -> Backend:
-    """The library that a profile found fastest for such products, else numpy's."""
+    """Return the library that is fastest for such products by the profile, else numpy."""
     return backend_of(request.dtype, profile.backend(request.dtype, *request.shape))

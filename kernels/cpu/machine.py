@@ -1,4 +1,4 @@
-"""This machine as plans for its processor see it."""
+"""The CPU machine that plans are computed for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .workspace import shared_pool
 
 
 def cpu_machine(request: Request | None = None, profile: Profile | None = None, threads: int | None = None) -> Machine:
-    """This machine, as plans for a request see it; a `profile` stands for another one.
+    """Return this machine as a planning target for a request; a `profile` replaces the stored one.
 
     Where nothing was measured for the request's dtype, a first estimate is measured now (about two seconds).
     """

@@ -1,4 +1,4 @@
-"""A linear map bound to code: its compiled pieces, and the call that runs them on blocks."""
+"""A linear map bound to code: its compiled pieces, and their execution on blocks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .blocks import Blocks
 from .threads import parallel_rows
 
 STREAMING_BYTES = 1 << 20
-"""From this many bytes of results on they bypass the caches (measured: faster from 1.3 MB on, float32 512)."""
+"""Results of at least this many bytes bypass the caches (measured: faster from 1.3 MB on, float32 512)."""
 
 PARALLEL_BYTES = 1 << 20
-"""From this many bytes of results on the rows are shared among threads."""
+"""For results of at least this many bytes, the rows are shared among threads."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class BoundMap:
         return sum(_additions(piece.map) for piece in self.pieces) * self.height * self.width * parts
 
     def compile(self) -> None:
-        """Have the code of every piece at hand."""
+        """Compile the code of every piece."""
         for piece in self.pieces:
             self._kernel(piece)
 
@@ -63,9 +63,9 @@ class BoundMap:
     def run(
         self, source: Blocks, target: Blocks, place: dict[int, int], spare: npt.NDArray[np.int64], threads: int
     ) -> None:
-        """Work the map. Result i of the whole map goes to block `place[i]` of the target.
+        """Execute the map. Result i of the whole map is written to block `place[i]` of the target.
 
-        `spare` are the addresses of a row of zeros and of a row for what is not wanted, as wide as
+        `spare` are the addresses of a row of zeros and of a row for unwanted output, as wide as
         the blocks.
         """
         for piece in self.pieces:
@@ -87,5 +87,5 @@ class BoundMap:
 
 @memoize_on_instance
 def _additions(linear: LinearMap) -> int:
-    """Counting them anew takes a tenth of a plan."""
+    """Memoized: counting them again takes a tenth of a plan's time."""
     return linear.additions

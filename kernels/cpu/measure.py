@@ -1,4 +1,4 @@
-"""Measuring this machine: how fast its libraries multiply, how fast our sums run, how fast memory is."""
+"""Measurement of this machine: rates of its GEMM libraries, of generated sums, and of memory."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from .threads import blas_is_limited, parallel_rows, parallel_tasks, single_thre
 from .workspace import empty_aligned
 
 CUBES = (96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072)
-"""Sizes whose rates are measured."""
+"""Square sizes whose rates are measured."""
 
 RECTANGLES = ((512, 1024, 2752), (1024, 2048, 5504), (256, 1024, 1024), (128, 1024, 4096), (1024, 512, 2048))
-"""Blocks of layer shapes: few rows, many columns."""
+"""Blocks of neural-network layer shapes: few rows, many columns."""
 
 QUICK = (128, 256, 512, 1024)
 """The cubes of a first estimate, which takes one to two seconds a dtype."""
 
 MATRICES_FLOPS, MATRICES_FLOPS_EXACT = 2e10, 3e8
-"""Most work of the products that take turns; numpy's own loops for integers are a hundred times slower."""
+"""Maximum operations of a pass over the cycled products; numpy's own loops for integers are a hundred times slower."""
 
 TIMES_THE_CACHE, MATRICES_BYTES = 2, 1 << 29
-"""So many products take turns that their matrices exceed the last cache so many times; but at most so many bytes.
+"""Products are cycled until their matrices exceed the last cache by this factor, up to so many bytes.
 
-The products of a scheme find their operands where the sums left them: in memory. Measured, float32 256, two
+The products of a scheme read their operands where the sums stored them: in memory. Measured, float32 256, two
 cores: 226 Gflop/s from the caches, 209 from memory, 212 within a scheme on 4096; at 512 the three are the same.
 """
 
@@ -48,7 +48,7 @@ QUICK_FLOPS, QUICK_BYTES = 6e9, 1 << 27
 """The same limits for a first estimate."""
 
 LEAST_SECONDS = 0.06
-"""A rate is the best of at least this long, and of at least two turns: what disturbs only adds time."""
+"""A rate is the best over at least this long, and at least two runs: disturbances only add time."""
 
 
 def measure(
@@ -56,7 +56,7 @@ def measure(
     quick: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Profile:
-    """The profile of this machine with the present number of threads.
+    """Measure the profile of this machine with the current number of threads.
 
     Without `quick` it takes most of a minute, and should have the machine to itself.
     """
@@ -71,7 +71,7 @@ def measure(
             sizes = [size for size in sizes if size[0] in (256, 512, 1024)]
         elif not quick:
             sizes += RECTANGLES
-        # A first estimate does not load a library for the sake of being measured.
+        # A first estimate does not import a library only to measure it.
         installed = [backend for backend in backends() if not quick or backend.loaded or not NUMPY.supports(dtype)]
         for backend in installed:
             if backend.supports(dtype):
@@ -91,7 +91,7 @@ def measure(
         _caches(),
         _call_overhead(),
         "measured",
-        None,  # no sum met here waits for its additions
+        None,  # these sums are bound by memory, not by additions
         "a first estimate; lcma doctor --profile measures more" if quick else "",
     )
 
@@ -140,7 +140,7 @@ def _rates(
 
 
 def _turns(nbytes: int, flops: float, exact: bool, quick: bool) -> int:
-    """How many products take turns whose matrices have so many bytes."""
+    """Return the number of distinct products to cycle through, given the bytes and operations of one."""
     limit_bytes, limit_flops = (QUICK_BYTES, QUICK_FLOPS) if quick else (MATRICES_BYTES, MATRICES_FLOPS)
     wanted = min(TIMES_THE_CACHE * max(_caches(), default=1 << 25), limit_bytes)
     most = int((MATRICES_FLOPS_EXACT if exact else limit_flops) / flops)
@@ -148,7 +148,7 @@ def _turns(nbytes: int, flops: float, exact: bool, quick: bool) -> int:
 
 
 def _numbers(shape: tuple[int, int, int], dtype: str) -> Any:
-    """Matrices (count, rows, columns) that lie in memory as those of a level do."""
+    """Return matrices (count, rows, columns) with the memory layout of those of a level."""
     kind, (count, rows, columns) = dtype_of(dtype), shape
     lead = leading_dimension(columns, kind.numpy.itemsize)
     made = empty_aligned((count, rows, lead), kind.numpy)[:, :, :columns]
@@ -157,7 +157,7 @@ def _numbers(shape: tuple[int, int, int], dtype: str) -> Any:
 
 
 def _sums(threads: int, size: int) -> float:
-    """Bytes per second of two levels of Strassen's sums from memory."""
+    """Measure the bytes per second of two levels of Strassen's sums from memory."""
     strassen = program_of(resolve("strassen")[0])
     program = flatten(strassen, strassen)
     seconds, moved = _apply(program, size, threads)
@@ -165,7 +165,7 @@ def _sums(threads: int, size: int) -> float:
 
 
 def _apply(program: Any, size: int, threads: int) -> tuple[float, int]:
-    """Seconds and bytes of the left sums, right sums and merge of one product."""
+    """Return the seconds and bytes of the left sums, right sums and merge of one product."""
     cut = Partition(program, (size, size, size), "float32", (False, False, False))
     total, moved = 0.0, 0
     matrix = empty_aligned((size, size), np.dtype(np.float32))
@@ -197,7 +197,7 @@ def _copy_rate(threads: int, nbytes: int) -> float:
 
 
 def _caches() -> tuple[int, ...]:
-    """Bytes of the data caches of the first processor, nearest first."""
+    """Return the sizes in bytes of the first processor's data caches, nearest first."""
     sizes = []
     for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         try:
@@ -210,6 +210,6 @@ def _caches() -> tuple[int, ...]:
 
 
 def _call_overhead() -> float:
-    """Seconds of handing an empty task to another thread and getting it back."""
+    """Measure the seconds to submit an empty task to another thread and get its result."""
     with ThreadPoolExecutor(1) as pool:
         return _best(lambda: pool.submit(int).result())

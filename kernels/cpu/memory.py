@@ -1,4 +1,4 @@
-"""How much memory a plan may count on."""
+"""The memory that a plan may use."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 
 def free_bytes() -> float:
-    """Bytes that this process can still take without swapping or meeting its limit; infinity where nobody tells."""
+    """Return the bytes that this process can allocate without swapping or exceeding its limit; infinity if unknown."""
     return min(_available(), _below_limit())
 
 
 def _available() -> float:
-    """What the system could give, as it says itself."""
+    """Return the available memory that the system reports."""
     return _field("/proc/meminfo", "MemAvailable:")
 
 
 def _below_limit() -> float:
-    """What is left of the address space that RLIMIT_AS grants."""
+    """Return the rest of the address space that RLIMIT_AS grants."""
     try:
         import resource
-    except ImportError:  # not on this system
+    except ImportError:  # not available on this system
         return math.inf
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft == resource.RLIM_INFINITY:
@@ -30,7 +30,7 @@ def _below_limit() -> float:
 
 
 def _field(path: str, name: str) -> float:
-    """A field in kilobytes of a file of the system, in bytes; infinity where there is none."""
+    """Return a field (in kilobytes) of a system file, in bytes; infinity if there is none."""
     try:
         for line in Path(path).read_text().splitlines():
             if line.startswith(name):

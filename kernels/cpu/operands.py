@@ -1,4 +1,4 @@
-"""How the sums of one operand stand in memory: grouped side by side, or not at all where they are blocks of it."""
+"""The sums of one operand, grouped side by side in slots; sums that are blocks of the operand are views."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Matrix = npt.NDArray[Any]
 
 
 class OperandSums:
-    """The sums that the groups take of A (side 0) or of B (side 1), for one size, dtype and layout.
+    """The sums of A (side 0) or of B (side 1) that the groups multiply, for one size, dtype and layout.
 
-    Sums that are adjacent full blocks as they stand are views; equal ones are made once. Half blocks
-    are copied first, with zeros for what they lack: rows that end at a diagonal are slow to add up,
+    Sums that are adjacent full blocks are views; equal ones are computed once. Half blocks
+    are first copied and padded with zeros: rows that end at a diagonal are slow to add up,
     and a scheme uses each of them several times.
     """
 
@@ -38,7 +38,7 @@ class OperandSums:
         height, width = self._grid.height, self._grid.width
         self._halves = [i for i, kind in enumerate(of_places) if kind.half]
         self._whole = [i for i in range(len(places)) if i not in self._halves]
-        # From the whole blocks and then the copies to the order of the map's sources.
+        # Permutation from the whole blocks followed by the copies to the order of the map's sources.
         self._order = [(self._whole + self._halves).index(i) for i in range(len(places))]
         alike = LinearMap(len(self._halves), (), tuple(((1, i),) for i in range(len(self._halves))))
         self._copying = BoundMap.of(alike, range(len(self._halves)), dtype, height, width)
@@ -59,7 +59,7 @@ class OperandSums:
         self._adding = BoundMap.of(whole, range(len(results)), dtype, height, width)
 
     def _span(self, parts: Sums, places: tuple[Block, ...], kinds: tuple[Kind, ...]) -> tuple[slice, slice] | None:
-        """Where the parts stand in the operand, if they are whole full blocks, one after the other."""
+        """Return the range of the operand that the parts cover if they are whole adjacent full blocks, else None."""
         blocks: list[Block] = []
         for terms in parts:
             source = _plain((terms,))
@@ -77,7 +77,7 @@ class OperandSums:
         return rows, slice(first[1] * width, (last[1] + 1) * width)
 
     def _slot_shape(self, length: int) -> tuple[int, int]:
-        """As it is stored."""
+        """Return the shape of a slot in storage order."""
         height, width = self._grid.height, self._grid.width
         if self._along_width:
             return height, leading_dimension(length * width, self._storage.itemsize)
@@ -94,7 +94,7 @@ class OperandSums:
         return self._copying, self._adding
 
     def make(self, matrix: Matrix, arena: Arena, spare: npt.NDArray[np.int64], threads: int) -> list[Matrix]:
-        """Work all sums of an operand: for every group the matrix that it multiplies."""
+        """Compute all sums of an operand: for every group the matrix that it multiplies."""
         slots = [arena.array(self._slot_shape(length), self._storage) for length in self._lengths]
         source = self._grid.locate(matrix.T if self._by_columns else matrix, self._table)
         if self._halves:
@@ -110,13 +110,13 @@ class OperandSums:
         return [matrix[self._views[i]] if i in self._views else whole[copies_and_sums[i]] for i in range(count)]
 
     def _matrix(self, slot: Matrix, length: int) -> Matrix:
-        """A slot as it is to be multiplied."""
+        """Return a slot in the orientation of the product."""
         width = self._grid.width
         stored = slot[:, : length * width] if self._along_width else slot[:, :width]
         return stored.T if self._by_columns else stored
 
     def _blocks(self, slots: list[Matrix], lengths: tuple[int, ...]) -> Blocks:
-        """Every place of every slot, as a full block."""
+        """Return every place of every slot, as a full block."""
         height, width = self._grid.height, self._grid.width
         addresses: list[int] = []
         strides: list[int] = []
@@ -130,7 +130,7 @@ class OperandSums:
 
 
 def _plain(parts: Sums) -> int | None:
-    """The value that a single sum of one term with coefficient 1 is."""
+    """Return the source of a single sum of one term with coefficient 1, else None."""
     if len(parts) == 1 and len(parts[0]) == 1 and parts[0][0][0] == 1:
         return parts[0][0][1]
     return None

@@ -1,4 +1,4 @@
-"""The three matrices of one level of a program, cut into blocks; and how the level is to be run."""
+"""The three matrices of one level of a program, divided into blocks; and the method of running the level."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Method:
-    """How levels are run.
+    """The method by which levels are run.
 
-    `tasks`: the products of a level are handed to the threads, each worked by one of them alone;
-    else one after the other, each by all threads. `loops`: so many outer levels make one product at
-    a time, in small buffers, instead of all sums first. `blas` computes the products at the bottom.
-    `grouped`: products that feed C alike are one longer product, and those at the bottom are handed to
-    the threads; for structured schemes.
+    `tasks`: the products of a level are distributed to the threads, each computed by one of them alone;
+    else one after the other, each by all threads. `loops`: the number of outer levels that compute one product
+    at a time, in small buffers, instead of all sums first. `blas` computes the products at the bottom.
+    `grouped`: products with proportional coefficients in C form one longer product, and those at the bottom are
+    distributed to the threads; for structured schemes.
     """
 
     tasks: bool = False
@@ -38,7 +38,7 @@ class Method:
     grouped: bool = False
 
     def below(self, program: Program) -> Method:
-        """The method of the next level, which runs `program`."""
+        """Return the method of the next level, which runs `program`."""
         if self.grouped:
             return Method() if program.target.is_general else self
         return Method(self.tasks, max(self.loops - 1, 0), self.blas)
@@ -47,11 +47,11 @@ class Method:
 class Partition:
     """A program level bound to sizes, dtype and layouts.
 
-    Blocks that reach over the edge are padded with zeros that are never stored. A matrix stored by
-    columns is handled as its transpose, and its sums and products are stored likewise.
+    Blocks that extend over the edge are padded with zeros that are never stored. A column-major matrix is
+    handled as its transpose, and its sums and products are stored likewise.
 
     Raises:
-        PlanError: the sizes do not suit the target's half blocks.
+        PlanError: a half block of the target would not be square.
     """
 
     def __init__(self, program: Program, sizes: Sizes, dtype: str, by_columns: tuple[bool, bool, bool]) -> None:
@@ -87,7 +87,7 @@ class Partition:
     def _views(
         self, side: int, exact: bool, blocks: tuple[Place, ...], kinds: tuple[tuple[Kind, ...], ...]
     ) -> dict[int, Place]:
-        """The sums of one side that are a full block as it stands: result -> block."""
+        """Return the sums of one side that equal one full block: result -> block."""
         if not exact:
             return {}
         return {
@@ -97,35 +97,35 @@ class Partition:
         }
 
     def stack_shape(self, role: int, count: int) -> tuple[int, int, int]:
-        """The shape of `count` blocks of A, B or C (role 0, 1, 2) of our own, as they are stored."""
+        """Return the shape of a stack of `count` blocks of A, B or C (role 0, 1, 2), in storage order."""
         grid = self.grids[role]
         return count, grid.height, leading_dimension(grid.width, self.storage.itemsize)
 
     def matrices(self, role: int, stack: Matrix) -> list[Matrix]:
-        """The matrices of a stack, as they are to be multiplied."""
+        """Return the matrices of a stack, in the orientation of the product."""
         whole = stack[:, :, : self.grids[role].width]
         return [matrix.T if self.by_columns[role] else matrix for matrix in whole]
 
     def stored(self, role: int, matrix: Matrix) -> Matrix:
-        """A matrix as its grid sees it."""
+        """Return a matrix in the orientation of its grid."""
         return matrix.T if self.by_columns[role] else matrix
 
     def view(self, role: int, matrix: Matrix, place: Place) -> Matrix:
-        """A full block of A, B or C as it stands."""
+        """Return a full block of A, B or C as a view."""
         bm, bk, bn = self.block
         height, width = ((bm, bk), (bk, bn), (bm, bn))[role]
         p, q = place
         return matrix[p * height : (p + 1) * height, q * width : (q + 1) * width]
 
     def clear(self, out: Matrix) -> None:
-        """Zero the blocks of C that no product reaches or that are not wanted."""
+        """Zero the unwanted blocks of C and those that no product contributes to."""
         bm, _, bn = self.block
         for p, q in self._cleared:
             out[p * bm : (p + 1) * bm, q * bn : (q + 1) * bn] = 0
 
 
 def size_reason(program: Program, sizes: Sizes) -> str | None:
-    """Why matrices of these sizes cannot be cut by the program's target, or None."""
+    """Return the reason why matrices of these sizes cannot be divided by the program's target, or None."""
     target = program.target
     m, k, n = sizes
     sides = (("A", target.a, m, k), ("B", target.b, k, n), ("C", target.c, m, n))
@@ -137,7 +137,7 @@ def size_reason(program: Program, sizes: Sizes) -> str | None:
 
 
 def spare_rows(partition: Partition, spares: list[Matrix]) -> npt.NDArray[np.int64]:
-    """The addresses of a row of zeros and of a row that nobody reads."""
+    """Return the addresses of a row of zeros and of a row that nobody reads."""
     zeros, trash = spares
     zeros[...] = 0
     return np.array([zeros.ctypes.data, trash.ctypes.data], np.int64)

@@ -1,4 +1,4 @@
-"""How large the entries of integer matrices may be, so that nothing that must not overflow does."""
+"""Bounds on the entries of integer matrices that exclude harmful overflow."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..request import Request
 
 @dataclass(frozen=True)
 class Reach:
-    """How many times the largest entry an operand of a product can be; `summed`: it is not always a block itself."""
+    """Bound of a product's operand in multiples of the largest entry; `summed`: some operand is not a plain block."""
 
     factor: int = 1
     summed: bool = False
 
 
 def range_reason(program: Program | None, request: Request) -> str | None:
-    """Why entries of the magnitude that was stated cannot be multiplied by this program, or None."""
+    """Return the reason why entries of the stated magnitude cannot be multiplied by this program, or None."""
     if request.max_abs is None or request.max_abs <= (allowed := largest_allowed(program, request)):
         return None
     what = "sums of blocks in int8 and C in int32" if request.dtype == "int8" else f"C in {request.dtype}"
@@ -30,24 +30,24 @@ def range_reason(program: Program | None, request: Request) -> str | None:
 
 
 def largest_allowed(program: Program | None, request: Request) -> int:
-    """The largest magnitude of entries of A and B with which C cannot overflow, and no int8 sum on any level.
+    """Return the largest magnitude of entries of A and B for which neither C nor any int8 sum can overflow.
 
-    Sums and products of int32 and int64 may: they are exact modulo two to the number of bits, and so
-    is C. The operands of int8 products are widened before they are multiplied, so they must be right.
+    Sums and products of int32 and int64 may overflow: they are exact modulo two to the number of bits, and so
+    is C. The operands of int8 products are widened before they are multiplied, so they must not.
     """
     allowed = math.isqrt(int(np.iinfo(request.result).max) // max(request.k, 1))
     if request.dtype != "int8":
         return allowed
     limits = np.iinfo(np.int8)
     for side in (Reach(), Reach()) if program is None else reach(program):
-        # A block itself holds what int8 holds, -128 included; a sum may have the other sign.
+        # A block can contain any int8 number, -128 included; a sum may have the other sign.
         allowed = min(allowed, int(limits.max) // side.factor if side.summed else -int(limits.min))
     return allowed
 
 
 @memoize_on_instance
 def reach(program: Program) -> tuple[Reach, Reach]:
-    """Of the operands of the products at the bottom, left and right: sums of |coefficients|, over all levels."""
+    """Return the bounds of the bottom products' operands, left and right: sums of |coefficients| over all levels."""
     maps, below = maps_of(program), dict(program.inner)
     found = []
     for side, (linear, result_of) in enumerate(((maps.left, maps.left_of), (maps.right, maps.right_of))):

@@ -1,4 +1,4 @@
-"""Why a strategy on a processor cannot run a program."""
+"""Reasons why the strategies of the CPU cannot run a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .ranges import range_reason
 
 
 def basic_reason(program: Program | None, request: Request) -> str | None:
-    """Why no strategy on a processor can run this, or None."""
+    """Return the reason why no strategy of the CPU can run this, or None."""
     if not any(backend.supports(request.dtype) for backend in backends()):
         return f"no installed library multiplies {request.dtype} on a processor; install torch"
     if program is None:

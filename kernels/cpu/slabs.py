@@ -1,4 +1,4 @@
-"""The store that computes all sums of a level before its products, and keeps each in a slab."""
+"""The store that computes all sums of a level before its products, each stored in a slab."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Matrix = npt.NDArray[Any]
 class Slabs:
     """All left sums, all right sums and all products of a level at once; a `Store`.
 
-    A sum that is a full block as it stands is a view of the operand.
+    A sum that equals a full block is a view of the operand.
     """
 
     def __init__(self, cut: Partition) -> None:
@@ -69,14 +69,14 @@ class Slabs:
         self.maps[2].run(stack_blocks(stacks[2], cut.grids[2].width), target, wanted, spare, threads)
 
     def rights(self, b: Matrix, threads: int) -> tuple[list[Matrix], int]:
-        """The right operand of every product, in memory of their own, and the bytes of that memory."""
+        """Compute the right operand of every product, in newly allocated memory, and return them with its bytes."""
         cut = self._cut
         stack = empty_aligned(self._shapes[1], cut.storage)
         spare = spare_rows(cut, [empty_aligned((cut.spare_width,), cut.storage) for _ in range(2)])
         return self._sums(1, b, stack, spare, threads), stack.nbytes
 
     def _sums(self, side: int, matrix: Matrix, stack: Matrix, spare: npt.NDArray[Any], threads: int) -> list[Matrix]:
-        """The operand of every product on one side: a matrix of the stack, or a block as it stands."""
+        """Return the operand of every product on one side: a matrix of the stack, or a view of a block."""
         cut = self._cut
         source = cut.grids[side].locate(cut.stored(side, matrix), cut.tables[side])
         target = stack_blocks(stack, cut.grids[side].width)

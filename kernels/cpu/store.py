@@ -1,4 +1,4 @@
-"""How the sums and products of a level are stored: that in which the methods of running a level differ."""
+"""The interface of stores: the sums and products of a level in memory. The methods of a level differ in the store."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .workspace import Arena
 Matrix = npt.NDArray[Any]
 
 Form = tuple[ProductKind, int]
-"""The kind of a product, and how many inner blocks long it is."""
+"""The kind of a product, and its length in inner blocks."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Products that may run in any order, by number, with their operands and the places of their results."""
+    """Products that may run in any order, by number, with their operands and result matrices."""
 
     products: Sequence[int]
     lefts: Sequence[Matrix]
@@ -34,23 +34,23 @@ class Store(Protocol):
 
     @property
     def forms(self) -> Sequence[Form]:
-        """Of every product."""
+        """The form of every product."""
 
     @property
     def maps(self) -> Sequence[BoundMap]:
-        """All generated code that it runs."""
+        """All generated code that the store runs."""
 
     @property
     def workspace(self) -> int:
-        """Bytes that `batches` takes from the arena."""
+        """Number of bytes that `batches` takes from the arena."""
 
     def stages(self) -> list[Stage]:
-        """What one run costs, without seconds: the sums of A, those of B where they are computed apart, and C."""
+        """Return the cost of one run, without seconds: the sums of A, those of B if computed separately, and C."""
 
     def batches(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
     ) -> Iterator[Batch]:
         """Yield the products to run, with their operands computed; merge them into `out` when resumed.
 
-        `rights` are right operands computed before: then B is not read. Memory is cut before the first batch.
+        With `rights`, precomputed right operands, B is not read. Memory is allocated before the first batch.
         """

@@ -1,4 +1,4 @@
-"""What all strategies on a processor share: one core that is priced, sized and built."""
+"""Base class of all CPU strategies: a core provides the cost, the workspace and the executor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .timing import priced
 
 @dataclass(frozen=True)
 class CpuStrategy(ABC):
-    """A strategy whose candidates run by a `StagedCore`. Subclasses add `propose`, `can_run` and `core`."""
+    """A strategy whose candidates are executed by a `StagedCore`. Subclasses add `propose`, `can_run` and `core`."""
 
     name: str
     family: str
@@ -25,10 +25,10 @@ class CpuStrategy(ABC):
 
     @abstractmethod
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
-        """The core of a candidate that can run a request which is not empty."""
+        """Return the core of a candidate that can run a request which is not empty."""
 
     def mode(self, candidate: Candidate) -> str:
-        """The mode in which the library's products run: "whole" (all threads each) or "tasks" (a thread each)."""
+        """Return the mode of the library's products: "whole" (all threads each) or "tasks" (one thread each)."""
         return "whole"
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:

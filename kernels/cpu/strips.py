@@ -1,4 +1,4 @@
-"""Triangles of matrices: the strips that cover them, clearing what is outside, and the check that they are square."""
+"""Triangles of matrices: their division into strips, zeroing outside of them, and the check for squareness."""
 
 from __future__ import annotations
 
@@ -15,41 +15,43 @@ Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
 
 STRIP = 128
-"""Fewest rows of a strip: thinner ones waste less of the triangle but more of BLAS."""
+"""Minimum rows of a strip: thinner ones waste less of the triangle but run at a lower BLAS rate."""
 
 MOST_STRIPS = 16
-"""Most strips of a product that all threads compute. Measured, float32, two threads."""
+"""Maximum number of strips of a product that all threads compute. Measured, float32, two threads."""
 
 MOST_TASK_STRIPS = 8
-"""Most strips of a product that one thread computes."""
+"""Maximum number of strips of a product that one thread computes."""
 
 LEAF_STRIPS = 8
-"""Past so many, strips of a level's half products get twice as high before they get more, up to MOST_STRIPS.
-Measured, float32 512 to 4096, one core."""
+"""Above this number, strips of a level's half products double in height before their number grows, up to MOST_STRIPS.
+
+Measured, float32 512 to 4096, one core.
+"""
 
 
 def strip_count(size: int) -> int:
-    """How many strips a triangle of this size is cut into for all threads."""
+    """Return the number of strips of a triangle of this size for all threads."""
     return max(1, min(size // STRIP, MOST_STRIPS))
 
 
 def task_strips(size: int) -> int:
-    """How many strips a triangle of this size is cut into for one thread."""
+    """Return the number of strips of a triangle of this size for one thread."""
     return max(1, min(size // STRIP, MOST_TASK_STRIPS))
 
 
 def leaf_strips(size: int) -> int:
-    """How many strips a triangle of this size is cut into at the bottom of a level, for one thread or for all."""
+    """Return the number of strips of a triangle of this size at the bottom of a level, for one thread or for all."""
     return max(1, min(size // STRIP, max(LEAF_STRIPS, size // (2 * STRIP)), MOST_STRIPS))
 
 
 def worked_fraction(size: int, count: int) -> float:
-    """The part of the full product's arithmetic that so many strips of a triangle of this size take."""
+    """Return the fraction of the full product's arithmetic that so many strips of a triangle of this size take."""
     return sum((stop - start) * stop for start, stop in ranges(size, count)) / size**2 if size else 0.0
 
 
 def check_triangle(triangle: Triangle, sizes: Sizes) -> None:
-    """That the triangular matrix of a product of these sizes is square.
+    """Check that the triangular matrix of a product of these sizes is square.
 
     Raises:
         PlanError: it is not.
@@ -74,19 +76,19 @@ def zero_outside_strip(matrix: Matrix, start: int, stop: int, upper: bool) -> No
     else:
         matrix[start:stop, stop:] = 0
     block = matrix[start:stop, start:stop]
-    # Not a product with ones and zeros: what is cut away may be NaN.
+    # Not a product with ones and zeros: the elements outside may be NaN.
     block[outside(stop - start, upper)] = 0
 
 
 def outside(size: int, upper: bool) -> npt.NDArray[np.bool_]:
-    """The elements of a square matrix that are outside its triangle."""
+    """Return the mask of the elements of a square matrix that are outside its triangle."""
     mask = np.tri(size, k=-1 if upper else 0, dtype=bool)
     return mask if upper else ~mask
 
 
 def has_nonzero_outside_triangle(matrix: Matrix, upper: bool) -> bool:
-    """Whether a square matrix has anything but zeros outside its triangle; NaN and -0.0 count as something."""
-    # As bits: comparing floats would pass over the memory several times.
+    """Return whether a square matrix has any nonzero bits outside its triangle; NaN and -0.0 count."""
+    # Compared as bits: comparing floats would read the memory several times.
     bits = matrix.view(np.dtype(f"u{matrix.itemsize}")) if matrix.itemsize <= 8 else matrix
     size = len(bits)
     for start in range(0, size, _CHECKED_ROWS):

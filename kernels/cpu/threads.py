@@ -1,6 +1,6 @@
 """Row ranges and tasks executed by a few threads of our own.
 
-Not OpenMP: its workers spin after every region and take the processor from BLAS's threads, which
+OpenMP is not used: its workers spin after every region and compete with BLAS's threads, which
 costs more than the sums themselves (measured: 208 against 252 GF/s, 4096, two cores).
 """
 
@@ -21,14 +21,14 @@ _lock = threading.Lock()
 _workers: ThreadPoolExecutor | None = None
 
 PARTS_A_THREAD = 4
-"""Row ranges handed out a thread: a thread that is late leaves its last ones to the others."""
+"""Row ranges per thread: the last ranges of a slow thread are run by the others."""
 
 
 def thread_count() -> int:
-    """LCMA_NUM_THREADS, or the processors this process may use, at most as many as BLAS is allowed.
+    """Return LCMA_NUM_THREADS, or the number of processors this process may use, at most BLAS's limit.
 
-    It governs the sums and the products that are executed as tasks; a product by all threads keeps
-    the limit that BLAS has.
+    It limits the sums and the products that are executed as tasks; a product by all threads uses
+    BLAS's own limit.
 
     Raises:
         PlanError: LCMA_NUM_THREADS is not a positive number.
@@ -49,7 +49,7 @@ def _processors() -> int:
 
 @lru_cache(maxsize=1)
 def _blas_libraries() -> tuple[Any, ...]:
-    """The BLAS libraries of this process whose number of threads can be set."""
+    """Return the BLAS libraries of this process whose number of threads can be set."""
     import threadpoolctl
 
     found = threadpoolctl.ThreadpoolController().lib_controllers
@@ -57,12 +57,12 @@ def _blas_libraries() -> tuple[Any, ...]:
 
 
 def blas_is_limited() -> bool:
-    """Whether `single_threaded_blas` has anything to hold back: a BLAS that it knows."""
+    """Return whether `single_threaded_blas` has an effect: whether a supported BLAS is loaded."""
     return bool(_blas_libraries())
 
 
 def limit_blas(threads: int) -> int:
-    """Allow numpy's BLAS this many threads; returns what was allowed before (1 where none is known)."""
+    """Set the number of threads of numpy's BLAS; return the previous number (1 if no BLAS is known)."""
     before = [library.num_threads for library in _blas_libraries()]
     for library in _blas_libraries():
         library.set_num_threads(threads)
@@ -70,7 +70,7 @@ def limit_blas(threads: int) -> int:
 
 
 def spin_seconds() -> float:
-    """Seconds that tasks lose to OpenBLAS's idle threads, which keep a core for a while after a product by all threads.
+    """Return the seconds that tasks lose to OpenBLAS's idle threads, which spin for a while after a threaded product.
 
     OPENBLAS_THREAD_TIMEOUT, an exponent of 2 in clock cycles (default 26), must be set before numpy
     is loaded. Measured at the default, float32 2048 on two cores of two machines: tasks take 59 ms
@@ -84,7 +84,7 @@ def spin_seconds() -> float:
 
 
 class _Single:
-    """How many are inside `single_threaded_blas`, and the limits that return when the last has left."""
+    """State of `single_threaded_blas`: the number of entered blocks, and the limits to restore after the last exit."""
 
     inside = 0
     limits: tuple[int, ...] = ()
@@ -97,7 +97,7 @@ _single = _Single()
 def single_threaded_blas() -> Iterator[None]:
     """Within a with block, BLAS executes every call on the calling thread.
 
-    The limit is the process's: products of other threads go on, on one thread each, meanwhile.
+    The limit applies to the whole process: meanwhile products of other threads also run on one thread each.
     """
     with _lock:
         if not _single.inside:
@@ -132,7 +132,7 @@ def parallel_rows(work: Callable[[int, int], None], rows: int, threads: int) -> 
 def parallel_tasks(work: Callable[[int, int], None], tasks: int, threads: int) -> None:
     """Call work(task, worker) for 0 <= task < tasks, each worker a thread; the caller is worker 0.
 
-    Tasks are handed out in order to whoever is free. The first error is raised once all have stopped.
+    Tasks are assigned in order to idle workers. The first error is raised after all workers have stopped.
     """
     turn = itertools.count()
 
@@ -146,7 +146,7 @@ def parallel_tasks(work: Callable[[int, int], None], tasks: int, threads: int) -
         take(0)
     finally:
         for helper in helpers:
-            # A helper that has not started finds no task left: it need not be waited for.
+            # A helper that has not started would find no task left, so it is not waited for.
             if not helper.cancel():
                 helper.result()
 

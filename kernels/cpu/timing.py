@@ -1,4 +1,4 @@
-"""Predicted seconds of stages whose operations and bytes are known exactly."""
+"""Predicted seconds of stages with known operations and bytes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..planning.strategy import Stage
 
 
 def priced(stages: Sequence[Stage], dtype: str, machine: Machine, mode: str = "whole") -> list[Stage]:
-    """The stages with seconds by the machine's cost model; None where it has no rate."""
+    """Return the stages with seconds by the machine's cost model; None if it has no rate."""
 
     def seconds(stage: Stage) -> float | None:
         if stage.product is None:
             found = machine.costs.combine(stage.bytes, stage.flops)
         else:
             if dtype == "int8":
-                return None  # products by float32 in pieces: nothing is measured
+                return None  # products by float32 in chunks: not measured
             full = 2.0 * dtype_of(dtype).parts ** 2 * math.prod(stage.product)
             found = machine.costs.gemm(dtype, *stage.product, count=stage.flops / full if full else 0, mode=mode)
         return None if math.isnan(found) else float(found)

@@ -1,4 +1,4 @@
-"""Memory for executors: aligned buffers that are kept and handed out again."""
+"""Memory for executors: aligned buffers that are pooled and reused."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ import numpy as np
 import numpy.typing as npt
 
 ALIGNMENT = 64
-"""Bytes of a cache line, of the widest vector, and of every start of a carved piece."""
+"""Bytes of a cache line and of the widest vector; every allocated array starts on a multiple of it."""
 
 Bytes = npt.NDArray[np.uint8]
 
 
 def aligned(nbytes: int) -> int:
-    """The next multiple of ALIGNMENT."""
+    """Return the next multiple of ALIGNMENT."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
 class Arena:
-    """One buffer, cut from the front; `rest` hands the uncut part to someone who returns it at once."""
+    """One buffer, allocated from the front; `rest` returns the free part as an arena for temporary use."""
 
     def __init__(self, memory: Bytes) -> None:
         self._memory = memory
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype) -> npt.NDArray[np.generic]:
-        """An uninitialised C-ordered array that starts on a multiple of 64 bytes."""
+        """Return an uninitialised C-ordered array that starts on a multiple of 64 bytes."""
         nbytes = math.prod(shape) * dtype.itemsize
         piece, self._memory = self._memory[:nbytes], self._memory[aligned(nbytes) :]
         return piece.view(dtype).reshape(shape)
 
     def split(self, count: int, nbytes: int) -> list[Arena]:
-        """Arenas of `nbytes` bytes each, side by side in the uncut part; cut nothing while they are in use."""
+        """Return arenas of `nbytes` bytes each, side by side in the free part; allocate nothing while they are used."""
         size = aligned(nbytes)
         return [Arena(self._memory[i * size : (i + 1) * size]) for i in range(count)]
 
@@ -46,16 +46,16 @@ class Arena:
 def _quarter_of_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
-    except (AttributeError, ValueError, OSError):  # not known on this system
+    except (AttributeError, ValueError, OSError):  # not available on this system
         return 2 << 30
 
 
 class Pool:
-    """Hands out buffers and keeps up to `keep` idle bytes, because fresh pages cost as much as the sums.
+    """Lends buffers and caches up to `keep` idle bytes, because fresh pages cost as much as the sums.
 
-    Where `keep` is not given it is a quarter of the machine's memory.
-    `high_water` is the most bytes that were out at once. With `poison`, a buffer is full of NaN
-    (int64: of a large odd number) when it is handed out, so that a piece that is read before it is
+    By default `keep` is a quarter of the machine's memory.
+    `high_water` is the most bytes that were lent at once. With `poison`, a buffer is filled with NaN
+    (int64: a large odd number) when it is lent, so that reading it before it is
     written shows. Thread-safe.
     """
 
@@ -68,7 +68,7 @@ class Pool:
 
     @contextmanager
     def take(self, nbytes: int) -> Iterator[Arena]:
-        """An arena of `nbytes` bytes for the time of a with block."""
+        """Lend an arena of `nbytes` bytes for the time of a with block."""
         size = aligned(nbytes)
         buffer = self._acquire(size)
         if self.poison:
@@ -79,7 +79,7 @@ class Pool:
             self._release(buffer, size)
 
     def trim(self) -> None:
-        """Give all idle memory back to the system."""
+        """Return all idle memory to the system."""
         with self._lock:
             self._idle.clear()
 
@@ -87,7 +87,7 @@ class Pool:
         with self._lock:
             self._out += size
             self.high_water = max(self.high_water, self._out)
-            # A much larger buffer stays for its own kind of request.
+            # A much larger buffer is left for requests of its own size.
             fitting = [i for i, buffer in enumerate(self._idle) if size <= len(buffer) <= 2 * size + 4096]
             if fitting:
                 return self._idle.pop(min(fitting, key=lambda i: len(self._idle[i])))
@@ -109,11 +109,11 @@ class Pool:
 
 
 shared_pool = Pool()
-"""The pool of all executors that are not given one."""
+"""The pool of all executors that are created without one."""
 
 
 def empty_aligned(shape: tuple[int, ...], dtype: np.dtype) -> npt.NDArray[np.generic]:
-    """An uninitialised C-ordered array that starts on a multiple of 64 bytes, owned by the caller."""
+    """Return an uninitialised C-ordered array that starts on a multiple of 64 bytes, owned by the caller."""
     nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT

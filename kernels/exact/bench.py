@@ -1,4 +1,4 @@
-"""Timing of exact candidates on a processor: operands, checks, and interleaved calls."""
+"""Timing of exact candidates on the CPU: operands, checks, and interleaved calls."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .cpu import max_abs_of
 from .naive import product_by_parts, xored_rows
 
 CHECKED = 4
-"""Rows of C that are compared with Python integers."""
+"""Number of rows of C that are compared with Python integers."""
 
 
 class ExactBench:
-    """A `planning.tune.Bench`; the error of a product is the part of the checked entries that are wrong."""
+    """A `planning.tune.Bench`; the error of a product is the fraction of the checked entries that are wrong."""
 
     def operands(self, request: Request, seed: int) -> tuple[Any, Any, Any]:
         """See `Bench.operands`: uniformly random entries."""
@@ -43,7 +43,7 @@ class ExactBench:
         """See `Bench.precompile`: building a plan compiles it here."""
 
     def errors(self, request: Request, a: Any, b: Any) -> Callable[[Any], float]:
-        """See `Bench.errors`: the part of the entries that differ, in some rows of the first matrix."""
+        """See `Bench.errors`: the fraction of wrong entries, in some rows of the first matrix."""
         assert request.ring is not None
         rows: Any = np.unique(np.linspace(0, request.m - 1, min(request.m, CHECKED)).astype(int))
         first = (0,) * len(request.batch)
@@ -68,6 +68,6 @@ class ExactBench:
 
 
 def from_words(words: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Python integers of two words (..., 2), the lower one first and unsigned."""
+    """Convert two words (..., 2), the lower one first and unsigned, to Python integers."""
     low = np.ascontiguousarray(words[..., 0]).view(np.uint64).astype(object)
     return words[..., 1].astype(object) * (1 << 64) + low

@@ -1,4 +1,4 @@
-"""Matrices over GF(2), 64 elements a word."""
+"""Matrices over GF(2), 64 elements per word."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ...home import write_atomic
 WORD = 64
 
 LINE_WORDS = 8
-"""Words of a cache line."""
+"""Number of words in a cache line."""
 
 Words = npt.NDArray[np.uint64]
 
 
 def words_of(cols: int) -> int:
-    """Words of a row of so many elements."""
+    """Return the number of words of a row of so many elements."""
     return -(-cols // WORD)
 
 
@@ -34,12 +34,12 @@ class BitMatrix:
     np.packbits(..., bitorder="little"). Bits beyond the last column are zero.
 
     Raises:
-        PlanError: the words do not hold so many columns, or bits beyond the last column are set.
+        PlanError: the number of words does not match the columns, or bits beyond the last column are set.
     """
 
     __slots__ = ("cols", "words")
     product: ClassVar[Callable[[BitMatrix, BitMatrix], BitMatrix] | None] = None
-    """What `@` calls: `exact.products`, which plans products and knows this class, sets it."""
+    """The implementation of `@`, set by `exact.products`, which plans products and imports this class."""
 
     __array_ufunc__ = None  # so that numpy leaves ^ and @ with an array to this class
 
@@ -54,14 +54,14 @@ class BitMatrix:
 
     @classmethod
     def zeros(cls, *shape: int) -> BitMatrix:
-        """The zero matrix of a shape (..., rows, cols)."""
+        """Return the zero matrix of a shape (..., rows, cols)."""
         if len(shape) < 2 or min(shape) < 0:
             raise PlanError(f"a bit matrix needs two or more sizes of at least 0, not {shape}")
         return cls(np.zeros((*shape[:-1], words_of(shape[-1])), np.uint64), shape[-1])
 
     @classmethod
     def random(cls, *shape: int, seed: int | np.random.Generator | None = None) -> BitMatrix:
-        """A uniformly random matrix of a shape (..., rows, cols)."""
+        """Return a uniformly random matrix of a shape (..., rows, cols)."""
         found = cls.zeros(*shape)
         rng = np.random.default_rng(seed)
         words = rng.integers(0, 1 << 64, found.words.shape, dtype=np.uint64)
@@ -71,7 +71,7 @@ class BitMatrix:
 
     @classmethod
     def from_array(cls, array: npt.ArrayLike) -> BitMatrix:
-        """The matrix of an array (..., rows, cols) of bool, or of integers that are 0 or 1.
+        """Convert an array (..., rows, cols) of bool, or of integers that are 0 or 1.
 
         Raises:
             PlanError: an entry is neither 0 nor 1, or the array is no matrix.
@@ -90,7 +90,7 @@ class BitMatrix:
         return cls(_native(padded.view("<u8")), cols)
 
     def to_array(self, dtype: npt.DTypeLike = np.uint8) -> npt.NDArray[Any]:
-        """The elements as an array (..., rows, cols) of 0 and 1; bool where dtype is bool."""
+        """Return the elements as an array (..., rows, cols) of 0 and 1; bool if dtype is bool."""
         raw = np.ascontiguousarray(self.words).astype("<u8", copy=False).view(np.uint8)
         return np.unpackbits(raw, axis=-1, count=self.cols, bitorder="little").astype(dtype, copy=False)
 
@@ -108,7 +108,7 @@ class BitMatrix:
 
     @property
     def T(self) -> BitMatrix:  # noqa: N802  # numpy's name
-        """The transpose of the last two dimensions, in new memory."""
+        """Return the transpose of the last two dimensions, in new memory."""
         from .transpose import transposed_words
 
         *batch, rows, _ = self.shape
@@ -121,7 +121,7 @@ class BitMatrix:
         return BitMatrix(self.words.copy(), self.cols)
 
     def __getitem__(self, key: Any) -> BitMatrix:
-        """A part by slices and integers; the last two dimensions stay, so there by slices only.
+        """Return a part by slices and integers; the last two dimensions remain, so they are indexed by slices only.
 
         Columns are copied unless they start at a multiple of 64 and end at one or at the last column.
         """
@@ -139,7 +139,7 @@ class BitMatrix:
         return _columns(words, start, max(start, stop), self.cols)
 
     def __xor__(self, other: object) -> BitMatrix:
-        """The sum."""
+        """Return the sum."""
         if not isinstance(other, BitMatrix):
             return NotImplemented
         if self.cols != other.cols:
@@ -152,16 +152,16 @@ class BitMatrix:
     __add__ = __sub__ = __xor__
 
     def __matmul__(self, other: object) -> BitMatrix:
-        """The product."""
+        """Return the product."""
         if not isinstance(other, BitMatrix) or BitMatrix.product is None:
             return NotImplemented
         return BitMatrix.product(self, other)
 
     def __eq__(self, other: object) -> bool:
-        """Whether all elements and the shape are equal."""
+        """Return whether the shapes and all elements are equal."""
         return isinstance(other, BitMatrix) and self.shape == other.shape and bool((self.words == other.words).all())
 
-    __hash__ = None  # type: ignore[assignment]  # mutable, as an array is
+    __hash__ = None  # type: ignore[assignment]  # mutable, like an array
 
     def __repr__(self) -> str:
         return f"<{' x '.join(map(str, self.shape))} over GF(2)>"
@@ -175,7 +175,7 @@ class BitMatrix:
 
     @classmethod
     def load(cls, path: str | Path) -> BitMatrix:
-        """The inverse of `save`.
+        """Read a file written by `save`.
 
         Raises:
             SchemeFormatError: the file holds no bit matrix, or cannot be read.
@@ -200,7 +200,7 @@ def _native(words: npt.NDArray[Any]) -> Words:
 
 
 def _columns(words: Words, start: int, stop: int, cols: int) -> BitMatrix:
-    """Columns start <= j < stop, shifted to the first word."""
+    """Return columns start <= j < stop, shifted to the first word."""
     width, first, shift = stop - start, start // WORD, start % WORD
     count = words_of(width)
     if shift == 0 and (width % WORD == 0 or stop == cols):

@@ -8,19 +8,20 @@ from ...jit import njit
 from .rows import LINE_BYTES, float_rows, settle, xor_rows
 
 STREAMED = 1 << 24
-"""Bytes of sums from which on they are written past the caches: they would be evicted before they are read."""
+"""Bytes of sums from which they bypass the caches: they would be evicted before they are read."""
 
 STRIP_WORDS = 64
-"""Rows of a block are added at once up to so many words: their addresses are computed for all. Longer strips of 16
-blocks leave the first-level cache. Measured on one core of an AMD EPYC: sums of 4x4x4:47 at 4096 take 0.6 times as long
-as by single rows."""
+"""Rows of a block are added together up to so many words, with addresses computed for all at once. Longer strips of 16
+blocks exceed the first-level cache. Measured on one core of an AMD EPYC: sums of 4x4x4:47 at 4096 take 0.6 times as
+long as row by row.
+"""
 
 
 @njit(nogil=True)
 def xor_sums(matrix, grid, block, starts, places, sums, first, last):
-    """Rows first <= i < last of sums (R, rows, words): slab r is the sum of the blocks places[starts[r]:starts[r+1]].
+    """Compute rows first <= i < last of sums (R, rows, words): slab r sums the blocks places[starts[r]:starts[r+1]].
 
-    `matrix` (rows, words) is cut into grid[0] x grid[1] blocks of block[0] rows and block[1] words, which it holds.
+    `matrix` (rows, words) consists of grid[0] x grid[1] whole blocks of block[0] rows and block[1] words.
     """
     height, width = block
     table = np.empty(grid[0] * grid[1], np.int64)
@@ -41,10 +42,10 @@ def xor_sums(matrix, grid, block, starts, places, sums, first, last):
 
 @njit(nogil=True)
 def xor_strip(table, terms, target, strides, shape, streaming):
-    """The strip of rows at an address = the sum of those whose addresses are table[:terms], which is used up.
+    """Set the strip of rows at an address to the sum of those at the addresses table[:terms], which are advanced.
 
     `strides` are bytes between rows of a source and of the target, `shape` rows and words. Addresses, because counting
-    the references of a slice waits for what is being written past the caches.
+    the references of a slice waits for pending stores that bypass the caches.
     """
     for _ in range(shape[0]):
         xor_rows(table, terms, target, shape[1], streaming)
@@ -55,7 +56,7 @@ def xor_strip(table, terms, target, strides, shape, streaming):
 
 @njit(nogil=True)
 def pad_rows(matrix, padded, first, last):
-    """Rows first <= i < last of padded = those of the matrix, and zeros beyond its edges."""
+    """Copy rows first <= i < last of the matrix to padded, with zeros beyond its edges."""
     rows, cols = matrix.shape
     for i in range(first, last):
         inside = cols if i < rows else 0
@@ -66,7 +67,7 @@ def pad_rows(matrix, padded, first, last):
 
 @njit(nogil=True)
 def xor_merge(slabs, grid, block, starts, places, matrix, first, last):
-    """Block rows first <= i < last of matrix: block q is the sum of the slabs places[starts[q]:starts[q+1]]."""
+    """Compute block rows first <= i < last of matrix: block q sums the slabs places[starts[q]:starts[q+1]]."""
     rows, words = matrix.shape
     height, width = block
     table = np.empty(len(slabs), np.int64)
@@ -90,7 +91,7 @@ def xor_merge(slabs, grid, block, starts, places, matrix, first, last):
 
 @njit(nogil=True)
 def past_caches(matrix, width):
-    """Whether blocks of rows of so many entries are written past the caches: they are large and whole lines."""
+    """Return whether blocks with rows of so many entries bypass the caches: they are large and of whole cache lines."""
     aligned = matrix.ctypes.data % LINE_BYTES == 0 and matrix.itemsize * width % LINE_BYTES == 0
     for stride in matrix.strides[:-1]:
         aligned &= stride % LINE_BYTES == 0
@@ -99,7 +100,7 @@ def past_caches(matrix, width):
 
 @njit(nogil=True)
 def float_sums(matrix, grid, block, starts, places, values, modulus, each, sums, first, last):
-    """As `xor_sums`, of multiples by `values` of blocks of floats that are integers.
+    """Compute as `xor_sums` the sums of multiples by `values` of blocks of integer-valued floats.
 
     With a modulus every sum is reduced to the residue of least magnitude; with `each` every multiple is, too.
     """
@@ -127,7 +128,7 @@ def float_sums(matrix, grid, block, starts, places, values, modulus, each, sums,
 
 @njit(nogil=True)
 def float_merge(slabs, grid, block, starts, places, values, modulus, each, matrix, first, last):
-    """As `xor_merge`, of multiples by `values` of slabs of floats that are integers; reduced as in `float_sums`."""
+    """Compute as `xor_merge` the sums of multiples by `values` of slabs of integer-valued floats; see `float_sums`."""
     rows, cols = matrix.shape
     height, width = block
     table = np.empty(len(slabs), np.int64)
@@ -156,7 +157,7 @@ def float_merge(slabs, grid, block, starts, places, values, modulus, each, matri
 
 @njit(nogil=True)
 def add_multiple(source, value, modulus, target):
-    """target += value * source, reduced before it is added."""
+    """Compute target += value * source, reduced before the addition."""
     inverse = 1.0 / modulus
     for j in range(len(target)):
         product = value * source[j]
@@ -165,10 +166,10 @@ def add_multiple(source, value, modulus, target):
 
 @njit(nogil=True)
 def reduce_row(row, modulus, inverse):
-    """Replace integers by residues of magnitude at most modulus / 2 + 2.
+    """Reduce integers to residues of magnitude at most modulus / 2 + 2, in place.
 
     With |x| + modulus at most 2^53 (2^24 in float32) modulus * q and the difference are integers in that range, so
-    exact, and x / modulus is wrong by at most 2 / modulus.
+    exact, and the error of x / modulus is at most 2 / modulus.
     """
     for j in range(len(row)):
         row[j] -= modulus * np.rint(row[j] * inverse)
@@ -176,7 +177,7 @@ def reduce_row(row, modulus, inverse):
 
 @njit(nogil=True)
 def add_reduced(product, modulus, out, first, last):
-    """out += product, and reduced, in rows first <= i < last."""
+    """Compute out += product, reduced, in rows first <= i < last."""
     inverse = 1.0 / modulus
     for i in range(first, last):
         target, source = out[i], product[i]

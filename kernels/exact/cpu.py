@@ -1,4 +1,4 @@
-"""Strategies for exact products on a processor: a leaf, and levels of a scheme above it."""
+"""Strategies for exact products on the CPU: a leaf, and levels of a scheme above it."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ from .schemes import ExactChain, LevelOf, catalogue_state, known_levels, restore
 FAMILY = "exact"
 
 LEAST_BLOCK = {BITS: 512}
-"""Smallest side of a block that `auto` considers, in bits; of integers it is LEAST_INTEGER_BLOCK."""
+"""Smallest side of a block that `auto` considers, in bits; for integers it is LEAST_INTEGER_BLOCK."""
 
 LEAST_INTEGER_BLOCK = 128
 
 MOST_LEVELS = 3
 
 KEPT, KEPT_SHORT = 8, 32
-"""Chains of a depth that are proposed, and that a further level is put below; as many where memory is short."""
+"""Chains of each depth that are proposed and extended by a further level; the second number if memory is short."""
 
 CALL_SECONDS = 25e-6
-"""Python's work for one product of a level. Measured, GF(2), 2048 by 4x4x4:47."""
+"""Python overhead of one product of a level. Measured, GF(2), 2048 by 4x4x4:47."""
 
 
 LARGEST = CUBES[-1]
 """Larger products over GF(2) run at the rate of this side, up to 16384 as measured."""
 
 LOADED_TERM = 0.5
-"""What a byte of a term of a sum over GF(2) costs, as a part of a byte that is moved: terms are loaded through the
+"""Cost of a byte of a term of a sum over GF(2), relative to a byte of memory traffic: terms are loaded through the
 caches. Measured on one core of an AMD EPYC, sums of A and C of 4x4x4:47 and 2x2x2:7 from 2048 to 16384: predicted
-seconds are 0.7 to 1.5 of the measured ones, without this 0.3 to 0.8."""
+seconds are 0.7 to 1.5 of the measured ones, without this 0.3 to 0.8.
+"""
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class CpuExactLeaf(CpuStrategy):
 
 @dataclass(frozen=True)
 class CpuExactScheme(CpuStrategy):
-    """Levels of schemes that hold in the ring, products by the leaf; threads take products one each."""
+    """Levels of schemes that are valid over the ring, products by the leaf, one product per thread at a time."""
 
     name: str = "scheme"
     family: str = FAMILY
@@ -99,7 +100,7 @@ class CpuExactScheme(CpuStrategy):
             try:
                 price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
             except PlanError:
-                continue  # a sum of blocks would exceed what a float holds
+                continue  # a sum of blocks would exceed the exact range of float64
             found.append(Proposal(price * (1 - 1e-9), candidate))
         return found
 
@@ -137,12 +138,12 @@ class CpuExactScheme(CpuStrategy):
 
 
 def is_exact(request: Request) -> bool:
-    """Whether a request is of plain matrices in an exact ring."""
+    """Return whether a request is of plain matrices in an exact ring."""
     return request.ring is not None and request.structures == (DENSE, DENSE, DENSE) and not request.shared
 
 
 def _chain(candidate: Candidate) -> ExactChain:
-    assert isinstance(candidate.source, ExactChain)  # every candidate of this family's schemes has one
+    assert isinstance(candidate.source, ExactChain)  # all scheme candidates of this family have one
     return candidate.source
 
 
@@ -159,10 +160,10 @@ def _reason(request: Request, chain: tuple[ExactChain, ...]) -> str | None:
 
 
 def exact_core(request: Request, chain: ExactChain | None) -> StagedCore:
-    """The core of a request.
+    """Return the core of a request.
 
     Raises:
-        PlanError: a result or a sum of blocks does not fit what holds it, or a scheme does not hold in the ring.
+        PlanError: a result or a sum of blocks exceeds its dtype, or a scheme is not valid over the ring.
     """
     assert request.ring is not None
     most = max_abs_of(request)
@@ -189,7 +190,7 @@ def _core(
 
 
 def max_abs_of(request: Request) -> int:
-    """The largest magnitude of an entry: as it was stated, or what the dtype holds."""
+    """Return the largest magnitude of an entry: the stated one, or that of the dtype."""
     if request.dtype == BITS:
         return 1
     if request.max_abs is not None:
@@ -199,14 +200,14 @@ def max_abs_of(request: Request) -> int:
 
 
 def priced_exactly(core: StagedCore, request: Request, machine: Machine) -> list[Stage]:
-    """The stages of a core for all matrices of the request, with seconds by the machine's rates."""
+    """Return the stages of a core for all matrices of the request, with seconds by the machine's rates."""
     leveled = isinstance(core, BitLevel) or (isinstance(core, IntegerCore) and bool(core.levels))
     mode = "tasks" if leveled else "whole"
     dtype = request.dtype if request.dtype == BITS else core.dtype.name if isinstance(core, IntegerCore) else "float64"
     costs = machine.costs
     assert isinstance(costs, CpuCostModel)
     if not costs.knows(dtype):
-        dtype = "float64"  # float32 was not measured: a bound from above
+        dtype = "float64"  # float32 was not measured: an upper bound
     found = []
     for stage in core.stages(request.items):
         if stage.product is None:
@@ -216,18 +217,18 @@ def priced_exactly(core: StagedCore, request: Request, machine: Machine) -> list
             count = stage.flops / (2.0 * math.prod(stage.product))
             calls = count * CALL_SECONDS / (machine.threads if leveled else 1)
             sides = stage.product
-            if request.dtype == BITS:  # the leaf cuts larger products into such ones
+            if request.dtype == BITS:  # the leaf divides larger products into such ones
                 sides = min(sides[0], LARGEST), min(sides[1], LARGEST), min(sides[2], LARGEST)
             parts = math.prod(stage.product) / math.prod(sides)
             seconds = float(costs.gemm(dtype, *sides, count=parts * count, mode=mode)) + calls
             if leveled and request.dtype == BITS:
-                seconds += float(costs.combine(stage.bytes))  # rates are of operands in caches, sums are not there
+                seconds += float(costs.combine(stage.bytes))  # rates are for operands in caches, but sums are in memory
         found.append(replace(stage, seconds=None if math.isnan(seconds) else seconds))
     return found
 
 
 def chains(request: Request, machine: Machine) -> Iterator[ExactChain]:
-    """Chains that may be worth running: of every depth the best by an estimate, each extended by a further level."""
+    """Yield chains that may be worth running: the best of every depth by an estimate, extended level by level."""
     assert request.ring is not None
     least = LEAST_BLOCK.get(request.dtype, LEAST_INTEGER_BLOCK)
     known = known_levels(request.ring, catalogue_state())
@@ -243,7 +244,7 @@ def chains(request: Request, machine: Machine) -> Iterator[ExactChain]:
         ranked = [extended for _, _, extended in sorted(longer)]
         best = ranked[:KEPT]
         if any(_stacks(request, machine, extended) > limit for extended in best):
-            # Where memory is short a first level of few products may be followed by a better second one.
+            # If memory is short, a first level of few products may be followed by a better second one.
             fitting = (extended for extended in ranked if _stacks(request, machine, extended) <= limit)
             best = list(islice(fitting, KEPT_SHORT)) or best
         for levels in best:
@@ -258,9 +259,9 @@ def _block(sizes: tuple[int, int, int], levels: Sequence[LevelOf]) -> tuple[int,
 
 
 def _stacks(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> float:
-    """Bytes of the sums and products of one matrix, and of its operands and result as floats.
+    """Return the bytes of the sums and products of one matrix, and of its operands and result as floats.
 
-    Levels below the first work in the buffers of a thread, for one product at a time.
+    Levels below the first use the buffers of a thread, for one product at a time.
     """
     item = 1 / 8 if request.dtype == BITS else 8
     (m, k, n), buffers = request.shape, 1
@@ -273,7 +274,7 @@ def _stacks(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> fl
 
 
 def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> float:
-    """Seconds of the products and the traffic of the sums, without the maps themselves."""
+    """Estimate the seconds of the products and of the traffic of the sums, without building the maps."""
     costs, sizes, count, seconds = machine.costs, request.shape, float(request.items), 0.0
     item = 1 / 8 if request.dtype == BITS else 8
     for level in levels:

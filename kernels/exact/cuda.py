@@ -1,4 +1,4 @@
-"""Strategies for exact products on a GPU, priced by what was measured on an H200."""
+"""Strategies for exact products on a GPU, priced by measurements on an H200."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from .tensors import (
 LEAF, KERNEL, SCHEME = "leaf", "kernel", "scheme"
 
 LEAST_BLOCK, PRICED_BLOCK = 2048, 6144
-"""Sides of blocks of schemes that are proposed to be timed, and of those over GF(2) that have a price."""
+"""Block sides from which schemes are proposed for timing, and from which those over GF(2) have a price."""
 
 PROPOSED = 4
 
 INTEGER_DTYPES = ("int8", "int16", "int32", "int64", "uint8")
-"""What torch holds and compares on a GPU."""
+"""Integer dtypes that torch supports and compares on a GPU."""
 
 
 @dataclass(frozen=True)
 class CudaExact:
     """A strategy for exact products on a GPU.
 
-    - leaf: over GF(2) torch's product of int8, then its parities; of integers float64 GEMM with delayed reduction, or
-      digits of 8 bits where an entry is too large for it. The baseline.
-    - kernel: over GF(2) our int8 product that writes one bit an element.
+    - leaf: over GF(2) torch's int8 product, then its parities; for integers float64 GEMM with delayed reduction, or
+      digits of 8 bits if an entry is too large for it. The baseline.
+    - kernel: over GF(2) our int8 product that writes one bit per element.
     - digits: integers as digits of 8 bits on int8 tensor cores.
-    - scheme: levels of a scheme, over GF(2) above leaf (method vendor) or kernel (fused), of integers above float64 or
-      digits. Blocks of a side below PRICED_BLOCK and levels of integers have no price: they run where they are named,
-      or where `lcma tune` found them fastest.
+    - scheme: levels of a scheme, over GF(2) above leaf (method vendor) or kernel (fused), for integers above float64 or
+      digits. Blocks of a side below PRICED_BLOCK and levels of integers have no price: they run if they are named,
+      or if `lcma tune` found them fastest.
     """
 
     name: str
@@ -73,7 +73,7 @@ class CudaExact:
         return [Proposal(self._bound(one, request, machine), one) for one in runnable]
 
     def _bound(self, candidate: Candidate, request: Request, machine: Machine) -> float:
-        """Just below the price; NaN where there is none."""
+        """Return a bound just below the price; NaN if there is none."""
         seconds = [stage.seconds for stage in self.predict(candidate, request, machine)]
         known = [one for one in seconds if one is not None]
         return sum(known) * (1 - 1e-9) if len(known) == len(seconds) else math.nan
@@ -110,10 +110,10 @@ class CudaExact:
         return None
 
     def core(self, candidate: Candidate, request: Request) -> BitTensorCore | IntegerTensorCore:
-        """The core of a candidate for a request that is not empty.
+        """Return the core of a candidate for a request that is not empty.
 
         Raises:
-            PlanError: a result does not fit int64, or a scheme does not hold in the ring.
+            PlanError: a result does not fit int64, or a scheme is not valid over the ring.
         """
         assert request.ring is not None
         chain = candidate.source if isinstance(candidate.source, ExactChain) else None
@@ -125,7 +125,7 @@ class CudaExact:
         return _integer_core(request.shape, request.ring, bounds, chain, candidate.method or self.name)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`; without seconds where nothing is known of the GPU or the strategy."""
+        """See `Strategy.predict`; without seconds if nothing is known of the GPU or the strategy."""
         if _is_empty(request):
             return []
         core = self.core(candidate, request)
@@ -133,7 +133,7 @@ class CudaExact:
         if isinstance(core, IntegerTensorCore):
             if self.name == SCHEME:
                 return core.stages(items)
-            assert isinstance(core, FloatTensorCore | DigitTensorLeaf)  # without a level
+            assert isinstance(core, FloatTensorCore | DigitTensorLeaf)  # cores without a level
             name, flops, moved, price = integer_costs(core)
         else:
             name, (flops, moved, price) = f"product {m}x{k}x{n}", bit_costs(core)
@@ -174,7 +174,7 @@ def _integer_core(
 
 
 def _chains(request: Request) -> Iterator[ExactChain]:
-    """The schemes with the least prices, of integers ranks, and 2x2x2 below them, with blocks that fill a GPU."""
+    """Yield schemes with the least prices (integers: ranks), and 2x2x2 below them, with blocks that fill a GPU."""
     if request.ring is None or _is_empty(request):
         return
     known, ring = known_levels(request.ring, catalogue_state()), request.ring

@@ -1,4 +1,4 @@
-"""Seconds of exact products on an H200, from what was measured there.
+"""Predicted seconds of exact products on an H200, from measurements.
 
 GF(2): 32768 and 65536 cubed, by leaf, kernel, and levels of 2x2x2:7, 4x4x4:47, 4x4x5:60 and 4x5x5:73. Integers: 2048
 and 4096 cubed, entries of 10 to 31 bits. Interleaved medians at 1980 MHz; predictions are within 13% of each.
@@ -10,14 +10,15 @@ from .tensor_levels import FloatTensorCore
 from .tensors import VENDOR, BitTensorCore, BitTensorLeaf, DigitTensorLeaf
 
 INT8_VENDOR, INT8_KERNEL, FLOAT64 = 1.08e15, 1.30e15, 6.0e13
-"""Operations a second of torch's int8 product, of our kernel with the parity, and of the float64 GEMM."""
+"""Operations per second of torch's int8 product, of our kernel with the parity, and of the float64 GEMM."""
 
 WHOLE, UNEVEN = 128, 0.88
-"""Our kernel reaches this share of its rate where k is no multiple of so many."""
+"""Our kernel reaches this fraction of its rate if k is not a multiple of this number."""
 
 MOVED, SUMMED, SUMMED_BELOW, CONVERTED, SPLIT = 4.0e12, 1.3e12, 0.4e12, 2.8e12, 1.6e12
-"""Bytes a second: around products of bits, in sums of blocks of the first level and of others, around float64 products
-and around products of digits."""
+"""Bytes per second: around products of bits, in sums of blocks of the first level and of others, around float64
+products and around products of digits.
+"""
 
 REDUCED, REDUCED_AGAIN = 25e-12, 15e-12
 """Seconds to reduce an element of a float64 product modulo p, once and for every part of k."""
@@ -27,7 +28,7 @@ LAUNCHED = 5e-5
 
 
 def bit_costs(core: BitTensorCore, summed: float = SUMMED) -> tuple[float, float, float]:
-    """Operations, bytes and seconds of one product over GF(2)."""
+    """Return operations, bytes and seconds of one product over GF(2)."""
     if isinstance(core, BitTensorLeaf):
         m, k, n = core.sizes
         flops = 2.0 * m * k * n
@@ -44,7 +45,7 @@ def bit_costs(core: BitTensorCore, summed: float = SUMMED) -> tuple[float, float
 
 
 def integer_costs(core: FloatTensorCore | DigitTensorLeaf) -> tuple[str, float, float, float]:
-    """Name, operations, bytes and seconds of one product of integers without a level."""
+    """Return name, operations, bytes and seconds of one product of integers without a level."""
     m, k, n = core.sizes
     if isinstance(core, FloatTensorCore):
         parts = -(-k // core.depth)

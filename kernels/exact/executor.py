@@ -17,9 +17,9 @@ Matrix = npt.NDArray[Any]
 
 
 class ExactExecutor:
-    """Runs a core on every matrix of a request, `BitMatrix` over GF(2) and arrays of integers else.
+    """Runs a core on every matrix of a request: `BitMatrix` over GF(2), else arrays of integers.
 
-    `core` is None where the request is empty. Thread-safe.
+    `core` is None if the request is empty. Thread-safe.
     """
 
     def __init__(self, request: Request, core: Core | None, pool: Pool | None, threads: int) -> None:
@@ -32,10 +32,10 @@ class ExactExecutor:
         return 0 if self._core is None else self._core.workspace(self.threads)
 
     def run(self, a: Any, b: Any, out: Any = None) -> Any:
-        """See `Executor.run`. Two words of a result (out_dtype int128) stand in a last axis of length 2.
+        """See `Executor.run`. The two words of a result (out_dtype int128) are the last axis.
 
         Raises:
-            PlanError: the operands are not of the request, or an entry is larger than was stated.
+            PlanError: the operands do not match the request, or an entry exceeds the stated `max_abs`.
         """
         request = self.request
         bits = request.dtype == BITS
@@ -70,7 +70,7 @@ class ExactExecutor:
         return result
 
     def _core_run(self, a: Matrix, b: Matrix, c: Matrix, arena: Any) -> None:
-        assert self._core is not None  # asked for only where there is one
+        assert self._core is not None  # called only if there is one
         self._core.run(a, b, c, arena.rest(), self.threads)
 
     def _computed(self, a: Matrix, b: Matrix, c: Matrix, arena: Any) -> Matrix:
@@ -109,12 +109,12 @@ class ExactExecutor:
 
 
 def largest_magnitude(matrix: Matrix) -> int:
-    """max |x| as a Python integer: that of the least int64 is no int64."""
+    """Return max |x| as a Python integer: that of the least int64 overflows."""
     return max(int(matrix.max()), -int(matrix.min())) if matrix.size else 0
 
 
 def _rows(matrix: Matrix) -> Matrix:
-    """The matrix with adjacent elements of a row in adjacent memory, which the kernels step through."""
+    """Return the matrix with contiguous rows, as the kernels require."""
     good = matrix.strides[-1] == matrix.itemsize and matrix.flags.aligned and matrix.strides[-2] >= 0
     return matrix if good else np.ascontiguousarray(matrix)
 

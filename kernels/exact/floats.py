@@ -1,7 +1,7 @@
 """Cores of exact products of integers stored as floats: BLAS below proven bounds, levels of schemes above it.
 
-A float64 holds every integer up to 2^53, so a product whose partial sums stay below that is exact, in whatever order
-BLAS adds. Modulo n it is cut along k into such parts, and the sums of blocks are reduced only where they could
+A float64 represents every integer up to 2^53, so a product whose partial sums stay below that is exact in any order
+of additions. Modulo n it is divided along k into such parts, and the sums of blocks are reduced only if they could
 exceed the bound. Source: Dumas, Giorgi, Pernet, Dense linear algebra over word-size prime fields (2008).
 """
 
@@ -25,20 +25,21 @@ Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
 
 LIMITS = {"float32": 1 << 24, "float64": 1 << 53}
-"""Every integer up to this magnitude is a number of the dtype."""
+"""The dtype represents every integer up to this magnitude."""
 
 SHORT, PANEL_ROWS = 256, 128
-"""Below this inner size of a product so many rows of A are multiplied and reduced at once, for each thread. Measured,
-float32, 2048 modulo 1021, where it is 64: 0.28 s in place of 0.32, float64 takes 0.34."""
+"""For products of a smaller inner size, this many rows of A per thread are multiplied and reduced at once. Measured,
+float32, 2048 modulo 1021, inner size 64: 0.28 s instead of 0.32 s; float64 takes 0.34 s.
+"""
 
 
 class FloatLeaf:
     """One product of integers of magnitudes at most `bounds`; a `StagedCore`.
 
-    `bound` is that of the result, which is reduced modulo n where `reduce` asks for it or k must be cut.
+    `bound` is that of the result, which is reduced modulo n if `reduce` is set or k must be divided.
 
     Raises:
-        PlanError: a partial sum could exceed what the dtype holds.
+        PlanError: a partial sum could exceed the exact range of the dtype.
     """
 
     def __init__(self, sizes: Sizes, dtype: str, modulus: int, bounds: tuple[int, int], reduce: bool) -> None:
@@ -84,11 +85,11 @@ class FloatLeaf:
                 parallel_rows(partial(add_reduced, product, modulus, target), rows, threads)
 
     def _height(self, threads: int) -> int:
-        """Rows that are multiplied at once: few where they are reduced often, so that they stay in the caches."""
+        """Return the rows that are multiplied at once: few if reduced often, so that they stay in the caches."""
         return PANEL_ROWS * threads if self.depth < SHORT else self.sizes[0]
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+        """See `StagedCore.stages`."""
         m, k, n = self.sizes
         item, parts = self.dtype.itemsize, -(-k // self.depth)
         product = m, self.depth, n
@@ -105,7 +106,7 @@ class FloatLevel:
     """One level of a scheme on integers stored as floats, and all below it; a `StagedCore`.
 
     Raises:
-        PlanError: a sum could exceed what the dtype holds, and reducing does not help or there is no modulus.
+        PlanError: a sum could exceed the exact range of the dtype, even after reduction or without a modulus.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class FloatLevel:
 
     @property
     def shapes(self) -> list[tuple[int, int, int]]:
-        """Of the sums of A, of B, and of the products."""
+        """The shapes of the sums of A, of B, and of the products."""
         m, k, n = self.block
         rank = self.level.rank
         return [(rank, m, k), (rank, k, n), (rank, m, n)]
@@ -186,7 +187,7 @@ class FloatLevel:
             (a, self._padded[0], (gm, gk), (m, k), level.left, self.each[0], left),
             (b, self._padded[1], (gk, gn), (k, n), level.right, self.each[1], right),
         ):
-            # The products' memory: they begin when the sums are done.
+            # This uses the products' memory: they are computed after the sums.
             whole = matrix if shape is None else padded(matrix, arena.rest().array(shape, self.dtype), threads)
             self._add_blocks(whole, grid, block, sums, each, slabs, threads)
         workers = min(threads, level.rank)
@@ -220,7 +221,7 @@ class FloatLevel:
         slabs: Any,
         threads: int,
     ) -> None:
-        """slabs = the sums of the blocks of a matrix, reduced where the bound asks for it."""
+        """Compute slabs = the sums of the blocks of a matrix, reduced if the bound requires it."""
         from .combine import float_sums
 
         modulus = float(self.modulus if self.reduce_sums else 0)
@@ -232,7 +233,7 @@ class FloatLevel:
         )
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+        """See `StagedCore.stages`."""
         level, (m, k, n) = self.level, self.block
         gm, gk, gn = level.grid
         found = []
@@ -253,10 +254,10 @@ FloatCore = FloatLeaf | FloatLevel
 def float_core(
     levels: tuple[RingLevel, ...], sizes: Sizes, dtype: str, modulus: int, bounds: tuple[int, int], reduce: bool
 ) -> FloatCore:
-    """The core of these levels.
+    """Return the core of these levels.
 
     Raises:
-        PlanError: a sum could exceed what the dtype holds.
+        PlanError: a sum could exceed the exact range of the dtype.
     """
     if levels:
         return FloatLevel(levels, sizes, dtype, modulus, bounds, reduce)
@@ -264,12 +265,12 @@ def float_core(
 
 
 def half(modulus: int) -> int:
-    """The largest magnitude of a residue that `combine.reduce_row` gives; 0 without a modulus."""
+    """Return the largest magnitude of a residue from `combine.reduce_row`; 0 without a modulus."""
     return modulus // 2 + 2 if modulus else 0
 
 
 def _each(sums: LinearMap, bound: int, modulus: int, limit: int) -> bool:
-    """Whether every multiple must be reduced before it is added."""
+    """Return whether every multiple must be reduced before it is added."""
     if sums.norm * bound <= limit:
         return False
     if not modulus or sums.largest * bound > limit or sums.longest * half(modulus) > limit:

@@ -23,20 +23,21 @@ Sizes = tuple[int, int, int]
 WORDS = np.dtype(np.uint64)
 
 WIDENED = 17 / 16
-"""Blocks are widened to rows of whole cache lines, which may be written past the caches, by at most a sixteenth."""
+"""Maximum factor by which blocks are widened to rows of whole cache lines, which can be stored past the caches."""
 
 AFFINE, TABLES = "affine", "tables"
-"""The leaves: the processor's bit-matrix instruction, and tables of sums of rows."""
+"""The leaf kernels: the processor's bit-matrix instruction, and tables of sums of rows."""
 
 
 def best_kernel() -> str:
-    """The faster leaf of those that the processor runs."""
+    """Return the fastest leaf kernel that the processor supports."""
     return AFFINE if has_features("gfni", "avx512f", "avx512bw") else TABLES
 
 
 OF_A_THREAD = 1 << 34
-"""The least operations of a thread: two threads of a Xeon over one were 0.84 at 2048 cubed (0.85 ms), and 1.5 at
-4096 cubed."""
+"""Minimum operations per thread: the speedup of two threads of a Xeon was 0.84 at 2048 cubed (0.85 ms), and 1.5 at
+4096 cubed.
+"""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class BitLeaf:
         parallel_rows(lambda i, j: multiply_packed(left, right, out, add, i, j), len(left), threads)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+        """See `StagedCore.stages`."""
         m, k, n = self.sizes
         moved = times * (m * words_of(k) + k * words_of(n) + m * words_of(n)) * 8
         return [Stage(f"{times} products {m}x{k}x{n}", 2 * times * m * k * n, moved, product=self.sizes)]
@@ -103,8 +104,8 @@ class BitLeaf:
 class BitLevel:
     """One level of a scheme over GF(2), and all below it; a `StagedCore`.
 
-    Sums of blocks are stored side by side, then multiplied, then the products are summed: each step reads
-    every block row once. Threads share the sums, and take the products one each.
+    Sums of blocks are stored as slabs, then multiplied, then the products are summed: each step reads
+    every block row once. Threads share every sum; each product is computed by one thread.
     """
 
     def __init__(self, levels: tuple[RingLevel, ...], sizes: Sizes, kernel: str) -> None:
@@ -153,14 +154,14 @@ class BitLevel:
             (a, self._padded[0], (gm, gk), (m, words_of(k)), level.left, left),
             (b, self._padded[1], (gk, gn), (k, words_of(n)), level.right, right),
         ):
-            # The products' memory: they begin when the sums are done.
+            # This uses the products' memory: they are computed after the sums.
             whole = matrix if shape is None else padded(matrix, arena.rest().array(shape, WORDS), threads)
             _add_blocks(whole, grid, block, sums, slabs, threads)
         workers = min(threads, level.rank)
         arenas = arena.rest().split(workers, self.inner.workspace(1))
 
         def multiply(r: int, worker: int) -> None:
-            # A fresh view of the worker's memory: the last product cut its own.
+            # A new view of the worker's memory: the last product allocated from its own.
             self.inner.run(left[r], right[r], products[r], arenas[worker].rest(), 1)
 
         parallel_tasks(multiply, level.rank, workers)
@@ -172,7 +173,7 @@ class BitLevel:
         )
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+        """See `StagedCore.stages`."""
         level, (m, k, n) = self.level, self.block
         gm, gk, gn = level.grid
         found = []
@@ -181,7 +182,7 @@ class BitLevel:
             ("B", gk * gn, level.right, (k, words_of(n)), self._padded[1]),
             ("C", gm * gn, level.merge, (m, words_of(n)), None),
         ):
-            # A padded copy is written and read; rows of no whole cache lines are fetched before they are written.
+            # A padded copy is written and read; rows that are no whole cache lines are fetched before they are written.
             copied = 0 if whole is None else 2 * blocks
             read, written = (level.rank, blocks) if name == "C" else (blocks, level.rank)
             moved = read + copied + written * (2 if words % LINE_WORDS else 1)
@@ -193,7 +194,7 @@ class BitLevel:
 def _add_blocks(
     matrix: Words, grid: tuple[int, int], block: tuple[int, int], sums: LinearMap, slabs: Any, threads: int
 ) -> None:
-    """slabs = the sums of the blocks of a matrix."""
+    """Compute slabs = the sums of the blocks of a matrix."""
     from .combine import xor_sums
 
     starts, places = sums.starts, sums.places
@@ -201,7 +202,7 @@ def _add_blocks(
 
 
 def block_sizes(sizes: Sizes, grid: Sizes) -> Sizes:
-    """Sizes of the blocks of a level over GF(2): k and n in whole words, unless the size is a single block."""
+    """Return the block sizes of a level over GF(2): k and n in whole words, unless the size is a single block."""
     m, k, n = sizes
     gm, gk, gn = grid
     return -(-m // gm), _whole_words(k, gk), _whole_words(n, gn)

@@ -1,4 +1,4 @@
-"""The core of exact products of integers, over Z and modulo n: limbs, a float product of each, and their sum."""
+"""The core of exact products of integers, over Z and modulo n: limbs, their float products, and their recombination."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ Matrix = npt.NDArray[Any]
 Sizes = tuple[int, int, int]
 
 LEAST_DEPTH = 512
-"""Inner size of one BLAS product below which another limb is taken for two."""
+"""Inner size of one BLAS product below which a third limb is used instead of two."""
 
 SINGLE_DEPTH = 64
-"""Inner size of one BLAS product of float32 below which float64 is taken. Measured: see `floats.SHORT`."""
+"""Inner size of one float32 BLAS product below which float64 is used. Measured: see `floats.SHORT`."""
 
 MOST_LIMBS = 6
-"""Three limbs of 22 bits hold an int64, and 512 products of sums of two stay below 2^53; more leave room for the sums
-of blocks of schemes."""
+"""Three limbs of 22 bits represent an int64, and 512 products of sums of two stay below 2^53; more leave room for the
+sums of blocks of schemes.
+"""
 
 
 @dataclass(frozen=True)
 class IntegerCore:
     """One product of integers of magnitudes at most `bounds`, exact in `ring`; a `StagedCore`.
 
-    One limb is a float product as it is; l limbs take l (l + 1) / 2 of them (Karatsuba), each exact below 2^53.
+    With one limb it is one float product; l limbs take l (l + 1) / 2 of them (Karatsuba), each exact below 2^53.
 
     Raises:
-        PlanError: the result exceeds its dtype, or a sum of blocks what a float holds.
+        PlanError: the result exceeds its dtype, or a sum of blocks the exact range of floats.
     """
 
     sizes: Sizes
@@ -52,11 +53,11 @@ class IntegerCore:
     def __post_init__(self) -> None:
         if reason := overflow_reason(self.sizes, self.ring, self.bounds, self.out_dtype):
             raise PlanError(reason)
-        _ = self.product  # bounds are proven now
+        _ = self.product  # checks the bounds now
 
     @cached_property
     def entry_bounds(self) -> tuple[int, int]:
-        """Magnitudes of the entries once they are reduced."""
+        """Magnitudes of the entries after reduction."""
         if not self.ring.modulus:
             return max(self.bounds[0], 1), max(self.bounds[1], 1)
         most = self.ring.modulus // 2 + 1
@@ -64,7 +65,7 @@ class IntegerCore:
 
     @cached_property
     def limbs(self) -> int:
-        """The fewest limbs with which a BLAS product reaches LEAST_DEPTH, or the whole of k, and sums of blocks fit."""
+        """The fewest limbs for which a BLAS product reaches LEAST_DEPTH or the whole of k, and sums of blocks fit."""
         for limbs in range(self._least_limbs, MOST_LIMBS):
             try:
                 self._product(limbs)
@@ -92,7 +93,7 @@ class IntegerCore:
         return self.product.dtype
 
     def _single_dtype(self) -> str:
-        """Of one limb: float32 where its products reach SINGLE_DEPTH, else float64."""
+        """Return the dtype of a single limb: float32 if its products reach SINGLE_DEPTH, else float64."""
         first, second = self.entry_bounds
         depth = min(SINGLE_DEPTH, self.sizes[1]) if self.ring.modulus else self.sizes[1]
         short = depth * first * second + 2 * self.ring.modulus + 2 <= LIMITS["float32"]
@@ -100,12 +101,12 @@ class IntegerCore:
 
     @property
     def slabs(self) -> int:
-        """Matrices of limbs and of sums of two; as many products."""
+        """Number of matrices of limbs and of sums of two limbs, and of their products."""
         return self.limbs * (self.limbs + 1) // 2
 
     @cached_property
     def depth(self) -> int:
-        """The inner size of the products that are joined at once."""
+        """The inner size of the products that are recombined at once."""
         return self._depth(self.limbs)
 
     def _depth(self, limbs: int) -> int:
@@ -126,7 +127,7 @@ class IntegerCore:
 
     @property
     def _tail(self) -> FloatCore | None:
-        """The product of the last columns of A, where the depth does not divide k."""
+        """The product of the last columns of A, if the depth does not divide k."""
         rest = self.sizes[1] % self.depth
         if not rest:
             return None
@@ -150,20 +151,20 @@ class IntegerCore:
         """See `StagedCore.compile`."""
         self.product.compile()
         one = np.zeros((1, 1), np.int64)
-        # The same code, on the smallest product that takes as many limbs.
+        # Run the same code on the smallest product with as many limbs.
         small = replace(self, sizes=(1, 1, 1), levels=())
         joined = small.empty()
         small.run(one, one, joined, Arena(np.zeros(small.workspace(1) + 64, np.uint8)), 1)
 
     def empty(self) -> Matrix:
-        """An array for the result."""
+        """Return an uninitialised array for the result."""
         m, _, n = self.sizes
         if self.out_dtype == WIDE:
             return np.empty((m, n, 2), np.int64)
         return np.empty((m, n), object if self.out_dtype == PYTHON else np.int64)
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """See `Core.run`; a and b hold integers of any dtype."""
+        """See `Core.run`; a and b are integers of any dtype."""
         left, right, products = (arena.array(shape, self.dtype) for shape in self._shapes)
         m, k, n = self.sizes
         for start in range(0, k, self.depth):
@@ -173,7 +174,7 @@ class IntegerCore:
             self._split(a[:, start : start + part], some, threads)
             self._split(b[start : start + part], other, threads)
             core = self.product if part == self.depth else self._tail
-            assert core is not None  # there is one where the depth does not divide k
+            assert core is not None  # there is one if the depth does not divide k
             for place in range(self.slabs):
                 core.run(some[place], other[place], products[place], arena.rest(), threads)
             self._join(products, out, start > 0, arena, threads)
@@ -201,7 +202,7 @@ class IntegerCore:
             parallel_rows(lambda i, j: join_integers(products, limbs, width, add, out, i, j), m, threads)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+        """See `StagedCore.stages`."""
         m, k, n = self.sizes
         parts, item = -(-k // self.depth), self.dtype.itemsize
         split = Stage("limbs", times * self.slabs * (m * k + k * n), times * (8 + item * self.slabs) * (m * k + k * n))
@@ -214,7 +215,7 @@ class IntegerCore:
 
 
 def overflow_reason(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dtype: str | None) -> str | None:
-    """Why a result over Z does not fit its dtype, or None."""
+    """Return the reason why a result over Z does not fit its dtype, or None."""
     if ring.modulus or out_dtype == PYTHON:
         return None
     most = sizes[1] * bounds[0] * bounds[1]
@@ -226,17 +227,17 @@ def overflow_reason(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_
 
 
 def _width(bounds: tuple[int, int], limbs: int) -> int:
-    """Bits of a limb, so that the last one is no larger than the others but for a carry."""
+    """Return the bits of a limb, so that the last one is no larger than the others but for a carry."""
     return max(2, -(-(max(bounds).bit_length() + 1) // limbs))
 
 
 def _limb_sum(bounds: tuple[int, int], limbs: int) -> int:
-    """The largest magnitude of a limb and of a sum of two: all but the last are at most 2^(width - 1)."""
+    """Return the largest magnitude of a limb and of a sum of two: all but the last are at most 2^(width - 1)."""
     width = _width(bounds, limbs)
     low, last = 1 << (width - 1), (max(bounds) >> width * (limbs - 1)) + 1
     return max(low + last, 2 * low if limbs > 2 else 0)
 
 
 def _limb_depth(bounds: tuple[int, int], limbs: int) -> int:
-    """The inner size up to which products of sums of two limbs stay below 2^53."""
+    """Return the inner size up to which products of sums of two limbs stay below 2^53."""
     return LIMITS["float64"] // _limb_sum(bounds, limbs) ** 2

@@ -1,4 +1,4 @@
-"""Integers as limbs: compiled code that splits matrices and puts their products together."""
+"""Compiled code that splits matrices of integers into limbs and recombines their products."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ...jit import njit
 
 @njit(nogil=True)
 def split_rows(matrix, limbs, width, modulus, out, first, last):
-    """Rows first <= i < last of the limbs of a matrix of integers, and of the sums of every two limbs.
+    """Compute rows first <= i < last of the limbs of a matrix of integers, and of the sums of every two limbs.
 
     x = sum of limb l * 2^(l width), each of magnitude at most 2^(width - 1) but for the last; x is first reduced to
-    the residue of least magnitude where there is a modulus. out (limbs + pairs, rows, cols) holds floats.
+    the residue of least magnitude if there is a modulus. out (limbs + pairs, rows, cols) is of floats.
     """
     mask, top = (1 << width) - 1, 1 << (width - 1)
     rest = np.empty(matrix.shape[1], np.int64)
@@ -42,9 +42,9 @@ def split_rows(matrix, limbs, width, modulus, out, first, last):
 
 @njit(nogil=True)
 def centre_row(row, modulus, out):
-    """A row of integers in another dtype, as residues of least magnitude where there is a modulus.
+    """Convert a row of integers to another dtype, as residues of least magnitude if there is a modulus.
 
-    Residues 0 <= x < modulus, which most rows hold, take no division, so that the loop runs on vectors.
+    Residues 0 <= x < modulus, of which most rows consist, need no division, so that the loop is vectorised.
     """
     outside = False
     for j in range(len(row)):
@@ -65,7 +65,7 @@ def centre_row(row, modulus, out):
 
 @njit(nogil=True)
 def single_modulo(product, modulus, out):
-    """A row of residues as `combine.reduce_row` gives them, so of magnitude at most modulus, to 0 <= c < modulus."""
+    """Convert a row of residues from `combine.reduce_row`, of magnitude at most modulus, to 0 <= c < modulus."""
     for j in range(len(out)):
         x = np.int64(product[j])
         x = x + modulus if x < 0 else x
@@ -74,7 +74,7 @@ def single_modulo(product, modulus, out):
 
 @njit(nogil=True)
 def terms_of(products, limbs, i, j, terms):
-    """The coefficients of 2^(t width), 0 <= t <= 2 limbs - 2, of element (i, j) by Karatsuba's identity.
+    """Compute the coefficients of 2^(t width), 0 <= t <= 2 limbs - 2, of element (i, j) by Karatsuba's identity.
 
     a b' + a' b = (a + a') (b + b') - a b - a' b'. Every product is an integer below 2^53.
     """
@@ -91,11 +91,11 @@ def terms_of(products, limbs, i, j, terms):
 
 @njit(nogil=True)
 def join_modulo(products, limbs, width, modulus, add, out, first, last):
-    """Rows first <= i < last of out: the products joined modulo n, 0 <= c < n; added to out, or in place of it.
+    """Recombine rows first <= i < last of the products modulo n, 0 <= c < n; `add`: added to out, else out is set.
 
-    r 2^width + t is reduced with a quotient from float64, of magnitude below 2^24 or so, so wrong by less than 2^-24
+    r 2^width + t is reduced with a quotient from float64, of magnitude below about 2^24, so its error is below 2^-24
     before it is rounded: the residue exceeds modulus / 2 by less than modulus / 2^24.
-    The product of single limbs is reduced already, and k is not cut.
+    The product of single limbs is reduced already, and k is not divided.
     """
     scale = 2.0**width
     term, total = np.empty(out.shape[1], np.int64), np.empty(out.shape[1], np.int64)
@@ -118,7 +118,7 @@ def join_modulo(products, limbs, width, modulus, add, out, first, last):
 
 @njit(nogil=True)
 def term_row(products, limbs, i, t, out):
-    """The coefficients of 2^(t width) of row i: see `terms_of`."""
+    """Compute the coefficients of 2^(t width) of row i: see `terms_of`."""
     out[:] = 0
     place = limbs
     for one in range(limbs):
@@ -136,7 +136,7 @@ def term_row(products, limbs, i, t, out):
 
 @njit(nogil=True)
 def join_integers(products, limbs, width, add, out, first, last):
-    """Rows first <= i < last of out (int64): the products joined; exact where the result fits, as the bound proves."""
+    """Recombine rows first <= i < last of the products in out (int64): exact, as the bound proves that it fits."""
     terms = np.empty(2 * limbs, np.int64)
     for i in range(first, last):
         if limbs == 1:
@@ -153,7 +153,7 @@ def join_integers(products, limbs, width, add, out, first, last):
 
 @njit(nogil=True)
 def join_wide(products, limbs, width, add, out, first, last):
-    """Rows first <= i < last of out (rows, cols, 2): the products joined as two words, the lower one first."""
+    """Recombine rows first <= i < last of the products in out (rows, cols, 2), as two words, the lower one first."""
     terms = np.empty(2 * limbs, np.int64)
     for i in range(first, last):
         for j in range(out.shape[1]):
@@ -179,7 +179,7 @@ def join_wide(products, limbs, width, add, out, first, last):
 
 @njit(nogil=True)
 def join_terms(products, limbs, out, first, last):
-    """Rows first <= i < last of out (2 limbs - 1, rows, cols): the coefficients of the powers of 2^width."""
+    """Compute rows first <= i < last of out (2 limbs - 1, rows, cols): the coefficients of the powers of 2^width."""
     terms = np.empty(2 * limbs, np.int64)
     for i in range(first, last):
         for j in range(out.shape[2]):

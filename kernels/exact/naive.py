@@ -1,4 +1,4 @@
-"""Exact products in plain Python integers: the truth that every strategy is compared with."""
+"""Exact products in plain Python integers: the reference for every strategy."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .bits import BitMatrix
 
 
 def naive_bits(a: BitMatrix, b: BitMatrix) -> BitMatrix:
-    """The product over GF(2), by the definition."""
+    """Return the product over GF(2), by the definition."""
     product = a.to_array(np.int64) @ b.to_array(np.int64)
     return BitMatrix.from_array(product & 1)
 
 
 def naive_product(a: npt.NDArray[Any], b: npt.NDArray[Any], ring: ExactRing) -> npt.NDArray[np.object_]:
-    """The product of integer matrices (..., m, k) and (..., k, n) as Python integers, 0 <= c < n for Z/n."""
+    """Return the product of integer matrices (..., m, k) and (..., k, n) as Python integers, 0 <= c < n for Z/n."""
     product = np.matmul(a.astype(object), b.astype(object)) if a.shape[-1] else None
     if product is None:
         shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
@@ -30,14 +30,14 @@ PART = 22
 """Bits of a part of an entry: sums of three times 2^17 products of two parts stay below 2^63."""
 
 FEW, LONG = 16, 512
-"""A product of at most FEW rows with rows of at least LONG entries is added up row by row."""
+"""A product of at most FEW rows with rows of at least LONG entries is computed by sums of rows."""
 
 
 def product_by_parts(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
-    """The product of integer matrices (..., m, k) and (..., k, n), k up to 2^17, as Python integers.
+    """Return the product of integer matrices (..., m, k) and (..., k, n), k up to 2^17, as Python integers.
 
-    It is the sum of up to nine products of parts of PART bits, which int64 holds: that is faster than products of
-    Python integers for all but small matrices. Parts that are 0 throughout are left out.
+    It is the sum of up to nine products of parts of PART bits, which fit int64: that is faster than products of
+    Python integers for all but small matrices. Parts that are 0 throughout are skipped.
     """
     mask = (1 << PART) - 1
     lefts, rights = ([x & mask, x >> PART & mask, x >> 2 * PART] for x in (a.astype(np.int64), b.astype(np.int64)))
@@ -50,7 +50,7 @@ def product_by_parts(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np
 
 
 def _int64_product(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """`a @ b`, of a few long rows by rows of b: numpy's own product of integers reads b by columns."""
+    """Return `a @ b`; for few long rows by rows of b, as numpy's own product of integers reads b by columns."""
     if a.ndim > 2 or b.ndim > 2 or a.shape[0] > FEW or b.shape[1] < LONG:
         return a @ b
     product = np.zeros((a.shape[0], b.shape[1]), np.int64)
@@ -60,6 +60,6 @@ def _int64_product(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.ND
 
 
 def xored_rows(a: BitMatrix, b: BitMatrix) -> BitMatrix:
-    """The product over GF(2) of a matrix of few rows: every row of it is the sum of the rows of b that a names."""
+    """Return the product over GF(2) of a matrix of few rows: each row is the sum of the rows of b that a selects."""
     rows = [np.bitwise_xor.reduce(b.words[chosen], axis=0) for chosen in a.to_array(np.bool_)]
     return BitMatrix(np.array(rows, np.uint64).reshape(len(rows), b.words.shape[1]), b.cols)

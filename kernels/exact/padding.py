@@ -1,4 +1,4 @@
-"""Operands of a level with zeros beyond their edges, where they are no whole blocks."""
+"""Zero padding of a level's operands to whole blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Shape = tuple[int, int]
 
 
 def padded_shapes(shapes: tuple[Shape, Shape], blocks: tuple[Shape, Shape], level: RingLevel) -> list[Shape | None]:
-    """The shapes of whole blocks of A and of B; None where the operand has it already."""
+    """Return the padded shapes of A and of B; None for an operand of whole blocks."""
     gm, gk, gn = level.grid
     found: list[Shape | None] = []
     for shape, (rows, cols), (down, across) in zip(shapes, blocks, ((gm, gk), (gk, gn)), strict=True):
@@ -23,7 +23,7 @@ def padded_shapes(shapes: tuple[Shape, Shape], blocks: tuple[Shape, Shape], leve
 
 
 def padded(matrix: npt.NDArray[Any], target: Any, threads: int) -> Any:
-    """The matrix in the first rows and columns of target, zeros elsewhere."""
+    """Copy the matrix to the first rows and columns of target, with zeros elsewhere."""
     from .combine import pad_rows
 
     parallel_rows(lambda i, j: pad_rows(matrix, target, i, j), len(target), threads)

@@ -1,4 +1,4 @@
-"""Exact products of matrices, from operands to result."""
+"""Exact products of matrices: from operands to result."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def _over_gf2(
 
 
 def bit_operand(matrix: Any) -> BitMatrix:
-    """An operand over GF(2): a BitMatrix as it is, an array of bool or integers modulo 2.
+    """Convert an operand over GF(2): a BitMatrix is returned as is, an array of bool or integers taken modulo 2.
 
     Raises:
-        PlanError: it is neither.
+        PlanError: the operand is neither.
     """
     if isinstance(matrix, BitMatrix):
         return matrix
@@ -122,8 +122,10 @@ def exact_request(
     max_workspace: int | None = None,
     out_dtype: str | None = None,
 ) -> Request:
-    """The request of an exact product. Over Z the magnitude of the entries is read off them where it is not stated,
-    rounded up to a power of two so that few plans serve all.
+    """Return the request of an exact product.
+
+    Over Z, if `max_abs` is not given, it is computed from the entries and rounded up to a power of two, so that
+    few distinct plans are needed.
 
     Raises:
         PlanError: the operands do not multiply.
@@ -156,7 +158,7 @@ def exact_request(
 
 
 def multiply_bits(a: BitMatrix, b: BitMatrix) -> BitMatrix:
-    """a @ b over GF(2)."""
+    """Return a @ b over GF(2)."""
     found: BitMatrix = exact_matmul(a, b, "Z2")
     return found
 

@@ -1,4 +1,4 @@
-"""The machine as exact products see it: with the rates of products over GF(2), measured where none are stored."""
+"""The machine of exact products: the profile with rates of products over GF(2), measured if none are stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CUBES = (256, 512, 1024, 2048, 4096, 8192)
 
 
 def exact_machine(request: Request, measure: bool = True) -> Machine:
-    """The machine that an exact request runs on; `measure` allows for a second or two what was not measured yet."""
+    """Return the machine of an exact request; `measure` permits to measure missing rates for a second or two."""
     if request.device != "cpu":
         from ..cuda.machine import cuda_machine
 
@@ -41,7 +41,7 @@ def exact_machine(request: Request, measure: bool = True) -> Machine:
 
 @lru_cache(maxsize=4)
 def measured_rates(threads: int) -> tuple[GemmRate, ...]:
-    """Rates of products over GF(2), counted as 2 m k n; stored beside the machine's profile unless disturbed."""
+    """Return rates of products over GF(2), counted as 2 m k n; stored beside the machine's profile unless disturbed."""
     monitor = CpuLoadMonitor()
     found: list[GemmRate] = []
     kernel = best_kernel()
@@ -52,13 +52,13 @@ def measured_rates(threads: int) -> tuple[GemmRate, ...]:
     rows = tuple(found)
     profile = cpu_machine().profile
     if monitor.share() <= BUSY_SHARE and profile.source == "measured":
-        with contextlib.suppress(OSError):  # a home that cannot be written costs a measurement a process
+        with contextlib.suppress(OSError):  # an unwritable home costs one measurement per process
             keep_profile(replace(profile, gemm=tuple(r for r in profile.gemm if r.dtype != BITS) + rows))
     return rows
 
 
 def _rate(size: int, threads: int, kernel: str, mode: str) -> float:
-    """Operations a second of one product by all threads, or of a product on each."""
+    """Return the operations per second of one product by all threads, or of one product per thread."""
     a, b = (BitMatrix.random(size, size, seed=seed).words for seed in (0, 1))
     core = BitLeaf((size, size, size), kernel)
     count = threads if mode == "tasks" else 1

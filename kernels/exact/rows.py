@@ -13,10 +13,10 @@ from .bits import LINE_WORDS
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 LINE_BYTES = 8 * LINE_WORDS
-"""Alignment of rows that are written past the caches."""
+"""Alignment of rows that are stored past the caches."""
 
 LINES = 4
-"""Cache lines of a sum that are held in registers at once."""
+"""Cache lines of a sum held in registers at once."""
 
 
 class _Xor:
@@ -32,7 +32,7 @@ class _Xor:
 
 
 class _Multiples:
-    """Sums of multiples of floats, reduced to x - modulus * rint(x * inverse); both are 0 where they are not to be."""
+    """Sums of multiples of floats, reduced to x - modulus * rint(x * inverse); both are 0 without reduction."""
 
     zero = 0.0
 
@@ -55,7 +55,7 @@ class _Multiples:
 
 
 def _alike(builder: Any, value: Any, kind: Any) -> Any:
-    """The value in every lane of a vector type, or as it stands."""
+    """Return the value broadcast to all lanes of a vector type, or unchanged for a scalar type."""
     if not isinstance(kind, ir.VectorType):
         return value
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(_I32, 0))
@@ -64,7 +64,7 @@ def _alike(builder: Any, value: Any, kind: Any) -> Any:
 
 
 def _sum_rows(builder: Any, places: Any, length: Any, streaming: Any, arithmetic: Any) -> None:
-    """Elements 0 <= j < length of a row; `places` are the address of a table of addresses, its length, the target."""
+    """Emit the sum of elements 0 <= j < length of a row; `places`: addresses of the table, its length, the target."""
     line = LINE_BYTES // arithmetic.bytes
     start = ir.Constant(_I64, 0)
     stream = builder.icmp_signed("!=", streaming, start)
@@ -72,7 +72,7 @@ def _sum_rows(builder: Any, places: Any, length: Any, streaming: Any, arithmetic
         whole = builder.sub(length, builder.srem(builder.sub(length, start), ir.Constant(_I64, lanes)))
         _sum_stretch(builder, places, (start, whole), lanes, stream, arithmetic)
         start = whole
-    # What is left is the end of a line's length, some of it summed again; a row of less is summed one by one.
+    # The rest is one last line ending at the end, partly summed again; a row shorter than a line is summed one by one.
     several = builder.icmp_signed("<=", ir.Constant(_I64, line), length)
     rest = builder.icmp_signed("<", start, length)
     with builder.if_then(rest), builder.if_else(several) as (overlapping, single):
@@ -84,7 +84,7 @@ def _sum_rows(builder: Any, places: Any, length: Any, streaming: Any, arithmetic
 
 
 def _sum_stretch(builder: Any, places: Any, bounds: Any, lanes: int, stream: Any, arithmetic: Any) -> None:
-    """Elements bounds[0] <= j < bounds[1], `lanes` at a time."""
+    """Emit the sum of elements bounds[0] <= j < bounds[1], `lanes` at a time."""
     addresses, count, target = places
     element, size = arithmetic.element, arithmetic.bytes
     kind = ir.VectorType(element, lanes) if lanes > 1 else element
@@ -135,9 +135,9 @@ def _address(context: Any, builder: Any, kind: Any, array: Any) -> Any:
 
 
 def _xor_rows(typing_context: Any, table: Any, terms: Any, target: Any, words: Any, streaming: Any) -> Any:
-    """words of `target` = the sum of the rows whose addresses stand in table[:terms]; `terms` may be 0.
+    """Set `words` words of `target` to the sum of the rows at the addresses table[:terms]; `terms` may be 0.
 
-    With streaming != 0 it is written past the caches; then `target` is a multiple of 64 and `words` of 8.
+    With streaming != 0 stores bypass the caches; then `target` must be a multiple of 64 and `words` of 8.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -159,7 +159,7 @@ def _float_rows(
     length: Any,
     streaming: Any,
 ) -> Any:
-    """As `xor_rows`, of multiples by values[first:first + terms] of rows of floats of the dtype of `values`.
+    """Sum as `xor_rows` multiples by values[first:first + terms] of rows of floats of the dtype of `values`.
 
     With a modulus the sum is reduced to the residue of least magnitude, as by `combine.reduce_row`.
     """
@@ -182,7 +182,7 @@ def _float_rows(
 
 
 def _settle(typing_context: Any) -> Any:
-    """Make what was written past the caches visible to other threads."""
+    """Make stores that bypassed the caches visible to other threads."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.fence("seq_cst")

@@ -1,4 +1,4 @@
-"""Schemes as levels of exact products: their coefficients in the ring, and where they come from."""
+"""Schemes as levels of exact products: their coefficients in the ring, and their lookup in the catalogue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..ring import ExactRing
 IntArray = npt.NDArray[np.int64]
 
 MAX_RANK = 128
-"""Most products of a level that `auto` considers."""
+"""Maximum number of products of a level that `auto` considers."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class RingLevel:
 
 @dataclass(frozen=True)
 class LevelOf:
-    """A scheme of the catalogue with its sizes in some order, or one that was given."""
+    """A scheme of the catalogue with its sizes in some order, or a scheme passed by the caller."""
 
     label: str
     grid: tuple[int, int, int]
@@ -119,7 +119,7 @@ class ExactChain:
 
     @cached_property
     def maps(self) -> tuple[RingLevel, ...]:
-        """The maps of every level; every scheme is proven first.
+        """Return the maps of every level; every scheme is proven first.
 
         Raises:
             PlanError, VerificationError: as `certified`.
@@ -129,12 +129,12 @@ class ExactChain:
 
 @lru_cache(maxsize=256)
 def _program(scheme: Scheme) -> Program:
-    """The program without shared sums: these cores sum from the coefficients, and sharing takes up to a second."""
+    """Return the program without shared sums, which these cores do not use and which take up to a second to find."""
     return program_of(scheme, cse=False)
 
 
 def ring_level(scheme: Scheme, ring: ExactRing) -> RingLevel:
-    """The maps of a scheme that `certified` has passed for this ring."""
+    """Return the maps of a scheme that `certified` has accepted for this ring."""
     m, k, n = scheme.target.shape
     if not scheme.target.is_general:
         raise PlanError(f"{scheme.target} is structured; exact products are of plain matrices: name another scheme")
@@ -143,7 +143,7 @@ def ring_level(scheme: Scheme, ring: ExactRing) -> RingLevel:
 
 
 def _values(factor: Factor, ring: ExactRing) -> list[int]:
-    """The coefficients as integers: residues of least magnitude modulo n."""
+    """Return the coefficients as integers: residues of least magnitude modulo n."""
     if ring.modulus == 0:
         return [int(value) for value in factor.values.tolist()]
     inverse = pow(factor.denominator, -1, ring.modulus)
@@ -179,7 +179,7 @@ def _restored(name: str) -> Scheme:
 
 
 def restored_chain(key: str, ring: ExactRing) -> ExactChain | None:
-    """The chain of a key; None where the catalogue lacks one of its schemes."""
+    """Return the chain of a key; None if the catalogue lacks one of its schemes."""
     try:
         levels = [LevelOf.of(_restored(name), name) for name in key.split("/")]
     except CatalogError:
@@ -188,7 +188,7 @@ def restored_chain(key: str, ring: ExactRing) -> ExactChain | None:
 
 
 def given_chain(scheme: SchemeLike | Sequence[Any], levels: int, ring: ExactRing) -> ExactChain:
-    """The chain of a scheme that a caller names, recursed, or of a list of schemes.
+    """Return the chain of a scheme that a caller passes, recursed, or of a list of schemes.
 
     Raises:
         PlanError, VerificationError: as `certified`; or there is no level.
@@ -202,7 +202,7 @@ def given_chain(scheme: SchemeLike | Sequence[Any], levels: int, ring: ExactRing
 
 
 def catalogue_state() -> object:
-    """What changes when the user's catalogue does."""
+    """Return a value that changes when the user's catalogue does."""
     path = data_folder() / "catalog.db"
     try:
         found = path.stat()
@@ -213,9 +213,9 @@ def catalogue_state() -> object:
 
 @lru_cache(maxsize=64)
 def known_levels(ring: ExactRing, stamp: object) -> tuple[LevelOf, ...]:
-    """What `auto` considers: of every grid the catalogue's scheme of least rank that holds in the ring, in all orders.
+    """Return the levels that `auto` considers: for every grid the scheme of least rank over the ring, in all orders.
 
-    `stamp` is that of the catalogue: another one reads it again.
+    `stamp` is the state of the catalogue, which is read again if it changes.
     """
     best: dict[tuple[int, ...], tuple[tuple[int, int], str]] = {}
     for sizes, cost, own, digest in _catalogued(stamp):
@@ -232,7 +232,7 @@ def known_levels(ring: ExactRing, stamp: object) -> tuple[LevelOf, ...]:
 
 @lru_cache(maxsize=2)
 def _catalogued(stamp: object) -> tuple[tuple[tuple[int, ...], tuple[int, int], str, str], ...]:
-    """Sizes in increasing order, (rank, nonzeros), ring and digest of what may be a level of `auto`."""
+    """Return sizes in increasing order, (rank, nonzeros), ring and digest of the possible levels of `auto`."""
     found = []
     with Catalog.open() as catalog:
         for entry in catalog.entries():
@@ -249,7 +249,7 @@ def _catalogued(stamp: object) -> tuple[tuple[tuple[int, ...], tuple[int, int], 
 
 @lru_cache(maxsize=256)
 def _orientations(digest: str) -> tuple[LevelOf, ...]:
-    """The scheme of a digest with its sizes in all orders; every ring shares them, and permuting takes milliseconds."""
+    """Return the scheme of a digest with its sizes in all orders; cached, as permuting takes milliseconds."""
     scheme = _restored(digest)
     orders = map("".join, permutations("mkn"))
     return tuple(LevelOf.of(permute(scheme, order), f"{digest}@{order}") for order in orders)

@@ -8,17 +8,18 @@ from ...jit import njit
 
 STRIP_WORDS = 32
 """Words of B that one pass covers: eight tables of 256 rows of 32 words are 512 KiB, half of a second-level cache of
-1 MiB."""
+1 MiB.
+"""
 
 TABLES = 8
 
 
 @njit(nogil=True)
 def multiply_tables(a, b, c, first, last):
-    """Rows first <= i < last of c (rows, words) = a b, for a (rows, inner words) and b (inner rows, words).
+    """Compute rows first <= i < last of c (rows, words) = a b, for a (rows, inner words) and b (inner rows, words).
 
-    For every word of a row of A, eight tables hold the sums of all subsets of eight rows of B; each is filled in
-    the order of a Gray code, with one addition an entry.
+    For every word of a row of A, eight tables store the sums of all subsets of eight rows of B; each is computed in
+    the order of a Gray code, with one addition per entry.
     Source: Arlazarov, Dinic, Kronrod, Faradzev (1970); several tables at once: Albrecht, Bard, Hart (2010).
     """
     inner, words = b.shape
@@ -54,7 +55,7 @@ def multiply_tables(a, b, c, first, last):
                 t4, t5 = (bits >> np.uint64(32)) & byte, (bits >> np.uint64(40)) & byte
                 t6, t7 = (bits >> np.uint64(48)) & byte, bits >> np.uint64(56)
                 for w in range(width):
-                    # One array for all tables: with eight the vectoriser gives up proving that none overlaps c.
+                    # One array for all tables: with eight the vectoriser fails to prove that none overlaps c.
                     total = table[0, t0, w] ^ table[1, t1, w] ^ table[2, t2, w] ^ table[3, t3, w]
                     total ^= table[4, t4, w] ^ table[5, t5, w] ^ table[6, t6, w] ^ table[7, t7, w]
                     c[i, start + w] ^= total

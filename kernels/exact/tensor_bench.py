@@ -1,4 +1,4 @@
-"""Timing of exact candidates on a GPU: the operands and checks of a processor, the GPU's own clock."""
+"""Timing of exact candidates on a GPU: operands and checks of the CPU, timed by the GPU's clock."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .bits import BitMatrix
 Tensor = Any
 
 PINNED = 1 << 20
-"""Arrays of so many bytes pass through pinned memory, which torch keeps: copies are several times as fast."""
+"""Arrays from this size are copied through pinned memory, which torch caches: copies are several times as fast."""
 
 
 class ExactTensorBench:
-    """A `planning.tune.Bench`; an error is the part of the checked entries that are wrong."""
+    """A `planning.tune.Bench`; the error of a product is the fraction of the checked entries that are wrong."""
 
     def operands(self, request: Request, seed: int) -> tuple[Tensor, Tensor, Tensor]:
         """See `Bench.operands`: uniformly random entries."""
@@ -31,7 +31,7 @@ class ExactTensorBench:
         """See `Bench.precompile`: the few kernels are compiled at their first run."""
 
     def errors(self, request: Request, a: Tensor, b: Tensor) -> Callable[[Tensor], float]:
-        """See `Bench.errors`: the part of the entries that differ, in some rows of the first matrix."""
+        """See `Bench.errors`: the fraction of wrong entries, in some rows of the first matrix."""
         left, right = (to_host(x, cols, request) for x, cols in ((a, request.k), (b, request.n)))
         differing = ExactBench().errors(request, left, right)
         return lambda c: differing(to_host(c, request.n, request))
@@ -42,11 +42,11 @@ class ExactTensorBench:
 
 
 def to_tensor(matrix: Any, device: str = "cuda") -> Tensor:
-    """An array, or the words of a bit matrix, on a GPU."""
+    """Copy an array, or the words of a bit matrix, to a GPU."""
     import torch
 
     held = matrix.words.view(np.int64) if isinstance(matrix, BitMatrix) else np.asarray(matrix)
-    # A mapped file is read-only, which torch does not know: it is copied.
+    # torch cannot represent a read-only (memory-mapped) array: it is copied.
     given = torch.from_numpy(np.require(held, requirements=["C", "W"]))
     if device == "cpu" or given.nbytes < PINNED:
         return given.to(device)
@@ -55,7 +55,7 @@ def to_tensor(matrix: Any, device: str = "cuda") -> Tensor:
 
 
 def to_host(tensor: Tensor, cols: int, request: Request) -> Any:
-    """The inverse, of so many columns."""
+    """Undo `to_tensor`, for a matrix of so many columns."""
     import torch
 
     if tensor.is_cuda and tensor.nbytes >= PINNED:

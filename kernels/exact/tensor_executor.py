@@ -16,9 +16,9 @@ Tensor = Any
 
 
 class ExactTensorExecutor:
-    """Runs a core on every matrix of a request; `core` is None where the request is empty. Thread-safe.
+    """Runs a core on every matrix of a request; `core` is None if the request is empty. Thread-safe.
 
-    Over GF(2) tensors hold words (..., rows, words) int64, as `BitMatrix.words`; else integers, and C is int64.
+    Over GF(2) tensors are words (..., rows, words) int64, as `BitMatrix.words`; else integers, and C is int64.
     """
 
     def __init__(self, request: Request, core: BitTensorCore | IntegerTensorCore | None) -> None:
@@ -33,7 +33,7 @@ class ExactTensorExecutor:
         """See `Executor.run`.
 
         Raises:
-            PlanError: the tensors are not of the request, or an entry is larger than was stated.
+            PlanError: the tensors do not match the request, or an entry exceeds the stated `max_abs`.
         """
         import torch
 
@@ -49,7 +49,7 @@ class ExactTensorExecutor:
             raise PlanError(f"out must be a tensor of shape {list(shape)}, torch.int64, on {a.device}")
         if self._core is None:
             return torch.zeros(shape, dtype=torch.int64, device=a.device) if out is None else out.zero_()
-        # A core writes rows of adjacent elements, and reads the operands after it has begun to write.
+        # A core writes contiguous rows, and reads the operands after its first writes.
         direct = out is not None and out.stride(-1) == 1 and not any(_share(out, x) for x in (a, b))
         made = out if direct else torch.empty(shape, dtype=torch.int64, device=a.device)
         left = a.expand(*request.batch, request.m, k)
@@ -77,7 +77,7 @@ class ExactTensorExecutor:
 
 
 def largest_entry(tensor: Tensor) -> int:
-    """max |x| as a Python integer."""
+    """Return max |x| as a Python integer."""
     return max(int(tensor.max()), -int(tensor.min())) if tensor.numel() else 0
 
 

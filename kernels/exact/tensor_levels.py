@@ -1,6 +1,6 @@
 """Cores of exact products of tensors of integers on a GPU: float64 below proven bounds, and levels of schemes.
 
-Integers are int64. What is summed and where sums are reduced is decided as on a processor: `floats.float_core`.
+Integers are int64. The sums and their reductions are those of the CPU: `floats.float_core`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Tensor = Any
 Sizes = tuple[int, int, int]
 
 FLOAT, DIGITS = "float64", "digits"
-"""Products of integers: of float64, or of digits of 8 bits."""
+"""Products of integers: in float64, or by digits of 8 bits."""
 
 INT64 = 1 << 63
 
 
 @dataclass(frozen=True)
 class FloatTensorCore:
-    """A product in float64 with delayed reduction, or over Z below 2^53, below levels of schemes or without one.
+    """A product in float64 with delayed reduction, or over Z below 2^53, with or without levels of schemes.
 
     Raises:
-        PlanError: a sum could exceed what float64 holds.
+        PlanError: a sum could exceed the exact range of float64.
     """
 
     sizes: Sizes
@@ -44,7 +44,7 @@ class FloatTensorCore:
 
     @cached_property
     def core(self) -> FloatCore:
-        """The same product on a processor: its blocks, and where it reduces."""
+        """The CPU core of the same product, which defines its blocks and reductions."""
         modulus = self.ring.modulus
         return float_core(self.levels, self.sizes, "float64", modulus, self.bounds, modulus > 0)
 
@@ -58,12 +58,12 @@ class FloatTensorCore:
 
     @property
     def workspace(self) -> int:
-        """Bytes beside the operands and the result."""
+        """Bytes allocated besides the operands and the result."""
         m, k, n = self.sizes
         return 8 * (2 * m * k + 2 * k * n + 3 * m * n) + self.core.workspace(1)
 
     def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        """out = a b, all int64."""
+        """Compute out = a b, all int64."""
         import torch
 
         modulus = self.ring.modulus
@@ -75,14 +75,14 @@ class FloatTensorCore:
             out.remainder_(modulus)
 
     def stages(self, times: int) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+        """Return the cost of `times` runs, without seconds."""
         (m, k, n), moved = self.sizes, 24 * times
         converted = Stage("float64 and back", 0.0, moved * (m * k + k * n + m * n))
         return [converted, *self.core.stages(times)]
 
 
 def _run(core: FloatCore, a: Tensor, b: Tensor, out: Tensor) -> None:
-    """out = a b, all float64, as `core` does it on a processor."""
+    """Compute out = a b, all float64, following `core`, the CPU core."""
     import torch
 
     if isinstance(core, FloatLeaf):
@@ -92,7 +92,7 @@ def _run(core: FloatCore, a: Tensor, b: Tensor, out: Tensor) -> None:
             product = a[:, part] @ b[part]
             if start:
                 product += out
-            # All are integers below 2^53, so every step is exact but the quotient, which is wrong by at most 2 / n.
+            # All are integers below 2^53, so every step is exact but the quotient, whose error is at most 2 / n.
             out.copy_(product - modulus * torch.round(product / modulus) if core.reduce else product)
         return
     level = core.level
@@ -107,7 +107,7 @@ def _run(core: FloatCore, a: Tensor, b: Tensor, out: Tensor) -> None:
 class DigitTensorLevel:
     """One level of a scheme on int64, and all below it; products by digits of 8 bits.
 
-    Modulo n the sums are reduced where the next would exceed int64, and the result always.
+    Modulo n the sums are reduced if the next ones could exceed int64, and the result always.
 
     Raises:
         PlanError: a sum of blocks or of products could exceed int64.
@@ -138,11 +138,11 @@ class DigitTensorLevel:
 
     @property
     def workspace(self) -> int:
-        """Bytes beside the operands and the result."""
+        """Bytes allocated besides the operands and the result."""
         return sum(8 * math.prod(shape) for shape in self._shapes) + self.inner.workspace
 
     def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        """out = a b, all int64."""
+        """Compute out = a b, all int64."""
         modulus = self.ring.modulus
         left, right, products = (a.new_empty(shape) for shape in self._shapes)
         sums = modulus if self.reduce_sums else 0
@@ -152,7 +152,7 @@ class DigitTensorLevel:
         _add_products(products, out, self.level, self.block, modulus, False)
 
     def stages(self, times: int) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+        """Return the cost of `times` runs, without seconds."""
         level, (m, k, n) = self.level, self.block
         gm, gk, gn = level.grid
         found = []
@@ -182,7 +182,7 @@ def _digit_core(
 
 
 def _bound(core: DigitTensorCore) -> int:
-    """The largest magnitude of an element of the result."""
+    """Return the largest magnitude of an element of the result."""
     if isinstance(core, DigitTensorLevel):
         return core.bound
     modulus = core.ring.modulus
@@ -197,10 +197,10 @@ def _require(most: int, what: str) -> None:
 def integer_core(
     sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], levels: tuple[RingLevel, ...], digits: bool
 ) -> IntegerTensorCore:
-    """The core of a product of integers of these magnitudes, by digits or in float64.
+    """Return the core of a product of integers of these magnitudes, by digits or in float64.
 
     Raises:
-        PlanError: a sum could exceed what holds it.
+        PlanError: a sum could exceed the exact range of its dtype.
     """
     if digits:
         return _digit_core(levels, sizes, ring, bounds)
@@ -215,7 +215,7 @@ def _add_operands(
     modulus: int,
     each: tuple[bool, ...],
 ) -> None:
-    """slabs = the sums of the blocks of A and of B."""
+    """Compute slabs = the sums of the blocks of A and of B."""
     (m, k, n), (gm, gk, gn) = block, level.grid
     for x, target, sums, (down, across), (rows, cols), one in zip(
         operands, slabs, (level.left, level.right), ((gm, gk), (gk, gn)), ((m, k), (k, n)), each, strict=True
@@ -225,7 +225,7 @@ def _add_operands(
 
 
 def _add_products(products: Tensor, out: Tensor, level: RingLevel, block: Sizes, modulus: int, each: bool) -> None:
-    """out = the sums of the products."""
+    """Compute out = the sums of the products."""
     (m, _, n), (gm, _, gn) = block, level.grid
     places = corners(level.rank, 1, m, 0), corners(gm, gn, m, n)
     sum_of_blocks(products.view(-1, n), places[0], level.merge, out, places[1], (m, n), modulus, each)
@@ -241,7 +241,7 @@ def sum_of_blocks(
     modulus: int,
     each: bool,
 ) -> None:
-    """Blocks of target = sums of multiples of blocks of source, reduced where there is a modulus."""
+    """Compute blocks of target = sums of multiples of blocks of source, reduced if there is a modulus."""
     import torch
 
     from .triton_sums import sum_blocks

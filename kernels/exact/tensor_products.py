@@ -1,4 +1,4 @@
-"""Exact products of tensors, from operands to result."""
+"""Exact products of tensors: from operands to result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def exact_tensor_matmul(
     effort: str,
     out_dtype: str | None,
 ) -> Tensor:
-    """`lcma.matmul` in an exact ring, of tensors of a GPU.
+    """`lcma.matmul` in an exact ring, for GPU tensors.
 
     Raises:
         PlanError: the operands do not fit, an entry is no integer, or the result can exceed its dtype.
@@ -60,7 +60,7 @@ def multiply_elements(
     strategy: str | None,
     effort: str,
 ) -> Tensor:
-    """The product over GF(2) of tensors of bool or integers, taken modulo 2: bool of two bool ones, else int64."""
+    """Return the product over GF(2) of tensors of bool or integers modulo 2: bool if both operands are, else int64."""
     import torch
 
     from .tensors import pack, unpack
@@ -90,7 +90,7 @@ def tensor_request(
     max_workspace: int | None = None,
     out_dtype: str | None = None,
 ) -> Request:
-    """The request of an exact product of tensors of elements on a GPU; over Z magnitudes are read off where not stated.
+    """Return the request of an exact product of GPU tensors of elements; over Z `max_abs` is computed if not given.
 
     Raises:
         PlanError: the operands do not multiply.
@@ -122,7 +122,7 @@ def tensor_request(
 
 
 def _alike(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Both operands in the narrowest dtype that holds either."""
+    """Convert both operands to the narrowest dtype that represents either."""
     import torch
 
     dtype = torch.promote_types(a.dtype, b.dtype)

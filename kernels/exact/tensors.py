@@ -1,6 +1,6 @@
 """Cores of exact products of tensors on a GPU: int8 tensor cores with the parity taken, and digits of 8 bits.
 
-Bits are int64 words as in `BitMatrix`; integers are int64. Nothing here was measured yet.
+Bits are int64 words as in `BitMatrix`; integers are int64. Measured rates: `cuda_costs`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Tensor = Any
 Sizes = tuple[int, int, int]
 
 VENDOR, FUSED = "vendor", "fused"
-"""Products of bytes: by torch._int_mm with the parities taken after it, or by our kernel, which writes one bit each."""
+"""Products of bytes: by torch._int_mm followed by the parities, or by our kernel, which writes one bit per element."""
 
 LEAST_ROWS = 32
-"""torch._int_mm takes more than 16 rows."""
+"""torch._int_mm requires more than 16 rows."""
 
 TILE = (128, 256, 128)
 """Rows, columns and depth of a tile of our kernel."""
@@ -38,14 +38,14 @@ def _tiles(size: int, tile: int) -> int:
 
 
 def _words(x: Tensor) -> Tensor:
-    """The same words as int32, two each."""
+    """View the words as int32, two each."""
     import torch
 
     return x.view(torch.int32)
 
 
 def pack(elements: Tensor) -> Tensor:
-    """Words (rows, words) int64 of a matrix (rows, cols) of integers or bool, taken modulo 2."""
+    """Return the words (rows, words) int64 of a matrix (rows, cols) of integers or bool, taken modulo 2."""
     import torch
 
     from .triton_bits import pack_parity
@@ -64,7 +64,7 @@ def pack(elements: Tensor) -> Tensor:
 
 
 def unpack(words: Tensor, cols: int, padded: int = 0, turned: bool = False) -> Tensor:
-    """The elements of words (rows, words) as int8 (rows, cols), with zero rows up to `padded`; or its transpose."""
+    """Return the elements of words (rows, words) as int8 (rows, cols), zero-padded to `padded` rows, or transposed."""
     import torch
 
     from .triton_bits import unpack_bits
@@ -95,12 +95,12 @@ class BitTensorLeaf:
 
     @property
     def workspace(self) -> int:
-        """Bytes beside the operands and the result."""
+        """Bytes allocated besides the operands and the result."""
         m, k, n = self._padded
         return m * k + k * n + (4 * m * n if self.method == VENDOR else 0)
 
     def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        """out = a b, all of words."""
+        """Compute out = a b, all of words."""
         import torch
 
         from .triton_bits import multiply_parity, pack_parity
@@ -124,7 +124,7 @@ class BitTensorLeaf:
 class BitTensorLevel:
     """One level of a scheme over GF(2) on words, and all below it: sums of blocks are XORs of words.
 
-    The sums move an eighth of the bytes that elements of a byte would; only the operands of one product are unpacked.
+    The sums move an eighth of the bytes that byte elements would; only the operands of one product are unpacked.
     """
 
     def __init__(self, levels: tuple[RingLevel, ...], sizes: Sizes, method: str) -> None:
@@ -143,11 +143,11 @@ class BitTensorLevel:
 
     @property
     def workspace(self) -> int:
-        """Bytes beside the operands and the result."""
+        """Bytes allocated besides the operands and the result."""
         return sum(8 * x * y * z for x, y, z in self._shapes) + self.inner.workspace
 
     def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        """out = a b, all of words."""
+        """Compute out = a b, all of words."""
         import torch
 
         left, right, products = (a.new_empty(shape, dtype=torch.int64) for shape in self._shapes)
@@ -162,7 +162,7 @@ class BitTensorLevel:
 
 
 def corners(down: int, across: int, height: int, width: int) -> list[tuple[int, int]]:
-    """Row and word of the first element of every block of a grid."""
+    """Return row and word of the first element of every block of a grid."""
     return [(i * height, j * width) for i in range(down) for j in range(across)]
 
 
@@ -174,7 +174,7 @@ def _add(
     tos: list[tuple[int, int]],
     block: tuple[int, int],
 ) -> None:
-    """Blocks of target = sums of blocks of source, both (rows, words) int64."""
+    """Compute blocks of target = sums of blocks of source, both (rows, words) int64."""
     import torch
 
     from .triton_bits import xor_blocks
@@ -194,7 +194,7 @@ def _add(
 class DigitTensorLeaf:
     """A product of integers by digits of 8 bits, int8 products on tensor cores, and their sums joined in int64.
 
-    All products of digits that weigh the same are one product of a longer inner size, summed in int32.
+    All products of digits with equal weight are one product of a longer inner size, summed in int32.
     """
 
     sizes: Sizes
@@ -203,7 +203,7 @@ class DigitTensorLeaf:
 
     @cached_property
     def digits(self) -> int:
-        """The fewest that hold the entries: -128 to 127 each."""
+        """The minimum number of digits for the entries: -128 to 127 each."""
         most, count = max(self.bounds), 1
         while 127 * (256**count - 1) // 255 < most:
             count += 1
@@ -221,12 +221,12 @@ class DigitTensorLeaf:
 
     @property
     def workspace(self) -> int:
-        """Bytes beside the operands and the result."""
+        """Bytes allocated besides the operands and the result."""
         m, n = self._padded
         return self.digits * self.depth * (m + n) + 4 * (2 * self.digits - 1) * m * n
 
     def run(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        """out = a b, all int64."""
+        """Compute out = a b, all int64."""
         import torch
 
         from .triton_digits import join_digits, split_digits
@@ -260,7 +260,7 @@ class DigitTensorLeaf:
             )
 
     def stages(self, times: int) -> list[Stage]:
-        """What `times` runs cost, without seconds."""
+        """Return the cost of `times` runs, without seconds."""
         (m, k, n), digits = self.sizes, self.digits
         flops = 2.0 * times * m * k * n * digits**2
         moved = times * ((8.0 + digits) * (m * k + k * n) + (8.0 + 12.0 * (2 * digits - 1)) * m * n)
@@ -268,7 +268,7 @@ class DigitTensorLeaf:
 
 
 def centred(x: Tensor, modulus: int) -> Tensor:
-    """Residues of least magnitude, or x itself without a modulus."""
+    """Return residues of least magnitude, or x itself without a modulus."""
     import torch
 
     if not modulus:
@@ -281,16 +281,16 @@ BitTensorCore = BitTensorLeaf | BitTensorLevel
 
 
 def integer_bounds(ring: ExactRing, most: int) -> tuple[int, int]:
-    """Magnitudes of entries once they are reduced."""
+    """Return the magnitudes of the entries after reduction."""
     bound = max(1, min(most, ring.modulus // 2 + 1) if ring.modulus else most)
     return bound, bound
 
 
 def require_int64(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dtype: str | None) -> None:
-    """That the results are int64.
+    """Check that the results are int64.
 
     Raises:
-        PlanError: they can exceed it, or another dtype was asked for.
+        PlanError: they can exceed int64, or another dtype was requested.
     """
     if out_dtype not in (None, "int64"):
         raise PlanError(f"out_dtype {out_dtype} is computed on a processor; move the operands there")

@@ -9,7 +9,7 @@ from ...jit import njit
 
 @njit(nogil=True)
 def transposed_words(words, out):
-    """out (cols, row words), zero before, becomes the transpose of words (rows, col words).
+    """Write the transpose of words (rows, col words) to out (cols, row words), which must be zero before.
 
     Source: Warren, Hacker's Delight, section 7-3: halves of 32, 16, ..., 1 bits are swapped.
     """
@@ -25,7 +25,7 @@ def transposed_words(words, out):
                 step = 32 >> level
                 for start in range(0, 64, 2 * step):
                     for r in range(start, start + step):
-                        # The upper bits of row r change places with the lower ones of row r + step.
+                        # The upper bits of row r are swapped with the lower ones of row r + step.
                         moved = ((block[r] >> half) ^ block[r + step]) & mask
                         block[r] ^= moved << half
                         block[r + step] ^= moved

@@ -1,6 +1,6 @@
 """Triton kernels over GF(2): words to elements of one byte and back, products with the parity taken, sums of blocks.
 
-Words are int32 here, two for every word of 64; element (i, j) is bit j % 32 of word j // 32.
+Words are int32 here, two per 64-bit word; element (i, j) is bit j % 32 of word j // 32.
 Imports triton: only what launches the kernels imports this.
 """
 
@@ -14,7 +14,7 @@ import triton.language as tl
 def unpack_bits(
     words, out, rows, width, stride, padded, out_stride, TURN: tl.constexpr, R: tl.constexpr, W: tl.constexpr
 ):
-    """out (padded, 32 width) int8 = the elements of words (rows, width), zero from row `rows` on; TURN: transposed."""
+    """Unpack words (rows, width) to out (padded, 32 width) int8, zero from row `rows` on; TURN: transposed."""
     i = (tl.program_id(0) * R + tl.arange(0, R)).to(tl.int64)
     w = tl.program_id(1) * W + tl.arange(0, W)
     x = tl.load(words + i[:, None] * stride + w[None, :], (i < rows)[:, None] & (w < width)[None, :], 0)
@@ -31,7 +31,7 @@ def unpack_bits(
 
 @triton.jit
 def pack_parity(values, out, rows, cols, stride, width, out_stride, R: tl.constexpr, W: tl.constexpr):
-    """out (rows, width) = the lowest bits of values (rows, cols), zero beyond the last column."""
+    """Pack the lowest bits of values (rows, cols) to out (rows, width), zero beyond the last column."""
     i = (tl.program_id(0) * R + tl.arange(0, R)).to(tl.int64)
     j = tl.program_id(1) * 32 * W + tl.arange(0, 32 * W)
     x = tl.load(values + i[:, None] * stride + j[None, :], (i < rows)[:, None] & (j < cols)[None, :], 0)
@@ -46,9 +46,9 @@ def multiply_parity(
     a, b, out, m, n, k, a_stride, b_stride, out_stride, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
     GROUP: tl.constexpr,
 ):  # fmt: skip
-    """out (m, n / 32) = the parities of A B^T, a (m, k) and b (n, k) int8; sums in int32, so k is below 2^31.
+    """Compute out (m, n / 32) = the parities of A B^T, a (m, k) and b (n, k) int8; sums in int32, so k is below 2^31.
 
-    n is a multiple of 32. Programs of GROUP rows of tiles follow each other, so that they share tiles of b in caches.
+    n is a multiple of 32. Programs are ordered in groups of GROUP rows of tiles, which share tiles of b in caches.
     """
     across, down = tl.cdiv(n, N), tl.cdiv(m, M)
     number = tl.program_id(0)
@@ -80,10 +80,10 @@ def xor_blocks(
     source, target, starts, source_rows, source_cols, target_rows, target_cols, height, width, rows, cols, stride,
     out_rows, out_cols, out_stride, R: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
-    """Block s of target = the sum of the blocks starts[s] <= p < starts[s + 1] of source, all of height x width words.
+    """Set block s of target to the sum of the blocks starts[s] <= p < starts[s + 1] of source, of height x width words.
 
-    Block p begins at (source_rows[p], source_cols[p]), block s at (target_rows[s], target_cols[s]); what reaches over
-    an edge of source (rows, cols) counts as zero, of target (out_rows, out_cols) is not written.
+    Block p begins at (source_rows[p], source_cols[p]), block s at (target_rows[s], target_cols[s]); elements beyond
+    an edge of source (rows, cols) count as zero, of target (out_rows, out_cols) are not written.
     """
     s = tl.program_id(2)
     i = (tl.program_id(1) * R + tl.arange(0, R)).to(tl.int64)

@@ -14,8 +14,9 @@ def split_digits(
     x, out, rows, cols, row_stride, col_stride, depth, out_stride, modulus,
     DIGITS: tl.constexpr, REVERSED: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
-    """out[i, t depth + j] = digit t (-128 to 127) of x[i, j]; REVERSED: digit DIGITS - 1 - t. Columns from cols to
-    depth are zero. x is first reduced to the residue of least magnitude where the modulus is not 0.
+    """Set out[i, t depth + j] to digit t (-128 to 127) of x[i, j]; REVERSED: digit DIGITS - 1 - t.
+
+    Columns from cols to depth are zero. x is first reduced to the residue of least magnitude if the modulus is not 0.
     """
     i = (tl.program_id(0) * R + tl.arange(0, R)).to(tl.int64)
     j = (tl.program_id(1) * C + tl.arange(0, C)).to(tl.int64)
@@ -40,7 +41,7 @@ def join_digits(
     sums, out, m, n, sums_rows, sums_cols, out_stride, modulus, ADD: tl.constexpr, TERMS: tl.constexpr,
     R: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
-    """out (m, n) int64 = the sum of sums[t] 256^t, sums (TERMS, sums_rows, sums_cols) int32; ADD: added to out.
+    """Set out (m, n) int64 to the sum of sums[t] 256^t, sums (TERMS, sums_rows, sums_cols) int32; ADD: added to out.
 
     Modulo n the result is 0 <= c < n: multiplying by 256 is eight doublings, each reduced, since n may be 2^62.
     """

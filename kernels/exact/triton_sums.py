@@ -1,4 +1,4 @@
-"""A Triton kernel that sums multiples of blocks of integers, held as int64 or as float64.
+"""A Triton kernel that sums multiples of blocks of integers, stored as int64 or as float64.
 
 Imports triton: only what launches the kernel imports this.
 """
@@ -15,10 +15,10 @@ def sum_blocks(
     stride, out_rows, out_cols, out_stride, modulus, REDUCE: tl.constexpr, EACH: tl.constexpr, R: tl.constexpr,
     W: tl.constexpr,
 ):  # fmt: skip
-    """Block s of target = the sum of values[p] times block p of source, starts[s] <= p < starts[s + 1].
+    """Set block s of target to the sum of values[p] times block p of source, starts[s] <= p < starts[s + 1].
 
     Blocks have height x width elements. Block p begins at (source_rows[p], source_cols[p]), block s at (target_rows[s],
-    target_cols[s]); what reaches over an edge of source (rows, cols) counts as zero, of target (out_rows, out_cols) is
+    target_cols[s]); elements beyond an edge of source (rows, cols) count as zero, of target (out_rows, out_cols) are
     not written. REDUCE: the sum is reduced modulo n, float64 to the residue of least magnitude as by
     `combine.reduce_row`, int64 to 0 <= c < n; EACH: every multiple is, too.
     """
@@ -45,7 +45,7 @@ def sum_blocks(
 
 @triton.jit
 def residue(x, modulus):
-    """x modulo n: of int64 0 <= c < n; of float64 of magnitude at most n / 2 + 2, as `combine.reduce_row` proves."""
+    """Return x modulo n: int64 in 0 <= c < n; float64 of magnitude at most n / 2 + 2, see `combine.reduce_row`."""
     if x.dtype == tl.int64:
         found = x % modulus
         found = tl.where(found < 0, found + modulus, found)

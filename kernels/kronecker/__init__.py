@@ -1,4 +1,4 @@
-"""Kronecker-sparse products: patterns, matrices, and the strategies that multiply by them. Names load on first use."""
+"""Kronecker-sparse products: patterns, matrices, and the strategies of products. Names are imported on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kronecker-sparse factors near a dense matrix, by any of the algorithms."""
+"""Approximation of a dense matrix by Kronecker-sparse factors, by any of the algorithms."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def factorize(
     seed: int = 0,
     on_event: Callable[[str], None] = lambda line: None,
 ) -> Factorization:
-    """Factors K1 ... KL with these patterns whose product is near a dense matrix (rows, cols).
+    """Compute factors K1 ... KL with these patterns whose product approximates a dense matrix (rows, cols).
 
     "hierarchical" is for chainable lists: optimal for two factors, within sqrt(L - 1) of the optimum for L.
-    "alternating" (least squares for one factor after the other) and "gradient" (Adam) take any list that composes,
-    and promise nothing; `seed` is of their random start.
+    "alternating" (least squares for one factor after the other) and "gradient" (Adam) accept any list that composes,
+    without guarantees; `seed` is for their random start.
 
     Raises:
         PlanError: the matrix is no floating-point matrix of the list's size, the list does not compose, or it is not

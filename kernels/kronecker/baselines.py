@@ -1,7 +1,7 @@
-"""The products that are measured against: permuted batched GEMM, einsum, and sparse formats.
+"""The baseline products: permuted batched GEMM, einsum, and sparse formats.
 
-Each is written with operations of torch, or of numpy where torch is not installed; on a processor they are
-`StagedCore`s whose first operand are the factors (of bsr and csr the matrices that `rewrites.rewritten` makes of them).
+Each uses operations of torch, or of numpy if torch is not installed; on the CPU they are
+`StagedCore`s whose first operand is the factors (for bsr and csr the matrices that `rewrites.rewritten` returns).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Array = Any
 BMM, EINSUM, BSR, CSR = "bmm", "einsum", "bsr", "csr"
 
 SPARSE = (BSR, CSR)
-"""Those whose first operands are sparse matrices of torch."""
+"""Baselines whose first operands are sparse torch matrices."""
 
 
 def by_bmm(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
-    """out (rows, n) = K x for x (cols, n): blocks are copied together, multiplied by one batched GEMM, and copied back.
+    """Compute out (rows, n) = K x for x (cols, n): gather the blocks by a copy, run one batched GEMM, copy back.
 
     Source: Algorithm 1 of Gonon, Zheng, Carrivain, Le (ICML 2025), as in Monarch's code.
     """
@@ -48,7 +48,7 @@ def by_bmm(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
 
 
 def by_bsr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
-    """The same for torch tensors, the permuted factor being one matrix of compressed block rows, `weights`.
+    """Compute the same for torch tensors, with the permuted factor as one matrix of compressed block rows, `weights`.
 
     Source: BSR of the same paper.
     """
@@ -62,8 +62,8 @@ def by_bsr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
 def _permuted(pattern: Pattern, x: Array, out: Array, multiply: Callable[[Array, Array, bool], None]) -> None:
     """Run `multiply` between the permutations that make K block diagonal, on X' (a d c, n) and Y' (a d b, n).
 
-    Batch-first, X' and Y' are (n, a d c) and (n, a d b): features are permuted within each column of x. A permutation
-    that moves nothing is not executed, and the last one writes `out`.
+    Batch-first, X' and Y' are (n, a d c) and (n, a d b): features are permuted within each column of x. Trivial
+    permutations are skipped, and the last one writes `out`.
     """
     a, b, c, d = pattern.sizes
     n, first = x.shape[1], is_batch_first(x)
@@ -80,10 +80,10 @@ def _permuted(pattern: Pattern, x: Array, out: Array, multiply: Callable[[Array,
 
 
 def by_einsum(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
-    """out (rows, n) = K x for x (cols, n) as one tensor contraction.
+    """Compute out (rows, n) = K x for x (cols, n) as one tensor contraction.
 
-    torch's einsum has no `out`: its result, whose axes it permutes without a copy, is copied once. Where that result
-    is in order already, d = 1 and the batch last, the contraction is `by_bmm`'s product.
+    torch's einsum has no `out`: its result, whose axes it permutes without a copy, is copied once. If that result
+    is in order already (d = 1 and batch-last), the contraction is `by_bmm`'s product.
     """
     a, b, c, d = pattern.sizes
     if is_batch_first(x):
@@ -104,15 +104,15 @@ def by_einsum(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
 
 
 def by_csr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
-    """out (rows, n) = K x for torch tensors, `weights` being K in compressed sparse rows."""
+    """Compute out (rows, n) = K x for torch tensors, with K as `weights` in compressed sparse rows."""
     _multiply_sparse(weights, x, out)
 
 
 def _multiply_sparse(weights: Array, x: Array, out: Array) -> None:
-    """out = weights x, for a sparse matrix of torch, whose libraries do not multiply every dtype on every device.
+    """Compute out = weights x for a sparse torch matrix, which is not supported for every dtype and device.
 
     Raises:
-        PlanError: they do not multiply this one.
+        PlanError: torch does not support this product.
     """
     import torch
 
@@ -126,17 +126,17 @@ def _multiply_sparse(weights: Array, x: Array, out: Array) -> None:
 
 
 def _split(x: Array, axis: int, sizes: tuple[int, int, int]) -> Array:
-    """The view in which an axis is split into three."""
+    """Return the view in which an axis is split into three."""
     return x.reshape(*x.shape[:axis], *sizes, *x.shape[axis + 1 :])
 
 
 def _axes(x: Array, axes: tuple[int, ...]) -> Array:
-    """The view with axes in another order."""
+    """Return the view with permuted axes."""
     return x.transpose(axes) if isinstance(x, np.ndarray) else x.permute(axes)
 
 
 def _contiguous(x: Array, axes: tuple[int, ...]) -> Array:
-    """The same, copied unless it is contiguous."""
+    """Return the view with permuted axes, copied unless it is contiguous."""
     view = _axes(x, axes)
     return np.ascontiguousarray(view) if isinstance(view, np.ndarray) else view.contiguous()
 
@@ -146,12 +146,12 @@ def _is_contiguous(x: Array) -> bool:
 
 
 def _empty(like: Array) -> Array:
-    """New contiguous memory of a shape."""
+    """Allocate contiguous memory of the same shape and dtype."""
     return np.empty(like.shape, like.dtype) if isinstance(like, np.ndarray) else like.new_empty(like.shape)
 
 
 def _multiply(left: Array, right: Array, out: Array) -> None:
-    """out = left right, a batch of products."""
+    """Compute out = left right, a batch of products."""
     if isinstance(out, np.ndarray):
         np.matmul(left, right, out=out)
         return
@@ -165,7 +165,7 @@ PRODUCTS = {BMM: by_bmm, EINSUM: by_einsum, BSR: by_bsr, CSR: by_csr}
 
 
 def has_torch(dtype: str) -> bool:
-    """Whether torch is installed and multiplies this dtype."""
+    """Return whether torch is installed and multiplies this dtype."""
     return any(backend.name == "torch" and backend.supports(dtype) for backend in backends())
 
 
@@ -185,14 +185,14 @@ class BaselineProduct:
         return dtype_of(self.dtype).numpy.itemsize
 
     def workspace(self, threads: int) -> int:
-        """See `Core.workspace`: the library's own memory, which does not come from the arena."""
+        """See `Core.workspace`: 0, as the library allocates its own memory."""
         return 0
 
     def compile(self) -> None:
         """See `StagedCore.compile`: there is no code to compile."""
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`: the permutations, which einsum does within the library, and the products."""
+        """See `StagedCore.stages`: the permutations (einsum's are inside the library), and the products."""
         item, found = self._itemsize, []
         flop = 2 * dtype_of(self.dtype).parts ** 2
         for pattern in reversed(self.patterns):

@@ -1,4 +1,4 @@
-"""Products by factors whose large dense blocks are multiplied by a scheme with fewer multiplications."""
+"""Products with factors whose large dense blocks are multiplied by a scheme with fewer multiplications."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Tensor = Any
 SCHEME = "scheme"
 
 NAMES = ("strassen", "strassen/strassen", "strassen/strassen/strassen")
-"""The chains of levels that are proposed: names of the catalogue, outermost first."""
+"""The proposed chains of levels: names of the catalogue, outermost first."""
 
 DTYPES = ("float32", "float64")
-"""The dtypes that a chain is proposed for; in the others the vendor's product of such blocks is hardly ever slower."""
+"""The dtypes that a chain is proposed for; for others the vendor's product of such blocks is hardly ever slower."""
 
 LEAST_BLOCK = 1024
-"""The shortest side of a block, and the fewest columns of the batch, that a scheme is proposed for."""
+"""The minimum side of a block, and columns of the batch, for which a scheme is proposed."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ def _program(name: str) -> Program:
 
 @dataclass(frozen=True)
 class BlockSchemeProduct:
-    """K1 ... KL X with every block's product by one level: Y^T = X^T W^T, in pieces one after the other.
+    """K1 ... KL X with every block's product by one level: Y^T = X^T W^T, piece by piece.
 
-    The batch takes the place of the rows, so that pieces of a large batch share the sums of the weights.
+    The batch is the row dimension, so that pieces of a large batch share the sums of the weights.
     """
 
     patterns: tuple[Pattern, ...]
@@ -81,7 +81,7 @@ class BlockSchemeProduct:
     pieces: tuple[int, ...]
 
     def run(self, factors: Sequence[Tensor], x: Tensor, out: Tensor) -> None:
-        """out (rows, n) = K1 ... KL x (cols, n), of which each end is batch-last or has d = 1."""
+        """Compute out (rows, n) = K1 ... KL x (cols, n); both are batch-last or have d = 1."""
         for place in reversed(range(len(factors))):
             pattern = self.patterns[place]
             a, b, c, d = pattern.sizes
@@ -97,7 +97,7 @@ class BlockSchemeProduct:
 @dataclass(frozen=True)
 class CudaBlockSchemes(KroneckerStrategy):
     """`strided` with a chain of levels in every block: the candidate's program, run by the level executor of dense
-    products on views of X, the weights and Y. Blocks follow each other; nothing but their sums is stored.
+    products on views of X, the weights and Y. Blocks are computed one by one; only their sums are stored.
     """
 
     name: str = SCHEME
@@ -107,7 +107,7 @@ class CudaBlockSchemes(KroneckerStrategy):
     device: str = "cuda"
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
-        """See `KroneckerStrategy`: chains where blocks are large."""
+        """See `KroneckerStrategy`: chains if blocks are large."""
         sides = [side for one in structure_in(request).patterns for side in (one.b, one.c)]
         if min(*sides, request.n) >= LEAST_BLOCK and request.dtype in DTYPES:
             for name in NAMES:
@@ -179,12 +179,12 @@ def _level(candidate: Candidate) -> CudaLevel:
 
 
 def _shape(pattern: Pattern, request: Request) -> Shape:
-    """The product of one block: its columns of X, transposed, times its weights, transposed."""
+    """Return the shape of one block's product: its columns of X, transposed, times its weights, transposed."""
     return Shape(request.n, pattern.c, pattern.b, request.dtype)
 
 
 def _pieces(candidate: Candidate, request: Request, pattern: Pattern) -> int | None:
-    """The fewest pieces of a block's product that keep to the request's workspace; None: there are none."""
+    """Return the minimum number of pieces of a block's product within the request's workspace, or None."""
     level, shape = _level(candidate), _shape(pattern, request)
     return 1 if shape.empty else shape.pieces_within(level.target, level.slabs, request.max_workspace)
 

@@ -1,4 +1,4 @@
-"""What the strategies of Kronecker-sparse products have in common on every device."""
+"""Base class of the strategies of Kronecker-sparse products on every device."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ FAMILY = "kronecker"
 
 
 def structure_of(request: Request) -> KroneckerSparse | None:
-    """The Kronecker-sparse structure of A where B and C are plain matrices; else None."""
+    """Return the Kronecker-sparse structure of A if B and C are plain matrices; else None."""
     first, second, third = request.structures
     return first if isinstance(first, KroneckerSparse) and second is third is PLAIN else None
 
 
 class KroneckerStrategy(ABC):
-    """Proposals, refusals that hold on every device, and candidates without sources."""
+    """Proposals, refusals common to every device, and candidates without sources."""
 
     name: str
     baseline: bool
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`; what cannot run is proposed too, to be refused with its reason."""
+        """See `Strategy.propose`; candidates that cannot run are proposed too, to be refused with a reason."""
         if structure_of(request) is None:
             return []
         found = []
@@ -42,7 +42,7 @@ class KroneckerStrategy(ABC):
         return found
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`: None where the parameters are not those of a candidate of today."""
+        """See `Strategy.restore`: None if the parameters are not those of a current candidate."""
         if key or structure_of(request) is None:
             return None
         known = [name for name, _ in next(iter(self.candidates(request))).parameters]
@@ -52,7 +52,7 @@ class KroneckerStrategy(ABC):
 
     @abstractmethod
     def candidates(self, request: Request) -> Iterator[Candidate]:
-        """What a strategy runs a Kronecker-sparse request by, whether it can or not."""
+        """Yield the candidates of a Kronecker-sparse request, whether they can run or not."""
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
@@ -77,11 +77,11 @@ class KroneckerStrategy(ABC):
 
     @abstractmethod
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """Why the device cannot run a candidate for a Kronecker-sparse request; None: it can."""
+        """Return the reason why the device cannot run a candidate for a Kronecker-sparse request, or None."""
 
 
 def structure_in(request: Request) -> KroneckerSparse:
-    """The structure of A of a request that `can_run` accepts.
+    """Return the structure of A of a request that `can_run` accepts.
 
     Raises:
         PlanError: A is not Kronecker-sparse.

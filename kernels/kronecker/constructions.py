@@ -1,4 +1,4 @@
-"""Lists of patterns that are used in place of dense layers, left-most factor first.
+"""Lists of patterns that replace dense layers, left-most factor first.
 
 Source: Gonon, Zheng, Carrivain, Le (ICML 2025), Table 4.
 """
@@ -15,17 +15,17 @@ Patterns = tuple[Pattern, ...]
 
 
 def dense(rows: int, cols: int) -> Patterns:
-    """One dense factor."""
+    """Return one dense factor."""
     return (Pattern(1, rows, cols, 1),)
 
 
 def low_rank(rows: int, cols: int, rank: int) -> Patterns:
-    """Two dense factors of inner size `rank`."""
+    """Return two dense factors of inner size `rank`."""
     return Pattern(1, rows, rank, 1), Pattern(1, rank, cols, 1)
 
 
 def square_dyadic(size: int) -> Patterns:
-    """The log2(size) factors (2^(l-1), 2, 2, 2^(L-l)) of the butterfly of a size that is a power of two.
+    """Return the log2(size) factors (2^(l-1), 2, 2, 2^(L-l)) of the butterfly of a size that is a power of two.
 
     Raises:
         PlanError: the size is not a power of two, or below 2.
@@ -34,7 +34,7 @@ def square_dyadic(size: int) -> Patterns:
 
 
 def kaleidoscope(size: int) -> Patterns:
-    """A butterfly times the transpose of one.
+    """Return a butterfly times the transpose of one.
 
     Raises:
         PlanError: the size is not a power of two, or below 2.
@@ -44,7 +44,7 @@ def kaleidoscope(size: int) -> Patterns:
 
 
 def block_butterfly(size: int, block: int) -> Patterns:
-    """The factors (2^(l-1), 2t, 2t, 2^(L-l)) with t = `block`, of a size 2^L t.
+    """Return the factors (2^(l-1), 2t, 2t, 2^(L-l)) with t = `block`, of a size 2^L t.
 
     Raises:
         PlanError: size / block is not a power of two, or below 2.
@@ -59,7 +59,7 @@ def block_butterfly(size: int, block: int) -> Patterns:
 
 
 def monarch(rows: int, cols: int, parts: int) -> Patterns:
-    """The factors (1, M/p, r/p, p) and (p, r/p, N/p, 1) with r = min(M, N) and p = `parts`.
+    """Return the factors (1, M/p, r/p, p) and (p, r/p, N/p, 1) with r = min(M, N) and p = `parts`.
 
     Raises:
         PlanError: p does not divide both sides.
@@ -73,7 +73,7 @@ def monarch(rows: int, cols: int, parts: int) -> Patterns:
 
 
 def deformable_butterfly(patterns: Sequence[Pattern]) -> Patterns:
-    """Any list of factors that compose: a_l c_l d_l = a_(l+1) b_(l+1) d_(l+1).
+    """Return any list of factors that compose: a_l c_l d_l = a_(l+1) b_(l+1) d_(l+1).
 
     Raises:
         PlanError: neighbours do not compose.

@@ -1,4 +1,4 @@
-"""Strategies for Kronecker-sparse products on a processor: slabs in cache, larger blocks, and the usual baselines."""
+"""Strategies for Kronecker-sparse products on the CPU: slabs in cache, larger blocks, and the usual baselines."""
 
 from __future__ import annotations
 
@@ -21,27 +21,29 @@ from .rewrites import DENSE, REWRITES, WIDENED, rewritten_bytes, rewritten_patte
 from .slabs import SlabProduct
 
 SLABS = "slabs"
-"""The strategy that multiplies by the factors as they are."""
+"""The strategy that multiplies by the unmodified factors."""
 
 SLAB_WIDTHS = (128, 512, 2048)
-"""Columns of the batch that a thread takes through all factors at once."""
+"""Columns of the batch that a thread multiplies by all factors at once."""
 
 CALL_SECONDS = 3e-6
-"""Seconds that a GEMM takes beside its work, where one call of numpy multiplies many blocks. Measured on two cores,
-patterns (64,8,8,8) and (1024,2,2,2), batch 4096 in slabs of 128."""
+"""Overhead in seconds of a GEMM when one call of numpy multiplies many blocks. Measured on two cores,
+patterns (64,8,8,8) and (1024,2,2,2), batch 4096 in slabs of 128.
+"""
 
 COPIES = {"transposed slabs": 6.0, "permutations": 12.0}
-"""Seconds of a strided copy over those of a plain one of as many bytes: in cache, and into fresh memory. Measured on
-two cores, float32, batch 4096, (1,192,48,8), (1,256,256,4) and (4,128,128,16) in both layouts: 5 to 7, and 10 to 20."""
+"""Seconds of a strided copy relative to a plain one of as many bytes: in cache, and into fresh memory. Measured on
+two cores, float32, batch 4096, (1,192,48,8), (1,256,256,4) and (4,128,128,16) in both layouts: 5 to 7, and 10 to 20.
+"""
 
 
 @dataclass(frozen=True)
 class CpuKronecker(KroneckerStrategy, CpuStrategy):
-    """A strategy for products by Kronecker-sparse factors on a processor.
+    """A strategy for products by Kronecker-sparse factors on the CPU.
 
-    - slabs: slabs of the batch, one a thread, each taken through all factors in cache; GEMMs on strided views,
-      transposed in cache where a batch-first X cannot be read in place.
-    - widened: the same by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
+    - slabs: slabs of the batch, one per thread, each multiplied by all factors in cache; GEMMs on strided views,
+      transposed in cache if a batch-first X cannot be read in place.
+    - widened: the same by (a, bd, cd, 1): d times the multiplications, no transposition.
     - dense: the whole matrix, within `max_extra_bytes`.
     - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, bsr, csr: torch's.
     """
@@ -75,12 +77,12 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
             return []
         stages = self.core(candidate, request, machine).stages()
         if self.name in PRODUCTS and not self.baseline:
-            return stages  # no model: these are run where they are named, or were measured
+            return stages  # no model: these run only if named or measured
         mode = "whole" if self.baseline else "tasks"
         return [replace(one, seconds=_seconds(one, request, machine, mode)) for one in stages]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; the permuted copies of the baselines are the library's."""
+        """See `Strategy.workspace`; the permuted copies of the baselines are allocated by the library."""
         if is_empty(request):
             return 0
         patterns, item = structure_in(request).patterns, request.itemsize
@@ -115,7 +117,7 @@ class CpuKronecker(KroneckerStrategy, CpuStrategy):
 
 
 def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> float | None:
-    """Seconds of a stage: its products or its traffic, whichever takes longer; None where a rate is not known."""
+    """Return the seconds of a stage: its products or its traffic, whichever takes longer; None if a rate is unknown."""
     costs = machine.costs
     moved = float(costs.combine(stage.bytes))
     if stage.product is None:

@@ -23,8 +23,8 @@ Factors = Sequence[Matrix]
 class KroneckerExecutor:
     """Runs a core on the factors of W and on X (cols, batch). Thread-safe and deterministic.
 
-    `core` is None where the request is empty. With `rewrite` the core multiplies by the rewritten factors, which
-    `prepare` computes once, and `run` each time where it is given the factors themselves.
+    `core` is None if the request is empty. With `rewrite` the core multiplies by the rewritten factors, which
+    `prepare` computes once, and `run` at every call with the original factors.
     """
 
     def __init__(
@@ -42,15 +42,15 @@ class KroneckerExecutor:
         self._pool = shared_pool if pool is None else pool
 
     def prepare(self, a: Factors) -> PreparedOperand:
-        """The factors as the core reads them, to be given to `run` in place of `a`; a must stay as it is."""
+        """Return the factors in the core's format, to pass to `run` instead of `a`; a must not be modified."""
         self._check_factors(a)
         return prepared_factors(a, self.structure.patterns, self._rewrite)
 
     def run(self, a: Factors | PreparedOperand, b: Matrix, out: Matrix | None = None) -> Matrix:
-        """W X in `out` (rows, batch), or in a new array of the request's layout. See `Executor.run`.
+        """Compute W X in `out` (rows, batch), or in a new array of the request's layout. See `Executor.run`.
 
         Raises:
-            PlanError: the operands are not of the request.
+            PlanError: the operands do not match the request.
         """
         request = self.request
         if not isinstance(a, PreparedOperand):
@@ -91,7 +91,7 @@ class KroneckerExecutor:
                 f"{label} is {matrix.dtype} of shape {matrix.shape}; the plan is for {request.dtype} of shape {shape}"
             )
         found = layout_of(matrix)
-        single = 1 in shape and found is not Layout.SCATTERED  # one row or column alone can be read either way
+        single = 1 in shape and found is not Layout.SCATTERED  # a single row or column has either layout
         if 0 not in shape and found is not layout and not single:
             raise PlanError(f"{label} is stored by {found}; the plan is for {layout}: plan again")
 

@@ -43,11 +43,11 @@ class CudaKronecker(KroneckerStrategy):
     """A strategy for products by Kronecker-sparse factors on a GPU, one after the other, batch-last between.
 
     - strided: min(a, d) batched GEMMs on views; features of a batch-first end with d > 1 are permuted first.
-    - tiled: our Triton kernels, for any strides; made for batch-first operands with d > 1.
+    - tiled: our Triton kernels, for any strides; designed for batch-first operands with d > 1.
     - gather: our Triton kernel for small blocks, real or complex, without tensor cores.
-    - fused: neighbours of a chain with small blocks by one kernel each, the others gathered or on views.
+    - fused: neighbours of a chain with small blocks by one kernel per pair, the others gathered or on views.
     - transposed: strided between transpositions of batch-first ends by a Triton kernel, by slabs of the batch.
-    - widened: strided by (a, bd, cd, 1): d times the multiplications, nothing is transposed.
+    - widened: strided by (a, bd, cd, 1): d times the multiplications, no transposition.
     - dense: the whole matrix, within `max_extra_bytes`.
     - bmm: copies that gather blocks, a batched GEMM, copies back: the baseline; einsum, bsr and csr likewise.
     """
@@ -59,7 +59,7 @@ class CudaKronecker(KroneckerStrategy):
     device: str = "cuda"
 
     def candidates(self, request: Request) -> Iterator[Candidate]:
-        """See `KroneckerStrategy`: one; of tiled one for every other tile, of transposed one for every slab."""
+        """See `KroneckerStrategy`: one; for tiled one per distinct tile, for transposed one per slab."""
         if self.name == TRANSPOSED:
             for slab in (WHOLE,) if request.max_workspace is None else (WHOLE, BOUNDED):
                 yield Candidate(FAMILY, self.name, None, (("slab", slab),))
@@ -114,7 +114,7 @@ class CudaKronecker(KroneckerStrategy):
         return [*stages, *self._launches(patterns, stages)]
 
     def _launched(self, patterns: Sequence[Pattern], request: Request) -> Sequence[tuple[int, ...]]:
-        """The factors that are multiplied at once, right-most first."""
+        """Return the factors of every launch, right-most first."""
         if self.name == FUSED:
             return fused_places(patterns, request.n, request.dtype)
         return [(place,) for place in reversed(range(len(patterns)))]
@@ -122,7 +122,7 @@ class CudaKronecker(KroneckerStrategy):
     def _kernel_seconds(
         self, patterns: Sequence[Pattern], candidate: Candidate, request: Request, costs: CudaCostModel
     ) -> float | None:
-        """Seconds of the launch of our kernel that multiplies by these factors, NaN if not measured; None: by GEMMs."""
+        """Return the seconds of our kernel for these factors, NaN if not measured; None if they run by GEMMs."""
         n, dtype = request.n, request.dtype
         if self.name == TILED:
             return tile_seconds(patterns[0], n, dtype, _choice(candidate), costs)
@@ -135,7 +135,7 @@ class CudaKronecker(KroneckerStrategy):
     def _factor_stages(
         self, pattern: Pattern, request: Request, costs: CudaCostModel, first: bool, last: bool
     ) -> list[Stage]:
-        """The stages of one factor; `first` and `last`: its input and its result are batch-first."""
+        """Return the stages of one factor; `first` and `last`: its input and its result are batch-first."""
         item, n = itemsize(request.dtype), request.n
         a, b, c, d = pattern.sizes
         moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * item
@@ -156,7 +156,7 @@ class CudaKronecker(KroneckerStrategy):
         return found
 
     def _transposed_stages(self, product: TransposedProduct, request: Request, machine: Machine) -> list[Stage]:
-        """The transpositions and the factors between them; what a cache holds between them is not moved."""
+        """Return the stages of the transpositions and the factors between them, without traffic within the cache."""
         assert isinstance(machine.costs, CudaCostModel)
         item, n = itemsize(request.dtype), request.n
         slabs = -(-n // product.slab)
@@ -180,7 +180,7 @@ class CudaKronecker(KroneckerStrategy):
         return [*stages, Stage("launches", 0, 0, shown)] if shown > 0 else stages
 
     def _launches(self, patterns: Sequence[Pattern], stages: Sequence[Stage]) -> list[Stage]:
-        """What the host takes beyond the stages; nothing where their seconds are not known."""
+        """Return the stage of host time that the other stages do not hide; empty if their seconds are unknown."""
         if any(stage.seconds is None for stage in stages):
             return []
         copies = 2 * sum(stage.name == "permutations" for stage in stages)
@@ -191,7 +191,7 @@ class CudaKronecker(KroneckerStrategy):
         return [Stage("launches", 0, 0, max(shown, least))] if max(shown, least) > 0 else []
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`: an upper bound of what torch's allocator holds."""
+        """See `Strategy.workspace`: an upper bound of the memory that torch allocates."""
         patterns, item = structure_in(request).patterns, itemsize(request.dtype)
         if (product := _transposed(candidate, request, machine)) is not None:
             return product.workspace(request.n, item)
@@ -220,7 +220,7 @@ def _choice(candidate: Candidate) -> int:
 
 
 def _transposed(candidate: Candidate, request: Request, machine: Machine) -> TransposedProduct | None:
-    """The product between transpositions that a candidate names; None: it names none, or none with such a slab."""
+    """Return the product between transpositions that a candidate names; None if it names none or no valid slab."""
     if candidate.strategy != TRANSPOSED:
         return None
     first, last = (layout is Layout.COLUMNS for layout in request.layouts[1:])
@@ -230,12 +230,12 @@ def _transposed(candidate: Candidate, request: Request, machine: Machine) -> Tra
 
 
 def _cache(machine: Machine) -> int:
-    """Bytes of the GPU's last cache; 0 where they are not known."""
+    """Return the bytes of the GPU's last cache; 0 if unknown."""
     return machine.profile.caches[-1] if machine.profile.caches else 0
 
 
 def _kernel_stage(patterns: Sequence[Pattern], seconds: float, request: Request) -> Stage:
-    """One launch of a Triton kernel that multiplies by these factors."""
+    """Return the stage of one launch of a Triton kernel that multiplies by these factors."""
     parameters = sum(one.nonzeros for one in patterns)
     moved = ((patterns[0].rows + patterns[-1].cols) * request.n + parameters) * itemsize(request.dtype)
     flops = 2.0 * dtype_of(request.dtype).parts ** 2 * parameters * request.n

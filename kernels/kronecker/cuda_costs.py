@@ -22,36 +22,41 @@ COPY_SHARES: Mapping[int, tuple[tuple[int, float], ...]] = {
     8: ((2, 0.8),),
     16: ((2, 0.8),),
 }
-"""By bytes of an element, the part of the rate of sums at which torch permutes the features within each column, from so
-many diagonals d up. Medians of what bmm takes beside its GEMM; 8 bytes: of one pattern; 16 bytes
-were not measured and are taken as 8: runs of memory are longer."""
+"""By bytes of an element: (d, fraction of the rate of sums at which torch permutes the features within each column,
+from so many diagonals d up). Medians of bmm's time beyond its GEMM; 8 bytes: one pattern; 16 bytes
+were not measured and are assumed equal to 8, as contiguous runs are longer.
+"""
 
 ROW_COPY_SHARES: Mapping[int, float] = {2: 0.37, 4: 0.6, 8: 0.82, 16: 0.82}
-"""The same where whole rows of the batch are moved: batch-last, whatever d is; 16 bytes again as 8."""
+"""The same for permutations of whole rows of the batch: batch-last, for any d; 16 bytes assumed equal to 8."""
 
 TRANSPOSITION_SHARES: dict[int, float] = {2: 0.9, 4: 0.95, 8: 0.97}
-"""By bytes of an element, the part of the rate of sums at which our kernel transposes: measured on matrices of 0.2 to
-2.5 GB; 25 to 50 MB reach 0.7 to 0.9. torch's own copy of a transposed view reaches 0.15, 0.28 and 0.48."""
+"""By bytes of an element, the fraction of the rate of sums at which our kernel transposes: measured on matrices of 0.2
+to 2.5 GB; 25 to 50 MB reach 0.7 to 0.9. torch's own copy of a transposed view reaches 0.15, 0.28 and 0.48.
+"""
 
 GATHER_SHARES: dict[str, tuple[float, float]] = {"float32": (0.85, 0.132), "float16": (0.75, 0.173)}
 FUSED_SHARES: dict[str, tuple[float, float]] = {"complex64": (0.25, 0.088)}
-"""By dtype, what the kernels that gather and fuse reach: parts of the rate of sums, where traffic bounds them, and of
-the vendor's best strict rate, where multiplying does. Measured on an H200: 7 patterns with blocks of 2 to 32 in both
-layouts (right to 24 and 29%), 4 transforms (11%). What is missing was not measured, or scatters by a factor of two."""
+"""By dtype, fractions that the gathering and fused kernels reach: of the rate of sums if memory-bound, and of
+the vendor's best strict rate if compute-bound. Measured on an H200: 7 patterns with blocks of 2 to 32 in both
+layouts (error up to 24 and 29%), 4 transforms (11%). Missing dtypes were not measured, or scatter by a factor of two.
+"""
 
 WIDENED_GAINS: Mapping[str, float] = {"float16": 1.3, "bfloat16": 1.2, "tf32": 1.25, "float64": 1.25}
-"""By dtype, by how much a GEMM of widened blocks is faster than one of as many nonzeros: zeros take less power, and
+"""By dtype, the speedup of a GEMM of widened blocks over one of as many nonzeros: zeros need less power, and
 tensor cores at the power limit of the card run faster. float16: 45 patterns, 1.18 to 1.39; the others: one pattern
-each. Strict float32 gains nothing."""
+each. Strict float32 gains nothing.
+"""
 
 STREAM_SHARE = 0.74
-"""The part of the rate of sums at which a tile of one diagonal reads and writes, where traffic bounds it."""
+"""Fraction of the rate of sums at which a tile of one diagonal reads and writes, if memory-bound."""
 
 
 @dataclass(frozen=True)
 class TileRate:
-    """What a Triton tile reaches: a part of the vendor's best rate, for multiplications that include the padding, and
-    by how many more columns c the start and the end of a program count."""
+    """The rate of a Triton tile: a fraction of the vendor's best rate, for multiplications including the padding, and
+    the overhead of the start and the end of a program, in columns c.
+    """
 
     share: float
     columns: int
@@ -71,28 +76,28 @@ TILE_RATES: dict[str, tuple[tuple[TileRate, ...], tuple[TileRate, ...]]] = {
     "tf32": ((), (TileRate(0.097, 96), TileRate(0.064, 96), TileRate(0.085, 96))),
     "float64": ((), (TileRate(0.155, 68),)),
 }
-"""By dtype, the rates of tiles of one diagonal and of several, in the order of `tiles.TILES`; of tf32x3 parts of the
+"""By dtype, the rates of tiles of one diagonal and of several, in the order of `tiles.TILES`; of tf32x3 relative to the
 vendor's tf32 rate. Least squares over 58 patterns with d > 1 leave 6 to 9% in float32, 9 to 13% in tf32x3 and 9 to 19%
-in float16; those of d = 1 rest on 2 to 5 patterns, bfloat16, tf32 and float64 on three. An empty list was not measured:
-such a kernel is run where it is named or where `lcma tune` found it fastest. Those of tf32 were measured before the
-kernels rounded operands. All were measured batch-first: batch-last the tiles of several diagonals take 0.5 to 0.9 of
-this, and never won but below 50 us."""
+in float16; those of d = 1 are of 2 to 5 patterns, bfloat16, tf32 and float64 of three. An empty list was not measured:
+such a kernel runs if it is named or if `lcma tune` found it fastest. Those of tf32 were measured before the
+kernels rounded operands. All were measured batch-first: batch-last the tiles of several diagonals reach 0.5 to 0.9 of
+this, and were fastest only below 50 us."""
 
 CALL, LAUNCH = 22e-6, 8e-6
-"""Seconds of the host for a call and for each kernel that it starts, which shorter work does not hide."""
+"""Host seconds of a call and of each kernel launch, hidden if the device takes longer."""
 
 VIEWS: Mapping[str, float] = {"strided": 5e-6, "widened": 5e-6, "dense": 5e-6, "bmm": 11e-6}
-"""Seconds of the host by factor for making views."""
+"""Host seconds per factor for creating views."""
 
 SHOWN = 2e-6
-"""Seconds by factor of the baseline's views that longer work does not hide: it is 1 to 10 us behind the same GEMM."""
+"""Seconds per factor of the baseline's views that remain visible: it takes 1 to 10 us longer than its GEMM."""
 
 
 def block_seconds(dtype: str, b: int, c: int, n: int, blocks: int, costs: CudaCostModel) -> float:
-    """Seconds of one batched GEMM by so many blocks (b, c); NaN: its rate was not measured.
+    """Return the seconds of one batched GEMM by so many blocks (b, c); NaN if its rate was not measured.
 
-    The vendor has no sum of three products of tf32: such a request is multiplied strictly. Complex products were not
-    measured: they are priced as real ones of (2b, 2c), which multiply as often.
+    The vendor has no tf32x3 product: such a request is multiplied strictly. Complex products were not
+    measured: they are priced as real ones of (2b, 2c), with as many multiplications.
     """
     dtype = "float32" if dtype == "tf32x3" else dtype
     kind = dtype_of(dtype)
@@ -101,7 +106,7 @@ def block_seconds(dtype: str, b: int, c: int, n: int, blocks: int, costs: CudaCo
 
 
 def permutation_seconds(pattern: Pattern, elements: float, item: int, costs: CudaCostModel, rows: bool) -> float:
-    """Seconds in which torch permutes so many elements, by rows of the batch or within columns."""
+    """Return the seconds in which torch permutes so many elements, by rows of the batch or within columns."""
     share = ROW_COPY_SHARES[item]
     if not rows:
         share = [part for least, part in COPY_SHARES[item] if least <= pattern.d][-1]
@@ -109,14 +114,14 @@ def permutation_seconds(pattern: Pattern, elements: float, item: int, costs: Cud
 
 
 def transposition_seconds(moved: float, kernels: int, item: int, costs: CudaCostModel) -> float:
-    """Seconds in which our kernel moves so many bytes in so many launches; NaN where it was not measured."""
+    """Return the seconds in which our kernel moves so many bytes in so many launches; NaN if not measured."""
     if item not in TRANSPOSITION_SHARES or not kernels:
         return math.nan
     return kernels * float(costs.combine(moved / kernels)) / TRANSPOSITION_SHARES[item]
 
 
 def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaCostModel) -> float:
-    """Seconds of a Triton kernel: bound by traffic or by arithmetic, padding included; NaN: it was not measured."""
+    """Return the seconds of a Triton kernel: the larger of traffic and padded arithmetic; NaN if not measured."""
     rates = TILE_RATES.get(dtype, ((), ()))[pattern.d > 1]
     if not rates:
         return math.nan
@@ -131,7 +136,7 @@ def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaC
 def scalar_seconds(
     patterns: Sequence[Pattern], n: int, dtype: str, shares: Mapping[str, tuple[float, float]], costs: CudaCostModel
 ) -> float:
-    """Seconds of one launch that multiplies by these factors on scalar units; NaN where it was not measured."""
+    """Return the seconds of one launch for these factors on scalar units; NaN if not measured."""
     if dtype not in shares:
         return math.nan
     of_traffic, of_rate = shares[dtype]
@@ -143,5 +148,5 @@ def scalar_seconds(
 
 
 def host_seconds(strategy: str, factors: int, launches: int) -> float:
-    """Seconds of the host for a product of so many factors by so many kernels."""
+    """Return the host seconds of a product of so many factors by so many kernels."""
     return CALL + factors * VIEWS.get(strategy, 0.0) + launches * LAUNCH

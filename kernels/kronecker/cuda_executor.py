@@ -28,13 +28,13 @@ class WholeProduct(Protocol):
     """Runs all factors of a request."""
 
     def run(self, factors: Factors, x: Tensor, out: Tensor) -> None:
-        """out (rows, n) = K1 ... KL x (cols, n)."""
+        """Compute out (rows, n) = K1 ... KL x (cols, n)."""
 
 
 class TensorKroneckerExecutor:
     """Runs the factors of W on X (cols, n) one after the other. Thread-safe and deterministic.
 
-    `strategy` names what multiplies: STRIDED, TILED, GATHER or a baseline; `product` runs all factors in its place.
+    `strategy` is STRIDED, TILED, GATHER or a baseline; if given, `product` runs all factors instead.
     Results between factors are batch-last. `tile` is the choice of the kernel's tile. With `rewrite` the factors are
     rewritten first; `prepare` does so once.
     """
@@ -53,14 +53,14 @@ class TensorKroneckerExecutor:
         self._strategy, self._rewrite, self._tile, self._product = strategy, rewrite, tile, product
 
     def prepare(self, a: Factors) -> PreparedOperand:
-        """The factors as they are multiplied, to be given to `run` in place of `a`; a must stay as it is."""
+        """Return the factors in the executed format, to pass to `run` instead of `a`; a must not be modified."""
         return prepared_factors(a, self.structure.patterns, self._rewrite)
 
     def run(self, a: Factors | PreparedOperand, b: Tensor, out: Tensor | None = None) -> Tensor:
-        """W X in `out` (rows, n), or in a new tensor of the request's layout. See `Executor.run`.
+        """Compute W X in `out` (rows, n), or in a new tensor of the request's layout. See `Executor.run`.
 
         Raises:
-            PlanError: the operands are not of the request.
+            PlanError: the operands do not match the request.
         """
         request, patterns = self.request, self.structure.patterns
         self._check(a.b if isinstance(a, PreparedOperand) else a, b, out)
@@ -82,7 +82,7 @@ class TensorKroneckerExecutor:
         return target if out is None or target is out else out.copy_(target)
 
     def _factor(self, weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor | None) -> Tensor:
-        """K x, in `out` if it can be written there."""
+        """Compute K x, in `out` if it can be written there."""
         if self._strategy in PRODUCTS:
             out = empty_result(x, pattern.rows, is_batch_first(x)) if out is None else out
             PRODUCTS[self._strategy](weights, pattern, x, out)

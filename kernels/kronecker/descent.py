@@ -1,4 +1,4 @@
-"""Dense to Kronecker-sparse for any list that composes: alternating least squares, and gradient descent."""
+"""Kronecker-sparse approximation for any list that composes: alternating least squares, and gradient descent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SWEEPS, SOLVES = 10, 8
 """Rounds over all factors, and steps of conjugate gradients for each factor of a round."""
 
 STEPS, RATE, MOMENTS = 300, 0.05, (0.9, 0.99)
-"""Steps of gradient descent, their first size relative to the scale of the factors, and the decay of Adam's means."""
+"""Number of gradient steps, their initial size relative to the scale of the factors, and the decay of Adam's means."""
 
 SILENT = 1e-14
 """A relative residual below this is rounding."""
@@ -31,10 +31,10 @@ SILENT = 1e-14
 def alternating(
     dense: Matrix, patterns: Sequence[Pattern], *, sweeps: int = SWEEPS, seed: int = 0, on_event: Say = lambda _: None
 ) -> Factorization:
-    """Factors near a dense matrix by least squares for one factor after the other, the others fixed.
+    """Approximate a dense matrix by least squares for one factor after the other, the others fixed.
 
-    Each least-squares problem is solved by a few steps of conjugate gradients from the present factor, so that the
-    error never grows. The result depends on the random start.
+    Each least-squares problem is solved by a few steps of conjugate gradients from the current factor, so that the
+    error never increases. The result depends on the random start.
 
     Raises:
         PlanError: the list does not compose, or is not of the matrix's size.
@@ -54,7 +54,7 @@ def alternating(
 def gradient(
     dense: Matrix, patterns: Sequence[Pattern], *, steps: int = STEPS, seed: int = 0, on_event: Say = lambda _: None
 ) -> Factorization:
-    """Factors near a dense matrix by gradient descent on all of them at once (Adam, the step size falling to zero).
+    """Approximate a dense matrix by gradient descent on all factors at once (Adam, step size decaying to zero).
 
     Raises:
         PlanError: the list does not compose, or is not of the matrix's size.
@@ -85,7 +85,7 @@ def gradient(
 
 
 def _start(dense: Matrix, patterns: Sequence[Pattern], seed: int) -> tuple[Matrix, tuple[Pattern, ...], list[Matrix]]:
-    """The matrix in a dtype for sums, and random factors whose product has its norm."""
+    """Return the matrix in a dtype for sums, and random factors whose product has its norm."""
     patterns = tuple(patterns)
     check_composes(patterns)
     check_size(dense, patterns)
@@ -102,7 +102,7 @@ def _product(factors: Sequence[Matrix], patterns: Sequence[Pattern], dtype: Any)
 
 
 def _right_product(factors: Sequence[Matrix], patterns: Sequence[Pattern], place: int) -> Matrix:
-    """The factors on the right of one as a dense matrix."""
+    """Return the product of the factors to the right of one as a dense matrix."""
     eye = np.eye(patterns[-1].cols, dtype=factors[0].dtype)
     found: Matrix = apply_factors(factors[place + 1 :], patterns[place + 1 :], eye)
     return found
@@ -139,7 +139,7 @@ def _solve(dense: Matrix, factors: list[Matrix], patterns: Sequence[Pattern], pl
 
 
 def _slopes(residual: Matrix, factors: Sequence[Matrix], patterns: Sequence[Pattern]) -> list[Matrix]:
-    """The gradients of half the squared residual with respect to every factor."""
+    """Return the gradients of half the squared residual with respect to every factor."""
     found = []
     for place, one in enumerate(patterns):
         left = apply_transposed(factors[:place], patterns[:place], residual)

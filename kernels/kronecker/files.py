@@ -1,5 +1,6 @@
-"""Kronecker-sparse matrices in files: the tensors `patterns` (L, 4) and `factor1` ... `factorL` of one .npz or
-.safetensors file, factors in the canonical layout (a, d, b, c)."""
+"""Files of Kronecker-sparse matrices: the tensors `patterns` (L, 4) and `factor1` ... `factorL` of one .npz or
+.safetensors file, factors in the canonical layout (a, d, b, c).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def save(path: str | Path, matrix: KroneckerMatrix) -> None:
     """Write a matrix to FILE.npz or FILE.safetensors, atomically.
 
     Raises:
-        PlanError: the suffix is neither, or the format does not hold the dtype.
+        PlanError: the suffix is neither, or the format does not support the dtype.
         LcmaError: the file cannot be written.
     """
     patterns = np.array([pattern.sizes for pattern in matrix.patterns], np.int64)
@@ -34,10 +35,10 @@ def save(path: str | Path, matrix: KroneckerMatrix) -> None:
 
 
 def load(path: str | Path) -> KroneckerMatrix:
-    """The matrix of a file that `save` wrote, or one with the same tensors. Sizes are checked before data is read.
+    """Load the matrix of a file written by `save`, or one with the same tensors. Sizes are checked before data is read.
 
     Raises:
-        SchemeFormatError: there is no such file, or it holds no Kronecker-sparse matrix.
+        SchemeFormatError: there is no such file, or it contains no Kronecker-sparse matrix.
     """
     path = Path(path)
     patterns: list[Pattern] = []
@@ -59,7 +60,7 @@ def load(path: str | Path) -> KroneckerMatrix:
 
 
 def is_operand_file(path: str | Path) -> bool:
-    """Whether a file holds a tensor named `patterns`, as Kronecker-sparse matrices do."""
+    """Return whether a file contains a tensor named `patterns`, as Kronecker-sparse matrices do."""
     return header_of(path, (PATTERNS,)) is not None
 
 

@@ -18,7 +18,7 @@ from .products import matmul
 Matrix = npt.NDArray[Any]
 
 RADIX = 16
-"""Largest radix that sizes are split by: factors with larger blocks have fewer passes over memory."""
+"""Maximum radix of the factorization of sizes: larger blocks need fewer passes over memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class FourierTransform:
     order: npt.NDArray[np.int64]
 
     def apply(self, x: Matrix, layout: str = BATCH_FIRST) -> Matrix:
-        """The transforms of x (..., size), or of the columns of x (size, batch) with layout "bsl".
+        """Compute the transforms of x (..., size), or of the columns of x (size, batch) with layout "bsl".
 
         Raises:
             PlanError: x is not complex of the transform's dtype, or has another size.
@@ -42,7 +42,7 @@ class FourierTransform:
 
 
 def dft(size: int, dtype: str = "complex64", radix: int = RADIX) -> FourierTransform:
-    """The transform of a size whose prime factors are at most `radix`, by decimation in time.
+    """Return the transform of a size whose prime factors are at most `radix`, by decimation in time.
 
     A size r M is split as F_(r M) = K (I_r (x) F_M) P with K of the pattern (1, r, r, M), and so on.
 
@@ -58,7 +58,7 @@ def dft(size: int, dtype: str = "complex64", radix: int = RADIX) -> FourierTrans
     for r in radices:
         d = size // (a * r)
         k, s, j = np.arange(r)[:, None], np.arange(r)[None, :], np.arange(d)[:, None, None]
-        turns = (s * (k * d + j)) % (r * d)  # exact: angles of large products would lose digits
+        turns = (s * (k * d + j)) % (r * d)  # exact: angles from large products would lose digits
         block = np.exp(-2j * np.pi * turns / (r * d)).astype(dtype)
         patterns.append(Pattern(a, r, r, d))
         factors.append(np.broadcast_to(block, (a, d, r, r)))
@@ -69,7 +69,7 @@ def dft(size: int, dtype: str = "complex64", radix: int = RADIX) -> FourierTrans
 
 
 def _radices(size: int, most: int) -> list[int]:
-    """Factors of a size of at most `most`, as few and as large as dividing greedily gives."""
+    """Return factors of a size of at most `most`, by greedy division."""
     if size < 2 or most < 2:
         raise PlanError(f"a transform has at least 2 points and a radix of at least 2, not {size} and {most}")
     rest, found = size, []

@@ -1,4 +1,4 @@
-"""Chains of factors whose neighbours with small blocks are multiplied at once, their intermediate result on chip."""
+"""Chains of factors with pairs of small-block neighbours fused to one kernel, their intermediate result on chip."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .tiles import MOST_PROGRAMS, power_above, triton_reason
 Tensor = Any
 
 MOST_HELD = 256
-"""The most elements of an intermediate result that depend on each other, and are held for every column."""
+"""Maximum number of interdependent elements of an intermediate result, which are stored for every column."""
 
 ELEMENTS = 8192
-"""Words of 4 bytes of the intermediate result that a program of 256 threads holds."""
+"""Words of 4 bytes of the intermediate result that a program of 256 threads stores."""
 
 
 @dataclass(frozen=True)
 class PairTile:
-    """What one program holds: columns of the batch, blocks q of K2 and rows p of each, diagonals j."""
+    """The tile of one program: columns of the batch, blocks q of K2 and rows p of each, diagonals j."""
 
     n: int
     q: int
@@ -32,12 +32,12 @@ class PairTile:
     j: int
 
     def programs(self, pair: tuple[Pattern, Pattern], n: int) -> int:
-        """Programs of the grid for n columns."""
+        """Return the number of programs of the grid for n columns."""
         return pair[0].a * -(-pair[1].d // self.j) * -(-n // self.n)
 
 
 def pair_tile(pair: tuple[Pattern, Pattern], first: bool, words: int) -> PairTile:
-    """The tile of a pair: long along what is adjacent in memory, diagonals (batch-first) or columns (batch-last)."""
+    """Return the tile of a pair: long in the contiguous dimension, diagonals (batch-first) or columns (batch-last)."""
     q, p = power_above(pair[0].c), power_above(pair[1].b)
     rest = max(16, ELEMENTS // (q * p * words))
     j = min(power_above(pair[1].d), rest // 4 if first else max(1, rest // 128))
@@ -45,7 +45,7 @@ def pair_tile(pair: tuple[Pattern, Pattern], first: bool, words: int) -> PairTil
 
 
 def is_fused(left: Pattern, right: Pattern, n: int, dtype: str) -> bool:
-    """Whether K1 K2 is multiplied at once: chainable with rank 1, and what depends on each other fits on chip."""
+    """Return whether K1 K2 runs as one kernel: chainable, and interdependent elements fit on chip."""
     chains = right.a == left.a * left.c and left.d == right.b * right.d
     if not chains or power_above(left.c) * power_above(right.b) > MOST_HELD:
         return False
@@ -56,7 +56,7 @@ def is_fused(left: Pattern, right: Pattern, n: int, dtype: str) -> bool:
 
 
 def fused_places(patterns: Sequence[Pattern], n: int, dtype: str) -> tuple[tuple[int, ...], ...]:
-    """The factors of every launch, right-most first: pairs from the right, and those between them alone."""
+    """Return the factors of every launch, right-most first: pairs from the right, and single factors between them."""
     found, place = [], len(patterns) - 1
     while place >= 0:
         paired = place > 0 and is_fused(patterns[place - 1], patterns[place], n, dtype)
@@ -66,7 +66,7 @@ def fused_places(patterns: Sequence[Pattern], n: int, dtype: str) -> tuple[tuple
 
 
 def fused_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
-    """Why no neighbours of a chain are multiplied together; None: some are."""
+    """Return the reason why no neighbours of a chain are fused, or None."""
     if reason := triton_reason():
         return reason
     if all(len(places) == 1 for places in fused_places(patterns, n, dtype)):
@@ -75,7 +75,7 @@ def fused_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
 
 
 def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern], x: Tensor, out: Tensor) -> None:
-    """out = K1 K2 x for any strides; intermediate results of halves are held in float32."""
+    """Compute out = K1 K2 x for any strides; intermediate results of half precision are stored in float32."""
     import torch
 
     from .fused_kernel import multiply_pair
@@ -105,13 +105,13 @@ def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern]
 
 @dataclass(frozen=True)
 class FusedChain:
-    """K1 ... KL X by as few launches as `fused_places` says; what is not fused is gathered, or multiplied on views."""
+    """K1 ... KL X by the launches of `fused_places`; unfused factors are gathered, or multiplied on views."""
 
     patterns: tuple[Pattern, ...]
     dtype: str
 
     def run(self, factors: Sequence[Tensor], x: Tensor, out: Tensor) -> None:
-        """out (rows, n) = K1 ... KL x (cols, n); between launches the batch is last."""
+        """Compute out (rows, n) = K1 ... KL x (cols, n); between launches the batch is last."""
         n = x.shape[1]
         for places in fused_places(self.patterns, n, self.dtype):
             head = self.patterns[places[0]]

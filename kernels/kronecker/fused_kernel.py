@@ -32,7 +32,7 @@ def multiply_pair(
     P: tl.constexpr,
     J: tl.constexpr,
 ):
-    """y = K1 K2 x for K1 (a, b1, c1, b2 D) by `first` and K2 (a c1, b2, c2, D) by `second`.
+    """Compute y = K1 K2 x for K1 (a, b1, c1, b2 D) by `first` and K2 (a c1, b2, c2, D) by `second`.
 
     h[q, p, j, s] = sum over k of second[(i, q), j, p, k] x[i, q, k, j, s]
     y[i, r, (p, j), s] = sum over q of first[i, (p, j), r, q] h[q, p, j, s]

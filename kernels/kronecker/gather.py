@@ -1,4 +1,4 @@
-"""Products by factors with small blocks, by a Triton kernel that gathers: no tensor cores, nothing padded to them."""
+"""Products by factors with small blocks, by a gathering Triton kernel without tensor cores and their padding."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from .tiles import MOST_PROGRAMS, power_above, triton_reason
 Tensor = Any
 
 LARGEST_BLOCK = 32
-"""The longest side of a block that is gathered: larger ones are bound by arithmetic, which tiles do faster."""
+"""Maximum side of a block that is gathered: larger ones are compute-bound, and faster by tiles."""
 
 ELEMENTS, ROWS = 4096, 16
-"""Words of 4 bytes of Y that a program of 128 threads computes, and at most so many rows p among its elements."""
+"""Words of 4 bytes of Y that a program of 128 threads computes, and the maximum number of rows p among its elements."""
 
 
 @dataclass(frozen=True)
 class GatherTile:
-    """What one program computes: columns of the batch, rows p, diagonals j."""
+    """The tile of one program: columns of the batch, rows p, diagonals j."""
 
     n: int
     p: int
     j: int
 
     def programs(self, pattern: Pattern, n: int) -> int:
-        """Programs of the grid for n columns."""
+        """Return the number of programs of the grid for n columns."""
         return pattern.a * -(-pattern.b // self.p) * -(-pattern.d // self.j) * -(-n // self.n)
 
 
 def gather_tile(pattern: Pattern, first: bool, words: int) -> GatherTile:
-    """The tile of a pattern: long along what is adjacent in memory, diagonals (batch-first) or columns (batch-last).
+    """Return the tile of a pattern: long in the contiguous dimension, diagonals (batch-first) or columns (batch-last).
 
-    `words` are those of an element's sum.
+    `words` is the number of words of an element's sum.
     """
     p = min(ROWS, power_above(pattern.b))
     rest = max(16, ELEMENTS // (p * words))
@@ -44,7 +44,7 @@ def gather_tile(pattern: Pattern, first: bool, words: int) -> GatherTile:
 
 
 def gather_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
-    """Why the kernel does not multiply by these patterns; None: it does."""
+    """Return the reason why the kernel does not support these patterns, or None."""
     if reason := triton_reason():
         return reason
     for one in patterns:
@@ -56,12 +56,12 @@ def gather_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None
 
 
 def words_of(dtype: str) -> int:
-    """Words of 4 bytes of a sum of this dtype."""
+    """Return the words of 4 bytes of a sum of this dtype."""
     return {"float64": 2, "complex64": 2, "complex128": 4}.get(dtype, 1)
 
 
 def multiply_gathered(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) -> None:
-    """out (rows, n) = K x (cols, n) for any strides; sums of halves are held in float32."""
+    """Compute out (rows, n) = K x (cols, n) for any strides; sums of half precision are computed in float32."""
     import torch
 
     from .gather_kernel import gather_factor

@@ -28,10 +28,10 @@ def gather_factor(
     P: tl.constexpr,
     J: tl.constexpr,
 ):
-    """y[i, p, j, s] = sum over q of weights[i, j, p, q] x[i, q, j, s], for P rows p, J diagonals j and N columns s.
+    """Compute y[i, p, j, s] = sum over q of weights[i, j, p, q] x[i, q, j, s], P rows p, J diagonals j, N columns s.
 
     Output-stationary: a program gathers every x[i, q, j, s] that it needs once, for all its rows, and writes its part
-    of y once. Nothing is padded but p, j and s. With PARTS = 2 elements are pairs (real, imaginary), and strides count
+    of y once. Only p, j and s are padded. With PARTS = 2 elements are pairs (real, imaginary), and strides count
     real numbers.
     """
     place = tl.program_id(0)

@@ -1,8 +1,8 @@
 """Dense to Kronecker-sparse: hierarchical factorisation by truncated SVDs of blocks, for chainable lists of patterns.
 
-The factors are split off one by one from the left. Each split is the best possible for its two factors: the blocks
+The factors are split off one by one from the left. Each split is optimal for its two factors: the blocks
 that the pair can represent are disjoint, and a truncated SVD of each is optimal. The left factor has orthonormal
-columns within every block, so that errors of later splits are not enlarged.
+columns within every block, so that errors of later splits are not amplified.
 
 Source: Le, Zheng, Riccietti, Gribonval, "Butterfly Factorization with Error Guarantees" (arXiv 2411.04506): two
 chainable factors are optimal, and a list factorised from left to right is within sqrt(L - 1) of the least error.
@@ -29,16 +29,16 @@ from .pattern import Pattern, check_composes
 Matrix = npt.NDArray[Any]
 
 SVDS_AT_ONCE = 256
-"""Blocks whose SVDs are computed by one call."""
+"""Number of blocks whose SVDs are computed by one call."""
 
 
 @dataclass(frozen=True)
 class Factorization:
     """Factors of an approximation of W, with errors relative to the Frobenius norm of W.
 
-    Of chainable lists: `bound`, the error is at most sqrt(sum of e_l^2) over the splits l of the list in two, e_l the
-    least error of any product of the two parts; `least`, no product of such factors is nearer than the largest e_l.
-    None where nothing is known.
+    For chainable lists: `bound` = sqrt(sum of e_l^2) over the splits l of the list in two, with e_l the
+    least error of any product of the two parts, bounds the error; `least` = the largest e_l bounds it from below for
+    any factors. None if unknown.
     """
 
     matrix: KroneckerMatrix
@@ -50,7 +50,7 @@ class Factorization:
 def hierarchical(
     dense: Matrix, patterns: Sequence[Pattern], on_event: Callable[[str], None] = lambda line: None
 ) -> Factorization:
-    """Factors whose product is near a dense matrix (rows, cols): at most sqrt(L - 1) times the least error there is.
+    """Compute factors whose product approximates a dense matrix (rows, cols) within sqrt(L - 1) of the least error.
 
     Computed in the matrix's own dtype, float32 at least.
 
@@ -84,7 +84,7 @@ def hierarchical(
 
 
 def split(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix, Matrix, float]:
-    """Parameters of the best two factors of a matrix of the pattern of their product, and the squared error.
+    """Compute the best two factors of a matrix with the pattern of their product; return them and the squared error.
 
     weights (a1, d2, b1 d1 / d2, a2 c2 / a1). The blocks of the product, one for each block row of the right factor and
     each diagonal place of the left one, are b1 x c2 and of rank r: their truncated SVDs are the factors.
@@ -109,7 +109,7 @@ def split(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix, Matri
 
 
 def _rank_blocks(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix, int]:
-    """The blocks (count, b1, c2) of a matrix of the pattern of a product, and the rank that each has in a product."""
+    """Return the blocks (count, b1, c2) of a matrix of a product's pattern, and their rank in a product."""
     rank = chain_rank(left, right)
     assert rank is not None  # the list was checked before
     shape = left.a, right.d, left.b, left.d // right.d, right.a // left.a, right.c
@@ -117,7 +117,7 @@ def _rank_blocks(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix
 
 
 def _split_error(dense: Matrix, patterns: tuple[Pattern, ...], place: int) -> float:
-    """The least squared error of two factors of the patterns of the first `place` and of the other ones."""
+    """Return the least squared error of two factors of the patterns of the first `place` and of the remaining ones."""
     left, right = chain_pattern(patterns[:place]), chain_pattern(patterns[place:])
     blocks, rank = _rank_blocks(factor_parameters(_workable(dense), chain_pattern(patterns)), left, right)
 
@@ -129,7 +129,7 @@ def _split_error(dense: Matrix, patterns: tuple[Pattern, ...], place: int) -> fl
 
 
 def _sum_over_pieces(one: Callable[[slice], float], blocks: int) -> float:
-    """The sum, in a fixed order, of what `one` returns for pieces of the blocks, each computed by one thread."""
+    """Return the sum, in a fixed order, of `one` over slices of the blocks, each computed by one thread."""
     pieces = list(ranges(blocks, -(-blocks // SVDS_AT_ONCE)))
     found = [0.0] * len(pieces)
 
@@ -142,7 +142,7 @@ def _sum_over_pieces(one: Callable[[slice], float], blocks: int) -> float:
 
 
 def check_size(dense: Matrix, patterns: Sequence[Pattern]) -> None:
-    """That a dense matrix has the sizes of a product.
+    """Check that a dense matrix has the sizes of a product and finite entries.
 
     Raises:
         PlanError: it has not.

@@ -23,7 +23,7 @@ LAYOUTS = ("canonical", "bmm", "kernel", "abcd", "dense")
 
 
 def layout_shape(pattern: Pattern, layout: str) -> tuple[int, ...]:
-    """The shape of a factor's parameters in a layout.
+    """Return the shape of a factor's parameters in a layout.
 
     Raises:
         PlanError: there is no such layout.
@@ -42,10 +42,10 @@ def layout_shape(pattern: Pattern, layout: str) -> tuple[int, ...]:
 
 
 def from_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
-    """Parameters (a, d, b, c) of what another layout holds.
+    """Convert parameters in another layout to (a, d, b, c).
 
     Raises:
-        PlanError: there is no such layout, or the array has not its shape.
+        PlanError: there is no such layout, or the array does not have its shape.
     """
     wanted = layout_shape(pattern, layout)
     if weights.shape != wanted:
@@ -61,10 +61,10 @@ def from_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
 
 
 def to_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
-    """Parameters (a, d, b, c) in another layout; the inverse of `from_layout`.
+    """Convert parameters (a, d, b, c) to another layout; the inverse of `from_layout`.
 
     Raises:
-        PlanError: there is no such layout, or the parameters are not of the pattern.
+        PlanError: there is no such layout, or the parameters do not match the pattern.
     """
     wanted = layout_shape(pattern, layout)
     if weights.shape != pattern.parameter_shape:

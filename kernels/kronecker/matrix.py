@@ -25,7 +25,7 @@ class KroneckerMatrix:
     """W = K1 K2 ... KL by the parameters of its factors, each (a, d, b, c), all of one dtype.
 
     Raises:
-        PlanError: a factor has another shape than its pattern says, dtypes differ, or factors do not compose.
+        PlanError: a factor's shape does not match its pattern, dtypes differ, or factors do not compose.
     """
 
     patterns: tuple[Pattern, ...]
@@ -50,7 +50,7 @@ class KroneckerMatrix:
 
     @classmethod
     def of(cls, patterns: Pattern | Sequence[Pattern], factors: Matrix | Sequence[Matrix]) -> KroneckerMatrix:
-        """The matrix of one factor or of several, left-most first; arrays of the canonical layout (a, d, b, c).
+        """Return the matrix of one factor or of several, left-most first; arrays of the canonical layout (a, d, b, c).
 
         Raises:
             PlanError: as the class.
@@ -65,7 +65,7 @@ class KroneckerMatrix:
     def random(
         cls, patterns: Pattern | Sequence[Pattern], seed: int | np.random.Generator = 0, dtype: str = "float32"
     ) -> KroneckerMatrix:
-        """Random factors, see `KroneckerSparse.draw`."""
+        """Return random factors, see `KroneckerSparse.draw`."""
         structure = KroneckerSparse.of(patterns)
         return cls(structure.patterns, structure.draw(np.random.default_rng(seed), dtype), dtype)
 
@@ -80,7 +80,7 @@ class KroneckerMatrix:
 
     @property
     def adjoint(self) -> KroneckerMatrix:
-        """W^H, with copies of the factors: theirs, conjugated and transposed, in the opposite order."""
+        """Return W^H, with copies of the factors, conjugated and transposed, in reverse order."""
         factors = [np.ascontiguousarray(weights.conj().swapaxes(2, 3)) for weights in reversed(self.factors)]
         return KroneckerMatrix(self.structure.transposed.patterns, tuple(factors), self.dtype)
 
@@ -90,7 +90,7 @@ class KroneckerMatrix:
         return sum(weights.nbytes for weights in self.factors)
 
     def astype(self, dtype: str) -> KroneckerMatrix:
-        """The matrix with factors of another dtype that numpy knows.
+        """Return the matrix with factors of another dtype that numpy supports.
 
         Raises:
             PlanError: imaginary parts would be lost, or this matrix is bfloat16.
@@ -106,7 +106,7 @@ class KroneckerMatrix:
         return KroneckerMatrix(self.patterns, tuple(weights.astype(dtype) for weights in self.factors), dtype)
 
     def dense(self) -> Matrix:
-        """W (rows, cols), by the plain products of its dense factors."""
+        """Return W (rows, cols), by the plain products of its dense factors."""
         return dense_product(self.factors, self.patterns)
 
     def __repr__(self) -> str:

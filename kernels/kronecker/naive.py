@@ -1,4 +1,4 @@
-"""Kronecker-sparse matrices and their products by definition: what every fast product is tested against."""
+"""Kronecker-sparse matrices and their products by definition: the reference for the tests of all fast products."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Array = Any
 
 
 def support(pattern: Pattern) -> npt.NDArray[np.bool_]:
-    """I_a (x) 1_{b x c} (x) I_d, (rows, cols)."""
+    """Return I_a (x) 1_{b x c} (x) I_d, (rows, cols)."""
     inner = np.kron(np.ones((pattern.b, pattern.c), bool), np.eye(pattern.d, dtype=bool))
     found: npt.NDArray[np.bool_] = np.kron(np.eye(pattern.a, dtype=bool), inner)
     return found
 
 
 def dense_factor(weights: Array, pattern: Pattern) -> Array:
-    """The matrix (rows, cols) of parameters (a, d, b, c): K[i b d + p d + j, i c d + q d + j] = weights[i, j, p, q]."""
+    """Return the matrix (rows, cols) with K[i b d + p d + j, i c d + q d + j] = weights[i, j, p, q], (a, d, b, c)."""
     a, b, c, d = pattern.sizes
     full = zeros((a, b, d, a, c, d), weights)
     for i in range(a):
@@ -34,7 +34,7 @@ def dense_factor(weights: Array, pattern: Pattern) -> Array:
 
 
 def factor_parameters(matrix: Matrix, pattern: Pattern) -> Matrix:
-    """The parameters (a, d, b, c) of a matrix (rows, cols); what lies outside the support is not read."""
+    """Return the parameters (a, d, b, c) of a matrix (rows, cols); entries outside the support are ignored."""
     a, b, c, d = pattern.sizes
     full = matrix.reshape(a, b, d, a, c, d)
     weights = np.empty(pattern.parameter_shape, matrix.dtype)
@@ -45,18 +45,18 @@ def factor_parameters(matrix: Matrix, pattern: Pattern) -> Matrix:
 
 
 def zeros(shape: tuple[int, ...], like: Array) -> Array:
-    """Zeros of the same kind and dtype."""
+    """Return zeros of the same kind and dtype."""
     return np.zeros(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_zeros(shape)
 
 
 def dense_product(factors: Sequence[Matrix], patterns: Sequence[Pattern]) -> Matrix:
-    """K1 K2 ... KL as a dense matrix."""
+    """Return K1 K2 ... KL as a dense matrix."""
     pairs = zip(factors, patterns, strict=True)
     return reduce(np.matmul, [dense_factor(weights, pattern) for weights, pattern in pairs])
 
 
 def multiply(factors: Sequence[Matrix], patterns: Sequence[Pattern], x: Matrix) -> Matrix:
-    """K1 K2 ... KL x for x (cols, batch), factor by factor, each by its dense matrix."""
+    """Compute K1 K2 ... KL x for x (cols, batch), factor by factor, each by its dense matrix."""
     for weights, pattern in reversed(list(zip(factors, patterns, strict=True))):
         x = dense_factor(weights, pattern) @ x
     return x

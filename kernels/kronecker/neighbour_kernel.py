@@ -31,9 +31,9 @@ def multiply_neighbours(
     Q: tl.constexpr,
     J: tl.constexpr,
 ):
-    """The product of `tiled_kernel.multiply_factor` for J = 2 or 4.
+    """Compute the product of `tiled_kernel.multiply_factor` for J = 2 or 4.
 
-    A tile [N, Q, J] of x is contiguous in (q, j) where the batch is first and J = d; it is split in registers into
+    A tile [N, Q, J] of x is contiguous in (q, j) if it is batch-first and J = d; it is split in registers into
     J matrices [N, Q], each multiplied by its own block, and the results are joined again: J plain products, and no
     sector of memory is read for one diagonal alone.
     """

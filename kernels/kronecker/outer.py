@@ -20,20 +20,21 @@ Matrix = npt.NDArray[Any]
 Tensor = Any
 
 SLAB = 1024
-"""Columns of the batch that are summed by one GEMM; the sums of all slabs are added in their order."""
+"""Columns of the batch that are summed by one GEMM; the sums of all slabs are added in order."""
 
 PROCESSORS, RATES, CALL, MOVED = 132, {2: 4e14, 4: 5e13}, 1e-5, 4e12
-"""By which the batch is divided: multiprocessors of an H200, its operations a second by bytes of an element, seconds
-of a batched GEMM on the host, and bytes moved a second. The same for every GPU, so that sums have one order."""
+"""Parameters of the division of the batch: multiprocessors of an H200, its operations per second by bytes of an
+element, host seconds of a batched GEMM, and bytes moved per second. Equal for every GPU, so that sums have one order.
+"""
 
 PROGRAMS, LEAST_PART = 4 * PROCESSORS, 512
-"""Programs of our kernel that a gradient is divided into, and the fewest columns of a part of the batch."""
+"""Programs of our kernel that a gradient is divided into, and the minimum columns of a part of the batch."""
 
 
 def outer_blocks(grad: Matrix, x: Matrix, a: int, d: int) -> Matrix:
-    """dW (a, d, b, c) with dW[i, j] = grad[i, :, j] x[i, :, j]^T, for grad (a b d, n) and x (a c d, n).
+    """Return dW (a, d, b, c) with dW[i, j] = grad[i, :, j] x[i, :, j]^T, for grad (a b d, n) and x (a c d, n).
 
-    Sums over n are formed by slabs in a fixed order, in the dtype of the operands.
+    Sums over n are computed by slabs in a fixed order, in the dtype of the operands.
     """
     b, c = len(grad) // (a * d), len(x) // (a * d)
     total = np.zeros((a, d, b, c), np.result_type(grad, x))
@@ -44,17 +45,17 @@ def outer_blocks(grad: Matrix, x: Matrix, a: int, d: int) -> Matrix:
 
 
 def _readable(matrix: Matrix, d: int) -> Matrix:
-    """The slab as a GEMM can read its blocks: a copy where rows are not contiguous and blocks are interleaved."""
+    """Return the slab so that a GEMM can read its blocks: a copy unless rows are contiguous, or columns with d = 1."""
     found = layout_of(matrix)
     return matrix if found is Layout.ROWS or (found is Layout.COLUMNS and d == 1) else np.ascontiguousarray(matrix)
 
 
 def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) -> Tensor:
-    """`outer_blocks` of tensors on a GPU, by batched GEMMs on views; operands that these can't read are copied first.
+    """Compute `outer_blocks` of GPU tensors by batched GEMMs on views; operands that these cannot read are copied.
 
-    With `tiled` our kernel reads such operands as they are. An H200 runs it faster than copies in half precision with
-    d >= 16 and for some small blocks, up to 1.9 times as slow otherwise. Sums over the batch have a fixed order; those
-    of half precision are held in float32.
+    With `tiled` our kernel reads such operands in place. On an H200 it is faster than copies in half precision with
+    d >= 16 and for some small blocks, otherwise up to 1.9 times as slow. Sums over the batch have a fixed order; those
+    of half precision are computed in float32.
     """
     import torch
 
@@ -74,7 +75,7 @@ def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) 
 
 
 def batch_last(matrix: Tensor) -> Tensor:
-    """The matrix (features, n) with adjacent columns; on a GPU a transposed one is copied by our kernel."""
+    """Return the matrix (features, n) with contiguous rows; on a GPU a transposed one is copied by our kernel."""
     ours = matrix.is_cuda and matrix.stride(0) == 1 and matrix.itemsize in TILES
     if matrix.is_contiguous() or not ours or importlib.util.find_spec("triton") is None:
         return matrix.contiguous()
@@ -84,10 +85,10 @@ def batch_last(matrix: Tensor) -> Tensor:
 
 
 def batch_parts(pattern: Pattern, n: int, item: int = 4) -> int:
-    """Into how many equal parts the batch is divided where sums are formed by batched GEMMs; 1: into none.
+    """Return the number of equal parts that the batch is divided into for sums by batched GEMMs; 1: undivided.
 
     A division fills a GPU that the blocks of one i or one j leave idle, at the cost of a call for every i and of the
-    sums of all parts. It is a matter of the sizes alone.
+    sums of all parts. It depends on the sizes only.
     """
     a, b, c, d = pattern.sizes
     if min(*pattern.sizes, n) == 0:
@@ -95,7 +96,7 @@ def batch_parts(pattern: Pattern, n: int, item: int = 4) -> int:
     tiles, busy = -(-b // 128) * -(-c // 128), 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
 
     def filled(parts: int) -> float:
-        """Tiles over those that run at once, two on a multiprocessor."""
+        """Return the tiles relative to those that run at once, two per multiprocessor."""
         return (a if parts == 1 and d <= a else d * parts) * tiles / (2 * PROCESSORS)
 
     def seconds(parts: int) -> float:
@@ -109,7 +110,7 @@ def batch_parts(pattern: Pattern, n: int, item: int = 4) -> int:
 
 
 def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: Any) -> Tensor:
-    """The sums of the whole batch, by `a` batched GEMMs of d x parts products of views; parts are added in order."""
+    """Compute the sums of the whole batch by `a` batched GEMMs of d x parts products of views, added in order."""
     import torch
 
     a, b, c, d = pattern.sizes
@@ -123,7 +124,7 @@ def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: An
 
 
 def _outer_views(grad: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
-    """The sums of the whole batch, by min(a, d) batched GEMMs on views of which nothing is copied."""
+    """Compute the sums of the whole batch by min(a, d) batched GEMMs on views, without copies."""
     import torch
 
     a, b, c, d = pattern.sizes
@@ -139,9 +140,9 @@ def _outer_views(grad: Tensor, x: Tensor, pattern: Pattern) -> Tensor:
 
 
 def outer_tiled(grad: Tensor, x: Tensor, pattern: Pattern, side: int | None = None) -> Tensor:
-    """The sums by the Triton kernel, for d > 1 and any strides: parts of the batch side by side, added in their order.
+    """Compute the sums by the Triton kernel, for d > 1 and any strides: parts of the batch in parallel, added in order.
 
-    `side` is the longest side of a tile, by default the one that fits the registers of sm_90.
+    `side` is the maximum side of a tile, by default the one that fits the registers of sm_90.
     """
     import torch
 

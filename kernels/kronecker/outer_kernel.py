@@ -33,9 +33,9 @@ def sum_outer(
     Q: tl.constexpr,
     J: tl.constexpr,
 ):
-    """sums[r, i, j, p, q] = sum over s of part r of grad[i, p, j, s] x[i, q, j, s], for P of p, Q of q and J of j.
+    """Compute sums[r, i, j, p, q] = sum over s of part r of grad[i, p, j, s] x[i, q, j, s], for P of p, Q of q, J of j.
 
-    Columns s of a part are added up N at a time in their order. J is 2 or 4: tiles of neighbouring diagonals are
+    Columns s of a part are added N at a time in order. J is 2 or 4: tiles of neighbouring diagonals are
     loaded together and split in registers, as in `multiply_neighbours`.
     """
     place = tl.program_id(0)

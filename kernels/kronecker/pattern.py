@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...errors import PlanError
 
 MAX_SIDE = 1 << 31
-"""The longest side of a matrix that a pattern may describe."""
+"""Maximum side of a matrix that a pattern may describe."""
 
 
 @dataclass(frozen=True, order=True)
@@ -40,7 +40,7 @@ class Pattern:
 
     @classmethod
     def parse(cls, text: str) -> Pattern:
-        """The pattern of a text "a,b,c,d", with or without parentheses.
+        """Parse a pattern "a,b,c,d", with or without parentheses.
 
         Raises:
             PlanError: the text is no pattern.
@@ -66,12 +66,12 @@ class Pattern:
 
     @property
     def nonzeros(self) -> int:
-        """Entries inside the support: parameters of a matrix."""
+        """Number of entries inside the support: parameters of a matrix."""
         return self.a * self.b * self.c * self.d
 
     @property
     def density(self) -> float:
-        """The part of the entries that lie inside the support: 1/(ad)."""
+        """The fraction of the entries inside the support: 1/(ad)."""
         return 1 / (self.a * self.d)
 
     @property
@@ -94,7 +94,7 @@ class Pattern:
 
 
 def parse_patterns(text: str) -> tuple[Pattern, ...]:
-    """The patterns of a text "(a,b,c,d)(a,b,c,d)...", left-most factor first.
+    """Parse a list of patterns "(a,b,c,d)(a,b,c,d)...", left-most factor first.
 
     Raises:
         PlanError: the text is no list of patterns.
@@ -106,7 +106,7 @@ def parse_patterns(text: str) -> tuple[Pattern, ...]:
 
 
 def check_composes(patterns: Sequence[Pattern]) -> None:
-    """That the product of factors with these patterns, left-most first, exists.
+    """Check that the product of factors with these patterns, left-most first, exists.
 
     Raises:
         PlanError: there is no pattern, or two neighbours do not multiply.

@@ -1,4 +1,4 @@
-"""The product by a Kronecker-sparse matrix that users call."""
+"""The public product by a Kronecker-sparse matrix."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def matmul(
     max_workspace: int | None = None,
     max_extra_bytes: int = 0,
 ) -> Matrix:
-    """Y = X W^T for x (..., cols) of layout "bsf" (batch first), Y = W X for x (cols, batch) of "bsl" (batch last).
+    """Compute Y = X W^T for x (..., cols) of layout "bsf" (batch first), W X for x (cols, batch) of "bsl" (batch last).
 
-    The result is (..., rows), or (rows, batch). `strategy` names the only strategy to take ("slabs", "widened",
+    The result is (..., rows), or (rows, batch). `strategy` names the only strategy to use ("slabs", "widened",
     "dense", "bmm", "einsum", "bsr", "csr"); `effort="measure"` times the best candidates once (see `lcma tune`).
-    `max_workspace` bounds the bytes taken beside operands and result, `max_extra_bytes` those by which the matrix may
+    `max_workspace` bounds the bytes besides operands and result, `max_extra_bytes` those by which the matrix may
     be expanded ("dense" needs them). An x whose rows or columns are not contiguous is copied first.
 
     Raises:
-        PlanError: x does not fit the matrix or has another dtype, or nothing keeps to the limits.
+        PlanError: x does not fit the matrix or has another dtype, or no candidate meets the limits.
     """
     check_order(layout)
     if (torch := sys.modules.get("torch")) is not None and torch.is_tensor(x):
@@ -79,7 +79,7 @@ def matmul(
 
 
 def _plain(columns: Matrix, layout: str) -> Layout:
-    """The layout of X (cols, batch); where one row or column alone can be read either way, that of the order."""
+    """Return the layout of X (cols, batch); for a single row or column, which has both, that of the order."""
     return layout_of_order(layout) if {0, 1} & {*columns.shape} else layout_of(columns)
 
 

@@ -1,4 +1,4 @@
-"""The same matrix by patterns with larger blocks or in torch's sparse formats, computed once before products."""
+"""Rewritten factors of the same matrix: patterns with larger blocks, or torch's sparse formats, computed once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REWRITES = (WIDENED, DENSE, BSR, CSR)
 
 
 def prepared_factors(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: str | None) -> PreparedOperand:
-    """The factors as a strategy multiplies by them, to be given to its executor in their place."""
+    """Return the factors in a strategy's format, to pass to its executor."""
     if rewrite is None:
         return PreparedOperand(factors, tuple(factors), 0)
     nbytes = rewritten_bytes(rewrite, patterns, factors[0].itemsize)
@@ -34,8 +34,11 @@ def prepared_factors(factors: Sequence[Array], patterns: Sequence[Pattern], rewr
 
 
 def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Pattern, ...]:
-    """WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product; BSR
-    and CSR: the patterns as they are."""
+    """Return the rewritten patterns.
+
+    WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product; BSR
+    and CSR: unchanged.
+    """
     if rewrite in SPARSE:
         return tuple(patterns)
     if rewrite == WIDENED:
@@ -44,7 +47,7 @@ def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Patte
 
 
 def rewritten(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: str) -> tuple[Array, ...]:
-    """The parameters of the rewritten patterns, in new arrays or tensors; of BSR and CSR sparse matrices of torch."""
+    """Return the parameters of the rewritten patterns, newly allocated; for BSR and CSR sparse torch matrices."""
     if rewrite in SPARSE:
         return tuple(map(_compressed if rewrite == CSR else _block_compressed, factors, patterns))
     if rewrite == WIDENED:
@@ -62,7 +65,7 @@ def _widened(weights: Array, pattern: Pattern) -> Array:
 
 
 def _compressed(weights: Array, pattern: Pattern) -> Array:
-    """K in torch's compressed sparse rows."""
+    """Return K in torch's compressed sparse rows."""
     import torch
 
     weights = as_tensor(weights, str(weights.dtype)) if isinstance(weights, np.ndarray) else weights
@@ -73,18 +76,18 @@ def _compressed(weights: Array, pattern: Pattern) -> Array:
     starts = torch.arange(0, pattern.nonzeros + 1, c, device=weights.device)
     values = weights.swapaxes(1, 2).reshape(-1)
     shape = pattern.rows, pattern.cols
-    with warnings.catch_warnings():  # that torch's sparse formats are in beta state
+    with warnings.catch_warnings():  # ignores the warning that torch's sparse formats are in beta state
         warnings.simplefilter("ignore")
         return torch.sparse_csr_tensor(starts, cols, values, shape, check_invariants=False)
 
 
 def block_side(pattern: Pattern) -> int:
-    """The side of the blocks that a factor is compressed by: torch's block-sparse products take square ones."""
+    """Return the side of the blocks of a compressed factor: torch's block-sparse products support square ones."""
     return math.gcd(pattern.b, pattern.c)
 
 
 def _block_compressed(weights: Array, pattern: Pattern) -> Array:
-    """The block diagonal matrix of all blocks (i, j) in torch's compressed block rows."""
+    """Return the block diagonal matrix of all blocks (i, j) in torch's compressed block rows."""
     import torch
 
     weights = as_tensor(weights, str(weights.dtype)) if isinstance(weights, np.ndarray) else weights
@@ -102,7 +105,7 @@ def _block_compressed(weights: Array, pattern: Pattern) -> Array:
 
 
 def rewritten_bytes(rewrite: str, patterns: Sequence[Pattern], itemsize: int) -> int:
-    """Bytes of the rewritten factors; torch's sparse indices take 8 bytes each."""
+    """Return the bytes of the rewritten factors; torch's sparse indices have 8 bytes each."""
     if rewrite in SPARSE:
         sides = [block_side(one) if rewrite == BSR else 1 for one in patterns]
         return sum(

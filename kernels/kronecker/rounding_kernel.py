@@ -1,4 +1,4 @@
-"""The rounding that tensor cores leave out.
+"""Rounding of operands to tf32, which tensor cores truncate.
 
 Imports triton: only what launches a kernel imports this.
 """
@@ -11,9 +11,9 @@ import triton.language as tl
 
 @triton.jit
 def rounded(tile, PRECISION: tl.constexpr):
-    """float32 operands of a tf32 product at their nearest tf32 number; other operands as they are.
+    """Round float32 operands of a tf32 product to the nearest tf32 number; return other operands unchanged.
 
-    Tensor cores drop the 13 bits that tf32 does not have, and `tl.dot` leaves it at that: on an H200 errors were 2.6
+    Tensor cores truncate the 13 bits that tf32 does not have, and `tl.dot` does not round: on an H200 errors were 2.6
     times those of the vendor's products, which round.
     """
     if PRECISION == "tf32":

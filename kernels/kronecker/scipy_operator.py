@@ -1,4 +1,4 @@
-"""The view of a Kronecker-sparse matrix as an operator of scipy's iterative methods."""
+"""A Kronecker-sparse matrix as an operator for scipy's iterative methods."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .products import matmul
 
 
 def linear_operator(matrix: KroneckerMatrix) -> Any:
-    """A `scipy.sparse.linalg.LinearOperator` of W; its adjoint multiplies by copies of the factors.
+    """Return a `scipy.sparse.linalg.LinearOperator` of W; its adjoint multiplies by copies of the factors.
 
     Operands are converted to the matrix's dtype. Products are planned by their number of columns.
 
     Raises:
-        PlanError: scipy is not installed, or the matrix has a dtype that a processor does not multiply.
+        PlanError: scipy is not installed, or the CPU does not support the matrix's dtype.
     """
     try:
         from scipy.sparse.linalg import LinearOperator

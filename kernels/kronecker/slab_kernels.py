@@ -1,4 +1,4 @@
-"""The transposed copy of one slab of the batch, compiled.
+"""Compiled transposition of one slab of the batch.
 
 Imports numba: only what runs them imports this.
 """
@@ -12,7 +12,7 @@ TILE = 16
 
 @njit(nogil=True)
 def transpose_into(source, target):
-    """target (n, m) = source (m, n) transposed, tile by tile."""
+    """Write the transpose of source (m, n) to target (n, m), tile by tile."""
     rows, cols = source.shape
     for i0 in range(0, rows, TILE):
         i1 = min(i0 + TILE, rows)

@@ -1,4 +1,4 @@
-"""Products by Kronecker-sparse factors on a processor: slabs of the batch, each taken through all factors in cache."""
+"""Products by Kronecker-sparse factors on the CPU: slabs of the batch, each multiplied by all factors in cache."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Matrix = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class SlabProduct:
-    """K1 ... KL X by slabs of the batch, each on one thread; a `StagedCore` whose first operand are the factors.
+    """K1 ... KL X by slabs of the batch, each on one thread; a `StagedCore` whose first operand is the factors.
 
     X (cols, batch) and the result (rows, batch) are stored batch-first (`first`, `last`: their columns are
-    contiguous) or batch-last. A slab passes through all factors batch-last, in buffers that stay in cache. Where
-    X is batch-first and the factor that reads it has d > 1, the slab is transposed on the way in; so is the
-    result on the way out.
+    contiguous) or batch-last. A slab is multiplied by all factors batch-last, in buffers that fit in cache. If
+    X is batch-first and the factor that reads it has d > 1, the slab is transposed first; likewise the
+    result at the end.
     """
 
     patterns: tuple[Pattern, ...]
@@ -48,7 +48,7 @@ class SlabProduct:
 
     @property
     def _turns_in(self) -> bool:
-        """Whether X is transposed on the way in."""
+        """Whether slabs of X are transposed first."""
         return self.first and self._ordered[0].d > 1
 
     @property

@@ -33,7 +33,7 @@ class KroneckerSparse:
 
     @classmethod
     def of(cls, patterns: Pattern | Sequence[Pattern]) -> KroneckerSparse:
-        """The structure of one pattern or of a list."""
+        """Return the structure of one pattern or of a list."""
         return cls((patterns,) if isinstance(patterns, Pattern) else tuple(patterns))
 
     @property
@@ -50,12 +50,12 @@ class KroneckerSparse:
 
     @property
     def parameters(self) -> int:
-        """Parameters of all factors."""
+        """Number of parameters of all factors."""
         return sum(pattern.nonzeros for pattern in self.patterns)
 
     @property
     def density(self) -> float:
-        """Parameters over the elements of the product."""
+        """Parameters relative to the elements of the product."""
         return self.parameters / (self.rows * self.cols)
 
     @property
@@ -65,7 +65,7 @@ class KroneckerSparse:
 
     @property
     def extra_elements(self) -> int:
-        """Elements by which the dense matrix exceeds the parameters."""
+        """Number of elements by which the dense matrix exceeds the parameters."""
         return max(0, self.rows * self.cols - self.parameters)
 
     @property
@@ -74,7 +74,7 @@ class KroneckerSparse:
         return KroneckerSparse(tuple(pattern.transposed for pattern in reversed(self.patterns)))
 
     def fraction(self, rows: int, cols: int) -> float:
-        """See `Structure`: the part inside the support of a single factor; 1 for a product of several."""
+        """See `Structure`: the fraction inside the support of a single factor; 1 for a product of several."""
         return self.patterns[0].density if len(self.patterns) == 1 else 1.0
 
     def reason(self, rows: int, cols: int) -> str | None:

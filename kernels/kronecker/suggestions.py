@@ -12,13 +12,13 @@ from .pattern import Pattern
 from .structure import KroneckerSparse
 
 LEAST_BLOCK = 16
-"""Blocks with a shorter side are left to those who name them: they are bound by memory, whatever multiplies."""
+"""Minimum side of suggested blocks: smaller ones are memory-bound with any strategy."""
 
 
 def suggested(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
-    """Single factors, pairs of factors as Monarch's, and low rank, each with at most density rows cols parameters.
+    """Return single factors, pairs of factors as Monarch's, and low rank, each of at most density rows cols parameters.
 
-    Of each kind and number of blocks the list with the most parameters.
+    For each kind and number of blocks it is the list with the most parameters.
 
     Raises:
         PlanError: no list has so few parameters, or the density is not between 0 and 1.
@@ -39,10 +39,10 @@ def suggested(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ..
 
 
 def suggested_pairs(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
-    """The pairs of factors of `suggested` alone: chainable ones, as Monarch's, for every number of blocks.
+    """Return the pairs of factors of `suggested`: chainable ones, as Monarch's, for every number of blocks.
 
     Raises:
-        PlanError: there is none with so few parameters.
+        PlanError: no pair has so few parameters.
     """
     found = tuple(_pairs(rows, cols, density * rows * cols))
     if not found:
@@ -51,7 +51,7 @@ def suggested_pairs(rows: int, cols: int, density: float) -> tuple[KroneckerSpar
 
 
 def _single(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
-    """Factors (a, b, c, d) with the fewest blocks a d that keep to the budget, for every way to write them as a d."""
+    """Yield factors (a, b, c, d) with the fewest blocks a d within the budget, for every factorization into a d."""
     common = math.gcd(rows, cols)
     blocks = next((one for one in _divisors(common) if rows * cols / one <= budget), None)
     if blocks is None or min(rows, cols) // blocks < LEAST_BLOCK:
@@ -61,7 +61,7 @@ def _single(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
 
 
 def _pairs(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
-    """Pairs (1, M/p, r p, p)(p, r p, N/p, 1), which are chainable with blocks of rank r; for every p the largest r."""
+    """Yield pairs (1, M/p, r p, p)(p, r p, N/p, 1), chainable with blocks of rank r; for every p the largest r."""
     for p in _divisors(math.gcd(rows, cols))[1:]:
         rank = int(budget // (p * (rows + cols)))
         rank = min(rank, rows // p, cols // p)

@@ -1,4 +1,4 @@
-"""Products by one Kronecker-sparse factor on tensors: batched GEMMs on views, and our Triton kernel."""
+"""Products by one Kronecker-sparse factor of tensors: batched GEMMs on views, and our Triton kernel."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Tensor = Any
 
 
 def is_readable(matrix: Tensor, d: int) -> bool:
-    """Whether a GEMM reads blocks of a matrix (features, n) as they are: batch-last, or d = 1."""
+    """Return whether a GEMM can read blocks of a matrix (features, n) in place: batch-last, or d = 1."""
     return matrix.stride(1) == 1 or matrix.shape[1] == 1 or (d == 1 and matrix.stride(0) == 1)
 
 
 def multiply_strided(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) -> None:
-    """out (rows, n) = K x (cols, n) by batched GEMMs on views of x and out.
+    """Compute out (rows, n) = K x (cols, n) by batched GEMMs on views of x and out.
 
-    Nothing is copied where both are batch-last, or d = 1. Else the features of a batch-first operand are permuted
+    Nothing is copied if both are batch-last, or d = 1. Else the features of a batch-first operand are permuted
     within each column, so that its blocks can be read.
     """
     a, b, c, d = pattern.sizes
@@ -37,7 +37,7 @@ def multiply_strided(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) 
 
 
 def _multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
-    """out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n): one GEMM, a batch of them, or min(a, d) such."""
+    """Compute out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n) by one GEMM, one batch, or min(a, d) batches."""
     import torch
 
     if weights.shape[:2] == (1, 1):
@@ -48,7 +48,7 @@ def _multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
 
 
 def block_batches(weights: Tensor, x: Tensor, out: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Views (count, b, c), (count, c, n), (count, b, n): one of all blocks where strides allow it, else min(a, d)."""
+    """Yield views (count, b, c), (count, c, n), (count, b, n): one of all blocks if strides permit, else min(a, d)."""
     a, d = weights.shape[:2]
     every = weights, x, out
     if all(1 in (a, d) or one.stride(0) == d * one.stride(1) for one in every):
@@ -62,7 +62,7 @@ def block_batches(weights: Tensor, x: Tensor, out: Tensor) -> Iterator[tuple[Ten
 
 
 def kernel_of(tile: FactorTile) -> Any:
-    """The Triton kernel that runs a tile."""
+    """Return the Triton kernel that runs a tile."""
     if tile.j > 1:
         from .neighbour_kernel import multiply_neighbours
 
@@ -73,7 +73,7 @@ def kernel_of(tile: FactorTile) -> Any:
 
 
 def multiply_tiled(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, dtype: str, tile: FactorTile) -> None:
-    """out (rows, n) = K x (cols, n) by the Triton kernel, for any strides; `tiled_reason` says whether it can.
+    """Compute out (rows, n) = K x (cols, n) by the Triton kernel, for any strides; see `tiled_reason` for its limits.
 
     `dtype` is that of the request: float32 may be multiplied strictly, as tf32, or as three products of tf32.
     """

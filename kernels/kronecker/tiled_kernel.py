@@ -31,10 +31,10 @@ def multiply_factor(
     Q: tl.constexpr,
     J: tl.constexpr,
 ):
-    """y[i, p, j, s] = sum over q of weights[i, j, p, q] x[i, q, j, s], for N columns s, P of p, and one j: J = 1.
+    """Compute y[i, p, j, s] = sum over q of weights[i, j, p, q] x[i, q, j, s], for N columns s, P of p, one j: J = 1.
 
-    Output-stationary: one program writes its part of y once; programs that read the same columns s follow each
-    other. D is a constant, so that the compiler knows which addresses are aligned.
+    Output-stationary: one program writes its part of y once; programs that read the same columns s are
+    consecutive. D is a constant, so that the compiler knows which addresses are aligned.
     """
     place = tl.program_id(0)
     tiles, slabs = tl.cdiv(b, P), tl.cdiv(n, N)

@@ -1,4 +1,4 @@
-"""Tiles of the Triton kernels of a factor, the multiplications that they take, and what a grid holds."""
+"""Tiles of the Triton kernels of a factor, their multiplications, and the limit of a grid."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from .pattern import Pattern
 
 LEAST_SIDE = 16
-"""The shortest side of a tile that tensor cores multiply."""
+"""Minimum side of a tile that tensor cores multiply."""
 
 MOST_PROGRAMS = (1 << 31) - 1
-"""Most programs of a grid."""
+"""Maximum number of programs of a grid."""
 
 
 @dataclass(frozen=True)
 class FactorTile:
-    """What one program of the kernel computes: columns of the batch, rows p, steps over q, diagonals j."""
+    """The tile of one program of the kernel: columns of the batch, rows p, steps over q, diagonals j."""
 
     n: int
     p: int
@@ -27,21 +27,21 @@ class FactorTile:
     stages: int
 
     def fitted(self, pattern: Pattern) -> FactorTile:
-        """The tile with no more rows and diagonals than a pattern has, rounded up to powers of two."""
+        """Return the tile limited to the rows and diagonals of a pattern, rounded up to powers of two."""
         rows = min(self.p, max(LEAST_SIDE, power_above(pattern.b)))
         return replace(self, p=rows, j=min(self.j, power_above(pattern.d)))
 
     def padded(self, pattern: Pattern) -> float:
-        """Multiplications for one column of the batch, those by the padding of b, c and d included."""
+        """Return the multiplications per column of the batch, including the padding of b, c and d."""
         a, b, _, d = pattern.sizes
         return float(a * _up(b, self.p) * self.sum_length(pattern) * _up(d, self.j))
 
     def sum_length(self, pattern: Pattern) -> int:
-        """c in whole steps."""
+        """Return c rounded up to whole steps."""
         return _up(pattern.c, self.q)
 
     def programs(self, pattern: Pattern, n: int) -> int:
-        """Programs of the grid for n columns."""
+        """Return the number of programs of the grid for n columns."""
         return pattern.a * -(-pattern.b // self.p) * -(-pattern.d // self.j) * -(-n // self.n)
 
 
@@ -66,22 +66,22 @@ TILES: dict[str, tuple[tuple[FactorTile, ...], tuple[FactorTile, ...]]] = {
     "bfloat16": (_HALF_SINGLE, _HALF_SEVERAL),
     "float64": ((FactorTile(32, 32, 16, 1, 4, 2),), (FactorTile(32, 32, 16, 4, 8, 2),)),
 }
-"""By dtype: tiles of one diagonal, for d = 1, and of two or four, for d > 1. Nothing spills on sm_90."""
+"""By dtype: tiles of one diagonal, for d = 1, and of two or four, for d > 1. No registers are spilled on sm_90."""
 
 
 def tile_choices(dtype: str) -> int:
-    """How many choices of a tile there are for a dtype."""
+    """Return the number of choices of a tile for a dtype."""
     return max(map(len, TILES[dtype]))
 
 
 def tile_of(dtype: str, pattern: Pattern, choice: int) -> FactorTile:
-    """The tile of a choice, fitted to a pattern."""
+    """Return the tile of a choice, fitted to a pattern."""
     tiles = TILES[dtype][pattern.d > 1]
     return tiles[min(choice, len(tiles) - 1)].fitted(pattern)
 
 
 def tiled_reason(patterns: Sequence[Pattern], n: int, dtype: str, choice: int) -> str | None:
-    """Why the Triton kernel does not multiply by these patterns; None: it does."""
+    """Return the reason why the Triton kernel does not support these patterns, or None."""
     if dtype not in TILES:
         return f"the kernel's tiles are of real numbers, not {dtype}; choose the strategy strided"
     if reason := triton_reason():
@@ -93,13 +93,13 @@ def tiled_reason(patterns: Sequence[Pattern], n: int, dtype: str, choice: int) -
 
 
 def triton_reason() -> str | None:
-    """Why no Triton kernel runs here; None: they do."""
+    """Return the reason why Triton kernels cannot run here, or None."""
     missing = importlib.util.find_spec("triton") is None
     return "the kernel needs Triton: pip install 'lcma[torch]' on Linux" if missing else None
 
 
 def power_above(size: int) -> int:
-    """The least power of two that is not below a size."""
+    """Return the least power of two that is not below a size."""
     return 1 << (size - 1).bit_length()
 
 

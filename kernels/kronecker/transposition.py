@@ -1,4 +1,4 @@
-"""Transposition of tensors by tiles, whatever their dtype, and products between two transpositions."""
+"""Transposition of tensors by tiles, for any dtype, and products between two transpositions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ TILES = {2: (64, 64, 4), 4: (64, 32, 4), 8: (32, 32, 4), 16: (32, 16, 4)}
 """By bytes of an element: rows and columns of a tile, and warps of its program."""
 
 ALIGNED = 128
-"""Slabs of the batch are multiples of so many columns, where the bound on the workspace has room for them."""
+"""Slabs of the batch are multiples of this number of columns, if the bound on the workspace permits it."""
 
 
 def naive_transpose(source: Tensor, target: Tensor) -> None:
-    """target = source^T, by torch."""
+    """Compute target = source^T by torch."""
     target.copy_(source.mT)
 
 
 def transpose_into(source: Tensor, target: Tensor) -> None:
-    """target (cols, rows) = source (rows, cols)^T by our kernel; rows of both are contiguous.
+    """Compute target (cols, rows) = source (rows, cols)^T by our kernel; rows of both are contiguous.
 
     Bits are moved, so that any dtype of 2, 4, 8 or 16 bytes can be transposed; 16 are moved as pairs of 8.
     """
@@ -56,10 +56,10 @@ def transpose_into(source: Tensor, target: Tensor) -> None:
 
 @dataclass(frozen=True)
 class TransposedProduct:
-    """K1 ... KL X by slabs of the batch: the slab is transposed on the way in (`first`), passes all factors batch-last
-    by GEMMs on views, and is transposed on the way out (`last`).
+    """K1 ... KL X by slabs of the batch: the slab is transposed first (`first`), multiplied by all factors batch-last
+    by GEMMs on views, and the result is transposed at the end (`last`).
 
-    A slab has `slab` columns of the batch. Two buffers hold the results between the steps.
+    A slab has `slab` columns of the batch. The results between the steps are in two buffers.
     """
 
     patterns: tuple[Pattern, ...]
@@ -73,11 +73,11 @@ class TransposedProduct:
         return alternating_rows(self.patterns, self.first, self.last)
 
     def workspace(self, n: int, item: int) -> int:
-        """Bytes of the buffers."""
+        """Return the bytes of the buffers."""
         return sum(self.buffer_rows) * min(self.slab, n) * item
 
     def run(self, factors: Sequence[Tensor], x: Tensor, out: Tensor) -> None:
-        """out (rows, n) = K1 ... KL x (cols, n). A call allocates the buffers once."""
+        """Compute out (rows, n) = K1 ... KL x (cols, n). A call allocates the buffers once."""
         n = x.shape[1]
         memory = [x.new_empty(rows * min(self.slab, n)) for rows in self.buffer_rows]
         for start in range(0, n, self.slab):
@@ -107,16 +107,17 @@ class TransposedProduct:
 
 
 WHOLE, BOUNDED = 0, 1
-"""Choices of a slab: the whole batch; what the bound on the workspace holds. Slabs that stay in the L2 cache of an H200
-took 1.9 to 8 times as long as the whole batch, for 50 of 51 patterns: their GEMMs are too small."""
+"""Choices of a slab: the whole batch; the largest within the bound on the workspace. Slabs that fit the L2 cache of an
+H200 took 1.9 to 8 times as long as the whole batch, for 50 of 51 patterns: their GEMMs are too small.
+"""
 
 
 def transposed_product(
     patterns: Sequence[Pattern], n: int, first: bool, last: bool, choice: int, item: int, most: int | None
 ) -> TransposedProduct | None:
-    """The product by one of the choices for a slab; None: there is none, or it is the whole batch.
+    """Return the product by one of the choices for a slab; None if BOUNDED has no slab, or one of the whole batch.
 
-    `first`, `last`: X and the result are batch-first. Where d = 1 GEMMs read and write them as they are. `most` is
+    `first`, `last`: X and the result are batch-first. If d = 1 GEMMs read and write them in place. `most` is
     in bytes.
     """
     turned = first and patterns[-1].d > 1, last and patterns[0].d > 1
@@ -129,7 +130,7 @@ def transposed_product(
 
 
 def transposed_reason(product: TransposedProduct | None) -> str | None:
-    """Why a product is not run between transpositions, or None."""
+    """Return the reason why a product cannot run between transpositions, or None."""
     if product is None:
         return "its slab is the whole batch, or too narrow"
     if not (product.first or product.last):

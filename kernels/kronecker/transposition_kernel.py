@@ -13,9 +13,9 @@ import triton.language as tl
 def transpose_words(
     source, target, rows, cols, source_step, target_step, R: tl.constexpr, C: tl.constexpr, W: tl.constexpr
 ):
-    """target[c, r] = source[r, c] for source (rows, cols) and target (cols, rows), of elements of one or two words W.
+    """Set target[c, r] = source[r, c] for source (rows, cols) and target (cols, rows), elements of one or two words W.
 
-    Steps are the words from one row to the next. A program reads a tile [R, C] along the rows of the source and
+    Steps are row strides in words. A program reads a tile [R, C] along the rows of the source and
     writes it along those of the target: Triton exchanges it between threads in shared memory.
     """
     place = tl.program_id(0)

@@ -1,1 +1,1 @@
-"""From a request to a plan: strategies, candidates, cost models, profiles."""
+"""Planning: strategies, candidates, cost models, profiles, and the selection of a plan for a request."""

@@ -1,4 +1,4 @@
-"""The one cache of plans and executors: bounded, and emptied when what plans rest on has changed."""
+"""The one cache of plans and executors: bounded, and cleared when the inputs of planning change."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Made = TypeVar("Made")
 MOST_ENTRIES = 1024
 
 CHECK_SECONDS = 1.0
-"""Interval of checking files for changes by other processes: a check costs more than a lookup."""
+"""Interval of checking files for changes by other processes: a check takes longer than a lookup."""
 
 
 class PlanCache:
     """Least recently used entries by key; thread-safe.
 
-    `watch` adds a stamp: a function whose value changes when plans rest on something else (a file that
-    another process wrote, say). A changed stamp empties the cache at the next lookup that checks.
+    `watch` adds a stamp: a function whose value changes when an input of planning does (for example a file
+    written by another process). A changed stamp clears the cache at the next lookup that checks.
     """
 
     def __init__(self, most: int = MOST_ENTRIES) -> None:
@@ -35,13 +35,13 @@ class PlanCache:
         return len(self._entries)
 
     def watch(self, stamp: Callable[[], object]) -> None:
-        """Empty the cache whenever the value of `stamp()` changes."""
+        """Clear the cache whenever the value of `stamp()` changes."""
         with self._lock:
             self._stamps.append(stamp)
             self._seen = []
 
     def get(self, key: Hashable) -> Any:
-        """The entry of a key, or None."""
+        """Return the entry of a key, or None."""
         now = time.monotonic()
         if now - self._checked > CHECK_SECONDS:
             self._check(now)
@@ -52,7 +52,7 @@ class PlanCache:
             return found
 
     def put(self, key: Hashable, value: Made) -> Made:
-        """Keep an entry; the least recently used one beyond the bound is dropped."""
+        """Store an entry; if there are more than the bound, the least recently used one is dropped."""
         with self._lock:
             self._entries[key] = value
             while len(self._entries) > self.most:
@@ -60,7 +60,7 @@ class PlanCache:
         return value
 
     def clear(self) -> None:
-        """Plan everything anew: a profile, wisdom, a strategy or the catalogue has changed."""
+        """Drop all plans, because a profile, wisdom, a strategy or the catalogue has changed."""
         with self._lock:
             self._entries.clear()
 

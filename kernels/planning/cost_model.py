@@ -1,4 +1,4 @@
-"""The interface of cost models: predicted seconds from a machine's measured rates. One implementation a device."""
+"""The interface of cost models: predicted seconds from a machine's measured rates. One implementation per device."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ Numbers = Any
 
 
 class CostModel(Protocol):
-    """Seconds of the parts of a run. NaN where the profile has no rate."""
+    """Seconds of the parts of a run. NaN if the profile has no rate."""
 
     def knows(self, dtype: str) -> bool:
-        """Whether the profile has rates of products of this dtype and of sums."""
+        """Return whether the profile has rates of products of this dtype and of sums."""
 
     def gemm(self, dtype: str, m: Numbers, k: Numbers, n: Numbers, count: Numbers = 1, mode: str = "whole") -> Numbers:
-        """`count` products m x k x n of the vendor's library, executed in a mode that the profile names."""
+        """Seconds of `count` products m x k x n by the vendor's library, in a mode that the profile names."""
 
     def combine(self, bytes: Numbers, flops: Numbers = 0) -> Numbers:
-        """Linear combinations of blocks by a generated kernel."""
+        """Seconds of linear combinations of blocks by a generated kernel."""
 
     def overlap(self, combine: Numbers, mode: str) -> Numbers:
-        """What inner combinations cost beside `combine` when products run in this mode."""
+        """Seconds of inner combinations in addition to `combine` when products run in this mode."""
 
     def overhead(self, calls: Numbers, levels: Numbers = 0) -> Numbers:
-        """The host's work for so many calls of the library and levels."""
+        """Seconds of the host for so many library calls and levels."""

@@ -1,4 +1,4 @@
-"""How wrong a product can be at worst, known before it is run."""
+"""A priori bounds on the error of a product."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..request import Request
 
 @dataclass(frozen=True)
 class _Size:
-    """Of a value: the sum of |coefficients| over its terms, and the roundings on its longest path."""
+    """Size of a value: the sum of |coefficients| over its terms, and the number of roundings on its longest path."""
 
     norm: float
     roundings: int
 
 
 def error_bound(program: Program | None, request: Request) -> float:
-    """Bound on |error| of an element of C relative to k max|A| max|B|; 0 for integers.
+    """Return a bound on |error| of an element of C relative to k max|A| max|B|; 0 for integers.
 
-    The classical product's own bound is k times the unit roundoff. It is the worst case: measured
-    errors are far smaller, for all schemes alike.
+    The classical product's own bound is k times the unit roundoff. Bounds are worst cases: measured
+    errors are far smaller for every scheme.
 
     Source: the recursion f = E (f_inner + (k / grid) q), with E the growth factor and q the
     roundings in sums, of Ballard, Benson, Druinsky, Lipshitz, Schwartz (2016), section 3.
@@ -33,7 +33,7 @@ def error_bound(program: Program | None, request: Request) -> float:
 
 
 def _factor(program: Program | None, inner_size: int) -> float:
-    """f with |error| <= f * unit roundoff * max|A| max|B| for a product of this inner size."""
+    """Return f with |error| <= f * unit roundoff * max|A| max|B| for a product of this inner size."""
     if program is None:
         return float(inner_size) ** 2
     block = -(-inner_size // program.target.k)
@@ -45,7 +45,7 @@ def _factor(program: Program | None, inner_size: int) -> float:
 
 @memoize_on_instance
 def _growth(program: Program) -> tuple[float, int]:
-    """The largest norm and number of roundings of a stored block, products by their operands' sizes."""
+    """Return the largest norm and number of roundings of a stored block; a product's are from its operands' sizes."""
     sizes: dict[int, _Size] = {}
     growth, roundings = 0.0, 0
 

@@ -1,4 +1,4 @@
-"""A decision as plain data: what was chosen, on what grounds, and what else was considered."""
+"""The explanation of a decision as plain data: the plan, the reason, and the other candidates."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .profile import Profile
 from .strategy import Candidate, Plan, Stage
 
 LISTED = 8
-"""Candidates that are listed beside the chosen one, unless a caller says otherwise."""
+"""Default number of candidates listed in addition to the chosen one."""
 
 
 @dataclass(frozen=True)
 class Considered:
-    """A candidate with its seconds and bytes of workspace; `refused` says why it cannot run, None: it can."""
+    """A candidate with its seconds and bytes of workspace; `refused` is the reason why it cannot run, or None."""
 
     candidate: Candidate
     seconds: float | None
@@ -30,11 +30,11 @@ class Considered:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a plan was chosen.
+    """The reason why a plan was chosen, with its times and the alternatives.
 
-    Seconds are predicted, or, where `measured`, those that wisdom holds of the request's class; None where
+    Seconds are predicted, or, if `measured`, those that wisdom stores for the request's class; None if
     neither is known. `ratio` is the baseline's seconds over the plan's. `stages` are those of the baseline,
-    then of the plan where it is another; their seconds are always predictions. `margins` are those that the
+    then of the plan if it is another one; their seconds are always predictions. `margins` are those that the
     plan had to stay below.
     """
 
@@ -54,11 +54,11 @@ class Explanation:
 
     @property
     def basis(self) -> str:
-        """What the seconds are: "measured", "predicted", or "unknown"."""
+        """The origin of the seconds: "measured", "predicted", or "unknown"."""
         return "measured" if self.measured else "unknown" if self.seconds is None else "predicted"
 
     def as_json(self) -> dict[str, Any]:
-        """The same as numbers and texts that JSON holds."""
+        """Return the explanation as JSON-compatible numbers and strings."""
         request, candidate = self.request, self.plan.candidate
         return {
             "sizes": request.shape,
@@ -108,9 +108,9 @@ class Explanation:
 
 
 def explanation(decision: Decision, strategies: Strategies, listed: int = LISTED) -> Explanation:
-    """Explain a decision; `listed` bounds the candidates that are priced again to be shown beside the plan.
+    """Explain a decision; `listed` is the maximum number of other candidates that are priced again and shown.
 
-    `strategies` are those that the decision was made among.
+    `strategies` are those that the decision considered.
     """
     plan, baseline = decision.plan, decision.baseline
     seconds, base = decision.seconds, decision.baseline_seconds
@@ -149,7 +149,7 @@ def _considered(decision: Decision, strategies: Strategies, base: float | None, 
 
 
 def _ratio(base: float | None, seconds: float | None) -> float | None:
-    """How many times as fast; 1 where nothing takes any time."""
+    """Return the speedup over the baseline; 1 if it takes no time, None if a time is unknown."""
     if base is None or seconds is None:
         return None
     return base / seconds if seconds else 1.0

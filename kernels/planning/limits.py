@@ -1,4 +1,4 @@
-"""What a candidate must keep to, and what it must gain on the baseline to be chosen."""
+"""Limits that candidates must respect, and margins over the baseline that they must gain to be chosen."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .machine import Machine
 from .strategy import Candidate, Stage, Strategy
 
 FreeBytes = Callable[[], float]
-"""The bytes that are free, as `Machine.free_bytes` or as it said a moment ago."""
+"""Returns the free bytes: `Machine.free_bytes`, or a cached value of it."""
 
 CHECKED = 64 << 20
-"""Bytes of workspace from which on the free memory is asked for: asking takes longer than small plans."""
+"""Bytes of workspace from which the free memory is checked: reading it takes longer than small plans."""
 
 
 @dataclass(frozen=True)
 class Margin:
-    """The part of the baseline's predicted seconds that a candidate must stay below, where `applies` holds.
+    """The fraction of the baseline's predicted seconds that a candidate must stay below if `applies` holds.
 
-    `measured` says what the figure rests on.
+    `measured` describes the measurement behind the figure.
     """
 
     device: str
@@ -169,7 +169,7 @@ MARGINS: tuple[Margin, ...] = (
 
 
 def applying_margins(family: str, request: Request, stages: Sequence[Stage]) -> list[Margin]:
-    """The margins of a candidate with these stages; it must stay below the least part."""
+    """Return the margins of a candidate with these stages; it must stay below the smallest one."""
     return [
         entry
         for entry in MARGINS
@@ -178,16 +178,16 @@ def applying_margins(family: str, request: Request, stages: Sequence[Stage]) -> 
 
 
 def margin(family: str, request: Request, stages: Sequence[Stage]) -> float:
-    """The part of the baseline's seconds that a candidate with these stages must stay below."""
+    """Return the fraction of the baseline's seconds that a candidate with these stages must stay below."""
     return min((entry.part for entry in applying_margins(family, request, stages)), default=1.0)
 
 
 SMALL = {("cpu", "causal"): 1 << 28}
-"""m k n by device and family below which the baseline is chosen at once: planning would cost the gain."""
+"""m k n by device and family below which the baseline is chosen without planning, which would cost the gain."""
 
 
 def smallness(family: str, request: Request) -> str | None:
-    """Why a request is left to the baseline of its family without planning, or None."""
+    """Return the reason why the baseline runs a request without planning, or None."""
     if not 0 < math.prod(request.shape) < SMALL.get((request.device, family), 0):
         return None
     return "the product is small: it is left to the baseline at once"
@@ -195,14 +195,14 @@ def smallness(family: str, request: Request) -> str | None:
 
 @lru_cache(maxsize=8)
 def margins_text(device: str, family: str) -> str:
-    """The margins of a family in words."""
+    """Return the margins of a family as text."""
     return ", ".join(entry.text for entry in MARGINS if entry.device == device and family in entry.families)
 
 
 def refusal(
     strategy: Strategy, candidate: Candidate, request: Request, machine: Machine, free_bytes: FreeBytes
 ) -> tuple[str | None, int]:
-    """Why a candidate cannot run a request within its limits (None: it can), and its workspace in bytes."""
+    """Return the reason why a candidate cannot run a request within its limits, or None, and its workspace in bytes."""
     if reason := strategy.can_run(candidate, request, machine):
         return reason, 0
     workspace = strategy.workspace(candidate, request, machine)
@@ -217,14 +217,17 @@ def refusal(
 
 
 def memory_shortage(workspace: int, free_bytes: FreeBytes) -> str | None:
-    """Why so many bytes of workspace cannot be had, or None."""
+    """Return the reason why so many bytes of workspace are not available, or None."""
     if workspace < CHECKED or workspace <= (free := free_bytes()):
         return None
     return f"needs {workspace} bytes of workspace, and {free:.0f} are free"
 
 
 def exceeds_kept(workspace: int, machine: Machine) -> str | None:
-    """Why `auto` should not take so much workspace, or None: fresh pages at every call were seen to halve the speed."""
+    """Return the reason why `auto` should not use so much workspace, or None.
+
+    Fresh pages at every call were measured to halve the speed.
+    """
     if workspace <= machine.kept_bytes:
         return None
     return f"{workspace / 1e6:.1f} MB of workspace exceed the {machine.kept_bytes / 1e6:.1f} MB kept between calls"

@@ -1,4 +1,4 @@
-"""What the planner knows of the machine that a request runs on."""
+"""The planner's description of the machine that a request runs on."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def _unlimited() -> float:
 class Machine:
     """A device with its profile and cost model.
 
-    `threads` and `blas_limited` (whether the library's threads can be limited for each task) matter on a
-    processor, `index` on a GPU. `free_bytes` gives the memory that is free now; plans whose workspace exceeds
-    `kept_bytes` would allocate fresh pages at every call. `schemes` and `triangular` are what is considered
-    for dense and for triangular products (None: the user's catalogue, the shipped schemes). `wisdom` is what
-    was measured before (None: nothing), `pool` where executors take workspace from (None: the shared one).
+    `threads` and `blas_limited` (whether the library's threads can be limited for each task) are used on the
+    CPU, `index` on a GPU. `free_bytes` returns the memory that is free now; plans whose workspace exceeds
+    `kept_bytes` would allocate fresh pages at every call. `schemes` and `triangular` are the schemes considered
+    for dense and for triangular products (None: the user's catalogue, the shipped schemes). `wisdom` are the
+    earlier measurements (None: none), `pool` provides the executors' workspace (None: the shared one).
     """
 
     device: str

@@ -1,4 +1,4 @@
-"""From a request to a decision: enumerate, bound, price, keep to the limits, rank."""
+"""Planning of a request: enumerate, bound, price, check limits, rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .machine import Machine
 from .strategy import Candidate, Plan, Proposal, Source, Stage, Strategy
 
 MOST_PRICED = 64
-"""Proposals that are priced and checked, the least bounds first, before the baseline is chosen."""
+"""Maximum number of proposals that are priced and checked, in order of their bounds, before the baseline is chosen."""
 
 Strategies = Mapping[tuple[str, str], Strategy]
 """The strategies of a device by family and name."""
@@ -24,7 +24,7 @@ Strategies = Mapping[tuple[str, str], Strategy]
 class Decision:
     """The chosen plan, the baseline's plan, all proposals by their bounds, refusals, and the reason.
 
-    `measured`: the choice rests on measured times of this request class (wisdom), not on predictions.
+    `measured`: the choice is based on measured times of this request class (wisdom), not on predictions.
     """
 
     request: Request
@@ -38,12 +38,12 @@ class Decision:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds of the plan: measured ones where the choice rests on them, else predicted; None: not known."""
+        """Seconds of the plan: measured if the choice is based on measurements, else predicted; None: unknown."""
         return self._seconds(self.plan)
 
     @property
     def baseline_seconds(self) -> float | None:
-        """The same of the baseline's plan."""
+        """Seconds of the baseline's plan, likewise."""
         return self._seconds(self.baseline)
 
     def _seconds(self, plan: Plan) -> float | None:
@@ -53,7 +53,7 @@ class Decision:
 
     @property
     def gain(self) -> float:
-        """Predicted seconds of the baseline over those of the plan; NaN where either is not known."""
+        """Predicted seconds of the baseline over those of the plan; NaN if either is unknown."""
         if self.plan.seconds is None or self.baseline.seconds is None:
             return math.nan
         return self.baseline.seconds / self.plan.seconds if self.plan.seconds else 1.0
@@ -64,13 +64,13 @@ class Decision:
 
 
 def decide(request: Request, machine: Machine, strategies: Strategies, strategy: str | None = None) -> Decision:
-    """The plan with the least predicted (or measured) time; the baseline where nothing gains its margin.
+    """Return the plan with the least predicted (or measured) time; the baseline if no candidate gains its margin.
 
     `strategy` names the only one to consider, as "scheme" or, with its method,
     "scheme:tasks".
 
     Raises:
-        PlanError: nothing can run the request within its limits, or there is no such strategy.
+        PlanError: no candidate can run the request within its limits, or there is no such strategy.
     """
     name, _, method = (strategy or "").partition(":")
     only = _named(strategies, name or None)
@@ -84,7 +84,7 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
     search = _Search(request, machine, strategies, baseline)
     best = search.best(request)
     if search.short_of_memory and request.max_workspace is None:
-        # As if the caller had limited the memory: then the methods of little memory are proposed, too.
+        # Retry as if the caller had limited the memory: then methods with little memory are proposed, too.
         most = int(min(search.free_bytes(), machine.kept_bytes))
         best = search.best(replace(request, max_workspace=most))
     if best is None:
@@ -103,10 +103,10 @@ def decide_among(
     *,
     where_faster: bool = False,
 ) -> Decision:
-    """The best plan among given programs; with `where_faster` the baseline where none gains its margin.
+    """Return the best plan among given programs; with `where_faster` the baseline if none gains its margin.
 
     `strategy` names the only one, as "scheme" or, with its method, "scheme:tasks". Candidates are ranked by
-    predicted seconds, those of unknown time last, then by arithmetic and bytes.
+    predicted seconds, those of unknown time last, by arithmetic and bytes.
 
     Raises:
         PlanError: no candidate can run; the message gives every reason.
@@ -141,17 +141,17 @@ def decide_among(
 
 
 def gains(plan: Plan, baseline: Plan) -> bool:
-    """Whether a plan is predicted to stay below its margin of the baseline's seconds."""
+    """Return whether a plan is predicted to stay below its margin of the baseline's seconds."""
     if plan.seconds is None or baseline.seconds is None:
         return False
     return plan.seconds < margin(plan.candidate.family, plan.request, plan.stages) * baseline.seconds
 
 
 def baseline_plan(request: Request, machine: Machine, strategies: Strategies) -> Plan:
-    """The plan of the baseline of the request's family.
+    """Return the plan of the baseline of the request's family.
 
     Raises:
-        PlanError: it cannot run the request or does not keep to the limits.
+        PlanError: it cannot run the request within its limits.
     """
     refused = []
     for strategy in strategies.values():
@@ -184,9 +184,9 @@ def _named(strategies: Strategies, name: str | None) -> Strategies:
 
 
 def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan | None, method: str) -> Decision:
-    """The best candidate of one strategy (of one method, where it is named), whatever it gains.
+    """Return the best candidate of one strategy (of one method, if named), regardless of its gain.
 
-    Where the baseline does not keep to the limits, the plan stands in its place.
+    If the baseline does not meet the limits, the plan replaces it in the decision.
     """
     search = _Search(request, machine, only, None, method)
     best = search.best(request)
@@ -201,20 +201,20 @@ def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline:
 
 
 def _refusals(request: Request, machine: Machine, strategies: Iterable[Strategy]) -> list[str]:
-    """Why strategies that need no source propose nothing for a request."""
+    """Return the reasons why strategies that need no source propose no candidate for a request."""
     candidates = ((strategy, strategy.restore("", (), request)) for strategy in strategies)
     found = (strategy.can_run(one, request, machine) for strategy, one in candidates if one and not one.source)
     return [reason for reason in found if reason]
 
 
 class _Search:
-    """Best-first search over proposals: the next is priced only while its bound is below the best price."""
+    """Best-first search over proposals: the next is priced only if its bound is below the best price."""
 
     def __init__(
         self, request: Request, machine: Machine, strategies: Strategies, baseline: Plan | None, method: str = ""
     ) -> None:
         self.request, self.machine, self.strategies, self.baseline = request, machine, strategies, baseline
-        self.free_bytes = cache(machine.free_bytes)  # reading it takes longer than pricing: once a search
+        self.free_bytes = cache(machine.free_bytes)  # reading it takes longer than pricing: once per search
         self.method = method
         self.proposals: tuple[Proposal, ...] = ()
         self.refused: list[tuple[str, str]] = []
@@ -222,7 +222,7 @@ class _Search:
         self.silence = ""
 
     def best(self, request: Request) -> Plan | None:
-        """The best plan for the search's request among what is proposed for `request`; None: the baseline."""
+        """Return the best plan for the search's request among the proposals for `request`; None: the baseline."""
         found: list[Proposal] = []
         for strategy in self.strategies.values():
             if self.baseline is not None and strategy.baseline:
@@ -248,7 +248,7 @@ class _Search:
         return best
 
     def _priced(self, candidate: Candidate, best: Plan | None) -> Plan | None:
-        """A plan that is better than the best so far and gains its margin; else None, with the reason noted."""
+        """Return a plan that is better than the best so far and gains its margin; else None, recording refusals."""
         strategy = self.strategies[candidate.family, candidate.strategy]
         if self.baseline is not None:
             stages = tuple(strategy.predict(candidate, self.request, self.machine))
@@ -271,7 +271,7 @@ class _Search:
         return Plan(self.request, candidate, strategy, self.machine, stages, workspace)
 
     def reason_for_baseline(self) -> str:
-        """Why nothing but the baseline was chosen."""
+        """Return the reason why the baseline was chosen."""
         if 0 in (*self.request.shape, *self.request.batch):
             return "there is nothing to multiply"
         if self.silence and not self.proposals:
@@ -286,7 +286,7 @@ class _Search:
 def plan_candidate(
     strategy: Strategy, candidate: Candidate, request: Request, machine: Machine, free_bytes: FreeBytes | None = None
 ) -> Plan | str:
-    """A plan of one candidate, or the reason why it is refused."""
+    """Return the plan of one candidate, or the reason why it is refused."""
     reason, workspace = refusal(strategy, candidate, request, machine, free_bytes or machine.free_bytes)
     if reason is not None:
         return reason
@@ -295,7 +295,7 @@ def plan_candidate(
 
 
 def _measured(request: Request, machine: Machine, strategies: Strategies, baseline: Plan) -> Decision | None:
-    """The decision by wisdom, where times near this request were measured."""
+    """Return the decision by wisdom, or None if no times near this request were measured."""
     assert machine.wisdom is not None
     plans = [baseline]
     refused: list[tuple[str, str]] = []
@@ -329,7 +329,7 @@ def _measured(request: Request, machine: Machine, strategies: Strategies, baseli
 
 
 def _predicted(request: Request, machine: Machine, strategies: Strategies, known: Sequence[Plan]) -> Plan | None:
-    """The plan that is chosen by prediction, where it is none of those that are known."""
+    """Return the plan that is chosen by prediction if it is none of the known ones."""
     plan = decide(request, replace(machine, wisdom=None), strategies).plan
     found = None if any(plan.candidate == one.candidate for one in known) else plan.candidate
     strategy = None if found is None else strategies.get((found.family, found.strategy))
@@ -351,5 +351,5 @@ def _slower(plan: Plan, best: Plan) -> str:
 
 
 def _work(stages: Sequence[Stage]) -> tuple[float, float]:
-    """Arithmetic operations, and bytes moved."""
+    """Return the arithmetic operations and the bytes moved."""
     return sum(stage.flops for stage in stages), sum(stage.bytes for stage in stages)

@@ -1,4 +1,4 @@
-"""What is known of a machine: how fast it multiplies, adds and moves data."""
+"""Machine profiles: measured rates of products, sums and memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCES = ("measured", "published", "unmeasured")
 class GemmRate:
     """Flops per second of m x k x n products of the vendor's library.
 
-    `mode` is "whole" (one product by all threads) or "tasks" (a product on each thread at once, the
+    `mode` is "whole" (one product by all threads) or "tasks" (one product per thread at once, the
     sum of their rates); `backend` names the library.
     """
 
@@ -35,14 +35,14 @@ class GemmRate:
 
 
 HELD_BACK = 0.97
-"""The least rate of a product, as a part of that of any measured product no larger in any size."""
+"""Lower bound of a product's rate, as a fraction of that of any measured product no larger in any size."""
 
 PREFERENCE = 1.05
-"""How much faster another library must be than the first one measured to be chosen instead."""
+"""Rate ratio by which another library must exceed the first one measured to be chosen instead."""
 
 
 class RateTable:
-    """Measured rates, and between them the mean of their logarithms weighted by nearness in log m, log k, log n."""
+    """Measured rates, interpolated by the mean of logarithms weighted by proximity in log m, log k, log n."""
 
     def __init__(self, rows: Sequence[GemmRate]) -> None:
         best: dict[tuple[int, int, int], float] = {}
@@ -51,28 +51,28 @@ class RateTable:
             best[size] = max(best.get(size, 0.0), row.rate)
         places = np.log(np.array(list(best), dtype=float))
         rates = np.array(list(best.values()))
-        # A product that holds another is hardly slower a flop: where it seems to be, it was disturbed.
+        # A product larger in every size is hardly slower per flop: if it was measured so, it was disturbed.
         holds = (places[:, None, :] >= places[None, :, :]).all(axis=2)
         self._sizes, self._places = tuple(best), places
         self._rates = np.log(np.maximum(rates, HELD_BACK * np.where(holds, rates[None, :], 0).max(axis=1)))
 
     def at(self, m: Any, k: Any, n: Any) -> Any:
-        """Flops per second for sizes, numbers or arrays of them."""
+        """Return flops per second for sizes, numbers or arrays of them."""
         return self._between(self._rates, m, k, n)
 
     def both(self, other: RateTable, m: Any, k: Any, n: Any) -> tuple[Any, Any]:
-        """The rates of this table and of another: the weights are computed once if both know the same sizes."""
+        """Return the rates of this table and of another; if both have the same sizes the weights are computed once."""
         if self._sizes != other._sizes:
             return self.at(m, k, n), other.at(m, k, n)
         mine, theirs = self._between(np.stack([self._rates, other._rates]), m, k, n)
         return mine, theirs
 
     def _between(self, rates: Any, m: Any, k: Any, n: Any) -> Any:
-        """The rates for sizes, of logarithms (..., measured sizes)."""
+        """Interpolate the rates for sizes, from logarithms (..., measured sizes)."""
         sizes = np.broadcast_arrays(*(np.asarray(size, dtype=float) for size in (m, k, n)))
         distances: Any = 1e-6
         for size, places in zip(sizes, self._places.T, strict=True):
-            # The sizes asked for run through adjacent memory: they are many, the measured ones few.
+            # The requested sizes, which are many, are on the contiguous axis; the measured ones are few.
             apart = places[:, None] - np.log(np.maximum(size, 1.0)).ravel()
             distances = distances + apart * apart
         weights = 1.0 / (distances * np.sqrt(distances))
@@ -81,11 +81,11 @@ class RateTable:
 
 @dataclass(frozen=True)
 class Profile:
-    """One machine. Unknown figures are None, and then nothing is predicted from them.
+    """The measured figures of one machine. Unknown ones are None, and no prediction uses them.
 
     `combine_rate` and `bandwidth` are bytes per second, of the generated sums and of a plain copy
-    (read and written bytes counted); `add_rate` is additions per second, where sums may wait for them; `caches` are
-    bytes, nearest first; `call_overhead` is seconds; `notes` says where published figures are from.
+    (read and written bytes counted); `add_rate` is additions per second, if sums can be bound by them; `caches` are
+    bytes, nearest first; `call_overhead` is seconds; `notes` gives the source of published figures.
     """
 
     id: str
@@ -101,12 +101,12 @@ class Profile:
     notes: str = ""
 
     def gemm_rate(self, dtype: str, m: int, k: int, n: int, mode: str = "whole") -> float | None:
-        """Flops per second of the fastest library, between the measured sizes; None where nothing was measured."""
+        """Return flops per second of the fastest library, interpolated; None if nothing was measured."""
         table = self.rates(dtype, mode)
         return None if table is None else float(table.at(m, k, n))
 
     def rates(self, dtype: str, mode: str = "whole") -> RateTable | None:
-        """The measured rates of a dtype; of whole products where the mode was not measured."""
+        """Return the measured rates of a dtype; those of whole products if the mode was not measured."""
         if (dtype, mode) not in self._tables:
             rows = [row for row in self.gemm if row.dtype == dtype and row.mode == mode]
             if not rows and mode != "whole":
@@ -115,7 +115,7 @@ class Profile:
         return self._tables[dtype, mode]
 
     def backend(self, dtype: str, m: int, k: int, n: int) -> str:
-        """The library that was fastest at the measured size nearest to this one; "" where none was measured."""
+        """Return the library that was fastest at the measured size nearest to this one; "" if none was measured."""
         known = self._fastest.get(dtype)
         if not known or len(set(known.values())) == 1:
             return next(iter(known.values())) if known else ""
@@ -128,7 +128,7 @@ class Profile:
 
     @cached_property
     def _fastest(self) -> dict[str, dict[tuple[int, int, int], str]]:
-        """By dtype, the library to take for whole products of every measured size."""
+        """By dtype and measured size, the library to use for whole products."""
         found: dict[str, dict[tuple[int, int, int], list[GemmRate]]] = {}
         for row in self.gemm:
             if row.mode == "whole":
@@ -146,7 +146,7 @@ class Profile:
         return {}
 
     def _check(self) -> None:
-        """Raise ValueError or TypeError where a figure is no positive finite number: nothing could be predicted."""
+        """Raise ValueError or TypeError if a figure is no positive finite number."""
         figures = {"bandwidth": self.bandwidth, "combine_rate": self.combine_rate, "add_rate": self.add_rate}
         known = [(name, value) for name, value in figures.items() if value is not None]
         known += [("cache", size) for size in self.caches]
@@ -167,12 +167,12 @@ class Profile:
             raise TypeError("versions must be pairs of texts")
 
     def to_json(self) -> str:
-        """The profile as JSON text."""
+        """Return the profile as JSON text."""
         return json.dumps(asdict(self), indent=1, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Profile:
-        """The inverse of `to_json`.
+        """Parse the output of `to_json`.
 
         Raises:
             SchemeFormatError: the text is not a profile.
@@ -197,6 +197,6 @@ def _is_number(value: object) -> bool:
 
 @lru_cache(maxsize=1)
 def unmeasured() -> Profile:
-    """The profile of this machine before anything was measured."""
+    """Return the profile of this machine without measurements."""
     hardware = f"{platform.system()} {platform.machine()}".strip()
     return Profile(id=f"unmeasured {hardware}", hardware=hardware)

@@ -1,4 +1,4 @@
-"""Where profiles are stored, read and found by name."""
+"""Storage of profiles: folder, reading, writing, and lookup by name."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .profile import Profile
 
 
 def profiles_folder() -> Path:
-    """Where measured profiles and wisdom are stored; deleting it costs a new measurement."""
+    """Return the folder of measured profiles and wisdom; deleting it costs a new measurement."""
     return home() / "profiles"
 
 
 def stored_profile(name: str) -> Profile | None:
-    """The stored profile of this name; None where there is none, or the file is damaged: measuring writes it anew."""
+    """Return the stored profile of this name; None if it is missing or damaged (measuring rewrites it)."""
     path = profiles_folder() / f"{name}.json"
     with contextlib.suppress(OSError):
         return _stored(path, path.stat().st_mtime_ns)
@@ -35,10 +35,10 @@ def _stored(path: Path, stamp: int) -> Profile | None:
 
 
 def read_profile(path: Path) -> Profile:
-    """The profile in a file.
+    """Read the profile in a file.
 
     Raises:
-        SchemeFormatError: it is none.
+        SchemeFormatError: the file is no profile.
         OSError: it cannot be read.
     """
     try:
@@ -50,7 +50,7 @@ def read_profile(path: Path) -> Profile:
 
 
 def keep_profile(profile: Profile) -> Path:
-    """Write a profile atomically, for `stored_profile` to find; plans that rested on another one are dropped.
+    """Write a profile atomically, for `stored_profile` to find; plans based on another one are dropped.
 
     Raises:
         OSError: the folder cannot be written.
@@ -62,21 +62,21 @@ def keep_profile(profile: Profile) -> Path:
 
 
 def forget_profiles() -> None:
-    """Read profiles anew, and plan anew."""
+    """Drop cached profiles and plans."""
     _stored.cache_clear()
     plan_cache.clear()
 
 
 @lru_cache(maxsize=1)
 def published() -> dict[str, Profile]:
-    """The profiles that ship with the package, by name: machines of papers, and one NVIDIA H200."""
+    """Return the profiles shipped with the package, by name: machines of papers, and one NVIDIA H200."""
     folder = files("lcma.kernels.planning") / "data" / "machines"
     profiles = [Profile.from_json(entry.read_text(encoding="utf-8")) for entry in folder.iterdir()]
     return {profile.id: profile for profile in sorted(profiles, key=lambda profile: profile.id)}
 
 
 def find_profile(name: str) -> Profile:
-    """A published machine by its name, or the profile in a file.
+    """Return a published machine by its name, or the profile in a file.
 
     Raises:
         PlanError: there is no such machine and no such file.

@@ -1,4 +1,4 @@
-"""The nouns of planning: stages, candidates, strategies, executors, plans, and the registry of strategies."""
+"""The data types of planning: stages, candidates, strategies, executors, plans, and the registry of strategies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 Operand = Any
-"""A numpy array on a processor, a torch tensor on a GPU."""
+"""A numpy array on the CPU, a torch tensor on a GPU."""
 
 
 Parameters = tuple[tuple[str, str | int], ...]
@@ -26,7 +26,7 @@ Parameters = tuple[tuple[str, str | int], ...]
 
 @dataclass(frozen=True)
 class Stage:
-    """A predicted part of a run: arithmetic operations, bytes read and written, seconds where they are known.
+    """A predicted part of a run: arithmetic operations, bytes read and written, seconds if known.
 
     `product` is (m, k, n) of one product of a stage of products, None for a stage of sums. `level` is
     the label of the level that the stage belongs to.
@@ -41,7 +41,7 @@ class Stage:
 
     @property
     def intensity(self) -> float:
-        """Operations per byte; 0 where no bytes move."""
+        """Operations per byte; 0 if no bytes move."""
         return self.flops / self.bytes if self.bytes else 0.0
 
 
@@ -53,19 +53,19 @@ class Executor(Protocol):
         """Bytes allocated beside the operands and the result during one run."""
 
     def run(self, a: Operand, b: Operand, out: Operand | None = None) -> Operand:
-        """C = A B in `out`, or in a new array.
+        """Compute C = A B in `out`, or in a new array.
 
         Raises:
-            PlanError: the operands are not of the plan's request.
+            PlanError: the operands do not match the plan's request.
         """
 
 
 class Source(Protocol):
-    """Where a candidate's program comes from. Compared and hashed by `key`; the program is built when asked for."""
+    """The origin of a candidate's program. Compared and hashed by `key`; the program is built on first access."""
 
     @property
     def key(self) -> str:
-        """A text that names the program for good: digests and orders of its schemes."""
+        """A text that identifies the program permanently: digests and orders of its schemes."""
 
     @property
     def label(self) -> str:
@@ -77,7 +77,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A strategy with all that it needs to run a request: the source of a program or None, and parameters.
+    """A strategy with its arguments for a request: the source of a program or None, and parameters.
 
     `family` and `strategy` name the strategy within the registry of the request's device.
     """
@@ -94,17 +94,17 @@ class Candidate:
 
     @property
     def method(self) -> str:
-        """How a level is executed, or "" for a strategy without levels."""
+        """The method of executing a level, or "" for a strategy without levels."""
         return str(dict(self.parameters).get("method", ""))
 
     @property
     def program(self) -> Program | None:
-        """The program that the strategy runs, None for a strategy without one."""
+        """The program that the strategy runs; None for a strategy without one."""
         return None if self.source is None else self.source.program
 
     @cached_property
     def key(self) -> tuple[str, str, str, Parameters]:
-        """What tells candidates apart, also in files."""
+        """The identity of the candidate, also in files."""
         return self.family, self.strategy, "" if self.source is None else self.source.key, self.parameters
 
     def __eq__(self, other: object) -> bool:
@@ -121,7 +121,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A candidate that a strategy proposes, and a lower bound of its predicted seconds (NaN: nothing is known)."""
+    """A candidate that a strategy proposes, and a lower bound of its predicted seconds (NaN: unknown)."""
 
     bound: float
     candidate: Candidate
@@ -131,7 +131,7 @@ class Proposal:
 class Strategy(Protocol):
     """An algorithm for the requests of one family on one device. A changed algorithm gets a new version.
 
-    `baseline` marks the strategy of a family that every other is measured against.
+    `baseline` marks the strategy of a family that all others are compared with.
     """
 
     @property
@@ -150,29 +150,29 @@ class Strategy(Protocol):
     def baseline(self) -> bool: ...
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """The candidates that may be worth running, in any order, or in words why there are none.
+        """Return the candidates that may be worth running, in any order, or the reason why there are none.
 
-        A bound is never above the seconds that `predict` gives. A strategy that is not for requests of this
+        A bound never exceeds the seconds that `predict` returns. A strategy that is not for requests of this
         kind proposes nothing.
         """
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """The candidates that run a given program, one for every setting of the parameters; may be none."""
+        """Return the candidates that run a given program, one for every setting of the parameters; may be none."""
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """The candidate with this key of its source and these parameters; None where the source is gone."""
+        """Return the candidate with this source key and these parameters; None if the source no longer exists."""
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """None, or the reason why not, as a line for the user."""
+        """Return None, or the reason why it cannot run, as a line for the user."""
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """The stages of one run; their seconds add up to the price of the candidate."""
+        """Return the stages of one run; their seconds add up to the candidate's predicted time."""
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """Bytes that one run takes: exact, or an upper bound where the strategy says so."""
+        """Return the bytes that one run allocates: exact, or an upper bound if the strategy documents it."""
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """Compile; may take seconds the first time."""
+        """Return the executor of a candidate, compiled; may take seconds the first time."""
 
 
 _registered: dict[tuple[str, str, str], Strategy] = {}
@@ -180,7 +180,7 @@ _NEEDED = ("device", "family", "name", "version", "baseline")
 
 
 def register_strategy(strategy: Strategy) -> None:
-    """Make a strategy known to the planner; one of the same device, family and name is replaced."""
+    """Register a strategy with the planner, replacing one of the same device, family and name."""
     if not isinstance(strategy, Strategy):
         raise PlanError(
             f"{type(strategy).__name__} is not a strategy: it needs {', '.join(_NEEDED)}, "
@@ -193,7 +193,7 @@ def register_strategy(strategy: Strategy) -> None:
 
 
 def unregister_strategy(strategy: Strategy) -> None:
-    """The inverse of `register_strategy`; a strategy of this package with the same name returns."""
+    """Undo `register_strategy`; a strategy of this package with the same name is restored."""
     _registered.pop((strategy.device, strategy.family, strategy.name), None)
     from .cache import plan_cache
 
@@ -201,13 +201,13 @@ def unregister_strategy(strategy: Strategy) -> None:
 
 
 def registered(device: str) -> Mapping[tuple[str, str], Strategy]:
-    """The registered strategies of a device by family and name."""
+    """Return the registered strategies of a device by family and name."""
     return {(family, name): strategy for (where, family, name), strategy in _registered.items() if where == device}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A candidate for a request: its predicted stages and workspace. `build` makes the executor that runs it."""
+    """A candidate for a request: its predicted stages and workspace. `build` creates the executor that runs it."""
 
     request: Request
     candidate: Candidate
@@ -218,7 +218,7 @@ class Plan:
 
     @cached_property
     def seconds(self) -> float | None:
-        """Predicted seconds of one run, or None where a stage's are not known."""
+        """Predicted seconds of one run, or None if those of a stage are unknown."""
         times = [stage.seconds for stage in self.stages]
         known = [time for time in times if time is not None]
         return sum(known) if len(known) == len(times) else None
@@ -229,15 +229,15 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """The sha256 (hex) over candidate, version of the strategy, request and profile."""
+        """The sha256 (hex) of candidate, version of the strategy, request and profile."""
         fields = asdict(self.request).items()
-        # Products of real numbers name no ring and no dtype of the result, and keep the digest that they had.
+        # `ring` and `out_dtype` are omitted if None: the digests of real products predate these fields.
         request = {name: repr(x) for name, x in fields if x is not None or name not in ("ring", "out_dtype")}
         parts = (self.candidate.key, self.strategy.version, request, self.machine.profile.id)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def for_request(self, request: Request) -> Plan:
-        """The same candidate for another request of its class.
+        """Return the plan of the same candidate for another request of its class.
 
         Raises:
             PlanError: the strategy cannot run it.
@@ -251,7 +251,7 @@ class Plan:
         return replace(self, request=request, stages=stages, workspace=workspace)
 
     def build(self) -> Executor:
-        """The executor of this plan."""
+        """Build the executor of this plan."""
         return self.strategy.build(self.candidate, self.request, self.machine)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Measuring the best candidates of a request, so that plans rest on times instead of predictions."""
+"""Measurement of the best candidates of a request, so that plans are based on times instead of predictions."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from .strategy import Plan
 from .wisdom import Entry, Record, class_of, keep_record, sizes_of
 
 TOP = 6
-"""Candidates that are measured beside the baseline."""
+"""Default number of candidates measured in addition to the baseline."""
 
 WITHIN = 1.15
-"""Candidates are measured whose predicted seconds are at most so many times the baseline's."""
+"""Candidates are measured if their predicted seconds are at most this multiple of the baseline's."""
 
 
 class Bench(Protocol):
     """Operands, checks and interleaved timing of calls on one device."""
 
     def operands(self, request: Request, seed: int) -> tuple[Any, Any, Any]:
-        """Random A and B, and an array for C, with the request's layouts and structures."""
+        """Return random A and B, and an array for C, with the request's layouts and structures."""
 
     def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
-        """Compile the kernels of many plans side by side, where building a plan does not."""
+        """Compile the kernels of many plans in parallel, if building a plan does not."""
 
     def errors(self, request: Request, a: Any, b: Any) -> Callable[[Any], float]:
-        """Takes a product C of A and B to its relative Frobenius error on some of its rows, whose truth is kept."""
+        """Return a function from C = A B to its relative Frobenius error on some rows; their reference is stored."""
 
     def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
-        """Seconds of every call, interleaved: each once a round, after an untimed round."""
+        """Measure the seconds of every call, interleaved: each once per round, after an untimed round."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Tuned:
 
 
 def candidates(request: Request, machine: Machine, strategies: Strategies, top: int = TOP) -> list[Plan]:
-    """The baseline's plan, and the plans of the `top` best candidates by prediction that can run."""
+    """Return the baseline's plan, and the plans of the `top` best candidates by prediction that can run."""
     unwise = replace(machine, wisdom=None)
     baseline = baseline_plan(request, unwise, strategies)
     plans = [baseline]

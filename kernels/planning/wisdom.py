@@ -1,11 +1,11 @@
 """Wisdom: measured times of the best candidates by request class, stored beside the profile they belong to.
 
-The idea is FFTW's: what was measured on the machine outranks what is predicted. A request class is the
+As in FFTW, measurements on the machine take precedence over predictions. A request class is the
 family, dtype, layouts, structures, static operand, shared operand and ring of a request, and on a GPU the
-bytes, up to 16, that rows are multiples of; within a class, a record serves every request whose m, k, n and
+bytes, up to 16, that rows are multiples of; within a class, a record applies to every request whose m, k, n and
 number of matrices are each within a factor of 1.25 of its own. For a request that was not measured itself, each
-candidate's prediction is scaled by measured over predicted seconds of the record; so is the best by prediction,
-where it was not measured.
+candidate's prediction is scaled by measured over predicted seconds of the record; so is the best by prediction
+if it was not measured.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ from .cache import plan_cache
 from .strategy import Parameters, Plan
 
 NEAR = math.log(1.25)
-"""Sizes that differ by less than this factor, each, are served by one record."""
+"""Sizes that each differ by less than this factor use one record."""
 
 EXACT_PART, NEAR_PART = 0.995, 0.985
-"""The part of the baseline's time that a candidate must stay below: where it was measured itself, and where it was
-measured for a neighbouring size."""
+"""The fraction of the baseline's time that a candidate must stay below: if it was measured at the same size, and if at
+a neighbouring size.
+"""
 
 MOST_RECORDS = 4096
-"""A file with more is not read: nobody measured so much."""
+"""A file with more records is rejected as damaged."""
 
 FORMAT = 1
 
 SEGMENT = 16
-"""Bytes: a GPU's vendor products of rows that are no multiples of them are several times as slow."""
+"""Bytes: a GPU's vendor products are several times as slow if rows are no multiples of them."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One candidate of a record: measured median seconds, and what was predicted (None: nothing was)."""
+    """One candidate of a record: measured median seconds, and predicted seconds (None: none)."""
 
     family: str
     strategy: str
@@ -60,7 +61,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Record:
-    """What was measured for one request: its class, (m, k, n, matrices), the date, and the candidates."""
+    """The measurements of one request: its class, (m, k, n, matrices), the date, and the candidates."""
 
     group: str
     sizes: tuple[int, int, int, int]
@@ -70,7 +71,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Known:
-    """A record that serves a request."""
+    """A record that applies to a request; `exact` if it is of the same sizes."""
 
     record: Record
     exact: bool
@@ -85,13 +86,13 @@ class Known:
 
     @property
     def part(self) -> float:
-        """The part of the baseline's time that a candidate must stay below."""
+        """The fraction of the baseline's time that a candidate must stay below."""
         return EXACT_PART if self.exact else NEAR_PART
 
     def seconds(self, plan: Plan) -> float:
-        """Measured seconds of a plan, or its prediction scaled by what the record measured; NaN where neither is.
+        """Return measured seconds of a plan, or its prediction scaled by the record's ratio; NaN if neither is known.
 
-        Of a neighbour, a candidate that was not measured is scaled by the median of those of its strategy.
+        With a neighbour's record, a candidate that was not measured is scaled by the median ratio of its strategy.
         """
         entry = self.entry_of(plan)
         if self.exact:
@@ -101,7 +102,7 @@ class Known:
         return plan.seconds * statistics.median(scales) if scales and plan.seconds is not None else math.nan
 
     def entry_of(self, plan: Plan) -> Entry | None:
-        """What the record measured of a plan's candidate; None: nothing."""
+        """Return the record's entry of a plan's candidate, or None."""
         return next((one for one in self.record.entries if one.key == plan.candidate.key), None)
 
 
@@ -112,7 +113,7 @@ class Wisdom:
     records: tuple[Record, ...] = ()
 
     def near(self, request: Request) -> Known | None:
-        """The record of the request itself, else the nearest one within a factor of 1.25 in every size."""
+        """Return the record of the request itself, else the nearest one within a factor of 1.25 in every size."""
         if 0 in (*request.shape, request.items):
             return None
         group, sizes = class_of(request), sizes_of(request)
@@ -127,13 +128,13 @@ class Wisdom:
         return Known(record, distance == 0)
 
     def with_record(self, record: Record) -> Wisdom:
-        """This wisdom with a record in place of the one of the same request."""
+        """Return this wisdom with a record that replaces the one of the same request."""
         others = [one for one in self.records if (one.group, one.sizes) != (record.group, record.sizes)]
         return Wisdom((*others, record)[-MOST_RECORDS:])
 
 
 def class_of(request: Request) -> str:
-    """The text of a request's class."""
+    """Return the class of a request as text."""
     layouts = "".join(layout.value[0] for layout in request.layouts)
     what = " x ".join(structure.name for structure in request.structures)
     static, shared = request.static or "-", "gram" if request.shared else "-"
@@ -149,7 +150,7 @@ def class_of(request: Request) -> str:
 
 
 def sizes_of(request: Request) -> tuple[int, int, int, int]:
-    """m, k, n and the number of matrices."""
+    """Return m, k, n and the number of matrices."""
     return *request.shape, request.items
 
 
@@ -162,7 +163,7 @@ def _path(name: str) -> Path:
 
 
 def stored_wisdom(profile: str) -> Wisdom | None:
-    """The wisdom stored for a profile; None where there is none, or the file is damaged."""
+    """Return the wisdom stored for a profile; None if there is none or the file is damaged."""
     path = _path(profile)
     with contextlib.suppress(OSError):
         return _read(path, path.stat().st_mtime_ns)
@@ -170,7 +171,7 @@ def stored_wisdom(profile: str) -> Wisdom | None:
 
 
 def wisdom_stamp() -> object:
-    """What changes when any wisdom file does."""
+    """Return a value that changes when any wisdom file does."""
     with contextlib.suppress(OSError):
         folder = home() / "profiles"
         return folder.stat().st_mtime_ns, tuple(sorted((p.name, p.stat().st_mtime_ns) for p in folder.glob("*.json")))

@@ -1,4 +1,4 @@
-"""The layer sizes that benchmarks and plans are asked about."""
+"""Layer sizes for benchmarks and plans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 MODEL_ROWS = range(512, 20481, 512)
-"""The values of M that the paper takes for every layer: 24 layers x 40 = 960 products."""
+"""The values of M that the paper uses for every layer: 24 layers x 40 = 960 products."""
 
 GOLDEN = 0.6180339887498949
 
@@ -27,7 +27,7 @@ class Layer:
 
 @lru_cache(maxsize=1)
 def layers() -> tuple[Layer, ...]:
-    """The 24 layers of FalconGEMM's evaluation (arXiv:2605.06057, section IV)."""
+    """Return the 24 layers of FalconGEMM's evaluation (arXiv:2605.06057, section IV)."""
     text = (files(__package__) / "data" / "workloads.json").read_text(encoding="utf-8")
     return tuple(
         Layer(row["model"], row["layer"], row["K"], row["N"], row["source"], row["exact"])
@@ -36,9 +36,9 @@ def layers() -> tuple[Layer, ...]:
 
 
 def sample(count: int, most_rows: int = 8192, most_bytes: int = 5 << 30, itemsize: int = 4) -> list[tuple[int, Layer]]:
-    """`count` products (M, layer): the layers in turn, each with an M spread over those up to `most_rows`.
+    """Select `count` products (M, layer): cycle through the layers, with values of M spread up to `most_rows`.
 
-    No product's matrices are larger than `most_bytes` in all; a layer that is too large for every M is left out.
+    The matrices of a product take at most `most_bytes` in total; a layer that exceeds this for every M is skipped.
     """
     known = layers()
     taken: list[tuple[int, Layer]] = []
@@ -50,6 +50,6 @@ def sample(count: int, most_rows: int = 8192, most_bytes: int = 5 << 30, itemsiz
             if m <= most_rows and itemsize * (m * layer.k + layer.k * layer.n + m * layer.n) <= most_bytes
         ]
         if rows:
-            # Steps of the golden section fall evenly, whatever their number, and far from each other.
+            # Steps of the golden section are evenly distributed for every count, and far from each other.
             taken.append((rows[int(i * GOLDEN % 1 * len(rows))], layer))
     return taken

@@ -1,1 +1,1 @@
-"""What triangular schemes save: operations, memory traffic, errors."""
+"""Analysis of triangular schemes: savings in operations, memory traffic, errors."""

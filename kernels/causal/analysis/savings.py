@@ -1,4 +1,4 @@
-"""What a scheme does to the number of operations of the two products of attention, as ECA counts them."""
+"""Operation counts of the two products of attention with a scheme, as ECA counts them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ....schemes_db.symmetry import ATTENTION_PRODUCTS, Triangle, derive
 
 @dataclass(frozen=True)
 class Model:
-    """A model's attention: the size of a head and its longest context, both in elements."""
+    """A model's attention: the head dimension and the longest context, both in elements."""
 
     name: str
     width: int
@@ -22,12 +22,12 @@ class Model:
 
 
 MODELS = (Model("gpt-oss", 64, 131072), Model("Qwen3", 128, 32768), Model("GLM-4.5", 128, 131072))
-"""Those of ECA, figure 1; sizes from their reports (arXiv 2508.10925, 2505.09388, 2508.06471)."""
+"""The models of ECA, figure 1; sizes from their reports (arXiv 2508.10925, 2505.09388, 2508.06471)."""
 
 
 @dataclass(frozen=True)
 class Operations:
-    """Scalar multiplications and additions."""
+    """Numbers of scalar multiplications and additions."""
 
     multiplications: int
     additions: int
@@ -41,7 +41,7 @@ class Operations:
 
 
 def standard(product: str, length: int, width: int) -> Operations:
-    """Of QK, (length, width) times its transpose, or PV: only the triangle is worked, row by row.
+    """Count the operations of QK, (length, width) times its transpose, or PV, on the triangle only, row by row.
 
     Source: ECA, section 3.2.
     """
@@ -49,13 +49,13 @@ def standard(product: str, length: int, width: int) -> Operations:
 
 
 def operations(scheme: Scheme, product: str, length: int, width: int, levels: int = 1) -> Operations:
-    """The same by levels of a scheme for triangular products; its half products recurse, its full ones are classical.
+    """Count them with levels of a scheme for triangular products: half products recurse, full ones are classical.
 
-    Sums are counted as they stand, none of them shared; a sum of half blocks has half as many
-    elements. Sizes that are no multiple of the grid are filled up.
+    Sums are counted without sharing; a sum of half blocks has half as many
+    elements. Sizes that are no multiple of the grid are rounded up.
 
     Raises:
-        PlanError: levels are negative, or the scheme is not for triangular products.
+        PlanError: levels are negative, or the scheme is not for triangular products or has no square grid.
     """
     if levels < 0:
         raise PlanError("levels must be at least 0")
@@ -74,13 +74,13 @@ def operations(scheme: Scheme, product: str, length: int, width: int, levels: in
 
 
 def saved(scheme: Scheme, product: str, length: int, width: int, levels: int = 1) -> float:
-    """The part of all operations of the standard algorithm that a scheme saves, additions included."""
+    """Return the fraction of the standard algorithm's operations that a scheme saves, additions included."""
     return 1 - operations(scheme, product, length, width, levels).total / standard(product, length, width).total
 
 
 @lru_cache(maxsize=64)
 def of_product(scheme: Scheme, product: str) -> Scheme:
-    """The scheme turned to one of the attention products, on its own square grid."""
+    """Return the scheme transformed to one of the attention products, on its own square grid."""
     m, k, n = scheme.target.shape
     if not m == k == n:
         raise PlanError(f"{scheme.target} has no square grid")
@@ -99,7 +99,7 @@ def _full(m: int, k: int, n: int) -> Operations:
 
 
 def _sums(scheme: Scheme, triangle: Triangle, length: int, width: int) -> int:
-    """Scalar additions of the sums of blocks of A and B, and of the blocks of C."""
+    """Count the scalar additions of the sums of blocks of A and B, and of the blocks of C."""
     square, wide = length * length, length * width
     sizes = (wide, wide, square) if triangle.side == "out" else (square, wide, wide)
     total = 0
@@ -107,10 +107,10 @@ def _sums(scheme: Scheme, triangle: Triangle, length: int, width: int) -> int:
         terms = factor.dense.reshape(scheme.rank, -1) != 0
         halves = (kinds.ravel() == Kind.LOWER) | (kinds.ravel() == Kind.UPPER)
         part = length * (length + 1) // 2
-        if slot < 2:  # one sum a product
+        if slot < 2:  # one sum per product
             for row in terms:
                 total += (int(row.sum()) - 1) * (part if not (row & ~halves).any() else size)
-        else:  # one a block of C
+        else:  # one sum per block of C
             for count, half in zip(terms.sum(axis=0), halves, strict=True):
                 total += max(int(count) - 1, 0) * (part if half else size)
     return total

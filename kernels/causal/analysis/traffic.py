@@ -1,4 +1,4 @@
-"""What one level of a scheme moves between memory and a cache, as ECA counts it."""
+"""Traffic of one level of a scheme between memory and a cache, as ECA counts it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .savings import of_product
 
 @dataclass(frozen=True)
 class Traffic:
-    """Elements between memory and a cache of M elements, as factors of what each step moves.
+    """Elements moved between memory and a cache of M elements, as factors of each step's reference quantity.
 
     `products`: of (L d)^2 / M, and `operand` of the elements of A besides. `uploads`: of the
-    elements of C, for the products that are kept, `merge` for reading them again, `result` for C.
+    elements of C, for storing the products, `merge` for reading them again, `result` for C.
     """
 
     products: Fraction
@@ -29,7 +29,7 @@ PRINTED = {
     "QK": Traffic(Fraction(296, 256), Fraction(72, 16), Fraction(34, 16), Fraction(72, 16), Fraction(1, 2)),
     "PV": Traffic(Fraction(296, 256), Fraction(71, 16), Fraction(34, 16), Fraction(68, 16), Fraction(1)),
 }
-"""ECA, section 3.3."""
+"""The values that ECA, section 3.3, gives."""
 
 CLASSICAL = {
     "QK": Traffic(Fraction(1, 2), Fraction(1), Fraction(0), Fraction(0), Fraction(1, 2)),
@@ -38,7 +38,7 @@ CLASSICAL = {
 
 
 def traffic(scheme: Scheme, product: str) -> Traffic:
-    """The memory traffic of one level: every sum is read where it is used, every product is written and read.
+    """Return the traffic of one level: every sum is read where it is used, every product is written and read.
 
     Source: ECA, section 3.3, with the terms counted here.
     """
