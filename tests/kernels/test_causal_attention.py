@@ -26,7 +26,14 @@ def drawn(*shape, dtype=torch.float64, grad=True):
 
 @pytest.mark.parametrize("way", [{"strategy": "products"}, {"scheme": "eca-stage1"}], ids=str)
 @pytest.mark.parametrize(
-    "sizes", [(4, 2, 33, 33, 8), (2, 2, 7, 11, 5), (2, 1, 11, 7, 5), (1, 1, 1, 1, 1), (3, 3, 600, 600, 16)]
+    "sizes",
+    [
+        (4, 2, 33, 33, 8),
+        (2, 2, 7, 11, 5),
+        pytest.param((2, 1, 11, 7, 5), marks=pytest.mark.slow),
+        pytest.param((1, 1, 1, 1, 1), marks=pytest.mark.slow),
+        (3, 3, 600, 600, 16),
+    ],
 )
 def test_like_torch_forward_and_backward(way, sizes):
     torch.manual_seed(0)

@@ -97,9 +97,10 @@ def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
     assert "sums of B" not in names
 
 
-@pytest.mark.parametrize("layouts", ["RCR", *(pytest.param(x, marks=pytest.mark.slow) for x in ("RRR", "CRC", "CCC"))])
-@pytest.mark.parametrize("side", ["out", *(pytest.param(x, marks=pytest.mark.slow) for x in SIDES if x != "out")])
-@pytest.mark.parametrize("upper", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("layouts", ["RCR", "RRR", "CRC", "CCC"])
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("upper", [False, True])
 def test_levels_in_memory_full_of_nan(side, upper, layouts):
     triangle, rng, pool = Triangle(side, upper), np.random.default_rng(3), Pool(poison=True)
     for size, width in ((64, 32), (37, 22), (3, 1)):
@@ -225,6 +226,7 @@ def flat(machine_of) -> Machine:
     return machine_of(FLAT, 2)
 
 
+@pytest.mark.slow
 def test_a_measured_strategy_is_chosen_again(home, flat):
     request = Request(512, 1024, 512, structures=MASKED)
     tuned = tune(request, rounds=1, top=99, machine=flat)

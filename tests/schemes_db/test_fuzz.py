@@ -20,8 +20,8 @@ def fuzz(script, cases, seed):
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_200_damaged_files_a_format(script):
-    fuzz(script, 200, seed=1)
+def test_100_damaged_files_a_format(script):
+    fuzz(script, 100, seed=1)
 
 
 @pytest.mark.slow

@@ -163,6 +163,7 @@ def test_a_border_and_its_cut_are_exact(small, large):
         bordered(naive(large), parse_target(small))
 
 
+@pytest.mark.slow
 def test_the_biased_walk_counts_full_products():
     target = parse_target("2x2x2:tri-left")
     setting = setting_for(target, cost="full")
@@ -331,6 +332,7 @@ def test_scores_of_a_biased_walk_are_ranks():
         session_of(policy=Policy(keep=2))
 
 
+@pytest.mark.slow
 def test_a_run_drives_100_000_walkers():
     target = "2x2x2"
     result = find(target, rank=7, ring="Z2", device="twin", walks=100_000, steps=40, count=3, rounds=40, seed=1)

@@ -43,6 +43,7 @@ def test_a_front_has_the_points_that_no_other_is_as_good_as_in_both():
     assert front.points == [(63, 44), (65, 43)]
 
 
+@pytest.mark.slow
 def test_a_point_remembers_so_many_schemes(monkeypatch):
     first = flat(naive(parse_target("2x2x2:tri-left")))
     assert not Front([first]).add(first.replace(name="other"))  # the same scheme by another name

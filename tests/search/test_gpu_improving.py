@@ -100,6 +100,7 @@ def test_variants_of_a_policy():
     assert (found["often"].plus_after, found["seldom"].plus_after, found["wide"].margin) == (200, 5000, 5)
 
 
+@pytest.mark.slow
 def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, capsys):
     from lcma.search.improve import history
     from lcma.workbench.cli import main

@@ -84,7 +84,7 @@ def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme 
     return walker
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(x, marks=pytest.mark.slow) if x == "ternary" else x for x in CASES])
 def test_twin_follows_the_reference(case):
     follow(*CASES[case])
 

@@ -75,7 +75,7 @@ def test_walks_on_a_mask_start_from_the_restricted_scheme_and_from_naive(home):
         RunConfig(HALVES, rounds=1, naive_too=True)
 
 
-@pytest.mark.parametrize("device", ["cpu", "twin"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("twin", marks=pytest.mark.slow)])
 def test_finds_of_a_mask_with_halves_cost_ever_less_than_both_starts(home, device):
     target = parse_target(HALVES)
     start = mask_start(target, Z)

@@ -178,6 +178,7 @@ def test_the_heat_map_takes_the_best_of_each_ring_in_any_order(tmp_path, keep, f
     assert cells["Z2"][4, 4, 4].ours.entry.rank == 47 < cells["Z"][4, 4, 4].ours.entry.rank
 
 
+@pytest.mark.slow
 def test_two_builds_are_equal_and_a_site_is_replaced_whole(site, tmp_path):
     folder, _ = site
     out = tmp_path / "again"

@@ -79,7 +79,7 @@ def test_shapes_of_the_choice_take_a_few_milliseconds():
     assert len(list(gpu_choice.shapes("float32", 10**6))) <= 960
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
 def test_contenders_are_the_choice_the_models_first_and_the_fixed_ones(dtype, monkeypatch):
     pytest.importorskip("torch")
     planned_for_an_h200(monkeypatch)

@@ -107,6 +107,7 @@ def test_every_masked_plan_runs(machine_of, kinds, batch):
     np.testing.assert_allclose(found.plan.build().run(a, b), mask.naive(a @ b), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_every_dense_plan_runs(machine_of, strassen):
     rng, machine = np.random.default_rng(2), machine_of(FLAT, 2, schemes=SchemePool.of([strassen]))
     a, b = rng.standard_normal((2, 40, 41)), rng.standard_normal((41, 42))
