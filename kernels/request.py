@@ -216,7 +216,7 @@ class Request:
 
     @property
     def is_dense(self) -> bool:
-        """Whether A, B and C are plain matrices of machine numbers."""
+        """True if A, B and C are plain matrices of machine numbers."""
         return self.ring is None and self.structures == (DENSE, DENSE, DENSE) and not self.shared
 
     @property
@@ -254,7 +254,7 @@ class Request:
 
     @property
     def exact(self) -> bool:
-        """Whether products and sums are exact, modulo two to the number of bits or in the ring."""
+        """True if products and sums are exact, modulo two to the number of bits or in the ring."""
         return self.ring is not None or self.storage.kind == "i"
 
     @property

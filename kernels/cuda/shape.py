@@ -52,7 +52,7 @@ class Shape:
 
     @property
     def empty(self) -> bool:
-        """Whether a size is zero: then C is empty or all zeros."""
+        """True if a size is zero: then C is empty or all zeros."""
         return 0 in (self.m, self.k, self.n, self.items)
 
     def blocks(self, target: Target) -> tuple[int, int, int]:

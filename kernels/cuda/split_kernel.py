@@ -1,6 +1,6 @@
 """Triton kernels of products of float32 as three products of float16 halves, summed in float32.
 
-Imports triton: only what launches the kernels imports this.
+Imports triton: imported only to launch the kernels.
 """
 
 from __future__ import annotations

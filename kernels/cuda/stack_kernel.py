@@ -1,6 +1,6 @@
 """The Triton kernel of a stack of products: persistent programs, tiles by the tensor memory accelerator.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Triton kernel of triangular products: tiles and steps without work are skipped.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from ..request import Request
 FAMILY, NAME = "dense", "padded"
 
 COPY_SHARES = {2: 0.7, 4: 0.9, 8: 0.85}
-"""By bytes of an element, the fraction of the rate of sums at which rows that are no whole segments are copied:
+"""Fraction of the rate of sums, by bytes of an element, at which rows that are no whole segments are copied:
 measured on an H200, sizes 4301 and 8191.
 """
 

@@ -98,7 +98,7 @@ class LevelScheme:
 
     @property
     def is_flattened(self) -> bool:
-        """Whether it is two levels flattened to one."""
+        """True if it is two levels flattened to one."""
         return len(self.factors) > 1
 
     @cached_property

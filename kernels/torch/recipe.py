@@ -69,7 +69,7 @@ class Recipe:
 
     @cached_property
     def is_general(self) -> bool:
-        """Whether the schemes are for full matrices, so that matrices which share an operand may be joined to one."""
+        """True if the schemes are for full matrices, so that matrices which share an operand may be joined to one."""
         return all(scheme.target.is_general for scheme in self.schemes())
 
     def permuted(self, order: str) -> Recipe:

@@ -59,7 +59,7 @@ def _on_gpu(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None) -> T
 
 
 PRODUCTS = {"cpu": _on_processor, "cuda": _on_gpu}
-"""By type of device: the product itself, without derivatives."""
+"""Functions of the product itself, without derivatives, by device type."""
 
 
 def _fake(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: str | None, required: bool) -> Tensor:
