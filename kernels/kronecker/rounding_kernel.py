@@ -1,6 +1,6 @@
 """Rounding of operands to tf32, which tensor cores truncate.
 
-Imports triton: imported only to launch the kernel.
+Imports triton: imported only by kernels.
 """
 
 from __future__ import annotations
