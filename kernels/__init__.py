@@ -1,4 +1,4 @@
-"""Floor 3: a proven scheme becomes a program, the program code, the code products of matrices."""
+"""Execution: compile proven schemes to programs, programs to code, and multiply matrices by it."""
 
 from __future__ import annotations
 

@@ -43,45 +43,44 @@ def matmul(
     out_dtype: str | None = None,
     precision: str | None = None,
 ) -> Matrix:
-    """The product of a (..., M, K) and b (..., K, N).
+    """Compute the product of a (..., M, K) and b (..., K, N).
 
-    `scheme="auto"` takes what should be fastest here, which may be the library's own product: always
+    `scheme="auto"` selects the plan that should be fastest, which may be the library's own product: always
     for small matrices. Else `scheme` is a name of the catalogue, a scheme, a pair (scheme,
     certificate), or a list with an entry for every level, of which each may again be a list: the
     scheme for the half products and that for the full ones; one scheme is recursed `levels` times
-    (default 1; 0 is numpy's product). Every scheme is proven once a process. Sizes
-    need not be multiples of the grid; leading sizes broadcast as in numpy. Where the scheme's target
-    calls a part of a or b absent it is never read (it may hold NaN), and what the target does not
-    want of C comes out as zero.
+    (default 1; 0 is numpy's product). Every scheme is proven once per process. Sizes
+    need not be multiples of the grid; leading sizes broadcast as in numpy. Absent parts of a or b, by the
+    scheme's target, are never read (they may contain NaN), and unwanted parts of C are zero.
 
-    `strategy` names the only strategy to take ("vendor", "scheme"). `effort="measure"` times the best
-    candidates for this request once and stores the winner (see `lcma tune`); "predict" trusts the profile.
+    `strategy` names the only strategy to use ("vendor", "scheme"). `effort="measure"` times the best
+    candidates for this request once and stores the winner (see `lcma tune`); "predict" uses the profile.
 
-    `max_workspace` bounds the bytes taken beside a, b and C; `max_error` the a-priori error of an
+    `max_workspace` bounds the bytes allocated besides a, b and C; `max_error` the a-priori error of an
     element relative to K max|A| max|B|.
 
     dtypes float32, float64, complex64, complex128, int32 and int64 (exact modulo 2^32 and 2^64);
     both operands the same. `max_abs` states the largest magnitude of their entries, for integers: it
-    is checked, and C cannot overflow then. A scheme multiplies int8 only where it is stated, into
-    int32, and only where no sum of blocks leaves int8; "auto" is the classical product then. What else
-    numpy multiplies (vectors, mixed dtypes, float16, bool, other integers, other byte orders) "auto"
-    leaves to `np.matmul`, with its rules for the result.
+    is checked, and C cannot overflow then. A scheme multiplies int8 only if it is stated, into
+    int32, and only if no sum of blocks overflows int8; "auto" is the classical product then. For all else
+    that numpy multiplies (vectors, mixed dtypes, float16, bool, other integers, other byte orders) "auto"
+    calls `np.matmul`, with its rules for the result.
 
-    `ring` asks for an exact product: "Z2" (of `lcma.BitMatrix`, or of arrays of bool and integers, taken modulo
+    `ring` requests an exact product: "Z2" (of `lcma.BitMatrix`, or of arrays of bool and integers, taken modulo
     2), "GF(p)" or "Z/n" with a modulus up to 2^62 (any entries; the result is int64, 0 <= c < n), or "Z". Over Z the
-    result is int64, and refused where it could overflow; `out_dtype="int128"` gives two words of int64 in a last
-    axis, the lower first, and "object" Python integers. A scheme that holds modulo 2 only runs here.
+    result is int64, and refused if it could overflow; `out_dtype="int128"` returns two words of int64 in a last
+    axis, the lower first, and "object" Python integers. Schemes valid only modulo 2 run only here.
 
     `precision` is for float32 tensors: "fp32-accurate" multiplies on a GPU by three products of float16 halves, about
-    as exactly as in float32, where that is predicted to be faster.
+    as accurately as in float32, if that is predicted to be faster.
 
-    A product by a scheme adds and subtracts blocks before it multiplies: where an operand holds an
-    infinity, elements of C that the classical product makes infinite may come out as NaN, and
-    elements may be infinite or NaN that it makes finite; `finite` tells.
+    A product by a scheme adds and subtracts blocks before it multiplies: if an operand contains an
+    infinity, elements of C that are infinite in the classical product may be NaN, and finite
+    elements may be infinite or NaN; check with `finite`.
 
     Raises:
-        PlanError: the operands do not fit each other or the scheme, the scheme holds over Z2 only,
-            nothing keeps to the limits, or an entry is larger than was stated.
+        PlanError: the operands do not fit each other or the scheme, the scheme is valid over Z2 only,
+            no candidate meets the limits, or an entry exceeds the stated `max_abs`.
         VerificationError: the scheme does not compute its target.
     """
     if ring is not None:
@@ -96,16 +95,16 @@ def matmul(
         return cast(Matrix, found)
     if out_dtype is not None:
         raise PlanError('out_dtype is for exact products; give ring="Z", or leave it out')
-    # The road of small products: a comparison here is paid by every one of them.
+    # The fast path of small products: every comparison here costs each of them.
     plain = levels is strategy is max_abs is precision is None and effort is PREDICT
     if type(a) is type(b) is ndarray and scheme is AUTO and plain:
         dtype = a.dtype
         one = dtype is b.dtype and (dtype is FLOAT32 or dtype is FLOAT64 or dtype is COMPLEX64 or dtype is COMPLEX128)
-        if one and out is None and a.size * b.size < SMALL:  # M K^2 N, so that M K N is less, too
+        if one and out is None and a.size * b.size < SMALL:  # M K^2 N, so that M K N is smaller, too
             try:
                 return numpy_matmul(a, b)
             except ValueError:
-                pass  # the sizes do not fit: said below, as of any product
+                pass  # the sizes do not fit: reported below, as for any product
         elif one and _is_numpys(a, b, out):
             return numpy_matmul(a, b, out)
     elif hasattr(b, "__lcma_prepared__"):
@@ -127,7 +126,7 @@ def matmul(
 
 
 def _is_numpys(a: Matrix, b: Matrix, out: Matrix | None) -> bool:
-    """Whether two matrices of floats are multiplied by numpy: they are small, or their plan says so."""
+    """Return whether two float matrices are multiplied by numpy: they are small, or their plan is numpy's product."""
     (m, k), (rows, n) = (a.shape, b.shape) if a.ndim == 2 == b.ndim else ((0, 0), (1, 0))
     small = m * k * n < SMALL or plan_cache.get((m, k, n, a.dtype, thread_count())) is IS_VENDORS
     if k != rows or not small:
@@ -137,9 +136,9 @@ def _is_numpys(a: Matrix, b: Matrix, out: Matrix | None) -> bool:
 
 
 def finite(*matrices: npt.ArrayLike) -> bool:
-    """Whether no element is infinite or NaN: then a product by a scheme has no NaN that the classical one has not.
+    """Return whether all elements are finite: then a product by a scheme has no NaN that the classical one has not.
 
-    Overflow apart: sums of blocks may exceed the largest number where the product itself does not.
+    Except by overflow: sums of blocks may exceed the largest number where the product itself does not.
     """
     return all(bool(np.isfinite(matrix).all()) for matrix in matrices)
 
@@ -147,7 +146,7 @@ def finite(*matrices: npt.ArrayLike) -> bool:
 def prepare(
     shapes: Iterable[tuple[int, int, int]], dtype: str = "float32", scheme: SchemeLike | Sequence[Any] = AUTO
 ) -> list[Plan]:
-    """Plan and compile products of these sizes (M, K, N) ahead, so that the first call does not; gives the plans.
+    """Plan and compile products of these sizes (M, K, N) before the first call; return the plans.
 
     Raises:
         PlanError, VerificationError: as `matmul`.

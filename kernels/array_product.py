@@ -1,4 +1,4 @@
-"""Products of numpy arrays, from operands to result."""
+"""Products of numpy arrays: from operands to result."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Matrix = npt.NDArray[Any]
 FLOATS = frozenset(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
 
 SMALL = 1 << 28
-"""m k n below which `auto` is the library's own product at once: planning and calling would cost what there is to gain.
+"""m k n below which `auto` calls the library without planning: planning and calling would cost the gain.
 
 At 200 Gflop/s such a product takes less than 2.7 ms.
 """
 
 IS_VENDORS = object()
-"""The cache's entry of sizes, dtype and threads for which the plan of `auto` is numpy's own product."""
+"""The cache entry of sizes, dtype and threads for which the plan of `auto` is numpy's own product."""
 
 
 def multiply(
@@ -44,7 +44,7 @@ def multiply(
     strategy: str | None = None,
     effort: str = PREDICT,
 ) -> Matrix:
-    """`lcma.matmul` of arrays."""
+    """See `lcma.matmul`, for arrays."""
     automatic = isinstance(scheme, str) and scheme == AUTO and levels is None and strategy is None
     if automatic and max_error is None and max_workspace is None and max_abs is None and not _has_plans(a, b):
         return _by_numpy(a, b, out)
@@ -54,7 +54,7 @@ def multiply(
             return np.matmul(a, b, out=out)
         scheme, levels, strategy = AUTO, None, "vendor"
     if isinstance(scheme, str) and scheme == AUTO and (joined := _joined_rows(a, b, out)) is not None:
-        # All matrices of a share b: their rows are one product.
+        # All matrices of a share b: their rows are joined to one product.
         limits = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
         other = b.reshape(b.shape[-2:])
         product = multiply(joined, other, scheme, levels, strategy=strategy, effort=effort, **cast(Any, limits))
@@ -66,21 +66,21 @@ def multiply(
     while True:
         try:
             return cast(Matrix, executor.run(a, b, out))
-        except MemoryError:  # an `out` that overlaps a or b is written last: both are still whole
+        except MemoryError:  # an `out` that overlaps a or b is written last: both are still unmodified
             plan, executor = replan_with_less_memory(request, scheme, levels, strategy, plan)
 
 
 def _has_plans(a: Matrix, b: Matrix) -> bool:
-    """Whether these are matrices of one dtype that the planner knows; what else numpy multiplies, numpy does."""
+    """Return whether these are matrices of one dtype that the planner supports; numpy multiplies all others."""
     known = a.dtype.isnative and a.dtype.name in DTYPES
     return known and a.dtype == b.dtype and a.ndim > 1 and b.ndim > 1
 
 
 def _by_numpy(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix:
-    """numpy's own product, by its rules for vectors, mixed dtypes and small integers.
+    """Compute numpy's own product, by its rules for vectors, mixed dtypes and small integers.
 
     Raises:
-        PlanError: numpy refuses it.
+        PlanError: numpy refuses the operands.
     """
     try:
         return cast(Matrix, np.matmul(a, b, out=out))
@@ -90,20 +90,20 @@ def _by_numpy(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix:
 
 
 def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:
-    """The rows of all matrices of a as one matrix, where they share one b; None where they do not, or it would copy."""
+    """Return the rows of all matrices of a as one matrix if they share one b; None if not, or if it would copy."""
     shared = a.ndim > 2 and out is None and b.size and all(size == 1 for size in b.shape[:-2]) and b.ndim <= a.ndim
     return a.reshape(-1, a.shape[-1]) if shared and a.flags.c_contiguous and a.size else None
 
 
 def thread_count() -> int:
-    """Threads of sums and tasks; see `cpu.threads.thread_count`."""
+    """Return the threads of sums and tasks; see `cpu.threads.thread_count`."""
     from .cpu import threads
 
     return threads.thread_count()
 
 
 def _is_numpys(plan: Plan, a: Matrix, b: Matrix) -> bool:
-    """Whether a plan is numpy's product of two matrices as they are: then later ones need no executor around it."""
+    """Return whether a plan is numpy's product of the matrices in place: then later calls need no executor."""
     from .cpu.blas import NUMPY
     from .cpu.library import library_for
 

@@ -1,4 +1,4 @@
-"""Models with structured layers in .safetensors files, and the folder of layers that a compression has finished.
+"""Models with structured layers in .safetensors files, and the folder of finished layers of a compression.
 
 A layer NAME is stored as the factors NAME.U, NAME.V ..., as its module names them; the metadata `lcma_structures` is a
 JSON object that names its structure.
@@ -31,17 +31,17 @@ _CLASSES: dict[str, type[Any]] = {"low-rank": LowRank, "monarch": Monarch, "blas
 
 
 def structure_text(structure: Compressible) -> str:
-    """The text that `parse_structure` reads: patterns, or a kind and its sizes."""
+    """Return the text that `parse_structure` reads: patterns, or a kind and its sizes."""
     if isinstance(structure, KroneckerSparse):
         return "".join(map(str, structure.patterns))
     return " ".join(map(str, (structure.kind, *structure.sizes)))
 
 
 def parse_structure(text: str) -> Compressible:
-    """The structure of a text.
+    """Parse a structure.
 
     Raises:
-        PlanError: it names none.
+        PlanError: the text is no structure.
     """
     if text.startswith("("):
         return KroneckerSparse(parse_patterns(text))
@@ -74,10 +74,10 @@ def write_model(
 
 
 def structures_in(path: Path) -> dict[str, Compressible]:
-    """The structures of the compressed layers of a file.
+    """Return the structures of the compressed layers of a file.
 
     Raises:
-        SchemeFormatError: the file is no such model.
+        SchemeFormatError: the file contains no compressed model.
         OSError: it cannot be read.
     """
     try:
@@ -92,22 +92,23 @@ def structures_in(path: Path) -> dict[str, Compressible]:
 
 
 class FinishedLayers:
-    """A folder with the factors of every layer that is done, so that a broken compression goes on where it stopped.
+    """A folder with the factors of every finished layer, from which an interrupted compression resumes.
 
-    A file is found by the layer's name, its configuration and the bytes of its weight: a changed one is done anew.
+    A file is identified by the layer's name, its configuration and the bytes of its weight: if one changes, the
+    layer is compressed again.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def key(self, name: str, config: str, weight: Matrix) -> str:
-        """The name of a layer's file."""
+        """Return the name of a layer's file."""
         digest = hashlib.sha256(f"{name}\0{config}\0{weight.dtype}{weight.shape}\0".encode())
         digest.update(np.ascontiguousarray(weight).tobytes())
         return digest.hexdigest()[:32]
 
     def load(self, key: str) -> CompressedWeight | None:
-        """What was stored under a key; None where nothing was, or where the file is damaged."""
+        """Return the layer stored under a key; None if there is none, or the file is damaged."""
         path = self._file(key)
         try:
             facts, entries = safetensors.metadata(path), safetensors.entries(path)
@@ -118,7 +119,7 @@ class FinishedLayers:
             return None
 
     def store(self, key: str, found: CompressedWeight) -> None:
-        """Keep the factors of a layer (float32 or float64 arrays).
+        """Store the factors of a layer (float32 or float64 arrays).
 
         Raises:
             OSError: the folder cannot be written.
@@ -129,7 +130,7 @@ class FinishedLayers:
         write_atomic(self._file(key), safetensors.chunks(rows, facts))
 
     def remove(self, keys: list[str]) -> None:
-        """Delete these files, and the folder where nothing is left in it."""
+        """Delete these files, and the folder if it is empty then."""
         for key in keys:
             self._file(key).unlink(missing_ok=True)
         if self.folder.is_dir() and not any(self.folder.iterdir()):

@@ -1,4 +1,4 @@
-"""From the dense weights of a model to structured ones: which structure a layer gets, its factors, and their errors.
+"""Compression of a model's dense weights: the structure of each layer, its factors, and their errors.
 
 Needs no torch; `lcma.compress_` and `lcma compress` share it.
 """
@@ -32,7 +32,7 @@ Compressible = BlockLowRank | KroneckerSparse
 KINDS = ("low-rank", "monarch", "blast", "kronecker")
 
 DENSE = "dense"
-"""The text of a layer that stays as it is."""
+"""The configuration text of a layer that is not compressed."""
 
 ALIGNED, ALIGNED_FROM = 16, 128
 """From ALIGNED_FROM on ranks that a budget gives are multiples of ALIGNED: rows of whole 32 bytes in half precision,
@@ -43,7 +43,7 @@ OnEvent = Callable[[str], None]
 
 @dataclass(frozen=True)
 class CompressConfig:
-    """The structure of compressed layers: a kind, and a rank or the part of the dense parameters that factors may take.
+    """The structure of compressed layers: a kind, and a rank or the budget, a fraction of the dense parameters.
 
     `rank` is that of W for low-rank and BLAST, of every block for Monarch, and replaces `budget`, whose ranks from 128
     on are multiples of 16. `blocks` is b1 = b2 of Monarch and BLAST; `steps` are those of BLAST's descent. `patterns`,
@@ -78,7 +78,7 @@ class CompressConfig:
 
     @classmethod
     def parse(cls, text: str) -> CompressConfig | None:
-        """The configuration of "KIND[:budget=B][:rank=R][:blocks=N][:steps=N]" or of a list of patterns; None: "dense".
+        """Parse a configuration "KIND[:budget=B][:rank=R][:blocks=N][:steps=N]" or patterns; None for "dense".
 
         Raises:
             PlanError: the text is none of these.
@@ -101,7 +101,7 @@ class CompressConfig:
         return found
 
     def structures(self, rows: int, cols: int) -> tuple[Compressible, ...]:
-        """The structures for a weight, of which the nearest is taken: one, or all pairs of the kind kronecker.
+        """Return the candidate structures for a weight, of which the best is used: one, or all kronecker pairs.
 
         Raises:
             RankError: the rank exceeds that of a weight or a block.
@@ -138,11 +138,11 @@ class CompressConfig:
 
 
 Configs = CompressConfig | Mapping[str, CompressConfig | None]
-"""One configuration for all layers, or by patterns of names (the first that fits counts; None: the layer stays)."""
+"""One configuration for all layers, or by patterns of names (the first match applies; None: no compression)."""
 
 
 def config_for(name: str, configs: Configs) -> CompressConfig | None:
-    """The configuration of a layer; None where it stays as it is."""
+    """Return the configuration of a layer; None if it is not compressed."""
     if isinstance(configs, CompressConfig):
         return configs
     return next((config for pattern, config in configs.items() if fnmatchcase(name, pattern)), None)
@@ -150,7 +150,7 @@ def config_for(name: str, configs: Configs) -> CompressConfig | None:
 
 @dataclass(frozen=True)
 class CompressedWeight:
-    """Factors near a weight, left-most first, and their relative error before they are rounded to its dtype."""
+    """Factors that approximate a weight, left-most first, and their relative error before rounding to its dtype."""
 
     structure: Compressible
     factors: tuple[Any, ...]
@@ -159,10 +159,10 @@ class CompressedWeight:
 
 @dataclass(frozen=True)
 class LayerReport:
-    """What became of a linear layer: bytes of its weight, relative errors, speeds, or why it stayed dense.
+    """The result of a linear layer: bytes of its weight, relative errors, speeds, or the reason why it remained dense.
 
     `error` is that of the weight, `output_error` that of W X for a calibration batch. `predicted` and `measured` are
-    seconds of the dense product over those of the structured one. None: not known.
+    seconds of the dense product over those of the structured one. None: unknown.
     """
 
     name: str
@@ -179,12 +179,12 @@ class LayerReport:
 def compress_weight(
     weight: Any, structures: tuple[Compressible, ...], steps: int = STEPS, on_event: OnEvent = lambda _: None
 ) -> CompressedWeight:
-    """The nearest factors of any of these structures for a weight (rows, cols), a numpy array or a torch tensor.
+    """Compute the most accurate factors of these structures for a weight (rows, cols), a numpy array or torch tensor.
 
-    Low-rank, Monarch and BLAST factors of a tensor are computed on its device, Kronecker-sparse ones on the processor.
+    Low-rank, Monarch and BLAST factors of a tensor are computed on its device, Kronecker-sparse ones on the CPU.
 
     Raises:
-        PlanError: the weight has another size, or holds NaN or infinity.
+        PlanError: the weight has another size, or contains NaN or infinity.
     """
     found: CompressedWeight | None = None
     for place, structure in enumerate(structures, 1):
@@ -205,7 +205,7 @@ def compress_weight(
 
 
 def output_error(weight: Matrix, structure: Compressible, factors: tuple[Matrix, ...], inputs: Matrix) -> float:
-    """|X W'^T - X W^T| / |X W^T| in the Frobenius norm for inputs X (n, cols), in float64."""
+    """Return |X W'^T - X W^T| / |X W^T| in the Frobenius norm for inputs X (n, cols), in float64."""
     wide = inputs.astype(np.float64).T
     truth = weight.astype(np.float64) @ wide
     norm = float(np.linalg.norm(truth))
@@ -214,12 +214,12 @@ def output_error(weight: Matrix, structure: Compressible, factors: tuple[Matrix,
 
 
 def product_dtype(dtype: str, device: str) -> str:
-    """The dtype that products of weights are computed in: a processor widens halves to float32."""
+    """Return the dtype in which products of weights are computed: the CPU widens half precision to float32."""
     return "float32" if device == "cpu" and dtype in ("float16", "bfloat16") else dtype
 
 
 def predicted_speed(structure: Compressible, batch: int, dtype: str, device: str) -> float | None:
-    """Predicted seconds of X W^T by the vendor's product over those of the structured one, for X (batch, cols)."""
+    """Return predicted seconds of the vendor's product X W^T over those of the structured one, for X (batch, cols)."""
     dtype = product_dtype(dtype, device)
     dense = Request(batch, structure.cols, structure.rows, dtype, device=device)
     theirs = decision_for(dense, strategy="vendor").plan.seconds
@@ -228,7 +228,7 @@ def predicted_speed(structure: Compressible, batch: int, dtype: str, device: str
 
 
 def parameter_names(structure: Compressible) -> tuple[str, ...]:
-    """The names of the factors in the state of the structure's layer, left-most first."""
+    """Return the names of the factors in the state of the structure's layer, left-most first."""
     if isinstance(structure, KroneckerSparse):
         return tuple(f"factors.{place}" for place in range(len(structure.patterns)))
     return ("U", "S", "V") if isinstance(structure, Blast) else ("U", "V")

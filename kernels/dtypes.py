@@ -1,4 +1,4 @@
-"""The element types of a product: how they are stored, and what the kernels for sums take them for."""
+"""The element types of a product: their storage, and their type in the kernels of sums."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Matrix = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class DType:
-    """`storage` is the numpy dtype that holds an element: numpy has no bfloat16, so its bits stand in uint16.
+    """An element type. `storage` is its numpy dtype: numpy has no bfloat16, so its bits are stored in uint16.
 
-    Sums with real coefficients see an element as `parts` elements of type `component`. `unit` is the
-    unit roundoff of products and sums; 0 where they are exact, modulo two to the number of bits.
+    Sums with real coefficients treat an element as `parts` elements of type `component`. `unit` is the
+    unit roundoff of products and sums; 0 if they are exact, modulo two to the number of bits.
     """
 
     name: str
@@ -56,10 +56,10 @@ _TABLE = {
 
 @lru_cache(maxsize=64)
 def dtype_of(name: str) -> DType:
-    """The entry of a name that `Request` accepts."""
+    """Return the entry of a name that `Request` accepts."""
     return _TABLE[name]
 
 
 def stored(matrix: Matrix) -> Matrix:
-    """The matrix as its storage: an array of the bfloat16 that other packages add to numpy becomes uint16."""
+    """Return the matrix as its storage: an array of the bfloat16 that other packages add to numpy becomes uint16."""
     return matrix.view(np.uint16) if matrix.dtype.name == "bfloat16" else matrix

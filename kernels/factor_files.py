@@ -1,6 +1,6 @@
-"""Factored matrices in .npz and .safetensors files: one header tensor of whole numbers, and `factor1` ... `factorL`.
+"""Factored matrices in .npz and .safetensors files: one header tensor of integers, and `factor1` ... `factorL`.
 
-Sizes are checked before data is read; the family of a matrix knows its header.
+Sizes are checked before data is read; the family of a matrix defines its header.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from . import safetensors
 Matrix = npt.NDArray[Any]
 
 HEADER_BYTES = 1 << 14
-"""Bytes that a .npy header may take beside the data of an array."""
+"""Maximum bytes of a .npy header in addition to the data of an array."""
 
 UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, KeyError, SyntaxError, struct.error)
-"""What zipfile and numpy raise on damaged archives and headers; RuntimeError also on encrypted ones."""
+"""Exceptions of zipfile and numpy for damaged archives and headers; RuntimeError also for encrypted ones."""
 
 KINDS = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64"}
 """The names of dtypes in .safetensors files."""
 
 Factor = tuple[tuple[int, ...], str]
-"""The shape that a factor must have, and what it is in words."""
+"""The required shape of a factor, and its description."""
 
 ReadHeader = Callable[[tuple[int, ...], Callable[[], Matrix]], Sequence[Factor]]
-"""read_header(shape, read): the factors that a header of this shape names; `read` loads it."""
+"""read_header(shape, read): the factors that a header of this shape defines; `read` loads it."""
 
 
 def save_factors(path: str | Path, header: str, sizes: Matrix, factors: Sequence[Matrix], dtype: str) -> None:
     """Write a header and factors to FILE.npz or FILE.safetensors, atomically.
 
     Raises:
-        PlanError: the suffix is neither, or the format does not hold the dtype.
+        PlanError: the suffix is neither, or the format does not support the dtype.
         LcmaError: the file cannot be written.
     """
     path = Path(path)
@@ -67,11 +67,11 @@ def save_factors(path: str | Path, header: str, sizes: Matrix, factors: Sequence
 
 
 def load_factors(path: Path, header: str, most_bytes: int, too_long: str, read: ReadHeader) -> tuple[list[Matrix], str]:
-    """The factors of a file and their dtype; `most_bytes` bounds the header, `too_long` says what a longer one is.
+    """Load the factors of a file and their dtype; `most_bytes` bounds the header, `too_long` describes a longer one.
 
     Raises:
-        SchemeFormatError: there is no such file, or it does not hold these factors.
-        PlanError: the header names no matrix.
+        SchemeFormatError: there is no such file, or it does not contain these factors.
+        PlanError: the header defines no matrix.
         OSError: the file cannot be read.
     """
     if path.suffix == ".safetensors":
@@ -80,10 +80,10 @@ def load_factors(path: Path, header: str, most_bytes: int, too_long: str, read: 
 
 
 def header_of(path: str | Path, headers: Sequence[str]) -> str | None:
-    """The first of these header tensors that a file holds; None where it holds none, or is no .npz or .safetensors.
+    """Return the first of these header tensors in a file; None if it has none, or is no .npz or .safetensors.
 
     Raises:
-        SchemeFormatError: there is such a file, and it is damaged or cut off.
+        SchemeFormatError: the file is damaged or truncated.
     """
     path = Path(path)
     names: Mapping[str, Any] | set[str] = set()

@@ -9,14 +9,14 @@ from .structure import DENSE, FactoredStructure
 BATCH_FIRST, BATCH_LAST = "bsf", "bsl"
 
 UNLIMITED = 1 << 62
-"""A `max_extra_bytes` that refuses nothing: the dense matrix may be built, however large it is."""
+"""A `max_extra_bytes` without effect: the dense matrix may be built, however large it is."""
 
 ORDERS = (BATCH_FIRST, BATCH_LAST)
-"""How inputs and outputs are stored: (batch, features) or (features, batch), as C-ordered arrays."""
+"""Storage orders of inputs and outputs: (batch, features) or (features, batch), as C-ordered arrays."""
 
 
 def check_order(order: str) -> None:
-    """That this is one of ORDERS.
+    """Check that this is one of ORDERS.
 
     Raises:
         PlanError: it is not.
@@ -26,12 +26,12 @@ def check_order(order: str) -> None:
 
 
 def layout_of_order(order: str) -> Layout:
-    """The layout of X (cols, batch): its columns are contiguous where the batch is first."""
+    """Return the layout of X (cols, batch): its columns are contiguous if it is batch-first."""
     return Layout.COLUMNS if order == BATCH_FIRST else Layout.ROWS
 
 
 def extra_bytes_for(strategy: str | None) -> int:
-    """`max_extra_bytes` of a call: who names a strategy accepts what it takes."""
+    """Return `max_extra_bytes` of a call: unlimited if the caller names a strategy, else 0."""
     return UNLIMITED if strategy else 0
 
 
@@ -46,8 +46,9 @@ def request_of(
     max_workspace: int | None = None,
     max_extra_bytes: int = 0,
 ) -> Request:
-    """The request for W X of so many columns; `layouts` are those of X (cols, batch) and of the result, by default
-    the ones of `order`.
+    """Return the request for W X of so many columns.
+
+    `layouts` are those of X (cols, batch) and of the result, by default the ones of `order`.
 
     Raises:
         PlanError: there is no such dtype, device or order.

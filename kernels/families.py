@@ -1,4 +1,4 @@
-"""The devices: their strategies, those that were registered included, and the machine that a request runs on."""
+"""The strategies of the devices, including registered ones, and the machine of a request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEVICES = ("cpu", "cuda")
 
 
 def strategies(device: str) -> Strategies:
-    """The strategies of a device by family and name; a registered one replaces its namesake."""
+    """Return the strategies of a device by family and name; a registered one replaces its namesake."""
     own, more = _own(device), registered(device)
     return {**own, **more} if more else own
 
@@ -25,7 +25,7 @@ def _own(device: str) -> dict[tuple[str, str], Strategy]:
 
 
 def machine_for(request: Request, measure: bool = True) -> Machine:
-    """The machine that a request runs on: this processor, or the current GPU (an H200 where none is here).
+    """Return the machine that a request runs on: the CPU, or the current GPU (an H200 if there is none).
 
     A processor that was never measured is measured now, for about two seconds, unless `measure` is False.
     """

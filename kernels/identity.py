@@ -12,7 +12,7 @@ Held = TypeVar("Held")
 
 
 class IdentityKey:
-    """A key that is equal only to the key of the same object."""
+    """A key that is equal only to keys of the same object."""
 
     __slots__ = ("held",)
 
@@ -27,7 +27,7 @@ class IdentityKey:
 
 
 def memoize_on_instance(function: Callable[Concatenate[Held, P], T]) -> Callable[Concatenate[Held, P], T]:
-    """Memoize a pure function on its first argument, a frozen object: results live as long as the object.
+    """Memoize a pure function on its first argument, a frozen object: results are stored as long as the object exists.
 
     Hashing a program over all its ops takes longer than the computation.
     """

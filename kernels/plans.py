@@ -1,4 +1,4 @@
-"""From a request to its decision, plan and executor, by the one planner and through the one cache."""
+"""The decision, plan and executor of a request, by the one planner and through the one cache."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def decision_for(
     effort: str = PREDICT,
     machine: Machine | None = None,
 ) -> Decision:
-    """How a request would be run, and why. `strategy`, `scheme` and `levels` are as in `matmul`.
+    """Return how a request would be run, and why. `strategy`, `scheme` and `levels` are as in `matmul`.
 
-    With `where_faster` a scheme that is named gives way to the baseline where it is not predicted to be
-    faster. `machine` stands for the one that the request would run on.
+    With `where_faster` a named scheme is replaced by the baseline if it is not predicted to be
+    faster. `machine` replaces the one that the request would run on.
 
     Raises:
         PlanError, VerificationError: as `matmul`.
@@ -74,7 +74,7 @@ def plan_for(
     where_faster: bool = False,
     machine: Machine | None = None,
 ) -> Plan:
-    """The plan that `matmul` uses for such a request; `machine` stands for the one that it would run on.
+    """Return the plan that `matmul` uses for such a request; `machine` replaces the one that it would run on.
 
     Raises:
         PlanError, VerificationError: as `matmul`.
@@ -90,7 +90,7 @@ def plan_for(
     plan: Plan = decision.plan
     try:
         return plan.for_request(request)
-    except PlanError:  # the request is of the class and yet cannot be run like it: its own sizes decide
+    except PlanError:  # the request is of the class but cannot be run with its plan: plan for its own sizes
         return decision_for(request, scheme, levels, strategy=strategy, where_faster=where_faster).plan
 
 
@@ -101,7 +101,7 @@ def executor_for(
     *,
     strategy: str | None = None,
 ) -> Executor:
-    """The executor that `matmul` uses for such a request.
+    """Return the executor that `matmul` uses for such a request.
 
     Raises:
         PlanError, VerificationError: as `matmul`.
@@ -110,8 +110,11 @@ def executor_for(
 
 
 def class_request(request: Request) -> Request:
-    """The request whose plan serves this one: on a GPU m is rounded up to six binary digits, so that a new number of
-    rows needs no new plan; on a processor the request itself."""
+    """Return the request whose plan is used for this one.
+
+    On a GPU m is rounded up to six binary digits, so that a new number of rows needs no new plan; on the CPU it is
+    the request itself.
+    """
     if request.device == "cpu" or not request.is_dense:
         return request
     step = 1 << max(request.m.bit_length() - 6, 0)
@@ -125,7 +128,7 @@ def planned(
     strategy: str | None = None,
     effort: str = PREDICT,
 ) -> tuple[Plan, Executor]:
-    """The plan of a request and its executor, from the cache where they are there."""
+    """Return the plan of a request and its executor, from the cache if available."""
     key = ("executor", effort, *_key(request, scheme, levels, strategy, False))
     found = plan_cache.get(key)
     if found is None:
@@ -139,7 +142,7 @@ def planned(
 
 def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None, where_faster: bool) -> Any:
     if isinstance(scheme, str) and (scheme == AUTO or request.triangle is not None):
-        digests: Any = scheme  # of a triangular product also "halving" and SCHEME/DENSE, which are no schemes
+        digests: Any = scheme  # for a triangular product also "halving" and SCHEME/DENSE, which are no schemes
     elif is_one(scheme):
         digests = certified(scheme, request.ring).digest
     else:
@@ -159,7 +162,7 @@ def _device_index() -> int:
 
 
 def _sources(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) -> list[Any]:
-    """The programs of proven schemes: one for all levels, or those of every level."""
+    """Return the programs of proven schemes: one for all levels, or those of every level."""
     if request.ring is not None:
         from .exact.schemes import given_chain
 
@@ -194,10 +197,10 @@ def _entries(scheme: object) -> Sequence[Any]:
 def replan_with_less_memory(
     request: Request, scheme: SchemeLike | Sequence[Any], levels: int | None, strategy: str | None, failed: Plan
 ) -> tuple[Plan, Executor]:
-    """What runs from now on in place of a plan that ran out of memory.
+    """Return the replacement, for this and later calls, of a plan that ran out of memory.
 
     Raises:
-        PlanError: the plan needed no memory of its own, or no scheme that was named does with less.
+        PlanError: the plan needed no memory of its own, or no named scheme needs less.
     """
     from .cpu.workspace import shared_pool
 

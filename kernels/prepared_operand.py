@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class PreparedOperand:
-    """B (k x n, an array or a tensor) with its sums, as an executor's `prepare` computed them: for `run` in place of b.
+    """B (k x n, an array or a tensor) with the sums of an executor's `prepare`, to pass to `run` instead of b.
 
-    It serves every executor of the same program, method, k, n, dtype and layout of B, whatever m is. `sums` are what
-    the level executor of the device reads in place of B.
+    It is valid for every executor of the same program, method, k, n, dtype and layout of B, for any m. `sums` are the
+    data that the device's level executor reads instead of B.
     """
 
     b: Any

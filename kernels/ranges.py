@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 def ranges(size: int, count: int) -> Iterator[tuple[int, int]]:
-    """`count` ranges of nearly one length that cover 0 <= i < size; empty ones are left out."""
+    """Yield `count` ranges of nearly equal length that cover 0 <= i < size, without the empty ones."""
     for i in range(count):
         start, stop = size * i // count, size * (i + 1) // count
         if start < stop:

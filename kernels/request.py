@@ -21,7 +21,7 @@ Matrix = npt.NDArray[Any]
 DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "int64", "bfloat16")
 
 CUDA_DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
-"""What a GPU multiplies; tf32 is float32 whose products may be rounded to tf32."""
+"""Dtypes of GPU products; tf32 is float32 whose products may be rounded to tf32."""
 
 SPLIT = "tf32x3"
 """float32 whose products may be summed from three tf32 ones; for factored operands on a GPU."""
@@ -30,13 +30,13 @@ ACCURATE = "fp32-accurate"
 """float32 whose products may be summed from products of float16 halves; for dense operands on a GPU."""
 
 FACTORED_DTYPES = (*CUDA_DTYPES, SPLIT, "complex64", "complex128")
-"""What a GPU multiplies where an operand is factored."""
+"""Dtypes of GPU products with a factored operand."""
 
 BITS = "bit"
-"""Elements of GF(2), 64 a word of uint64 along the rows."""
+"""Elements of GF(2), 64 per word of uint64 along the rows."""
 
 EXACT_DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
-"""Integers that exact products multiply."""
+"""Integer dtypes of exact products."""
 
 WIDE, PYTHON = "int128", "object"
 """Results beyond int64: two words of int64, the lower first and as its bits; or Python integers."""
@@ -46,7 +46,7 @@ BOUNDED = ("int8", "int32", "int64")
 
 
 class Layout(StrEnum):
-    """Which index of a matrix runs through adjacent elements; SCATTERED: neither, so a copy is needed."""
+    """The index of a matrix that runs through adjacent elements; SCATTERED: neither, so a copy is needed."""
 
     ROWS = "rows"
     COLUMNS = "columns"
@@ -58,18 +58,18 @@ class Request:
     """One product C = A B, A (*batch_a, m, k) and B (*batch_b, k, n); the batches broadcast.
 
     `layouts` and `structures` are those of A, B and C; with `shared`, B is the transpose of A. `static`
-    names the operand ("A" or "B") that stays the same from call to call. `max_workspace` is in bytes;
-    `max_extra_bytes` bounds what a structured operand may be expanded to beyond its parameters.
+    names the operand ("A" or "B") that is the same in every call. `max_workspace` is in bytes;
+    `max_extra_bytes` bounds the bytes of an expanded structured operand beyond its parameters.
     `max_error` bounds the a-priori error of an element relative to k max|A| max|B|. `max_abs` is the
-    largest magnitude of an entry of integer A and B, as the caller states it: nothing may overflow
-    then. int8 needs it; its C is int32.
+    largest magnitude of an entry of integer A and B, as stated by the caller: nothing may overflow
+    then. It is required for int8; its C is int32.
 
     `ring` is None for products of real numbers; else the product is exact in the ring, and over GF(2)
-    of the dtype "bit" (m, k and n count bits). `out_dtype` is what holds C where that is not said by
+    of the dtype "bit" (m, k and n count bits). `out_dtype` is the dtype of C if it is not implied by
     the dtype: "int64", "int128" or "object" for an exact product of integers.
 
     Raises:
-        PlanError: sizes, dtype or limits that no product has.
+        PlanError: the sizes, dtype or limits are invalid.
     """
 
     m: int
@@ -145,13 +145,13 @@ class Request:
         structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE),
         shared: bool = False,
     ) -> Request:
-        """The request for `a @ b`, into `out` where one is given.
+        """Return the request for `a @ b`, into `out` if given.
 
-        `dtype` is "bfloat16" where the arrays hold the bits of such numbers as uint16.
+        `dtype` is "bfloat16" if the arrays are the bits of such numbers as uint16.
 
         Raises:
             PlanError: the arrays do not multiply, have different or unsupported dtypes, or `out`
-                has not the shape and dtype of the product, or `max_abs` is missing or has no place.
+                has not the shape and dtype of the product, or `max_abs` is missing or not applicable.
         """
         for label, matrix in (("a", a), ("b", b)):
             if matrix.ndim < 2:
@@ -201,22 +201,22 @@ class Request:
 
     @property
     def items(self) -> int:
-        """Matrices of C."""
+        """Number of matrices of C."""
         return math.prod(self.batch)
 
     @property
     def items_a(self) -> int:
-        """Matrices of A, each counted once."""
+        """Number of distinct matrices of A."""
         return math.prod(self.batch_a)
 
     @property
     def items_b(self) -> int:
-        """Matrices of B, each counted once."""
+        """Number of distinct matrices of B."""
         return math.prod(self.batch_b)
 
     @property
     def is_dense(self) -> bool:
-        """Whether A, B and C are plain matrices of machine numbers."""
+        """True if A, B and C are plain matrices of machine numbers."""
         return self.ring is None and self.structures == (DENSE, DENSE, DENSE) and not self.shared
 
     @property
@@ -239,14 +239,14 @@ class Request:
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """The numpy dtype that holds an element of A and B; of bits a word of them."""
+        """The numpy dtype that stores an element of A and B; for bits a word of them."""
         if self.ring is not None:
             return np.dtype(np.uint64 if self.dtype == BITS else self.dtype)
         return np.dtype(np.int8) if self.dtype == "int8" else dtype_of(self.dtype).numpy
 
     @property
     def result(self) -> np.dtype[Any]:
-        """The numpy dtype that holds an element of C; of bits a word of them."""
+        """The numpy dtype that stores an element of C; for bits a word of them."""
         if self.ring is not None:
             exact = np.dtype(object if self.out_dtype == PYTHON else np.int64)
             return self.storage if self.dtype == BITS else exact
@@ -254,7 +254,7 @@ class Request:
 
     @property
     def exact(self) -> bool:
-        """Whether products and sums are, modulo two to the number of bits or in the ring."""
+        """True if products and sums are exact, modulo two to the number of bits or in the ring."""
         return self.ring is not None or self.storage.kind == "i"
 
     @property
@@ -264,14 +264,14 @@ class Request:
 
     @property
     def flops(self) -> int:
-        """2 m k n a matrix: what the classical product takes."""
+        """Operations of the classical product: 2 m k n per matrix."""
         return 2 * self.m * self.k * self.n * math.prod(self.batch)
 
     def check(self, a: Matrix, b: Matrix, out: Matrix | None) -> None:
-        """That these arrays are of this request.
+        """Check that these arrays match this request.
 
         Raises:
-            PlanError: they are not.
+            PlanError: they do not.
         """
         dtype = self.dtype if self.dtype == "bfloat16" and a.dtype == np.uint16 else None
         actual = Request.of(a, b, out, dtype=dtype, max_abs=self.max_abs)
@@ -292,7 +292,7 @@ class Request:
 
 
 def _bytes_reason(dtype: str, device: str, max_abs: int | None) -> str | None:
-    """Why elements of one byte cannot be multiplied, or None."""
+    """Return the reason why elements of one byte cannot be multiplied, or None."""
     if dtype not in ("int8", "uint8") or (dtype == "int8" and device == "cpu" and max_abs is not None):
         return None
     if dtype == "int8" and device == "cpu":
@@ -303,17 +303,17 @@ def _bytes_reason(dtype: str, device: str, max_abs: int | None) -> str | None:
 
 
 SIDES_OF = dict(enumerate(SIDES))
-"""The side of a triangle by the place of its matrix: A, B, C."""
+"""The side of a triangle by the index of its matrix: A, B, C."""
 
 
 def structures_of(triangle: Triangle) -> tuple[Structure, Structure, Structure]:
-    """The structures of A, B and C of a triangular product."""
+    """Return the structures of A, B and C of a triangular product."""
     a, b, c = (Triangular(triangle.upper) if side == triangle.side else DENSE for side in SIDES)
     return a, b, c
 
 
 def layout_of(matrix: Matrix) -> Layout:
-    """The layout of the last two dimensions, such that BLAS and our kernels take it as it stands."""
+    """Return the layout of the last two dimensions that BLAS and our kernels support without a copy."""
     if not matrix.flags.aligned:
         return Layout.SCATTERED
     (rows, cols), (row, col) = matrix.shape[-2:], matrix.strides[-2:]
@@ -327,6 +327,6 @@ def layout_of(matrix: Matrix) -> Layout:
 
 def _overlap(x: Matrix, y: Matrix) -> bool:
     try:
-        return np.shares_memory(x, y, max_work=10_000)  # type: ignore[arg-type]  # numpy's stub knows -1 and 0 only
+        return np.shares_memory(x, y, max_work=10_000)  # type: ignore[arg-type]  # numpy's stub accepts -1 and 0 only
     except np.exceptions.TooHardError:
-        return True  # taken as shared: costs a copy at most
+        return True  # assumed shared: costs a copy at most

@@ -1,4 +1,4 @@
-"""The rings of exact products: Z, GF(p) and Z/n. Products of real numbers name none."""
+"""The rings of exact products: Z, GF(p) and Z/n. Products of real numbers have none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from ..errors import PlanError
 
 MAX_MODULUS = 1 << 62
-"""Sums of two residues stay within int64."""
+"""Maximum modulus, for which sums of two residues fit int64."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ INTEGERS, GF2 = ExactRing(0), ExactRing(2)
 
 
 def exact_ring(text: str | ExactRing) -> ExactRing:
-    """The ring of a name: Z, Z2, GF(p) for a prime p, Z/n for any n; p and n may be written 2^61-1.
+    """Return the ring of a name: Z, Z2, GF(p) for a prime p, Z/n for any n; p and n may be written 2^61-1.
 
     Raises:
         PlanError: there is no such ring, or p is not prime.
@@ -72,7 +72,7 @@ def exact_ring(text: str | ExactRing) -> ExactRing:
 
 @lru_cache(maxsize=256)
 def _is_prime(number: int) -> bool:
-    """Miller-Rabin with the first twelve primes as bases, which is a proof below 3.3 * 10^24.
+    """Test primality by Miller-Rabin with the first twelve primes as bases, which is a proof below 3.3 * 10^24.
 
     Source: Sorenson and Webster, Strong pseudoprimes to twelve prime bases (2015).
     """

@@ -1,4 +1,4 @@
-"""Tensors in .safetensors files: eight bytes that hold the length of a JSON header, the header, then raw bytes.
+"""Tensors in .safetensors files: eight bytes with the length of a JSON header, the header, then raw bytes.
 
 Source: the format's own page, https://github.com/huggingface/safetensors#format.
 """
@@ -21,12 +21,12 @@ from ..errors import SchemeFormatError
 Matrix = npt.NDArray[Any]
 
 MOST_HEADER = 100_000_000
-"""Bytes of a header, at most; the format's own limit."""
+"""Maximum bytes of a header; the format's own limit."""
 
 MOST_DIMENSIONS = 32
 
 METADATA = "__metadata__"
-"""The key of a header under which texts stand, and no tensor."""
+"""The key of a header that maps to texts, not to a tensor."""
 
 STORAGE = {
     "F64": "<f8",
@@ -41,12 +41,12 @@ STORAGE = {
     "U8": "|u1",
     "BOOL": "|b1",
 }
-"""The numpy dtype that holds an element, by the format's name; the bits of a bfloat16 stand in 16-bit integers."""
+"""The numpy dtype that stores an element, by the format's name; bfloat16 is stored as the bits in 16-bit integers."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A tensor of a file: the format's name of its dtype, its shape, and the place of its bytes in the file."""
+    """A tensor of a file: the format's name of its dtype, its shape, and the position of its bytes in the file."""
 
     kind: str
     shape: tuple[int, ...]
@@ -55,7 +55,7 @@ class Entry:
 
 
 def entries(path: Path) -> dict[str, Entry]:
-    """The tensors of a file by name; of their bytes nothing is read.
+    """Return the tensors of a file by name, without reading their data.
 
     Raises:
         SchemeFormatError: the file is not of this format.
@@ -70,7 +70,7 @@ def entries(path: Path) -> dict[str, Entry]:
 
 
 def metadata(path: Path) -> dict[str, str]:
-    """The texts that a file holds beside its tensors.
+    """Return the metadata texts of a file.
 
     Raises:
         SchemeFormatError: the file is not of this format.
@@ -83,7 +83,7 @@ def metadata(path: Path) -> dict[str, str]:
 
 
 def _header(path: Path, size: int) -> tuple[dict[str, Any], int]:
-    """The JSON object before the tensors, and the place of the first tensor's bytes."""
+    """Return the JSON object before the tensors, and the position of the first tensor's bytes."""
     with open(path, "rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         if size < 8 or not 2 <= length <= min(MOST_HEADER, size - 8):
@@ -122,7 +122,7 @@ def _is_size(value: object) -> bool:
 
 
 def read(path: Path, entry: Entry) -> Matrix:
-    """The tensor of an entry, memory-mapped and read-only, as its storage dtype."""
+    """Return the tensor of an entry, memory-mapped and read-only, as its storage dtype."""
     if entry.start == entry.stop:
         return np.empty(entry.shape, STORAGE[entry.kind])
     flat = np.memmap(path, np.uint8, "r", entry.start, (entry.stop - entry.start,))
@@ -130,12 +130,12 @@ def read(path: Path, entry: Entry) -> Matrix:
 
 
 def pack(tensors: Mapping[str, tuple[str, Matrix]]) -> bytes:
-    """The file of tensors by name, each with the format's name of its dtype."""
+    """Return the file of tensors by name, each with the format's name of its dtype."""
     return b"".join(chunks(tensors, {}))
 
 
 def chunks(tensors: Mapping[str, tuple[str, Matrix]], metadata: Mapping[str, str]) -> Iterator[bytes]:
-    """The same file piece by piece, with texts as metadata; one tensor is in memory at a time."""
+    """Yield the file piece by piece, with texts as metadata; one tensor is in memory at a time."""
     header: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
     place = 0
     for name, (kind, matrix) in tensors.items():

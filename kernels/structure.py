@@ -1,4 +1,4 @@
-"""Structures of operands and results: what part of a matrix exists, or how it is factored."""
+"""Structures of operands and results: the part of a matrix that exists, or its factorization."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Matrix = npt.NDArray[Any]
 
 @runtime_checkable
 class Structure(Protocol):
-    """What is known of a matrix beside its size. Implementations are frozen."""
+    """Structural properties of a matrix besides its size. Implementations are frozen."""
 
     @property
     def name(self) -> str: ...
 
     def fraction(self, rows: int, cols: int) -> float:
-        """The part of the elements of a rows x cols matrix that exists, 0 to 1."""
+        """Return the fraction of the elements of a rows x cols matrix that exist, 0 to 1."""
 
     def reason(self, rows: int, cols: int) -> str | None:
-        """Why a rows x cols matrix cannot have this structure, or None."""
+        """Return the reason why a rows x cols matrix cannot have this structure, or None."""
 
     def naive(self, matrix: Matrix) -> Matrix:
-        """The matrix (..., rows, cols) with zeros where the structure has nothing."""
+        """Return the matrix (..., rows, cols) with zeros at absent elements."""
 
 
 @runtime_checkable
 class FactoredStructure(Structure, Protocol):
-    """A structure whose operand is stored by the parameters of factors in place of its elements."""
+    """A structure whose operand is stored as the parameters of factors instead of its elements."""
 
     @property
     def rows(self) -> int: ...
@@ -44,23 +44,23 @@ class FactoredStructure(Structure, Protocol):
 
     @property
     def parameters(self) -> int:
-        """Parameters of all factors."""
+        """Number of parameters of all factors."""
 
     @property
     def factor_shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of the factors' parameters, in the written order."""
 
     def draw(self, rng: np.random.Generator, dtype: str) -> tuple[Matrix, ...]:
-        """Random parameters of every factor, in a dtype that numpy knows."""
+        """Return random parameters of every factor, in a dtype that numpy supports."""
 
     def multiply_wide(self, factors: Sequence[Matrix], x: Matrix) -> Matrix:
-        """The product with x (cols, n), both in float64 or complex128: the truth that others are compared with."""
+        """Compute the product with x (cols, n), both in float64 or complex128: the reference for other products."""
 
 
 def is_factored(structure: Structure) -> TypeGuard[FactoredStructure]:
-    """Whether a structure's operand is stored by factors.
+    """Return whether a structure's operand is stored by factors.
 
-    Looking a protocol's members up takes longer than a small product, so that the answer is kept by class.
+    Checking a protocol's members takes longer than a small product, so that the result is cached by class.
     """
     kind = type(structure)
     if kind not in _factored:
@@ -117,7 +117,7 @@ class Triangular:
 class BlockMask:
     """A grid of blocks of equal size (the last may be smaller), each full, triangular or absent.
 
-    `cells` holds a `schemes_db.grids.Kind` a block, one byte each, rows x cols of them: a mask may be of elements.
+    `cells` has one byte per block, its `schemes_db.grids.Kind`, rows x cols of them: a block may be a single element.
     """
 
     cells: bytes
@@ -126,7 +126,7 @@ class BlockMask:
 
     @classmethod
     def of(cls, kinds: npt.NDArray[np.int8]) -> BlockMask:
-        """The mask of an array of kinds."""
+        """Return the mask of an array of kinds."""
         return cls(np.ascontiguousarray(kinds, np.int8).tobytes(), *kinds.shape)
 
     @property

@@ -23,9 +23,9 @@ def tune(
     machine: Machine | None = None,
     on_event: Callable[[str], None] = lambda line: None,
 ) -> list[Tuned]:
-    """Time the baseline and the `top` best candidates of a request in turns, and store the medians; fastest first.
+    """Time the baseline and the `top` best candidates of a request interleaved, and store the medians; fastest first.
 
-    Later plans of the same request class rest on what was measured.
+    Later plans of the same request class use the measurements.
 
     Raises:
         PlanError: the request is empty, nothing can run it, or there is no GPU.
@@ -41,9 +41,9 @@ def tune(
 def precompile(
     requests: Iterable[Request], *, top: int = TOP, on_event: Callable[[str], None] = lambda line: None
 ) -> None:
-    """Compile what `tune` would time for many requests of one device, side by side where the device allows it.
+    """Compile the candidates that `tune` would time for many requests of one device, in parallel if it allows it.
 
-    Requests that nothing can run are left out: `tune` names the reason.
+    Requests that nothing can run are skipped: `tune` gives the reason.
 
     Raises:
         PlanError: there is no GPU.
@@ -58,7 +58,7 @@ def precompile(
 
 
 def bench_for(request: Request) -> Bench:
-    """The operands and the clock of a request's device.
+    """Return the bench (operands and timing) of a request's device.
 
     Raises:
         PlanError: there is no such device.

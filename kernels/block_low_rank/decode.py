@@ -54,7 +54,7 @@ class DecodeTile:
     weights: int = 4096
     ahead: int = 2
     joined: bool = True
-    """Whether one launch runs both stages; else each has its own."""
+    """True if one launch runs both stages; else each has its own."""
 
 
 DECODE_TILE = DecodeTile()

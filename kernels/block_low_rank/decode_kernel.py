@@ -1,6 +1,6 @@
 """The Triton kernel of products with few columns: one launch, every weight read once, by whole rows.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

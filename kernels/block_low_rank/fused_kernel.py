@@ -1,6 +1,6 @@
 """The Triton kernel of a whole low-rank product for small ranks, with the intermediate result in registers.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

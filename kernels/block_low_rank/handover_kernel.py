@@ -1,6 +1,6 @@
 """The Triton kernel of Monarch's first products, stored in the layout that the second ones read, without permutation.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Triton kernel of BLAST's middle products: for every rank the b2 sums of b1 blocks, on tensor cores.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

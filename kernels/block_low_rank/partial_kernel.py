@@ -1,6 +1,6 @@
 """The Triton kernel of BLAST's first two products, with the results of the first in registers.
 
-Imports triton: only what launches the kernel imports this. Based on the partial fusion of Abillama et al.,
+Imports triton: imported only to launch the kernel. Based on the partial fusion of Abillama et al.,
 "Memory-Efficient Acceleration of Block Low-Rank Foundation Models on Resource Constrained GPUs", section 4.
 """
 

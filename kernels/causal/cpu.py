@@ -21,7 +21,7 @@ from ..request import Layout, Request
 from .candidates import FAMILY, TriangularSource, TriangularStrategy, stable_scheme_names
 
 DENSE_ABOVE = 4096
-"""In triangles of more rows the dense scheme, if there is one, computes the full product."""
+"""Number of rows of triangles above which the dense scheme, if there is one, computes the full product."""
 
 STOP_HALVING = 256
 """Rows of a triangle that all threads together compute as one product."""

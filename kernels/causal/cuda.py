@@ -41,14 +41,14 @@ KERNEL_SHARE = {
     "float32": (0.85, 0.285),
     "float64": (0.66, 0.66),
 }
-"""By dtype, the fraction of the vendor's rate that our triangular kernel reaches on the tiles that it computes, for B
+"""Fraction of the vendor's rate, by dtype, that our triangular kernel reaches on the tiles that it computes, for B
 by rows and by columns; half of it in tf32 if rows are no whole cache lines, a quarter of the vendor's rate in
 float32 if they are no multiple of 16 bytes. Measured on an H200, L and d from 2048
 to 16384 (lcma bench causal --device cuda).
 """
 
 SQUARE_SHARE = {"float64": 0.94}
-"""By dtype, the fraction of its predicted rate that a scheme reaches on the squares of a halving, which are parts of
+"""Fraction of its predicted rate, by dtype, that a scheme reaches on the squares of a halving, which are parts of
 larger matrices. Measured on an H200, L of 8192 to 16384.
 """
 

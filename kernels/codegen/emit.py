@@ -28,7 +28,7 @@ def module_text(linear: LinearMap, dtype: str) -> str:
     The shared part is included as text, so that the hash of the text covers the emitter too.
 
     Raises:
-        PlanError: a coefficient is a fraction and the dtype holds integers only.
+        PlanError: a coefficient is a fraction and the dtype is of integers.
     """
     kind, machine = dtype_of(dtype), host()
     lines = []

@@ -1,6 +1,6 @@
 """Multiplication by powers of two, for Triton kernels written by hand and generated ones.
 
-Imports triton: only kernels import this.
+Imports triton: imported only by kernels.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Groups:
         lefts, rights = [x.left for x in groups], [x.right for x in groups]
         self._operands: tuple[OperandSums, ...]
         if target.shared:
-            # B = A^T: the right sums, transposed, are sums of the same blocks, and all are made in one pass over A.
+            # B = A^T: the right sums, transposed, are sums of the same blocks, and all are computed in one pass over A.
             linear, rights = _one_map(maps, rights)
             self._operands = (OperandSums(cut, 0, lefts + rights, linear),)
         else:

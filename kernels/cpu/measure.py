@@ -58,7 +58,7 @@ def measure(
 ) -> Profile:
     """Measure the profile of this machine with the current number of threads.
 
-    Without `quick` it takes most of a minute, and should have the machine to itself.
+    Without `quick` it takes most of a minute, and should run on an idle machine.
     """
     threads = thread_count()
     rows: list[GemmRate] = []

@@ -1,1 +1,1 @@
-"""One device: NVIDIA GPUs, by kernels generated in Triton around the vendor's products. Nothing here imports torch."""
+"""The GPU device: NVIDIA GPUs, by generated Triton kernels and the vendor's products. Nothing here imports torch."""

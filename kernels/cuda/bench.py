@@ -19,14 +19,14 @@ from .precompile import compile_ahead
 Tensor = Any
 
 CHECKED = 128
-"""Rows of C that are compared with float64."""
+"""Number of rows of C that are compared with a float64 reference."""
 
 SPENT = 0.02
-"""Seconds of one contender in a round: long enough for the power limit to take effect over a few rounds."""
+"""Seconds of one contender per round: long enough for the power limit to take effect over a few rounds."""
 
 
 class CudaBench:
-    """A `planning.tune.Bench`. float32 is multiplied strictly, or rounded to tf32 where the request says so."""
+    """A `planning.tune.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request is of tf32."""
 
     def operands(self, request: Request, seed: int, blank: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """See `Bench.operands`: standard normal numbers, or with `blank` tensors without data."""
@@ -60,7 +60,7 @@ class CudaBench:
         return a, (a.mT if request.shared else b), c
 
     def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
-        """See `Bench.precompile`: all kernels by a process a core, into Triton's cache."""
+        """See `Bench.precompile`: all kernels, by one process per core, into Triton's cache."""
         calls = []
         for plan in plans:
             with suppress(PlanError):
@@ -69,7 +69,7 @@ class CudaBench:
         compile_ahead(calls, lambda done, known: on_event(f"compiled {done} of {known} kernels"))
 
     def errors(self, request: Request, a: Tensor, b: Tensor) -> Callable[[Tensor], float]:
-        """See `Bench.errors`; of a factored A on some columns."""
+        """See `Bench.errors`; for a factored A, computed on some columns only."""
         import torch
 
         if is_factored(factored := request.structures[0]):

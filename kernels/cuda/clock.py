@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 HOPELESS, FEW = 4.0, 2
-"""A contender so many times as slow as the fastest is timed in so few rounds: no figure rests on it."""
+"""A contender this many times as slow as the fastest is timed in this few rounds: no result depends on it."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Times:
 
 
 def seconds_of(call: Callable[[], object], repeats: int = 1) -> float:
-    """Seconds of one call, as the mean of `repeats` in a row."""
+    """Return the seconds of one call, as the mean of `repeats` in a row."""
     import torch
 
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -35,9 +35,9 @@ def seconds_of(call: Callable[[], object], repeats: int = 1) -> float:
 
 
 def settled(call: Callable[[], object], spent: float = 0.3) -> float:
-    """Seconds of a call in the steady state: warmed up for half of `spent`, then the median of runs over the rest.
+    """Return the seconds of a call in the steady state: warm up for half of `spent`, then the median over the rest.
 
-    A GPU that has rested runs faster than its power limit lets it for about a tenth of a second.
+    An idle GPU runs faster than its power limit permits for about a tenth of a second.
     """
     seconds_of(call)
     once = seconds_of(call)
@@ -53,11 +53,11 @@ def interleaved(
     spent: float = 0.02,
     on_round: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Times]:
-    """Time every contender once a round, so that heat and power limits hit all alike; a first round does not count.
+    """Time every contender once per round, so that heat and power limits affect all equally; discard a first round.
 
-    A contender runs for about `spent` seconds a round, at least once. Each round begins with another
-    one, after as long a run of it that does not count: who comes first after a rest runs faster.
-    One that takes longer than `spent` and HOPELESS times as long as the fastest has FEW rounds that count.
+    A contender runs for about `spent` seconds per round, at least once. Each round starts with another
+    one, after an equally long discarded run of it: the first one after a pause runs faster.
+    A contender slower than `spent` and HOPELESS times as slow as the fastest is timed in FEW rounds only.
     """
     once = {name: max(_after_warming(call), 1e-7) for name, call in contenders.items()}
     repeats = {name: max(1, round(spent / seconds)) for name, seconds in once.items()}

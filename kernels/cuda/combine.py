@@ -19,20 +19,20 @@ Tensor = Any
 Launch = Callable[..., object]
 
 MOST_ITEMS = 65535
-"""Most matrices of a batch that one launch takes: the limit of the second axis of a grid."""
+"""Maximum number of matrices of a batch per launch: the limit of the second axis of a grid."""
 
 KEPT = 256
-"""Most launches of a combination that are cached."""
+"""Maximum number of cached launches of a combination."""
 
 
 class Combination:
-    """A map with its blocks of the matrix; its kernels are generated when they are first needed.
+    """A map with the positions of its blocks in the matrix; its kernels are generated on first use.
 
-    `kinds` says how much of each block there is, `slabs` how much of each slab that is read is of use. `scale` and
+    `kinds` are the kinds of the blocks, `slabs` the kinds of the slabs that are read. `scale` and
     `halves`: see `Combine`.
 
-    Matrix and stack may have any strides. A matrix stored by columns is handled as its transpose,
-    so that threads always run along memory.
+    Matrix and stack may have any strides. A column-major matrix is handled as its transpose,
+    so that threads always access contiguous memory.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Combination:
         self._launches: dict[Any, Launch] = {}
 
     def work(self, by_columns: bool, double: bool, exact: bool, ahead: int = 0) -> Combine:
-        """The kernel for this storage order, dtype, kind of edges and number of early fetches."""
+        """Return the specification of the kernel for this storage order, dtype, kind of edges and prefetch distance."""
         blocks, kinds, slabs, scale = self.blocks, self.kinds, self.slabs, self.scale
         if by_columns:
             scale = scale.mirrored
@@ -69,18 +69,18 @@ class Combination:
     def run(
         self, matrix: Tensor, stack: Tensor, tile: Tile | None = None, shifts: tuple[Tensor, Tensor] | None = None
     ) -> None:
-        """Work the map on a batch: matrix (items, rows, cols), stack (items, slabs, height, width).
+        """Execute the map on a batch: matrix (items, rows, cols), stack (items, slabs, height, width).
 
-        SPLIT reads the matrix and writes the stack, MERGE the other way round. Elements of the
-        matrix past its edges count as zeros. `shifts`: of a combination that scales, the powers of rows and of columns
-        (int32) of its one matrix.
+        SPLIT reads the matrix and writes the stack, MERGE reads the stack and writes the matrix. Elements of the
+        matrix past its edges count as zeros. `shifts`: for a combination that scales, the exponents of rows and of
+        columns (int32) of its one matrix.
         """
         assert (shifts is not None) == bool(self.scale)
         if (items := matrix.shape[0]) > MOST_ITEMS:
             for first in range(0, items, MOST_ITEMS):
                 self.run(matrix[first : first + MOST_ITEMS], stack[first : first + MOST_ITEMS], tile)
             return
-        # All that decides the code and the numbers it is given, the alignment of both tensors included.
+        # All properties that determine the code and its arguments, including the alignment of both tensors.
         key = (
             matrix.shape,
             stack.shape,
@@ -101,7 +101,7 @@ class Combination:
         launch(matrix, stack, *(shifts or ()))
 
     def _launch(self, matrix: Tensor, stack: Tensor, tile: Tile | None) -> Launch:
-        """The launch for tensors with the strides of these."""
+        """Return the launch for tensors with the strides of these."""
         import torch
 
         if by_columns := matrix.stride(2) != 1 and matrix.stride(1) == 1:
@@ -145,9 +145,9 @@ def merge_of(
     slabs: tuple[Kind, ...] = (),
     scale: Scale = Scale.NONE,
 ) -> Combination:
-    """The map from products to all blocks of the result: zeros where nothing is stored.
+    """Return the map from products to all blocks of the result, with zeros for absent ones.
 
-    `slabs`: how much of each product is of use; empty: all of it. `scale`: see `Combine`.
+    `slabs`: the kinds of the products; empty: all are full. `scale`: see `Combine`.
     """
     at = dict(zip(stored, merge.results, strict=True))
     blocks = tuple((i, j) for i, row in enumerate(grid) for j in range(len(row)))
@@ -157,9 +157,9 @@ def merge_of(
 
 
 class KernelLaunch:
-    """One grid of one kernel, to be started on any matrix and stack with the strides of the first ones.
+    """One launch of one kernel, for any matrix and stack with the strides of the first ones.
 
-    What Triton compiles at the first start is started directly from then on: finding it again among
+    After the first launch the compiled kernel is started directly: Triton's lookup among
     all kernels takes longer than a small product.
     """
 
@@ -170,7 +170,7 @@ class KernelLaunch:
     def __call__(self, matrix: Tensor, stack: Tensor, *shifts: Tensor) -> None:
         import torch
 
-        # Triton launches on the current device, which need not be that of the tensors.
+        # Triton launches on the current device, which may differ from the tensors' device.
         if matrix.is_cuda and matrix.get_device() != torch.cuda.current_device():
             with torch.cuda.device(matrix.device):
                 return self(matrix, stack, *shifts)
@@ -186,16 +186,16 @@ class KernelLaunch:
 
 
 def _nothing(*_: Tensor) -> None:
-    """The launch for empty tensors."""
+    """Do nothing: the launch for empty tensors."""
 
 
 def _swapped(launch: Launch) -> Launch:
-    """A launch on a transpose, whose rows are the columns of the matrix."""
+    """Return a launch on a transpose, whose rows are the columns of the matrix."""
     return lambda matrix, stack, of_rows, of_cols: launch(matrix, stack, of_cols, of_rows)
 
 
 def _fitting(tile: Tile, width: int) -> Tile:
-    """The tile with fewer warps, where that makes whole tiles of the width: then nothing needs a mask."""
+    """Return the tile with fewer warps, if that divides the width into whole tiles: then nothing is masked."""
     if tile.rows > 1:
         return tile
     share = next((part for part in (1, 2, 4, 8) if part <= tile.warps and width % (tile.cols // part) == 0), 1)

@@ -23,14 +23,17 @@ TILES: dict[str, dict[tuple[int, int], float]] = {
     "float32": {(128, 128): 1.0, (64, 128): 0.97, (64, 64): 0.9},
     "float64": {(64, 64): 1.0},
 }
-"""By dtype: rows and columns of C that the vendor's kernels give one multiprocessor, and the part of the best rate they
-reach. Sums of doubles take twice the registers, and no tensor cores ask for large tiles."""
+"""Tiles (rows and columns of C) of the vendor's kernels by dtype, and the fraction of the best rate that they
+reach. Sums of doubles need twice the registers, and their products are not on tensor cores that need large tiles.
+"""
 
 SPLIT_BELOW, LEAST_PART, SPLIT_SHARE = 4, 512, 0.97
-"""The sum over k is split below so many waves of tiles, into parts of at least so much, at so much of the rate."""
+"""Below this number of waves of tiles the sum over k is split, into parts of at least this length, at this fraction of
+the rate.
+"""
 
 LINE = 128
-"""Bytes that memory is read in."""
+"""Bytes of a memory transaction."""
 
 _HALF_LOOSE = {"k": {16: 0.92}, "n": {16: 0.9}}
 
@@ -40,8 +43,9 @@ LOOSE: dict[str, dict[str, dict[int, float]]] = {
     "tf32": {"k": {16: 0.7, 32: 0.88}},
     "float64": {"k": {16: 0.96}, "n": {16: 0.95}},
 }
-"""By dtype, for rows of A~ (k) and B~ (n) in a stack that are multiples of so many bytes and no more: the part of the
-rate that is left. Medians of some hundred plans on an H200; strict float32 loses nothing."""
+"""Remaining fraction of the rate, by dtype, for rows of A~ (k) and B~ (n) in a stack whose largest aligned multiple is
+this many bytes. Medians of some hundred plans on an H200; strict float32 loses nothing.
+"""
 
 UNALIGNED: dict[str, dict[int, float]] = {
     "bfloat16": {2: 0.2, 4: 0.32, 8: 0.4},
@@ -49,28 +53,32 @@ UNALIGNED: dict[str, dict[int, float]] = {
     "tf32": {4: 0.37, 8: 0.34},
     "float64": {8: 0.82},
 }
-"""By dtype and by the bytes that rows of B and A are multiples of, short of a whole segment of 16: the part of the rate
-that the vendor's products reach. Rows of any stride, but of such a length, are as slow. Measured on an H200, sizes 4096
-to 8191 in nine combinations; strict float32 loses 0 to 7%."""
+"""Fraction of the rate that the vendor's products reach, by dtype and by the multiple in bytes of rows of B and A, if
+less than a whole segment of 16, whatever the strides. Measured on an H200, sizes 4096
+to 8191 in nine combinations; strict float32 loses 0 to 7%.
+"""
 
 INSTANT, UNALIGNED_INSTANT = 50e-6, 160e-6
-"""A product that the vendor computes in so many seconds is left to it: launches alone would eat the gain. The second of
-products with rows that are no whole segments, which can be gained on much sooner: 1689 x 1843 x 1612 in bfloat16 took
-0.16 to 0.22 ms by four launches, and the vendor 0.11."""
+"""Products that the vendor computes within this time are left to it: launches alone would cost the gain. The second is
+for products with rows that are no whole segments, where schemes gain much earlier: 1689 x 1843 x 1612 in bfloat16 took
+0.16 to 0.22 ms by four launches, and the vendor 0.11.
+"""
 
 MULTIPROCESSORS = "multiprocessors"
-"""Where a profile's versions say how many there are."""
+"""The key of the number of multiprocessors in a profile's versions."""
 
 START, STARTED = 2e-6, (128, 256)
-"""Seconds from the start of so large a tile to its first multiplication, and from the last to the end: latencies of
-memory. Smaller tiles wait less or share a multiprocessor, with the same effect."""
+"""Latency in seconds of a tile of this size, from its start to the first multiplication and from the last to the end.
+Smaller tiles wait less or share a multiprocessor, with the same effect.
+"""
 
 EXPOSED = 0.3
-"""The part of the seconds of a copy of operands and results that multiplying does not hide: between 0.2 and 0.5
-choices are hardly other ones."""
+"""Fraction of the seconds of a copy of operands and results that multiplying does not hide: values between 0.2 and 0.5
+hardly change choices.
+"""
 
 ALIKE = 0.01
-"""The squared distance of sizes, by their logarithms, below which one measurement is as good as the other."""
+"""Squared distance of logarithmic sizes below which two measurements have equal weight."""
 
 ALL_AT_ONCE = ("batched", "stack")
 """Modes in which all products of a stage are one launch, so that they share waves of tiles."""
@@ -84,17 +92,17 @@ Floats = npt.NDArray[np.float64]
 
 
 def mode_of(method: str | None = None, count: int = 1) -> str:
-    """The mode under which a profile stores rates: one product, so many in a stack, or a loop with B~ transposed."""
+    """Return the mode of a profile's rates: one product, a stack of so many, or a loop with B~ transposed."""
     if method is None:
         return "whole"
     return method if method == "loop" else f"{method} {count}"
 
 
 def wave_efficiency(dtype: str, m: Any, k: Any, n: Any, count: Any, units: int) -> Floats:
-    """The part of a GPU's rate that `count` products of these sizes can use: whole waves of whole tiles.
+    """Return the fraction of a GPU's rate that `count` products of these sizes can use: whole waves of whole tiles.
 
-    The vendor takes smaller tiles where large ones leave multiprocessors without work, and splits
-    the sum over k where there are too few of any; both cost some of the rate.
+    The vendor uses smaller tiles if large ones would leave multiprocessors idle, and splits
+    the sum over k if there are too few of any; both cost some of the rate.
     """
     m, k, n, count = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (m, k, n, count)))
     best: Floats = np.zeros(m.shape)
@@ -114,7 +122,7 @@ def wave_efficiency(dtype: str, m: Any, k: Any, n: Any, count: Any, units: int) 
 
 
 def alignment_efficiency(dtype: str, k: Any, n: Any) -> Floats:
-    """The part of the rate that a stack reaches whose rows are no whole lines of memory."""
+    """Return the fraction of the rate that a stack reaches whose rows are no whole memory transactions."""
     item = itemsize(dtype)
     k, n = np.broadcast_arrays(np.asarray(k, dtype=np.int64), np.asarray(n, dtype=np.int64))
     found: Floats = np.ones(k.shape)
@@ -126,7 +134,7 @@ def alignment_efficiency(dtype: str, k: Any, n: Any) -> Floats:
 
 
 def row_multiple(dtype: str, k: Any, n: Any) -> npt.NDArray[np.int64]:
-    """The bytes, at most SEGMENT, that rows of A (k) and of B and C (n) are multiples of."""
+    """Return the bytes, at most SEGMENT, that rows of A (k) and of B and C (n) are multiples of."""
     item = itemsize(dtype)
     k, n = (np.asarray(x, dtype=np.int64) * item for x in (k, n))
     found: npt.NDArray[np.int64] = np.gcd(np.gcd(k, n), SEGMENT)
@@ -134,12 +142,12 @@ def row_multiple(dtype: str, k: Any, n: Any) -> npt.NDArray[np.int64]:
 
 
 def instant_of(dtype: str, k: int, n: int) -> float:
-    """Seconds of the vendor's product below which it is left as it is."""
+    """Return the seconds of the vendor's product below which no scheme is used."""
     return UNALIGNED_INSTANT if dtype in UNALIGNED and row_multiple(dtype, k, n) != SEGMENT else INSTANT
 
 
 def tile_latency(m: Any, n: Any, count: Any, units: int) -> Any:
-    """Seconds in which waves of tiles wait for their first operands, where `count` products begin together."""
+    """Return the seconds in which waves of tiles wait for their first operands, if `count` products start together."""
     rows, cols = STARTED
     return START * np.ceil(np.ceil(m / rows) * np.ceil(n / cols) * count / units)
 
@@ -148,10 +156,10 @@ def tile_latency(m: Any, n: Any, count: Any, units: int) -> Any:
 class CudaCostModel:
     """A `CostModel`. Modes: "whole", "batched", "stack" and "loop", as in `mode_of`.
 
-    The rate of a product is that of the measured ones, cubes and rectangles, weighted by nearness in
-    log m, k, n and number, times how much better or worse it fills whole waves of whole tiles and
-    lines of memory. Every wave of tiles waits for its first operands, and part of the memory traffic
-    is not hidden: short sizes are dear. Nothing is faster than a copy of its operands.
+    The rate of a product is interpolated from the measured ones, cubes and rectangles, weighted by proximity in
+    log m, k, n and number, times its relative efficiency in whole waves of whole tiles and memory
+    transactions. Every wave of tiles waits for its first operands, and part of the memory traffic
+    is not hidden: short sizes are expensive. No product is faster than a copy of its operands.
     """
 
     profile: Profile
@@ -162,7 +170,7 @@ class CudaCostModel:
 
     @cached_property
     def units(self) -> int:
-        """Multiprocessors."""
+        """Number of multiprocessors."""
         return int(dict(self.profile.versions).get(MULTIPROCESSORS, 1))
 
     @cached_property
@@ -178,12 +186,12 @@ class CudaCostModel:
         return {}
 
     def best_rate(self, dtype: str) -> float:
-        """The best rate that was measured, flops per second."""
+        """Return the best measured rate, in flops per second."""
         rates = (row.rate for row in self.profile.gemm if row.dtype == dtype)
         return max(rates, default=math.inf)
 
     def gemm(self, dtype: str, m: Any, k: Any, n: Any, count: Any = 1, mode: str = "whole") -> Any:
-        """See `CostModel`; NaN where no such rate was measured. A call's overhead counts where the work is shorter."""
+        """See `CostModel`; NaN if no such rate was measured. A call's overhead is the minimum time."""
         m, k, n, count = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (m, k, n, count)))
         if (dtype, mode) not in self._rows:
             return np.full(m.shape, np.nan)
@@ -225,7 +233,7 @@ class CudaCostModel:
         return 0.0 * combine
 
     def overhead(self, calls: Any, levels: Any = 0) -> Any:
-        """See `CostModel`: the host's part of a launch, hidden behind longer work."""
+        """See `CostModel`: the host's part of a launch, hidden if the device takes longer."""
         return (self.profile.call_overhead or 0.0) * calls
 
     def _moving(self, dtype: str, m: Any, k: Any, n: Any, count: Any) -> Any:
@@ -233,7 +241,7 @@ class CudaCostModel:
         return count * (m * k + k * n + m * n) * each
 
     def _beside(self, dtype: str, m: Any, k: Any, n: Any, count: Any) -> Any:
-        """Seconds in which nothing is multiplied."""
+        """Return the seconds in which nothing is multiplied."""
         return tile_latency(m, n, count, self.units) + EXPOSED * self._moving(dtype, m, k, n, count)
 
     def _part(self, dtype: str, m: Any, k: Any, n: Any, count: Any, mode: str) -> Any:
@@ -245,7 +253,7 @@ class CudaCostModel:
         return part * alignment_efficiency(dtype, k, n) if mode in ALL_AT_ONCE else part
 
     def _table(self, dtype: str, mode: str) -> tuple[Floats, Floats]:
-        """Logarithms of m, k, n and number, and of flops per second at full waves while multiplying."""
+        """Return logarithms of m, k, n and number, and of flops per second at full waves while multiplying."""
         rows = self._rows[dtype, mode]
         m, k, n, count = np.array([(row.m, row.k, row.n, number) for row, number in rows], dtype=float).T
         rate = np.array([row.rate for row, _ in rows])

@@ -1,4 +1,4 @@
-"""The dtypes of tensors that are multiplied, and their names in requests."""
+"""The dtypes of tensors that can be multiplied, and their names in requests."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..request import ACCURATE, CUDA_DTYPES, SPLIT
 
 
 def name_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str:
-    """The dtype of a request for products of this tensor on a GPU; whether it is tf32 is torch's present setting.
+    """Return the dtype of a request for products of this tensor on a GPU; tf32 if torch's current setting allows it.
 
     Raises:
-        PlanError: no product of it is supported.
+        PlanError: products of its dtype are not supported.
     """
     import torch
 
@@ -30,14 +30,14 @@ def name_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str:
 
 
 PRECISIONS = {"ieee": "float32", "tf32": "tf32", SPLIT: SPLIT}
-"""How float32 may be multiplied, and the dtypes of such requests: strictly, as tf32, or by three products of tf32."""
+"""Precisions of float32 products and the dtypes of their requests: strict, as tf32, or by three products of tf32."""
 
 
 def dense_dtype(tensor: Any, precision: str | None) -> str:
-    """`name_of`, or ACCURATE where that is the precision asked for.
+    """Return `name_of`, or ACCURATE if that precision is requested.
 
     Raises:
-        PlanError: the precision is another, or the tensor is not float32.
+        PlanError: the precision is unknown, or the tensor is not float32.
     """
     if precision is None:
         return name_of(tensor)
@@ -49,7 +49,7 @@ def dense_dtype(tensor: Any, precision: str | None) -> str:
 
 
 def check_precision(precision: str | None) -> None:
-    """That this is one of PRECISIONS, or None: torch's present setting.
+    """Check that this is one of PRECISIONS, or None (torch's current setting).
 
     Raises:
         PlanError: it is neither.
@@ -60,7 +60,7 @@ def check_precision(precision: str | None) -> None:
 
 @contextmanager
 def vendor_precision(dtype: str) -> Iterator[None]:
-    """torch multiplies float32 as a request of this dtype asks for; its setting, one for all threads, is restored."""
+    """Within a with block torch multiplies float32 as in this request dtype; its global setting is restored."""
     import torch
 
     settings = torch.backends.cuda.matmul
@@ -76,5 +76,5 @@ def vendor_precision(dtype: str) -> Iterator[None]:
 
 
 def itemsize(name: str) -> int:
-    """Bytes of an element."""
+    """Return the bytes of an element."""
     return dtype_of(name).numpy.itemsize

@@ -1,4 +1,4 @@
-"""Executors on tensors: checks, batches, `out`, prepared operands, and less memory where there is too little."""
+"""Executors on tensors: checks, batches, `out`, prepared operands, and fallbacks for too little memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tensor = Any
 class TensorExecutor:
     """Runs a core on the tensors of a request, in `pieces` one after the other. Thread-safe and deterministic.
 
-    Memory comes from torch's caching allocator, so that it follows streams and graphs.
+    Memory is allocated by torch's caching allocator, so that it follows streams and graphs.
     """
 
     def __init__(self, request: Request, core: CudaLevel | PaddedProduct, pieces: int) -> None:
@@ -32,33 +32,33 @@ class TensorExecutor:
 
     @property
     def workspace(self) -> int:
-        """Bytes of the stacks of one run, where both operands are batched and B is not prepared."""
+        """Bytes of the stacks of one run, if both operands are batched and B is not prepared."""
         shape = Shape.of(self.request)
         core = self._core
         slabs = core.slabs_for(shape, self.pieces) if isinstance(core, CudaLevel) else core.slabs
         return 0 if shape.empty else shape.stack_bytes(core.target, slabs, self.pieces)
 
     def prepare(self, b: Tensor) -> PreparedOperand:
-        """B (..., k, n) with its sums, to be given to `run` in its place."""
+        """Return B (..., k, n) with its sums, to pass to `run` instead of B."""
         made = self._core.prepare(_folded(b))
         return PreparedOperand(b, made.sums, made.nbytes)
 
     def fits(self, stack: Tensor) -> bool:
-        """Whether this can be B~ of this executor: by its shape: ask only for a result of `prepare` of the same b."""
+        """Return whether the shape is that of this executor's B~; only for a result of `prepare` of the same b."""
         request = self.request
         return tuple(stack.shape) == self._core.prepared_shape(request.k, request.n, request.itemsize)
 
     def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor | None = None) -> Tensor:
-        """C = A B in `out`, or in a new tensor. a is (..., m, k), b (..., k, n) or its `prepare`.
+        """Compute C = A B in `out`, or in a new tensor. a is (..., m, k), b (..., k, n) or its `prepare`.
 
         Raises:
-            PlanError: the tensors are not of the request, or the device has too little memory.
+            PlanError: the tensors do not match the request, or the device has too little memory.
         """
         import torch
 
         request = self.request
         first, second, wanted = self._shapes
-        # Equal shapes say it all; the rest, a batch that is broadcast say, is looked at closely.
+        # Equal shapes suffice; all else, for example a broadcast batch, is checked in detail.
         known = out is None and not isinstance(b, PreparedOperand) and (a.shape, b.shape) == (first, second)
         if not known or not _alike(a, b):
             check_operands(request, a, b, out, wanted)
@@ -79,7 +79,7 @@ class TensorExecutor:
         return result if out is None or out is result else out.copy_(result)
 
     def _within_memory(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor) -> None:
-        """Run in as many pieces as planned; in more, with a warning, where the device has too little memory."""
+        """Run in the planned number of pieces; in more, with a warning, if the device has too little memory."""
         import torch
 
         pieces = self.pieces
@@ -106,7 +106,7 @@ def request_of(
     structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE),
     shared: bool = False,
 ) -> Request:
-    """The request for `a @ b` of tensors, computed in `dtype`.
+    """Return the request for `a @ b` of tensors, computed in `dtype`.
 
     Raises:
         PlanError: the tensors do not multiply, or differ in dtype or device.
@@ -136,7 +136,7 @@ def request_of(
         dtype,
         tuple(a.shape[:-2]),
         tuple(b.shape[:-2]),
-        "cuda" if a.is_meta else a.device.type,  # what has no data stands for tensors of the GPU
+        "cuda" if a.is_meta else a.device.type,  # tensors without data represent GPU tensors
         (layout_of(a), layout_of(b), Layout.ROWS),
         static=static,
         max_error=max_error,
@@ -147,7 +147,7 @@ def request_of(
 
 
 def layout_of(tensor: Tensor) -> Layout:
-    """The layout of the last two dimensions."""
+    """Return the layout of the last two dimensions."""
     (rows, cols), (row, col) = tensor.shape[-2:], tensor.stride()[-2:]
     if col == 1 or cols == 1:
         return Layout.ROWS
@@ -157,7 +157,7 @@ def layout_of(tensor: Tensor) -> Layout:
 def check_operands(
     request: Request, a: Tensor, b: Tensor | PreparedOperand, out: Tensor | None, wanted: tuple[int, ...]
 ) -> None:
-    """Raise PlanError where tensors are not of a request, or `out` cannot hold the result."""
+    """Raise PlanError if tensors do not match a request, or `out` cannot store the result."""
     if isinstance(b, PreparedOperand):
         if tuple(b.b.shape[-2:]) != (request.k, request.n) or tuple(a.shape) != (*request.batch, request.m, request.k):
             raise PlanError(f"the plan is for {request}, not for these operands; plan again")
@@ -174,7 +174,7 @@ def check_operands(
 
 
 def _folded(x: Tensor, batch: tuple[int, ...] | None = None) -> Tensor:
-    """The tensor as (items, rows, cols); 1 item where all matrices of the batch are the same one."""
+    """Return the tensor as (items, rows, cols); 1 item if all matrices of the batch are the same one."""
     if x.dim() == 2:
         return x.unsqueeze(0)
     if x.dim() == 3 and (batch is None or len(batch) == 1) and (x.shape[0] == 1 or batch in (None, (x.shape[0],))):
@@ -190,5 +190,5 @@ def _alike(a: Tensor, b: Tensor) -> bool:
 
 
 def shares_storage(x: Tensor, y: Tensor) -> bool:
-    """Whether two tensors are of one storage; that they may not overlap in it costs a copy at most."""
+    """Return whether two tensors share a storage; if they do not overlap in it, this costs at most a copy."""
     return bool(x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr())

@@ -1,4 +1,4 @@
-"""A program as the GPU executes it: all levels in one, and the maps around its products."""
+"""The GPU's form of a program: all levels flattened to one, and the maps around its products."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ..codegen.triton_order import peak_alive
 Made = TypeVar("Made")
 
 MAX_RANK = 512
-"""Most products of a program whose levels are executed in one pass; three levels of Strassen are 343."""
+"""Maximum number of products of a program executed in one pass; three levels of Strassen have 343."""
 
 
 class FlatProgram:
-    """A program with its levels flattened: then a level's sums are values of one kernel, not passes over memory.
+    """A program with its levels flattened: a level's sums are values of one kernel, not passes over memory.
 
     `products` are ordered by kind, full ones first; `left` and `right` have a result for each, in that order, and
-    they are the sources of `merge`. `maps` are those of the program, in its own order: the same one where all
+    they are the sources of `merge`. `maps` are those of the program, in its own order, which is the same if all
     products are full.
 
     Raises:
@@ -45,7 +45,7 @@ class FlatProgram:
 
     @cached_property
     def alive(self) -> int:
-        """Most values of a kernel that are needed at once."""
+        """Maximum number of values of a kernel alive at once."""
         return max(peak_alive(side) for side in (self.left, self.right, self.merge))
 
 
@@ -53,12 +53,12 @@ _kept: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 _lock = threading.RLock()
 
 KEPT = 256
-"""Most results computed from programs that are cached."""
+"""Maximum number of cached results computed from programs."""
 
 
 def kept(key: tuple[object, ...], make: Callable[[], Made]) -> Made:
-    """The result of `make`, computed once a key; the last KEPT are cached. `key` names a program by its digest."""
-    with _lock:  # flattening three levels takes a while: a second thread would do the same
+    """Return the result of `make`, cached by key; the last KEPT are stored. `key` contains a program's digest."""
+    with _lock:  # flattening three levels takes a while: a second thread would repeat it
         if key not in _kept:
             _kept[key] = make()
         _kept.move_to_end(key)
@@ -69,7 +69,7 @@ def kept(key: tuple[object, ...], make: Callable[[], Made]) -> Made:
 
 
 def flat_program(program: Program) -> FlatProgram:
-    """The flat form of a program; cached.
+    """Return the flat form of a program; cached.
 
     Raises:
         PlanError: as `FlatProgram`.
@@ -92,7 +92,7 @@ def split_innermost(program: Program) -> tuple[Program | None, Program]:
 
 
 def reason_against(program: Program, dtype: str) -> str | None:
-    """Why this program is not run on a GPU in this dtype, or None."""
+    """Return the reason why this program is not run on a GPU in this dtype, or None."""
     if rank_of(program) > MAX_RANK:
         return f"the program has {rank_of(program)} products on all levels together, more than {MAX_RANK}"
     if any(op.kind is not ProductKind.FULL for op in program.products):
@@ -107,7 +107,7 @@ def reason_against(program: Program, dtype: str) -> str | None:
 
 
 def rank_of(program: Program) -> int:
-    """Products on all levels together."""
+    """Return the number of products on all levels together."""
     inner = dict(program.inner)
     return sum(rank_of(inner[op.kind]) if op.kind in inner else 1 for op in program.products)
 
@@ -127,7 +127,7 @@ def _repeated(linear: LinearMap, order: tuple[int, ...]) -> LinearMap:
 
 
 def _renumbered(linear: LinearMap, place: dict[int, int]) -> LinearMap:
-    """The map with its sources in another order."""
+    """Return the map with its sources in another order."""
 
     def renamed(several: tuple[Terms, ...]) -> tuple[Terms, ...]:
         return tuple(tuple((c, place.get(src, src)) for c, src in terms) for terms in several)

@@ -1,7 +1,7 @@
-"""Products of a program added into the blocks of C while they are worked, by one generated kernel: no H in memory.
+"""Products of a program accumulated in the blocks of C by one generated kernel, without storing H in memory.
 
-A tile of C takes `FusedProducts.peak` accumulators in registers: three of 128x128 are held by 8 warps. C~ is added
-up in float32, so that nothing is rounded between the products and C.
+A tile of C needs `FusedProducts.peak` accumulators in registers: three of 128x128 fit 8 warps. C~ is accumulated
+in float32, so that nothing is rounded between the products and C.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ GROUP = 8
 """Rows of tiles that are computed together, so that they share operands in the cache."""
 
 MOST_ACCUMULATORS = 5
-"""Most accumulators of a tile for which a kernel is made."""
+"""Maximum number of accumulators of a tile for which a kernel is generated."""
 
 TILES = {1: Tile(128, 256, 64, 8, 3), 2: Tile(128, 128, 64, 8, 4), 3: Tile(128, 128, 64, 8, 5)}
-"""By the peak: what 255 registers a thread hold without spills, compiled for sm_90. Others: SMALL."""
+"""Tiles by peak that fit 255 registers per thread without spills, compiled for sm_90. Others: SMALL."""
 
 SMALL = Tile(128, 64, 64, 8, 4)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How groups of products are dealt out to programs, `rounds` of whole groups first.
+    """The distribution of groups of products to programs, `rounds` of whole groups first.
 
-    `split`: what is left is dealt out evenly by products, and a group cut between neighbours; else by groups.
+    `split`: the rest is distributed evenly by products, with groups divided between neighbours; else by groups.
     """
 
     split: bool
@@ -49,9 +49,9 @@ class Schedule:
 
 
 def schedule(groups: int, programs: int, split: bool, aligned: bool) -> Schedule:
-    """The schedule of so many groups. `aligned`: whole groups come in rounds, in which all work the same product.
+    """Return the schedule of so many groups. `aligned`: whole groups run in rounds that compute the same product.
 
-    Groups are cut only if there is one for every program, so that none is cut twice.
+    Groups are divided only if there is one for every program, so that none is divided twice.
     """
     if not split or groups < programs or groups % programs == 0:
         return Schedule(False, 0)
@@ -59,10 +59,10 @@ def schedule(groups: int, programs: int, split: bool, aligned: bool) -> Schedule
 
 
 class FusedProducts:
-    """The products of a flat program, added into C.
+    """The products of a flat program, accumulated in C.
 
     Raises:
-        PlanError: it has half products, or the products need too many accumulators.
+        PlanError: the program has half products, or needs too many accumulators.
     """
 
     def __init__(self, flat: FlatProgram) -> None:
@@ -84,7 +84,7 @@ class FusedProducts:
 
     @property
     def peak(self) -> int:
-        """Accumulators that are in use at once."""
+        """Number of accumulators in use at once."""
         return self.order.peak
 
     def whole_tiles(self, height: int, width: int) -> bool:
@@ -93,11 +93,11 @@ class FusedProducts:
 
     @property
     def tile(self) -> Tile:
-        """The largest tile whose accumulators are held in registers."""
+        """The largest tile whose accumulators fit the registers."""
         return TILES.get(self.peak, SMALL)
 
     def workspace(self, device: Any, tile: Tile | None = None) -> int:
-        """Bytes of the accumulators of groups that are cut, and of the flags."""
+        """Return the bytes of the accumulators of divided groups, and of the flags."""
         tile = tile or self.tile
         return programs_of(device) * 4 * (self.peak * tile.m * tile.n + 1)
 
@@ -112,12 +112,12 @@ class FusedProducts:
         tile: Tile | None = None,
         group: int = GROUP,
     ) -> None:
-        """out = C for A~ (items, R, bm, bk), B~ (items, R, bk, bn), both contiguous; out (items, m, n).
+        """Compute out = C for A~ (items, R, bm, bk), B~ (items, R, bk, bn), both contiguous; out (items, m, n).
 
-        Where tiles do not divide blocks, or blocks C, the blocks are written beside it and copied.
+        If tiles do not divide blocks, or blocks C, the blocks are written to a buffer and copied.
 
         Raises:
-            PlanError: another dtype than float16 and bfloat16, rows that the accelerator cannot read, a GPU without
+            PlanError: another dtype than float16 and bfloat16, rows that TMA does not support, or a GPU without
                 one.
         """
         import torch
@@ -152,7 +152,7 @@ class FusedProducts:
         saved = torch.empty(kept, dtype=torch.float32, device=lefts.device)
         flags = torch.zeros(programs if plan.split else 1, dtype=torch.int32, device=lefts.device)
         kernel = fused_kernel(Fused(self.order, self.blocks, placed, plan.split))
-        # Triton launches on the current device, which need not be that of the tensors.
+        # Triton launches on the current device, which may differ from the tensors' device.
         with torch.cuda.device(lefts.device) if lefts.is_cuda else nullcontext():
             starter(kernel, (programs,), lefts)(
                 *(*described, saved, flags, items, height, inner, width, plan.rounds, programs),
@@ -177,6 +177,6 @@ class FusedProducts:
 
 
 def _described(out: Tensor) -> bool:
-    """Whether the accelerator can write it."""
+    """Return whether TMA can write the tensor."""
     strides = [step * out.element_size() for step in out.stride()[:2]]
     return out.stride(2) == 1 and not (out.data_ptr() % ALIGNED or any(step % ALIGNED for step in strides))

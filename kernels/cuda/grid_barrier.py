@@ -8,10 +8,10 @@ from typing import Any
 Tensor = Any
 
 APART = 32
-"""Counters are as many int32 apart: a line of the cache each."""
+"""Distance of counters in int32: a cache line each."""
 
 SLOTS = 4096
-"""Counters of a device at most."""
+"""Maximum number of counters of a device."""
 
 _lock = threading.Lock()
 _slabs: dict[Any, Tensor] = {}
@@ -19,10 +19,10 @@ _taken: dict[Any, dict[Any, int]] = {}
 
 
 def counter_for(device: Any) -> Tensor:
-    """A zeroed int32 that no other launch uses at the same time, for a barrier that leaves its low bits as they were.
+    """Return a zeroed int32 that no other launch uses at the same time, for a barrier that restores its low bits.
 
-    Launches of one stream share one. Each launch that a CUDA graph captures has its own, since graphs may run side by
-    side; after SLOTS of these a graph zeroes new ones itself, by a launch more.
+    Launches of one stream share one. Each launch captured by a CUDA graph has its own, since graphs may run
+    concurrently; after SLOTS of these a graph zeroes new ones itself, with one more launch.
     """
     import torch
 

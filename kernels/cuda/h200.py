@@ -1,8 +1,8 @@
-"""The shipped profile of one NVIDIA H200: what plans for such a GPU rest on where none is at hand or none was measured.
+"""The shipped profile of one NVIDIA H200, used for plans if no GPU is present or none was measured.
 
 Its rates are this project's own measurements on one card at its 700 W: medians of steady runs on random numbers for
-cubes, and for rectangles what was left of the seconds of 1919 plans for 160 products (21 November 2026) when the
-sums were taken off.
+cubes, and for rectangles the seconds of 1919 plans for 160 products (21 November 2026) minus those of the
+sums.
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ NAME = "nvidia-h200"
 
 
 def h200() -> Profile:
-    """The profile: torch 2.11, CUDA 13.0, one card."""
+    """Return the profile: torch 2.11, CUDA 13.0, one card."""
     return published()[NAME]

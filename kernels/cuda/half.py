@@ -1,4 +1,4 @@
-"""Batches of products with one triangular matrix on a GPU: strips as far as a factor's triangle reaches, or squares."""
+"""Batches of products with one triangular matrix on a GPU: strips limited to a factor's triangle, or squares."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ from ..ranges import ranges
 Tensor = Any
 
 HALF_STRIPS = 8
-"""Strips of a product with a triangular factor: measured on an H200, float32 and float64, blocks of 2048."""
+"""Number of strips of a product with a triangular factor: measured on an H200, float32 and float64, blocks of 2048."""
 
 LONGEST = 1024
-"""Terms of a float32 sum, where a factor is triangular. The vendor computes some of these products in such pieces when
-they are whole: at 8192 x 8192 x 4096 a scheme with longer sums is 3.4 times as far off, with these 2.4 times."""
+"""Maximum terms of a float32 sum if a factor is triangular. The vendor computes some of these products in such pieces
+if they are whole: at 8192 x 8192 x 4096 the error of a scheme with longer sums is 3.4 times as large, with these 2.4.
+"""
 
 DIAGONAL = 128
-"""Rows of the squares on the diagonal of a wanted triangle that are computed whole: measured like HALF_STRIPS."""
+"""Rows of the squares on the diagonal of a wanted triangle that are computed in full: measured like HALF_STRIPS."""
 
 
 def empty_stacks(like: Tensor, items: int, rank: int, bk: int, bn: int) -> Tensor:
-    """Right factors (items, rank, bk, bn) of half products: those of an item side by side, by rows.
+    """Allocate right factors (items, rank, bk, bn) of half products: those of an item side by side, row-major.
 
-    By rows, as the vendor's float64 product is 9 to 16% slower on an H200 where one factor is stored by columns.
+    Row-major, as the vendor's float64 product is 9 to 16% slower on an H200 if one factor is column-major.
     """
     return like.new_empty((items, bk, rank, bn)).transpose(1, 2)
 
 
 def empty_products(like: Tensor, items: int, rank: int, bm: int, bn: int) -> Tensor:
-    """Half products (items, rank, bm, bn), each with a column more than it needs: see `_triangles`."""
+    """Allocate half products (items, rank, bm, bn), each with one extra column: see `_triangles`."""
     pitch = bm * (bn + 1)
     whole = like.new_empty(items * rank * pitch)
     return whole.as_strided((items, rank, bm, bn), (rank * pitch, pitch, bn, 1))
 
 
 def multiply(x: Tensor, y: Tensor, z: Tensor, kind: ProductKind, longest: int) -> None:
-    """z = x y for stacks (count, ...) of products of one kind, the inner dimension in pieces of at most `longest`."""
+    """Compute z = x y for stacks (count, ...) of products of one kind, the inner size in pieces up to `longest`."""
     if not kind.half:
         _in_pieces(x, y, z, longest)
     elif kind.side == "out":
@@ -55,7 +56,7 @@ def _in_pieces(x: Tensor, y: Tensor, z: Tensor, longest: int) -> None:
 
 
 def _strips(x: Tensor, y: Tensor, z: Tensor, kind: ProductKind, longest: int) -> None:
-    """Products with a triangular factor: each strip reaches as far as the triangle does."""
+    """Compute products with a triangular factor: each strip is limited to the triangle."""
     size = z.shape[2] if kind.side == "right" else z.shape[1]
     for first, last in ranges(size, HALF_STRIPS):
         some = slice(first, last)
@@ -69,9 +70,9 @@ def _strips(x: Tensor, y: Tensor, z: Tensor, kind: ProductKind, longest: int) ->
 
 
 def _triangles(x: Tensor, y: Tensor, z: Tensor, upper: bool) -> None:
-    """One triangle of each x[i] y[i]: the squares beside the diagonal of every size, one batched call a size.
+    """Compute one triangle of each x[i] y[i]: the squares beside the diagonal, one batched call per size.
 
-    Blocks along the diagonal of a slab, and on along that of the next, are evenly spaced in stacks made by
+    Blocks along the diagonal of a slab, continued along that of the next, are evenly spaced in the stacks of
     `empty_stacks` and `empty_products`.
     """
     size = z.shape[1]
@@ -82,7 +83,7 @@ def _triangles(x: Tensor, y: Tensor, z: Tensor, upper: bool) -> None:
 
 
 def _along(x: Tensor, y: Tensor, z: Tensor, size: int, step: int, row: int, col: int) -> None:
-    """All square blocks of this size at block (row, col) of every `step` rows and columns."""
+    """Compute all square blocks of this size at block (row, col) of every `step` rows and columns."""
     import torch
 
     count, inner = len(x) * z.shape[1] // step, x.shape[2]

@@ -1,4 +1,4 @@
-"""The start of a kernel; on tensors without data (torch's meta device) only the kernel itself is asked for."""
+"""Launching of a kernel; on tensors without data (torch's meta device) the kernel is only compiled."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ Tensor = Any
 
 
 def starter(kernel: Any, grid: tuple[int, ...], like: Tensor) -> Callable[..., Any]:
-    """What starts a Triton kernel on tensors such as `like`, and returns what was compiled.
+    """Return the function that launches a Triton kernel on tensors such as `like`, and returns the compiled kernel.
 
-    Without data nothing can be started: the kernel is specialised as for a launch and compiled (see precompile.py).
+    Without data the kernel is specialised as for a launch and compiled (see precompile.py).
     """
     started: Callable[..., Any] = partial(kernel.warmup, grid=grid) if like.is_meta else kernel[grid]
     return started
 
 
 def device_for(device: Any) -> Any:
-    """The torch device whose kernels are meant: tensors without data stand for those of the current GPU."""
+    """Return the torch device of the kernels: tensors without data represent those of the current GPU."""
     import torch
 
     if device.type == "meta" and torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""A program on tensors, its levels executed as one: generated combines, products by kind, a generated merge."""
+"""A program on tensors, with its levels executed as one: generated combines, products by kind, a generated merge."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Tensor = Any
 
 
 class Method(StrEnum):
-    """How the full products of a level are run.
+    """The method of a level's full products.
 
     BATCHED: one batched call; LOOP: a call each, with B~ transposed; STACK: our own kernel; FUSED: our own
     kernel that adds the products of the innermost level into its C.
@@ -40,18 +40,18 @@ class Method(StrEnum):
 class CudaLevel:
     """A program and the method by which its products run, for tensors of any floating dtype.
 
-    LOOP takes the products one by one, reads every distinct sum once, and stores B~ by columns:
-    measured faster for tf32, whose tensor cores take operands with the inner index adjacent.
-    STACK takes `multiply_stack` where it fits, which is faster in half precision, else the batched call.
-    FUSED computes the sums of all levels in one pass, takes `FusedProducts` for the innermost level, and stores H of
+    LOOP runs the products one by one, reads every distinct sum once, and stores B~ column-major:
+    measured faster for tf32, whose tensor cores need operands with the inner index contiguous.
+    STACK uses `multiply_stack` if supported, which is faster in half precision, else the batched call.
+    FUSED computes the sums of all levels in one pass, runs `FusedProducts` for the innermost level, and stores H of
     the level above, if there is one: at most two levels.
-    Half products are of BATCHED levels: products are ordered by kind, so that those of one kind are a range of
-    the stacks. Sizes that the grid does not divide are padded with zeros in the stacks. On tensors of a
-    processor that Triton does not interpret the sums are computed by plain torch: the twin that tests run.
+    Half products require BATCHED: products are ordered by kind, so that those of one kind are a range of
+    the stacks. Sizes that the grid does not divide are padded with zeros in the stacks. On CPU
+    tensors that Triton does not interpret the sums are computed by plain torch: the variant that tests run.
 
     Raises:
-        PlanError: as `FlatProgram`, or half products are to be run by another method; FUSED: as `FusedProducts`, or
-            there are more than two levels.
+        PlanError: as `FlatProgram`, or another method than BATCHED for half products; FUSED: as `FusedProducts`, or
+            more than two levels.
     """
 
     def __init__(self, program: Program, method: Method = Method.BATCHED) -> None:
@@ -88,20 +88,20 @@ class CudaLevel:
         self._blocks = lru_cache(maxsize=64)(self._blocks_of)
 
     def _blocks_of(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
-        """Sizes of a block of A, B and C."""
+        """Return the sizes of a block of A, B and C."""
         return Shape.blocks_of((m, k, n), itemsize, self.target)
 
     @property
     def kinds(self) -> dict[ProductKind, int]:
-        """How many products there are of each kind."""
+        """The number of products of each kind."""
         return {kind: self._kinds.count(kind) for kind in dict.fromkeys(self._kinds)}
 
     def blocks(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
-        """Sizes of a block of A, B and C, padding included."""
+        """Return the sizes of a block of A, B and C, padding included."""
         return self._blocks(m, k, n, itemsize)
 
     def slabs_for(self, shape: Shape, pieces: int = 1) -> tuple[int, int, int]:
-        """Slabs of A~, B~ and H of a run in so many pieces; of FUSED an upper bound where there are several.
+        """Return the slabs of A~, B~ and H of a run in so many pieces; for FUSED in several an upper bound.
 
         FUSED stores H of the outer level alone, and the blocks of C (of H) once more where tiles do not divide them.
         """
@@ -114,29 +114,29 @@ class CudaLevel:
         return (*self.slabs[:2], 0) if whole else self.slabs
 
     def fits(self, m: int, k: int, n: int) -> bool:
-        """Whether products of these sizes can be run: of a mask with half blocks the grid must divide them."""
+        """Return whether products of these sizes can be run: for a mask with half blocks the grid must divide them."""
         divided = not any(size % parts for size, parts in zip((m, k, n), self.target.shape, strict=True))
         return divided or not self._halves or triangle_of(self.target) is not None
 
     def prepare(self, b: Tensor) -> PreparedOperand:
-        """Matrices B (rights, k, n) with their sums B~ (rights, slabs, height, width)."""
+        """Return matrices B (rights, k, n) with their sums B~ (rights, slabs, height, width)."""
         _, k, n = b.shape
         _, bk, bn = self._blocks(1, k, n, b.element_size())
         stack = self._rights(b, bk, bn)
         return PreparedOperand(b, stack, stack.nbytes)
 
     def prepared_shape(self, k: int, n: int, itemsize: int) -> tuple[int, int, int, int]:
-        """The shape of B~ of one k x n operand."""
+        """Return the shape of B~ of one k x n operand."""
         _, bk, bn = self._blocks(1, k, n, itemsize)
         return 1, self.slabs[1], bk, bn
 
     def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor, pieces: int = 1) -> None:
-        """out = a b for a (lefts, m, k), b (rights, k, n) or its `prepare`, out (items, m, n).
+        """Compute out = a b for a (lefts, m, k), b (rights, k, n) or its `prepare`, out (items, m, n).
 
-        `lefts` and `rights` are `items` or 1. `out` overlaps neither; what the target does not want comes out zero.
+        `lefts` and `rights` are `items` or 1. `out` overlaps neither operand; unwanted blocks are set to zero.
 
         Raises:
-            PlanError: the sizes do not suit half products: see `fits`.
+            PlanError: the sizes are not valid for half products: see `fits`.
         """
         items, m, n = out.shape
         if not self.fits(m, a.shape[2], n):
@@ -154,7 +154,7 @@ class CudaLevel:
             self._piece(_items(a, piece)[:, piece.rows], _items(right, piece), some, prepared)
 
     def _piece(self, a: Tensor, right: Tensor, out: Tensor, prepared: bool) -> None:
-        """One piece; `right` is B, or B~ where it is prepared."""
+        """Run one piece; `right` is B, or B~ if `prepared`."""
         items, m, n = out.shape
         bm, bk, bn = self._blocks(m, a.shape[2], n, a.element_size())
         lefts = a.new_empty((a.shape[0], self.slabs[0], bm, bk))
@@ -235,7 +235,7 @@ class CudaLevel:
 
 
 def _needed(product: Product) -> Kind:
-    """How much of a product its results take."""
+    """Return the part of a product that its results use."""
     if product.kind.side != "out":
         return Kind.FULL
     return Kind.UPPER if product.kind.of_upper else Kind.LOWER
@@ -246,7 +246,7 @@ def _items(x: Tensor, piece: Piece) -> Tensor:
 
 
 def cuda_level(program: Program, method: Method = Method.BATCHED) -> CudaLevel:
-    """The level of a program, cached with its kernels.
+    """Return the level of a program, cached with its kernels.
 
     Raises:
         PlanError: as `CudaLevel`.

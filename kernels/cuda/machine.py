@@ -15,11 +15,11 @@ from .cost_model import CudaCostModel
 from .h200 import h200
 
 FIRST_CAPABILITY = 7
-"""The oldest major capability of GPUs that Triton makes code for."""
+"""The oldest major capability of GPUs that Triton supports."""
 
 
 def device_reason(index: int | None = None) -> str | None:
-    """Why no product by schemes runs on a GPU of this machine, or None."""
+    """Return the reason why no product by schemes runs on a GPU of this machine, or None."""
     try:
         import torch
     except ImportError:
@@ -37,14 +37,14 @@ def device_reason(index: int | None = None) -> str | None:
 
 
 def require_device(index: int | None = None) -> None:
-    """Raises PlanError where `device_reason` knows one."""
+    """Raise PlanError with the reason of `device_reason`, if any."""
     if reason := device_reason(index):
         raise PlanError(reason)
 
 
 @lru_cache(maxsize=16)
 def versions() -> tuple[tuple[str, str], ...]:
-    """What rates depend on beside the GPU."""
+    """Return the properties besides the GPU that rates depend on."""
     import torch
     import triton
 
@@ -53,7 +53,7 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=16)
 def device_id(index: int) -> str:
-    """The name of the profile of a GPU of this machine."""
+    """Return the name of the profile of a GPU of this machine."""
     import torch
 
     name = torch.cuda.get_device_name(index)
@@ -62,7 +62,7 @@ def device_id(index: int) -> str:
 
 
 def device_profile(index: int) -> Profile | None:
-    """The stored profile of a GPU, else the shipped one of its kind; None where there is neither."""
+    """Return the stored profile of a GPU, else the shipped one of its kind; None if there is neither."""
     import torch
 
     if (stored := stored_profile(device_id(index))) is not None:
@@ -72,10 +72,10 @@ def device_profile(index: int) -> Profile | None:
 
 
 def cuda_machine(index: int | None = None, profile: Profile | None = None) -> Machine:
-    """GPU number `index` as plans see it; a `profile` stands for another one.
+    """Return GPU number `index` as a planning target; a `profile` replaces its own.
 
-    Where no GPU is here, or it was never measured, plans rest on the shipped profile of an NVIDIA H200 or
-    on nothing: then the vendor's product is chosen.
+    If no GPU is present, or it was never measured, plans are based on the shipped profile of an NVIDIA H200 or
+    on none: then the vendor's product is chosen.
     """
     here = device_reason(index) is None
     if profile is None:
@@ -96,7 +96,7 @@ def _unmeasured(index: int) -> Profile:
 
 
 def index_of(device: Any) -> int:
-    """The number of a torch device."""
+    """Return the index of a torch device."""
     import torch
 
     return torch.cuda.current_device() if device.index is None else int(device.index)

@@ -1,4 +1,4 @@
-"""The profile of a GPU, measured: rates of the vendor's products, bandwidth of copies and of generated sums."""
+"""Measurement of a GPU's profile: rates of the vendor's products, bandwidth of copies and of generated sums."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .points import DTYPES, Point, points
 from .stack import missing_accelerator, multiply_stack
 
 COPIED = 1 << 30
-"""Bytes of the array whose copy gives the bandwidth."""
+"""Bytes of the array that is copied to measure the bandwidth."""
 
 SUMMED = 8192
-"""Size of the float32 matrix whose sums and merges give the combine rate."""
+"""Size of the float32 matrix whose sums and merges are timed for the combine rate."""
 
 
 VISITS, SPENT = 2, 0.06
-"""How often each point is measured, there and back, and seconds for it: what comes before heats the GPU differently."""
+"""Measurements of each point, in order and in reverse, and seconds of each: the preceding point heats the GPU."""
 
 
 def measure(index: int = 0, say: Callable[[str], None] = lambda _: None) -> Profile:
-    """The profile of GPU number `index`; takes a minute or more. The vendor's settings are left as they were.
+    """Measure the profile of GPU number `index`; takes a minute or more. The vendor's settings are restored.
 
     Raises:
         PlanError: there is no such GPU, or no Triton.
@@ -66,7 +66,7 @@ def _copy_rate() -> float:
 
 
 def _combine_rate() -> tuple[float, float]:
-    """Bytes per second of two levels of Strassen, split and merge; seconds that a launch adds."""
+    """Measure the bytes per second of two levels of Strassen, split and merge, and the seconds added by a launch."""
     import torch
 
     one = program_of(shipped("strassen").scheme)
@@ -103,7 +103,7 @@ def _rates(memory: int, say: Callable[[str], None]) -> Iterator[GemmRate]:
 
 
 def rate_of(point: Point, seconds: float) -> GemmRate:
-    """The rate of a point, as a profile keeps it."""
+    """Return the rate of a point in the format of profiles."""
     work = 2 * point.count * math.prod(point.sizes)
     return GemmRate(point.dtype, *point.sizes, work / seconds, mode_of(point.method, point.count), "cublas")
 

@@ -1,4 +1,4 @@
-"""Linear maps of blocks and whole products in plain torch: what the generated kernels are held to."""
+"""Linear maps of blocks and whole products in plain torch: the reference for the generated kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tensor = Any
 
 
 def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
-    """The results of the map on blocks of one shape; sums are computed in float32, or float64 for float64.
+    """Return the results of the map on blocks of one shape; sums are computed in float32, or float64 for float64.
 
     A result without terms is zero.
     """
@@ -30,7 +30,7 @@ def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
 
 
 def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
-    """`combination.run`; by plain torch on tensors of a processor, where Triton does not interpret its kernels."""
+    """Run `combination.run`, or plain torch on CPU tensors if Triton does not interpret its kernels."""
     if takes_triton(matrix):
         combination.run(matrix, stack)
         return
@@ -50,13 +50,13 @@ def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
 
 
 def takes_triton(tensor: Tensor) -> bool:
-    """Whether Triton runs, compiles or interprets kernels for this tensor."""
+    """Return whether Triton runs, compiles or interprets kernels for this tensor."""
     return bool(tensor.is_cuda or tensor.is_meta or _interpreted())
 
 
 @lru_cache(maxsize=1)
 def _interpreted() -> bool:
-    """Whether Triton runs its kernels on tensors of a processor."""
+    """Return whether Triton interprets its kernels on CPU tensors."""
     try:
         from triton import knobs
     except ImportError:
@@ -71,12 +71,12 @@ def _part(block: Tensor, kind: Kind) -> Tensor:
 
 
 def product(program: Program, a: Tensor, b: Tensor) -> Tensor:
-    """a b by one flat program, with zero-padded copies of a and b."""
+    """Compute a b by one flat program, with zero-padded copies of a and b."""
     return multiplied(maps_of(program), program.target.shape, a, b)
 
 
 def multiplied(maps: ProgramMaps, grid: tuple[int, int, int], a: Tensor, b: Tensor) -> Tensor:
-    """`product` with the maps of the program computed before."""
+    """Compute `product` with precomputed maps of the program."""
     m, n = a.shape[0], b.shape[1]
     bm, bk, bn = (-(-size // parts) for size, parts in zip((m, a.shape[1], n), grid, strict=True))
     left, right = _blocks(_padded(a, bm, bk, grid[:2]), grid[:2]), _blocks(_padded(b, bk, bn, grid[1:]), grid[1:])
@@ -107,7 +107,7 @@ def _padded(x: Tensor, height: int, width: int, grid: tuple[int, int]) -> Tensor
 
 
 def _blocks(x: Tensor, grid: tuple[int, int]) -> dict[tuple[int, int], Tensor]:
-    """Views of the blocks of a matrix that the grid divides."""
+    """Return views of the blocks of a matrix that the grid divides."""
     height, width = x.shape[0] // grid[0], x.shape[1] // grid[1]
     return {
         (i, j): x[i * height : (i + 1) * height, j * width : (j + 1) * width]
@@ -117,10 +117,10 @@ def _blocks(x: Tensor, grid: tuple[int, int]) -> dict[tuple[int, int], Tensor]:
 
 
 def by_products(program: Program, a: Tensor, b: Tensor) -> Tensor:
-    """a b with a task for every product, which makes its own sums and adds into the blocks of C.
+    """Compute a b with one task per product, which computes its own sums and adds to the blocks of C.
 
-    Sizes must be multiples of the grid, and the program without shared sums. It is what libraries
-    did before group-parallel kernels; a rival in benchmarks.
+    Sizes must be multiples of the grid, and the program without shared sums. Libraries worked
+    this way before group-parallel kernels; a competitor in benchmarks.
     """
     maps, (m, k, n) = maps_of(program), program.target.shape
     left, right = _blocks(a, (m, k)), _blocks(b, (k, n))
@@ -144,7 +144,7 @@ def by_products(program: Program, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _terms(linear: LinearMap, result: int) -> Terms:
-    """A result of a map as a sum of its sources, where no other sums are in between but its own."""
+    """Return the terms of a result of a map without shared sums, through its own intermediate values."""
     terms = linear.results[result]
     while len(terms) == 1 and terms[0][1] >= linear.sources:
         terms = linear.lins[terms[0][1] - linear.sources]

@@ -1,4 +1,4 @@
-"""The vendor's product of operands whose rows are padded to whole segments of memory."""
+"""The vendor's product of operands with rows padded to whole memory segments."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Tensor = Any
 
 
 class PaddedProduct:
-    """C = A B by one product of the vendor, with k and n raised to whole segments; a core of `TensorExecutor`.
+    """C = A B by one vendor product, with k and n rounded up to whole segments; a core of `TensorExecutor`.
 
-    The vendor's tensor core kernels take no other sizes: past them it falls back to ones that are two to six times as
-    slow. What the sizes do not ask for is not copied: A where k is whole, C where n is, B where both are. The copies
+    The vendor's tensor core kernels need such sizes: for others it uses kernels that are two to six times as
+    slow. Only the necessary copies are made: A is used in place if k is whole, C if n is, B if both are. The copies
     are those of the level of one block, whose sums read zeros past the edges.
     """
 
@@ -31,24 +31,24 @@ class PaddedProduct:
 
     @staticmethod
     def padded(k: int, n: int, itemsize: int) -> tuple[int, int]:
-        """k and n in whole segments."""
+        """Round k and n up to whole segments."""
         unit = SEGMENT // itemsize
         return -(-k // unit) * unit, -(-n // unit) * unit
 
     def prepare(self, b: Tensor) -> PreparedOperand:
-        """Matrices B (rights, k, n), padded."""
+        """Return matrices B (rights, k, n), padded."""
         _, k, n = b.shape
         stack = self._copied(self._level.right, b, *self.padded(k, n, b.element_size()))
         return PreparedOperand(b, stack, stack.nbytes)
 
     def prepared_shape(self, k: int, n: int, itemsize: int) -> tuple[int, int, int, int]:
-        """The shape of the padded B of one k x n operand."""
+        """Return the shape of the padded B of one k x n operand."""
         return 1, 1, *self.padded(k, n, itemsize)
 
     def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor, pieces: int = 1) -> None:
-        """out = a b for a (lefts, m, k), b (rights, k, n) or its `prepare`, out (items, m, n).
+        """Compute out = a b for a (lefts, m, k), b (rights, k, n) or its `prepare`, out (items, m, n).
 
-        `lefts` and `rights` are `items` or 1. `out` overlaps neither.
+        `lefts` and `rights` are `items` or 1. `out` overlaps neither operand.
         """
         items, m, n = out.shape
         k = a.shape[2]
@@ -80,7 +80,7 @@ class PaddedProduct:
 
 
 def _multiply(left: Tensor, right: Tensor, product: Tensor) -> None:
-    """product = left right, of as many matrices or of one that all share."""
+    """Compute product = left right for equally many matrices, or one operand shared by all."""
     import torch
 
     if left.shape[0] == right.shape[0] > 1:
@@ -92,5 +92,5 @@ def _multiply(left: Tensor, right: Tensor, product: Tensor) -> None:
 
 @lru_cache(maxsize=1)
 def padded_product() -> PaddedProduct:
-    """The core, with its kernels."""
+    """Return the core, cached with its kernels."""
     return PaddedProduct()

@@ -1,4 +1,4 @@
-"""Which products of a GPU are measured: cubes, and what layers of language models and schemes for them ask for."""
+"""The products of a GPU that are measured: cubes, and the sizes of language models' layers and their schemes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .level import Method
 from .stack import DTYPES as STACKED
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
-"""Those that are measured, in this order."""
+"""The measured dtypes, in order."""
 
 LAYERS = (
     (512, 32768),
@@ -23,11 +23,12 @@ LAYERS = (
     (12288, 3072),
     (16384, 7168),
 )
-"""Sizes k, n of single products beside the cubes: short and long k. Layers are no powers of two, and the vendor's
-kernels for them are other ones."""
+"""Sizes k, n of single products besides the cubes: short and long k. Layers are no powers of two, and the vendor's
+kernels for them are different.
+"""
 
 ROWS = (3072, 7680, 17408)
-"""Sizes m of those."""
+"""Sizes m of the single products."""
 
 BLOCKS = {
     7: ((9216, 3584, 768), (9216, 1024, 3584), (2560, 2048, 4096)),
@@ -35,7 +36,7 @@ BLOCKS = {
     49: ((3584, 1024, 3072), (1792, 768, 2560), (2560, 1792, 512), (768, 2048, 3072)),
     182: ((1280, 384, 3072), (512, 2048, 896), (2304, 896, 384)),
 }
-"""Batched products beside the cubes, by their number: what schemes of one and two levels leave of layers."""
+"""Batched products besides the cubes, by their number: the products of one or two levels of schemes on layers."""
 
 STACKED_BLOCKS = {
     7: ((9216, 1536, 4608), (7168, 8192, 3584), (9216, 6144, 1536)),
@@ -59,12 +60,12 @@ LOOPED_BLOCKS = (
     (512, 3584, 32768),
     (2560, 1536, 6144),
 )
-"""The same for a loop with B~ by columns."""
+"""The same for a loop with column-major B~."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One rate to be measured: `count` products of one size by one method (None: a single product)."""
+    """One rate to measure: `count` products of one size by one method (None: a single product)."""
 
     dtype: str
     sizes: tuple[int, int, int]
@@ -73,13 +74,13 @@ class Point:
 
     @property
     def bytes(self) -> int:
-        """What its operands and results take."""
+        """Bytes of the operands and results."""
         m, k, n = self.sizes
         return self.count * (m * k + k * n + m * n) * itemsize(self.dtype)
 
 
 def points(dtype: str) -> Iterator[Point]:
-    """What is measured of a dtype: whole products, and those that one to three levels leave of them."""
+    """Yield the measured points of a dtype: whole products, and those of one to three levels."""
     for sizes in (*cubes(1024, 2048, 4096, 8192, 16384), *((m, k, n) for k, n in LAYERS for m in ROWS)):
         yield Point(dtype, sizes, None, 1)
     square = {7: cubes(1024, 4096), 49: cubes(512, 2048), 343: cubes(256, 1024)}
@@ -92,12 +93,12 @@ def points(dtype: str) -> Iterator[Point]:
 
 
 def cubes(*sizes: int) -> tuple[tuple[int, int, int], ...]:
-    """Products of square matrices."""
+    """Return the sizes of products of square matrices."""
     return tuple((size, size, size) for size in sizes)
 
 
 def stacks(dtype: str, method: Method, *groups: Mapping[int, tuple[tuple[int, int, int], ...]]) -> Iterator[Point]:
-    """Points of one method, from sizes by the number of products."""
+    """Yield points of one method, from sizes by the number of products."""
     for group in groups:
         for count, several in group.items():
             for sizes in several:

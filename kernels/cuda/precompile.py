@@ -1,8 +1,8 @@
-"""Kernels compiled before they are needed, side by side, into the cache where their launches look for them.
+"""Compilation of kernels in advance, in parallel, into the cache where their launches look them up.
 
-What a call launches is learnt by making it on tensors without data (torch's meta device): it takes
-the very way of a real call, and at its end Triton specialises the kernel as for a launch. That is
-recorded, and compiled by processes of their own.
+The kernels of a call are determined by running it on tensors without data (torch's meta device): it follows
+the same path as a real call, and at its end Triton specialises the kernel as for a launch. That is
+recorded, and compiled by separate processes.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from ...errors import LcmaError
 Tensor = Any
 
 Progress = Callable[[int, int], None]
-"""Takes how many kernels are done, and of how many that are known so far."""
+"""Callback with the number of compiled kernels, and of those known so far."""
 
 EACH = 1 << 30
-"""Bytes that a process may come to: for 343 products the compiler takes a third of it."""
+"""Upper bound of a process's memory in bytes: for 343 products the compiler uses a third of it."""
 
 _recording = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel as a launch asks Triton for it.
+    """One kernel as a launch requests it from Triton.
 
-    `text` is that of its module, `asked` what Triton recorded: types, constants, what is divisible by
+    `text` is that of its module, `asked` what Triton recorded: types, constants, arguments divisible by
     16, warps and stages.
     """
 
@@ -51,13 +51,13 @@ class Kernel:
 
     @property
     def message(self) -> list[str | None]:
-        """What `precompile_worker.compile_kernel` takes: an imported module's text is where it is imported from."""
+        """The argument of `precompile_worker.compile_kernel`; the text of an importable module is omitted."""
         return [self.module, self.text if self.generated else None, self.name, self.asked]
 
 
 @dataclass(frozen=True)
 class PrecompileReport:
-    """The result of `compile_ahead`: the number of kernels missing from the cache, and why some failed to compile."""
+    """The result of `compile_ahead`: the number of kernels missing from the cache, and the reasons of failures."""
 
     kernels: int
     failed: tuple[str, ...]
@@ -75,10 +75,10 @@ def compile_ahead(
     progress: Progress = lambda done, kernels: None,
     processes: int | None = None,
 ) -> PrecompileReport:
-    """Compile what calls on tensors without data ask for, by a process for every processor, or `processes`.
+    """Compile the kernels that calls on tensors without data launch, by one process per processor, or `processes`.
 
-    They begin as soon as a kernel is known, and of those known they take the one of the most work.
-    What cannot be compiled, or ends the process that tries, is said in a warning and left to its launch.
+    They start as soon as a kernel is known, with the longest one first.
+    Kernels that cannot be compiled, or crash the process, are reported by a warning and left to their launch.
     """
     waiting: PriorityQueue[tuple[int, int, Kernel | None]] = PriorityQueue()
     known: set[Kernel] = set()
@@ -117,13 +117,13 @@ def compile_ahead(
 
 
 def _finish(waiting: PriorityQueue[tuple[int, int, Kernel | None]], count: int) -> None:
-    """Let so many threads end once nothing waits before."""
+    """Let so many threads end after all queued kernels."""
     for number in range(count):
         waiting.put((1, number, None))
 
 
 def _record_kernels(calls: Iterable[Callable[[], object]], keep: Callable[[Kernel], object]) -> None:
-    """Record the kernels that calls launch. Calls that cannot be planned are skipped: running them says why."""
+    """Record the kernels that calls launch. Calls that cannot be planned are skipped: running them gives the reason."""
     with _recorded(keep):
         for call in calls:
             with suppress(LcmaError):
@@ -160,7 +160,7 @@ def _recorded(keep: Callable[[Kernel], object]) -> Iterator[None]:
 
 
 def _is_kept(function: Any, asked: dict[str, Any]) -> bool:
-    """Whether Triton's cache has it; as `triton.compile` looks there."""
+    """Return whether Triton's cache has the kernel, looked up as `triton.compile` does."""
     from triton._C.libtriton import (
         get_cache_invalidating_env_vars,
     )
@@ -190,7 +190,7 @@ def _most_processes() -> int:
 
 
 def _work(waiting: PriorityQueue[tuple[int, int, Kernel | None]], finished: Callable[[Kernel, str], None]) -> None:
-    """Have a process compile what waits, until None does; a new process where the last has died."""
+    """Compile queued kernels in a process until None is queued; start a new process if it crashed."""
     process = None
     while (kernel := waiting.get()[2]) is not None:
         process = process or _started()
@@ -205,7 +205,7 @@ def _work(waiting: PriorityQueue[tuple[int, int, Kernel | None]], finished: Call
 
 def _started() -> subprocess.Popen[str]:
     target = _target()
-    # The child finds the modules that this process found; it must not find others in the folder it is started in.
+    # The child must find the modules of this process, and no others in its working directory.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", f"{__package__}.precompile_worker"],
@@ -220,7 +220,7 @@ def _started() -> subprocess.Popen[str]:
 
 
 def _answer(process: subprocess.Popen[str], message: list[Any]) -> str | None:
-    """What the process answers: "" or what went wrong; None where it has ended."""
+    """Return the answer of the process, "" or the error; None if it has ended."""
     assert process.stdout is not None
     if not _send(process, message):
         return None

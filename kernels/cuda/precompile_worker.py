@@ -1,6 +1,6 @@
-"""A process that compiles kernels for `precompile`: a line of JSON in for each, a line out when it is done.
+"""A process that compiles kernels for `precompile`: reads a line of JSON for each, and writes one when it is done.
 
-It needs no GPU: for what to compile comes with the kernel, and nothing is loaded or started.
+It needs no GPU: the target is part of the input, and nothing is loaded or launched.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..codegen.modules import load
 
 
 class Target:
-    """Stands in for Triton's driver where kernels are compiled for a GPU that this process does not touch."""
+    """A substitute for Triton's driver to compile for a GPU that this process does not use."""
 
     def __init__(self, backend: str, arch: Any, warp_size: int) -> None:
         from triton.backends.compiler import GPUTarget
@@ -33,16 +33,16 @@ class Target:
 
 
 def compile_kernel(module: str, text: str | None, kernel: str, asked: str) -> None:
-    """Compile one kernel into Triton's cache: of a generated module its text, `asked` as Triton recorded it."""
+    """Compile one kernel into Triton's cache; `text` for a generated module, `asked` as recorded by Triton."""
     held = import_module(module) if text is None else load(text)
     getattr(held, kernel).preload(asked)
 
 
 def main() -> None:
-    """Work lines [module, text, kernel, asked] until there are no more; the first says the target."""
+    """Process lines [module, text, kernel, asked] until the input ends; the first line is the target."""
     from triton.runtime.driver import driver
 
-    # The compiler may print: answers go where standard output was, all else to standard error.
+    # The compiler may print: answers are written to the original standard output, all else to standard error.
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)
         driver.set_active(Target(*json.loads(sys.stdin.readline())))
@@ -50,7 +50,7 @@ def main() -> None:
             try:
                 compile_kernel(*json.loads(line))
                 answer = ""
-            except Exception as error:  # whatever the compiler raises: the parent says it, the launch will, too
+            except Exception as error:  # any exception of the compiler: the parent reports it, as will the launch
                 answer = f"{type(error).__name__}: {error}".splitlines()[0]
             answers.write(json.dumps(answer) + "\n")
             answers.flush()

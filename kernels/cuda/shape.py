@@ -1,4 +1,4 @@
-"""How matrices are cut for a program: blocks, stacks, pieces, and the bytes that they take."""
+"""The division of matrices for a program: blocks, stacks, pieces, and their bytes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ..request import Request
 from .dtypes import itemsize
 
 SEGMENT = 16
-"""Bytes that every row of a stack is a multiple of: what cuBLAS's tensor core kernels ask for."""
+"""Bytes that every row of a stack is a multiple of, as cuBLAS's tensor core kernels require."""
 
 TRIANGULAR = 32
 """Elements that the sides of blocks of a triangular product are multiples of."""
 
 MAX_PIECES = 64
-"""Most pieces that a product is cut into to save memory."""
+"""Maximum number of pieces that a product is divided into to save memory."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A range of the matrices of a batch and, of each, a range of its rows."""
+    """A range of the matrices of a batch and a range of their rows."""
 
     items: slice
     rows: slice
@@ -30,7 +30,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Shape:
-    """One call: `lefts` matrices m x k and `rights` matrices k x n (1: the same for all), `items` products."""
+    """Sizes of one call: `lefts` matrices m x k and `rights` matrices k x n (1: shared by all), `items` products."""
 
     m: int
     k: int
@@ -42,7 +42,7 @@ class Shape:
 
     @classmethod
     def of(cls, request: Request) -> Shape:
-        """The shape of a request: a matrix that all items share counts once."""
+        """Return the shape of a request: a matrix that all items share counts once."""
         return cls(request.m, request.k, request.n, request.dtype, request.items, request.items_a, request.items_b)
 
     @property
@@ -52,26 +52,26 @@ class Shape:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to work: then C is all zeros."""
+        """True if a size is zero: then C is empty or all zeros."""
         return 0 in (self.m, self.k, self.n, self.items)
 
     def blocks(self, target: Target) -> tuple[int, int, int]:
-        """Sizes of a block of A, B and C."""
+        """Return the sizes of a block of A, B and C."""
         return self.blocks_of((self.m, self.k, self.n), itemsize(self.dtype), target)
 
     @staticmethod
     def blocks_of(sizes: tuple[int, int, int], itemsize: int, target: Target) -> tuple[int, int, int]:
-        """Sizes of a block: what the grid asks for, rounded up to rows of whole segments.
+        """Return the sizes of a block: those of the grid, rounded up to rows of whole segments.
 
-        Of a triangular product blocks are halved down to the diagonal, so that they are multiples of TRIANGULAR
-        elements. Where a mask has absent blocks they must stay where the sizes put them: nothing is added.
+        Blocks of triangular products are recursively halved, so that they are multiples of TRIANGULAR
+        elements. If a mask has absent blocks the sizes determine their positions, so nothing is added.
         """
         unit = SEGMENT // itemsize if target.is_general else TRIANGULAR if triangle_of(target) else 1
         m, k, n = (-(-size // (parts * unit)) * unit for size, parts in zip(sizes, target.shape, strict=True))
         return m, k, n
 
     def pieces(self, target: Target, count: int) -> Iterator[Piece]:
-        """About `count` pieces: groups of whole matrices, or ranges of rows where there are too few of them."""
+        """Yield about `count` pieces: groups of whole matrices, or ranges of rows if there are too few matrices."""
         group = -(-self.items // min(count, self.items))
         per_item = max(1, count // self.items)
         unit = target.m * (SEGMENT // itemsize(self.dtype))
@@ -84,7 +84,7 @@ class Shape:
                 )
 
     def stack_bytes(self, target: Target, slabs: tuple[int, int, int], pieces: int = 1) -> int:
-        """Bytes of A~, B~ and H at once, of so many slabs each (B~: 0 where it is there already)."""
+        """Return the bytes of A~, B~ and H together, with so many slabs each (B~: 0 if it is precomputed)."""
         largest = next(self.pieces(target, pieces))
         items, rows = largest.items.stop, largest.rows.stop
         bm, bk, bn = Shape(rows, self.k, self.n, self.dtype).blocks(target)
@@ -93,7 +93,7 @@ class Shape:
         return (lefts + rights + items * slabs[2] * bm * bn) * itemsize(self.dtype)
 
     def pieces_within(self, target: Target, slabs: tuple[int, int, int], limit: int | None) -> int | None:
-        """The fewest pieces (a power of two) whose stacks fit in `limit` bytes; None: MAX_PIECES do not."""
+        """Return the least number of pieces (a power of two) with stacks within `limit` bytes; else None."""
         count = 1
         while count <= MAX_PIECES:
             if limit is None or self.stack_bytes(target, slabs, count) <= limit:

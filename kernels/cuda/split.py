@@ -1,4 +1,4 @@
-"""Products of float32 on a GPU by three products of float16 halves: about as exact as strict float32, in less time.
+"""Products of float32 on a GPU by three products of float16 halves: about as accurate as strict float32, but faster.
 
 Rows of A and columns of B are scaled by powers of two into the range of float16, then x = high + low, with an error
 of 2^-22 |x| + 2^-39 max|x| over the row or column. On an H200, 8192 x 8192 x 8192 normal entries: relative error in
@@ -19,7 +19,7 @@ Tensor = Any
 
 TILE = Tile(128, 128, 64, 8, 3)
 """The fastest on an H200 at 8192: 206 Tflop/s, the three products counted as one. An inner size of 32 with 4 stages
-reaches 173, B by columns 185, 64 x 128 with 4 warps 156, sums promoted every second step 183."""
+reaches 173, column-major B 185, 64 x 128 with 4 warps 156, sums promoted every second step 183."""
 
 GROUP = 8
 """Rows of tiles that are computed together."""
@@ -28,13 +28,13 @@ TOP = 14
 """Scaled entries are below 2^TOP, so that no half is infinite."""
 
 MOST_SHIFT = 120
-"""Largest power of two by which a row or column is scaled."""
+"""Maximum exponent of the power of two that scales a row or column."""
 
 ROUNDING, LOST = 2.0**-22, 2.0**-25
-"""Error of an element of the halves relative to itself, and at least, in units of the scaled matrix."""
+"""Error of an element of the halves relative to itself, and the minimum error in units of the scaled matrix."""
 
 ALIGNED = 8
-"""Elements of float16 that rows of halves are multiples of, as the tensor memory accelerator needs them."""
+"""Elements of float16 that rows of halves are multiples of, as the tensor memory accelerator requires."""
 
 BLOCK = (32, 128)
 """Rows and columns of a matrix that one program splits."""
@@ -43,21 +43,21 @@ INFINITE = 0x7F800000
 """Bits of infinity in float32."""
 
 LONG = 1024
-"""Elements of a line that one program handles at most in `largest_bits` and `weighted_sums`."""
+"""Maximum elements of a line per program in `largest_bits` and `weighted_sums`."""
 
 
 def pitch_of(cols: int) -> int:
-    """Elements from one row of halves to the next."""
+    """Return the row stride of halves, in elements."""
     return -(-cols // ALIGNED) * ALIGNED
 
 
 @dataclass(frozen=True)
 class Halves:
-    """A matrix as two of float16, its lines (rows of A, columns of B) scaled by powers of two.
+    """A matrix as the sum of two of float16, its lines (rows of A, columns of B) scaled by powers of two.
 
-    `stack`: the higher and the lower half, (2, rows, cols), rows `pitch_of(cols)` elements apart. `largest`: bits of
-    the largest magnitudes of parts of each line, int32 (parts, lines). `across`: sums of the scaled magnitudes over
-    the lines of a tile, (tiles, k).
+    `stack`: the higher and the lower half, (2, rows, cols), rows `pitch_of(cols)` elements apart. `shifts`: the
+    exponents of the lines. `largest`: bits of the largest magnitudes of parts of each line, int32 (parts, lines).
+    `across`: sums of the scaled magnitudes over the lines of a tile, (tiles, k).
     """
 
     stack: Tensor
@@ -67,22 +67,22 @@ class Halves:
 
 
 def split_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tensor:
-    """out = a b for float32 matrices (m, k) and (k, n) of any strides.
+    """Compute out = a b for float32 matrices (m, k) and (k, n) of any strides.
 
-    The contract: with E = |A| |B|, the error of a row or column of C by halves is of the order of that of float32,
+    Accuracy: with E = |A| |B|, the error of a row or column of C by halves is of the order of that of float32,
     relative to the same row or column of E. Rows of A and columns of B may have any scale from 2^-100 to 2^100.
 
     Raises:
         PlanError: an entry is not finite, or the sizes of entries along k are too far apart for two halves; `out`
-            holds anything then.
+            is undefined then.
     """
     import torch
 
-    # Triton launches on the current device, which need not be that of the tensors.
+    # Triton launches on the current device, which may differ from the tensors' device.
     with torch.cuda.device(a.device) if a.is_cuda else nullcontext():
         left, right = halves_of(a, 0), halves_of(b, 1)
         multiply_halves(left.stack, right.stack, out.unsqueeze(0), (left.shifts, right.shifts), tile)
-        # What the check needs is queued behind the product, which runs meanwhile.
+        # The kernels of the check are queued after the product, which runs meanwhile.
         found = _found(left, right)
     if not a.is_meta:
         raise_for(*found.tolist())
@@ -90,7 +90,7 @@ def split_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tenso
 
 
 def halves_of(x: Tensor, axis: int) -> Halves:
-    """The halves of A (axis 0, a scale for each row) or of B (axis 1, a scale for each column)."""
+    """Return the halves of A (axis 0, a scale for each row) or of B (axis 1, a scale for each column)."""
     import torch
 
     from .split_kernel import split_halves
@@ -111,7 +111,7 @@ def halves_of(x: Tensor, axis: int) -> Halves:
 
 
 def largest_of(x: Tensor, axis: int) -> Tensor:
-    """Bits of the largest magnitudes of parts of each row (axis 0) or column (1): int32 (parts, lines)."""
+    """Return the bits of the largest magnitudes of parts of each row (axis 0) or column (1): int32 (parts, lines)."""
     import torch
 
     from .split_kernel import largest_bits
@@ -121,7 +121,7 @@ def largest_of(x: Tensor, axis: int) -> Tensor:
 
 
 def stack_of_halves(like: Tensor, count: int, rows: int, cols: int) -> Tensor:
-    """An empty stack (2 count, rows, cols) of halves, its rows as the tensor memory accelerator needs them."""
+    """Allocate a stack (2 count, rows, cols) of halves, with rows as the tensor memory accelerator requires."""
     import torch
 
     return torch.empty((2 * count, rows, pitch_of(cols)), dtype=torch.float16, device=like.device)[..., :cols]
@@ -130,9 +130,9 @@ def stack_of_halves(like: Tensor, count: int, rows: int, cols: int) -> Tensor:
 def multiply_halves(
     lefts: Tensor, rights: Tensor, out: Tensor, shifts: tuple[Tensor, Tensor] | None, tile: Tile = TILE
 ) -> None:
-    """out (count, m, n) = the products of `stack_of_halves`, on the current device.
+    """Compute out (count, m, n), the products of two stacks of halves, on the current device.
 
-    `shifts`: powers of two that divide rows and columns of the one product; None: nothing is divided.
+    `shifts`: exponents of the powers of two that divide rows and columns of a single product; None: no division.
     """
     from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -155,7 +155,7 @@ def multiply_halves(
 def by_lines(
     kernel: Any, x: Tensor, axis: int, given: list[Tensor], results: list[Any], span: int = LONG, *more: int
 ) -> list[Tensor]:
-    """Run a kernel over the lines of x: its rows (axis 0) or columns (1), `span` elements of a line a program.
+    """Run a kernel over the lines of x: its rows (axis 0) or columns (1), `span` elements of a line per program.
 
     Results are (parts, lines), of these dtypes.
     """
@@ -163,7 +163,7 @@ def by_lines(
 
     lines, length = x.shape[axis], x.shape[1 - axis]
     steps = x.stride(axis), x.stride(1 - axis)
-    # Threads run along memory: over the elements of a line, or over lines.
+    # Threads access contiguous memory: the elements of a line, or several lines.
     block = (4, 512) if steps[1] == 1 else (128, 16)
     parts = -(-length // span)
     made = [torch.empty((parts, lines), dtype=dtype, device=x.device) for dtype in results]
@@ -174,10 +174,10 @@ def by_lines(
 
 
 def _found(left: Halves, right: Halves) -> Tensor:
-    """The bits of the largest magnitude (int32), and of how many rows and columns of C the halves may lose too much.
+    """Return the bits of the largest magnitude (int32), and the number of rows and columns of C that may lose too much.
 
     An element of C loses at most LOST (sum|a| + sum|b|) over k, of scaled a and b, by entries far below the largest: in
-    a row or column that must not exceed ROUNDING |A| |B|. All is of scaled entries, below 2^TOP, by the higher halves.
+    a row or column that must not exceed ROUNDING |A| |B|. All are the scaled higher halves, below 2^TOP.
     """
     import torch
 
@@ -198,7 +198,7 @@ def _found(left: Halves, right: Halves) -> Tensor:
 
 
 def raise_for(largest: int, lost: int) -> None:
-    """Raise the refusal of entries whose largest has these bits, of which `lost` rows or columns lose too much."""
+    """Raise PlanError if the largest magnitude, as bits, is not finite, or `lost` rows or columns lose too much."""
     if largest >= INFINITE:
         raise PlanError('a or b holds an infinity or NaN; precision="fp32-accurate" needs finite entries')
     if lost:

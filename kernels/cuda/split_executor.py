@@ -1,4 +1,4 @@
-"""Runs plans of products by float16 halves on tensors."""
+"""Executor of products by float16 halves on tensors."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Tensor = Any
 
 
 class SplitExecutor:
-    """Runs a dense product of float32 matrices by halves, with levels of a scheme or without; see `split_product`."""
+    """Runs a dense product of float32 matrices by halves, with or without levels of a scheme; see `split_product`."""
 
     def __init__(self, request: Request, workspace: int, level: SplitLevel | None = None) -> None:
         self.request, self.workspace, self._level = request, workspace, level
 
     def run(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
-        """C = A B in `out`, or in a new tensor.
+        """Compute C = A B in `out`, or in a new tensor.
 
         Raises:
-            PlanError: the tensors are not of the request, or outside the contract of `split_product`.
+            PlanError: the tensors do not match the request, or `split_product` refuses their entries.
         """
         m, k, n = self.request.shape
         import torch

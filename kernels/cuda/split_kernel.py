@@ -1,6 +1,6 @@
 """Triton kernels of products of float32 as three products of float16 halves, summed in float32.
 
-Imports triton: only what launches the kernels imports this.
+Imports triton: imported only to launch the kernels.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def largest_bits(
     LINES: tl.constexpr,
     ALONG: tl.constexpr,
 ):
-    """The largest |x| of every line, row or column, of a float32 matrix, as bits: those of NaN are above all others.
+    """Compute the largest |x| of every line, row or column, of a float32 matrix, as bits: NaN exceeds all others.
 
-    A program handles LINES lines and `span` of the `length` elements of each; largest (parts, lines).
+    A program processes LINES lines and `span` of the `length` elements of each; largest (parts, lines).
     """
     line = tl.program_id(0) * LINES + tl.arange(0, LINES)
     first = tl.program_id(1) * span
@@ -42,9 +42,9 @@ def largest_bits(
 
 @triton.jit
 def _shift_of(largest, line, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr):
-    """The power of two that scales a line's largest magnitude to [2^(TOP - 1), 2^TOP): at most MOST; 0 for no scale.
+    """Return the exponent that scales a line's largest magnitude to [2^(TOP - 1), 2^TOP): at most MOST; 0 for no scale.
 
-    It is given as bits in `largest` (parts, lines); a line of zeros, and one that is not finite, is not scaled.
+    The magnitude is given as bits in `largest` (parts, lines); zero and non-finite lines are not scaled.
     """
     bits = tl.zeros(line.shape, tl.int32)
     for part in range(parts):
@@ -73,10 +73,10 @@ def split_halves(
     M: tl.constexpr,
     N: tl.constexpr,
 ):
-    """x 2^shift = high + low in float16; a shift for each row (AXIS 0) or column (AXIS 1) of x (rows, cols).
+    """Split x 2^shift = high + low in float16; a shift for each row (AXIS 0) or column (AXIS 1) of x (rows, cols).
 
     Shifts are computed from `largest` (see `_shift_of`) and stored. Rows of `high` and `low` are `pitch` elements
-    apart. `across` has the sums of the scaled magnitudes of a tile along AXIS: (row tiles, cols) for AXIS 0,
+    apart. `across` are the sums of the scaled magnitudes of a tile along AXIS: (row tiles, cols) for AXIS 0,
     (column tiles, rows) for AXIS 1.
     """
     row = tl.program_id(0) * M + tl.arange(0, M)
@@ -103,7 +103,7 @@ def split_halves(
 
 @triton.jit
 def line_shifts(largest, shifts, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr, SIZE: tl.constexpr):
-    """The shifts of all lines; see `_shift_of`."""
+    """Compute the shifts of all lines; see `_shift_of`."""
     line = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
     tl.store(shifts + line, _shift_of(largest, line, lines, parts, TOP, MOST), mask=line < lines)
 
@@ -122,7 +122,7 @@ def weighted_sums(
     LINES: tl.constexpr,
     ALONG: tl.constexpr,
 ):
-    """Sums of |x|, and of |x| times the weight of the element, of every line of a matrix; see `largest_bits`."""
+    """Compute the sums of |x|, and of |x| times the element's weight, of every line of a matrix; see `largest_bits`."""
     line = tl.program_id(0) * LINES + tl.arange(0, LINES)
     first = tl.program_id(1) * span
     last = tl.minimum(first + span, length)
@@ -153,7 +153,7 @@ def block_sums(
     LINES: tl.constexpr,
     ALONG: tl.constexpr,
 ):
-    """Sums of |x| 2^shift, a shift for each element along a line, over `span` elements; see `largest_bits`."""
+    """Compute sums of |x| 2^shift, a shift for each element along a line, over `span` elements; see `largest_bits`."""
     line = tl.program_id(0) * LINES + tl.arange(0, LINES)
     first = tl.program_id(1) * span
     last = tl.minimum(first + span, length)
@@ -185,9 +185,9 @@ def level_sums(
     LINES: tl.constexpr,
     ALONG: tl.constexpr,
 ):
-    """Sums of |x| 2^shift, a shift for each line, plain and with two weights of its elements; see `largest_bits`.
+    """Compute the sums of |x| 2^shift, a shift for each line, plain and with two weights; see `largest_bits`.
 
-    `block_weights` (blocks, length) are those of lines that are `block` each; `weights` (length) are of all.
+    `block_weights` (blocks, length) apply to blocks of `block` lines each; `weights` (length) to all lines.
     """
     line = tl.program_id(0) * LINES + tl.arange(0, LINES)
     first = tl.program_id(1) * span
@@ -213,7 +213,7 @@ def level_sums(
 
 @triton.jit
 def _total(sums, largest, lines, parts, SIZE: tl.constexpr):
-    """The sum of `sums` (parts, lines), the lines that have an entry other than 0, and the largest bits."""
+    """Return the sum of `sums` (parts, lines), the number of lines with a nonzero entry, and the largest bits."""
     total = tl.zeros((SIZE,), tl.float32)
     some = tl.zeros((SIZE,), tl.int32)
     most = tl.zeros((SIZE,), tl.int32)
@@ -241,7 +241,7 @@ def _lost_too_much(
     ROUNDING: tl.constexpr,
     SIZE: tl.constexpr,
 ):
-    """How many lines, that have an entry other than 0, may lose more than ROUNDING of their weighted sum."""
+    """Return the number of nonzero lines that may lose more than ROUNDING of their weighted sum."""
     count = tl.zeros((SIZE,), tl.int32)
     for start in range(0, lines, SIZE):
         line = start + tl.arange(0, SIZE)
@@ -273,9 +273,9 @@ def verdict(
     ROUNDING: tl.constexpr,
     SIZE: tl.constexpr,
 ):
-    """found: the bits of the largest magnitude of A and B, and how many rows and columns of C lose too much.
+    """Set found to the bits of the largest magnitude of A and B, and the number of lines of C that lose too much.
 
-    See `split._check`. Of rows of A and columns of B there are the results of `weighted_sums` and `largest_bits`.
+    See `split._found`. The inputs are results of `weighted_sums` and `largest_bits` for rows of A and columns of B.
     """
     sum_a, some_a, most_a = _total(sums_a, largest_a, m, parts, SIZE)
     sum_b, some_b, most_b = _total(sums_b, largest_b, n, parts, SIZE)
@@ -305,10 +305,10 @@ def split_gemm(
     N: tl.constexpr,
     K: tl.constexpr,
 ):
-    """C_r = A_r B_r for `count` products, A_r (m, k) and B_r (k, n) in halves; lower half by lower half is left out.
+    """Compute C_r = A_r B_r for `count` products, A_r (m, k) and B_r (k, n) in halves, except lower by lower half.
 
-    `a` and `b` are descriptors of all higher halves, then all lower ones, one below the other. SCALED: rows and columns
-    of C are divided by powers of two. Tensor cores keep fewer bits of their sums than float32 has: the sum of K terms
+    `a` and `b` are descriptors of all higher halves, then all lower ones, stacked vertically. SCALED: rows and columns
+    of C are divided by powers of two. Tensor cores accumulate with fewer bits than float32: the sum of K terms
     is added to an accumulator in float32. Programs compute tiles in groups of GROUP rows, which share columns of B in
     the cache.
     """
@@ -320,7 +320,7 @@ def split_gemm(
     row0 = (top + q % (GROUP * across) % group) * M
     col0 = q % (GROUP * across) // group * N
     total = tl.zeros((M, N), tl.float32)
-    # A tile that reaches over k reads zeros of A, and finite numbers of the next B.
+    # A tile that extends beyond k reads zeros of A, and finite numbers of the next B.
     for inner in range(0, k, K):
         x, x_low = a.load([r * m + row0, inner]), a.load([(count + r) * m + row0, inner])
         y, y_low = b.load([r * k + inner, col0]), b.load([(count + r) * k + inner, col0])

@@ -1,4 +1,4 @@
-"""Levels of a scheme above products of float16 halves: float32 in, float32 out, as exact as float32.
+"""Levels of a scheme above products of float16 halves: float32 in, float32 out, as accurate as float32.
 
 A and B are scaled by powers of two, by row and column of the whole matrices. Combine A and Combine B read float32 once
 and write each sum of blocks as two halves; products are in float32, and the last combination divides by the powers.
@@ -40,15 +40,16 @@ from .tiles import Tile
 Tensor = Any
 
 SPREAD = 3.0
-"""A scheme mixes the errors of rows (and of columns) that share blocks. Where the bound of a row's error is more than
-so many times what it is for a matrix of equal entries, the product is computed without the scheme."""
+"""A scheme mixes the errors of rows (and of columns) that share blocks. If the bound of a row's error is more than
+this multiple of that for a matrix of equal entries, the product is computed without the scheme.
+"""
 
 
 class SplitLevel:
-    """A program whose products are of halves; see `split.split_product` for the contract.
+    """A program whose products are of halves; see `split.split_product` for the accuracy.
 
     Raises:
-        PlanError: it has half products, or blocks of an operand are absent.
+        PlanError: the program has half products, or blocks of an operand are absent.
     """
 
     def __init__(self, program: Program) -> None:
@@ -81,17 +82,17 @@ class SplitLevel:
         )
 
     def blocks(self, m: int, k: int, n: int) -> tuple[int, int, int]:
-        """Sizes of a block of A, B and C, rows of halves in whole segments."""
+        """Return the sizes of a block of A, B and C, with rows of halves in whole segments."""
         bm, bk, bn = (-(-size // parts) for size, parts in zip((m, k, n), self.grid, strict=True))
         return bm, -(-bk // ALIGNED) * ALIGNED, -(-bn // ALIGNED) * ALIGNED
 
     def workspace(self, m: int, k: int, n: int) -> int:
-        """Bytes of the stacks of sums and products."""
+        """Return the bytes of the stacks of sums and products."""
         bm, bk, bn = self.blocks(m, k, n)
         return 4 * self.rank * (bm * bk + bk * bn + bm * bn)
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> bool:
-        """out = a b for float32 matrices (m, k) and (k, n) of any strides; whether the scheme computed it.
+        """Compute out = a b for float32 matrices (m, k) and (k, n) of any strides; return whether the scheme was used.
 
         `out` shares no memory with a or b.
 
@@ -100,7 +101,7 @@ class SplitLevel:
         """
         import torch
 
-        # Triton launches on the current device, which need not be that of the tensors.
+        # Triton launches on the current device, which may differ from the tensors' device.
         with torch.cuda.device(a.device) if a.is_cuda else nullcontext():
             largest = largest_of(a, 0), largest_of(b, 1)
             shifts = self._shifts(largest[0]), self._shifts(largest[1])
@@ -112,7 +113,7 @@ class SplitLevel:
             products = a.new_empty((self.rank, bm, bn))
             multiply_halves(lefts, rights, products, None, tile)
             self.merge.run(out.unsqueeze(0), products.unsqueeze(0), shifts=shifts)
-            # What the check needs is queued behind the products, which run meanwhile.
+            # The kernels of the check are queued after the products, which run meanwhile.
             found = None if a.is_meta else self._found(a, b, largest, shifts).tolist()
         if found is None:
             return True
@@ -134,7 +135,7 @@ class SplitLevel:
         return shifts
 
     def _weights_on(self, device: Any) -> tuple[Tensor, Tensor]:
-        """What sums of |B| and of |A| count for blocks (i, k) of A, and (k, j) of B.
+        """Return the weights of sums of |B| and of |A| for blocks (i, k) of A, and (k, j) of B.
 
         Copied to a device once: a copy would wait for the products.
         """
@@ -147,11 +148,11 @@ class SplitLevel:
         return self._weights[device]
 
     def _found(self, a: Tensor, b: Tensor, sums: tuple[Tensor, Tensor], shifts: tuple[Tensor, Tensor]) -> Tensor:
-        """The bits of the largest magnitude, and how many rows and columns are too unlike those they share blocks with.
+        """Return the bits of the largest magnitude, and how many rows and columns are unlike those in their blocks.
 
         With E = |A| |B| of the scaled matrices, an element of C has an error of the order of ROUNDING times the sum
         over products of |W| (|U| |A|) (|V| |B|): its sums over a row, the largest of all rows of blocks, are compared
-        with those of E. See `split._found` for what is lost by small entries.
+        with those of E. See `split._found` for the loss by small entries.
         """
         import torch
 
@@ -184,7 +185,7 @@ class SplitLevel:
 
     @staticmethod
     def _block_sums(x: Tensor, shifts: Tensor, axis: int, span: int, blocks: int, inner: int) -> Tensor:
-        """Sums of scaled magnitudes over rows of a block of A (axis 1) or columns of one of B (0): (blocks, inner)."""
+        """Sum scaled magnitudes over rows of a block of A (axis 1) or columns of one of B (0): (blocks, inner)."""
         import torch
 
         from .split_kernel import block_sums
@@ -203,7 +204,7 @@ class SplitLevel:
         largest: Tensor,
         growth: float,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Of rows of A (axis 0) or columns of B: sums of magnitudes, of E, whether unlike, whether not all zero."""
+        """Return by row of A (axis 0) or column of B: sums of magnitudes, of E, masks of unlike and nonzero ones."""
         import torch
 
         from .split_kernel import level_sums
@@ -219,7 +220,7 @@ class SplitLevel:
 
 
 def split_level(program: Program) -> SplitLevel:
-    """The level of a program, cached with its kernels.
+    """Return the level of a program, cached with its kernels.
 
     Raises:
         PlanError: as `SplitLevel`.
@@ -228,7 +229,7 @@ def split_level(program: Program) -> SplitLevel:
 
 
 def _sizes(linear: LinearMap, blocks: tuple[tuple[int, int], ...], grid: tuple[int, int]) -> npt.NDArray[np.float64]:
-    """Magnitudes of the coefficients of the blocks of an operand in each product: (rank, rows, cols) of the grid."""
+    """Return |coefficients| of the blocks of an operand in each product: (rank, rows, cols) of the grid."""
     sizes = np.zeros((len(linear.results), *grid))
     for r in range(len(linear.results)):
         for source, coefficient in expanded(linear, r):

@@ -1,6 +1,6 @@
-"""The Triton kernel of a stack of products: programs that stay, tiles by the tensor memory accelerator.
+"""The Triton kernel of a stack of products: persistent programs, tiles by the tensor memory accelerator.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def stack_gemm(
     N: tl.constexpr,
     K: tl.constexpr,
 ):
-    """C_r = A_r B_(r // heads) for `count` products; program p computes the tiles p, p + programs, ...
+    """Compute C_r = A_r B_(r // heads) for `count` products; program p computes the tiles p, p + programs, ...
 
-    `a`, `b` and `c` are descriptors of all matrices one below the other, of A and B their
-    transposes with A_T and B_T. SIDE is a place in `tiles.SIDES`. Of a product there are `places` tiles: all of them
-    in groups of GROUP rows (SIDE 0), or the (row, column) pairs of `tiles`, all of them too. What lies outside a
-    triangle is replaced and not multiplied, so that it may be anything; UNIT: its diagonal counts as ones.
+    `a`, `b` and `c` are descriptors of all matrices stacked vertically, of A and B their
+    transposes with A_T and B_T. SIDE is an index in `tiles.SIDES`. A product has `places` tiles: in groups
+    of GROUP rows (SIDE 0), or in the order of the (row, column) pairs of `tiles`. Elements outside a
+    triangle are replaced, not multiplied, so that they may be anything; UNIT: its diagonal counts as ones.
     """
     down, across = tl.cdiv(m, M), tl.cdiv(n, N)
     for t in tl.range(tl.program_id(0), count * places, programs, flatten=FLAT):
@@ -70,21 +70,21 @@ def stack_gemm(
             i = tl.load(tiles + 2 * q)
             j = tl.load(tiles + 2 * q + 1)
         row0, col0 = i * M, j * N
-        # Of transposes the matrices one below the other are m columns of k rows, and n rows of k columns.
+        # Vertically stacked transposes are m columns of k rows, and n rows of k columns.
         a_row, a_inner = (row0, r * k) if A_T else (r * m + row0, 0)
         b_col, b_inner = (r // heads * n + col0, 0) if B_T else (col0, r // heads * k)
         total = tl.zeros((M, N), tl.float32)
         if SIDE < 2:
             last = k
             if SIDE == 1:
-                # Of a tile outside the triangle one step is enough: it is all replaced by zeros.
+                # For a tile outside the triangle one step suffices: it is replaced by zeros.
                 last = tl.where((col0 + N > row0) if UPPER else (col0 < row0 + M), k, K)
             for inner in range(0, last, K):
                 x = _tile_of_a(a, a_row, a_inner + inner, A_T)
                 y = _tile_of_b(b, b_inner + inner, b_col, B_T)
                 total = tl.dot(x, y, total)
         else:
-            # The steps in which all is there, and those that cross the diagonal.
+            # First the steps inside the triangle, then those that cross the diagonal.
             if SIDE == 2:
                 near, past = row0, tl.minimum(row0 + M, k)
             else:

@@ -13,22 +13,22 @@ from .level import cuda_level
 Tensor = Any
 
 STRIP, MOST_STRIPS = 512, 16
-"""Rows of a strip, and how many there are at most. Measured on an H200."""
+"""Rows of a strip, and the maximum number of strips. Measured on an H200."""
 
 HALVING_BASE = 1024
-"""Rows of a triangle that is not halved any more. Measured on an H200."""
+"""Largest number of rows of a triangle that is not halved. Measured on an H200."""
 
 SCHEME_ABOVE = 4096
-"""Rows of a square from which on a scheme computes it. Measured on an H200, float32."""
+"""Number of rows of a square from which a scheme computes it. Measured on an H200, float32."""
 
 
 def strips_of(rows: int) -> int:
-    """How many strips a triangle of so many rows is cut into."""
+    """Return the number of strips of a triangle of so many rows."""
     return max(1, min(rows // STRIP, MOST_STRIPS))
 
 
 def vendor(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle) -> None:
-    """The whole product, cut before (a triangular factor) or afterwards (a masked result)."""
+    """Compute the whole product, masked before (a triangular factor) or afterwards (a masked result)."""
     import torch
 
     if triangle.side == "out":
@@ -39,7 +39,7 @@ def vendor(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle) -> None:
 
 
 def strips(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, count: int) -> None:
-    """One GEMM a strip of rows, written in place; the triangle is that of `a` (side "left") or of `out`."""
+    """Run one GEMM per strip of rows, written in place; the triangle is that of `a` (side "left") or of `out`."""
     import torch
 
     upper = triangle.upper
@@ -58,7 +58,7 @@ def strips(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, count: int) ->
 
 
 def halving(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, dense: Program | None = None) -> None:
-    """Two triangles of half the rows, and the square between them by two levels of `dense` where it is large."""
+    """Compute two triangles of half the rows, and the square between them, by two levels of `dense` if it is large."""
     import torch
 
     size, upper = len(out), triangle.upper
@@ -84,7 +84,7 @@ def halving(a: Tensor, b: Tensor, out: Tensor, triangle: Triangle, dense: Progra
 
 
 def zero_outside_triangle(block: Tensor, upper: bool) -> None:
-    """Zero what lies outside a triangle of a square block, in place; what is there may be NaN."""
+    """Zero the elements outside a triangle of a square block, in place; they may be NaN."""
     if block.stride(-1) == 1 or block.stride(-2) == 1:
         (block.triu_ if upper else block.tril_)()
     else:

@@ -14,7 +14,7 @@ from .launch import starter
 Tensor = Any
 
 SIDES = ("", "out", "left", "right")
-"""Where a triangle is, in the order of the kernels' numbers (SIDE); "": nowhere."""
+"""The position of the triangle, in the order of the kernels' numbers (SIDE); "": none."""
 
 GROUP = 8
 """Rows of tiles that are computed together, so that they share operands in the cache."""
@@ -22,7 +22,7 @@ GROUP = 8
 
 @dataclass(frozen=True)
 class Tile:
-    """The tile of one program, and how the compiler is to work it."""
+    """The tile of one program, and its compilation parameters."""
 
     m: int
     n: int
@@ -32,9 +32,9 @@ class Tile:
 
 
 def tile_places(rows: int, cols: int, triangle: Triangle, tile: Tile) -> list[tuple[int, int]]:
-    """The tiles that are computed, long ones first where their lengths differ, neighbours together.
+    """Return the computed tiles, long ones first if their lengths differ, neighbours together.
 
-    Of a wanted triangle those that touch it; else all of a (rows, cols) product.
+    For a wanted triangle those that touch it; else all of a (rows, cols) product.
     """
     down, across = -(-rows // tile.m), -(-cols // tile.n)
     places = []
@@ -47,14 +47,14 @@ def tile_places(rows: int, cols: int, triangle: Triangle, tile: Tile) -> list[tu
                     if (right < high) if triangle.upper else (left > low):
                         continue
                 places.append((i, j))
-    # The last tiles to start should be short, or all wait for them.
+    # The last tiles to start should be short, or all programs wait for them.
     long_last = (triangle.side == "left" and not triangle.upper) or (triangle.side == "right" and triangle.upper)
     return places[::-1] if long_last else places
 
 
 @lru_cache(maxsize=256)
 def tile_table(rows: int, cols: int, triangle: Triangle, tile: Tile, device: str, every: bool) -> Tensor:
-    """`tile_places` as int32 pairs on a device; with `every`, then the tiles that are zero."""
+    """Return `tile_places` as int32 pairs on a device; with `every`, followed by the tiles that are zero."""
     import torch
 
     places = tile_places(rows, cols, triangle, tile)
@@ -76,10 +76,10 @@ def launch(
     unit: bool,
     **constants: Any,
 ) -> None:
-    """Start a kernel whose constants SIDE, UPPER, UNIT and M, N, K say where a triangle is and what a tile is."""
+    """Launch a kernel with the constants SIDE, UPPER, UNIT of the triangle and M, N, K of the tile."""
     import torch
 
-    # Triton launches on the current device, which need not be that of the tensors.
+    # Triton launches on the current device, which may differ from the tensors' device.
     with torch.cuda.device(like.device) if like.is_cuda else nullcontext():
         starter(kernel, grid, like)(
             *arguments,

@@ -1,4 +1,4 @@
-"""Triangular products on a GPU by one Triton kernel that skips what is not there."""
+"""Triangular products on a GPU by one Triton kernel that skips absent tiles."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .tiles import Tile, launch, tile_table
 Tensor = Any
 
 MOST_ITEMS = 65535
-"""Most matrices of one launch: the limit of the second axis of a grid."""
+"""Maximum number of matrices of one launch: the limit of the second axis of a grid."""
 
 WAVES = 2
-"""Large tiles for every multiprocessor from which on programs that stay are worth it."""
+"""Number of large tiles per multiprocessor from which persistent programs are faster."""
 
 
 TILES = {
@@ -26,14 +26,14 @@ TILES = {
     "float32": Tile(64, 64, 32, 4, 3),
     "float64": Tile(64, 64, 16, 4, 2),
 }
-"""By dtype; float32 is strict, on the scalar units."""
+"""Tiles by dtype; float32 is strict, without tensor cores."""
 
 SMALL_TILE = Tile(64, 64, 32, 4, 3)
-"""For matrices that the large tile would not fill."""
+"""The tile for matrices too small for the large tile."""
 
 
 def tile_for(dtype: str, m: int, n: int) -> Tile:
-    """The tile for a product of m x n."""
+    """Return the tile for a product of m x n."""
     large = TILES[dtype]
     return large if min(m // large.m, n // large.n) >= 4 or dtype == "float64" else SMALL_TILE
 
@@ -41,7 +41,7 @@ def tile_for(dtype: str, m: int, n: int) -> Tile:
 def on_tiles(
     a: Tensor, b: Tensor, triangle: Triangle, out: Tensor, *, unit: bool = False, tile: Tile = STACK_TILE
 ) -> bool:
-    """The triangular product by the kernel of `gpu.stack`, as `multiply`; False, nothing done, where it can't be."""
+    """Compute the product, as `multiply`, by the kernel of `stack`; return False without launching if unsupported."""
     order = tile_table(out.shape[1], out.shape[2], triangle, tile, str(a.device), True)
     return multiply_stack(a, b, out, tiles=order, side=triangle.side, upper=triangle.upper, unit=unit, tile=tile)
 
@@ -55,9 +55,9 @@ def multiply(
     unit: bool = False,
     tile: Tile | None = None,
 ) -> Tensor:
-    """The triangular product of a (items, m, k) and b (items / heads, k, n), for any strides; zero outside a triangle.
+    """Compute the triangular product of a (items, m, k) and b (items / heads, k, n), any strides; zero elsewhere.
 
-    float64 sums in float64, everything else in float32; float32 is multiplied as torch is configured to
+    float64 is summed in float64, all else in float32; float32 is multiplied by torch's setting
     (allow_tf32).
 
     Raises:
@@ -85,7 +85,7 @@ def multiply(
     if tile is None and fills and on_tiles(a, b, triangle, out, unit=unit):
         return out
     if triangle.side == "out":
-        out.zero_()  # the tiles that are left out
+        out.zero_()  # the tiles that are not computed
     tile = tile_for("tf32" if rounded else name, m, n) if tile is None else tile
     heads = items // len(b)
     table = tile_table(m, n, triangle, tile, str(a.device), False)

@@ -1,5 +1,4 @@
-"""The executor of triangular products of tensors: batches, shared operands, `out`, and less memory where there is too
-little."""
+"""The executor of triangular products of tensors: batches, shared operands, `out`, and a low-memory fallback."""
 
 from __future__ import annotations
 
@@ -21,10 +20,10 @@ All = Callable[[Tensor, Tensor, Tensor], object]
 
 
 class TriangularExecutor:
-    """Runs a triangular product on every pair of matrices, by one call for all of them or by one each. Thread-safe.
+    """Runs a triangular product on every pair of matrices, by one call for all or one call each. Thread-safe.
 
     A right factor is executed as the left one of the transposed product. `spare` computes one product with
-    little memory, where the device has too little for `one`.
+    little memory, if the device has too little for `one`.
     """
 
     def __init__(
@@ -33,14 +32,14 @@ class TriangularExecutor:
         self.request, self.workspace = request, workspace
         self._one, self._every, self._spare = one, every, spare
         triangle = request.triangle
-        assert triangle is not None  # the strategy asked before
+        assert triangle is not None  # checked by the strategy
         self._turned = triangle.side == "right"
 
     def run(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
-        """C = A B in `out`, or in a new tensor; zero outside a wanted triangle. See `Executor.run`.
+        """Compute C = A B in `out`, or in a new tensor; zero outside a wanted triangle. See `Executor.run`.
 
         Raises:
-            PlanError: the tensors are not of the request, or the device has too little memory.
+            PlanError: the tensors do not match the request, or the device has too little memory.
         """
         request = self.request
         wanted = (*request.batch, request.m, request.n)
@@ -84,7 +83,7 @@ class TriangularExecutor:
 
 
 def _shared(b: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, int]:
-    """b as (items / heads, k, n), each for `heads` consecutive items: where only trailing batch axes are broadcast."""
+    """Return b as (items / heads, k, n), each for `heads` consecutive items (1 unless trailing axes broadcast)."""
     if not batch:
         return b[None], 1
     sizes = (*[1] * (len(batch) - (b.dim() - 2)), *b.shape[:-2])

@@ -1,6 +1,6 @@
-"""The Triton kernel of triangular products: tiles and steps in which there is nothing to work are left out.
+"""The Triton kernel of triangular products: tiles and steps without work are skipped.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def triangular_gemm(
     N: tl.constexpr,
     K: tl.constexpr,
 ):
-    """One tile of M x N of C = A B. Program (t, item): `tiles` holds (row, column) of every tile that is computed.
+    """Compute one tile of M x N of C = A B. Program (t, item): `tiles` are the (row, column) of all computed tiles.
 
     `heads` matrices of C share one of B (GQA); the item strides of A and C count in matrices of C.
-    SIDE is a place in `tiles.SIDES`. EXACT: the sizes are multiples of the tile's. UNIT: the triangle's diagonal
+    SIDE is an index in `tiles.SIDES`. EXACT: the sizes are multiples of the tile's. UNIT: the triangle's diagonal
     counts as ones.
     """
     place = tl.program_id(0)
@@ -76,7 +76,7 @@ def triangular_gemm(
         else:
             x = tl.load(a_place + inner[None, :] * a_col, (rows[:, None] < m) & (inner[None, :] < k), 0.0)
             y = tl.load(b_place + inner[:, None] * b_row, (inner[:, None] < k) & (cols[None, :] < n), 0.0)
-        # What is outside the triangle may be anything, NaN included: it is replaced, not multiplied.
+        # Elements outside the triangle may be anything, NaN included: they are replaced, not multiplied.
         if SIDE == 2:
             if UPPER:
                 x = tl.where(inner[None, :] >= rows[:, None], x, 0.0)

@@ -10,7 +10,7 @@ Tensor = Any
 
 
 class VendorExecutor:
-    """torch.matmul, which is cuBLAS's product; with `strict` float32 is never rounded to tf32."""
+    """torch.matmul, which calls cuBLAS; with `strict` float32 is never rounded to tf32."""
 
     workspace = 0
 
@@ -18,7 +18,7 @@ class VendorExecutor:
         self._strict = strict
 
     def run(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
-        """C = A B in `out`, or in a new tensor."""
+        """Compute C = A B in `out`, or in a new tensor."""
         import torch
 
         if not self._strict:

@@ -1,1 +1,1 @@
-"""One family: products of dense matrices, by the vendor or by schemes."""
+"""The family of dense products, by the vendor or by schemes."""

@@ -1,4 +1,4 @@
-"""How the levels of a recursion may be cut: nested programs, neighbouring levels flattened or not."""
+"""Arrangements of the levels of a recursion: nested programs, with neighbouring levels flattened or not."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ..codegen.programs import program_for
 from ..identity import IdentityKey
 
 MAX_FLAT_RANK = 64
-"""Most products of a flattened program: two levels of Strassen are 49, three are past what pays."""
+"""Maximum products of a flattened program: two levels of Strassen have 49, three are slower than nested ones."""
 
 MAX_LEVELS = 8
-"""Most levels of recursion: beyond it there are thousands of arrangements, and no product gains."""
+"""Maximum levels of recursion: more have thousands of arrangements, and no product gains."""
 
 Level = tuple[Program, ...]
-"""The programs for one level; each kind of product is computed by the first that can."""
+"""The programs for one level; each kind of product is computed by the first that supports it."""
 
 
 def levels_of(schemes: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int) -> tuple[Level, ...]:
-    """The programs of every level: one scheme used `levels` times, or a sequence with an entry a level.
+    """Return the programs of every level: one scheme used `levels` times, or a sequence with one entry per level.
 
-    An entry may be several schemes, say one for the half products and one for the full ones.
+    An entry may be several schemes, for example one for the half products and one for the full ones.
 
     Raises:
         PlanError: `levels` is negative, or is not the length of the sequence.
@@ -45,7 +45,7 @@ def levels_of(schemes: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int
 
 
 def computes(program: Program, kind: ProductKind) -> bool:
-    """Whether the program computes products of this kind."""
+    """Return whether the program computes products of this kind."""
     target = program.target
     if not target.block_recursive:
         return False
@@ -56,7 +56,7 @@ def computes(program: Program, kind: ProductKind) -> bool:
 
 
 def arrangements(levels: Sequence[Level]) -> list[tuple[str, Program]]:
-    """Every arrangement of the levels, with its label: "2x2x2:7 * 2x2x2:7" nested, "(2x2x2:7 2x2x2:7)" flattened.
+    """Return all arrangements of the levels with labels: "2x2x2:7 * 2x2x2:7" nested, "(2x2x2:7 2x2x2:7)" flattened.
 
     Raises:
         PlanError: there are no levels or too many, or no program of a level computes any product of
@@ -68,7 +68,7 @@ def arrangements(levels: Sequence[Level]) -> list[tuple[str, Program]]:
 
 
 def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Program]]:
-    """The arrangements of levels[depth:] whose first level is `head`."""
+    """Return the arrangements of levels[depth:] whose first level is `head`."""
     label = f"{head.target}:{head.rank}"
     if depth + 1 == len(levels):
         return [(label, head)]
@@ -84,7 +84,7 @@ def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Pro
         names = " | ".join(dict.fromkeys(name for name, _ in chosen.values()))
         found_cuts.append((f"{label} * {names}", head.nested({kind: program for kind, (_, program) in chosen.items()})))
     full = found.get(ProductKind.FULL)
-    # Where blocks are absent, the outer cut must stay where the caller's sizes put it.
+    # If blocks are absent, the caller's sizes determine the outer division, so it must not be flattened.
     if (
         full is not None
         and kinds == [ProductKind.FULL]
@@ -101,7 +101,7 @@ def _cuts(levels: list[Level], head: Program, depth: int) -> list[tuple[str, Pro
 
 
 def _cuts_or_leaf(levels: list[Level], program: Program, depth: int) -> list[tuple[str, Program]]:
-    """The arrangements, or the program alone if the level below has nothing for its products.
+    """Return the arrangements, or the program alone if the level below has no program for its products.
 
     One branch of a mixed level may end before another.
     """

@@ -1,4 +1,4 @@
-"""Chains of levels on a processor, costed together as arrays: every extension of a good chain of the depth before."""
+"""Costs of chains of levels on the CPU, computed together as arrays: all extensions of the best chains by depth."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ from .pool import LevelScheme, SchemePool
 from .scheme_costs import STAGES, SchemeCosts, costs_of
 
 BEAM = 12
-"""Chains that are extended by another level."""
+"""Number of chains that are extended by another level."""
 
 FASTEST = 8
-"""Those among them that are chosen by their own time; the others by what a further level should make of it."""
+"""Number of those that are selected by their own time; the others by their estimated time with a further level."""
 
 GAIN_BELOW = 0.045
-"""A further level below blocks of v = m k n operations takes about v^-GAIN_BELOW of their time. The exponent is at most
-1 - omega/3 = 0.073 for the best schemes of small grids (omega 2.78); the combines of the level cost part of that."""
+"""A further level on blocks of v = m k n operations reduces their time to about v^-GAIN_BELOW. The exponent is at most
+1 - omega/3 = 0.073 for the best schemes of small grids (omega 2.78); the combines of the level cost part of that.
+"""
 
 MAX_DEPTH = 3
 
 BATCHED, TASKS, LOOP, DEPTH_FIRST = "batched", "tasks", "loop", "depth-first"
 METHODS = (BATCHED, TASKS, LOOP, DEPTH_FIRST)
-"""How levels are executed: all sums and then all products, each by all threads or each by one; or one product of the
-first level, or of every level, at a time in small buffers."""
+"""The methods of levels: all sums and then all products, each by all threads or each by one thread; or one product of
+the first level, or of every level, at a time in small buffers.
+"""
 
 Array = npt.NDArray[Any]
 
@@ -66,7 +68,7 @@ class Levels:
 class Chain(Levels):
     """Levels that are executed one within the other.
 
-    `pool` and `places` say where the costs of the levels are, if they are at hand: computing them reads the schemes.
+    `pool` and `places` locate the costs of the levels, if available: computing them requires reading the schemes.
     """
 
     pool: SchemePool | None = field(default=None, compare=False, repr=False)
@@ -82,7 +84,7 @@ class Chain(Levels):
 
 @lru_cache(maxsize=128)
 def nested_program(levels: tuple[LevelScheme, ...]) -> Program:
-    """The nested program of schemes by level: one object for equal levels, as results are memoized by identity."""
+    """Return the nested program of schemes by level: one object for equal levels, for memoization by identity."""
     *outer, program = (level.program for level in levels)
     for one in reversed(outer):
         program = one.nested({ProductKind.FULL: program})
@@ -91,9 +93,9 @@ def nested_program(levels: tuple[LevelScheme, ...]) -> Program:
 
 @dataclass(frozen=True)
 class ChainCosts:
-    """Chains of one depth as arrays: what their levels cost so far, and the blocks at the bottom.
+    """Costs of chains of one depth as arrays: the accumulated costs of their levels, and the blocks at the bottom.
 
-    Chain i is one of `heads` with one of the `entries` schemes below it; without entries, a head.
+    Chain i is one of `heads` extended by one of the `entries` schemes; without entries, a head.
     `outer` is the rank of the first level. `batched` to `deep` are workspaces by method; `spent` to
     `spent_deep` seconds by method, without the products; `below` seconds of sums below the first level.
     """
@@ -114,11 +116,11 @@ class ChainCosts:
     below: Array
 
     def chain(self, i: int) -> tuple[int, ...]:
-        """The places in the pool of chain i, outermost first."""
+        """Return the indices in the pool of chain i, outermost first."""
         return (*self.heads[i // self.entries], i % self.entries) if self.entries else self.heads[i]
 
     def at(self, places: Array) -> ChainCosts:
-        """Some of the chains."""
+        """Return some of the chains."""
         m, k, n = (size[places] for size in self.sizes)
         return ChainCosts(
             tuple(self.chain(i) for i in places.tolist()),
@@ -147,7 +149,7 @@ class DepthCosts:
 
 
 def cost_table(request: Request, model: CpuCostModel, pool: SchemeCosts) -> Sequence[DepthCosts]:
-    """What all chains to depth 3 cost on one matrix of a request; NaN where nothing was measured."""
+    """Return the costs of all chains to depth 3 on one matrix of a request; NaN if a rate was not measured."""
     chains, depths = start(request), []
     for depth in range(1, MAX_DEPTH + 1):
         chains = extended(chains, pool, request, model)
@@ -159,12 +161,12 @@ def cost_table(request: Request, model: CpuCostModel, pool: SchemeCosts) -> Sequ
 
 
 def promising(chains: ChainCosts, seconds: Array) -> Array:
-    """The indices of the BEAM chains that are extended by another level: the fastest, and then those that should be
-    once extended.
+    """Return the indices of the BEAM chains to extend by another level: the fastest, and then those with the best
+    estimate after extension.
 
     The larger the remaining blocks, the more a further level gains, so a chain of a small grid may end up ahead
-    of a faster chain of a large one. Chains of equally many products are mostly one scheme in several
-    orientations: two of them suffice.
+    of a faster chain of a large one. Chains with equally many products are mostly one scheme in several
+    orientations, so at most two of them are selected.
     """
     bm, bk, bn = chains.sizes
     extended_seconds = seconds * (bm * bk * bn) ** -GAIN_BELOW
@@ -182,7 +184,7 @@ def promising(chains: ChainCosts, seconds: Array) -> Array:
 def seconds_by_method(
     chains: ChainCosts, dtype: str, model: CpuCostModel, depth: int
 ) -> tuple[tuple[str, Array, Array], ...]:
-    """(method, seconds, workspace) of every method that such chains may run by."""
+    """Return (method, seconds, workspace) of every method available to such chains."""
     whole, tasks = model.gemm_modes(dtype, *chains.sizes, chains.count)
     shared = model.overlap(chains.below, "whole")
     methods = [(BATCHED, chains.spent + whole + shared, chains.batched)]
@@ -198,7 +200,7 @@ def seconds_by_method(
 
 
 def smallest(values: Array, count: int) -> Array:
-    """The places of the least values, least first, of equal ones the first; NaN counts as the largest."""
+    """Return the indices of the least values, in increasing order, ties by position; NaN counts as the largest."""
     if len(values) > count:
         limit = np.partition(values, count - 1)[count - 1]
         places = np.flatnonzero(~(values > limit))
@@ -208,14 +210,14 @@ def smallest(values: Array, count: int) -> Array:
 
 
 def start(request: Request) -> ChainCosts:
-    """The chain of no level."""
+    """Return the chain without levels."""
     one, none = np.ones(1), np.zeros(1)
     m, k, n = (size * one for size in request.shape)
     return ChainCosts(((),), 0, one, none, one, (m, k, n), one, *[none] * 7)
 
 
 def extended(chains: ChainCosts, costs: SchemeCosts, request: Request, model: CpuCostModel) -> ChainCosts:
-    """Every chain with every scheme below it."""
+    """Return every chain extended by every scheme."""
     item, threads = dtype_of(request.dtype).numpy.itemsize, model.threads
     m, k, n = (size[:, None] for size in chains.sizes)
     count = chains.count[:, None]
@@ -228,7 +230,7 @@ def extended(chains: ChainCosts, costs: SchemeCosts, request: Request, model: Cp
     left, right, product = bm * bk, bk * bn, bm * bn
     own = item * (costs.made[0] * left + costs.made[1] * right + costs.rank * product)
     buffers = item * (left + right + product)
-    # Sums one at a time read every term anew; a product is read for, and added into, every block that it feeds.
+    # Sums one at a time read every term again; a product is read for, and added to, every block that it contributes to.
     nu, nv, nw = costs.nnz
     moved = (nu + costs.rank) * left + (nv + costs.rank) * right + (costs.rank + 2 * nw) * product
     looped = count * model.copy(item * moved)
@@ -255,7 +257,7 @@ def extended(chains: ChainCosts, costs: SchemeCosts, request: Request, model: Cp
 def chain_stages(
     costs: Sequence[SchemeCosts], labels: Sequence[str], request: Request, model: CpuCostModel, method: str
 ) -> list[Stage]:
-    """The stages of a chain of levels; their seconds add up to what `cost_table` says of it, times the items."""
+    """Return the stages of a chain of levels; their seconds add up to those of `cost_table`, times the items."""
     chains, stages = start(request), []
     sizes, count, items = request.shape, 1.0, float(math.prod(request.batch))
     for depth, (one, label) in enumerate(zip(costs, labels, strict=True)):

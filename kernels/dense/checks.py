@@ -11,7 +11,7 @@ from .scheme_costs import SchemeCosts
 
 
 def roofline_checks(plan: Plan) -> list[RooflineCheck]:
-    """Eq. 8 of the request, and Eq. 9 and 10 of the plan's first combinations; those that the profile's rates allow."""
+    """Return Eq. 8 for the request, Eq. 9 and 10 for the plan's first combinations, if the profile has the rates."""
     request, profile = plan.request, plan.machine.profile
     if not request.is_dense or 0 in (*request.shape, *request.batch) or not plan.machine.costs.knows(request.dtype):
         return []
@@ -22,7 +22,7 @@ def roofline_checks(plan: Plan) -> list[RooflineCheck]:
 
 
 def _first_costs(plan: Plan) -> SchemeCosts | None:
-    """The costs of the first level; on a GPU of all levels, which are combined in one pass."""
+    """Return the costs of the first level; on a GPU of all levels, which are combined in one pass."""
     source = plan.candidate.source
     if isinstance(source, FlatChain):
         return source.flat_costs

@@ -1,4 +1,4 @@
-"""Strategies for dense products on a processor: the library's product, and levels of a scheme."""
+"""Strategies for dense products on the CPU: the library's product, and levels of a scheme."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from .roofline import compute_bound
 FAMILY = "dense"
 
 KEPT = 8
-"""Chains of a depth and method that are proposed."""
+"""Number of chains proposed per depth and method."""
 
 LEAN = (LOOP, DEPTH_FIRST)
-"""The methods of little memory: slower than the others wherever these fit."""
+"""The methods with little memory: slower than the others if those fit."""
 
 LEAST_BLOCK = 96
 """Smallest side of a block: below it products are far from their best rate (measured)."""
 
 ALL_LEVELS = 8
-"""More than a program has."""
+"""More levels than any program has."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class CpuVendor(CpuStrategy):
 
 
 def is_classical(program: Program) -> bool:
-    """Whether a program is one product, the classical 1x1x1."""
+    """Return whether a program is one product, the classical 1x1x1."""
     return program.target.shape == (1, 1, 1) and program.target.is_general and program.rank == 1
 
 
@@ -98,7 +98,7 @@ class CpuScheme(CpuStrategy):
     - tasks: the same, but each product is computed by one thread alone; products beyond a multiple of
       the threads are shared by all. Sums below the first level overlap with products of other threads.
     - loop: one product of the first level after the other, in buffers of one block each.
-    - depth-first: so on every level; the least memory of all.
+    - depth-first: the same on every level; the least memory of all.
     """
 
     name: str = "scheme"
@@ -194,12 +194,12 @@ class CpuScheme(CpuStrategy):
 
 
 BOUND = 1 - 1e-9
-"""What the cost table says is the price itself, but for the order in which stages are added up."""
+"""Factor of the lower bound: the cost table's seconds are the price, up to the order of summing the stages."""
 
 
 def _program(candidate: Candidate) -> Program:
     program = candidate.program
-    assert program is not None  # every candidate of a scheme has a source
+    assert program is not None  # all candidates of a scheme have a source
     return program
 
 
@@ -210,7 +210,7 @@ def _method(candidate: Candidate, request: Request, machine: Machine) -> Method:
 
 @lru_cache(maxsize=64)
 def _core(program: IdentityKey, request: Request, method: Method) -> Level | Int8Level:
-    """Predicting, sizing and building share one core."""
+    """Return the core, which predicting, sizing and building share."""
     if request.dtype == "int8":
         return Int8Level(program.held, request.shape)
     return core_of(program.held, request, method)

@@ -40,34 +40,36 @@ FAMILY = "dense"
 
 BATCHED, LOOP, STACK, FUSED = "batched", "loop", "stack", "fused"
 METHODS = (BATCHED, LOOP, STACK, FUSED)
-"""How the products of a stage are executed: one batched call, a call each with B~ transposed, our own kernel, or one
-that adds the products of the innermost level into its C."""
+"""The methods of the products of a stage: one batched call, a call each with B~ transposed, our own kernel, or one that
+adds the products of the innermost level into its C."""
 
 FUSED_LEVELS, FUSED_BLOCKS = 2, 6
 """Chains that are proposed by the method FUSED have at most so many levels, and on the innermost at most so many blocks
 of C: 3x3x3 takes nine accumulators."""
 
 PRICED = 40
-"""Grids and ranks, the least bounds first, that are priced. Chains of one grid and rank cost the same in any order of
-their levels, so that they are priced together."""
+"""Number of combinations of grid and rank, least bounds first, that are priced. Chains of equal grid and rank cost the
+same in any order of their levels, so that they are priced together.
+"""
 
 COARSE, MAX_GRID = 2.0**-11, 5
-"""Dtypes with so large a unit roundoff take grids of at most this side: three levels of Strassen lose too much
-(measured: error 2.3e-2 in bfloat16, where the plain product has 1.7e-3)."""
+"""Dtypes with at least this unit roundoff use grids of at most this side: three levels of Strassen lose too much
+(measured: error 2.3e-2 in bfloat16, where the plain product has 1.7e-3).
+"""
 
 
 @dataclass(frozen=True)
 class FlatChain(Levels):
     """Levels that are executed in one pass.
 
-    `known` are the costs of the tensor product of all levels, None where they have to be computed.
+    `known` are the costs of the tensor product of all levels, None if they have to be computed.
     """
 
     known: SchemeCosts | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def flat_costs(self) -> SchemeCosts:
-        """The costs of all levels as one."""
+        """The costs of all levels as one level."""
         if self.known is not None:
             return self.known
         first, *others = (costs_of(level.scheme) for level in self.levels)
@@ -85,7 +87,7 @@ class FlatPool:
 
 
 def flat_pool(pool: SchemePool) -> FlatPool:
-    """The chains of one, two and (4x4x4 over 2x2x2) three levels with at most 512 products."""
+    """Return the chains of one, two and (4x4x4 over 2x2x2) three levels with at most 512 products."""
     return _flat_pool(IdentityKey(pool))
 
 
@@ -114,7 +116,7 @@ def _flat_pool(held: IdentityKey) -> FlatPool:
 
 @dataclass(frozen=True)
 class CudaVendor:
-    """torch.matmul, which is cuBLAS's product: the baseline."""
+    """torch.matmul, which calls cuBLAS: the baseline."""
 
     device: str = "cuda"
     family: str = FAMILY
@@ -163,8 +165,8 @@ class CudaVendor:
 class CudaScheme:
     """Combine A, Combine B, the products, Combine H: all levels of a scheme in one pass. The method is a parameter.
 
-    Where `max_workspace` asks for it, rows (or matrices of a batch) are executed in pieces, each with
-    its own sums and products; the sums of B are computed once. Memory is torch's.
+    If `max_workspace` requires it, rows (or matrices of a batch) are executed in pieces, each with
+    its own sums and products; the sums of B are computed once. Memory is allocated by torch.
     """
 
     device: str = "cuda"
@@ -174,10 +176,10 @@ class CudaScheme:
     baseline: bool = False
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`: the best chains by a bound that every method and padding only adds to.
+        """See `Strategy.propose`: the best chains by a lower bound for every method and padding.
 
-        Where the vendor's product of padded operands is faster than that of the operands, a chain must gain over it by
-        the margin: it is less exact.
+        If the vendor's product of padded operands is faster than that of the operands, a chain must gain the margin
+        over it: the chain is less accurate.
         """
         if not request.is_dense or Shape.of(request).empty:
             return []
@@ -193,7 +195,7 @@ class CudaScheme:
         bounds = _bounds(pool.costs, request, costs)
         order = [i for i in np.argsort(bounds, kind="stable").tolist() if bounds[i] < min(vendor, padded)]
         chosen = _first_formats(order, pool.costs)
-        if request.max_workspace is not None:  # those that need no pieces may be far down
+        if request.max_workspace is not None:  # chains that need no pieces may be far down the list
             fitting = _stacks(pool.costs, request) <= request.max_workspace
             chosen += [i for i in _first_formats([i for i in order if fitting[i]], pool.costs) if i not in chosen]
         if not chosen:
@@ -264,7 +266,7 @@ class CudaScheme:
         ]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; exact where both operands are batched alike, else an upper bound."""
+        """See `Strategy.workspace`; exact if both operands have equal batches, else an upper bound."""
         shape = Shape.of(request)
         if shape.empty:
             return 0
@@ -272,7 +274,7 @@ class CudaScheme:
         return shape.stack_bytes(core.target, core.slabs_for(shape, pieces), pieces)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`. Kernels are compiled when tensors come: their strides decide which.
+        """See `Strategy.build`. Kernels are compiled at the first run, for the strides of its tensors.
 
         Raises:
             PlanError: the request cannot be run within its workspace.
@@ -288,7 +290,7 @@ Part = tuple[str, Any, Any, Any, tuple[int, int, int] | None]
 
 @dataclass(frozen=True)
 class Fusion:
-    """What a chain of the method FUSED costs beside its sums: a tile of C, and the levels above the innermost one."""
+    """Parameters of the cost of a chain by FUSED: the tile of C, and the costs of the levels above the innermost one."""
 
     tile: tuple[int, int]
     outer: SchemeCosts | None
@@ -314,7 +316,7 @@ def _fusion_of(candidate: Candidate) -> Fusion:
 def _parts(
     costs: SchemeCosts, request: Request, model: CudaCostModel, method: str, fusion: Fusion | None = None
 ) -> list[Part]:
-    """(name, operations, bytes, seconds, product) of every stage; numbers or arrays as the costs are.
+    """Return (name, operations, bytes, seconds, product) of every stage; numbers or arrays like the costs.
 
     FUSED without a `fusion`: a lower bound, by the largest tile and without the traffic of C.
     Source: FalconGEMM (arXiv:2605.06057), Table II, with combinations bound by memory.
@@ -385,7 +387,7 @@ def _stored_sums(
 def _in_pieces(
     costs: SchemeCosts, request: Request, model: CudaCostModel, method: str, pieces: int, fusion: Fusion | None = None
 ) -> list[Part]:
-    """`_parts` of a run in pieces: groups of whole matrices, or ranges of rows; the sums of B are computed once."""
+    """Return `_parts` of a run in pieces: groups of matrices, or ranges of rows; the sums of B are computed once."""
     if pieces == 1:
         return _parts(costs, request, model, method, fusion)
     groups = min(pieces, request.items)
@@ -403,7 +405,7 @@ def _in_pieces(
 
 
 def _first_formats(order: list[int], costs: SchemeCosts) -> list[int]:
-    """The first PRICED formats and ranks in an order of chains, with all the chains that have one in common."""
+    """Return the chains with the first PRICED distinct formats and ranks."""
     places: dict[tuple[float, ...], list[int]] = {}
     for i in order:
         alike = tuple(float(x[i]) for x in (costs.m, costs.k, costs.n, costs.rank))
@@ -414,7 +416,7 @@ def _first_formats(order: list[int], costs: SchemeCosts) -> list[int]:
 
 
 def _stacks(costs: SchemeCosts, request: Request) -> npt.NDArray[np.float64]:
-    """Bytes of all sums and products at most, without padding."""
+    """Return an upper bound of the bytes of all sums and products, without padding."""
     shape = Shape.of(request)
     left = shape.lefts * request.m * request.k / (costs.m * costs.k)
     right = shape.rights * request.k * request.n / (costs.k * costs.n)
@@ -423,7 +425,7 @@ def _stacks(costs: SchemeCosts, request: Request) -> npt.NDArray[np.float64]:
 
 
 def _bounds(costs: SchemeCosts, request: Request, model: CudaCostModel) -> npt.NDArray[np.float64]:
-    """Seconds that each chain takes at least: without padding, its products at the best rate of all."""
+    """Return a lower bound of each chain's seconds: without padding, its products at the best rate of all."""
     shape, item = Shape.of(request), itemsize(request.dtype)
     m, k, n, rank = costs.m, costs.k, costs.n, costs.rank
     size = request.m * request.k, request.k * request.n, request.m * request.n
@@ -452,7 +454,7 @@ def _flat_costs(candidate: Candidate) -> SchemeCosts | None:
 
 
 def _costs_of_core(core: CudaLevel) -> SchemeCosts:
-    """The costs of a program with absent blocks, from its maps."""
+    """Return the costs of a program with absent blocks, from its maps."""
     m, k, n = core.target.shape
     left, right, merge = core.left.map, core.right.map, core.merge.map
     rank = core.flat.rank
@@ -461,7 +463,7 @@ def _costs_of_core(core: CudaLevel) -> SchemeCosts:
 
 
 def _method_reason(method: str, request: Request) -> str | None:
-    """Why products of this dtype are not executed by a method, or None."""
+    """Return the reason why products of this dtype are not executed by a method, or None."""
     if method in (STACK, FUSED) and request.dtype not in STACKED:
         what = "stacks are multiplied" if method == STACK else "products are fused"
         return f"{what} in {' and '.join(STACKED)}, not in {request.dtype}"
@@ -474,7 +476,7 @@ def _may_fuse(chain: tuple[LevelScheme, ...]) -> bool:
 
 
 def _fused_reason(program: Program) -> str | None:
-    """Why the products of a program's innermost level cannot be fused here, or None."""
+    """Return the reason why the products of a program's innermost level cannot be fused here, or None."""
     try:
         cuda_level(program, Method.FUSED)
     except PlanError as error:
@@ -492,7 +494,7 @@ def _stack_reason(core: CudaLevel, request: Request) -> str | None:
 
 def _program(candidate: Candidate) -> Program:
     program = candidate.program
-    assert program is not None  # every candidate of a scheme has a source
+    assert program is not None  # all candidates of a scheme have a source
     return program
 
 

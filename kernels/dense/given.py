@@ -1,4 +1,4 @@
-"""Programs that a caller names, as sources of candidates."""
+"""Programs passed by a caller, as sources of candidates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GivenProgram:
 
     @property
     def costs(self) -> tuple[SchemeCosts, ...] | None:
-        """The costs of every level, outermost first; None where products are not all full, or blocks are absent."""
+        """The costs of every level, outermost first; None if not all products are full, or blocks are absent."""
         found: list[SchemeCosts] = []
         program: Program | None = self.program
         while program is not None:
@@ -38,9 +38,9 @@ class GivenProgram:
 
 
 def given(scheme: Scheme | Sequence[Scheme | Sequence[Scheme]], levels: int = 1) -> list[GivenProgram]:
-    """Every arrangement of proven schemes in levels: nested, and neighbouring levels flattened.
+    """Return every arrangement of proven schemes in levels: nested, and neighbouring levels flattened.
 
     Raises:
-        PlanError: levels that no product has, or a level without a scheme for the products above it.
+        PlanError: the levels are invalid, or a level has no scheme for the products above it.
     """
     return [GivenProgram(label, program) for label, program in arrangements(levels_of(scheme, levels))]

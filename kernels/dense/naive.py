@@ -1,4 +1,4 @@
-"""Strategy "naive": plain evaluation on zero-padded copies, the truth that the others are held to."""
+"""Strategy "naive": plain evaluation on zero-padded copies, the reference for the other strategies."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Sizes = tuple[int, int, int]
 
 
 def whole_grid(program: Program) -> Sizes:
-    """The smallest sizes that every nest of grids of the program divides.
+    """Return the smallest sizes that every nest of grids of the program divides.
 
-    Triangular blocks must be square on every level, so where there are any the three are the same.
+    Triangular blocks must be square on every level, so if there are any, the three sizes are equal.
     """
     grids = [whole_grid(inner) for _, inner in program.inner]
     common = [math.lcm(1, *(grid[i] for grid in grids)) for i in range(3)]
@@ -49,7 +49,7 @@ class NaiveCore:
 
     @property
     def block(self) -> Sizes:
-        """The sizes of the blocks that the matrices are cut into."""
+        """The sizes of the blocks of the matrices."""
         m, k, n = (-(-size // parts) for size, parts in zip(self.sizes, self.program.target.shape, strict=True))
         return m, k, n
 
@@ -69,7 +69,7 @@ class NaiveCore:
         return copies + aligned(values_bytes(self.program, self.padded, self.dtype.itemsize))
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
-        """out = a b."""
+        """Compute out = a b."""
         grid = self.program.target.shape
         block, padded = self.block, self.padded
         copies = []
@@ -90,7 +90,7 @@ Place = tuple[slice, slice]
 
 
 def _pairs(grid: tuple[int, int], block: tuple[int, int], padded: tuple[int, ...]) -> Iterator[tuple[Place, Place]]:
-    """For every block its place in the matrix and its place in the padded copy."""
+    """Yield for every block its place in the matrix and its place in the padded copy."""
     height, width = padded[0] // grid[0], padded[1] // grid[1]
     for p in range(grid[0]):
         for q in range(grid[1]):
@@ -99,7 +99,7 @@ def _pairs(grid: tuple[int, int], block: tuple[int, int], padded: tuple[int, ...
 
 
 def values_bytes(program: Program, sizes: Sizes, itemsize: int) -> int:
-    """An upper bound of what the evaluation allocates: every value of a level, and one product's of the next."""
+    """Return an upper bound of the bytes of an evaluation: every value of a level, and one product's of the next."""
     bm, bk, bn = (size // parts for size, parts in zip(sizes, program.target.shape, strict=True))
     largest = max(bm * bk, bk * bn, bm * bn) * itemsize
     # Two more for the partial sums of a store, and the matrix C itself.
@@ -109,10 +109,10 @@ def values_bytes(program: Program, sizes: Sizes, itemsize: int) -> int:
 
 @dataclass(frozen=True)
 class NaiveScheme:
-    """Slow and plain evaluation of a program; its products are numpy's. Never proposed, run where it is named.
+    """Slow and plain evaluation of a program; its products are numpy's. Never proposed, runs only if named.
 
-    Its `workspace` is an upper bound: what the evaluation allocates does not come from the pool,
-    which only sets it aside.
+    Its `workspace` is an upper bound: the evaluation does not allocate from the pool,
+    which only reserves the memory.
     """
 
     device: str = "cpu"
@@ -131,7 +131,7 @@ class NaiveScheme:
             yield Candidate(self.family, self.name, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`: what is never proposed is never measured."""
+        """See `Strategy.restore`: None, as it is never proposed and thus never measured."""
         return None
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
@@ -145,7 +145,7 @@ class NaiveScheme:
         return "the plain evaluation adds in the dtype of C: convert with .astype(np.int32)"
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`; its seconds are not known."""
+        """See `Strategy.predict`; its seconds are unknown."""
         if is_empty(request):
             return []
         core = _core(candidate, request)
@@ -163,12 +163,12 @@ class NaiveScheme:
 
 def _core(candidate: Candidate, request: Request) -> NaiveCore:
     program = candidate.program
-    assert program is not None  # every candidate of a scheme has a source
+    assert program is not None  # all candidates of a scheme have a source
     return NaiveCore(program, request.shape, np.dtype(request.dtype))
 
 
 def _cost(program: Program, sizes: Sizes, itemsize: int, times: int) -> tuple[int, int]:
-    """Operations and bytes of `times` evaluations: each addition reads two blocks and writes one."""
+    """Return operations and bytes of `times` evaluations: each addition reads two blocks and writes one."""
     bm, bk, bn = (size // parts for size, parts in zip(sizes, program.target.shape, strict=True))
     block = max(bm * bk, bk * bn, bm * bn)
     inner = dict(program.inner)

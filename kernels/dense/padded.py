@@ -19,13 +19,14 @@ from ..request import Request
 FAMILY, NAME = "dense", "padded"
 
 COPY_SHARES = {2: 0.7, 4: 0.9, 8: 0.85}
-"""By bytes of an element, the part of the rate of sums at which rows that are no whole segments are copied: measured on
-an H200, sizes 4301 and 8191."""
+"""Fraction of the rate of sums, by bytes of an element, at which rows that are no whole segments are copied:
+measured on an H200, sizes 4301 and 8191.
+"""
 
 
 @dataclass(frozen=True)
 class CudaPadded:
-    """The vendor's product with k and n raised to whole segments of 16 bytes, where they are none."""
+    """The vendor's product with k and n rounded up to whole segments of 16 bytes, if they are not."""
 
     device: str = "cuda"
     family: str = FAMILY
@@ -46,7 +47,7 @@ class CudaPadded:
         return [Proposal(padded_seconds(request, machine.costs) * (1 - 1e-9), candidate)]
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`: no scheme is run by it."""
+        """See `Strategy.candidates_of`: none, as it runs no scheme."""
         return ()
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
@@ -71,7 +72,7 @@ class CudaPadded:
         return _stages(request, machine.costs)
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`: of all three copies, an upper bound."""
+        """See `Strategy.workspace`: an upper bound, the bytes of all three copies."""
         shape = Shape.of(request)
         if shape.empty:
             return 0
@@ -102,7 +103,7 @@ def _known(seconds: float) -> float | None:
 
 
 def padded_seconds(request: Request, costs: CudaCostModel) -> float:
-    """Predicted seconds; infinite where nothing is to be padded."""
+    """Return the predicted seconds; infinite if no padding is needed."""
     whole = row_multiple(request.dtype, request.k, request.n) == SEGMENT
     if whole or request.dtype not in UNALIGNED or Shape.of(request).empty:
         return math.inf

@@ -1,4 +1,4 @@
-"""The schemes that `auto` considers: the catalogue's, less those that another is at least as good as in every cost."""
+"""The schemes that `auto` considers: those of the catalogue that no other one dominates in every cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .pool_table import PoolTable, catalogue_stamp, read_table, write_table
 from .scheme_costs import SchemeCosts, costs_of
 
 MAX_RANK = 128
-"""Most products of a level: past it the kernels for its sums take long to compile and gain nothing (measured)."""
+"""Maximum products of a level: more make the kernels of its sums slow to compile, without a gain (measured)."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class OrientedScheme:
     """A scheme of the catalogue with its three sizes in some order, such as "nkm".
 
     `source` is the digest in the catalogue; `digest` and `key` are those of the permuted scheme. The
-    scheme itself is read when it is asked for: a plan needs the program only.
+    scheme itself is read on first access: a plan needs only the program.
     """
 
     source: str
@@ -46,10 +46,10 @@ class OrientedScheme:
 
     @classmethod
     def restored(cls, text: str) -> OrientedScheme:
-        """The inverse of `name`.
+        """Restore a scheme from its `name`.
 
         Raises:
-            CatalogError: the catalogue has no such scheme any more.
+            CatalogError: the catalogue no longer has such a scheme.
         """
         source, _, order = text.partition("@")
         with Catalog.open() as catalog:
@@ -57,7 +57,7 @@ class OrientedScheme:
 
     @property
     def name(self) -> str:
-        """A text that names it for good."""
+        """A text that identifies it permanently."""
         return f"{self.source}@{self.order}"
 
     @cached_property
@@ -75,17 +75,17 @@ class OrientedScheme:
 
 @dataclass(frozen=True)
 class LevelScheme:
-    """What may run as one level: a scheme, or the tensor product of two. `label` is its grid and rank."""
+    """A scheme, or the tensor product of two, that runs as one level. `label` is its grid and rank."""
 
     label: str
     factors: tuple[OrientedScheme, ...]
 
     @classmethod
     def restored(cls, text: str) -> LevelScheme:
-        """The inverse of `name`.
+        """Restore a level from its `name`.
 
         Raises:
-            CatalogError: the catalogue has no such scheme any more.
+            CatalogError: the catalogue no longer has such a scheme.
         """
         factors = tuple(OrientedScheme.restored(part) for part in text.split("*"))
         labels = [f"{one.scheme.target}:{one.scheme.rank}" for one in factors]
@@ -93,12 +93,12 @@ class LevelScheme:
 
     @property
     def name(self) -> str:
-        """A text that names it for good."""
+        """A text that identifies it permanently."""
         return "*".join(one.name for one in self.factors)
 
     @property
     def is_flattened(self) -> bool:
-        """Whether it is two levels in one."""
+        """True if it is two levels flattened to one."""
         return len(self.factors) > 1
 
     @cached_property
@@ -114,7 +114,7 @@ class LevelScheme:
 
 @dataclass(frozen=True)
 class SchemePool:
-    """All of them, and their costs as arrays; `dominated` says how many more the catalogue holds."""
+    """All considered level schemes, and their costs as arrays; `dominated` is the number of excluded schemes."""
 
     entries: tuple[LevelScheme, ...]
     costs: SchemeCosts
@@ -122,12 +122,12 @@ class SchemePool:
 
     @classmethod
     def of(cls, schemes: Sequence[Scheme], dominated: int = 0) -> SchemePool:
-        """These schemes in all orientations, and the two-level ones of at most 64 products."""
+        """Return the pool of these schemes in all orientations, and the two-level ones of at most 64 products."""
         oriented: dict[str, OrientedScheme] = {}
         for scheme in schemes:
             for order in permutations("mkn"):
                 one = OrientedScheme.of(scheme, "".join(order))
-                # Of a cube every orientation is the same size: one is enough.
+                # All orientations of a cube have equal sizes: one suffices.
                 known = {other.scheme.target.name for other in oriented.values()}
                 if one.scheme is scheme or one.scheme.target.name not in known:
                     oriented.setdefault(one.digest, one)
@@ -142,15 +142,15 @@ class SchemePool:
         return cls(tuple(entries), SchemeCosts.stacked(every), dominated)
 
 
-plan_cache.watch(catalogue_stamp)  # a changed catalogue makes other plans
+plan_cache.watch(catalogue_stamp)  # a changed catalogue changes plans
 
 
 def scheme_pool() -> SchemePool:
-    """The pool of the user's catalogue; computed once, and again when the catalogue has changed."""
+    """Return the pool of the user's catalogue; computed once, and again when the catalogue has changed."""
     stamp = catalogue_stamp()
     if stamp is None:
         _from_catalogue.cache_clear()
-        found = _from_catalogue("")  # the first use makes the catalogue, or there is no place for one
+        found = _from_catalogue("")  # the first use creates the catalogue, unless it cannot be written
         stamp = catalogue_stamp()
         return found if stamp is None else _stored(stamp)
     return _stored(stamp)
@@ -158,7 +158,7 @@ def scheme_pool() -> SchemePool:
 
 @lru_cache(maxsize=4)
 def _stored(stamp: str) -> SchemePool:
-    """The pool as this or another process computed it before, or as it is computed now."""
+    """Return the pool stored by this or another process, or compute and store it."""
     if (table := read_table(stamp)) is not None:
         entries = tuple(
             LevelScheme(label, tuple(OrientedScheme(*row) for row in factors)) for label, factors in table.entries
@@ -182,7 +182,7 @@ def _from_catalogue(stamp: str) -> SchemePool:
 
 
 def _frontier(catalog: Catalog) -> tuple[list[str], int]:
-    """The digests of the schemes of a grid that no other is at least as good as; and how many others there are."""
+    """Return the digests of the schemes that no other of the same sizes dominates, and the number of the others."""
     groups: dict[tuple[int, ...], list[tuple[tuple[float, ...], str]]] = {}
     total = 0
     for entry in catalog.entries():
@@ -206,9 +206,9 @@ def _frontier(catalog: Catalog) -> tuple[list[str], int]:
 
 
 def restored_levels(key: str) -> tuple[LevelScheme, ...] | None:
-    """The levels that a chain's key names; None where the catalogue lacks one of them.
+    """Return the levels of a chain's key; None if the catalogue lacks one of them.
 
-    Kept while the catalogue is as it was: reading a scheme takes as long as planning a product.
+    Cached until the catalogue changes: reading a scheme takes as long as planning a product.
     """
     return _restored_levels(key, catalogue_stamp())
 

@@ -15,7 +15,7 @@ from ...home import cache_folder, data_folder, write_atomic
 from ...version import __version__
 
 FORMAT = 2
-"""Of the table; a changed meaning gets a new number."""
+"""Version of the table's format."""
 
 SchemeRow = tuple[str, str, str, str]
 
@@ -30,14 +30,14 @@ class PoolTable:
 
 
 def catalogue_stamp() -> str | None:
-    """What tells this state of the user's catalogue from others; None where there is no catalogue yet."""
+    """Return an identifier of the state of the user's catalogue; None if there is no catalogue yet."""
     path = data_folder() / "catalog.db"
     try:
         found = path.stat()
     except OSError:
         return None
     parts = [FORMAT, __version__, str(path), found.st_mtime_ns, found.st_size, _shipped()]
-    with contextlib.suppress(OSError):  # what another process has written and not yet moved into the file
+    with contextlib.suppress(OSError):  # written by another process and not yet moved into the file
         log = path.with_name("catalog.db-wal").stat()
         parts += [log.st_mtime_ns, log.st_size] if log.st_size else []
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
@@ -45,7 +45,7 @@ def catalogue_stamp() -> str | None:
 
 @lru_cache(maxsize=1)
 def _shipped() -> str:
-    """A hash of names, sizes and times of the shipped schemes: a new version of the package brings others."""
+    """Return a hash of names, sizes and times of the shipped schemes, which change with the package's version."""
     folder = files("lcma.schemes_db") / "data" / "schemes"
     if not isinstance(folder, Path):
         return ""  # inside an archive, which only a new version changes
@@ -55,7 +55,7 @@ def _shipped() -> str:
 
 
 def read_table(stamp: str) -> PoolTable | None:
-    """The stored table of a state of the catalogue; None if there is none, or it is damaged."""
+    """Return the stored table of a state of the catalogue; None if there is none, or it is damaged."""
     try:
         fields = json.loads(_path(stamp).read_text(encoding="utf-8"))
         entries = tuple(
@@ -74,7 +74,7 @@ def _row(source: str, order: str, digest: str, key: str) -> SchemeRow:
 
 
 def write_table(stamp: str, table: PoolTable) -> None:
-    """Keep a table, and drop those of earlier states; where nothing can be written, nothing is."""
+    """Store a table, and delete those of earlier states; do nothing if the folder cannot be written."""
     path = _path(stamp)
     with contextlib.suppress(OSError):
         write_atomic(path, json.dumps(asdict(table), separators=(",", ":")))

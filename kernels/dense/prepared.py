@@ -27,21 +27,21 @@ from .chains import BATCHED, TASKS
 Matrix = npt.NDArray[Any]
 
 KEPT_LEVELS = 64
-"""The most executors, by rows of A, that are cached."""
+"""Maximum number of cached executors, by rows of A."""
 
 
 class Prepared:
-    """B (K, N) with its right sums, for products A B with `rows` rows or more of A.
+    """B (K, N) with its right sums, for products A B with `rows` or more rows of A.
 
     `a @ prepared` and `lcma.matmul(a, prepared)` multiply. Products for which the scheme is not
-    predicted to be faster are the library's own. `nbytes` is the memory of the sums. B is copied: changing
-    the array afterwards changes nothing.
+    predicted to be faster use the library. `nbytes` is the memory of the sums. B is copied: changing
+    the array afterwards has no effect.
 
     Raises:
-        PlanError: B is no matrix of a supported dtype, or the scheme cannot run such products.
+        PlanError: B is not a matrix of a supported dtype, or the scheme cannot run such products.
     """
 
-    __array_ufunc__ = None  # so that numpy leaves `a @ prepared` to us
+    __array_ufunc__ = None  # so that numpy leaves `a @ prepared` to this class
     __lcma_prepared__ = True
 
     def __init__(self, b: npt.ArrayLike, rows: int, scheme: SchemeLike | Any = AUTO, levels: int | None = None) -> None:
@@ -68,7 +68,7 @@ class Prepared:
         return 0 if self._operand is None else self._operand.nbytes
 
     def _executor(self, rows: int, by_columns: bool) -> MatrixExecutor:
-        """The executor for a number of rows of A; the last few are cached."""
+        """Return the executor for a number of rows of A; the last few are cached."""
         key = rows, by_columns, thread_count()
         with self._lock:
             if key not in self._executors:
@@ -86,7 +86,7 @@ class Prepared:
             return self._executors[key]
 
     def _pays(self, rows: int) -> bool:
-        """Whether the scheme is predicted to beat the library's product for so many rows, or nothing is known."""
+        """Return whether the scheme is predicted to beat the library for so many rows, or the times are unknown."""
         if rows not in self._gains:
             request = replace(self.plan.request, m=rows)
             machine, strategies_of = self.plan.machine, strategies("cpu")
@@ -99,7 +99,7 @@ class Prepared:
         return self._gains[rows]
 
     def multiply(self, a: Matrix, out: Matrix | None = None) -> Matrix:
-        """C = A B for A (..., M, K).
+        """Compute C = A B for A (..., M, K).
 
         Raises:
             PlanError: A or `out` does not fit.

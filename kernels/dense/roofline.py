@@ -1,4 +1,4 @@
-"""Inequalities that tell whether a scheme can gain at all.
+"""Roofline inequalities: necessary conditions for a scheme to gain.
 
 Source: FalconGEMM (arXiv:2605.06057), Eq. 8 to 10.
 """
@@ -14,7 +14,7 @@ from .scheme_costs import SchemeCosts
 
 @dataclass(frozen=True)
 class RooflineCheck:
-    """An inequality with its two sides: arithmetic intensity, and operations per element moved of the machine."""
+    """An inequality with its two sides: arithmetic intensity, and the machine's operations per element moved."""
 
     name: str
     left: float
@@ -29,7 +29,7 @@ class RooflineCheck:
 
 
 def _balance(profile: Profile, dtype: str, m: int, k: int, n: int) -> float | None:
-    """FLOPS_x / beta, with beta in elements per second."""
+    """Return FLOPS_x / beta, with beta in elements per second."""
     rate, bandwidth = profile.gemm_rate(dtype, m, k, n), profile.bandwidth or profile.combine_rate
     if rate is None or bandwidth is None:
         return None
@@ -37,7 +37,7 @@ def _balance(profile: Profile, dtype: str, m: int, k: int, n: int) -> float | No
 
 
 def compute_bound(profile: Profile, dtype: str, m: int, k: int, n: int) -> RooflineCheck | None:
-    """Eq. 8: where it does not hold the classical product is bound by memory, and no scheme can gain."""
+    """Eq. 8: if it does not hold the classical product is memory-bound, and no scheme can gain."""
     balance = _balance(profile, dtype, m, k, n)
     if balance is None:
         return None
@@ -47,7 +47,7 @@ def compute_bound(profile: Profile, dtype: str, m: int, k: int, n: int) -> Roofl
 def worth_it(
     profile: Profile, dtype: str, costs: SchemeCosts, m: int, k: int, n: int, fused: bool = False
 ) -> RooflineCheck | None:
-    """Eq. 9: saved operations against added traffic; `fused` is Eq. 10, where the products are never written."""
+    """Eq. 9: saved operations relative to traffic; `fused` is Eq. 10, where the products are never written."""
     balance = _balance(profile, dtype, m, k, n)
     if balance is None:
         return None

@@ -1,7 +1,7 @@
-"""What one level of a scheme costs on given sizes: operations and traffic of its combinations.
+"""Costs of one level of a scheme on given sizes: operations and traffic of its combinations.
 
 Source: FalconGEMM (arXiv:2605.06057), Table II. Beyond the paper: blocks are those of the padded sizes, and a
-sum that is a block as it stands is neither read nor written.
+sum that equals a block is neither read nor written.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ STAGES = ("Combine A", "Combine B", "Combine H")
 
 @dataclass(frozen=True)
 class SchemeCosts:
-    """What a scheme <m,k,n;R> costs a level; numbers, or arrays with an entry a scheme.
+    """Costs of a level of a scheme <m,k,n;R>; numbers, or arrays with an entry per scheme.
 
-    `nnz` are the nonzeros of U, V and W; `made` how many distinct left and right sums are not a block as
-    it stands, `distinct` how many there are in all; `growth` is the stability factor.
+    `nnz` are the nonzeros of U, V and W; `made` the numbers of distinct left and right sums that are not a
+    block, `distinct` those of all distinct sums; `growth` is the stability factor.
     """
 
     m: Any
@@ -41,27 +41,27 @@ class SchemeCosts:
     growth: Any
 
     def packed(self) -> np.ndarray:
-        """All fields as rows of one array (12, schemes), in their order."""
+        """Return all fields as rows of one array (12, schemes), in their order."""
         return np.array(
             [self.m, self.k, self.n, self.rank, *self.nnz, *self.made, *self.distinct, self.growth], dtype=float
         )
 
     @classmethod
     def unpacked(cls, rows: np.ndarray) -> SchemeCosts:
-        """The inverse of `packed`."""
+        """Return the costs from the output of `packed`."""
         m, k, n, rank, nu, nv, nw, made_a, made_b, distinct_a, distinct_b, growth = rows
         return cls(m, k, n, rank, (nu, nv, nw), (made_a, made_b), (distinct_a, distinct_b), growth)
 
     @classmethod
     def stacked(cls, several: Sequence[SchemeCosts]) -> SchemeCosts:
-        """The costs of several schemes as arrays."""
+        """Return the costs of several schemes as arrays."""
         return cls.unpacked(np.stack([one.packed() for one in several], axis=1))
 
     def __getitem__(self, place: Any) -> SchemeCosts:
         return SchemeCosts.unpacked(self.packed()[:, place])
 
     def __matmul__(self, inner: SchemeCosts) -> SchemeCosts:
-        """The costs of the tensor product: every count multiplies."""
+        """Return the costs of the tensor product, whose counts are products of counts."""
         outer_plain, inner_plain = (
             [x - y for x, y in zip(one.distinct, one.made, strict=True)] for one in (self, inner)
         )
@@ -80,17 +80,17 @@ class SchemeCosts:
         )
 
     def block(self, m: Any, k: Any, n: Any) -> tuple[Any, Any, Any]:
-        """The sizes of the blocks of a padded product."""
+        """Return the sizes of the blocks of a padded product."""
         # Exact: a quotient of integers this small never rounds to an integer. Faster than `//`.
         return np.ceil(m / self.m), np.ceil(k / self.k), np.ceil(n / self.n)
 
     def combines(self, dtype: str, bm: Any, bk: Any, bn: Any) -> tuple[tuple[Any, Any], ...]:
-        """(operations, bytes) of Combine A, Combine B and Combine H of one level, from the sizes of its blocks."""
+        """Return (operations, bytes) of Combine A, Combine B and Combine H of one level with blocks of these sizes."""
         kind = dtype_of(dtype)
         item = float(kind.numpy.itemsize)
 
         def work(additions: Any, reads: Any, writes: Any, block: Any) -> tuple[Any, Any]:
-            # A kernel has at most MAX_TARGETS results: a larger map reads its sources once a kernel.
+            # A kernel has at most MAX_TARGETS results: a larger map reads its sources once per kernel.
             moved = item * (reads * np.ceil(writes / MAX_TARGETS) + writes) * block
             return 1.0 * kind.parts * additions * block, moved
 
@@ -103,7 +103,7 @@ class SchemeCosts:
 
 
 def costs_of(scheme: Scheme) -> SchemeCosts:
-    """The costs of one level of a scheme."""
+    """Return the costs of one level of a scheme."""
     (m, k, n), (left, right) = scheme.target.shape, (_sums(scheme.factors[side]) for side in range(2))
     growth = costs.growth_factor(scheme)
     made = left[0] - left[1], right[0] - right[1]
@@ -112,14 +112,14 @@ def costs_of(scheme: Scheme) -> SchemeCosts:
 
 @memoize_on_instance
 def costs_of_program(program: Program) -> SchemeCosts:
-    """The costs of the outer level of a program: those of the scheme that it multiplies out to."""
+    """Return the costs of the outer level of a program: those of the scheme that it expands to."""
     from ...verify.program import scheme_of
 
     return costs_of(scheme_of(Program(program.target, program.ring, program.ops)))
 
 
 def _sums(factor: Factor) -> tuple[int, int]:
-    """How many distinct sums there are, and how many of them are one block as it stands."""
+    """Return the number of distinct sums, and of those that equal one block."""
     sums = {tuple(factor.terms(r)) for r in range(factor.rank)}
     plain = sum(len(terms) == 1 and terms[0][1] == 1 and factor.denominator == 1 for terms in sums)
     return len(sums), plain

@@ -1,4 +1,4 @@
-"""The strategy that multiplies float32 by three products of float16 halves on a GPU, with a scheme or without."""
+"""The strategy that multiplies float32 by three products of float16 halves on a GPU, with or without a scheme."""
 
 from __future__ import annotations
 
@@ -30,18 +30,20 @@ RATE, LEVEL_RATE = 1.95e14, 1.85e14
 and 16384; of 49 products of 2048 and of 4096 1.91 and 1.72e14."""
 
 STARTED, LEVEL_STARTED = 2.5e-4, 5e-4
-"""Seconds of the host that are not hidden behind the products, without and with a scheme. At 4096, where all stages
-without one together take 0.85 ms, 1.1; predictions with both are within 5% of what was measured from 4096 to 16384."""
+"""Host seconds that the products do not hide, without and with a scheme. At 4096 without a scheme all stages take
+0.85 ms and the call 1.1 ms; predictions with both are within 5% of the measurements from 4096 to 16384.
+"""
 
 READ = 3.5
-"""Times that an operand is read or written in float32 to be scaled, split and checked: 14 bytes an element."""
+"""Number of reads and writes of an operand in float32 to scale, split and check it: 14 bytes per element."""
 
 CHECKED = 5
-"""Times that an operand is read under a scheme: for its scales, to be combined, and for the check, which takes as long
-as three copies of it."""
+"""Number of reads of an operand under a scheme: for its scales, for its combinations, and for the check, which costs
+as much as three copies of it.
+"""
 
 MAX_GRID, PRICED = 4, 8
-"""Largest side of the grid of all levels together, past which errors are those of float32; grids that are proposed."""
+"""Maximum side of the grid of all levels together, past which errors are those of float32; number of proposed grids."""
 
 _Sizes = tuple[Any, Any, Any]
 
@@ -60,7 +62,7 @@ class CudaSplit:
     baseline: bool = False
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`: only where the request asks for the precision."""
+        """See `Strategy.propose`: only if the request asks for this precision."""
         plain = Candidate(FAMILY, NAME)
         if request.dtype != ACCURATE or Shape.of(request).empty or self.can_run(plain, request, machine):
             return []
@@ -131,9 +133,9 @@ class CudaSplit:
         ]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`: halves of both operands and sums for the check; the scales are left out.
+        """See `Strategy.workspace`: halves of both operands and sums for the check, without the scales.
 
-        Levels are given up for operands that they would lose too much of: then it is the workspace without them.
+        If levels would lose too much accuracy for the operands they are not used: this covers both cases.
         """
         m, k, n = request.shape
         level = _level(candidate)
@@ -141,7 +143,7 @@ class CudaSplit:
         return plain if level is None else max(plain, level.workspace(m, k, n))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """See `Strategy.build`. Kernels are compiled when tensors come."""
+        """See `Strategy.build`. Kernels are compiled at the first run."""
         return SplitExecutor(request, self.workspace(candidate, request, machine), _level(candidate))
 
 
@@ -151,7 +153,7 @@ def _level(candidate: Candidate) -> SplitLevel | None:
 
 
 def _reason_against(candidate: Candidate) -> str | None:
-    """Why the program of a candidate is not run above halves, or None."""
+    """Return the reason why the program of a candidate is not run on halves, or None."""
     program = candidate.program
     if program is None:
         return None
@@ -169,13 +171,13 @@ def _reason_against(candidate: Candidate) -> str | None:
 
 
 def _product_seconds(m: Any, k: Any, n: Any, count: Any, costs: CudaCostModel, rate: float) -> Any:
-    """Seconds of so many products by halves: whole waves of tiles."""
+    """Return the seconds of so many products by halves: whole waves of tiles."""
     tiles = count * np.ceil(m / TILE.m) * np.ceil(n / TILE.n)
     return 2 * np.ceil(tiles / costs.units) * costs.units * TILE.m * TILE.n * k / rate
 
 
 def _stages(grid: _Sizes, rank: Any, request: Request, costs: CudaCostModel) -> list[tuple[str, Any, Any, Any]]:
-    """(name, operations, bytes, seconds) of every stage of levels with this grid and rank: numbers, or arrays."""
+    """Return (name, operations, bytes, seconds) of every stage of levels of this grid and rank: numbers or arrays."""
     m, k, n = request.shape
     bm, bk, bn = (np.ceil(size / parts) for size, parts in zip((m, k, n), grid, strict=True))
     stages = []

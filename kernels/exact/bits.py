@@ -178,7 +178,7 @@ class BitMatrix:
         """Read a file written by `save`.
 
         Raises:
-            SchemeFormatError: the file holds no bit matrix, or cannot be read.
+            SchemeFormatError: the file contains no bit matrix, or cannot be read.
         """
         try:
             with np.load(path, allow_pickle=False) as file:

@@ -1,7 +1,7 @@
 """Triton kernels over GF(2): words to elements of one byte and back, products with the parity taken, sums of blocks.
 
 Words are int32 here, two per 64-bit word; element (i, j) is bit j % 32 of word j // 32.
-Imports triton: only what launches the kernels imports this.
+Imports triton: imported only to launch the kernels.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Triton kernels that split integers into digits of 8 bits and join the sums of their products.
 
-Imports triton: only what launches the kernels imports this.
+Imports triton: imported only to launch the kernels.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A Triton kernel that sums multiples of blocks of integers, stored as int64 or as float64.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

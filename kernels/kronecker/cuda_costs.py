@@ -22,8 +22,8 @@ COPY_SHARES: Mapping[int, tuple[tuple[int, float], ...]] = {
     8: ((2, 0.8),),
     16: ((2, 0.8),),
 }
-"""By bytes of an element: (d, fraction of the rate of sums at which torch permutes the features within each column,
-from so many diagonals d up). Medians of bmm's time beyond its GEMM; 8 bytes: one pattern; 16 bytes
+"""Pairs by bytes of an element: from so many diagonals d up, the fraction of the rate of sums at which torch permutes
+the features within each column. Medians of bmm's time beyond its GEMM; 8 bytes: one pattern; 16 bytes
 were not measured and are assumed equal to 8, as contiguous runs are longer.
 """
 
@@ -31,19 +31,19 @@ ROW_COPY_SHARES: Mapping[int, float] = {2: 0.37, 4: 0.6, 8: 0.82, 16: 0.82}
 """The same for permutations of whole rows of the batch: batch-last, for any d; 16 bytes assumed equal to 8."""
 
 TRANSPOSITION_SHARES: dict[int, float] = {2: 0.9, 4: 0.95, 8: 0.97}
-"""By bytes of an element, the fraction of the rate of sums at which our kernel transposes: measured on matrices of 0.2
+"""Fraction of the rate of sums, by bytes of an element, at which our kernel transposes: measured on matrices of 0.2
 to 2.5 GB; 25 to 50 MB reach 0.7 to 0.9. torch's own copy of a transposed view reaches 0.15, 0.28 and 0.48.
 """
 
 GATHER_SHARES: dict[str, tuple[float, float]] = {"float32": (0.85, 0.132), "float16": (0.75, 0.173)}
 FUSED_SHARES: dict[str, tuple[float, float]] = {"complex64": (0.25, 0.088)}
-"""By dtype, fractions that the gathering and fused kernels reach: of the rate of sums if memory-bound, and of
+"""Fractions, by dtype, that the gathering and fused kernels reach: of the rate of sums if memory-bound, and of
 the vendor's best strict rate if compute-bound. Measured on an H200: 7 patterns with blocks of 2 to 32 in both
 layouts (error up to 24 and 29%), 4 transforms (11%). Missing dtypes were not measured, or scatter by a factor of two.
 """
 
 WIDENED_GAINS: Mapping[str, float] = {"float16": 1.3, "bfloat16": 1.2, "tf32": 1.25, "float64": 1.25}
-"""By dtype, the speedup of a GEMM of widened blocks over one of as many nonzeros: zeros need less power, and
+"""Speedup, by dtype, of a GEMM of widened blocks over one of as many nonzeros: zeros need less power, and
 tensor cores at the power limit of the card run faster. float16: 45 patterns, 1.18 to 1.39; the others: one pattern
 each. Strict float32 gains nothing.
 """
@@ -76,7 +76,7 @@ TILE_RATES: dict[str, tuple[tuple[TileRate, ...], tuple[TileRate, ...]]] = {
     "tf32": ((), (TileRate(0.097, 96), TileRate(0.064, 96), TileRate(0.085, 96))),
     "float64": ((), (TileRate(0.155, 68),)),
 }
-"""By dtype, the rates of tiles of one diagonal and of several, in the order of `tiles.TILES`; of tf32x3 relative to the
+"""Rates, by dtype, of tiles of one diagonal and of several, in the order of `tiles.TILES`; of tf32x3 relative to the
 vendor's tf32 rate. Least squares over 58 patterns with d > 1 leave 6 to 9% in float32, 9 to 13% in tf32x3 and 9 to 19%
 in float16; those of d = 1 are of 2 to 5 patterns, bfloat16, tf32 and float64 of three. An empty list was not measured:
 such a kernel runs if it is named or if `lcma tune` found it fastest. Those of tf32 were measured before the

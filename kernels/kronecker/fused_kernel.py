@@ -1,6 +1,6 @@
 """The Triton kernel of two neighbouring Kronecker-sparse factors, the intermediate result in registers.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Triton kernel of one Kronecker-sparse factor with small blocks: sums without tensor cores, real or complex.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Triton kernel of the gradient of a factor's parameters: sums of outer products over parts of the batch.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

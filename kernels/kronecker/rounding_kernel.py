@@ -1,6 +1,6 @@
 """Rounding of operands to tf32, which tensor cores truncate.
 
-Imports triton: only what launches a kernel imports this.
+Imports triton: imported only by kernels.
 """
 
 from __future__ import annotations

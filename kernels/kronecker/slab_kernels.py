@@ -1,6 +1,6 @@
 """Compiled transposition of one slab of the batch.
 
-Imports numba: only what runs them imports this.
+Imports numba: imported only to run it.
 """
 
 from __future__ import annotations

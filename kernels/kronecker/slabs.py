@@ -48,7 +48,7 @@ class SlabProduct:
 
     @property
     def _turns_in(self) -> bool:
-        """Whether slabs of X are transposed first."""
+        """True if slabs of X are transposed first."""
         return self.first and self._ordered[0].d > 1
 
     @property

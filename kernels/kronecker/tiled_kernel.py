@@ -1,6 +1,6 @@
 """The Triton kernel of one Kronecker-sparse factor: tiles over the batch and the rows of one block.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ TILES: dict[str, tuple[tuple[FactorTile, ...], tuple[FactorTile, ...]]] = {
     "bfloat16": (_HALF_SINGLE, _HALF_SEVERAL),
     "float64": ((FactorTile(32, 32, 16, 1, 4, 2),), (FactorTile(32, 32, 16, 4, 8, 2),)),
 }
-"""By dtype: tiles of one diagonal, for d = 1, and of two or four, for d > 1. No registers are spilled on sm_90."""
+"""Tiles by dtype: of one diagonal, for d = 1, and of two or four, for d > 1. No registers are spilled on sm_90."""
 
 
 def tile_choices(dtype: str) -> int:

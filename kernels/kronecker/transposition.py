@@ -15,7 +15,7 @@ from .tiles import triton_reason
 Tensor = Any
 
 TILES = {2: (64, 64, 4), 4: (64, 32, 4), 8: (32, 32, 4), 16: (32, 16, 4)}
-"""By bytes of an element: rows and columns of a tile, and warps of its program."""
+"""Rows and columns of a tile, and warps of its program, by bytes of an element."""
 
 ALIGNED = 128
 """Slabs of the batch are multiples of this number of columns, if the bound on the workspace permits it."""

@@ -1,6 +1,6 @@
 """The Triton kernel that transposes a matrix of bit patterns.
 
-Imports triton: only what launches the kernel imports this.
+Imports triton: imported only to launch the kernel.
 """
 
 from __future__ import annotations

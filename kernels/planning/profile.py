@@ -128,7 +128,7 @@ class Profile:
 
     @cached_property
     def _fastest(self) -> dict[str, dict[tuple[int, int, int], str]]:
-        """By dtype and measured size, the library to use for whole products."""
+        """The library to use for whole products, by dtype and measured size."""
         found: dict[str, dict[tuple[int, int, int], list[GemmRate]]] = {}
         for row in self.gemm:
             if row.mode == "whole":

@@ -1,4 +1,4 @@
-"""A model whose linear layers run by schemes: layers in place, with a report of what each gains or why it is left."""
+"""Replacement of a model's linear layers by layers that use schemes, in place, with a report for each layer."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from .layers import FastConv1D, FastLinear, FastModule, unpackable
 from .modules import Filter, LinearPlace, linear_places, refused_places
 
 ON_PROCESSOR = ("float32", "float64")
-"""dtypes of layers that are replaced on a processor: halves are multiplied in float32 there."""
+"""dtypes of layers that are replaced on the CPU: half precision is multiplied in float32 there."""
 
 
 @dataclass(frozen=True)
 class AccelerateConfig:
-    """What layers are planned for.
+    """Options of `accelerate_`: the products that layers are planned for.
 
-    `rows`: the numbers of rows (tokens) of a layer's input, by which it is judged: it is replaced where one of them
-    gains. `max_extra_bytes`: the memory that all packed weights together may take beside the model, given to the layers
-    that gain most a byte; packed for the largest of `rows`. `device`: "cpu" or "cuda", what to plan for; None: where
-    the weights are. `measure`: time the candidates of every product, as `lcma tune` does, in place of predicting them.
+    `rows`: the numbers of rows (tokens) of a layer's input; a layer is replaced if one of them
+    gains. `max_extra_bytes`: the memory of all packed weights together besides the model, assigned to the layers
+    with the largest gain per byte; packed for the largest of `rows`. `device`: "cpu" or "cuda", the device to plan for;
+    None: that of the weights. `measure`: time the candidates of every product, as `lcma tune` does, instead of
+    predicting them.
 
     Raises:
         PlanError: a number is out of range.
@@ -54,7 +55,7 @@ class Bucket:
     """The plan of a layer's product for a number of rows.
 
     `predicted` and `measured`: seconds of the vendor's products over those of the planned ones, both gradients included
-    in training mode; None: not known.
+    in training mode; None: unknown.
     """
 
     rows: int
@@ -64,13 +65,13 @@ class Bucket:
 
     @property
     def gain(self) -> float:
-        """The measured gain, else the predicted one; 1 where neither is known."""
+        """The measured gain, else the predicted one; 1 if both are unknown."""
         return self.measured or self.predicted or 1.0
 
 
 @dataclass(frozen=True)
 class AcceleratedLayer:
-    """What became of a linear layer: its plans by rows, the bytes of its packed sums, or why it was left as it is."""
+    """The report of a linear layer: its plans by rows, the bytes of its packed sums, or why it was not replaced."""
 
     name: str
     inputs: int
@@ -86,16 +87,16 @@ def accelerate_(
     filter_fn: Filter | None = None,
     on_layer: Callable[[AcceleratedLayer], None] = lambda _: None,
 ) -> list[AcceleratedLayer]:
-    """Replace the linear layers of a model in place by ones whose products run by schemes; a report for each.
+    """Replace the linear layers of a model in place by ones whose products use schemes; return a report for each.
 
-    nn.Linear and transformers' Conv1D are replaced where a scheme should gain for one of `config.rows`; parameters are
-    shared, so that optimizers, checkpoints and `state_dict` stay as they are. Refused with a reason: tied weights,
+    nn.Linear and transformers' Conv1D are replaced if a scheme should gain for one of `config.rows`; parameters are
+    shared, so that optimizers, checkpoints and `state_dict` are unaffected. Refused with a reason: tied weights,
     subclasses such as MultiheadAttention's projection, quantised layers, modules with hooks, dtypes without schemes.
-    Structured layers are left alone. In training mode both gradients' products are planned and counted too.
+    Structured layers are not replaced. In training mode both gradients' products are planned and counted too.
     `restore_` undoes it.
 
     Raises:
-        PlanError: the model has no linear layer that `filter_fn` takes.
+        PlanError: the model has no linear layer that `filter_fn` accepts.
     """
     config = config or AccelerateConfig()
     if isinstance(model, nn.Linear):
@@ -127,7 +128,7 @@ def accelerate_(
 
 
 def restore_(model: nn.Module) -> int:
-    """Put plain linear layers in the place of those of `accelerate_`, with the parameters as they are now; how many."""
+    """Replace the layers of `accelerate_` by plain linear layers with the current parameters; return their number."""
     count = 0
     for parent in list(model.modules()):
         for attribute, module in list(parent.named_children()):
@@ -138,14 +139,14 @@ def restore_(model: nn.Module) -> int:
 
 
 class _Planner:
-    """Plans of layers, each kind of layer once."""
+    """Plans of layers, each distinct layer once."""
 
     def __init__(self, config: AccelerateConfig) -> None:
         self._config = config
         self._gains = cache(self._decided)
 
     def report(self, place: LinearPlace) -> AcceleratedLayer:
-        """The buckets of a layer, or why it is refused."""
+        """Return the buckets of a layer, or the reason why it is refused."""
         outputs, inputs = place.weight.shape
         of = partial(AcceleratedLayer, place.name, inputs, outputs)
         if reason := self._dtype_reason(place.weight):
@@ -159,7 +160,7 @@ class _Planner:
         return of(buckets)
 
     def packing(self, places: list[LinearPlace]) -> dict[str, int]:
-        """Bytes by name of the layers whose sums are packed: those that gain most a byte, within the limit."""
+        """Return the bytes by name of the layers to pack: those with the largest gain per byte, within the limit."""
         offers = []
         for place in places:
             if unpackable(place.parameter) is not None:
@@ -198,7 +199,7 @@ class _Planner:
         return Bucket(rows, plan, predicted, measured)
 
     def _requests(self, place: LinearPlace, rows: int, training: bool) -> Iterator[Request]:
-        """The layer's product; in training those of the gradients of its input and its weight too."""
+        """Yield the request of the layer's product; in training also those of the gradients of its input and weight."""
         outputs, inputs = place.weight.shape
         device = self._device(place.weight)
         name = str(place.weight.dtype).removeprefix("torch.")
@@ -241,7 +242,7 @@ def _replaced(place: LinearPlace, report: AcceleratedLayer, size: int | None, ro
 
 
 def _plain(module: FastModule) -> nn.Module:
-    """A layer of torch or of transformers with the same parameters."""
+    """Return a layer of torch or of transformers with the same parameters."""
     if isinstance(module, FastConv1D):
         with torch.device("meta"):
             plain: Any = module.source(module.out_features, module.in_features)

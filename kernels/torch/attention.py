@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LEAST_WORK = 2**21
-"""From this length times head size on, float32 and float64 on a processor are computed by our products: measured on two
+"""Length times head size from which float32 and float64 on the CPU are computed by our products: measured on two
 cores in float32, over fused attention 1.15 to 1.39 forward and 0.99 to 1.36 with the backward pass (lengths of 1024 to
 4096, head sizes of 512 to 2048; `lcma bench causal --rows "attention*"`). Half of it: 0.78 to 1.07 and 0.81 to 1.01.
 
-Elsewhere fused attention, which never writes the scores, is taken.
+Otherwise fused attention, which never writes the scores, is used.
 """
 
 ROWS = 512
-"""Rows of the scores that the softmax works at a time: what lies beyond their last column is not touched."""
+"""Rows of the scores that the softmax computes at a time: columns beyond their last one are not touched."""
 
 
 def causal_attention(
@@ -41,22 +41,22 @@ def causal_attention(
     strategy: str | None = None,
     scheme: str | None = None,
 ) -> Any:
-    """softmax(scale Q K^T + bias, below the diagonal) V, as scaled_dot_product_attention(is_causal=True) computes it.
+    """Compute softmax(scale Q K^T + bias, below the diagonal) V, as scaled_dot_product_attention(is_causal=True).
 
     query (..., H, Lq, d), key (..., Hk, Lk, d), value (..., Hk, Lk, dv), all of one floating dtype;
     with `enable_gqa` H may be a multiple of Hk. `attn_mask` is a bias that is added to the scaled
-    scores, or boolean, False where nothing may be seen; it broadcasts to (..., H, Lq, Lk). `sinks`
-    (H,) are logits that take part in every row's softmax and have no value. A row that sees nothing
+    scores, or boolean, False for masked entries; it broadcasts to (..., H, Lq, Lk). `sinks`
+    (H,) are logits that are added to every row's softmax and have no value. A fully masked row
     is zero. `need_weights`: the result is (output, weights), the weights after dropout and detached.
 
     `strategy` "products" materialises the weights and computes the triangular products by the fastest
-    strategy known, a strategy of `causal_qk` (or a `scheme`) does so by that one, and "sdpa" hands
-    over to torch. None takes sdpa, except where the products should be faster
-    (float32 and float64 on a processor, long sequences, wide heads) or sdpa has no such option
+    strategy known, a strategy of `causal_qk` (or a `scheme`) by that one, and "sdpa" calls
+    torch. None selects sdpa, unless the products should be faster
+    (float32 and float64 on the CPU, long sequences, wide heads) or sdpa lacks an option
     (a bias or mask, sinks, weights).
 
-    Half precision on a processor is worked in float32. Differentiable to any order in query, key,
-    value, a bias and sinks; derivatives after the first take more memory.
+    Half precision on the CPU is computed in float32. Differentiable to any order in query, key,
+    value, a bias and sinks; derivatives after the first need more memory.
 
     Raises:
         PlanError: operands that do not fit each other, or options that sdpa does not have with `strategy="sdpa"`.
@@ -96,9 +96,9 @@ def causal_attention(
 
 
 def pays(query: Tensor, key: Tensor, value: Tensor) -> bool:
-    """Whether materialised products should be faster than fused attention: long, wide, float32 or float64, no GPU.
+    """Return whether materialised products should beat fused attention: long, wide, float32 or float64, on the CPU.
 
-    No planner is asked: `torch.compile` traces this, and attention is not one product but several and a softmax.
+    The planner is not used: `torch.compile` traces this, and attention is not one product but several and a softmax.
     """
     import torch
 
@@ -132,7 +132,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causa
 
 
 def _dropout(query: Tensor, key: Tensor, dropout_p: float) -> Tensor:
-    """What multiplies the weights: 0 with the given probability, else its complement's inverse."""
+    """Return the factor of the weights: 0 with the given probability, else 1 / (1 - dropout_p)."""
     import torch
 
     shape = (*torch.broadcast_shapes(query.shape[:-3], key.shape[:-3]), *query.shape[-3:-1], key.shape[-2])
@@ -143,7 +143,7 @@ _made: list[Any] = []
 
 
 def _function() -> Any:
-    """The autograd function; made on first use, because torch is imported only then."""
+    """Return the autograd function; created on first use, because torch is imported only then."""
     if _made:
         return _made[0]
     import torch
@@ -163,7 +163,7 @@ def _function() -> Any:
         def backward(ctx, grad, _):
             query, key, value, bias, sinks, weights, kept, sunk = ctx.saved_tensors
             needs = ctx.needs_input_grad
-            if torch.is_grad_enabled():  # create_graph: this backward pass is to be differentiated itself
+            if torch.is_grad_enabled():  # create_graph: this backward pass is differentiated itself
                 # Views: an operand may have been computed from another one, or be the same tensor.
                 query, key, value, bias, sinks = operands = [_view(x) for x in (query, key, value, bias, sinks)]
                 out, _ = attention_graph(query, key, value, bias, sinks, kept, ctx.factor, ctx.strategy)
@@ -200,16 +200,16 @@ def _view(tensor: Any) -> Any:
 
 
 def _summed(gradient: Tensor, groups: int) -> Tensor:
-    """The gradients of heads that shared a key or value, added up."""
+    """Sum the gradients of heads that shared a key or value."""
     if gradient.ndim < 3 or gradient.shape[-3] == groups:
         return gradient
     return gradient.unflatten(-3, (groups, -1)).sum(-3)
 
 
 def softmax_rows(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> Tensor | None:
-    """Turn scores (..., H, Lq, Lk) below the diagonal into weights, in place; zero above.
+    """Convert scores (..., H, Lq, Lk) below the diagonal to weights, in place; zero above.
 
-    Gives the part of every row's softmax that went to its sink, (..., H, Lq), where there are sinks.
+    If there are sinks, return the fraction of every row's softmax that belongs to its sink, (..., H, Lq).
     """
     import torch
 
@@ -239,7 +239,7 @@ def softmax_rows(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> T
         if sinks is not None:
             logits = (sinks if scores.ndim == 2 else sinks[:, None])[..., None]
             top = torch.maximum(top, logits)
-        top.masked_fill_(top == -math.inf, 0.0)  # a row that sees nothing: its weights are zero
+        top.masked_fill_(top == -math.inf, 0.0)  # a fully masked row: its weights are zero
         part.sub_(top).exp_()
         total = part.sum(-1, keepdim=True)
         if sinks is not None and sunk is not None:
@@ -252,7 +252,7 @@ def softmax_rows(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> T
 
 
 def softmax_backward(grad: Tensor, weights: Tensor) -> Tensor:
-    """Turn the gradient of the weights into that of the scores, in place; gives sum_j W_ij dW_ij, (..., Lq)."""
+    """Convert the gradient of the weights to that of the scores, in place; return sum_j W_ij dW_ij, (..., Lq)."""
     import torch
 
     rows, cols = grad.shape[-2:]

@@ -1,4 +1,4 @@
-"""Causal attention on triangular products in differentiable pieces: what compilers and higher derivatives take."""
+"""Causal attention on triangular products in differentiable pieces, for compilers and higher derivatives."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def attention_graph(
     factor: float,
     strategy: str | None,
 ) -> tuple[Tensor, Tensor]:
-    """The output and the weights after dropout; `kept` multiplies the weights.
+    """Return the output and the weights after dropout; `kept` multiplies the weights.
 
-    Several matrices of the size of the scores are alive at a time, where the function of
+    Several matrices of the size of the scores are allocated at a time; the function of
     `attention.py`, which works in place, has two.
     """
     weights = causal_softmax(causal_qk(query * factor, key, strategy), bias, sinks)
@@ -31,9 +31,9 @@ def attention_graph(
 
 
 def causal_softmax(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> Tensor:
-    """The softmax of rows (..., H, Lq, Lk) below the diagonal, zero above; `sinks` (H,) are logits without a column.
+    """Compute the softmax of rows (..., H, Lq, Lk) below the diagonal, zero above; `sinks` (H,) have no column.
 
-    A row that sees nothing is zero.
+    A fully masked row is zero.
     """
     rows, cols = scores.shape[-2:]
     seen = torch.ones(rows, cols, dtype=torch.bool, device=scores.device).tril()

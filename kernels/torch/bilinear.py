@@ -19,7 +19,7 @@ Options = tuple[Any, ...]
 """The arguments of an operator after its two operands."""
 
 Gradients = Callable[[Tensor, Tensor, Options, Tensor, tuple[bool, bool]], tuple[Tensor | None, Tensor | None]]
-"""gradients(a, b, options, grad, (of_a, of_b)): the gradients of a and b, None where not asked for."""
+"""gradients(a, b, options, grad, (of_a, of_b)): the gradients of a and b, None if not requested."""
 
 
 def define_bilinear(
@@ -30,9 +30,9 @@ def define_bilinear(
     tangent_options: Callable[[Options, int], Options] = lambda options, operand: options,
     exact_strides: bool = False,
 ) -> Any:
-    """Register `lcma::SCHEMA`, an operator of tensors a (..., M, K), b (..., K, N) and options; returns the overload.
+    """Register `lcma::SCHEMA`, an operator of tensors a (..., M, K), b (..., K, N) and options; return the overload.
 
-    `run` computes the product, `fake` its shape. `tangent_options(options, operand)` gives the options
+    `run` computes the product, `fake` its shape. `tangent_options(options, operand)` returns the options
     of the product in which the operand (0 or 1) is replaced by its tangent. `gradients` and the
     forward rule call operators of this kind, so that derivatives of any order and mode exist.
     `torch.library.custom_op` has no forward rule: forward AD through it gives zero without an error.
@@ -47,11 +47,11 @@ def define_bilinear(
     torch.library.register_fake(f"lcma::{name}", fake, lib=LIBRARY)
 
     class Product(_SingleLevelFunction):
-        """The operator at one level of differentiation: torch.func calls the Autograd kernel once a level."""
+        """The operator at one level of differentiation: torch.func calls the Autograd kernel once per level."""
 
         @staticmethod
         def forward(a: Tensor, b: Tensor, options: Options, keys: Any) -> Any:
-            # Enabled again for the levels of torch.func below this one; without any nothing is recorded.
+            # Enabled again for the levels of torch.func below this one; without such levels nothing is recorded.
             with torch._C._AutoDispatchBelowAutograd(), torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
                 return op.redispatch(keys & torch._C._after_autograd_keyset, a, b, *options)
 
@@ -99,18 +99,18 @@ def define_bilinear(
 
 
 def is_differentiated(*tensors: Tensor) -> bool:
-    """Whether autograd records products of these tensors, or they may have tangents of forward AD."""
+    """Return whether autograd records products of these tensors, or they may have tangents of forward AD."""
     recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     return recorded or forward_ad._current_level >= 0
 
 
 def is_sharded(tensor: Tensor) -> bool:
-    """Whether this is a DTensor; by its name, since what defines it is slow to import."""
+    """Return whether this is a DTensor; checked by name, since the defining module is slow to import."""
     return type(tensor).__name__ == "DTensor"
 
 
 def refuse_sharded(*tensors: Tensor) -> None:
-    """Products are of local tensors: to gather the parts of a sharded one would be silent, and slow.
+    """Refuse DTensors: products are of local tensors, and gathering the parts implicitly would be slow.
 
     Raises:
         PlanError: a tensor is a DTensor.
@@ -122,12 +122,12 @@ def refuse_sharded(*tensors: Tensor) -> None:
 
 
 def is_transformed() -> bool:
-    """Whether torch.func transforms the function that runs, or forward AD is on."""
+    """Return whether torch.func transforms the running function, or forward AD is active."""
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 def _leading(x: Tensor, dim: int | None, rank: int) -> Tensor:
-    """The mapped dimension moved to the front of `rank` others; an operand without one broadcasts as it is."""
+    """Return x with the mapped dimension in front of `rank` others; an operand without one broadcasts unchanged."""
     if dim is None:
         return x
     x = x.movedim(dim, 0)
@@ -135,14 +135,14 @@ def _leading(x: Tensor, dim: int | None, rank: int) -> Tensor:
 
 
 def sum_to(grad: Tensor, like: Tensor) -> Tensor:
-    """A gradient (..., H, M, N) summed over the sizes that `like` broadcast and over heads that shared one."""
+    """Sum a gradient (..., H, M, N) over the sizes that `like` broadcast and over heads that shared one."""
     if grad.dim() > 2 and like.dim() > 2 and like.shape[-3] not in (0, 1, grad.shape[-3]):
         grad = grad.reshape(*grad.shape[:-3], like.shape[-3], -1, *grad.shape[-2:]).sum(-3)
     return grad if grad.shape == like.shape else grad.sum_to_size(like.shape)
 
 
 def register_autocast(name: str, op: Any, device: str) -> None:
-    """Under autocast on a device the operator takes its two operands in autocast's dtype of the moment."""
+    """Register the cast of both operands to autocast's current dtype under autocast on a device."""
     key = "Autocast" + torch._C._dispatch_key_for_device(device)
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
 

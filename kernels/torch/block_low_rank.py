@@ -33,7 +33,7 @@ KINDS: dict[str, type[BlockLowRank]] = {"low-rank": LowRank, "monarch": Monarch,
 def block_low_rank_mm(
     x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank, strategy: str | None = None
 ) -> Tensor:
-    """X W^T (n, rows) for x (n, cols) and the factors of W in the canonical layout.
+    """Compute X W^T (n, rows) for x (n, cols) and the factors of W in the canonical layout.
 
     Raises:
         PlanError: the operands do not fit each other.
@@ -88,7 +88,7 @@ def _fake(x: Tensor, factors: Sequence[Tensor], kind: str, sizes: Sequence[int],
 
 
 def factor_gradients(structure: BlockLowRank, x: Tensor, factors: Sequence[Tensor], grad: Tensor) -> list[Tensor]:
-    """The gradients of all factors for x (n, cols) and dY (n, rows), as sums over n; differentiable themselves."""
+    """Return the gradients of all factors for x (n, cols) and dY (n, rows), as sums over n; they are differentiable."""
     if isinstance(structure, LowRank):
         left, right = factors
         return [grad.T @ (x @ right.T), (grad @ left).T @ x]
@@ -129,7 +129,7 @@ class _Product(_SingleLevelFunction):
 
     @staticmethod
     def forward(keys: Any, options: tuple[Any, ...], x: Tensor, *factors: Tensor) -> Any:
-        # Enabled again for the levels of torch.func below this one; without any nothing is recorded.
+        # Enabled again for the levels of torch.func below this one; without such levels nothing is recorded.
         with torch._C._AutoDispatchBelowAutograd(), torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
             return _mm.redispatch(keys & torch._C._after_autograd_keyset, x, list(factors), *options)
 
@@ -221,5 +221,5 @@ for _device in ("cuda", "cpu"):
 
 @register_flop_formula(torch.ops.lcma.block_low_rank_mm)
 def _flops(x_shape: Any, factor_shapes: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
-    """Twice the parameters for every row of X."""
+    """Return twice the parameters for every row of X."""
     return 2 * sum(int(np.prod(shape)) for shape in factor_shapes) * int(x_shape[0])

@@ -21,7 +21,7 @@ class BlockLowRankLinear(nn.Module):
     """`torch.nn.Linear` with a block low-rank weight; subclasses choose the structure.
 
     Parameters are the factors in the canonical layout, named by `names`, and `bias` (out_features,). Factors are drawn
-    so that outputs have a third of the variance of inputs, as nn.Linear's; the bias from U(+-1/sqrt(in_features)).
+    so that outputs have a third of the variance of inputs, as with nn.Linear; the bias from U(+-1/sqrt(in_features)).
     """
 
     names: ClassVar[tuple[str, ...]] = ("U", "V")
@@ -56,10 +56,10 @@ class BlockLowRankLinear(nn.Module):
 
     @classmethod
     def from_matrix(cls, matrix: BlockLowRankMatrix, bias: Tensor | None = None) -> BlockLowRankLinear:
-        """The layer of a stored matrix, of the class of its structure; factors are copied.
+        """Return the layer of a stored matrix, of the class of its structure; factors are copied.
 
         Raises:
-            PlanError: the matrix is bfloat16, which numpy does not know, or the bias has another size.
+            PlanError: the matrix is bfloat16, which numpy does not support, or the bias has another size.
         """
         if matrix.dtype == "bfloat16":
             raise PlanError("a bfloat16 matrix is not read here; store it as float32, and convert the layer with .to")
@@ -68,16 +68,16 @@ class BlockLowRankLinear(nn.Module):
         return layer
 
     def matrix(self) -> BlockLowRankMatrix:
-        """The factors as a matrix of numpy arrays, to be stored or analysed."""
+        """Return the factors as a matrix of numpy arrays, for storage or analysis."""
         return BlockLowRankMatrix.of(self.structure, [w.detach().cpu().numpy() for w in self.factors])
 
     def load_layout(
         self, v: Tensor, u: Tensor, s: Tensor | None = None, scales: str = SCALES[0], bias: Tensor | None = None
     ) -> Self:
-        """Take factors in the papers' layouts, see `lcma.block_low_rank.from_layout`.
+        """Load factors in the papers' layouts, see `lcma.block_low_rank.from_layout`.
 
         Raises:
-            PlanError: shapes are not those of the layer's structure.
+            PlanError: shapes do not match the layer's structure.
         """
         given = [None if w is None else w.detach().cpu().numpy() for w in (v, u, s)]
         assert given[0] is not None
@@ -86,16 +86,16 @@ class BlockLowRankLinear(nn.Module):
         return self
 
     def in_layout(self, scales: str = SCALES[0]) -> dict[str, Tensor]:
-        """The factors "V", "U" and, of BLAST, "S" in the papers' layouts."""
+        """Return the factors "V", "U" and, for BLAST, "S" in the papers' layouts."""
         return {name: torch.from_numpy(np.array(w)) for name, w in to_layout(self.matrix(), scales).items()}
 
     def dense(self) -> Tensor:
-        """The weight (out_features, in_features), as the product with the identity."""
+        """Return the weight (out_features, in_features), as the product with the identity."""
         identity = torch.eye(self.in_features, dtype=self.factors[0].dtype, device=self.factors[0].device)
         return block_low_rank_mm(identity, self.factors, self.structure, self.strategy).T
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (..., in_features) to (..., out_features).
+        """Map x (..., in_features) to (..., out_features).
 
         Raises:
             PlanError: x has another number of features, or another dtype.
@@ -135,7 +135,7 @@ class LowRankLinear(BlockLowRankLinear):
 class MonarchLinear(BlockLowRankLinear):
     """A linear layer with blocks of rank `rank`: parameters U (b2, q, b1, rank) and V (b1, rank, b2, p).
 
-    `blocks` is b1 = b2, or (b1, b2). Outputs are (b2, q), which no permutation follows; with `interleaved` (q, b2), as
+    `blocks` is b1 = b2, or (b1, b2). Outputs are (b2, q), without a permutation; with `interleaved` (q, b2), as
     in the papers' code.
 
     Raises:
@@ -184,7 +184,7 @@ class BlastLinear(BlockLowRankLinear):
 
 
 def layer_of(structure: BlockLowRank, bias: bool = True, device: Any = None, dtype: Any = None) -> BlockLowRankLinear:
-    """The layer of a structure."""
+    """Return the layer of a structure."""
     i, o, options = structure.cols, structure.rows, (bias, device, dtype)
     if isinstance(structure, LowRank):
         return LowRankLinear(i, o, structure.rank, *options)
@@ -198,9 +198,9 @@ def layer_of(structure: BlockLowRank, bias: bool = True, device: Any = None, dty
 def fold_into(layers: Sequence[MonarchLinear], following: nn.Linear, norm: nn.Module | None = None) -> None:
     """Move the interleaving of Monarch outputs into the next static weight: outputs become (b2, q), in place.
 
-    Only for layers whose outputs nothing reads but elementwise work, a norm and `following`: not before a residual, a
-    split into heads or a rotary embedding. Layers whose outputs are combined elementwise, as gate and up, are given
-    together; the weight and bias of a `norm` in between are permuted too.
+    Only for layers whose outputs are read only by elementwise operations, a norm and `following`: not before a
+    residual, a split into heads or a rotary embedding. Layers whose outputs are combined elementwise, as gate
+    and up, are passed together; the weight and bias of a `norm` in between are permuted too.
 
     Raises:
         PlanError: a layer is not interleaved, blocks differ, or sizes do not fit.

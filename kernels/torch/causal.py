@@ -1,4 +1,4 @@
-"""Triangular products of tensors: the public functions' side of torch, differentiable in every mode and compilable."""
+"""Triangular products of tensors: the public functions for torch, differentiable in every mode and compilable."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def causal_pv(p: Tensor, v: Tensor, strategy: str | None = None) -> Tensor:
 
 
 def transposed_pv(p: Tensor, other: Tensor, strategy: str | None = None) -> Tensor:
-    """P^T B of a lower triangular P (..., Lq, Lk), which need not be square: its rows past Lk are full."""
+    """Compute P^T B of a lower triangular P (..., Lq, Lk), which need not be square: its rows past Lk are full."""
     rows, cols = p.shape[-2:]
     square = min(rows, cols)
     product = trmm(p[..., :square, :square], other[..., :square, :], Triangle("left", True), True, False, strategy)
@@ -63,7 +63,7 @@ def syrk(a: Tensor, triangle: Triangle, transposed: bool, strategy: str | None =
 
 
 def _full(a: Tensor, b: Tensor) -> Tensor:
-    """The plain product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
+    """Compute the plain product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb."""
     if a.ndim > 2 and b.ndim > 2 and b.shape[-3] not in (1, a.shape[-3]):
         b = b.repeat_interleave(a.shape[-3] // b.shape[-3], -3)
     if a.device.type == "cpu" and a.dtype in HALVES:

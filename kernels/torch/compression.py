@@ -1,4 +1,4 @@
-"""Structured layers in place of the linear layers of a model, in place, with a report."""
+"""Replacement of a model's linear layers by structured ones, in place, with a report."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from .kronecker_layers import KSLinear
 from .modules import Filter, LinearPlace, linear_places
 
 CALIBRATION_ROWS = 256
-"""Inputs of a layer, at most, that its output error is computed on: the first ones of the batch."""
+"""Maximum number of inputs of a layer for its output error: the first ones of the batch."""
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A layer that is compressed: its place, its configuration, and the structures that it may get."""
+    """A layer to compress: its place, its configuration, and the candidate structures."""
 
     place: LinearPlace
     config: CompressConfig
@@ -55,20 +55,20 @@ def compress_(
     folder: str | Path | None = None,
     on_event: Callable[[str], None] = lambda _: None,
 ) -> list[LayerReport]:
-    """Replace the linear layers of a model in place by structured ones; a report for each that `filter_fn` takes.
+    """Replace the linear layers of a model in place by structured ones; report on all that `filter_fn` accepts.
 
-    `config` is one configuration, or a mapping from patterns of names ("blocks.*.down") to configurations, where the
-    first that fits counts and None leaves a layer as it is. Layers that the structure does not fit stay as they are,
-    and their report says why. Weights are decomposed on their device, in float64 on a processor and in float32 on a
-    GPU; factors get the dtype of the weight. Nothing is replaced where one weight holds NaN or infinity.
+    `config` is one configuration, or a mapping from patterns of names ("blocks.*.down") to configurations, of which the
+    first match applies and None leaves a layer unchanged. Layers that the structure does not fit remain unchanged,
+    and their report gives the reason. Weights are decomposed on their device, in float64 on the CPU and in float32 on a
+    GPU; factors get the dtype of the weight. Nothing is replaced if a weight contains NaN or infinity.
 
     `calibration` is an input of the model, or a tuple of its arguments: the model is run on it once, and reports have
     the error of each layer's outputs. With `batch` they have the predicted speed at so many inputs. With `folder`
-    finished layers are stored there, and a later call with the same model and configuration goes on from them.
+    finished layers are stored there, and a later call with the same model and configuration resumes from them.
 
     Raises:
         RankError: a rank exceeds that of a weight.
-        PlanError: a weight holds NaN or infinity, or no layer is taken.
+        PlanError: a weight contains NaN or infinity, or no layer is selected.
     """
     places = [place for place in linear_places(model, filter_fn) if config_for(place.name, config) is not None]
     if not places:
@@ -122,7 +122,7 @@ def _compressed(
     _fill(layer, found.factors, place.bias)
     place.replace(layer)
     held = weight.element_size()
-    rounded = tuple(_array(factor.detach().double()) for factor in layer.factors)  # as the layer holds them
+    rounded = tuple(_array(factor.detach().double()) for factor in layer.factors)  # as stored in the layer
     name = str(weight.dtype).removeprefix("torch.")
     return LayerReport(
         place.name,
@@ -154,7 +154,7 @@ def _array(x: Any) -> Any:
 
 
 def _inputs_of(model: nn.Module, places: list[LinearPlace], calibration: Any) -> dict[str, Any]:
-    """The first inputs of every layer, as float64 arrays (n, cols), from one run of the model."""
+    """Return the first inputs of every layer, as float64 arrays (n, cols), from one run of the model."""
     found: dict[str, Any] = {}
     with _hooks(places, found), torch.no_grad():
         model(*calibration) if isinstance(calibration, tuple) else model(calibration)
@@ -184,7 +184,7 @@ def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
     The model is the one that was compressed, with dense layers. Returns the names of the replaced layers.
 
     Raises:
-        SchemeFormatError: the file is no such model.
+        SchemeFormatError: the file contains no compressed model.
         PlanError: the model has no such layer or tensor, or another shape of it; nothing was changed.
     """
     path = Path(path)
@@ -205,7 +205,7 @@ def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
     wanted = {
         name: tuple(value.shape)
         for name, value in state.items()
-        if name.rpartition(".")[0] not in layers and (name in entries or id(value) not in there)  # tied ones are once
+        if name.rpartition(".")[0] not in layers and (name in entries or id(value) not in there)  # tied: stored once
     }
     wanted |= {
         f"{at}.{name}": tuple(value.shape) for at, one in layers.items() for name, value in one.named_parameters()

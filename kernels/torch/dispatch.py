@@ -1,4 +1,4 @@
-"""From a recipe and tensors of a GPU to the executor that runs them."""
+"""Selection of the executor for a recipe and GPU tensors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Tensor = Any
 
 
 def plan_of(recipe: Recipe, request: Request, index: int = 0) -> Plan:
-    """The plan of a recipe for a request on GPU number `index`.
+    """Return the plan of a recipe for a request on GPU number `index`.
 
     Raises:
-        PlanError, CatalogError, VerificationError: nothing can run it, or a scheme is none.
+        PlanError, CatalogError, VerificationError: nothing can run it, or a scheme is invalid.
     """
     limited = replace(request, max_error=recipe.max_error, max_workspace=recipe.max_workspace)
     if recipe.levels:
@@ -35,14 +35,14 @@ def plan_of(recipe: Recipe, request: Request, index: int = 0) -> Plan:
 
 
 def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = None) -> Executor:
-    """What multiplies these tensors of a GPU; `packed` (B~) makes the second operand a static one.
+    """Return the executor for these GPU tensors; with `packed` (B~) the second operand is static.
 
     Raises:
         PlanError, CatalogError, VerificationError: as `plan_of`, or the tensors do not multiply.
     """
     dtype = str(a.dtype).removeprefix("torch.")
     if not recipe.levels and dtype not in CUDA_DTYPES:
-        return VendorExecutor()  # what only the vendor multiplies is the vendor's
+        return VendorExecutor()  # dtypes that only the vendor supports
     dtype, index = dense_dtype(a, recipe.precision), index_of(a.device)
     key = (recipe, a.shape, b.shape, _order(a), _order(b), a.dtype, b.dtype, a.device, b.device, dtype, packed is None)
     found = plan_cache.get(key)
@@ -54,7 +54,7 @@ def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = No
 
 
 def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed: Tensor | None = None) -> Tensor:
-    """a b on a GPU. Matrices that share b are worked as one: their rows are joined."""
+    """Compute a b on a GPU. Matrices that share b are joined by rows to one."""
     if a.dim() > 2 and b.dim() == 2 and out is None and recipe.is_general:
         return run(recipe, a.reshape(-1, a.shape[-1]), b, packed=packed).view(*a.shape[:-1], b.shape[1])
     executor = executor_of(recipe, a, b, packed)
@@ -65,10 +65,9 @@ def run(recipe: Recipe, a: Tensor, b: Tensor, out: Tensor | None = None, packed:
 
 
 def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
-    """B~ of a static operand (k, n) for products of about so many rows, and the recipe to give with it.
+    """Return the recipe to use and B~ of a static operand (k, n), for products of about so many rows.
 
-    That recipe names its schemes: another scheme's B~ would be of another product. None where the
-    vendor's product is best.
+    The recipe names its schemes, as B~ depends on them. None if the vendor's product is best.
 
     Raises:
         PlanError, CatalogError, VerificationError: as `plan_of`.
@@ -87,5 +86,5 @@ def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
 
 
 def _order(x: Tensor) -> tuple[bool, bool]:
-    """What of the strides a plan depends on."""
+    """Return the properties of the strides that a plan depends on."""
     return x.stride(-1) == 1, x.stride(-2) == 1

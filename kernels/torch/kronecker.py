@@ -31,10 +31,10 @@ from .processor import HALVES, as_array
 def kronecker_mm(
     x: Tensor, weights: Tensor, last: bool = False, strategy: str | None = None, precision: str | None = None
 ) -> Tensor:
-    """K X (rows, n) for x (cols, n) and the parameters (a, d, b, c) of K.
+    """Compute K X (rows, n) for x (cols, n) and the parameters (a, d, b, c) of K.
 
-    The result is contiguous, or with `last` the transpose of a contiguous tensor (n, rows). `precision` says how a GPU
-    multiplies float32: "ieee", "tf32", "tf32x3", or None for torch's setting. A processor multiplies strictly.
+    The result is contiguous, or with `last` the transpose of a contiguous tensor (n, rows). `precision` is how a GPU
+    multiplies float32: "ieee", "tf32", "tf32x3", or None for torch's setting. The CPU multiplies strictly.
 
     Raises:
         PlanError: the operands do not fit each other, or there is no such precision.
@@ -45,7 +45,7 @@ def kronecker_mm(
 
 
 def pattern_of(weights: Any) -> Pattern:
-    """The pattern of parameters (a, d, b, c)."""
+    """Return the pattern of parameters (a, d, b, c)."""
     a, d, b, c = (int(size) for size in weights.shape[-4:])
     return Pattern(a, b, c, d)
 
@@ -62,7 +62,7 @@ def _checked(x: Tensor, weights: Tensor) -> None:
 
 
 def _leading(x: Tensor, weights: Tensor) -> list[tuple[Tensor, Tensor]] | None:
-    """Pairs of matrices where vmap has put sizes in front of an operand; None where it has not."""
+    """Return the pairs of matrices if vmap has added leading sizes to an operand, else None."""
     if x.dim() == 2 and weights.dim() == 4:
         return None
     matrices = x.reshape(-1, *x.shape[-2:])
@@ -72,7 +72,7 @@ def _leading(x: Tensor, weights: Tensor) -> list[tuple[Tensor, Tensor]] | None:
 
 
 def _mapped(one: Callable[[Tensor, Tensor], Tensor], x: Tensor, weights: Tensor) -> Tensor:
-    """`one` on every pair that vmap makes."""
+    """Apply `one` to every pair that vmap creates."""
     pairs = _leading(x, weights)
     if pairs is None:
         return one(x, weights)
@@ -92,7 +92,7 @@ def _run(x: Tensor, weights: Tensor, last: bool, strategy: str | None, precision
 
 
 def request_dtype(x: Tensor, precision: str | None) -> str:
-    """The dtype of a request for products of this tensor on a GPU; a precision is of float32 alone."""
+    """Return the dtype of a request for products of this tensor on a GPU; a precision applies to float32 only."""
     return PRECISIONS[precision] if precision and x.dtype == torch.float32 else name_of(x, FACTORED_DTYPES)
 
 
@@ -142,7 +142,7 @@ def _fake(x: Tensor, weights: Tensor, last: bool, strategy: str | None, precisio
 def _gradients(
     x: Tensor, weights: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
+    """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
     last, strategy, precision = options
     first = x.stride(0) == 1 and x.stride(1) != 1 if x.dim() == 2 else last
     if all(needs) and strategy != TILED and _is_turned_twice(grad, weights, first, strategy, precision):
@@ -153,7 +153,7 @@ def _gradients(
 
 
 def _is_turned_twice(grad: Tensor, weights: Tensor, first: bool, strategy: str | None, precision: str | None) -> bool:
-    """Whether dX and dW would each transpose this batch-first gradient, which is no part of a further derivative."""
+    """Return whether dX and dW would each transpose this batch-first gradient, which is not differentiated further."""
     d = weights.shape[-3]
     plain = type(grad) is Tensor and grad.dim() == 2 and weights.dim() == 4
     if not (plain and grad.is_cuda and d > 1 and tensor_layout(grad) is Layout.COLUMNS):
@@ -190,7 +190,7 @@ def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False, pr
 def _outer_gradients(
     grad: Tensor, x: Tensor, options: Options, cotangent: Tensor, needs: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Of dW = dY X^T by blocks: with V in the place of dW, V X* and V^T dY*."""
+    """Return the gradients of dW = dY X^T by blocks: with V in place of dW, V X* and V^T dY*."""
     of_grad = _mm(x.conj(), cotangent, False, None, options[-1]) if needs[0] else None
     of_x = _mm(grad.conj(), cotangent.mT, False, None, options[-1]) if needs[1] else None
     return of_grad, of_x
@@ -215,13 +215,13 @@ _outer = define_bilinear(
 
 @register_flop_formula(torch.ops.lcma.kronecker_mm)
 def _flops(x_shape: Any, weights_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
-    """Twice the parameters for every column of X."""
+    """Return twice the parameters for every column of X."""
     return 2 * int(np.prod(weights_shape)) * int(x_shape[-1])
 
 
 @register_flop_formula(torch.ops.lcma.kronecker_outer)
 def _outer_flops(grad_shape: Any, x_shape: Any, a: int, d: int, *_: Any, out_shape: Any = None, **__: Any) -> int:
-    """As many as the product itself takes."""
+    """Return the operations, which are those of the product itself."""
     return 2 * int(grad_shape[-2]) * int(x_shape[-2]) // (a * d) * int(x_shape[-1])
 
 

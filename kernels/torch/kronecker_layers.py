@@ -26,7 +26,7 @@ PatternLike = Pattern | tuple[int, int, int, int]
 class KSLinear(nn.Module):
     """`torch.nn.Linear` with the weight W = K1 K2 ... KL of Kronecker-sparse factors, left-most first.
 
-    `patterns` is one (a, b, c, d) or a list. Parameters are `factors`, each (a, d, b, c) whatever runs them, and
+    `patterns` is one (a, b, c, d) or a list. Parameters are `factors`, each (a, d, b, c) for every strategy, and
     `bias` (rows,); factors are drawn from U(+-1/sqrt(c)), the bias from U(+-1/sqrt(cols)). Inputs of layout "bsf"
     are (..., cols), of "bsl" (cols, ...); so are results. Between factors the batch is last. `precision` is how float32
     is multiplied on a GPU, forward and backward: "ieee" (strict), "tf32", "tf32x3" (three products of tf32, about as
@@ -72,10 +72,10 @@ class KSLinear(nn.Module):
 
     @classmethod
     def from_matrix(cls, matrix: KroneckerMatrix, bias: Tensor | None = None, layout: str = BATCH_FIRST) -> KSLinear:
-        """The layer of a stored matrix; its factors are copied.
+        """Return the layer of a stored matrix; its factors are copied.
 
         Raises:
-            PlanError: the matrix is bfloat16, which numpy does not know, or the bias has another size.
+            PlanError: the matrix is bfloat16, which numpy does not support, or the bias has another size.
         """
         if matrix.dtype == "bfloat16":
             raise PlanError("a bfloat16 matrix is not read here; store it as float32, and convert the layer with .to")
@@ -96,10 +96,10 @@ class KSLinear(nn.Module):
         layout: str = BATCH_FIRST,
         by: str = "hierarchical",
     ) -> KSLinear:
-        """A layer whose factors are near the weight of a dense one, by `lcma.kronecker.factorize`; the bias is copied.
+        """Return a layer that approximates a dense one, by `lcma.kronecker.factorize`; the bias is copied.
 
         Raises:
-            PlanError: the list is not of the weight's size, or is not chainable and `by` is "hierarchical".
+            PlanError: the list does not match the weight's size, or is not chainable and `by` is "hierarchical".
         """
         weight = linear.weight.detach().cpu()
         plain = weight.float() if weight.dtype in (torch.float16, torch.bfloat16) else weight
@@ -108,17 +108,17 @@ class KSLinear(nn.Module):
         return cls.from_matrix(found, bias, layout).to(linear.weight.device, linear.weight.dtype)
 
     def matrix(self) -> KroneckerMatrix:
-        """The factors as a matrix of numpy arrays, to be stored or analysed."""
+        """Return the factors as a matrix of numpy arrays, for storage or analysis."""
         factors = [weights.detach().cpu().numpy() for weights in self.factors]
         return KroneckerMatrix.of(self.structure.patterns, factors)
 
     def load_layout(self, weights: Sequence[Tensor], layout: str, bias: Tensor | None = None) -> KSLinear:
-        """Take parameters of other code: "bmm" (ad, b, c), "kernel" (adc, b), "abcd" or "dense", left-most first.
+        """Load parameters of other code: "bmm" (ad, b, c), "kernel" (adc, b), "abcd" or "dense", left-most first.
 
         The bias may be (rows,) or (rows, 1).
 
         Raises:
-            PlanError: shapes or numbers are not those of the layer's patterns.
+            PlanError: the number of arrays or their shapes do not match the layer's patterns.
         """
         patterns = self.structure.patterns
         if len(weights) != len(patterns):
@@ -131,12 +131,12 @@ class KSLinear(nn.Module):
         return self
 
     def in_layout(self, layout: str) -> list[Tensor]:
-        """The factors in a layout of other code; see `load_layout`."""
+        """Return the factors in a layout of other code; see `load_layout`."""
         pairs = zip(self.factors, self.structure.patterns, strict=True)
         return [torch.from_numpy(to_layout(w.detach().cpu().numpy(), pattern, layout)) for w, pattern in pairs]
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (..., cols) to (..., rows), or with layout "bsl" (cols, ...) to (rows, ...).
+        """Map x (..., cols) to (..., rows), or with layout "bsl" (cols, ...) to (rows, ...).
 
         Raises:
             PlanError: x has another number of features, or another dtype.
@@ -144,7 +144,7 @@ class KSLinear(nn.Module):
         return self.from_columns(self.columns(self.as_columns(x), last=self.layout == BATCH_FIRST), x)
 
     def as_columns(self, x: Tensor) -> Tensor:
-        """Inputs of the layer's layout as the columns of a matrix (cols, n), without a copy where x is contiguous.
+        """Return inputs in the layer's layout as the columns of a matrix (cols, n), without a copy if x is contiguous.
 
         Raises:
             PlanError: x has another number of features.
@@ -155,7 +155,7 @@ class KSLinear(nn.Module):
         return x.reshape(-1, self.in_features).T if first else x.reshape(self.in_features, -1)
 
     def columns(self, x: Tensor, last: bool = False) -> Tensor:
-        """W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` the transpose of such."""
+        """Compute W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` its transpose is."""
         for place, weights in reversed(list(enumerate(self.factors))):
             x = kronecker_mm(x, weights, last and place == 0, self.strategy, self.precision)
         if self.bias is None:
@@ -163,7 +163,7 @@ class KSLinear(nn.Module):
         return (x.T + self.bias.to(x.dtype)).T if last else x + self.bias.to(x.dtype)[:, None]
 
     def from_columns(self, y: Tensor, x: Tensor) -> Tensor:
-        """Results (rows, n) in the layer's layout, with the leading or trailing sizes of its input x."""
+        """Return results (rows, n) in the layer's layout, with the leading or trailing sizes of its input x."""
         if self.layout == BATCH_FIRST:
             return y.T.reshape(*x.shape[:-1], self.out_features)
         return y.reshape(self.out_features, *x.shape[1:])

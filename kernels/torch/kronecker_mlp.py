@@ -1,4 +1,4 @@
-"""A feed-forward block of Kronecker-sparse layers between which the batch stays last."""
+"""A feed-forward block of Kronecker-sparse layers with batch-last intermediate results."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .kronecker_layers import KSLinear, PatternLike
 
 
 class KSFeedForward(nn.Module):
-    """x + down(gelu(up(norm(x)))) with Kronecker-sparse `up` and `down`; the norm and the residual can be left out.
+    """x + down(gelu(up(norm(x)))) with Kronecker-sparse `up` and `down`; the norm and the residual are optional.
 
-    `up` and `down` are patterns or lists of patterns, as of `KSLinear`. Inputs and results of layout "bsf" are
+    `up` and `down` are patterns or lists of patterns, as for `KSLinear`. Inputs and results of layout "bsf" are
     (..., features), of "bsl" (features, ...). From the first factor of `up` to the last of `down` the batch is last
-    in either layout: biases and the activation are applied there, and nothing is transposed in between. `precision` is
+    in either layout: biases and the activation are applied so, and nothing is transposed in between. `precision` is
     that of `KSLinear`.
 
     Raises:
-        PlanError: `down` does not take what `up` gives, or a residual is asked for and sizes differ.
+        PlanError: `down` does not fit the outputs of `up`, or a residual is requested and sizes differ.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class KSFeedForward(nn.Module):
         self.layout, self.residual, self.approximate = layout, residual, approximate
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's output in the layout of x.
+        """Return the block's output in the layout of x.
 
         Raises:
             PlanError: x has another number of features, or another dtype.
@@ -69,7 +69,7 @@ class KSFeedForward(nn.Module):
         return self.down.from_columns(result, x)
 
     def _normed(self, columns: Tensor) -> Tensor:
-        """The layer norm of the columns of (features, n), in the layout that they have."""
+        """Apply the layer norm to the columns of (features, n), in their layout."""
         norm = self.norm
         assert norm is not None
         if self.layout == BATCH_FIRST:

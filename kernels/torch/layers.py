@@ -1,4 +1,4 @@
-"""torch modules whose products run by schemes."""
+"""torch modules whose products use schemes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SchemeLike = str | Scheme | Sequence[str | Scheme]
 
 
 class FastModule(nn.Module):
-    """A linear layer whose product runs by a scheme, however its weight is stored; base of the classes below."""
+    """A linear layer whose product uses a scheme, for any storage of its weight; base of the classes below."""
 
     lcma_fast = True
-    """What the walk over a model knows these layers by."""
+    """Marks these layers for the walk over a model."""
 
     weight: Tensor
     bias: Any
@@ -45,15 +45,15 @@ class FastModule(nn.Module):
         raise NotImplementedError
 
     def _by_vendor(self, x: Tensor) -> Tensor:
-        """The layer by torch's own kernel, which adds the bias on the way."""
+        """Compute the layer by torch's own kernel, which also adds the bias."""
         raise NotImplementedError
 
     def pack(self, rows: int) -> bool:
-        """Make the sums of the weight's blocks once, for products of about so many rows; False where none gain.
+        """Compute the sums of the weight's blocks once, for products of about so many rows; False if none gain.
 
-        They are used as long as the weight stays as it is, and take up to three times its memory. A step of an
-        optimizer, `load_state_dict` and whoever asks for `weight.data` drop them; an alias of the weight that was made
-        before by `.data`, or a write to the weight under a compiled graph, is not seen: pack after it. Weights that
+        They are used until the weight changes, and need up to three times its memory. A step of an
+        optimizer, `load_state_dict` and every access to `weight.data` drop them; writes through an earlier alias
+        by `.data`, or to the weight under a compiled graph, are not detected: pack after them. Weights that
         are sharded (DTensor) are not packed, and packed sums are not used once a module is sharded.
 
         Raises:
@@ -71,15 +71,15 @@ class FastModule(nn.Module):
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of the packed sums."""
+        """Number of bytes of the packed sums."""
         return 0 if self._packed is None else self._packed[1].nbytes
 
     def unpack(self) -> None:
-        """Give the memory of the packed sums back."""
+        """Free the packed sums."""
         self._packed = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (..., in_features) to (..., out_features)."""
+        """Map x (..., in_features) to (..., out_features)."""
         right = self.right
         rows = x.unsqueeze(0) if x.dim() == 1 else x
         recipe, packed = self._current()
@@ -90,7 +90,7 @@ class FastModule(nn.Module):
         return result if self.bias is None else result + self.bias.to(result.dtype)
 
     def explain(self, rows: int) -> str:
-        """What runs for so many rows on the weight's GPU, and what it is predicted to take.
+        """Describe what runs for so many rows on the weight's GPU, and its predicted time.
 
         Raises:
             PlanError: the weight is not on a GPU, or nothing can run the layer's scheme.
@@ -109,16 +109,16 @@ class FastModule(nn.Module):
         return f"{super().extra_repr()}, recipe={self.recipe}"
 
     def _state(self) -> tuple[Any, ...]:
-        """What the weight was when it was packed."""
+        """Return the identity of the weight's content, to detect changes after packing."""
         weight = self.weight
         return weight.data_ptr(), weight._version, weight.dtype, weight.device
 
     def _current(self) -> tuple[str, Tensor | None]:
-        """The recipe to run, and B~ where there is one of the weight as it is."""
+        """Return the recipe to run, and B~ if it was computed from the current weight."""
         if self._packed is None:
             return self.recipe, None
         recipe, stack, of, state = self._packed
-        if torch.compiler.is_compiling():  # what the weight is cannot be asked in a graph
+        if torch.compiler.is_compiling():  # the weight's state cannot be read in a graph
             return (self.recipe, None) if self.training else (recipe, stack)
         # another parameter in its place, as under FSDP, may reuse the memory and the version
         kept = of() is self.weight and state == self._state()
@@ -133,16 +133,16 @@ class FastModule(nn.Module):
 
 
 def unpackable(weight: Tensor) -> str | None:
-    """Why the sums of a weight cannot be made before, or None."""
+    """Return the reason why the sums of a weight cannot be precomputed, or None."""
     if type(weight) not in (Tensor, nn.Parameter, PackedWeight):
         return f"the weight is a {type(weight).__name__}, a part of a sharded one; its sums are not packed"
     return None if weight.is_cuda else f"the weight is on {weight.device}; move the layer to a GPU before packing"
 
 
 class FastLinear(FastModule, nn.Linear):
-    """`torch.nn.Linear` whose product runs by a scheme: same signature, parameters and state_dict.
+    """`torch.nn.Linear` whose product uses a scheme: same signature, parameters and state_dict.
 
-    `scheme` and `levels` are as in `lcma.matmul`; with "auto" every shape takes what is predicted
+    `scheme` and `levels` are as in `lcma.matmul`; with "auto" every shape uses the plan predicted
     to be fastest, which for small ones is torch's own linear. Any leading dimensions.
     """
 
@@ -162,7 +162,7 @@ class FastLinear(FastModule, nn.Linear):
 
     @classmethod
     def from_linear(cls, linear: nn.Linear, scheme: SchemeLike = AUTO, levels: int | None = None) -> FastLinear:
-        """A layer with the parameters of another: shared, not copied."""
+        """Return a layer with the parameters of another: shared, not copied."""
         layer = cls(
             linear.in_features, linear.out_features, linear.bias is not None, "meta", scheme=scheme, levels=levels
         )
@@ -179,7 +179,7 @@ class FastLinear(FastModule, nn.Linear):
 
 
 class FastConv1D(FastModule):
-    """transformers' `Conv1D`, a linear layer with the weight (in_features, out_features), by a scheme.
+    """transformers' `Conv1D`, a linear layer with the weight (in_features, out_features), whose product uses a scheme.
 
     Same parameters, shared, and the same state_dict.
     """

@@ -41,13 +41,13 @@ def masked_matmul(a: Tensor, b: Tensor, mask: Mask, scheme: SchemeLike | None = 
     proven = certified(scheme)
     if reason := scheme_reason(proven.target, kinds.numpy()):
         raise PlanError(reason)
-    # The operator of schemes knows the derivatives: products by the same scheme with its roles permuted.
+    # The operator of schemes has derivatives: products by the same scheme with its roles permuted.
     by_scheme: Tensor = bilinear_mm(a, b, named(proven))
     return by_scheme
 
 
 def _kinds(mask: Any) -> Tensor:
-    """The kind of every block, on the processor."""
+    """Return the kind of every block, on the CPU."""
     if not is_tensor(mask):
         return torch.from_numpy(kinds_of(mask))
     if mask.ndim != 2 or mask.dtype != torch.bool:
@@ -57,7 +57,7 @@ def _kinds(mask: Any) -> Tensor:
 
 
 def _run(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
-    """The product whose result (side "out") or left operand ("left") is masked."""
+    """Compute the product whose result (side "out") or left operand ("left") is masked."""
     if a.dtype != b.dtype or a.device != b.device:
         raise PlanError(f"a is {a.dtype} on {a.device} and b {b.dtype} on {b.device}; convert one with .to")
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
@@ -69,9 +69,9 @@ def _run(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
 
 
 def by_runs(a: Tensor, b: Tensor, kinds: npt.NDArray[np.int8], side: str) -> Tensor:
-    """One `torch.mm` for each run of wanted blocks of a row of blocks; what a mask cuts out of blocks is zeroed.
+    """Run one `torch.mm` for each run of wanted blocks of a row of blocks; masked parts of blocks are zeroed.
 
-    Blocks smaller than TILE are joined to tiles: tiles without anything wanted are left out.
+    Blocks smaller than TILE are joined to tiles: tiles without wanted elements are skipped.
     """
     m, k, n = *a.shape[-2:], b.shape[-1]
     rows, cols = (m, n) if side == "out" else (m, k)
@@ -95,7 +95,7 @@ def by_runs(a: Tensor, b: Tensor, kinds: npt.NDArray[np.int8], side: str) -> Ten
 
 
 def _wanted(a: Tensor, b: Tensor, out: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int]) -> None:
-    """Write the runs of a masked result; half blocks are cut afterwards."""
+    """Write the runs of a masked result; half blocks are masked afterwards."""
     height, width = sizes
     for i, row in enumerate(kinds):
         rows = slice(i * height, (i + 1) * height)
@@ -114,7 +114,7 @@ def _present(
     sizes: tuple[int, int],
     inside: Tensor | None,
 ) -> None:
-    """Add the products of the runs of a masked left operand; what is cut out of a block may be NaN."""
+    """Add the products of the runs of a masked left operand; masked parts of a block may be NaN."""
     height, width = sizes
     for i, row in enumerate(kinds):
         rows = slice(i * height, (i + 1) * height)
@@ -132,7 +132,7 @@ def _present(
 
 
 def _elements(kinds: npt.NDArray[np.int8], rows: int, cols: int) -> Tensor:
-    """The mask of elements that a mask of blocks means."""
+    """Return the element mask of a block mask."""
     height, width = block_sizes(kinds, rows, cols)
     mask = torch.from_numpy(kinds != Kind.ABSENT)
     mask = mask.repeat_interleave(height, 0).repeat_interleave(width, 1)[:rows, :cols].contiguous()
@@ -142,7 +142,7 @@ def _elements(kinds: npt.NDArray[np.int8], rows: int, cols: int) -> Tensor:
 
 
 def _cut(block: Tensor, upper: bool) -> None:
-    """Zero what lies outside the triangle of a square block, in place."""
+    """Zero the elements outside the triangle of a square block, in place."""
     check_square(tuple(block.shape))
     block.copy_(block.triu() if upper else block.tril())
 
@@ -156,7 +156,10 @@ def _fake(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
 def _gradients(
     a: Tensor, b: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Of C = M o (A B): dA = (M o dC) B^H, dB^H = (M o dC)^H A; of C = (M o A) B: M o (dC B^H) and (M o A)^H dC."""
+    """Return the gradients.
+
+    Of C = M o (A B): dA = (M o dC) B^H, dB^H = (M o dC)^H A; of C = (M o A) B: M o (dC B^H) and (M o A)^H dC.
+    """
     mask, side = options
     grad_a = grad_b = None
     if needs[0]:
@@ -169,7 +172,7 @@ def _gradients(
 
 
 def _transposed(mask: Tensor) -> Tensor:
-    """The mask of the transposed matrix: lower half blocks are upper ones there."""
+    """Return the mask of the transposed matrix: lower half blocks become upper ones."""
     lower, upper = mask == int(Kind.LOWER), mask == int(Kind.UPPER)
     return mask.masked_fill(lower, int(Kind.UPPER)).masked_fill(upper, int(Kind.LOWER)).mT.contiguous()
 
@@ -179,6 +182,6 @@ _operator = define_bilinear("masked_mm(Tensor a, Tensor b, Tensor mask, str side
 
 @register_flop_formula(torch.ops.lcma.masked_mm)
 def _flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
-    """2 m k n a matrix: the classical product's, so that rates compare."""
+    """Return 2 m k n per matrix: the classical product's operations, so that rates are comparable."""
     batch = torch.broadcast_shapes(tuple(a_shape[:-2]), tuple(b_shape[:-2]))
     return 2 * math.prod(batch) * a_shape[-2] * a_shape[-1] * b_shape[-1]

@@ -1,4 +1,4 @@
-"""The walk over the linear modules of a model: nn.Linear, and Conv1D as Hugging Face's models have it."""
+"""The walk over the linear modules of a model: nn.Linear, and Hugging Face's Conv1D."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 Filter = Callable[[str, nn.Module], bool]
-"""filter_fn(name, module): whether a linear module is meant."""
+"""filter_fn(name, module): whether to select a linear module."""
 
 
 @dataclass(frozen=True)
 class LinearPlace:
-    """A linear module of a model and where it stands; `weight` is (outputs, inputs) for either kind."""
+    """A linear module of a model and its position; `weight` is (outputs, inputs) for either kind."""
 
     name: str
     parent: nn.Module
@@ -28,7 +28,7 @@ class LinearPlace:
 
     @property
     def parameter(self) -> Tensor:
-        """The weight as the module holds it."""
+        """The weight as stored in the module."""
         weight = self.module.weight
         assert isinstance(weight, Tensor)
         return weight
@@ -39,15 +39,15 @@ class LinearPlace:
         return bias.detach() if isinstance(bias, Tensor) else None
 
     def replace(self, module: nn.Module) -> None:
-        """Put another module in its place, in the same mode of training."""
+        """Replace the module by another one, in the same training mode."""
         setattr(self.parent, self.attribute, module.train(self.module.training))
 
 
 def linear_places(model: nn.Module, filter_fn: Filter | None = None) -> Iterator[LinearPlace]:
-    """The linear modules below a model, in the order of `named_modules`, each once; those that `filter_fn` takes.
+    """The linear modules below a model, in the order of `named_modules`, each once; those that `filter_fn` accepts.
 
-    Subclasses of nn.Linear are left alone: their forward may not be a plain product. A module that stands in several
-    places is given at the first one only.
+    Subclasses of nn.Linear are skipped: their forward may not be a plain product. A module at several
+    positions is yielded at the first one only.
     """
     modules = dict(model.named_modules())
     for name, module in list(modules.items()):
@@ -59,11 +59,11 @@ def linear_places(model: nn.Module, filter_fn: Filter | None = None) -> Iterator
 
 
 Refusal = tuple[str, tuple[int, int], str]
-"""The name of a linear module, its inputs and outputs, and why it cannot be replaced by one of the same parameters."""
+"""The name of a linear module, its inputs and outputs, and the reason why it cannot be replaced."""
 
 
 def refused_places(model: nn.Module, filter_fn: Filter | None = None) -> Iterator[Refusal]:
-    """The linear modules of a model that must stay, in the order of `named_modules`; those that `filter_fn` takes."""
+    """Yield the linear modules that cannot be replaced, in the order of `named_modules`, that `filter_fn` accepts."""
     named = list(model.named_modules(remove_duplicate=False))
     holders: dict[int, list[str]] = {}
     for name, module in named:
@@ -101,17 +101,17 @@ def _reason(name: str, module: nn.Module, holders: dict[int, list[str]], attenti
 
 
 def _is_quantised(module: nn.Module) -> bool:
-    """Whether this is one of torch's quantised linear layers."""
+    """Return whether this is one of torch's quantised linear layers."""
     return ".quantized." in f"{type(module).__module__}." and hasattr(module, "in_features")
 
 
 def _is_fast(module: nn.Module) -> bool:
-    """Whether this is one of our layers (`layers.FastModule`, which imports more than a walk needs)."""
+    """Return whether this is one of our layers (`layers.FastModule`, which is slow to import)."""
     return getattr(module, "lcma_fast", False) is True
 
 
 def _sizes(module: nn.Module) -> tuple[int, int]:
-    """Inputs and outputs."""
+    """Return the numbers of inputs and outputs."""
     if _is_conv1d(module):
         weight = module.weight
         assert isinstance(weight, Tensor)
@@ -120,7 +120,7 @@ def _sizes(module: nn.Module) -> tuple[int, int]:
 
 
 def _is_conv1d(module: nn.Module) -> bool:
-    """Whether this is transformers' Conv1D, a linear layer with the weight (inputs, outputs)."""
+    """Return whether this is transformers' Conv1D, a linear layer with the weight (inputs, outputs)."""
     weight = getattr(module, "weight", None)
     return (
         type(module).__name__ == "Conv1D" and hasattr(module, "nf") and isinstance(weight, Tensor) and weight.dim() == 2

@@ -1,7 +1,7 @@
-"""Products of torch tensors: one opaque operator that autograd, autocast, compile and flop counters know.
+"""Products of torch tensors: one opaque operator that autograd, autocast, compile and flop counters support.
 
-`lcma::bilinear_mm(a, b, recipe, packed=None)` is `a @ b` by the schemes of a recipe (gpu/recipe.py).
-It plans inside, by ranges of M, so that a new M compiles nothing anew.
+`lcma::bilinear_mm(a, b, recipe, packed=None)` is `a @ b` by the schemes of a recipe (recipe.py).
+It plans inside, by ranges of M, so that a new M causes no recompilation.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def matmul(
     strategy: str | None = None,
     precision: str | None = None,
 ) -> Tensor:
-    """The product of a (..., M, K) and b (..., K, N) by a proven scheme, recursed `levels` times.
+    """Compute the product of a (..., M, K) and b (..., K, N) by a proven scheme, recursed `levels` times.
 
-    `scheme` is a name of the catalogue, a scheme, a list of these by level, or "auto": what is
+    `scheme` is a name of the catalogue, a scheme, a list of these by level, or "auto": the plan
     predicted to be fastest, which may be torch's own product. Differentiable, except with `out`.
     `max_error`, `max_workspace` and `strategy` are as in `lcma.matmul`, for the backward products too; so is
-    `precision`: "fp32-accurate" multiplies float32 on a GPU by float16 halves where that is faster. A processor
+    `precision`: "fp32-accurate" multiplies float32 on a GPU by float16 halves if that is faster. The CPU
     multiplies strictly.
 
     Raises:
@@ -68,15 +68,15 @@ def matmul(
         _run(a, b, recipe, None, out)
         return out
     if recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(a, b):
-        return torch.matmul(a, b)  # without the operator's own microseconds
+        return torch.matmul(a, b)  # avoids the operator's own microseconds
     return bilinear_mm(a, b, recipe)
 
 
 def recipe_of(scheme: SchemeLike | Sequence[SchemeLike] = AUTO, levels: int | None = None) -> str:
-    """The text of the recipe for a scheme in so many levels (1), or for a scheme each level.
+    """Return the text of the recipe for a scheme in so many levels (1), or for one scheme per level.
 
     Raises:
-        PlanError: levels that no product has, or a scheme that cannot be run.
+        PlanError: the levels are invalid, or a scheme cannot be run.
     """
     if isinstance(scheme, str | Scheme) or not isinstance(scheme, Sequence):
         times = 1 if levels is None else levels
@@ -93,7 +93,7 @@ _CLASSICAL = "naive:1x1x1"
 
 
 def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
-    """a @ b for a (..., M, K) and b (..., K, N), by a recipe; `packed` is B~ of b where it was made before.
+    """Compute a @ b for a (..., M, K) and b (..., K, N), by a recipe; `packed` is a precomputed B~ of b.
 
     Raises:
         PlanError, CatalogError, VerificationError: as `matmul`.
@@ -112,7 +112,7 @@ def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Te
 def _gradients(
     a: Tensor, b: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """dA = dC B^H and dB = A^H dC, by the schemes for these sizes that have as many products."""
+    """Return dA = dC B^H and dB = A^H dC, by the permuted schemes for these sizes, which have equal rank."""
     recipe = Recipe.parse(options[0])
     grad_a = grad_b = None
     if needs[0]:
@@ -125,7 +125,7 @@ def _gradients(
 
 
 def _tangent_options(options: Options, operand: int) -> Options:
-    """B~ is that of b, not of its tangent."""
+    """Drop B~ if b is replaced by its tangent: B~ is that of b."""
     return options if operand == 0 else (options[0], None)
 
 
@@ -144,13 +144,13 @@ _operator = define_bilinear(
 
 @register_flop_formula(torch.ops.lcma.bilinear_mm)
 def _flops(a_shape: Any, b_shape: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
-    """2 m k n a matrix: the classical product's, so that rates compare."""
+    """Return 2 m k n per matrix: the classical product's operations, so that rates are comparable."""
     batch = torch.broadcast_shapes(tuple(a_shape[:-2]), tuple(b_shape[:-2]))
     return 2 * math.prod(batch) * a_shape[-2] * a_shape[-1] * b_shape[-1]
 
 
 def _register_autocast(device: str) -> None:
-    """Under autocast the operator takes its operands in autocast's dtype of the moment, as torch.matmul does."""
+    """Register the cast of the operands to autocast's current dtype under autocast, as torch.matmul does."""
     name = "Autocast" + torch._C._dispatch_key_for_device(device)
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
 
@@ -186,7 +186,7 @@ def _run(a: Tensor, b: Tensor, text: str, packed: Tensor | None, out: Tensor | N
 
 
 def _run_on_processor(a: Tensor, b: Tensor, recipe: Recipe, out: Tensor | None) -> Tensor:
-    """Through the executors of numpy arrays."""
+    """Run on the executors of numpy arrays."""
     from ..array_product import multiply
 
     def product(left: Any, right: Any) -> Any:
@@ -199,7 +199,7 @@ def _run_on_processor(a: Tensor, b: Tensor, recipe: Recipe, out: Tensor | None) 
 
 
 def is_the_vendors(a: Tensor, b: Tensor) -> bool:
-    """Whether the plan for these tensors is the library's own product, which torch's is then as well."""
+    """Return whether the plan for these tensors is the library's own product, so that torch's product can be called."""
     if a.dim() < 2 or b.dim() < 2 or a.dtype != b.dtype or a.device != b.device:
         return False
     if is_sharded(a) or is_sharded(b):
@@ -214,12 +214,12 @@ def is_the_vendors(a: Tensor, b: Tensor) -> bool:
 
 
 def _is_processors(a: Tensor, b: Tensor) -> bool:
-    """The same of a product by one matrix on a processor: small ones are not planned."""
+    """Return the same for a product by one matrix on the CPU: small ones are not planned."""
     from ..array_product import SMALL
 
     (k, n), rows = b.shape, math.prod(a.shape[:-1])
     if rows * k * n < SMALL or a.shape[-1] != k:
-        return True  # torch says what does not fit
+        return True  # torch reports misfits
     layouts = (Layout.ROWS if a.stride(-1) == 1 else Layout.SCATTERED, _layout(b), Layout.ROWS)
     plan, _ = planned(Request(rows, k, n, str(a.dtype).removeprefix("torch."), layouts=layouts))
     return plan.candidate.strategy == "vendor"

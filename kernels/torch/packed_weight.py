@@ -1,4 +1,4 @@
-"""Weights whose sums were made before: what may change them drops the sums."""
+"""Weights with precomputed sums, which are dropped if the weight may change."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from torch import Tensor, nn
 
 
 class Packed(Protocol):
-    """A layer that holds the sums of its weight."""
+    """A layer that stores the sums of its weight."""
 
     weight: Tensor
 
     def unpack(self) -> None:
-        """Drop them."""
+        """Drop the sums."""
 
 
 _packed_layers: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class PackedWeight(nn.Parameter):
-    """A parameter that tells its layer when its `.data` is asked for: writes to that raise no version."""
+    """A parameter that notifies its layer when its `.data` is accessed: writes to that do not change the version."""
 
     _layer: weakref.ref[Packed]
 
     @property
     def data(self) -> Tensor:
-        """As of any tensor; the packed sums are dropped first."""
+        """The data, as of any tensor; the packed sums are dropped first."""
         self._drop()
         found: Tensor = torch._C.TensorBase.data.__get__(self)  # type: ignore[attr-defined]
         return found
@@ -44,7 +44,7 @@ class PackedWeight(nn.Parameter):
             layer.unpack()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Stored as a plain parameter: the layer's sums are not stored either."""
+        """Pickle as a plain parameter: the layer's sums are not stored either."""
         return nn.Parameter(self.detach(), self.requires_grad).__reduce_ex__(protocol)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> nn.Parameter:

@@ -1,4 +1,4 @@
-"""Kernels of products of tensors, compiled before they are needed."""
+"""Compilation of the kernels of tensor products in advance."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def compile_products(
     scheme: str | Scheme | Sequence[str | Scheme] = "auto",
     progress: Progress = lambda done, kernels: None,
 ) -> PrecompileReport:
-    """Compile what `lcma.matmul(a, b, scheme)` launches for pairs of tensors without data, strides included.
+    """Compile the kernels of `lcma.matmul(a, b, scheme)` for pairs of tensors without data, with these strides.
 
-    As for a linear layer: `torch.empty(rows, k, device="meta")` and `torch.empty(n, k, device="meta").t()`.
+    For example for a linear layer: `torch.empty(rows, k, device="meta")` and `torch.empty(n, k, device="meta").t()`.
 
     Raises:
         PlanError: there is no GPU, or a tensor has data.

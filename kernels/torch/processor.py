@@ -1,4 +1,4 @@
-"""Products of tensors of a processor by functions of numpy arrays, through the tensors' own memory."""
+"""Products of CPU tensors by functions of numpy arrays, on the tensors' own memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HALVES = (torch.float16, torch.bfloat16)
 
 
 def through_numpy(product: Callable[..., npt.NDArray[Any]], *tensors: Tensor) -> Tensor:
-    """product(*arrays) as a tensor of the operands' dtype; float16 and bfloat16 run in float32 and are rounded once.
+    """Return product(*arrays) as a tensor of the operands' dtype; float16 and bfloat16 run in float32, rounded once.
 
     Raises:
         PlanError: numpy has no such dtype.
@@ -27,9 +27,9 @@ def through_numpy(product: Callable[..., npt.NDArray[Any]], *tensors: Tensor) ->
 
 
 def as_array(tensor: Tensor) -> npt.NDArray[Any]:
-    """The memory of a processor's tensor as an array, strides included; halves as a copy in float32.
+    """Return the memory of a CPU tensor as an array with the same strides; half precision as a copy in float32.
 
-    Not by `Tensor.numpy`, which forbids for good that the storage is resized: FSDP2 frees weights that way.
+    `Tensor.numpy` is avoided, as it permanently forbids resizing the storage, by which FSDP2 frees weights.
 
     Raises:
         PlanError: numpy has no such dtype.
@@ -43,7 +43,7 @@ def as_array(tensor: Tensor) -> npt.NDArray[Any]:
 
 
 class _Memory:
-    """What numpy makes an array of; the array keeps it, and with it the tensor."""
+    """An object with the array interface of a tensor; the array references it, and thereby the tensor."""
 
     def __init__(self, tensor: Tensor) -> None:
         size = tensor.element_size()

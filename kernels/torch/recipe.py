@@ -1,4 +1,4 @@
-"""How a torch operator is told what to run: a short text, which a compiled graph can hold."""
+"""Recipes: short texts that specify what a torch operator runs, which a compiled graph can store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _schemes: dict[str, Scheme] = {}
 class Recipe:
     """The schemes by level (names of the catalogue, or digests), outermost first; () is the planner's choice.
 
-    `where_faster`: run them where they are predicted to gain, else the vendor's product.
+    `where_faster`: run them if they are predicted to gain, else the vendor's product.
     As text: "auto", "strassen", "laderman/strassen?@scheme:batched;max_workspace=1000000".
     """
 
@@ -34,10 +34,10 @@ class Recipe:
 
     @staticmethod
     def parse(text: str) -> Recipe:
-        """The recipe that a text means; equal texts give the same object.
+        """Parse a recipe; equal texts return the same object.
 
         Raises:
-            PlanError: it means none.
+            PlanError: the text is no recipe.
         """
         return _parsed(text)
 
@@ -47,7 +47,7 @@ class Recipe:
         return hash((self.levels, self.where_faster, self.strategy, limits))
 
     def __hash__(self) -> int:
-        """Made once: every product looks its recipe up."""
+        """Return the precomputed hash: every product looks its recipe up."""
         return self._hash
 
     def __str__(self) -> str:
@@ -57,11 +57,11 @@ class Recipe:
         return text + "".join(f";{name}={value}" for name, value in limits if value is not None)
 
     def schemes(self) -> list[Scheme]:
-        """The scheme of every level, each proven once.
+        """Return the scheme of every level, each proven once.
 
         Raises:
-            CatalogError: a name means nothing.
-            PlanError, VerificationError: a scheme that cannot be run.
+            CatalogError: a name is unknown.
+            PlanError, VerificationError: a scheme cannot be run.
         """
         from ..codegen.certified import certified
 
@@ -69,13 +69,13 @@ class Recipe:
 
     @cached_property
     def is_general(self) -> bool:
-        """Whether the schemes are for full matrices, so that matrices which share an operand may be joined to one."""
+        """True if the schemes are for full matrices, so that matrices which share an operand may be joined to one."""
         return all(scheme.target.is_general for scheme in self.schemes())
 
     def permuted(self, order: str) -> Recipe:
-        """The recipe for the product with its three sizes in another order, such as "mnk".
+        """Return the recipe for the product with its three sizes in another order, such as "mnk".
 
-        A scheme of a cubic grid serves all orders as it stands.
+        A scheme of a cubic grid is used unchanged for all orders.
         """
         return replace(self, levels=tuple(_permuted(name, order) for name in self.levels))
 
@@ -99,10 +99,10 @@ def _parsed(text: str) -> Recipe:
 
 
 def named(scheme: str | Scheme) -> str:
-    """The name under which a recipe holds a scheme; a scheme itself is proven and held by its digest.
+    """Return the name of a scheme in recipes; a scheme object is proven and registered by its digest.
 
     Raises:
-        PlanError, VerificationError: a scheme that cannot be run.
+        PlanError, VerificationError: the scheme cannot be run.
     """
     if isinstance(scheme, str):
         return scheme

@@ -16,14 +16,14 @@ from .processor import through_numpy
 
 
 def triangular_mm(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None = None) -> Tensor:
-    """The product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb, with a square triangle.
+    """Compute the product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb, with a square triangle.
 
-    Entries of an operand outside its triangle are never used and have zero gradient; the result is
+    Entries of an operand outside its triangle are ignored and have zero gradient; the result is
     zero outside a wanted triangle. The derivatives are triangular products by the same strategy
-    where it is one for them, else by what should be fastest. `triangle.shared` says that b is a.mT.
+    if it supports them, else by the one predicted fastest. `triangle.shared`: b is a.mT.
 
     Raises:
-        PlanError: the operands do not fit each other or the triangle, or `strategy` is none.
+        PlanError: the operands do not fit each other or the triangle, or `strategy` is unknown.
     """
     product: Tensor = _operator(a, b, triangle.side, triangle.upper, triangle.shared, strategy, True)
     return product
@@ -41,7 +41,7 @@ def _run(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: s
     if strategy is not None and not required:
         try:
             return product(a, b, triangle, strategy)
-        except PlanError:  # a strategy of another product, say a scheme for A A^T alone
+        except PlanError:  # a strategy of another product, for example a scheme for A A^T alone
             strategy = None
     return product(a, b, triangle, strategy)
 
@@ -59,7 +59,7 @@ def _on_gpu(a: Tensor, b: Tensor, triangle: Triangle, strategy: str | None) -> T
 
 
 PRODUCTS = {"cpu": _on_processor, "cuda": _on_gpu}
-"""By type of device: the product itself, which knows nothing of derivatives."""
+"""Functions of the product itself, without derivatives, by device type."""
 
 
 def _fake(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: str | None, required: bool) -> Tensor:
@@ -70,7 +70,7 @@ def _fake(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: 
 
 
 def _batch_shape(a: Any, b: Any) -> tuple[int, ...]:
-    """The leading sizes of a product in which heads of `a` may share one of `b`."""
+    """Return the leading sizes of a product in which heads of `a` may share one of `b`."""
     if len(a) < 3 or len(b) < 3:
         return tuple(torch.broadcast_shapes(a[:-2], b[:-2]))
     return *torch.broadcast_shapes(a[:-3], b[:-3]), b[-3] if a[-3] == 1 else a[-3]
@@ -79,9 +79,10 @@ def _batch_shape(a: Any, b: Any) -> tuple[int, ...]:
 def _gradients(
     a: Tensor, b: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Of C = T(A) B: dA = T(dC B^H), dB = T(A)^H dC; of C = T(A B): dA = T(dC) B^H, dB = A^H T(dC); right likewise.
+    """Return the gradients.
 
-    T takes the triangle. The heads of `a` that share one of `b` stay apart, until their sum.
+    Of C = T(A) B: dA = T(dC B^H), dB = T(A)^H dC; of C = T(A B): dA = T(dC) B^H, dB = A^H T(dC); right likewise.
+    T selects the triangle. The heads of `a` that share one of `b` remain separate, until their sum.
     """
     side, upper, _, strategy, _ = options
 
@@ -100,7 +101,7 @@ def _gradients(
 
 
 def _tangent_options(options: Options, operand: int) -> Options:
-    """The tangent of one operand of A A^T is not the other's transpose."""
+    """Drop `shared`: the tangent of one operand of A A^T is not the other's transpose."""
     side, upper, shared, strategy, required = options
     return side, upper, False, strategy, required and not shared
 
@@ -116,7 +117,7 @@ _operator = define_bilinear(
 
 @register_flop_formula(torch.ops.lcma.triangular_mm)
 def _flops(a_shape: Any, b_shape: Any, side: str, *_: Any, out_shape: Any = None, **__: Any) -> int:
-    """Twice the products of entries inside the triangle: n (n + 1) a row or column of the third size."""
+    """Return twice the products of entries inside the triangle: n (n + 1) per row or column of the third size."""
     m, k, n = a_shape[-2], a_shape[-1], b_shape[-1]
     size, other = {"left": (m, n), "out": (m, k), "right": (n, m)}[side]
     return math.prod(_batch_shape(a_shape, b_shape)) * size * (size + 1) * other
