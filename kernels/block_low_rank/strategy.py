@@ -108,7 +108,7 @@ class BlockLowRankStrategy(ABC):
         """Return the reason why the device cannot run this strategy, or None."""
 
     def is_priced(self, request: Request) -> bool:
-        """Whether the seconds of the steps are predicted."""
+        """Return whether the seconds of the steps are predicted."""
         return self.name in (STRIDED, DENSE)
 
     @abstractmethod

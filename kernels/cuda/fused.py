@@ -88,7 +88,7 @@ class FusedProducts:
         return self.order.peak
 
     def whole_tiles(self, height: int, width: int) -> bool:
-        """Whether tiles divide blocks of C of this size, so that they are written where they belong."""
+        """Return whether tiles divide blocks of C of this size, so that they are written in place."""
         return not (height % self.tile.m or width % self.tile.n)
 
     @property

@@ -290,7 +290,7 @@ Part = tuple[str, Any, Any, Any, tuple[int, int, int] | None]
 
 @dataclass(frozen=True)
 class Fusion:
-    """Parameters of the cost of a chain by FUSED: the tile of C, and the costs of the levels above the innermost one."""
+    """Parameters of the cost of a chain by FUSED: the tile of C, and the costs of the levels above the innermost."""
 
     tile: tuple[int, int]
     outer: SchemeCosts | None
