@@ -17,7 +17,7 @@ from .straightline import program_of
 from .target import Target, parse_target
 
 NAIVE = "naive "
-"""What a recipe says before a format whose products are all taken."""
+"""The prefix of a format in a recipe that uses all of its products."""
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,7 @@ class Catalog:
             raise self._damaged(error) from None
 
     def _stored(self, scheme: Scheme) -> bool:
-        """Whether there is nothing to write of a scheme: it is listed, and so are all its parents as such."""
+        """Return whether there is nothing to write of a scheme: it is listed, and so are all its parents as such."""
         relation = scheme.provenance.relation
         return bool(self._rows("SELECT 1 FROM schemes WHERE digest = ? AND superseded = 0", (scheme.digest,))) and set(
             self.parents(scheme.digest)

@@ -10,7 +10,7 @@ from ..errors import CatalogError
 from .migrations import STEPS, migrate
 
 LOCK_SECONDS = 30.0
-"""How long a process waits for another that writes."""
+"""Seconds that a process waits for another that writes."""
 
 
 def connect(path: Path) -> sqlite3.Connection:

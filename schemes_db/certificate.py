@@ -1,4 +1,4 @@
-"""What was proven of a scheme, by which methods, with what numbers."""
+"""Certificates: what was proven about a scheme, by which methods, with their parameters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Certificate:
-    """That the scheme with this digest computes its target over its ring. Made by `lcma.certify` only."""
+    """Proof that the scheme with this digest computes its target over its ring. Created by `lcma.certify` only."""
 
     target: str
     ring: str

@@ -129,7 +129,7 @@ def _axis(axis: str) -> int:
 
 
 def _full_factors(target: Target) -> bool:
-    """Whether it is a product of two full matrices, of which a part may be wanted."""
+    """Return whether it is a product of two full matrices, of which a part may be wanted."""
     plain = target.is_product and not target.shared and target.block_recursive
     return plain and target.a == full_grid(target.m, target.k) and target.b == full_grid(target.k, target.n)
 

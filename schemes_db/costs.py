@@ -1,4 +1,4 @@
-"""What a scheme costs: products by kind, additions, nonzeros, growth. Pure functions of the scheme."""
+"""Costs of a scheme: products by kind, additions, nonzeros, growth. Pure functions of the scheme."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def recursive_cost(scheme: Scheme) -> Fraction | None:
 
 
 def gram_products(scheme: Scheme) -> int:
-    """How many products of a scheme for A A^T have V = U^T or -U^T: those are X X^T and recurse."""
+    """Return the number of products of a scheme for A A^T with V = U^T or -U^T: they are X X^T and recurse."""
     if not scheme.target.shared:
         return 0
     turned = scheme.v.transposed()

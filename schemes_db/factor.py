@@ -87,12 +87,12 @@ class Factor:
 
     @property
     def gaussian(self) -> bool:
-        """Whether some coefficient has an imaginary part."""
+        """True if some coefficient has an imaginary part."""
         return self.values.ndim == 2
 
     @property
     def large(self) -> bool:
-        """Whether the numerators are Python integers, because int64 does not hold the factor."""
+        """True if the numerators are Python integers, because int64 does not hold the factor."""
         return self.values.dtype == object
 
     @cached_property

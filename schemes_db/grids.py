@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Kind(IntEnum):
-    """What a block of A, B or C is: nothing, all of it, or one triangle of it (diagonal included)."""
+    """The kind of a block of A, B or C: absent, full, or one triangle of it (diagonal included)."""
 
     ABSENT = 0
     FULL = 1

@@ -74,7 +74,7 @@ Row = tuple[tuple[int, Inexact], ...]
 
 @dataclass(frozen=True)
 class Approximation:
-    """What a file of inexact coefficients gives: three factors of R products each, the third by C.
+    """The content of a file of inexact coefficients: three factors of R products each, the third by C.
 
     It is no `Scheme`, so that nothing unproven can pass as one.
     """
@@ -89,5 +89,5 @@ class Approximation:
 
     @property
     def has_powers(self) -> bool:
-        """Whether some coefficient has a power of e."""
+        """True if some coefficient has a power of e."""
         return any(number.power for factor in self.factors for row in factor for _, number in row)

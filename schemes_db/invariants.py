@@ -122,7 +122,7 @@ def _ranks(matrices: IntArray, prime: int) -> IntArray:
 
 
 def relation(first: Scheme, second: Scheme) -> str:
-    """How two schemes stand to each other, in words that claim no more than is proven.
+    """Return the relation of two schemes in words that claim no more than is proven.
 
     "identical" (same canonical form), "same but for roles" (a rotation or transposition makes them
     identical), "different" (invariants differ: no change of basis or roles makes one the other), or

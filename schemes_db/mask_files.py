@@ -14,7 +14,7 @@ MASK_BYTES = 1 << 20
 """The largest mask file: the largest grid, 128 x 128, has 128 KiB as 64-bit integers."""
 
 _LETTERS = KINDS | {"H": Kind.LOWER, "1": Kind.FULL, "0": Kind.ABSENT}
-"""What stands for a kind in a file. H, a half block, is read as L and never written."""
+"""The letters of the kinds in a file. H, a half block, is read as L and never written."""
 
 _WORDS = _LETTERS | {"True": Kind.FULL, "False": Kind.ABSENT, "1.0": Kind.FULL, "0.0": Kind.ABSENT}
 """The cells of a table besides: booleans and decimals, as tables of arrays are written."""

@@ -43,17 +43,17 @@ class Pair:
 
     @property
     def gram(self) -> bool:
-        """Whether the product is X X^T."""
+        """True if the product is X X^T."""
         return self.right == "t"
 
     @property
     def scalars_only(self) -> bool:
-        """Whether the identity of blocks would be wrong for blocks that are matrices."""
+        """True if the identity of blocks would be wrong for blocks that are matrices."""
         return bool(SCALAR_LETTERS & {self.left, self.right})
 
     @property
     def upper_outputs(self) -> bool:
-        """Whether only the upper triangle of C is computed."""
+        """True if only the upper triangle of C is computed."""
         return self.gram or (self.left, self.right) == ("u", "u")
 
 
@@ -71,7 +71,7 @@ def all_pairs() -> Iterator[Pair]:
 
 
 def fits(pair: Pair, shape: Shape) -> bool:
-    """Whether the sizes (m, k, n) allow the pair: structured matrices are square, and X X^T has m = n."""
+    """Return whether the sizes (m, k, n) allow the pair: structured matrices are square, and X X^T has m = n."""
     m, k, n = shape
     square_a, square_b = pair.left == "g" or m == k, pair.gram or pair.right == "g" or k == n
     return square_a and square_b and (not pair.gram or m == n)

@@ -1,4 +1,4 @@
-"""Which schemes of one target the catalogue stores: their costs, and when one dominates another."""
+"""The Pareto rule by which the catalogue stores schemes of one target: their costs, and dominance."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Entry:
 
     @property
     def merits(self) -> tuple[float, ...]:
-        """What the Pareto frontier is of: rank, products, additions and growth factor, the less the better."""
+        """The objectives of the Pareto frontier, all minimized: rank, products, additions and growth factor."""
         return self.rank, self.products, self.additions, self.growth
 
     @property

@@ -19,7 +19,7 @@ Terms = tuple[tuple[Coefficient, int], ...]
 
 
 class ProductKind(StrEnum):
-    """How much of a product is computed: all of it, or one triangle of its output or of an operand.
+    """The computed part of a product: all of it, or one triangle of its output or of an operand.
 
     The triangle is the lower one unless the name says upper; it includes the diagonal.
     """
@@ -38,7 +38,7 @@ class ProductKind(StrEnum):
 
     @property
     def of_upper(self) -> bool:
-        """Whether the triangle is the upper one."""
+        """True if the triangle is the upper one."""
         return self.value.endswith("upper")
 
     @property
@@ -135,7 +135,7 @@ class Program:
 
     @property
     def levels(self) -> int:
-        """How many levels of recursion the program has, itself counted."""
+        """The number of levels of recursion, this program included."""
         return 1 + max((program.levels for _, program in self.inner), default=0)
 
     @property

@@ -1,4 +1,4 @@
-"""Where a scheme comes from."""
+"""The origin of a scheme."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = {
     "read": ("file", "sha256"),
     "print": ("source",),
 }
-"""What a step may do, and the values that it needs."""
+"""The kinds of steps, and the values that each needs."""
 
 CONSTRUCTIONS = ("naive", "rotate", "transpose", "reverse", "tensor", "sum", "project", "basis")
 """Steps that give the same scheme whenever they are repeated, from the schemes that they name."""

@@ -18,7 +18,7 @@ Find = Callable[[str], Scheme]
 """The kept scheme of a digest."""
 
 Search = Callable[[Step], Scheme]
-"""What a step that searches finds now."""
+"""Return the result of repeating a step that searches."""
 
 
 Lift = Callable[[Scheme, Ring, int], Scheme]

@@ -1,4 +1,4 @@
-"""What a search did, found something or not: a row of the catalogue's table `runs`."""
+"""Records of searches, successful or not: rows of the catalogue's table `runs`."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Scheme:
 
     @property
     def ternary(self) -> bool:
-        """Whether all coefficients are -1, 0 or 1 (the property ZT)."""
+        """True if all coefficients are -1, 0 or 1 (the property ZT)."""
         return set(self.coefficients) <= {-1, 1}
 
     @cached_property
@@ -169,12 +169,12 @@ class Scheme:
 
     @property
     def gaussian(self) -> bool:
-        """Whether some coefficient has an imaginary part."""
+        """True if some coefficient has an imaginary part."""
         return any(factor.gaussian for factor in self.factors)
 
     @property
     def large(self) -> bool:
-        """Whether some coefficient exceeds int64: such a scheme is verified, but neither kept nor run."""
+        """True if some coefficient exceeds int64: such a scheme is verified, but neither kept nor run."""
         return any(factor.large for factor in self.factors)
 
     def reduced_mod(self, prime: int, root: int = 0) -> tuple[Factor, Factor, Factor]:

@@ -16,7 +16,7 @@ SIDES = ("left", "right", "out")
 
 @dataclass(frozen=True)
 class Triangle:
-    """Where the triangle of a product is: in the operand on one `side`, or `out`, and which one.
+    """The place of a product's triangle: the operand on one `side`, or `out`, and which triangle.
 
     `shared`: B is A^T, and one triangle of the product is wanted.
     """

@@ -155,7 +155,7 @@ class Target:
 
     @property
     def is_product(self) -> bool:
-        """Whether it is a product of matrices, parts of which may be left out, and not any other bilinear map."""
+        """True if it is a product of matrices, parts of which may be left out, and not any other bilinear map."""
         return self.entries is None
 
     @property
@@ -171,7 +171,7 @@ class Target:
 
     @cached_property
     def equations(self) -> int:
-        """How many Brent equations there are: one a triple of present blocks of A, B and C."""
+        """The number of Brent equations: one for each triple of present blocks of A, B and C."""
         a, b, c = (int((kinds != Kind.ABSENT).sum()) for kinds in self.kind_arrays)
         return a * b * c
 

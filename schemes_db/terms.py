@@ -52,7 +52,7 @@ def named(entries: Entries) -> str:
 
 
 def brief(entries: Entries) -> str:
-    """What people are shown instead of all terms: their number and the start of a hash of the full form."""
+    """A short text in place of all terms: their number and the start of a hash of the full form."""
     return f"terms({len(entries)} #{hashlib.sha256(named(entries).encode()).hexdigest()[:8]})"
 
 

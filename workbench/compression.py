@@ -28,7 +28,7 @@ EMBEDDINGS = ("*embed*", "*wte*", "*wpe*", "*lm_head*")
 """Names of weights that stay as they are unless they are named: tables of embeddings, and heads that may share them."""
 
 LAYOUTS = ("auto", "linear", "conv1d")
-"""How weights are stored: (outputs, inputs) as nn.Linear's, (inputs, outputs) as Conv1D's, or as their biases say."""
+"""The storage of weights: (outputs, inputs) as nn.Linear's, (inputs, outputs) as Conv1D's, or as their biases say."""
 
 CALIBRATION_ROWS = 256
 
@@ -104,7 +104,7 @@ def stored_weights(path: Path, layout: str = "auto") -> list[StoredWeight]:
 
 
 def planned(weights: Sequence[StoredWeight], configs: Mapping[str, CompressConfig | None]) -> list[Task]:
-    """What is to be done, by the first pattern that fits a layer's name; layers that stay as they are, are left out.
+    """Return the tasks, by the first pattern that fits a layer's name, without layers that are not compressed.
 
     Raises:
         RankError: a rank exceeds that of a weight.
@@ -129,7 +129,7 @@ def planned(weights: Sequence[StoredWeight], configs: Mapping[str, CompressConfi
 
 
 def check_finite(path: Path, tasks: Sequence[Task]) -> None:
-    """That all weights are finite numbers.
+    """Check that all weights are finite numbers.
 
     Raises:
         SchemeFormatError: one is not.

@@ -81,7 +81,7 @@ class Result:
 
     @property
     def disturbed(self) -> bool:
-        """Whether other processes used the processors."""
+        """True if other processes used the processors."""
         return self.busy_share is not None and self.busy_share > BUSY_SHARE
 
     def as_json(self) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def _shown(plan: Plan) -> str:
 
 
 def _has_own_target(scheme: Any) -> bool:
-    """Whether a scheme computes something else than the whole product."""
+    """Return whether a scheme computes something else than the whole product."""
     while isinstance(scheme, tuple | list):
         scheme = scheme[0]
     return scheme != AUTO and not scheme.target.is_general

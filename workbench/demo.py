@@ -75,7 +75,7 @@ NEXT = (
     ("find a scheme", "lcma search 4x4x4:tri-out --rank 34 --seed 1"),
     ("run a product", "lcma doctor --profile && lcma time auto --size 4096"),
 )
-"""What to try after the demonstration, one for each kind of user."""
+"""Commands to try after the demonstration, one for each kind of user."""
 
 
 def multiply(size: int, rounds: int) -> Panel:

@@ -1,4 +1,4 @@
-"""What must be said to OpenMP and OpenBLAS before any library starts its threads."""
+"""Environment variables of OpenMP and OpenBLAS, which must be set before any library starts its threads."""
 
 from __future__ import annotations
 

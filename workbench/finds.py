@@ -1,4 +1,4 @@
-"""What the search commands share: keeping finds in the catalogue, and saying what was found."""
+"""Functions shared by the search commands: storing finds in the catalogue, and reporting them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def kept_line(event: Kept) -> str:
 
 
 def composition_line(result: Result) -> str | None:
-    """What the catalogue composes for a full product, where that is better than all that a run came to."""
+    """Return the catalogue's composition of a full product, if it is better than all results of a run."""
     if not result.target.is_general:
         return None
     with Catalog.open() as catalog:
@@ -51,7 +51,7 @@ def composition_line(result: Result) -> str | None:
 
 
 def spent_line(result: Result, storing: float) -> str:
-    """Where the time of a run went; `storing` seconds were spent on keeping its finds."""
+    """Return how the time of a run was spent; `storing` seconds were spent on storing its finds."""
     kernels = ", ".join(f"{count} {how}" for how, count in sorted(KERNELS.items()))
     parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in result.setup.items())
     first = min((found.origin.provenance.seconds or 0.0 for found in result.finds), default=None)
@@ -62,7 +62,7 @@ def spent_line(result: Result, storing: float) -> str:
 
 
 def saving(result: Result, start: Scheme | None = None) -> str:
-    """What the best find of a run saves against the blocks' own products, a half product counted as half of one."""
+    """Return the saving of a run's best find over the blocks' own products, a half product counted as half of one."""
     plain = _cost(naive(result.target))
     near = [result.nearest.scheme] if isinstance(result.nearest, Find) else []
     composed = [start] if start is not None and start.provenance.kind == "composition" else []

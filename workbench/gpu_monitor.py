@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass
 
 PERIOD_MS = 100
-"""How often nvidia-smi is asked."""
+"""Seconds between queries of nvidia-smi."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def state_of(rows: list[str]) -> GpuState:
 
 
 def gpu_identity() -> str:
-    """What nvidia-smi and NVML know the current GPU by; its number where torch does not say."""
+    """Return the identifier of the current GPU for nvidia-smi and NVML; its number if torch does not tell."""
     import torch
 
     index = torch.cuda.current_device()

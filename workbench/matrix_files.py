@@ -34,7 +34,7 @@ DTYPES = (
     "int32",
     "int64",
 )
-"""What operands can be converted to; which of them a device multiplies is the planner's to say."""
+"""The dtypes that operands can be converted to; the planner decides which of them a device multiplies."""
 
 _NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "C64": "complex64"}
 _NAMES |= {"I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
@@ -164,7 +164,7 @@ def _tensor(path: Path, tensor: str | None, text: str) -> Operand:
 
 
 def check_destination(text: str, dtype: str) -> None:
-    """That a product of this dtype can be written to FILE.npy or FILE.safetensors[:TENSOR].
+    """Check that a product of this dtype can be written to FILE.npy or FILE.safetensors[:TENSOR].
 
     Raises:
         PlanError: a .safetensors file holds no such dtype, or the file holds other tensors.

@@ -1,4 +1,4 @@
-"""What goes to stdout: tables for people, JSON and CSV for scripts."""
+"""Output on stdout: tables for people, JSON and CSV for scripts."""
 
 from __future__ import annotations
 

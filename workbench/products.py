@@ -34,7 +34,7 @@ FACTORS = {
 
 @dataclass(frozen=True)
 class Device:
-    """Where a product runs: the processor, or a GPU by its number (None: the current one)."""
+    """The device of a product: the CPU, or a GPU by its number (None: the current one)."""
 
     kind: str
     index: int | None = None
@@ -60,7 +60,7 @@ class Device:
         return torch.cuda.device(self.index) if count else nullcontext()
 
     def require(self) -> None:
-        """That products can run here.
+        """Check that products can run here.
 
         Raises:
             PlanError: there is no such GPU, or no torch or Triton.
@@ -213,7 +213,7 @@ def _profile_of_threads(threads: int) -> Profile:
 
 
 def require_memory(request: Request) -> None:
-    """That the matrices of a request can be made up on its device.
+    """Check that the matrices of a request can be generated on its device.
 
     Raises:
         PlanError: they are larger than what is free.

@@ -1,4 +1,4 @@
-"""How a long command says on stderr that it is alive."""
+"""Progress of long commands, shown on stderr."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Progress:
 
 
 class CountedProgress:
-    """As `Progress`, of a number of steps that is known: on a terminal a bar with the time that is left."""
+    """As `Progress`, for a known number of steps: on a terminal a bar with the remaining time."""
 
     def __init__(self, total: int) -> None:
         self._total, self._done = total, 0

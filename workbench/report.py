@@ -60,7 +60,7 @@ def catalogue_page() -> str:
 
 
 def _reached(kept: Mapping[Shape, tuple[int, str]], rows: Sequence[Target]) -> str:
-    """How near all formats come to their best known ranks, and how many of those without a row are composed at it."""
+    """Return how near all formats come to their best known ranks, and how many without a row are composed at it."""
     gaps, composed = [], []
     own = {target.shape for target in rows}
     for shape in combinations_with_replacement(range(2, COMPARED_SIDE + 1), 3):

@@ -44,7 +44,7 @@ def chosen_scheme(argument: str, option: str | None) -> str:
 
 
 def planned_scheme(text: str, causal: bool = False) -> str | tuple[Scheme, Certificate] | Sequence[Any]:
-    """What `lcma.kernels` takes as `scheme` for a text: "auto", a certified scheme, or SCHEME/SCHEME, one a level.
+    """Return the `scheme` argument of `lcma.kernels` for a text: "auto", a certified scheme, or SCHEME/SCHEME by level.
 
     Raises:
         LcmaError: as `scheme_argument`.

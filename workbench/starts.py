@@ -42,7 +42,7 @@ def start_argument(text: str, target: Target, ring: Ring) -> Scheme:
 
 
 def is_mask(target: Target) -> bool:
-    """Whether a target is a product of matrices some blocks of which are left out or half, B not being A^T."""
+    """Return whether a target is a product of matrices some blocks of which are left out or half, B not being A^T."""
     return target.is_product and not target.is_general and not target.shared
 
 

@@ -112,7 +112,7 @@ def _merits(entry: Entry) -> tuple[float, ...]:
 
 
 def _dominates(one: Entry, other: Entry) -> bool:
-    """Whether one is as good in everything, and better in something."""
+    """Return whether one is as good in everything, and better in something."""
     return _merits(one) != _merits(other) and all(x <= y for x, y in zip(_merits(one), _merits(other), strict=True))
 
 

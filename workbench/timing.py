@@ -71,7 +71,7 @@ def interleaved(
 
 
 def ratio_to(baseline: Timing, timing: Timing) -> float:
-    """How many times faster than the baseline: the ratio of the medians."""
+    """The speed-up over the baseline: the ratio of the medians."""
     return baseline.median / timing.median
 
 

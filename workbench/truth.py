@@ -1,4 +1,4 @@
-"""What a product must be: the classical one, cut as its request or the target of its scheme says."""
+"""The expected result of a product: the classical one, restricted as its request or its scheme's target says."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def page_name(package: str) -> str:
 
 
 def public_names() -> list[str]:
-    """What `import lcma` offers, without modules and the version."""
+    """The public names of `import lcma`, without modules and the version."""
     return [name for name in lcma.__all__ if name != "__version__" and not isinstance(getattr(lcma, name), ModuleType)]
 
 
@@ -93,7 +93,7 @@ def _directive(path: str, value: object, *options: str) -> str:
 
 
 def _constant(value: object) -> str:
-    """What a constant holds: its keys, its items, or how it prints."""
+    """Return the content of a constant: its keys, its items, or its text."""
     if isinstance(value, dict | tuple | list | set | frozenset):
         return f"A {type(value).__name__} of {', '.join(f'`{item}`' for item in value)}."
     return f"`{value!r}`"

@@ -61,7 +61,7 @@ def _products(row: Listed, certificate: Certificate, origin: Provenance) -> tupl
 
 
 def _sums(catalog: Catalog, name: str, rows: dict[str, Listed]) -> tuple[object, ...]:
-    """What is said of a program: that of its scheme, or the recipe that composes it."""
+    """Return the description of a program: that of its scheme, or the recipe that composes it."""
     if name in recipes():
         program = program_named(name)
         outcome = check_program(program)

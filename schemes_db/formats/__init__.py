@@ -45,7 +45,7 @@ _Found = TypeVar("_Found", list[Reading], list[Reading] | None)
 
 
 class Format(Protocol):
-    """What every module of a format offers."""
+    """The interface of every format module."""
 
     NAME: str
     SUFFIX: str
@@ -107,7 +107,7 @@ FORMATS: dict[str, Format] = {module.NAME: module for module in (*_TEXT, *_BINAR
 """All formats that are read."""
 
 WRITERS: dict[str, Writer] = {module.NAME: module for module in _WRITERS}
-"""Those that are written, too; where several have one suffix, the first is meant by it."""
+"""The formats that can also be written; of several with one suffix, the first is the suffix's default."""
 
 
 def format_named(name: str) -> Format:
@@ -204,7 +204,7 @@ def _matching(formats: Sequence[Any], content: str | bytes, named: str | None) -
 
 
 def _first_reading(matching: Sequence[tuple[str, Callable[[], list[Reading]]]]) -> list[Reading]:
-    """What the first of the readers that matched makes of a file, and which those were."""
+    """Return the result of the first reader that matches a file, and the names of all that match."""
     failures: list[tuple[str, SchemeFormatError]] = []
     names = [name for name, _ in matching]
     for name, parse in matching:
@@ -243,7 +243,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def _what_binary(raw: bytes) -> str:
-    """What a file that is no text is, in one line."""
+    """Return a one-line description of a file that is not text."""
     if raw.startswith(b"PK\x03\x04"):
         return "is a zip archive without numpy arrays; put U, V and W into it with numpy.savez"
     return "is not UTF-8 text, nor an array of a known format"

@@ -30,7 +30,7 @@ Matrix = list[list[Coefficient]]
 
 
 def sniff(text: str) -> bool:
-    """Whether it starts as a tuple of arrays or as a list of lists of numbers."""
+    """Return whether it starts as a tuple of arrays or as a list of lists of numbers."""
     if text.lstrip().startswith("{"):
         return '"nbformat"' in text and "array(" in text
     head = "".join(re.sub(_COMMENT, "", text[:20_000]).split())

@@ -25,7 +25,7 @@ _KEY = r"(?a)(\d{1,3}),\s?(\d{1,3}),\s?(\d{1,3})"
 
 
 def sniff(raw: bytes) -> bool:
-    """Whether this is a zip archive that names a member such as 2,2,2.npy."""
+    """Return whether this is a zip archive that names a member such as 2,2,2.npy."""
     return raw.startswith(ZIP_MAGIC) and re.search(rb"\d,\s?\d{1,3},\s?\d{1,3}\.npy", raw[-(1 << 20) :]) is not None
 
 

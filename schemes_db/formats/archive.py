@@ -33,7 +33,7 @@ Array = npt.NDArray[np.generic]
 
 @dataclass(frozen=True)
 class Header:
-    """What a .npy file says of its array; `start` is where the data begin."""
+    """The header of a .npy file; `start` is the offset of the data."""
 
     dtype: str
     fortran: bool
@@ -46,7 +46,7 @@ class Header:
 
     @property
     def data_bytes(self) -> int:
-        """What the shape claims; of no meaning for pickled objects."""
+        """The bytes that the shape claims; meaningless for pickled objects."""
         return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
@@ -201,5 +201,5 @@ def _brief(error: Exception) -> str:
 
 
 def is_archive_of(raw: bytes, *members: str) -> bool:
-    """Whether the file is a zip archive whose directory names these arrays."""
+    """Return whether the file is a zip archive whose directory names these arrays."""
     return raw.startswith(ZIP_MAGIC) and all(f"{member}.npy".encode() in raw[-(1 << 20) :] for member in members)

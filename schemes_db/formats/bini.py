@@ -24,7 +24,7 @@ _MOD_2 = r"(?i)\bmod(?:ulo)?[ _-]?2\b"
 
 
 def sniff(text: str) -> bool:
-    """Whether a header line is there and a line of four columns."""
+    """Return whether a header line is there and a line of four columns."""
     return ";" in text and re.search(_HEADER, text[:20_000]) is not None
 
 

@@ -213,7 +213,7 @@ def any_inexact(values: Iterable[Coefficient]) -> bool:
 
 
 def has_inexact(factors: Iterable[Terms]) -> bool:
-    """Whether some coefficient is rounded, or has a power of an infinitesimal."""
+    """Return whether some coefficient is rounded, or has a power of an infinitesimal."""
     listed = [factor for factor in factors if not isinstance(factor, Entries)]
     return any_inexact(value for factor in listed for terms in factor for _, _, value in terms)
 
@@ -273,7 +273,7 @@ def extent_of(factor: Terms) -> tuple[int, int]:
 
 
 def is_exact(array: npt.NDArray[np.generic]) -> bool:
-    """Whether all numbers are small binary fractions; an array of other things is left to `exact`."""
+    """Return whether all numbers are small binary fractions; an array of other things is left to `exact`."""
     if array.dtype.kind not in "fc" or not np.isfinite(array).all():
         return True
     with np.errstate(over="ignore"):  # which leaves no finite number, so no exact one

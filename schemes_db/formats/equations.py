@@ -42,7 +42,7 @@ _LETTER = pattern(r"\b[a-h]\s?[-+*(]")
 
 
 def sniff(text: str) -> bool:
-    """Whether some line sets a name to what has a block of a matrix in it."""
+    """Return whether some line sets a name to what has a block of a matrix in it."""
     if re.search(r"[{\[]\s*\"", text[:2000]) and text.lstrip()[:1] in "{[":
         return False
     written = parse_header(text[:2000]).target is not None
@@ -50,7 +50,7 @@ def sniff(text: str) -> bool:
 
 
 def _is_equation(line: str) -> bool:
-    """Whether a name is set to what has two blocks, or letters that stand for blocks, in it."""
+    """Return whether a name is set to what has two blocks, or letters that stand for blocks, in it."""
     sign = _RIGHT_SIDE.search(line)
     if sign is None:
         return False

@@ -48,7 +48,7 @@ _MARK = 40
 
 
 def sniff(text: str) -> bool:
-    """Whether some line is a product with blocks of three matrices in it."""
+    """Return whether some line is a product with blocks of three matrices in it."""
     return any(_is_trilinear(statement) for _, statement in statements(text[:40_000]))
 
 
@@ -118,7 +118,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
 
 
 def _is_symmetric(text: str) -> bool:
-    """Whether the text says that all of its products stand for their rotations."""
+    """Return whether the text says that all of its products stand for their rotations."""
     return re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
 
 
@@ -139,7 +139,7 @@ def _shortened(statement: str) -> str:
 
 
 def _is_prose(statement: str) -> bool:
-    """Whether a statement says something in words."""
+    """Return whether a statement says something in words."""
     return not re.search(r"\d", statement) or re.search(r"[A-Za-z]{3}", _shortened(statement)) is not None
 
 

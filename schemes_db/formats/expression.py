@@ -166,7 +166,7 @@ class Parser:
         return self.sum_from(self.product(), sign)
 
     def group(self) -> ProductForm:
-        """What stands in parentheses: a sum, a number, or a whole product of sums, which may be negated."""
+        """Parse the content of parentheses: a sum, a number, or a whole product of sums, which may be negated."""
         sign = -1 if self.accept("+", "-") == "-" else 1
         term = self.product()
         if len(term.forms) > 1 and self.peek()[1] == ")":

@@ -23,7 +23,7 @@ _NUMBERS = rf"(?a)[\s\d.eE/+*^{{}}-]*(?:(?:{'|'.join(EPSILON)})\b[\s\d.eE/+*^{{}
 
 
 def sniff(text: str) -> bool:
-    """Whether there are three blocks of numbers, parted by comment lines."""
+    """Return whether there are three blocks of numbers, parted by comment lines."""
     head = text[:1_000_000]
     plain = re.sub(r"#[^\n]*", "", head)
     return len(_blocks(head)) == 3 and re.fullmatch(_NUMBERS, plain) is not None

@@ -40,7 +40,7 @@ Words = npt.NDArray[np.generic]
 
 
 def sniff(raw: bytes) -> bool:
-    """Whether this is a .npy array."""
+    """Return whether this is a .npy array."""
     return raw.startswith(NPY_MAGIC)
 
 

@@ -31,7 +31,7 @@ _TEXT_FIELDS = ("multiplications", "elements", "complexity")
 
 
 def sniff(text: str) -> bool:
-    """Whether this is a JSON object with sizes n and rows u."""
+    """Return whether this is a JSON object with sizes n and rows u."""
     return text.lstrip().startswith("{") and all(f'"{key}"' in text for key in ("n", "m", "u"))
 
 

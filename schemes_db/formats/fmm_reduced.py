@@ -31,7 +31,7 @@ _TEXT_FIELDS = ("multiplications", "elements", "complexity", "n", "m", "z2")
 
 
 def sniff(text: str) -> bool:
-    """Whether this is a JSON object with fresh sums."""
+    """Return whether this is a JSON object with fresh sums."""
     return text.lstrip().startswith("{") and all(f'"{key}"' in text for key in ("n", "m", "u_fresh"))
 
 

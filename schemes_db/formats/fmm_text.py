@@ -28,7 +28,7 @@ _START = r"(?a)(?:\d{1,9}[ \t]*\r?\n\s*)?\d{1,18}([ \t]+\d{1,18}){3}[ \t]*\r?\n[
 
 
 def sniff(text: str) -> bool:
-    """Whether it starts with four sizes on a line, a count before them or not, and continues with integers."""
+    """Return whether it starts with four sizes on a line, a count before them or not, and continues with integers."""
     return re.fullmatch(_START, text.lstrip()[:4000]) is not None
 
 

@@ -61,7 +61,7 @@ class Formulas:
     outputs: dict[Index, Form] = field(default_factory=dict)
     flat: bool = False
     bases: dict[str, int] = field(default_factory=lambda: dict.fromkeys("abc", 1))
-    """What the first row and column of A, B and C are called: 1, or 0."""
+    """The first index of rows and columns of A, B and C: 1, or 0."""
 
     notes: list[str] = field(default_factory=list)
 
@@ -95,7 +95,7 @@ def split_equation(line: int, text: str) -> Equation | None:
 
 
 def read_formulas(statements: Iterable[Statement]) -> Formulas:
-    """What equations say.
+    """The content of a file of equations.
 
     Raises:
         SchemeFormatError: with the line, where an equation means nothing or a name has no value.
@@ -160,7 +160,7 @@ class _Reader:
         return kept
 
     def single_letters(self, equations: list[Equation], names: set[str]) -> bool:
-        """Whether the blocks are the letters a to h, those of A first."""
+        """Return whether the blocks are the letters a to h, those of A first."""
         used = {word for equation in equations if family(equation.name) for word in _WORD.findall(equation.text)}
         return set(_LETTERS) <= used - names and not any(family(word) for word in used - names)
 
@@ -186,7 +186,7 @@ class _Reader:
                 equation.name = place
 
     def mentions(self, text: str) -> bool:
-        """Whether a text names a block of an operand."""
+        """Return whether a text names a block of an operand."""
         return any((found := family(word)) is not None and found[0] in "abxy" for word in _WORD.findall(text))
 
     def is_formula(self, equation: Equation, names: set[str]) -> bool:
@@ -333,7 +333,7 @@ class _Reader:
         return {block: 1}
 
     def set_indices(self) -> None:
-        """Whether blocks have one running index or two, and whether they count from 0."""
+        """Return whether blocks have one running index or two, and whether they count from 0."""
         assigned = {equation.name for equation in self.equations}
         indices: dict[str, list[Index]] = {"a": [], "b": [], "c": []}
         for word in self.words():
@@ -406,7 +406,7 @@ class _Reader:
             self.found.outputs[index] = value
 
     def are_outputs(self, members: list[tuple[str, Index, int]]) -> bool:
-        """Whether names have the indices of blocks."""
+        """Return whether names have the indices of blocks."""
         return self.found.flat or all(len(_as_written(name, index)) == 2 for name, index, _ in members)
 
 

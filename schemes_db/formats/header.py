@@ -16,7 +16,7 @@ _LINE = r"(?m)^[ \t]*#\s*(target|ring|name):[ \t]*(\S.*?)\s*$"
 
 @dataclass(frozen=True)
 class Header:
-    """What a text says of its scheme, as far as it does."""
+    """Facts that a text states about its scheme; None where it does not."""
 
     target: Target | None
     ring: Ring | None

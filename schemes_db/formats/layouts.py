@@ -1,4 +1,4 @@
-"""How files number the entries of the three factors: row by row, or the stored ones of structured matrices.
+"""Numbering of the entries of the three factors in files: row by row, or the stored ones of structured matrices.
 
 A name such as `ss-333-rank14-rec-0-2-0-q` (arXiv 2511.10786) says the structures and the sizes.
 Where no name helps, the only layout that agrees with its target at a random point is chosen.
@@ -46,7 +46,7 @@ class Layout:
 
     @property
     def structured(self) -> bool:
-        """Whether the entries are the stored ones of a structured matrix."""
+        """True if the entries are the stored ones of a structured matrix."""
         m, k, n = self.target.shape
         return self.places != _dense(m, k, n)
 
@@ -94,7 +94,7 @@ def layouts_for(sizes: tuple[int, int, int]) -> list[Layout]:
 
 @lru_cache(maxsize=1)
 def _numberings() -> list[tuple[Pair, tuple[int, int, int], Places]]:
-    """How the entries of every pair are numbered, for all sizes that names can say."""
+    """The numbering of the entries of every pair, for all sizes that names can express."""
     sides = range(1, MAX_SIDE + 1)
     return [
         (pair, shape, places)
@@ -106,7 +106,7 @@ def _numberings() -> list[tuple[Pair, tuple[int, int, int], Places]]:
 
 
 def agrees(residues: IntArray, layout: Layout, rank: int) -> bool:
-    """Whether the trilinear form of a row of residues modulo PRIME is its target's at one random point."""
+    """Return whether the trilinear form of a row of residues modulo PRIME is its target's at one random point."""
     generator = np.random.default_rng(1)
     m, k, n = layout.target.shape
     points = [generator.integers(1, PRIME, size) for size in (m * k, k * n, m * n)]

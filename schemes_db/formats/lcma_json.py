@@ -26,7 +26,7 @@ FIELDS = ("lcma_scheme", "name", "target", "ring", "rank", "products", "provenan
 
 
 def sniff(text: str) -> bool:
-    """Whether this is a JSON object with our marker."""
+    """Return whether this is a JSON object with our marker."""
     return text.lstrip().startswith("{") and '"lcma_scheme"' in text
 
 

@@ -28,7 +28,7 @@ CONVENTION = C
 
 
 def sniff(raw: bytes) -> bool:
-    """Whether this is a zip archive with our marker."""
+    """Return whether this is a zip archive with our marker."""
     return is_archive_of(raw, "lcma_scheme")
 
 

@@ -29,7 +29,7 @@ class LinearProgram:
 
     @property
     def rational(self) -> bool:
-        """Whether all coefficients are exact and real."""
+        """True if all coefficients are exact and real."""
         return all(isinstance(c, int | Fraction) for statement in self.statements for c, _ in statement)
 
     def expanded(self, budget: list[int]) -> list[Form] | None:

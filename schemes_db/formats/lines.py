@@ -130,7 +130,7 @@ _REWRITES = tuple(
         ("{", r"^([^={}\\]*\b[A-Za-z]\w*\d)\{([^={}\\]+)\}\s*;?\s*$", r"\1 = \2"),  # double m1{a11 * b11};
     )
 )
-"""What a line has in it, and how such a line is respelled before its comment is removed."""
+"""A substring of a line, and the function that rewrites such a line before its comment is removed."""
 
 _MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
 _RULER = pattern(r"\s*([-+=*_~#])\1{2,}\s*")

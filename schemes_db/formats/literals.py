@@ -54,7 +54,7 @@ _NUMBER = pattern(r"[-+]?\d[\d./]*")
 
 
 def sniff(text: str) -> bool:
-    """Whether it has three arrays of numbers under names, or in one list."""
+    """Return whether it has three arrays of numbers under names, or in one list."""
     plain = _body(text[:20_000])
     begins = re.match(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)", plain) is not None
     return begins or _LISTED.search(plain) is not None or _has_tables(plain)
@@ -88,7 +88,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
 
 
 def _body(text: str) -> str:
-    """What stands between code fences, or the whole text where there are none."""
+    """Return the text between code fences, or the whole text if there are none."""
     if "matrix}" in text:  # LaTeX's as MATLAB's
         text = re.sub(r"\\\\(?:\[[^\]\n]*\])?", ";", _MATRIX_ENDS.sub(lambda end: "[]"[end[1] == "end"], text))
         text = text.replace("&", " ")
@@ -227,7 +227,7 @@ def _has_tables(text: str) -> bool:
 
 
 def _role(line: str) -> int | None:
-    """Which factor a heading line names."""
+    """Return the factor that a heading line names."""
     match = _HEADING.fullmatch(line.strip()) if len(line) < 80 else None
     if match is None:
         return None

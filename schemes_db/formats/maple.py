@@ -26,7 +26,7 @@ _START = pattern(r"\bTriad(?:Set)?\s*\(")
 
 
 def sniff(text: str) -> bool:
-    """Whether triads of matrices are mentioned."""
+    """Return whether triads of matrices are mentioned."""
     return re.search(r"\bTriad\s*\(\s*\[", text) is not None
 
 

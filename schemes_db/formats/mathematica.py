@@ -23,7 +23,7 @@ _START = r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]"
 
 
 def sniff(text: str) -> bool:
-    """Whether it starts with nested braces around a number."""
+    """Return whether it starts with nested braces around a number."""
     return re.match(_START, _without_comments(text[:20_000])) is not None
 
 

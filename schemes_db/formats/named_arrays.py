@@ -15,7 +15,7 @@ CONVENTION = C
 
 
 def sniff(raw: bytes) -> bool:
-    """Whether this is a .npy array, or a zip archive of such."""
+    """Return whether this is a .npy array, or a zip archive of such."""
     return raw.startswith(NPY_MAGIC) or (raw.startswith(ZIP_MAGIC) and b".npy" in raw[-(1 << 20) :])
 
 

@@ -216,7 +216,7 @@ class _Parser:
         raise self.fault(f"a number or a bracket expected, not {token!r}")
 
     def items(self, depth: int) -> list[Node]:
-        """What stands between an opening bracket and its closing one, parted by commas."""
+        """The items between an opening bracket and its closing one, separated by commas."""
         closer = _CLOSERS[self.take()[1]]
         found: list[Node] = []
         while not (self.kind == "symbol" and self.token == closer):

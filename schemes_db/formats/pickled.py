@@ -27,7 +27,7 @@ _MAX_OPCODES = 200_000
 
 
 class _Mark:
-    """What stands on the stack where a tuple or a list of several items begins."""
+    """The stack entry that marks the start of a tuple or a list of several items."""
 
 
 @dataclass(eq=False)
@@ -92,7 +92,7 @@ def _array(item: object) -> npt.NDArray[np.generic]:
 
 
 def _run(raw: bytes) -> object:
-    """What a pickle leaves on its stack."""
+    """Return the value that a pickle leaves on its stack."""
     import pickletools
 
     stack: list[object] = []

@@ -65,7 +65,7 @@ _FOLLOWERS = {
     _TIMES: (_OPEN,),
     _EQUALS: (_PLUS, _MINUS, _LETTER, _DIGIT, _OPEN),
 }
-"""Which tokens may follow which; a _DIGIT token is a whole number here, a coefficient."""
+"""Return which tokens may follow which; a _DIGIT token is a whole number here, a coefficient."""
 
 
 def _kind_table() -> npt.NDArray[np.uint8]:

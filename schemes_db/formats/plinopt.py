@@ -31,7 +31,7 @@ Matrix = tuple[int, int, list[tuple[int, int, Number]]]
 
 
 def sniff(text: str) -> bool:
-    """Whether the first line that is no comment is a matrix header such as `7 4 R`."""
+    """Return whether the first line that is no comment is a matrix header such as `7 4 R`."""
     return re.match(_START, text) is not None
 
 

@@ -1,4 +1,4 @@
-"""What a format's reader returns, and the checks that all readers share."""
+"""The result of a format's reader, and the checks shared by all readers."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def parse_coefficient(value: object, where: str) -> Number:
 
 
 def render_coefficient(value: Number) -> int | str:
-    """What `parse_coefficient` reads back: an integer where it is one, else text."""
+    """Return a value that `parse_coefficient` reads back: an integer if it is one, else text."""
     simple = simplest(value)
     return simple if isinstance(simple, int) else str(simple)
 

@@ -32,7 +32,7 @@ _INDEXED = r"(?a)([io])(0|[1-9]\d{0,5})"
 
 
 def sniff(text: str) -> bool:
-    """Whether the first statement sets a name to a sum with an input i0, i1, ... in it."""
+    """Return whether the first statement sets a name to a sum with an input i0, i1, ... in it."""
     return re.match(_START, text) is not None
 
 

@@ -27,7 +27,7 @@ CONVENTION = C
 
 
 def sniff(raw: bytes) -> bool:
-    """Whether this is a zip archive with numerators, denominators and metadata."""
+    """Return whether this is a zip archive with numerators, denominators and metadata."""
     return is_archive_of(raw, "u_indptr", "u_numerators", "u_denominators", "metadata_json")
 
 

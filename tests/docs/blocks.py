@@ -71,7 +71,7 @@ def masked(text: str) -> list[str]:
 
 
 def matches(wanted: list[str], got: list[str]) -> bool:
-    """Whether the lines agree; `...` stands for any number of lines, and at a line's end for the rest of it."""
+    """Return whether the lines agree; `...` stands for any number of lines, and at a line's end for the rest of it."""
     if not wanted:
         return not got
     first, rest = wanted[0], wanted[1:]

@@ -83,7 +83,7 @@ def test_half_products_may_run_as_halves():
 
 
 def possible(columns, sums, cells):
-    """Whether some order of the products fits: all of them, by the sets of products that can have been done."""
+    """Return whether some order of the products fits: all of them, by the sets of products that can have been done."""
     rank = len(sums)
     reached = {0}
     for _ in range(rank):

@@ -23,7 +23,7 @@ QUICK = ("int8 ", "strips ", "halving ", "grouped 2x2x2-tri-left-r6 left ")
 
 
 def is_quick(name: str) -> bool:
-    """Whether the kernels of a case are few and small: compiling them is most of the time."""
+    """Return whether the kernels of a case are few and small: compiling them is most of the time."""
     return name.startswith(QUICK) or " strassen * strassen (35" in name
 
 

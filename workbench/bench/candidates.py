@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def decided(a: Matrix, b: Matrix, out: Matrix) -> Decision:
-    """What `auto` decides for these matrices, with all that it considered."""
+    """Return the decision of `auto` for these matrices, with all proposals."""
     from ...kernels import Request, decision_for
 
     return decision_for(Request.of(a, b, out))

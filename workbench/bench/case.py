@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 Figures = Mapping[str, Any]
-"""What a case measured: names to numbers, texts, or lists of them; what JSON can hold."""
+"""The figures of a case: names to numbers, texts, or lists of them; serializable as JSON."""
 
 Say = Callable[[str], None]
 """Takes a line about how the case stands."""
@@ -16,7 +16,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked of a suite; a suite reads what concerns it.
+    """The user's options for a suite; a suite reads those that concern it.
 
     `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `threads`: () is the
     suite's own choice; so are `sizes`, sides of matrices or features of models. `energy`: joules in place of
@@ -37,14 +37,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Bar:
-    """What a figure must reach: at least or at most `value`."""
+    """The bar of a figure: at least or at most `value`."""
 
     figure: str
     value: float
     at_most: bool = False
 
     def met(self, figures: Figures) -> bool:
-        """Whether the case's figure reaches the bar; a figure that is missing does not."""
+        """Return whether the case's figure reaches the bar; a figure that is missing does not."""
         got = figures.get(self.figure)
         if got is None:
             return False

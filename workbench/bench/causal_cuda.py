@@ -18,7 +18,7 @@ SIZES = ((4096, 4096), (8192, 4096), (8192, 8192))
 """(L, d)"""
 
 BARRED = SIZES[1:]
-"""Where a scheme must gain."""
+"""The sizes at which a scheme must gain."""
 
 BARS = {
     ("QK", "float32"): (Bar("ratio", 1.15), Bar("over_halving", 1.03)),
@@ -28,7 +28,7 @@ SPENT = 0.05
 """Seconds that a contender runs in a round."""
 
 KERNEL_BAR = Bar("kernel_over_full", 1.68)
-"""Of the triangular-skipping kernel, bfloat16, L = d = 8192."""
+"""The bar of the triangle-skipping kernel, bfloat16, L = d = 8192."""
 
 MOST_ERROR, SEEDS = 3.0, 10
 """Frobenius errors over that of the plain product in the same dtype, and of how many operands."""

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 KINDS = (".py", ".csv", ".c", ".cpp", ".h")
-"""What code is made of: sources, and the tables of settings that they read."""
+"""Suffixes of code files: sources, and the tables of settings that they read."""
 
 
 def code_hash(sources: Sequence[str]) -> str:

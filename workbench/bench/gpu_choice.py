@@ -40,7 +40,7 @@ SHORTEST, LONGEST = 1e-3, 30e-3
 """Seconds that torch's product of a shape should take: of shorter ones launches decide."""
 
 MOST_BYTES = 24 << 30
-"""Of a shape's matrices, with 8 bytes an element."""
+"""Maximum bytes of a shape's matrices, with 8 bytes an element."""
 
 WARM = 0.1
 """Seconds that a GPU which has rested is faster than it stays."""
@@ -49,11 +49,11 @@ HEAT, NEAR, SPENT = 0.01, 1.15, 0.02
 """Seconds of a contender in the first heat, how much slower than its winner those are that go on, and their rounds'."""
 
 MEAN, WORST = 0.02, {"bfloat16": 0.08}
-"""How much slower than the best the choice may be: the geometric mean, and every shape (0.06 where nothing is said)."""
+"""Bars of the loss of the choice against the best: the geometric mean, and every shape (0.06 unless given)."""
 
 
 def worst_of(dtype: str) -> float:
-    """How much slower than the best measured plan the chosen one may be for any shape."""
+    """The bar of the loss of the chosen plan against the best measured one, for any shape."""
     return WORST.get(dtype, 0.06)
 
 
@@ -185,7 +185,7 @@ def choice_cases(options: Options) -> Iterator[Case]:
 
 
 def summary(rows: Rows) -> dict[str, Mapping[str, Any]]:
-    """By dtype and over all: shapes, geometric mean and worst of what the choice loses on the best, and the bars."""
+    """Return by dtype and over all: shapes, mean and maximum of the choice's loss against the best, and the bars."""
     losses: dict[str, dict[str, float]] = {}
     for row in rows:
         if row["key"].startswith("choice ") and row["figures"]:

@@ -1,4 +1,4 @@
-"""What a call adds to the vendor's product on a GPU where there is next to nothing to multiply."""
+"""The overhead of a call over the vendor's product on a GPU, for matrices too small to matter."""
 
 from __future__ import annotations
 

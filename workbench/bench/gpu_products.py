@@ -1,4 +1,4 @@
-"""What the rows of products on a GPU share: operands, errors, ratios to torch's product in turn."""
+"""Functions shared by the rows of products on a GPU: operands, errors, interleaved ratios to torch's product."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def blank(dtype: str, sizes: Sizes, columns: bool = False) -> tuple[Tensor, Tensor]:
-    """What `operands` gives, or its like stored by columns, without data."""
+    """Return the like of `operands`, optionally stored by columns, without data."""
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
@@ -95,7 +95,7 @@ def checked(name: str, a: Tensor, b: Tensor, c: Tensor, vendor: float) -> float:
 
 
 def accepted(name: str, error: float, a: Tensor, vendor: float) -> float:
-    """As `checked`, of an error that is known."""
+    """As `checked`, for an error that is already known."""
     import torch
 
     # In float64 torch's own product is the truth: what a sum of k rounded terms may be off stands in for its error.

@@ -32,7 +32,7 @@ def pictures(rows: Rows, path: Path) -> None:
 
 
 def points(rows: Rows) -> dict[str, dict[float, dict[str, Any]]]:
-    """By dtype and flops per byte: torch's rate, the best rate of a scheme in flops of the plain product, its name."""
+    """Points by dtype and flops per byte: torch's rate, the best scheme's in flops of the plain product, its name."""
     found: dict[str, dict[float, dict[str, Any]]] = {}
     for row in rows:
         figures, words = row["figures"], row["key"].split()

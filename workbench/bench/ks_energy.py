@@ -19,7 +19,7 @@ from .case import Say
 Rows = Sequence[Mapping[str, Any]]
 
 BASELINES = ("bmm", "einsum", "bsr")
-"""What the paper compares the energy of its kernel with."""
+"""The baselines of the paper's comparison of energy."""
 
 ROUNDS = 3
 

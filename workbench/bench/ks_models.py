@@ -21,7 +21,7 @@ Patterns = tuple[tuple[int, int, int, int], ...] | None
 """Patterns of a layer, left-most factor first; None: the layer stays dense."""
 
 DENSE, OURS, BMM = "dense", "auto", "bmm"
-"""What layers with patterns are: dense, Kronecker-sparse by the planner's choice, or by the permuted batched GEMM."""
+"""Variants of layers with patterns: dense, Kronecker-sparse by the planner's choice, or by the permuted bmm."""
 
 
 @dataclass(frozen=True)

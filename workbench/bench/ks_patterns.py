@@ -48,7 +48,7 @@ def energy_patterns() -> tuple[Pattern, ...]:
 
 
 def within_bounds(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
-    """Those for which no array has 2^31 elements or more."""
+    """Return the patterns for which no array has 2^31 elements or more."""
     return tuple(one for one in patterns if max(BATCH * one.rows, BATCH * one.cols, one.nonzeros) <= MOST_ELEMENTS)
 
 

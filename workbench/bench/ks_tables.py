@@ -34,7 +34,7 @@ BEST = "best of both"
 
 @dataclass(frozen=True)
 class Comparison:
-    """How often the fastest of `mine` is faster than the fastest of `others`."""
+    """Return the share of patterns where the fastest of `mine` is faster than the fastest of `others`."""
 
     mine: tuple[str, ...]
     others: tuple[str, ...]
@@ -66,7 +66,7 @@ PAPER: dict[tuple[str, str], tuple[str, tuple[tuple[float, float | None], ...]]]
     ("float16", "bsf"): ("Table 10", ((83.18, 6.31), (82.25, 1.54), (0.0, None))),
     ("float16", "bsl"): ("Table 10", ((85.34, 8.14), (79.48, 2.65), (41.78, 1.56))),
 }
-"""By dtype and layout: the paper's table; by comparison the win rate in percent and the median over the won ones."""
+"""The paper's tables by dtype and layout: by comparison the win rate in percent and the median over the won ones."""
 
 SPARSITY = (0.4999, 0.8749, 0.9583, 0.9792, 0.9896, 0.9948, 1.0)
 """Edges of the six bins of the paper's Table 5."""
@@ -83,7 +83,7 @@ BINS = (
 
 
 def times_of(rows: Rows, dtype: str, layout: str) -> dict[str, Times]:
-    """By pattern the times of all contenders in a layout; in BEST their least of both, where both were measured."""
+    """Return by pattern the times of all contenders in a layout; in BEST the minimum of both, if both were measured."""
     if layout == BEST:
         first, last = times_of(rows, dtype, "bsf"), times_of(rows, dtype, "bsl")
         both = {pattern: (first[pattern], last[pattern]) for pattern in first if pattern in last}

@@ -64,7 +64,7 @@ def _accelerator() -> str | None:
 
 
 class Watch:
-    """How busy other processes kept the processors between `start` and `share`."""
+    """Monitor of the share of the CPUs that other processes use."""
 
     def __init__(self) -> None:
         self._start = _busy_seconds(), time.perf_counter()

@@ -25,7 +25,7 @@ SEQUENCE = 2048
 """Tokens of a sequence at most."""
 
 EXTRA_BYTES = 48 << 30
-"""What the packed sums may take: more than any stack here needs."""
+"""Maximum bytes of the packed sums: more than any stack here needs."""
 
 SLOW, SPENT = 0.05, 0.03
 """Seconds of a call from which the order of calls and the first call's warmth do not matter; else those of a round."""
@@ -71,7 +71,7 @@ def accelerated(model: nn.Module, config: AccelerateConfig) -> Contender:
 
 
 def contribution(model: nn.Module, x: Tensor) -> Tensor:
-    """What the blocks add to x: their own part of the result, which x would hide."""
+    """Return what the blocks add to x: their own part of the result, which x would hide."""
     result: Tensor = model(x) - x
     return result
 

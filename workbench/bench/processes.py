@@ -10,7 +10,7 @@ from typing import Any
 
 
 def in_new_process(code: str, home: str | None = None) -> Any:
-    """What a Python program prints as JSON; `home` is its LCMA_HOME."""
+    """Return the JSON that a Python program prints; `home` is its LCMA_HOME."""
     environment = {**os.environ, **({"LCMA_HOME": home} if home else {})}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     return json.loads(done.stdout)

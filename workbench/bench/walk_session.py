@@ -1,4 +1,4 @@
-"""What walks of a GPU are timed with: fleets, the pools that cases hand on, and finds written out as they come."""
+"""Setup for timing walks on a GPU: fleets, the pools that cases pass on, and finds written as they come."""
 
 from __future__ import annotations
 

@@ -308,7 +308,7 @@ def report(result: Result, as_json: bool, out: Path | None, start: Scheme | None
 
 
 def stored(result: Result, start: Scheme | None) -> list[bool]:
-    """Whether each find is new to the catalogue.
+    """Return whether each find is new to the catalogue.
 
     Raises:
         CatalogError: it can't be written; the finds are written into this folder, and named.

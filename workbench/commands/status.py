@@ -44,7 +44,7 @@ def command(folders: tuple[Path, ...], as_json: bool) -> int:
 
 
 def improvement(path: Path) -> dict[str, Any]:
-    """How an improvement stands.
+    """Return the status of an improvement.
 
     Raises:
         RunFolderError: its files are damaged.

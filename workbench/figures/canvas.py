@@ -1,4 +1,4 @@
-"""What all figures share: size, type, colours that are told apart without colour vision, newest rows by key."""
+"""The style shared by all figures: size, type, colours distinct without colour vision, newest rows by key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where structured products win: a dot a product, coloured by its ratio to the best baseline."""
+"""Win maps of structured products: a dot for each product, coloured by its ratio to the baseline."""
 
 from __future__ import annotations
 

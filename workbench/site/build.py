@@ -26,7 +26,7 @@ MAX_KIN = 60
 
 @dataclass(frozen=True)
 class Built:
-    """What a build wrote."""
+    """The result of a build."""
 
     out: Path
     schemes: int
@@ -127,7 +127,7 @@ def _kin(pairs: list[tuple[str, str]], by_digest: dict[str, Listed]) -> list[_Ki
 
 @dataclass(frozen=True)
 class _Page:
-    """What the page of one scheme is made of."""
+    """The content of the page of one scheme."""
 
     row: Listed
     scheme: Scheme

@@ -15,7 +15,7 @@ from ...schemes_db.grids import Kind
 
 PRODUCTS_BYTES = 110_000
 OUTPUTS_BYTES = 50_000
-"""How much of a large scheme a page shows."""
+"""Limits of the part of a large scheme that a page shows."""
 
 CELL = 10
 """Side of a block in a picture, in SVG units."""
@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a page shows of a scheme. `side` is the width of a block in CSS pixels."""
+    """The part of a scheme that a page shows. `side` is the width of a block in CSS pixels."""
 
     grids: tuple[str, str, str]
     boxes: tuple[str, str, str]
@@ -45,7 +45,7 @@ class Drawing:
     rows: tuple[Row, ...]
     outputs: tuple[str, ...]
     blocks: int
-    """How many blocks of C there are; `outputs` may be fewer."""
+    """The number of blocks of C; `outputs` may be fewer."""
 
 
 def draw(scheme: Scheme) -> Drawing:
@@ -158,7 +158,7 @@ def _sum(terms: Sequence[tuple[str, Number]]) -> str:
 
 
 def _negative(value: Number) -> bool:
-    """Whether a coefficient is shown with a minus in front; mixed complex ones keep theirs inside."""
+    """Return whether a coefficient is shown with a minus in front; mixed complex ones keep theirs inside."""
     if isinstance(value, Gaussian):
         return not _mixed(value) and (value.real or value.imag) < 0
     return value < 0

@@ -1,4 +1,4 @@
-"""What a scheme's page says in figures and words."""
+"""The figures and texts of a scheme's page."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def coefficients_of(scheme: Scheme) -> str:
 
 
 def proofs_of(certificate: Certificate) -> list[Fact]:
-    """What was proven, by method."""
+    """Return the proven facts, by method."""
     return [Fact(proof.method, _figures(proof)) for proof in certificate.proofs[:20]]
 
 
@@ -96,7 +96,7 @@ def _figures(proof: Proof) -> str:
 
 
 def provenance_of(provenance: Provenance) -> list[Fact]:
-    """Where the scheme comes from, in words; the parents have a place of their own."""
+    """Return the origin of the scheme in words; the parents are shown elsewhere."""
     values = {field.name: getattr(provenance, field.name) for field in fields(provenance)}
     return [Fact(label, shown(values[key])) for key, label in _PROVENANCE.items() if values[key] not in (None, "")]
 

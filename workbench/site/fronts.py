@@ -1,4 +1,4 @@
-"""What the index says beside the rank tables: structured schemes as a scatter plot, fewest additions, records."""
+"""The parts of the index beside the rank tables: a scatter plot of structured schemes, fewest additions, records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """What the point says in words."""
+        """The text of the point."""
         entry = self.row.entry
         return (
             f"{self.row.label}: rank {entry.rank}, {entry.full_products} full + {entry.half_products} half, "

@@ -45,7 +45,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """What the cell says in words."""
+        """The text of the cell."""
         known = f"best known {self.known.rank} ({self.known.source})" if self.known else "no figure in the tables"
         if self.composed:
             parts = " and ".join(f"{'x'.join(map(str, part.shape))}:{part.rank}" for part in self.composed.parts)
@@ -86,7 +86,7 @@ class HeatMap:
         return [cell for slab in self.slabs for cell in slab.cells]
 
     def counted(self, *levels: str) -> int:
-        """How many cells are of one of these levels."""
+        """Return the number of cells of these levels."""
         return sum(cell.level in levels for cell in self.cells)
 
 
@@ -124,7 +124,7 @@ def _heat_map(ring: Ring, listed: Sequence[Listed]) -> HeatMap:
 
 
 def _holds_over(own: str, ring: Ring) -> bool:
-    """Whether a scheme over ring `own` is one over `ring` as it stands: integers are everywhere."""
+    """Return whether a scheme over ring `own` is one over `ring` as it stands: integers are everywhere."""
     return own in (ring.name, "Z") or (own == "Q" and ring.gaussian)
 
 

@@ -50,7 +50,7 @@ class Listed:
 
     @property
     def ternary(self) -> bool:
-        """Whether the coefficients are -1, 0 and 1, where that says something."""
+        """True if the coefficients are -1, 0 and 1, where that says something."""
         return self.entry.ternary and not parse_ring(self.entry.ring).characteristic
 
     @property
@@ -97,7 +97,7 @@ def listing(catalog: Catalog) -> list[Listed]:
 
 
 def _kind(target: Target) -> object:
-    """What schemes are compared under: ranks of general targets do not depend on the order of m, k, n."""
+    """The key under which schemes are compared: ranks of general targets do not depend on the order of m, k, n."""
     return tuple(sorted(target.shape)) if target.is_general else target.name
 
 

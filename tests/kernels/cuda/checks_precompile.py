@@ -29,7 +29,7 @@ def hopper():
 
 @pytest.fixture
 def compilations():
-    """Whether each kernel that this process asked Triton for was in the cache."""
+    """Return whether each kernel that this process asked Triton for was in the cache."""
     found = []
     knobs.compilation.listener = lambda *, cache_hit, **_: found.append(cache_hit)
     yield found

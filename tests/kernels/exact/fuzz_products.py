@@ -78,7 +78,7 @@ def entries(rng: random.Random, shape: tuple[int, ...], low: int, high: int) -> 
 
 
 def is_product(product: np.ndarray, a: np.ndarray, b: np.ndarray, ring: ExactRing) -> bool:
-    """Whether product is a b, entry by entry."""
+    """Return whether product is a b, entry by entry."""
     if a.size * b.shape[-1] <= SMALL:
         wanted = naive_product(a, b, ring)
     else:

@@ -23,7 +23,7 @@ TOLERANCE = 1e-6
 
 
 def same(old: Any, new: Any) -> bool:
-    """Whether two recorded values agree, numbers within TOLERANCE."""
+    """Return whether two recorded values agree, numbers within TOLERANCE."""
     numbers = isinstance(old, int | float) and isinstance(new, int | float)
     return abs(old - new) <= TOLERANCE * abs(old) if numbers else old == new
 

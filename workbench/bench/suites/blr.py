@@ -17,8 +17,8 @@ BARS = (
     Bar("peak_over_strided", 1.0, at_most=True),
     Bar("error_over_strided", 1.1, at_most=True),
 )
-"""Of a GPU: the plan chosen is never slower than dense and torch.compile, takes no more memory than the GEMMs on views,
-and is as accurate."""
+"""Bars on a GPU: the plan chosen is never slower than dense and torch.compile, takes no more memory than the GEMMs on
+views, and is as accurate."""
 
 FLOPS = {"cpu": 5e10, "cuda": 3e14}
 

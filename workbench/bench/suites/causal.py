@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ....kernels import Request
 
 BASELINES = ("full + tril", "8 strips", "16 strips")
-"""What a ratio is taken to: the fastest of these in the same rounds."""
+"""The baseline of a ratio: the fastest of these in the same rounds."""
 
 PRODUCTS = {"QK": "QK, dP", "PV": "PV, dQ", "dV": "dV, dK"}
 """The products that differ, and which of the six are of the same form and layout."""
@@ -156,7 +156,7 @@ def _timed(row: Row, rounds: int, seed: int, say: Say) -> Figures:
 
 
 def _gate(contenders: dict[str, Any], truth: Any, out: Any, dtype: str) -> None:
-    """That every contender computes the product.
+    """Check that every contender computes the product.
 
     Raises:
         VerificationError: one does not.

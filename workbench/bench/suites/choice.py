@@ -35,7 +35,7 @@ VENDOR = "vendor"
 """The planner's name of the library's own product."""
 
 MEAN, WORST = 0.02, 0.06
-"""How much slower than the best measured candidate the choice may be: the geometric mean, and every shape."""
+"""Bars of the loss of the choice against the best measured candidate: the geometric mean, and every shape."""
 
 
 def _cases(options: Options) -> Iterator[Case]:
@@ -49,7 +49,7 @@ def _cases(options: Options) -> Iterator[Case]:
 
 
 def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
-    """How much slower the choice is than the best of all, by medians of interleaved rounds."""
+    """Return the loss of the choice against the best of all, by medians of interleaved rounds."""
     a, b = operands(sizes, "float32", seed)
     out = np.empty((sizes[0], sizes[2]), np.float32)
     decision = decided(a, b, out)
@@ -93,7 +93,7 @@ def _summary(rows: Rows) -> Mapping[str, Any]:
 
 
 def _not_of_strassen(label: str) -> bool:
-    """Whether a level is neither Strassen's nor a power of it."""
+    """Return whether a level is neither Strassen's nor a power of it."""
     grids = [part.split(":")[0] for part in label.replace("(", " ").replace(")", " ").split() if "x" in part]
     return any(set(grid.split("x")) - {"2", "4"} or len(set(grid.split("x"))) > 1 for grid in grids)
 

@@ -219,7 +219,7 @@ def _others(size: int, rounds: int, seed: int, say: Say) -> Figures:
 
 
 def _is_power_of_strassen(label: str) -> bool:
-    """Whether a level's grid is a power of two in every size."""
+    """Return whether a level's grid is a power of two in every size."""
     return not set(label) & set("35") or "2x2x2:7 2x2x2:7" in label
 
 

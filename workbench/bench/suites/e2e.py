@@ -57,7 +57,7 @@ def _cases(options: Options) -> Iterator[Case]:
 
 
 def _seconds(name: str, rows: int, dtype: str, options: Options, passes: int) -> float:
-    """What a row should take: some ten calls, and what they need beside."""
+    """Return the expected seconds of a row: some ten calls, and their setup."""
     rate = RATES.get(dtype, 4.5e13) if options.device == "cuda" else 1.5e11
     return 2 + 12 * passes * 2 * rows * PARAMETERS[name] * (options.sample or 1) / rate
 

@@ -14,7 +14,7 @@ from ..picture import ratios
 MODELS = ("llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2")
 
 CPU_BLOCKS, CPU_TOKENS = 1, 128
-"""What a processor runs of every model."""
+"""The part of every model that runs on a CPU."""
 
 BARS = {("llama-7b", "monarch"): 1.25, ("llama-7b", "blast"): 1.10}
 

@@ -28,7 +28,7 @@ ON_GPU = {"float32": (1.16, 1.22), "bfloat16": (1.005, 1.04)}
 """Geometric means to reach on a GPU, by dtype."""
 
 NEVER_BELOW = 0.99
-"""What every ratio should reach there."""
+"""The bar of every ratio there."""
 
 
 def _cases(options: Options) -> Iterator[Case]:

@@ -41,7 +41,7 @@ GATE = (
     ("strassen@scheme:fused", (2048, 1024, 2048), "rows"),
     (f"{TWO}@scheme:fused", (1000, 999, 1001), "rows"),
 )
-"""What is checked before anything is believed: recipe, sizes, and how the operands are stored."""
+"""The products that are checked first: recipe, sizes, and the storage order of the operands."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
 
 
 def _memory_ahead() -> None:
-    """In the pieces of any workspace the kernels are those of fewer rows."""
+    """Compile for the pieces of any workspace: their kernels are those of fewer rows."""
     for rows in (8192, 2048):
         ahead(TWO, "float32", (rows, 8192, 8192))
 
@@ -316,7 +316,7 @@ def _rivals_ahead(dtype: str, size: int) -> None:
 
 
 def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
-    """What the planner chooses, with this machine's measured profile, against the vendor's product."""
+    """Return the ratio of the planner's choice, with this machine's measured profile, to the vendor's product."""
     _ready()
     import torch
 

@@ -33,7 +33,7 @@ MASKS = 20
 """Masks of a session, by turns of 4x4 and 5x5 blocks."""
 
 LETTERS = "FFFLU."
-"""What a block is drawn from: mostly full, else a half or absent."""
+"""The kinds that a block is drawn from: mostly full, else a half or absent."""
 
 SECONDS = 40.0
 JOBS = 2
@@ -41,7 +41,7 @@ JOBS = 2
 
 @dataclass
 class _Session:
-    """What the masks of one session have saved so far."""
+    """The savings of the masks of one session so far."""
 
     saved: list[float] = field(default_factory=list)
 

@@ -88,7 +88,7 @@ def _first_plan(say: Say) -> Figures:
 
 
 def _counts(device: str, say: Say) -> Figures:
-    """How many candidates are proposed for the squares that are planned cold, how often a strategy prices one, and
+    """Return how many candidates are proposed for the squares planned cold, how often a strategy prices one, and
     how many are refused: medians."""
     from ....kernels import decision_for, machine_for, strategies
     from ....kernels.planning.planner import decide
@@ -127,7 +127,7 @@ class _Counting:
         return getattr(self._strategy, name)
 
     def predict(self, *arguments: object) -> object:
-        """As the strategy's own."""
+        """As the strategy's own method, counted."""
         self.predicted += 1
         return self._strategy.predict(*arguments)  # type: ignore[attr-defined]
 

@@ -169,7 +169,7 @@ def form_rate(bench: Bench, name: str, say: Say) -> Figures:
 
 
 def crowds(bench: Bench, target: str, rank: int, limit: float, say: Say) -> Figures:
-    """By the number of walkers: flips a second of one and of all, and seconds to the first find of two seeds."""
+    """Return by the number of walkers: flips a second of one and of all, and seconds to the first find of two seeds."""
     figures: dict[str, Any] = {}
     for number in NUMBERS:
         for seed in bench.seeds(2):
