@@ -12,8 +12,9 @@ from numpy import matmul as numpy_matmul
 from numpy import ndarray
 
 from ..errors import PlanError
-from .array_product import IS_VENDORS, SMALL, multiply, thread_count
+from .array_product import IS_VENDORS, SMALL, multiply
 from .codegen.certified import SchemeLike
+from .cpu.threads import thread_count
 from .planning.cache import plan_cache
 from .plans import AUTO, PREDICT, planned
 from .request import Request

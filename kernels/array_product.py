@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from .codegen.certified import SchemeLike
+from .cpu.threads import thread_count
 from .planning.cache import plan_cache
 from .plans import AUTO, PREDICT, is_one, planned, replan_with_less_memory
 from .request import DTYPES, Request
@@ -93,13 +94,6 @@ def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:
     """Return the rows of all matrices of a as one matrix if they share one b; None if not, or if it would copy."""
     shared = a.ndim > 2 and out is None and b.size and all(size == 1 for size in b.shape[:-2]) and b.ndim <= a.ndim
     return a.reshape(-1, a.shape[-1]) if shared and a.flags.c_contiguous and a.size else None
-
-
-def thread_count() -> int:
-    """Return the threads of sums and tasks; see `cpu.threads.thread_count`."""
-    from .cpu import threads
-
-    return threads.thread_count()
 
 
 def _is_numpys(plan: Plan, a: Matrix, b: Matrix) -> bool:

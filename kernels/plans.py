@@ -11,6 +11,7 @@ from ..errors import PlanError
 from ..schemes_db.certificate import Certificate
 from ..schemes_db.scheme import Scheme
 from .codegen.certified import SchemeLike, certified
+from .cpu.threads import thread_count
 from .planning.cache import plan_cache
 from .request import Request
 
@@ -152,7 +153,7 @@ def _key(request: Request, scheme: Any, levels: int | None, strategy: str | None
             else tuple(certified(one, request.ring).digest for one in _entries(entry))
             for entry in _entries(scheme)
         )
-    threads = _thread_count() if request.device == "cpu" else _device_index()
+    threads = thread_count() if request.device == "cpu" else _device_index()
     return request, digests, levels, strategy, where_faster, threads
 
 
@@ -218,9 +219,3 @@ def replan_with_less_memory(
 def is_one(scheme: object) -> bool:
     pair = isinstance(scheme, tuple) and len(scheme) == 2 and isinstance(scheme[1], Certificate | None)
     return isinstance(scheme, str | Scheme) or pair
-
-
-def _thread_count() -> int:
-    from .cpu.threads import thread_count
-
-    return thread_count()

@@ -90,13 +90,22 @@ class Request:
     ring: ExactRing | None = None
     out_dtype: str | None = None
 
+    def __hash__(self) -> int:
+        # Kept: a plan that is looked up hashes its request several times.
+        try:
+            return self._hash  # type: ignore[attr-defined, no-any-return]
+        except AttributeError:
+            found = hash((self.m, self.k, self.n, self.dtype, self.batch_a, self.batch_b, self.device, self.structures))
+            object.__setattr__(self, "_hash", found)
+            return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "_hash"}  # another process hashes strings anew
+
     def __post_init__(self) -> None:
         if min(self.m, self.k, self.n, 0, *self.batch_a, *self.batch_b) < 0:
             raise PlanError(f"sizes must not be negative: {self.m} x {self.k} x {self.n}, batch {self.batch_a}")
-        try:
-            object.__setattr__(self, "_batch", np.broadcast_shapes(self.batch_a, self.batch_b))
-        except ValueError:
-            raise PlanError(f"leading sizes {self.batch_a} and {self.batch_b} do not broadcast; reshape one") from None
+        object.__setattr__(self, "_batch", _broadcast(self.batch_a, self.batch_b))
         factored = is_factored(self.structures[0])
         known: tuple[str, ...] = DTYPES if self.device == "cpu" else FACTORED_DTYPES if factored else CUDA_DTYPES
         if self.device == "cuda" and self.dtype == ACCURATE and self.structures == (DENSE, DENSE, DENSE):
@@ -161,10 +170,7 @@ class Request:
         (m, k), (inner, n) = a.shape[-2:], b.shape[-2:]
         if k != inner:
             raise PlanError(f"inner sizes differ: a is {m} x {k} and b is {inner} x {n}; transpose or slice one")
-        try:
-            batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        except ValueError:
-            raise PlanError(f"leading sizes {a.shape[:-2]} and {b.shape[:-2]} do not broadcast; reshape one") from None
+        batch = _broadcast(a.shape[:-2], b.shape[:-2])
         layout_c = Layout.ROWS
         if out is not None:
             wanted, result = (*batch, m, n), np.dtype(np.int32) if a.dtype == np.int8 else a.dtype
@@ -289,6 +295,20 @@ class Request:
             what = f":{self.structures[0].name}"
         where = f" over {self.ring}" if self.ring is not None else ""
         return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}{where}"
+
+
+def _broadcast(batch_a: tuple[int, ...], batch_b: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the leading shape of a product.
+
+    Raises:
+        PlanError: the leading shapes do not broadcast.
+    """
+    if batch_a == batch_b:
+        return batch_a
+    try:
+        return np.broadcast_shapes(batch_a, batch_b)
+    except ValueError:
+        raise PlanError(f"leading sizes {batch_a} and {batch_b} do not broadcast; reshape one") from None
 
 
 def _bytes_reason(dtype: str, device: str, max_abs: int | None) -> str | None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 _lock = threading.Lock()
 _workers: ThreadPoolExecutor | None = None
@@ -37,14 +40,39 @@ def thread_count() -> int:
         if not chosen.isdecimal() or int(chosen) < 1:
             raise PlanError(f"LCMA_NUM_THREADS must be a positive number, not {chosen!r}")
         return int(chosen)
-    limits = _single.limits or [library.num_threads for library in _blas_libraries()]
-    return max(1, min([_processors(), *limits]))
+    threads = _processors.count()
+    for limit in _single.limits or [of_library() for of_library in _limits_of_blas()]:
+        if limit < threads:
+            threads = limit
+    return threads if threads > 1 else 1
 
 
-def _processors() -> int:
+class _Processors:
+    """Number of processors that this process may use, read once a second: every plan that is looked up asks for it."""
+
+    found = 0
+    until = 0.0
+
+    def count(self) -> int:
+        now = time.monotonic()
+        if now >= self.until:
+            self.found, self.until = _affinity(), now + 1.0
+        return self.found
+
+
+_processors = _Processors()
+
+
+def _affinity() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _limits_of_blas() -> tuple[Callable[[], int], ...]:
+    """Return functions that return the current numbers of threads of the BLAS libraries."""
+    return tuple(library.get_num_threads for library in _blas_libraries())
 
 
 @lru_cache(maxsize=1)
@@ -155,6 +183,8 @@ def _pool() -> ThreadPoolExecutor:
     global _workers
     with _lock:
         if _workers is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             _workers = ThreadPoolExecutor(max_workers=max(1, 2 * (os.cpu_count() or 1)), thread_name_prefix="lcma")
         return _workers
 

@@ -25,6 +25,7 @@ class PlanCache:
 
     def __init__(self, most: int = MOST_ENTRIES) -> None:
         self.most = most
+        self._kept_in_order = most // 2  # below it nothing is dropped soon, and a lookup costs half
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
         self._stamps: list[Callable[[], object]] = []
@@ -47,7 +48,7 @@ class PlanCache:
             self._check(now)
         with self._lock:
             found = self._entries.get(key)
-            if found is not None:
+            if found is not None and len(self._entries) > self._kept_in_order:
                 self._entries.move_to_end(key)
             return found
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -165,6 +168,17 @@ def test_an_unknown_strategy_is_refused_with_the_known_ones(strassen):
 def test_the_executor_of_a_request_is_kept(strassen):
     same = Request(3, 1, 1, "int64")
     assert executor_for(same, strassen) is executor_for(same, strassen)
+
+
+def test_equal_requests_have_equal_hashes_in_every_process():
+    """Strings hash differently in every process: a hash that is kept must not travel."""
+    there = "import pickle, sys, lcma; r = pickle.load(sys.stdin.buffer); " + (
+        "print(hash(r) == hash(lcma.kernels.Request(3, 4, 5)) and {r: 1}[lcma.kernels.Request(3, 4, 5)])"
+    )
+    request = Request(3, 4, 5)
+    assert hash(request) == hash(Request(3, 4, 5)) != hash(Request(3, 5, 4))
+    ran = subprocess.run([sys.executable, "-c", there], input=pickle.dumps(request), capture_output=True, check=True)
+    assert ran.stdout.split() == [b"1"]
 
 
 def test_profiles_go_through_json():
