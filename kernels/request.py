@@ -93,14 +93,15 @@ class Request:
     def __hash__(self) -> int:
         # Kept: a plan that is looked up hashes its request several times.
         try:
-            return self._hash  # type: ignore[attr-defined, no-any-return]
+            return self._hash  # type: ignore[attr-defined]
         except AttributeError:
             found = hash((self.m, self.k, self.n, self.dtype, self.batch_a, self.batch_b, self.device, self.structures))
             object.__setattr__(self, "_hash", found)
             return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key != "_hash"}  # another process hashes strings anew
+        # Without the hash: strings hash anew in every process.
+        return {key: value for key, value in vars(self).items() if key != "_hash"}
 
     def __post_init__(self) -> None:
         if min(self.m, self.k, self.n, 0, *self.batch_a, *self.batch_b) < 0:
