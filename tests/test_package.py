@@ -1,4 +1,4 @@
-"""What a user installs and imports: the package list, the wheel, lazy imports."""
+"""Installation and imports: the package list, the wheel, lazy imports."""
 
 import ast
 import json

@@ -49,7 +49,7 @@ class Progress:
 
 
 class CountedProgress:
-    """As `Progress`, for a known number of steps: on a terminal a bar with the remaining time."""
+    """Progress of a known number of steps: on a terminal a bar with the remaining time."""
 
     def __init__(self, total: int) -> None:
         self._total, self._done = total, 0

@@ -121,7 +121,7 @@ def draw():
 
 
 def _mask(kinds, shape: tuple[int, int]) -> np.ndarray:
-    """Which elements of a matrix are there, when it is cut into blocks of ceil(size / parts)."""
+    """Return the mask of the elements that are present, for blocks of ceil(size / parts)."""
     height, width = -(-shape[0] // len(kinds)), -(-shape[1] // len(kinds[0]))
     mask = np.zeros(shape, bool)
     for p, row in enumerate(kinds):

@@ -240,7 +240,7 @@ def operands(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 
 def record(case: Case, threads: int) -> dict[str, Any]:
-    """What is held: the sha256 of C and of the stages, and the workspace."""
+    """Return the record: the sha256 of C and of the stages, and the workspace."""
     core = case.make()
     if hasattr(core, "compile"):
         core.compile()

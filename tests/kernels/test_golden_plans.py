@@ -1,4 +1,4 @@
-"""What is chosen for 400 requests is what was recorded, or a listed difference: see golden/README.md."""
+"""The plans of 400 requests are the recorded ones, or listed differences: see golden/README.md."""
 
 from __future__ import annotations
 

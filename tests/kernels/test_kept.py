@@ -1,4 +1,4 @@
-"""What is stored on disk for the next process: programs, the table of schemes; and estimates that were disturbed."""
+"""Files for the next process: programs, the table of schemes; and estimates that were disturbed."""
 
 from __future__ import annotations
 

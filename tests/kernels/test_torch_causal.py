@@ -45,7 +45,7 @@ def _one_thread():
 
 @pytest.fixture
 def of_gpu(monkeypatch):
-    """What a GPU runs, strips and schemes with their sums by plain torch, on tensors of the processor."""
+    """Run on CPU tensors what a GPU runs, strips and schemes, with their sums by plain torch."""
     monkeypatch.setitem(triangular.PRODUCTS, "cpu", triangular._on_gpu)
     monkeypatch.setattr(tensors, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
 

@@ -76,7 +76,7 @@ def by_format() -> dict[str, list[tuple[str, bytes]]]:
 
 
 def fault(raw: bytes, name: str, format: str | None) -> str | None:
-    """What a case did wrong, if anything."""
+    """Return the fault of a case, or None."""
     signal.setitimer(signal.ITIMER_PROF, 5)
     try:
         formats.parse_bytes(raw, format, allow_pickle=True, **OPTIONS.get(name, {}))

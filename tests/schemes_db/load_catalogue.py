@@ -71,7 +71,7 @@ def loaded(path, processes, rate, seconds):
 
 
 def lost_and_doubled(path, offered, fresh):
-    """How many of the offered finds the catalogue lacks, and how many it took for new more than once."""
+    """Return the number of offered finds that the catalogue lacks, and of those added more than once."""
     with lcma.Catalog.open(path) as catalog:
         entries = [entry.digest for entry in catalog.entries(origin="user")]
     return len(set(offered) - set(entries)), len(fresh) - len(set(fresh)) + len(entries) - len(set(entries))

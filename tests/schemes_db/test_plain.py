@@ -60,7 +60,7 @@ def read_as_a_whole(reader, text):
 
 
 def outcome(module, text):
-    """What a reader makes of a text, ready to be compared."""
+    """Return the result of reading a text, in a form that can be compared."""
     try:
         (reading,) = module.parse(text)
     except SchemeFormatError:

@@ -18,7 +18,7 @@ class ObjectLostError(RayError):
 
 
 class RayTaskError(RayError):
-    """What an actor's method raised."""
+    """The error that an actor's method raised."""
 
     def __init__(self, cause):
         super().__init__(str(cause))

@@ -38,7 +38,7 @@ def session_of(ray, sizes=3, walks=5):
 
 
 def walked(session, rounds=4):
-    """How walks stand after some rounds in which some of them are sent and rewound."""
+    """Return the states of walks after some rounds, with some walks sent and rewound."""
     start = pack_start("flip", parse_target("3x3x3"))
     goals = np.full(session.walkers, 23)
     for number in range(rounds):

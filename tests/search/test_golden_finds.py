@@ -50,7 +50,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 
 
 def outcome(name: str) -> dict[str, Any]:
-    """What a search finds: digests in order, and where its walks came to."""
+    """Return the finds of a search: digests in order, and the last states of its walks."""
     result = find(**SEARCHES[name])
     return {
         "finds": [[found.scheme.digest, found.origin.digest] for found in result.finds],

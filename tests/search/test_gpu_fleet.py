@@ -193,7 +193,7 @@ class FakeArray:
 
 
 class FakeError(Exception):
-    """What the driver of a played GPU raises."""
+    """The error that the driver of a fake GPU raises."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What `lcma improve` does on a GPU, played by the twin: ways to a format, descents, keeping."""
+"""`lcma improve` on a GPU, simulated by the twin: routes to a format, descents, keeping."""
 
 from __future__ import annotations
 

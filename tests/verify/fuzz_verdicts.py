@@ -54,7 +54,7 @@ def broken(rng: random.Random, raw: bytes, other: bytes) -> bytes:
 
 
 def verdict(content: bytes, name: str, format: str | None) -> str:
-    """What became of a case; a fault starts with "bad"."""
+    """Return the outcome of a case; a fault starts with "bad"."""
     signal.setitimer(signal.ITIMER_PROF, 5)
     try:
         readings = formats.parse_bytes(content, format, allow_pickle=True, **OPTIONS.get(name, {}))

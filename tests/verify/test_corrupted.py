@@ -65,7 +65,7 @@ def transposed_factors(scheme):
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Of BLAS: its threads, in several processes of tests at once, wait longer for each other than they work."""
+    """Limit BLAS to one thread: in several processes of tests its threads wait longer for each other than they work."""
     with threadpool_limits(1):
         yield
 

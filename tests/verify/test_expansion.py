@@ -148,7 +148,7 @@ def test_scales_that_cancel_within_products_need_no_primes():
 
 
 def _one_numerator(scheme, at, first):
-    """What one more in the numerator of a nonzero of W changes in an equation."""
+    """Return the change of an equation if the numerator of a nonzero of W grows by one."""
     r = int(scheme.w.product[at])
     u, v = (
         dict(factor.coefficients(r))[row * factor.cols + col]

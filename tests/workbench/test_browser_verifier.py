@@ -21,7 +21,7 @@ FORMATS = ("lcma-json", "equations", "fmm-json")
 
 @pytest.fixture(scope="module", params=["node", "chromium"])
 def judge(request):
-    """What the script says of each of a list of texts, with milliseconds; skipped where nothing runs JavaScript."""
+    """Return the script's verdict on each of a list of texts, with milliseconds; skip if nothing runs JavaScript."""
     if request.param == "chromium":
         browser, (folder, _) = request.getfixturevalue("browser"), request.getfixturevalue("site")
         browser.open(folder / "out" / "verify.html")
@@ -51,7 +51,7 @@ def in_node(texts):
 
 
 def by_command(text, folder):
-    """What the command says: (ok or None, headline without the time, convention)."""
+    """Return the command's verdict: (ok or None, headline without the time, convention)."""
     path = folder / "scheme"
     path.write_text(text)
     try:

@@ -119,7 +119,7 @@ def test_run_multiplies_bfloat16_tensors_of_one_file(run, tmp_path):
 
 @pytest.mark.parametrize("name", list(ATTENTION_PRODUCTS))
 def test_run_multiplies_the_products_of_causal_attention(run, matrices, tmp_path, name):
-    """Of the operands as the formula names them; garbage above a triangle is not used."""
+    """The operands are those that the formula names; garbage above a triangle is not used."""
     files = {"Q": "q", "K": "k", "V": "v", "dO": "q", "P": "p", "dS": "p"}
     first, second = (factor.removesuffix("^T") for factor in FACTORS[name])
     x, y = (np.load(matrices(files[factor])) for factor in (first, second))

@@ -95,7 +95,7 @@ def checked(name: str, a: Tensor, b: Tensor, c: Tensor, vendor: float) -> float:
 
 
 def accepted(name: str, error: float, a: Tensor, vendor: float) -> float:
-    """As `checked`, for an error that is already known."""
+    """Check an error that is already known; see `checked`."""
     import torch
 
     # In float64 torch's own product is the truth: what a sum of k rounded terms may be off stands in for its error.

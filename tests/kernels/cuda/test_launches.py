@@ -1,4 +1,4 @@
-"""How kernels are started, with a kernel that is played."""
+"""Launches of Triton kernels, with a fake kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scheme must be predicted to gain before a GPU's product is given to it."""
+"""Margins: the predicted gain that a scheme needs to be chosen on a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured of a GPU, and how a profile keeps it; no GPU is needed."""
+"""Measuring a GPU and storing the figures in a profile; no GPU is needed."""
 
 from __future__ import annotations
 

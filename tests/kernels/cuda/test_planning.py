@@ -1,4 +1,4 @@
-"""What is planned for a GPU, from a profile alone: orders of steps, shapes, rates, reasons, choices, recipes."""
+"""Planning for a GPU from a profile alone: orders of steps, shapes, rates, reasons, choices, recipes."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def test_no_sum_of_digits_exceeds_int32():
 
 
 def exact(a, b, ring, scheme="auto", levels=None, strategy=None):
-    """As `lcma.matmul` of tensors on a GPU, of those of a processor."""
+    """Multiply CPU tensors as `lcma.matmul` multiplies those of a GPU."""
     left, right = (torch.from_numpy(x) for x in (a, b))
     if ring.modulus == 2:
         return multiply_elements(left, right, ring, scheme, levels, None, None, strategy, "predict").numpy()

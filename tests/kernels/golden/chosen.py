@@ -47,7 +47,7 @@ LIMITS = {"error can reach": "max_error", "of workspace": "max_workspace", "entr
 
 
 def chosen(row: Row) -> Row:
-    """What is planned for a request.
+    """The plan chosen for a request, as it is recorded.
 
     `strategy` is vendor, scheme, strips, halving or kernel; `method` how levels are run; `levels` has format
     and rank of the schemes of every level, outermost first, several where they are flattened into one level

@@ -35,7 +35,7 @@ def difference(old: Row, new: Row) -> Row:
 
 
 def complaints(rows: list[Row], recorded: dict[str, Row], present: dict[str, Row], listed: list[Row]) -> list[str]:
-    """What is wrong, a text for each request: a difference that is not listed, and a listed one that is none."""
+    """Return a text for each request at fault: a difference that is not listed, or a listed one that is none."""
     known = {entry["request"]: entry["now"] for entry in listed}
     found = []
     for row in rows:

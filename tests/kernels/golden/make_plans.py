@@ -14,7 +14,7 @@ from chosen import HERE, chosen
 
 
 def plans() -> dict[str, dict[str, Any]]:
-    """What is chosen for every request, by its id."""
+    """Return the plan chosen for every request, by its id."""
     rows = json.loads((HERE / "requests.json").read_text(encoding="utf-8"))
     return {row["id"]: chosen(row) for row in rows}
 

@@ -122,7 +122,7 @@ def test_autocast_and_halves_round_once():
 
 @pytest.mark.parametrize("precision", ["ieee", "tf32", "tf32x3"])
 def test_a_precision_is_of_float32_on_a_gpu(precision):
-    """What a GPU would be asked for; a processor multiplies strictly, autocast and compile included."""
+    """The precision reaches a GPU's request; a processor multiplies strictly, under autocast and compile, too."""
     layer, plain = lcma.KSLinear(UP, precision=precision), lcma.KSLinear(UP)
     plain.load_state_dict(layer.state_dict())
     x = torch.randn(9, 6, requires_grad=True)

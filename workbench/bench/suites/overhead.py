@@ -127,7 +127,7 @@ class _Counting:
         return getattr(self._strategy, name)
 
     def predict(self, *arguments: object) -> object:
-        """As the strategy's own method, counted."""
+        """Price as the strategy does, and count the call."""
         self.predicted += 1
         return self._strategy.predict(*arguments)  # type: ignore[attr-defined]
 
