@@ -31,7 +31,7 @@ CALL_SECONDS = 3e-6
 patterns (64,8,8,8) and (1024,2,2,2), batch 4096 in slabs of 128.
 """
 
-COPIES = {"transposed slabs": 6.0, "permutations": 12.0}
+COPIES = {"gathered slabs": 6.0, "permutations": 12.0}
 """Seconds of a strided copy relative to a plain one of as many bytes: in cache, and into fresh memory. Measured on
 two cores, float32, batch 4096, (1,192,48,8), (1,256,256,4) and (4,128,128,16) in both layouts: 5 to 7, and 10 to 20.
 """

@@ -25,9 +25,9 @@ class SlabProduct:
     """K1 ... KL X by slabs of the batch, each on one thread; a `StagedCore` whose first operand is the factors.
 
     X (cols, batch) and the result (rows, batch) are stored batch-first (`first`, `last`: their columns are
-    contiguous) or batch-last. A slab is multiplied by all factors batch-last, in buffers that fit in cache. If
-    X is batch-first and the factor that reads it has d > 1, the slab is transposed first; likewise the
-    result at the end.
+    contiguous) or batch-last. A slab is multiplied by all factors in buffers that fit in cache, batch-last between
+    them. If X is batch-first and the factor that reads it has d > 1, the features of every row of the slab are gathered
+    by blocks first, so that GEMMs can read them; those of the result are scattered at the end.
     """
 
     patterns: tuple[Pattern, ...]
@@ -48,7 +48,7 @@ class SlabProduct:
 
     @property
     def _turns_in(self) -> bool:
-        """True if slabs of X are transposed first."""
+        """True if the features of X are gathered by blocks first."""
         return self.first and self._ordered[0].d > 1
 
     @property
@@ -73,7 +73,7 @@ class SlabProduct:
         """See `StagedCore.compile`: kernels are compiled for the strides of their first operands, at the first run."""
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`: the products of every factor, then the transposed copies."""
+        """See `StagedCore.stages`: the products of every factor, then the copies within rows."""
         item, width = self._itemsize, min(self.slab, self.batch)
         flop = 2 * dtype_of(self.dtype).parts ** 2
         found = []
@@ -84,7 +84,7 @@ class SlabProduct:
             found.append(Stage(name, flops, times * moved * item, product=(pattern.b, pattern.c, width)))
         turned = self._turns_in * self._ordered[0].cols + self._turns_out * self._ordered[-1].rows
         if turned:
-            found.append(Stage("transposed slabs", 0, 2 * times * turned * self.batch * item))
+            found.append(Stage("gathered slabs", 0, 2 * times * turned * self.batch * item))
         return found
 
     def run(self, a: Any, b: Matrix, out: Matrix, arena: Arena, threads: int) -> None:
@@ -103,22 +103,32 @@ class SlabProduct:
     def _one(self, factors: Sequence[Matrix], x: Matrix, out: Matrix, arena: Arena) -> None:
         dtype, width = x.dtype, x.shape[1]
         buffers = [arena.array((rows, width), dtype) for rows in self._buffer_rows]
-        turn = 0
+        a, b, c, d = self._ordered[0].sizes
+        turn, source = 0, None
         if self._turns_in:
-            held = buffers[0][: len(x)]
-            _transpose(x.T, held)
-            x, turn = held, 1
+            held = buffers[0][: len(x)].reshape(width, len(x))
+            _copy(x.T, held, a, c, d, gather=True)
+            turn, source = 1, _batch_first(held, a, c, d)
         for place, (weights, pattern) in enumerate(zip(factors, self._ordered, strict=True)):
-            ends = place == len(factors) - 1 and not self._turns_out
-            target = out if ends else buffers[turn % 2][: pattern.rows]
             a, b, c, d = pattern.sizes
-            np.matmul(weights, as_blocks(x, a, c, d), out=as_blocks(target, a, b, d))
-            x, turn = target, turn + 1
-        if self._turns_out:
-            _transpose(x, out.T)
+            ends = place == len(factors) - 1
+            source = as_blocks(x, a, c, d) if source is None else source
+            if ends and self._turns_out:
+                held = buffers[turn % 2][: pattern.rows].reshape(width, pattern.rows)
+                np.matmul(weights, source, out=_batch_first(held, a, b, d))
+                _copy(held, out.T, a, b, d, gather=False)
+                return
+            x = out if ends else buffers[turn % 2][: pattern.rows]
+            np.matmul(weights, source, out=as_blocks(x, a, b, d))
+            source, turn = None, turn + 1
 
 
-def _transpose(source: Matrix, target: Matrix) -> None:
-    from .slab_kernels import transpose_into
+def _batch_first(matrix: Matrix, a: int, c: int, d: int) -> Matrix:
+    """Return the view (a, d, c, n) of the blocks of a matrix (n, a d c)."""
+    return matrix.reshape(len(matrix), a, d, c).transpose(1, 2, 3, 0)
 
-    transpose_into(source, target)
+
+def _copy(source: Matrix, target: Matrix, a: int, c: int, d: int, *, gather: bool) -> None:
+    from .slab_kernels import gather_blocks, narrow_of, scatter_blocks
+
+    (gather_blocks if gather else scatter_blocks)(source, target, a, d, narrow_of(d))

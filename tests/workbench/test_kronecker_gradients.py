@@ -56,7 +56,8 @@ def test_what_cannot_be_the_best_is_not_timed():
     assert kept(Pattern(2, 4, 4, 1), 9e-3) == ["bmm", "bsr", "csr", "auto"]
     assert kept(Pattern(2, 4, 4, 2), 9e-3) == ["bmm", "csr", "auto"]
     assert kept(Pattern(4, 1024, 1024, 1), 9e-3) == ["bmm", "bsr", "auto"]
-    assert kept(Pattern(4, 1024, 1024, 2), 9e-3, "cpu") == everything
+    assert kept(Pattern(4, 1024, 1024, 2), 9e-3, "cpu") == ["bmm", "dense", "auto"]
+    assert kept(Pattern(4, 1024, 1024, 2), 90.0, "cpu", chosen=10.0) == everything
     assert kept(Pattern(4, 1024, 1024, 2), 9e-3, chosen=None) == everything
 
 

@@ -21,9 +21,12 @@ from ..picture import ratios
 if TYPE_CHECKING:
     from ....kernels.kronecker import Pattern
 
-HOPELESS, CSR_RATES = 8.0, {"bsf": 5e11, "bsl": 4.5e12}
-"""A baseline that must take so many times as long as the choice is not timed; operations a second that torch's product
-of a CSR matrix reached at most on an H200, by layout (16 rows of this suite)."""
+HOPELESS = {"cuda": 8.0, "cpu": 3.0}
+"""A baseline that must take so many times as long as the choice is not timed."""
+
+CSR_RATES, CPU_SPARSE_RATE = {"bsf": 5e11, "bsl": 4.5e12}, 2.5e10
+"""Operations a second that torch's product of a CSR matrix reached at most on an H200, by layout (16 rows of this
+suite); and those of CSR and BSR on two cores (17 rows: 19 and 23 Gflop/s)."""
 
 CPU_BATCH, CPU_SIDES, CPU_SAMPLE = 4096, (1024, 8192), 24
 
@@ -139,19 +142,21 @@ def worth_timing(contenders: tuple[Contender, ...], pattern: Pattern, order: str
 
     On a GPU those are the dense matrix and CSR where they must take HOPELESS times as long as the choice, and BSR where
     d > 1: torch compiles its kernel for ten seconds a row, and with d times the elements stored it took 1.1 to 28
-    times as long as the permuted batched GEMM on all 14 rows where both were timed (H200).
+    times as long as the permuted batched GEMM on all 14 rows where both were timed (H200). On a processor those are
+    the sparse formats: one product took up to 15 s.
     """
     mine = contenders[-1].plan
-    if mine.request.device != "cuda" or mine.seconds is None:
+    device, operations = mine.request.device, 2.0 * pattern.nonzeros * mine.request.n
+    if mine.seconds is None:
         return contenders
-    longest = HOPELESS * mine.seconds
-    least = {
-        "csr": 2.0 * pattern.nonzeros * mine.request.n / CSR_RATES[order],
-        "bsr": math.inf if pattern.d > 1 else 0.0,
-    }
+    longest = HOPELESS[device] * mine.seconds
+    if device == "cuda":
+        least = {"csr": operations / CSR_RATES[order], "bsr": math.inf if pattern.d > 1 else 0.0}
+    else:
+        least = dict.fromkeys(("csr", "bsr"), operations / CPU_SPARSE_RATE)
 
     def is_worth(one: Contender) -> bool:
-        seconds = one.plan.seconds if one.what == "dense" else least.get(one.what)
+        seconds = one.plan.seconds if one.what == "dense" and device == "cuda" else least.get(one.what)
         return seconds is None or seconds <= longest
 
     return tuple(one for one in contenders if is_worth(one))
