@@ -127,8 +127,8 @@ def refuse_sharded(*tensors: Tensor) -> None:
     """
     if any(map(is_sharded, tensors)):
         raise PlanError(
-            "an operand is a DTensor, for which this product has no sharding rule; "
-            "multiply the parts that each process holds, as x.to_local() gives them"
+            "an operand is a DTensor, for which this product has no sharding rule; multiply the parts that each "
+            "process holds, as x.to_local() gives them, or pass a layer of DTensors one (DTensor.from_local)"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
@@ -68,6 +68,35 @@ def product_rule(a: ShardedOperand, b: ShardedOperand) -> ProductRule:
     return ProductRule(results, grads_a, grads_b)
 
 
+@dataclass(frozen=True)
+class LayerRule:
+    """The placements of a structured layer's result, and of the gradients of its input and factors."""
+
+    result: Placements
+    grads: tuple[Placements, ...]
+
+
+def layer_rule(x: ShardedOperand, axis: int, factors: Sequence[ShardedOperand], low_rank: bool = False) -> LayerRule:
+    """Return the rule for an input with features along `axis` and the factors of a structured weight, on one mesh.
+
+    Replicated factors allow an input that is replicated, partial or sharded along another dimension. A low-rank
+    weight U V, with U (outputs, rank) and V (rank, inputs), also allows on every mesh dimension: U sharded along the
+    outputs; V along the inputs, as x is; or both along the rank.
+
+    Raises:
+        PlanError: the placements have no such rule.
+    """
+    found = []
+    for place, of_x in enumerate(x.placements):
+        of_factors = tuple(one.placements[place] for one in factors)
+        one = _batch(of_x, axis, of_factors) or (_low_rank(of_x, axis, *of_factors) if low_rank else None)
+        if one is None:
+            raise PlanError(_layer_refusal(x, axis, factors, low_rank))
+        found.append(one)
+    result, *grads = zip(*found, strict=True)
+    return LayerRule(result, tuple(grads))
+
+
 def dual(placement: Placement) -> Placement:
     """Return the placement of the gradient of a tensor with this placement: partial sums share one gradient."""
     return Replicate() if placement.is_partial() else placement
@@ -122,6 +151,48 @@ def _one(
     if of_a.is_replicate() and is_sum(of_b):
         return Partial(), Partial(), Replicate()
     return None
+
+
+def _batch(of_x: Placement, axis: int, of_factors: Placements) -> Placements | None:
+    """Return the placements of the result and of the gradients of x and of replicated factors, or None."""
+    if not all(one.is_replicate() for one in of_factors):
+        return None
+    if of_x.is_replicate():
+        return Replicate(), Replicate(), *of_factors
+    if type(of_x) is Shard and of_x.dim != axis:
+        return of_x, of_x, *(Partial() for _ in of_factors)
+    return (Partial(), Replicate(), *(Partial() for _ in of_factors)) if is_sum(of_x) else None
+
+
+def _low_rank(of_x: Placement, axis: int, of_u: Placement, of_v: Placement) -> Placements | None:
+    """Return the placements of the result and of the gradients of x, U and V, or None."""
+    rules: dict[tuple[Placement, ...], Placements] = {
+        (Replicate(), Shard(0), Replicate()): (Shard(axis), Partial(), Shard(0), Partial()),
+        (Shard(axis), Replicate(), Shard(1)): (Partial(), Shard(axis), Partial(), Shard(1)),
+        (Replicate(), Shard(1), Shard(0)): (Partial(), Partial(), Shard(1), Shard(0)),
+    }
+    return rules.get((of_x, of_u, of_v))
+
+
+def _layer_refusal(x: ShardedOperand, axis: int, factors: Sequence[ShardedOperand], low_rank: bool) -> str:
+    """Return the line that names all placements and the mend."""
+    kept = all(one.is_replicate() for factor in factors for one in factor.placements)
+    mend = (Replicate(),) * len(x.placements)
+    given = (
+        f"x {x.shape} has the placements {shown(x.placements)} and the factors "
+        f"{', '.join(shown(factor.placements) for factor in factors)}; "
+    )
+    if kept:
+        return f"{given}features cannot be sharded here: call x.redistribute(placements={shown(mend)}) first"
+    if low_rank:
+        return (
+            f"{given}on a mesh dimension x is replicated and U Shard(0), or x Shard({axis}) and V Shard(1), or x "
+            "replicated, U Shard(1) and V Shard(0): redistribute x, or distribute the factors so"
+        )
+    return (
+        f"{given}parts of these factors are no factors of a part of the weight: distribute_tensor each with "
+        f"{shown(mend)}, and shard x along a batch dimension"
+    )
 
 
 def _text(placement: Placement) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributed.tensor import DeviceMesh, DTensor, Partial, Replicate, Shard
 
 from ...errors import PlanError
-from .placements import Placements, ShardedOperand, dual, fitting_left, product_rule, shown
+from .placements import Placements, ShardedOperand, dual, fitting_left, layer_rule, product_rule, shown
 
 Product = Callable[[Tensor, Tensor], Tensor]
 """product(a, b): the product of local tensors."""
@@ -32,26 +32,77 @@ def sharded_product(
     left, right = _operand(a), _operand(b)
     if left is None or right is None:
         raise PlanError(_mixed(a, b.t() if transposed else b))
-    assert isinstance(a, DTensor)
-    assert isinstance(b, DTensor)
-    mesh = a.device_mesh
-    if b.device_mesh != mesh:
-        raise PlanError("a and b are DTensors on different device meshes; distribute both over one mesh")
     rule = product_rule(left, right.transposed() if transposed else right)
     grad_b = ShardedOperand(rule.grad_b, right.shape[::-1]).transposed().placements if transposed else rule.grad_b
-    parts = _Unwrap.apply(a, rule.grad_a), _Unwrap.apply(b, grad_b)
-    parts = parts[0], parts[1].t() if transposed else parts[1]
     shape = _shape(left.shape, right.shape[::-1] if transposed else right.shape)
-    if parts[0].shape[-1] != parts[1].shape[-2]:
+
+    def run(part_a: Tensor, part_b: Tensor) -> Tensor:
+        part_b = part_b.t() if transposed else part_b
+        if part_a.shape[-1] != part_b.shape[-2]:
+            raise PlanError(
+                f"the parts of a have {part_a.shape[-1]} columns here and those of b {part_b.shape[-2]} rows; "
+                "shard both as distribute_tensor does"
+            )
+        return product(part_a, part_b)
+
+    return _by_parts(run, (a, b), (rule.grad_a, grad_b), rule.result, shape, bias)
+
+
+def sharded_layer(
+    run: Callable[..., Tensor],
+    low_rank: Callable[..., Tensor] | None,
+    x: Tensor,
+    factors: Sequence[Tensor],
+    bias: Tensor | None,
+    features: int,
+    axis: int = -1,
+) -> Tensor:
+    """Return the DTensor of a structured layer for DTensors x and factors, by `run(x, *factors)` of local parts.
+
+    The features are dimension `axis` of x, and `features` many in the result. `low_rank(x, u, v)` runs for the parts of
+    two factors that are sharded. Nothing is communicated.
+
+    Raises:
+        PlanError: an operand is no DTensor, the meshes differ, or the placements have no rule.
+    """
+    given = _operand(x)
+    placed = [_operand(one) for one in factors]
+    if given is None or None in placed:
         raise PlanError(
-            f"the parts of a have {parts[0].shape[-1]} columns here and those of b {parts[1].shape[-2]} rows; "
-            "shard both as distribute_tensor does"
+            "x is a DTensor and the factors are not, or the reverse; distribute the layer by distribute_module, and "
+            "pass DTensor.from_local(x, mesh, placements)"
         )
-    local = product(*parts)
+    axis %= given.dim
+    known = tuple(one for one in placed if one is not None)
+    rule = layer_rule(given, axis, known, low_rank is not None)
+    sharded = any(type(one) is Shard for factor in known for one in factor.placements)
+    chosen = low_rank if sharded and low_rank is not None else run
+    shape = torch.Size(features if dim == axis else size for dim, size in enumerate(given.shape))
+    return _by_parts(chosen, (x, *factors), rule.grads, rule.result, shape, bias, axis)
+
+
+def _by_parts(
+    run: Callable[..., Tensor],
+    tensors: Sequence[Tensor],
+    grads: Sequence[Placements],
+    result: Placements,
+    shape: torch.Size,
+    bias: Tensor | None,
+    axis: int = -1,
+) -> Tensor:
+    """Return the DTensor of run(*parts) plus a bias along an axis; `grads` are the placements of the gradients."""
+    first = tensors[0]
+    assert isinstance(first, DTensor)
+    mesh = first.device_mesh
+    if any(one.device_mesh != mesh for one in tensors if isinstance(one, DTensor)):
+        raise PlanError("the operands are DTensors on different device meshes; distribute all over one mesh")
+    local = run(*(_Unwrap.apply(one, placements) for one, placements in zip(tensors, grads, strict=True)))
     if bias is not None:
-        local = local + _local_bias(bias, rule.result, len(shape) - 1, mesh).to(local.dtype)
-    result: Tensor = _Wrap.apply(local, mesh, rule.result, shape)
-    return result
+        axis %= len(shape)
+        term = _local_bias(bias, result, axis, mesh).to(local.dtype)
+        local = local + term.reshape(-1, *(1,) * (len(shape) - 1 - axis))
+    found: Tensor = _Wrap.apply(local, mesh, result, shape)
+    return found
 
 
 def _operand(x: Tensor) -> ShardedOperand | None:
@@ -69,20 +120,20 @@ def _shape(a: tuple[int, ...], b: tuple[int, ...]) -> torch.Size:
     return torch.Size((*torch.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1]))
 
 
-def _local_bias(bias: Tensor, placements: Placements, last: int, mesh: DeviceMesh) -> Tensor:
-    """Return the local term of a bias (n,) for a result with these placements, whose dimension `last` is n.
+def _local_bias(bias: Tensor, placements: Placements, axis: int, mesh: DeviceMesh) -> Tensor:
+    """Return the local term of a bias (n,) for a result with these placements, whose dimension `axis` is n.
 
     Raises:
         PlanError: the bias is no DTensor, or its placements need a redistribution.
     """
-    wanted = tuple(Shard(0) if one == Shard(last) else Replicate() for one in placements)
+    wanted = tuple(Shard(0) if one == Shard(axis) else Replicate() for one in placements)
     given = tuple(bias.placements) if isinstance(bias, DTensor) else None
     if given != wanted:
         raise PlanError(
-            f"the product has the placements {shown(placements)} and the bias {shown(given) if given else 'none'}; "
-            f"call distribute_tensor(bias, mesh, {shown(wanted)})"
+            f"the result has the placements {shown(placements)} and the bias {shown(given) if given else 'none'}; "
+            f"make it distribute_tensor(bias, mesh, {shown(wanted)})"
         )
-    rows = (type(one) is Shard and one != Shard(last) for one in placements)
+    rows = (type(one) is Shard and one != Shard(axis) for one in placements)
     grads = tuple(Partial() if of_rows else kept for of_rows, kept in zip(rows, wanted, strict=True))
     terms = math.prod(mesh.size(dim) for dim, one in enumerate(placements) if one.is_partial())
     part: Tensor = _Unwrap.apply(bias, grads)

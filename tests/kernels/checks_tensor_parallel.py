@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_module, distribute_tensor
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import lcma
+from lcma.kernels.torch.placements import shown
 
 
 def mlp(features, hidden):
@@ -60,8 +61,8 @@ def check_steps(layer, reference, given, x, forward, backward, seen=lambda y: y)
             torch.testing.assert_close(whole(ours), theirs)
 
 
-def check_styles(mesh, rank):
-    """ColwiseParallel and RowwiseParallel: one sum in each direction; with sequence-parallel ends a gather and a scatter."""
+def check_styles(mesh):
+    """One sum in each direction under the styles of torch; a gather and a scatter with sequence-parallel ends."""
     x = torch.randn(2, 4, 16)
     for hidden in (12, 7, 1):  # whole, uneven, none on the second process
         reference = mlp(16, hidden)
@@ -97,9 +98,64 @@ def check_data_parallel(mesh):
     torch.testing.assert_close(whole(layer(row)), reference(vector))
 
 
+STRUCTURED = {
+    "kronecker": lambda: lcma.KSLinear(lcma.kronecker.monarch(12, 16, 4)),
+    "batch last": lambda: lcma.KSLinear((2, 6, 8, 1), layout="bsl"),
+    "monarch": lambda: lcma.MonarchLinear(16, 12, 4, 2),
+    "blast": lambda: lcma.BlastLinear(16, 12, 4, 3),
+    "low-rank": lambda: lcma.LowRankLinear(16, 12, 4),
+}
+
+
+def check_structured(mesh):
+    """Structured layers with replicated factors, for inputs sharded along batch dimensions."""
+    for name, make in STRUCTURED.items():
+        reference = make()
+        layer = distribute_module(copy.deepcopy(reference), mesh)
+        last = name == "batch last"
+        for shape, dim in (((3, 6), 0), ((2, 5), 1)):
+            x = torch.randn(16, *shape) if last else torch.randn(*shape, 16)
+            given = distribute_tensor(x, mesh, [Shard(dim + last)])
+            check_steps(layer, reference, given, x, {}, {})
+        row = torch.randn(16, 1) if last else torch.randn(1, 16)  # no row for the second process
+        torch.testing.assert_close(whole(layer(distribute_tensor(row, mesh, [Shard(int(last))]))), reference(row))
+        features = distribute_tensor(x, mesh, [Shard(0 if last else 2)])
+        with pytest.raises(lcma.PlanError, match=r"x\.redistribute\(placements=\[Replicate\(\)\]\)") as refused:
+            layer(features)
+        assert shown(features.placements) in str(refused.value)
+
+
+def check_low_rank(mesh):
+    """LowRankLinear with sharded factors: by columns, by rows, and along the rank."""
+    x = torch.randn(2, 3, 16)
+    for of_x, of_u, of_v, of_bias in (
+        (Replicate(), Shard(0), Replicate(), Shard(0)),
+        (Shard(2), Replicate(), Shard(1), Replicate()),
+        (Replicate(), Shard(1), Shard(0), Replicate()),
+    ):
+        reference = lcma.LowRankLinear(16, 12, 5)
+        layer = copy.deepcopy(reference)
+        for name, placement in (("U", of_u), ("V", of_v), ("bias", of_bias)):
+            setattr(layer, name, nn.Parameter(distribute_tensor(getattr(layer, name).detach(), mesh, [placement])))
+        pair = nn.Sequential(layer, Redistributed())
+        moved = {"all_gather_into_tensor": 1} if of_u == Shard(0) else {"all_reduce": 1}
+        check_steps(pair, reference, distribute_tensor(x, mesh, [of_x]), x, moved, {})
+    with pytest.raises(lcma.PlanError, match=r"x Shard\(2\) and V Shard\(1\)"):
+        layer(distribute_tensor(x, mesh, [Shard(2)]))
+
+
+class Redistributed(nn.Module):
+    """The module that replicates its input."""
+
+    def forward(self, x):
+        return x.redistribute(placements=[Replicate()])
+
+
 def check(rank):
     """All checks, on the process of this rank."""
     mesh = init_device_mesh("cpu", (2,))
     torch.manual_seed(0)
-    check_styles(mesh, rank)
+    check_styles(mesh)
     check_data_parallel(mesh)
+    check_structured(mesh)
+    check_low_rank(mesh)
