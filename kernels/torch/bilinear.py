@@ -22,6 +22,10 @@ Gradients = Callable[[Tensor, Tensor, Options, Tensor, tuple[bool, bool]], tuple
 """gradients(a, b, options, grad, (of_a, of_b)): the gradients of a and b, None if not requested."""
 
 
+Sharded = Callable[[Callable[..., Tensor], Tensor, Tensor, Options], Tensor]
+"""sharded(op, a, b, options): the product of operands of which at least one is a DTensor."""
+
+
 def define_bilinear(
     schema: str,
     run: Callable[..., Tensor],
@@ -29,6 +33,7 @@ def define_bilinear(
     gradients: Gradients,
     tangent_options: Callable[[Options, int], Options] = lambda options, operand: options,
     exact_strides: bool = False,
+    sharded: Sharded | None = None,
 ) -> Any:
     """Register `lcma::SCHEMA`, an operator of tensors a (..., M, K), b (..., K, N) and options; return the overload.
 
@@ -37,6 +42,7 @@ def define_bilinear(
     forward rule call operators of this kind, so that derivatives of any order and mode exist.
     `torch.library.custom_op` has no forward rule: forward AD through it gives zero without an error.
     With `exact_strides` a compiled graph passes operands with the strides that they were traced with.
+    `sharded(op, a, b, options)` computes products of DTensors from their local parts; without it they are refused.
     """
     name = schema.partition("(")[0]
     strides = (torch.Tag.needs_exact_strides,) if exact_strides else ()
@@ -78,7 +84,11 @@ def define_bilinear(
             return sum(terms[1:], terms[0])
 
     def differentiated(keys: Any, a: Tensor, b: Tensor, *options: Any) -> Any:
-        refuse_sharded(a, b)
+        if is_sharded(a) or is_sharded(b):
+            if sharded is None:
+                refuse_sharded(a, b)
+            else:
+                return sharded(op, a, b, options)
         options += defaults[len(options) :]
         if is_differentiated(a, b):
             with enable_single_level_autograd_function():
@@ -110,14 +120,15 @@ def is_sharded(tensor: Tensor) -> bool:
 
 
 def refuse_sharded(*tensors: Tensor) -> None:
-    """Refuse DTensors: products are of local tensors, and gathering the parts implicitly would be slow.
+    """Refuse DTensors where an operator has no sharding rule: gathering the parts implicitly would be slow.
 
     Raises:
         PlanError: a tensor is a DTensor.
     """
     if any(map(is_sharded, tensors)):
         raise PlanError(
-            "an operand is a DTensor; multiply the parts that each process holds, as x.to_local() gives them"
+            "an operand is a DTensor, for which this product has no sharding rule; multiply the parts that each "
+            "process holds, as x.to_local() gives them, or pass a layer of DTensors one (DTensor.from_local)"
         )
 
 

@@ -42,7 +42,8 @@ def block_low_rank_mm(
     return product
 
 
-def _structure(kind: str, sizes: Sequence[int]) -> BlockLowRank:
+def structure_of(kind: str, sizes: Sequence[int]) -> BlockLowRank:
+    """Return the structure of a kind (a key of `KINDS`) with these sizes."""
     return KINDS[kind](*map(int, sizes))
 
 
@@ -62,7 +63,7 @@ def _checked(x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank) -> N
 
 
 def _run(x: Tensor, factors: Sequence[Tensor], kind: str, sizes: Sequence[int], strategy: str | None) -> Tensor:
-    structure = _structure(kind, sizes)
+    structure = structure_of(kind, sizes)
     _checked(x, factors, structure)
     if x.device.type not in ("cpu", "cuda"):
         raise PlanError(f"block low-rank products run on cpu and cuda, not on {x.device}; move them with .to")
@@ -143,7 +144,7 @@ class _Product(_SingleLevelFunction):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, *factors = ctx.saved_tensors
         kind, sizes, strategy = ctx.options
-        structure = _structure(kind, sizes)
+        structure = structure_of(kind, sizes)
         of_x: Tensor | None = None
         if ctx.needs_input_grad[2]:
             other, turned, order = transposed(structure, factors)

@@ -14,7 +14,10 @@ from ..block_low_rank.layouts import SCALES, from_layout, to_layout
 from ..block_low_rank.matrix import BlockLowRankMatrix
 from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from ..block_low_rank.transposition import output_order
-from .block_low_rank import block_low_rank_mm
+from .bilinear import is_sharded
+from .block_low_rank import block_low_rank_mm, structure_of
+from .ops import bilinear_mm
+from .recipe import AUTO
 
 
 class BlockLowRankLinear(nn.Module):
@@ -98,10 +101,13 @@ class BlockLowRankLinear(nn.Module):
         """Map x (..., in_features) to (..., out_features).
 
         Raises:
-            PlanError: x has another number of features, or another dtype.
+            PlanError: x has another number of features, or another dtype, or placements without a sharding rule.
         """
         if x.dim() < 1 or x.shape[-1] != self.in_features:
             raise PlanError(f"inputs have shape (..., {self.in_features}), not {tuple(x.shape)}")
+        if is_sharded(x):
+            kind, sizes = self.structure.kind, list(self.structure.sizes)
+            return _sharded_linear(x, self.factors, self.bias, kind, sizes, self.strategy)
         y = block_low_rank_mm(x.reshape(-1, self.in_features), self.factors, self.structure, self.strategy)
         y = y if self.bias is None else y + self.bias.to(y.dtype)
         return y.reshape(*x.shape[:-1], self.out_features)
@@ -193,6 +199,32 @@ def layer_of(structure: BlockLowRank, bias: bool = True, device: Any = None, dty
     if isinstance(structure, Blast):
         return BlastLinear(i, o, blocks, structure.rank, *options)
     return MonarchLinear(i, o, blocks, structure.rank, *options, interleaved=structure.interleaved)
+
+
+@torch.compiler.allow_in_graph  # dynamo would try gradients with the placements of the result, which may be partial
+def _sharded_linear(
+    x: Tensor, factors: list[Tensor], bias: Tensor | None, kind: str, sizes: list[int], strategy: str | None
+) -> Tensor:
+    """Map a DTensor x (..., inputs) to (..., outputs) by the local parts of x and the factors.
+
+    Raises:
+        PlanError: the placements have no rule.
+    """
+    from .sharding import sharded_layer  # torch.distributed.tensor is slow to import
+
+    structure = structure_of(kind, sizes)
+
+    def run(part: Tensor, *weights: Tensor) -> Tensor:
+        y = block_low_rank_mm(part.reshape(-1, structure.cols), weights, structure, strategy)
+        return y.reshape(*part.shape[:-1], structure.rows)
+
+    def low_rank(part: Tensor, u: Tensor, v: Tensor) -> Tensor:  # of parts the rank may exceed a side
+        rows = part.unsqueeze(0) if part.dim() == 1 else part
+        y = bilinear_mm(bilinear_mm(rows, v.t(), AUTO), u.t(), AUTO)
+        return y.squeeze(0) if part.dim() == 1 else y
+
+    by_factors = low_rank if isinstance(structure, LowRank) else None
+    return sharded_layer(run, by_factors, x, factors, bias, structure.rows)
 
 
 def fold_into(layers: Sequence[MonarchLinear], following: nn.Linear, norm: nn.Module | None = None) -> None:

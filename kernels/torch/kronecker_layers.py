@@ -18,6 +18,7 @@ from ..kronecker.layouts import from_layout, to_layout
 from ..kronecker.matrix import KroneckerMatrix
 from ..kronecker.pattern import Pattern
 from ..kronecker.structure import KroneckerSparse
+from .bilinear import is_sharded
 from .kronecker import kronecker_mm
 
 PatternLike = Pattern | tuple[int, int, int, int]
@@ -139,8 +140,11 @@ class KSLinear(nn.Module):
         """Map x (..., cols) to (..., rows), or with layout "bsl" (cols, ...) to (rows, ...).
 
         Raises:
-            PlanError: x has another number of features, or another dtype.
+            PlanError: x has another number of features, or another dtype, or placements without a sharding rule.
         """
+        if is_sharded(x):
+            self._check_features(x)
+            return _sharded_linear(x, list(self.factors), self.bias, self.layout, self.strategy, self.precision)
         return self.from_columns(self.columns(self.as_columns(x), last=self.layout == BATCH_FIRST), x)
 
     def as_columns(self, x: Tensor) -> Tensor:
@@ -149,15 +153,12 @@ class KSLinear(nn.Module):
         Raises:
             PlanError: x has another number of features.
         """
-        first = self.layout == BATCH_FIRST
-        if x.dim() < 1 or x.shape[-1 if first else 0] != self.in_features:
-            raise PlanError(self._misfit(tuple(x.shape)))
-        return x.reshape(-1, self.in_features).T if first else x.reshape(self.in_features, -1)
+        self._check_features(x)
+        return x.reshape(-1, self.in_features).T if self.layout == BATCH_FIRST else x.reshape(self.in_features, -1)
 
     def columns(self, x: Tensor, last: bool = False) -> Tensor:
         """Compute W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` its transpose is."""
-        for place, weights in reversed(list(enumerate(self.factors))):
-            x = kronecker_mm(x, weights, last and place == 0, self.strategy, self.precision)
+        x = _chain(x, list(self.factors), last, self.strategy, self.precision)
         if self.bias is None:
             return x
         return (x.T + self.bias.to(x.dtype)).T if last else x + self.bias.to(x.dtype)[:, None]
@@ -173,6 +174,10 @@ class KSLinear(nn.Module):
             raise PlanError(f"a bias of {bias.numel()} entries is not one of this layer of {self.out_features} outputs")
         self.bias.copy_(bias.reshape(-1))
 
+    def _check_features(self, x: Tensor) -> None:
+        if x.dim() < 1 or x.shape[-1 if self.layout == BATCH_FIRST else 0] != self.in_features:
+            raise PlanError(self._misfit(tuple(x.shape)))
+
     def _misfit(self, shape: tuple[int, ...]) -> str:
         wanted = f"(..., {self.in_features})" if self.layout == BATCH_FIRST else f"({self.in_features}, ...)"
         other = BATCH_LAST if self.layout == BATCH_FIRST else BATCH_FIRST
@@ -184,6 +189,36 @@ class KSLinear(nn.Module):
         names = "".join(map(str, self.structure.patterns))
         precision = f", precision={self.precision}" if self.precision else ""
         return f"{names}, bias={self.bias is not None}, layout={self.layout}{precision}"
+
+
+def _chain(x: Tensor, factors: Sequence[Tensor], last: bool, strategy: str | None, precision: str | None) -> Tensor:
+    """Compute K1 ... KL x for x (cols, n), the right-most factor first."""
+    for place, weights in reversed(list(enumerate(factors))):
+        x = kronecker_mm(x, weights, last and place == 0, strategy, precision)
+    return x
+
+
+@torch.compiler.allow_in_graph  # dynamo would try gradients with the placements of the result, which may be partial
+def _sharded_linear(
+    x: Tensor, factors: list[Tensor], bias: Tensor | None, layout: str, strategy: str | None, precision: str | None
+) -> Tensor:
+    """Map a DTensor x in the layer's layout by the local part of x and replicated factors.
+
+    Raises:
+        PlanError: the placements have no rule.
+    """
+    from .sharding import sharded_layer  # torch.distributed.tensor is slow to import
+
+    first = layout == BATCH_FIRST
+    a, d, b, _ = factors[0].shape
+    rows = a * d * b
+
+    def run(part: Tensor, *weights: Tensor) -> Tensor:
+        matrix = part.reshape(-1, part.shape[-1]).T if first else part.reshape(part.shape[0], -1)
+        y = _chain(matrix, weights, first, strategy, precision)
+        return y.T.reshape(*part.shape[:-1], rows) if first else y.reshape(rows, *part.shape[1:])
+
+    return sharded_layer(run, None, x, factors, bias, rows, -1 if first else 0)
 
 
 def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]:

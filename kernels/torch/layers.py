@@ -16,7 +16,8 @@ from ..cuda.dtypes import name_of
 from ..cuda.executor import request_of
 from ..cuda.machine import index_of
 from . import dispatch
-from .ops import bilinear_mm, is_the_vendors, recipe_of
+from .bilinear import is_sharded
+from .ops import bilinear_mm, is_the_vendors, recipe_of, sharded_linear
 from .packed_weight import PackedWeight, watch
 from .recipe import AUTO, Recipe
 
@@ -28,6 +29,9 @@ class FastModule(nn.Module):
 
     lcma_fast = True
     """Marks these layers for the walk over a model."""
+
+    transposed: bool
+    """True if the weight is stored as (out_features, in_features)."""
 
     weight: Tensor
     bias: Any
@@ -42,7 +46,7 @@ class FastModule(nn.Module):
     @property
     def right(self) -> Tensor:
         """The right operand (in_features, out_features) of the product: a view of the weight."""
-        raise NotImplementedError
+        return self.weight.t() if self.transposed else self.weight
 
     def _by_vendor(self, x: Tensor) -> Tensor:
         """Compute the layer by torch's own kernel, which also adds the bias."""
@@ -79,7 +83,13 @@ class FastModule(nn.Module):
         self._packed = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map x (..., in_features) to (..., out_features)."""
+        """Map x (..., in_features) to (..., out_features); a DTensor by the local parts of x and the weight.
+
+        Raises:
+            PlanError: x and the weight are DTensors of placements whose product needs communication.
+        """
+        if is_sharded(x):
+            return sharded_linear(x, self.weight, self.bias, self.recipe, self.transposed)
         right = self.right
         rows = x.unsqueeze(0) if x.dim() == 1 else x
         recipe, packed = self._current()
@@ -146,6 +156,8 @@ class FastLinear(FastModule, nn.Linear):
     to be fastest, which for small ones is torch's own linear. Any leading dimensions.
     """
 
+    transposed = True
+
     def __init__(
         self,
         in_features: int,
@@ -169,11 +181,6 @@ class FastLinear(FastModule, nn.Linear):
         layer.weight, layer.bias = linear.weight, linear.bias
         return layer.train(linear.training)
 
-    @property
-    def right(self) -> Tensor:
-        """See `FastModule`."""
-        return self.weight.t()
-
     def _by_vendor(self, x: Tensor) -> Tensor:
         return functional.linear(x, self.weight, self.bias)
 
@@ -184,6 +191,8 @@ class FastConv1D(FastModule):
     Same parameters, shared, and the same state_dict.
     """
 
+    transposed = False
+
     def __init__(self, conv: nn.Module, scheme: SchemeLike = AUTO, levels: int | None = None) -> None:
         super().__init__()
         self._set_recipe(scheme, levels)
@@ -191,11 +200,6 @@ class FastConv1D(FastModule):
         self.in_features, self.out_features = self.weight.shape
         self.source = type(conv)
         self.train(conv.training)
-
-    @property
-    def right(self) -> Tensor:
-        """See `FastModule`."""
-        return self.weight
 
     def _by_vendor(self, x: Tensor) -> Tensor:
         assert self.bias is not None

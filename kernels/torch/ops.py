@@ -7,7 +7,7 @@ It plans inside, by ranges of M, so that a new M causes no recompilation.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -119,7 +119,7 @@ def _gradients(
         grad_a = sum_to(bilinear_mm(grad, b.mH, str(recipe.permuted("mnk"))), a)
     if needs[1]:
         if b.dim() == 2 and a.dim() > 2 and recipe.is_general:  # rows of all matrices are rows of one
-            a, grad = a.reshape(-1, a.shape[-1]), grad.reshape(-1, grad.shape[-1])
+            a, grad = a.flatten(0, -2), grad.flatten(0, -2)
         grad_b = sum_to(bilinear_mm(a.mH, grad, str(recipe.permuted("kmn"))), b)
     return grad_a, grad_b
 
@@ -133,12 +133,46 @@ def _run_opaque(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None)
     return _run(a, b, recipe, packed, None)
 
 
+def _run_sharded(op: Callable[..., Tensor], a: Tensor, b: Tensor, options: Options) -> Tensor:
+    """Compute a product of DTensors from their local parts, with the plan for the local sizes."""
+    from .sharding import sharded_product  # torch.distributed.tensor is slow to import
+
+    recipe = options[0]
+    _check_general(recipe)
+    return sharded_product(lambda left, right: op(left, right, recipe), a, b)
+
+
+@torch.compiler.allow_in_graph  # dynamo would try gradients with the placements of the result, which may be partial
+def sharded_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, transposed: bool) -> Tensor:
+    """Compute x W^T + bias for DTensors x (..., in), weight (out, in) and bias (out,); W if not `transposed`.
+
+    Local parts are multiplied with the plan for their sizes; nothing is communicated.
+
+    Raises:
+        PlanError: an operand is no DTensor, or the placements need a redistribution.
+    """
+    from .sharding import sharded_product
+
+    _check_general(recipe)
+    rows = x.unsqueeze(0) if x.dim() == 1 else x
+    result = sharded_product(lambda left, right: bilinear_mm(left, right, recipe), rows, weight, bias, transposed)
+    return result.squeeze(0) if x.dim() == 1 else result
+
+
+def _check_general(recipe: str) -> None:
+    if not Recipe.parse(recipe).is_general:
+        raise PlanError(
+            f"{recipe} is no scheme for general matrices, and parts of structured ones have other structures"
+        )
+
+
 _operator = define_bilinear(
     "bilinear_mm(Tensor a, Tensor b, str recipe, Tensor? packed=None) -> Tensor",
     _run_opaque,
     _fake,
     _gradients,
     _tangent_options,
+    sharded=_run_sharded,
 )
 
 
@@ -203,7 +237,7 @@ def is_the_vendors(a: Tensor, b: Tensor) -> bool:
     if a.dim() < 2 or b.dim() < 2 or a.dtype != b.dtype or a.device != b.device:
         return False
     if is_sharded(a) or is_sharded(b):
-        return False  # the operator refuses them
+        return False  # the operator has rules for them
     if a.device.type == "cpu":
         return a.dtype in (torch.float32, torch.float64) and b.dim() == 2 and _is_processors(a, b)
     if a.device.type != "cuda":

@@ -1,0 +1,214 @@
+"""Products of DTensors by products of the parts that each process holds, without communication."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DeviceMesh, DTensor, Partial, Replicate, Shard
+
+from ...errors import PlanError
+from .placements import Placements, ShardedOperand, dual, fitting_left, layer_rule, product_rule, shown
+
+Product = Callable[[Tensor, Tensor], Tensor]
+"""product(a, b): the product of local tensors."""
+
+
+def sharded_product(
+    product: Product, a: Tensor, b: Tensor, bias: Tensor | None = None, transposed: bool = False
+) -> Tensor:
+    """Return the DTensor A B + bias by `product` of local parts, for DTensors a (..., m, k), b (..., k, n), bias (n,).
+
+    With `transposed` the tensor b is the transpose (n, k) of the operand. Gradients are DTensors with the placements
+    of `product_rule`, and differentiable. Nothing is communicated: to partial sums every process adds its share of
+    the bias.
+
+    Raises:
+        PlanError: an operand is no DTensor, the meshes differ, or the placements need a redistribution.
+    """
+    left, right = _operand(a), _operand(b)
+    if left is None or right is None:
+        raise PlanError(_mixed(a, b.t() if transposed else b))
+    rule = product_rule(left, right.transposed() if transposed else right)
+    grad_b = ShardedOperand(rule.grad_b, right.shape[::-1]).transposed().placements if transposed else rule.grad_b
+    shape = _shape(left.shape, right.shape[::-1] if transposed else right.shape)
+
+    def run(part_a: Tensor, part_b: Tensor) -> Tensor:
+        part_b = part_b.t() if transposed else part_b
+        if part_a.shape[-1] != part_b.shape[-2]:
+            raise PlanError(
+                f"the parts of a have {part_a.shape[-1]} columns here and those of b {part_b.shape[-2]} rows; "
+                "shard both as distribute_tensor does"
+            )
+        return product(part_a, part_b)
+
+    return _by_parts(run, (a, b), (rule.grad_a, grad_b), rule.result, shape, bias)
+
+
+def sharded_layer(
+    run: Callable[..., Tensor],
+    low_rank: Callable[..., Tensor] | None,
+    x: Tensor,
+    factors: Sequence[Tensor],
+    bias: Tensor | None,
+    features: int,
+    axis: int = -1,
+) -> Tensor:
+    """Return the DTensor of a structured layer for DTensors x and factors, by `run(x, *factors)` of local parts.
+
+    The features are dimension `axis` of x, and `features` many in the result. `low_rank(x, u, v)` runs for the parts of
+    two factors that are sharded. Nothing is communicated.
+
+    Raises:
+        PlanError: an operand is no DTensor, the meshes differ, or the placements have no rule.
+    """
+    given = _operand(x)
+    placed = [_operand(one) for one in factors]
+    if given is None or None in placed:
+        raise PlanError(
+            "x is a DTensor and the factors are not, or the reverse; distribute the layer by distribute_module, and "
+            "pass DTensor.from_local(x, mesh, placements)"
+        )
+    axis %= given.dim
+    known = tuple(one for one in placed if one is not None)
+    rule = layer_rule(given, axis, known, low_rank is not None)
+    sharded = any(type(one) is Shard for factor in known for one in factor.placements)
+    chosen = low_rank if sharded and low_rank is not None else run
+    shape = torch.Size(features if dim == axis else size for dim, size in enumerate(given.shape))
+    return _by_parts(chosen, (x, *factors), rule.grads, rule.result, shape, bias, axis)
+
+
+def _by_parts(
+    run: Callable[..., Tensor],
+    tensors: Sequence[Tensor],
+    grads: Sequence[Placements],
+    result: Placements,
+    shape: torch.Size,
+    bias: Tensor | None,
+    axis: int = -1,
+) -> Tensor:
+    """Return the DTensor of run(*parts) plus a bias along an axis; `grads` are the placements of the gradients."""
+    first = tensors[0]
+    assert isinstance(first, DTensor)
+    mesh = first.device_mesh
+    if any(one.device_mesh != mesh for one in tensors if isinstance(one, DTensor)):
+        raise PlanError("the operands are DTensors on different device meshes; distribute all over one mesh")
+    local = run(*(_Unwrap.apply(one, placements) for one, placements in zip(tensors, grads, strict=True)))
+    if bias is not None:
+        axis %= len(shape)
+        term = _local_bias(bias, result, axis, mesh).to(local.dtype)
+        local = local + term.reshape(-1, *(1,) * (len(shape) - 1 - axis))
+    found: Tensor = _Wrap.apply(local, mesh, result, shape)
+    return found
+
+
+def _operand(x: Tensor) -> ShardedOperand | None:
+    return ShardedOperand(tuple(x.placements), tuple(x.shape)) if isinstance(x, DTensor) else None
+
+
+def _shape(a: tuple[int, ...], b: tuple[int, ...]) -> torch.Size:
+    """Return the global shape of the product.
+
+    Raises:
+        PlanError: the sizes do not fit.
+    """
+    if a[-1] != b[-2]:
+        raise PlanError(f"inner sizes differ: {a[-1]} and {b[-2]}")
+    return torch.Size((*torch.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1]))
+
+
+def _local_bias(bias: Tensor, placements: Placements, axis: int, mesh: DeviceMesh) -> Tensor:
+    """Return the local term of a bias (n,) for a result with these placements, whose dimension `axis` is n.
+
+    Raises:
+        PlanError: the bias is no DTensor, or its placements need a redistribution.
+    """
+    wanted = tuple(Shard(0) if one == Shard(axis) else Replicate() for one in placements)
+    given = tuple(bias.placements) if isinstance(bias, DTensor) else None
+    if given != wanted:
+        raise PlanError(
+            f"the result has the placements {shown(placements)} and the bias {shown(given) if given else 'none'}; "
+            f"make it distribute_tensor(bias, mesh, {shown(wanted)})"
+        )
+    rows = (type(one) is Shard and one != Shard(axis) for one in placements)
+    grads = tuple(Partial() if of_rows else kept for of_rows, kept in zip(rows, wanted, strict=True))
+    terms = math.prod(mesh.size(dim) for dim, one in enumerate(placements) if one.is_partial())
+    part: Tensor = _Unwrap.apply(bias, grads)
+    return _Share.apply(part, terms) if terms > 1 else part
+
+
+class _Unwrap(torch.autograd.Function):
+    """The local part of a DTensor; the gradient becomes a DTensor of given placements."""
+
+    @staticmethod
+    def forward(ctx: Any, x: DTensor, grad_placements: Placements) -> Tensor:
+        ctx.mesh, ctx.placements, ctx.shape = x.device_mesh, grad_placements, x.shape
+        local = x.to_local()
+        return local.view_as(local)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return _Wrap.apply(grad, ctx.mesh, ctx.placements, ctx.shape), None
+
+
+class _Wrap(torch.autograd.Function):
+    """The DTensor of local parts; its gradient must have the dual placements, or be sliced to them locally."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, mesh: DeviceMesh, placements: Placements, shape: torch.Size) -> DTensor:
+        ctx.placements = placements
+        stride = _global_stride(local, shape)
+        return DTensor.from_local(local, mesh, placements, run_check=False, shape=shape, stride=stride)
+
+    @staticmethod
+    def backward(ctx: Any, grad: DTensor) -> Any:
+        wanted = tuple(map(dual, ctx.placements))
+        if any(given not in (one, Replicate()) for given, one in zip(grad.placements, wanted, strict=True)):
+            raise PlanError(
+                f"a result with the placements {shown(ctx.placements)} has a gradient with {shown(grad.placements)}, "
+                f"not {shown(wanted)}; call y.redistribute(placements={shown(wanted)}) on the result y, "
+                "which redistributes its gradient too"
+            )
+        if grad.placements != wanted:  # replicated to sharded: each process slices its own copy
+            grad = grad.redistribute(placements=wanted)
+        return _Unwrap.apply(grad, tuple(map(dual, wanted))), None, None, None
+
+
+class _Share(torch.autograd.Function):
+    """A replicated tensor as equal terms of a pending sum; its gradient is that of the sum, on every process."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, terms: int) -> Tensor:
+        return x / terms
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return grad, None
+
+
+def _global_stride(local: Tensor, shape: torch.Size) -> tuple[int, ...]:
+    """Return the strides of a tensor of the global shape whose dimensions are in the same order in memory."""
+    stride, size = [0] * len(shape), 1
+    for dim in sorted(range(len(shape)), key=lambda dim: (local.stride(dim), -dim)):
+        stride[dim] = size
+        size *= max(shape[dim], 1)
+    return tuple(stride)
+
+
+def _mixed(a: Tensor, b: Tensor) -> str:
+    """Return the line for one DTensor beside a local tensor."""
+    right = _operand(b)
+    if right is not None:
+        wanted = shown(fitting_left(tuple(a.shape), right))
+        return (
+            f"b is a DTensor with the placements {shown(right.placements)} (of a layer: its weight transposed) "
+            f"and a is not; pass DTensor.from_local(a, mesh, {wanted}), where a is the part that this process holds"
+        )
+    assert isinstance(a, DTensor)
+    return (
+        f"a is a DTensor with the placements {shown(a.placements)} and b is not; "
+        f"pass distribute_tensor(b, a.device_mesh, {shown((Replicate(),) * len(a.placements))})"
+    )
