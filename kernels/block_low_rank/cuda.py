@@ -22,17 +22,15 @@ from .tensors import (
     fused_reason,
     multiply_dense,
     multiply_fused,
-    multiply_partial,
     multiply_permuted_tensors,
     multiply_strided,
     multiply_tiled,
-    partial_reason,
     relaid,
     tiled_reason,
     triton_reason,
 )
 
-TILED, DECODE, FUSED, PARTIAL = "tiled", "decode", "fused", "partial"
+TILED, DECODE, FUSED = "tiled", "decode", "fused"
 
 DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 
@@ -43,7 +41,6 @@ PRODUCTS = {
     TILED: multiply_tiled,
     DECODE: multiply_few,
     FUSED: multiply_fused,
-    PARTIAL: multiply_partial,
 }
 
 REWRITES = {DENSE: expanded, TILED: relaid}
@@ -65,7 +62,6 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     - tiled: the same with our kernel for Monarch's first products (stored as the second ones read them) or for BLAST's
       middle ones (on tensor cores).
     - fused: a low-rank product of rank up to 128 by one kernel.
-    - partial: BLAST's first two products by one kernel, the papers' partial fusion.
     - decode: products of up to 16 columns by one launch that reads every weight once.
     - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations.
 
@@ -91,8 +87,6 @@ class CudaBlockLowRank(BlockLowRankStrategy):
             return tiled_reason(structure, request.dtype, first)
         if self.name == FUSED:
             return fused_reason(structure, request.dtype, first, last)
-        if self.name == PARTIAL:
-            return partial_reason(structure, request.dtype)
         if self.name == DECODE:
             if request.n > MOST_COLUMNS:
                 return f"the kernel takes up to {MOST_COLUMNS} columns, not {request.n}"
