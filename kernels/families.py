@@ -55,7 +55,8 @@ def _cpu() -> tuple[Strategy, ...]:
     triangular = (CpuTriangular("strips", baseline=True), *(CpuTriangular(name) for name in names))
     sparse = tuple(CpuKronecker(name) for name in ("slabs", "widened", "einsum", "bsr", "csr", "dense"))
     kronecker = (CpuKronecker("bmm", baseline=True), *sparse)
-    low_rank = (CpuBlockLowRank("strided", baseline=True), CpuBlockLowRank("dense"), CpuBlockLowRank("permuted"))
+    low_rank = tuple(CpuBlockLowRank(name, baseline=True) for name in ("strided", "quantized"))
+    low_rank += (CpuBlockLowRank("dense"), CpuBlockLowRank("permuted"))
     masked = (CpuMaskedRuns(), CpuMaskedScheme())
     exact = (CpuExactLeaf(), CpuExactScheme())
     return CpuVendor(), CpuScheme(), NaiveScheme(), *triangular, *masked, *kronecker, *low_rank, *exact
@@ -78,9 +79,9 @@ def _cuda() -> tuple[Strategy, ...]:
         for name in ("strided", "tiled", "gather", "fused", "transposed", "widened", "einsum", "bsr", "csr", "dense")
     )
     kronecker = (CudaKronecker("bmm", baseline=True), *sparse)
-    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "partial", "dense", "permuted"))
+    others = tuple(CudaBlockLowRank(name) for name in ("tiled", "fused", "dense", "permuted"))
     others += (CudaBlockLowRank("decode", version=3),)
-    low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
+    low_rank = (*(CudaBlockLowRank(name, baseline=True) for name in ("strided", "quantized")), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     dense = CudaVendor(), CudaPadded(), CudaSplit(), CudaScheme()
     return *dense, *triangular, *kronecker, CudaBlockSchemes(), *low_rank, *exact

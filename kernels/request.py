@@ -44,6 +44,9 @@ WIDE, PYTHON = "int128", "object"
 BOUNDED = ("int8", "int32", "int64")
 """Dtypes for which the largest magnitude of an entry may be stated."""
 
+INTERMEDIATES = ("fp8", "int8")
+"""Forms of 8 bits in which a product by several factors may store its intermediate results."""
+
 
 class Layout(StrEnum):
     """The index of a matrix that runs through adjacent elements; SCATTERED: neither, so a copy is needed."""
@@ -66,7 +69,8 @@ class Request:
 
     `ring` is None for products of real numbers; else the product is exact in the ring, and over GF(2)
     of the dtype "bit" (m, k and n count bits). `out_dtype` is the dtype of C if it is not implied by
-    the dtype: "int64", "int128" or "object" for an exact product of integers.
+    the dtype: "int64", "int128" or "object" for an exact product of integers. `intermediate` is one of
+    INTERMEDIATES for a block low-rank A whose intermediate results are rounded to it; None: they are of the dtype.
 
     Raises:
         PlanError: the sizes, dtype or limits are invalid.
@@ -89,6 +93,7 @@ class Request:
     max_extra_bytes: int = 0
     ring: ExactRing | None = None
     out_dtype: str | None = None
+    intermediate: str | None = None
 
     def __hash__(self) -> int:
         # Kept: a plan that is looked up hashes its request several times.
@@ -135,6 +140,10 @@ class Request:
             if not isinstance(self.max_abs, int | np.integer) or self.max_abs < 0:
                 raise PlanError(f"max_abs must be a whole number of at least 0, not {self.max_abs!r}")
             object.__setattr__(self, "max_abs", int(self.max_abs))
+        if self.intermediate is not None:
+            check_intermediate(self.intermediate)
+            if not hasattr(self.structures[0], "intermediates"):
+                raise PlanError("intermediate is for low-rank, Monarch and BLAST matrices; leave it out for others")
         sizes = ((self.m, self.k), (self.k, self.n), (self.m, self.n))
         for label, structure, size in zip(("a", "b", "the product"), self.structures, sizes, strict=True):
             if structure is not DENSE and (reason := structure.reason(*size)):
@@ -295,6 +304,7 @@ class Request:
         if is_factored(self.structures[0]):
             what = f":{self.structures[0].name}"
         where = f" over {self.ring}" if self.ring is not None else ""
+        where += f", intermediate {self.intermediate}" if self.intermediate is not None else ""
         return f"{batch}{self.m}x{self.k}x{self.n}{what} {self.dtype}{where}"
 
 
@@ -310,6 +320,16 @@ def _broadcast(batch_a: tuple[int, ...], batch_b: tuple[int, ...]) -> tuple[int,
         return np.broadcast_shapes(batch_a, batch_b)
     except ValueError:
         raise PlanError(f"leading sizes {batch_a} and {batch_b} do not broadcast; reshape one") from None
+
+
+def check_intermediate(intermediate: str) -> None:
+    """Check that this is one of INTERMEDIATES.
+
+    Raises:
+        PlanError: it is not.
+    """
+    if intermediate not in INTERMEDIATES:
+        raise PlanError(f"intermediate must be {' or '.join(INTERMEDIATES)}, or None, not {intermediate!r}")
 
 
 def _bytes_reason(dtype: str, device: str, max_abs: int | None) -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,36 +14,45 @@ from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
 from .executor import BlockLowRankExecutor
+from .quantized import code_bytes, multiply_quantized, quantized_reason
 from .steps import Step, steps_of
-from .strategy import DENSE, PERMUTED, STRIDED, BlockLowRankStrategy, known, moved_elements, structure_in, structure_of
+from .strategy import (
+    DENSE,
+    PERMUTED,
+    QUANTIZED,
+    STRIDED,
+    BlockLowRankStrategy,
+    known,
+    moved_elements,
+    structure_in,
+    structure_of,
+)
 from .structure import Blast, BlockLowRank
 from .tensors import (
     expanded,
     fused_reason,
     multiply_dense,
     multiply_fused,
-    multiply_partial,
     multiply_permuted_tensors,
     multiply_strided,
     multiply_tiled,
-    partial_reason,
     relaid,
     tiled_reason,
     triton_reason,
 )
 
-TILED, DECODE, FUSED, PARTIAL = "tiled", "decode", "fused", "partial"
+TILED, DECODE, FUSED = "tiled", "decode", "fused"
 
 DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 
-PRODUCTS = {
+PRODUCTS: dict[str, Callable[..., None]] = {
     STRIDED: multiply_strided,
     PERMUTED: multiply_permuted_tensors,
     DENSE: multiply_dense,
     TILED: multiply_tiled,
     DECODE: multiply_few,
     FUSED: multiply_fused,
-    PARTIAL: multiply_partial,
+    QUANTIZED: multiply_quantized,
 }
 
 REWRITES = {DENSE: expanded, TILED: relaid}
@@ -65,8 +74,8 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     - tiled: the same with our kernel for Monarch's first products (stored as the second ones read them) or for BLAST's
       middle ones (on tensor cores).
     - fused: a low-rank product of rank up to 128 by one kernel.
-    - partial: BLAST's first two products by one kernel, the papers' partial fusion.
     - decode: products of up to 16 columns by one launch that reads every weight once.
+    - quantized: GEMMs by our kernels, between them codes of 8 bits: for requests with an `intermediate` and no others.
     - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations.
 
     Beside strided and dense, BLAST products of many columns by tiled have a price, and products of one or two columns
@@ -91,8 +100,8 @@ class CudaBlockLowRank(BlockLowRankStrategy):
             return tiled_reason(structure, request.dtype, first)
         if self.name == FUSED:
             return fused_reason(structure, request.dtype, first, last)
-        if self.name == PARTIAL:
-            return partial_reason(structure, request.dtype)
+        if self.name == QUANTIZED and request.intermediate is not None:
+            return quantized_reason(structure, request.dtype, request.intermediate)
         if self.name == DECODE:
             if request.n > MOST_COLUMNS:
                 return f"the kernel takes up to {MOST_COLUMNS} columns, not {request.n}"
@@ -122,6 +131,8 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; decode's one stage is all steps, and only its first tile was measured."""
         stages = super().predict(candidate, request, machine)
+        if self.name == QUANTIZED and stages:
+            return self._narrowed(stages, request, machine)
         if self.name != DECODE or not stages:
             return stages
         structure = structure_in(request)
@@ -131,6 +142,34 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         moved = (structure.parameters + (structure.rows + structure.cols) * request.n) * request.itemsize
         return [Stage("one launch", sum(one.flops for one in stages), moved, known(seconds))]
 
+    def _narrowed(self, stages: list[Stage], request: Request, machine: Machine) -> list[Stage]:
+        """Return the stages with intermediate results of 8 bits: each at the vendor's rate or that of its fewer bytes.
+
+        The rate of our kernels was not measured.
+        """
+        structure, costs, n = structure_in(request), machine.costs, request.n
+        assert isinstance(costs, CudaCostModel)
+        saved = [size * n * request.itemsize - code_bytes(structure, size, n) for size in structure.intermediates()]
+        found: list[Stage] = []
+        for stage, less, step in zip(stages, [*saved, 0], steps_of(structure), strict=True):
+            before = saved[len(found) - 1] if found else 0
+            moved = stage.bytes - less - before
+            mode = "whole" if step.count == 1 else "batched"
+            seconds = float(costs.gemm(request.dtype, step.m, step.k, n, step.count, mode))
+            told = f", into {request.intermediate}: {less / 1e6:.1f} MB less" if less else ""
+            name = stage.name + (f", from {request.intermediate}" if before else "") + told
+            found.append(
+                replace(stage, name=name, bytes=moved, seconds=known(max(seconds, float(costs.combine(moved)))))
+            )
+        return found
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`; of quantized the codes and their scales."""
+        if self.name != QUANTIZED or 0 in request.shape:
+            return super().workspace(candidate, request, machine)
+        structure = structure_in(request)
+        return sum(code_bytes(structure, size, request.n) for size in structure.intermediates())
+
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
         structure = structure_in(request)
@@ -139,6 +178,9 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         product = partial(PRODUCTS[self.name], structure)
         if self.name == DECODE:
             product = partial(product, tile=decode_tile(candidate.parameters))
+        if self.name == QUANTIZED:
+            precision = "tf32" if request.dtype == "tf32" else "ieee"
+            product = partial(product, form=request.intermediate, precision=precision)
         return BlockLowRankExecutor(request, structure, product, _empty, layout_of, _overlap, held, rewrite)
 
 

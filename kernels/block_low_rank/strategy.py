@@ -17,8 +17,9 @@ from .structure import BlockLowRank
 
 FAMILY = "block-low-rank"
 
-STRIDED, PERMUTED, DENSE = "strided", "permuted", "dense"
-"""The strategies of every device: GEMMs on views, the papers' GEMMs between permutations, the whole matrix."""
+STRIDED, PERMUTED, DENSE, QUANTIZED = "strided", "permuted", "dense", "quantized"
+"""The strategies of every device: GEMMs on views, the papers' GEMMs between permutations, the whole matrix, and, for
+requests with an `intermediate` alone, results between steps that are rounded to 8 bits."""
 
 
 def structure_of(request: Request) -> BlockLowRank | None:
@@ -76,7 +77,7 @@ class BlockLowRankStrategy(ABC):
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`; candidates that cannot run are proposed too, to be refused with a reason."""
-        if structure_of(request) is None:
+        if structure_of(request) is None or (self.baseline and self.intermediate_reason(request)):
             return []
         found = [Candidate(FAMILY, self.name, None, parameters) for parameters in self.settings]
         if self.baseline or self.can_run(found[0], request, machine):
@@ -97,11 +98,19 @@ class BlockLowRankStrategy(ABC):
             return "block low-rank products take one matrix X; join the leading sizes of a batch"
         if Layout.SCATTERED in request.layouts:
             return "X must be stored with contiguous rows or columns; pass a contiguous copy of X"
-        if reason := self.device_reason(structure, request, machine):
+        if reason := self.intermediate_reason(request) or self.device_reason(structure, request, machine):
             return reason
         if self.name == DENSE and (extra := structure.extra_elements * request.itemsize) > request.max_extra_bytes:
             return f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
         return None
+
+    def intermediate_reason(self, request: Request) -> str | None:
+        """Return the reason why the request's `intermediate` is not this strategy's, or None."""
+        if (self.name == QUANTIZED) == (request.intermediate is not None):
+            return None
+        if self.name == QUANTIZED:
+            return f"{QUANTIZED} rounds the intermediate results; allow it with intermediate fp8 or int8"
+        return f"{self.name} has intermediate results of {request.dtype}; {request.intermediate} needs {QUANTIZED}"
 
     @abstractmethod
     def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
@@ -109,7 +118,7 @@ class BlockLowRankStrategy(ABC):
 
     def is_priced(self, request: Request) -> bool:
         """Return whether the seconds of the steps are predicted."""
-        return self.name in (STRIDED, DENSE)
+        return self.name in (STRIDED, DENSE, QUANTIZED)
 
     @abstractmethod
     def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:

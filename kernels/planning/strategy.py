@@ -231,8 +231,9 @@ class Plan:
     def digest(self) -> str:
         """The sha256 (hex) of candidate, version of the strategy, request and profile."""
         fields = asdict(self.request).items()
-        # `ring` and `out_dtype` are omitted if None: the digests of real products predate these fields.
-        request = {name: repr(x) for name, x in fields if x is not None or name not in ("ring", "out_dtype")}
+        # These are omitted if None: the digests of products without them predate the fields.
+        late = ("ring", "out_dtype", "intermediate")
+        request = {name: repr(x) for name, x in fields if x is not None or name not in late}
         parts = (self.candidate.key, self.strategy.version, request, self.machine.profile.id)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

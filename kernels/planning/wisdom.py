@@ -142,6 +142,8 @@ def class_of(request: Request) -> str:
     over = "" if request.ring is None else f", over {request.ring}"
     if request.out_dtype is not None:
         over += f" into {request.out_dtype}"
+    if request.intermediate is not None:
+        over += f", intermediate {request.intermediate}"
     text = f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}{over}"
     if request.device == "cpu":
         return text

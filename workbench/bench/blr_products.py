@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AUTO, DENSE, BASELINE, COMPILED = "auto", "dense", "permuted", "compiled"
 
-FORMS = (DENSE, BASELINE, "strided", "tiled", "fused", "partial", "decode", AUTO)
+FORMS = (DENSE, BASELINE, "strided", "tiled", "fused", "decode", AUTO)
 """The dense matrix, the papers' form, ours, and the planner's choice; on a GPU `COMPILED`, torch.compile of the papers'
 form, too."""
 
