@@ -1,0 +1,132 @@
+"""Run with TRITON_INTERPRET=1 (test_fp8.py does): products in e4m3 on CPU tensors, against the reference in numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lcma.errors import PlanError
+from lcma.kernels.cuda import fp8, fp8_naive
+from lcma.kernels.cuda.tiles import Tile
+
+SIZES = [(40, 300, 150), (1, 128, 128), (33, 5, 200), (64, 256, 64)]
+TILES = {"direct": Tile(16, 32, 128, 4, 2), "blocked": Tile(32, 64, 128, 4, 2)}
+DTYPES = [torch.float16, torch.float32]
+
+
+def operands(m, k, n, dtype):
+    torch.manual_seed(m + k + n)
+    a, b = torch.randn(m, k) * torch.exp2(torch.randint(-4, 5, (m, 1)).float()), torch.randn(k, n)
+    a[0, 0], b[0, 0] = 0.0, 0.0
+    a[:, k // 2] = 0.0
+    return a.to(dtype), b.to(dtype)
+
+
+def product(method, a, b, out=None):
+    m, k, n = *a.shape, b.shape[1]
+    out = torch.full((m, n), torch.nan, dtype=a.dtype) if out is None else out
+    right = fp8.unpacked(fp8.packed_columns(b), k, n)
+    if method == "direct":
+        fp8.multiply_direct(a, right, out, TILES[method])
+    else:
+        fp8.multiply_quantised(fp8.quantised_rows(a), right, out, TILES[method])
+    return out
+
+
+def reference(a, b):
+    return fp8_naive.fp8_product(a.numpy(), b.numpy())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_operands_are_quantised_to_the_same_bits(sizes, dtype):
+    m, k, n = sizes
+    a, b = operands(m, k, n, dtype)
+    bits, scales = fp8_naive.quantise_rows(a.numpy())
+    found = fp8.quantised_rows(a)
+    np.testing.assert_array_equal(found.bits.view(torch.uint8)[:, :k].numpy(), bits)
+    assert not found.bits.view(torch.uint8)[:, k:].any()
+    np.testing.assert_array_equal(found.scales.t().numpy(), scales)
+    bits, scales = fp8_naive.quantise_blocks(b.numpy())
+    found = fp8.unpacked(fp8.packed_columns(b), k, n)
+    np.testing.assert_array_equal(found.bits.view(torch.uint8)[:, :k].t().numpy(), bits)
+    assert not found.bits.view(torch.uint8)[:, k:].any()
+    np.testing.assert_array_equal(found.scales.t()[: scales.shape[0]].numpy(), scales)
+
+
+@pytest.mark.parametrize("method", TILES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_products_are_those_of_the_reference(sizes, dtype, method):
+    a, b = operands(*sizes, dtype)
+    wide = (a.double().abs() @ b.double().abs()).numpy()
+    # Sums of 128 products in another order, in float32; and one rounding to the dtype of C.
+    allowed = (128 * 2.0**-24 + torch.finfo(dtype).eps) * wide
+    assert (np.abs(product(method, a, b).double().numpy() - reference(a, b)) <= allowed).all()
+
+
+@pytest.mark.parametrize("method", TILES)
+def test_operands_and_results_of_any_strides(method):
+    a, b = operands(40, 300, 150, torch.float32)
+    plain = product(method, a, b)
+    turned = [x.mT.contiguous().mT for x in (a, b)]
+    out = torch.full((150, 40), torch.nan).mT
+    assert torch.equal(product(method, *turned, out), plain)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("method", TILES)
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_only_what_depends_on_a_non_finite_entry_is_not_finite(method, bad):
+    a, b = operands(40, 300, 150, torch.float32)
+    b[150, 7] = 0.0
+    clean = product(method, a, b)
+    a[2, 150], b[150, 7] = bad, bad
+    found = product(method, a, b)
+    touched = torch.zeros(found.shape, dtype=torch.bool)
+    touched[2], touched[:, 7] = True, True
+    assert torch.equal(found.isfinite(), ~touched)
+    assert torch.equal(found[~touched], clean[~touched])
+
+
+@pytest.mark.parametrize("method", TILES)
+def test_zeros_stay_zeros(method):
+    a, b = torch.zeros(20, 130), torch.randn(130, 40)
+    assert (product(method, a, b) == 0).all()
+    assert (fp8.quantised_rows(a).scales == 1).all()
+
+
+def given(a, b):
+    """A and B as a caller has them quantised, by the reference."""
+    found = []
+    for bits, scales in (fp8_naive.quantise_rows(a.numpy()), fp8_naive.quantise_blocks(b.numpy())):
+        found += [torch.from_numpy(bits).view(torch.float8_e4m3fn), torch.from_numpy(scales)]
+    return found
+
+
+def test_operands_that_a_caller_quantised():
+    a, b = operands(40, 300, 150, torch.float32)
+    a_bits, a_scales, b_bits, b_scales = given(a, b)
+    out = torch.full((40, 150), torch.nan)
+    left, right = fp8.rows_given(a_bits, a_scales), fp8.columns_given(b_bits, b_scales)
+    fp8.multiply_quantised(left, right, out, TILES["blocked"])
+    assert torch.equal(out, product("blocked", a, b))
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, torch.nan, torch.inf])
+def test_scales_that_are_not_positive_and_finite_are_refused(bad):
+    a_bits, a_scales, b_bits, b_scales = given(*operands(8, 200, 8, torch.float32))
+    a_scales[3, 1], b_scales[1, 0] = bad, bad
+    with pytest.raises(PlanError, match="scales of A must be positive finite numbers"):
+        fp8.rows_given(a_bits, a_scales)
+    with pytest.raises(PlanError, match="scales of B must be positive finite numbers"):
+        fp8.columns_given(b_bits, b_scales)
+
+
+def test_scales_of_another_shape_or_dtype_are_refused():
+    a_bits, a_scales, b_bits, b_scales = given(*operands(8, 200, 8, torch.float32))
+    with pytest.raises(PlanError, match=r"must have the shape \(2, 1\), one for 128x128, not \(1, 2\)"):
+        fp8.columns_given(b_bits, b_scales.t())
+    with pytest.raises(PlanError, match="float8_e4m3fn with scales of float32"):
+        fp8.rows_given(a_bits.float(), a_scales)
