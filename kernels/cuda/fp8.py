@@ -1,12 +1,13 @@
 """Products on a GPU in e4m3 with block scales: operands are quantised, products summed in float32.
 
-Each 128 elements of a row of A have a scale, and so has each 128 x 128 block of B (Source: DeepSeek-V3 technical report,
-arXiv:2412.19437, section 3.3). An entry that is not finite makes its row (of A) or column (of B) of C non-finite, and
-nothing else. Errors of entries of the size of the largest of their block are up to 2^-4 of them.
+Each 128 elements of a row of A have a scale, and so has each 128 x 128 block of B. An entry that is not finite makes
+its row (of A) or column (of B) of C non-finite, and nothing else. An entry is rounded by up to 2^-4 of itself, or by
+2^-10 of the scale of its block. Source of the scales: DeepSeek-V3 technical report (arXiv:2412.19437), section 3.3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +24,9 @@ Tensor = Any
 
 CAPABILITY = (8, 9)
 """Compute capability of the first GPUs whose tensor cores multiply e4m3."""
+
+VENDOR_CAPABILITY, VENDOR_CUDA = 9, (12, 9)
+"""Major compute capability, and first version of CUDA, with which torch's `scaled_mm` has block scales."""
 
 TILE = Tile(128, 128, BLOCK, 8, 3)
 """Of products of quantised operands. Not measured: the largest whose accumulator, and the sum of a block, fit the
@@ -165,12 +169,19 @@ def multiply_direct(a: Tensor, b: Quantised, out: Tensor, tile: Tile | None = No
         )
 
 
-def multiply_by_vendor(a: Quantised, b: Quantised) -> Tensor:
-    """Return A B in bfloat16 by torch's `scaled_mm`; see `vendor_reason` for the sizes."""
+def multiply_by_vendor(a: Quantised, b: Quantised, out: Tensor | None = None) -> Tensor:
+    """Compute A B in bfloat16 by torch's `scaled_mm`, in `out` or a new tensor; see `vendor_reason` for the sizes."""
+    import torch
     from torch.nn import functional
 
     rows, blocks = functional.ScalingType.BlockWise1x128, functional.ScalingType.BlockWise128x128
-    return functional.scaled_mm(a.bits, b.bits.t(), a.scales.t(), rows, b.scales.t(), blocks)
+    left, right = (a.bits, a.scales.t()), (b.bits.t(), b.scales.t())
+    if out is None or out.is_meta or not out.is_contiguous():
+        found = functional.scaled_mm(left[0], right[0], left[1], rows, right[1], blocks)
+        return found if out is None else out.copy_(found)
+    # The function has no `out`, its operator has one.
+    given: tuple[Any, ...] = [left[1]], [rows.value], [], [right[1]], [blocks.value], [], None, out.dtype
+    return torch.ops.aten._scaled_mm_v2.out(left[0], right[0], *given, out=out)
 
 
 def vendor_reason(m: int, k: int, n: int) -> str | None:
@@ -243,25 +254,43 @@ def _current(x: Tensor) -> Any:
 @lru_cache(maxsize=16)
 def missing_fp8(device: Any) -> str | None:
     """Return the reason why a torch device does not multiply e4m3, or None; a CPU uses Triton's interpreter."""
+    found = _capability(device)
+    if found is None or found >= CAPABILITY:
+        return None
+    here, needed = (".".join(map(str, one)) for one in (found, CAPABILITY))
+    return f"products in e4m3 need compute capability {needed}, and this GPU has {here}"
+
+
+@lru_cache(maxsize=16)
+def missing_block_scales(device: Any) -> str | None:
+    """Return the reason why torch's `scaled_mm` has no block scales on a torch device, or None."""
+    import torch
+
+    found = _capability(device)
+    if found is None or (reason := missing_fp8(device)):
+        return None if found is None else reason
+    if found[0] != VENDOR_CAPABILITY:
+        return f"torch's scaled_mm has block scales on compute capability {VENDOR_CAPABILITY}.x only"
+    if tuple(map(int, str(torch.version.cuda).split(".")[:2])) < VENDOR_CUDA:
+        return f"torch's scaled_mm has block scales from CUDA 12.9 on, and this torch is for {torch.version.cuda}"
+    return None
+
+
+def on_current_gpu(missing: Callable[[Any], str | None]) -> str | None:
+    """Return the reason of `missing` for the current GPU; None without a GPU: plans are for another machine."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return missing(torch.device("cuda", torch.cuda.current_device())) if torch.cuda.is_available() else None
+
+
+def _capability(device: Any) -> tuple[int, int] | None:
+    """Return the compute capability of a GPU, (0, 0) where it is not NVIDIA's; None for other devices."""
     import torch
 
     device = device_for(device)
     if device.type != "cuda":
         return None
-    if torch.version.hip is not None:
-        return "products in fp8 are for NVIDIA's GPUs"
-    found = torch.cuda.get_device_capability(device)
-    here, needed = (".".join(map(str, one)) for one in (found, CAPABILITY))
-    if found >= CAPABILITY:
-        return None
-    return f"products in fp8 need compute capability {needed}, and this GPU has {here}"
-
-
-@lru_cache(maxsize=1)
-def missing_fp8_here() -> str | None:
-    """Return `missing_fp8` of the current GPU; None without a GPU: plans are for another machine."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    return missing_fp8(torch.device("cuda")) if torch.cuda.is_available() else None
+    major, minor = torch.cuda.get_device_capability(device) if torch.version.hip is None else (0, 0)
+    return major, minor

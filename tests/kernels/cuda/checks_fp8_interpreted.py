@@ -8,7 +8,9 @@ import torch
 
 from lcma.errors import PlanError
 from lcma.kernels.cuda import fp8, fp8_naive
+from lcma.kernels.cuda.fp8_executor import Fp8Executor
 from lcma.kernels.cuda.tiles import Tile
+from lcma.kernels.request import Request
 
 SIZES = [(40, 300, 150), (1, 128, 128), (33, 5, 200), (64, 256, 64)]
 TILES = {"direct": Tile(16, 32, 128, 4, 2), "blocked": Tile(32, 64, 128, 4, 2)}
@@ -130,3 +132,40 @@ def test_scales_of_another_shape_or_dtype_are_refused():
         fp8.columns_given(b_bits, b_scales.t())
     with pytest.raises(PlanError, match="float8_e4m3fn with scales of float32"):
         fp8.rows_given(a_bits.float(), a_scales)
+
+
+def executor(m, k, n, dtype, name):
+    return Fp8Executor(Request(m, k, n, dtype, device="cuda"), name, 0)
+
+
+@pytest.mark.parametrize("name", ["fp8-direct", "fp8-blocked"])
+def test_executors_take_prepared_operands(name):
+    a, b = operands(10, 130, 20, torch.float16)
+    runner = executor(10, 130, 20, "fp8-float16", name)
+    prepared = runner.prepare(b)
+    assert runner.fits(prepared.sums)
+    assert not executor(10, 260, 20, "fp8-float16", name).fits(prepared.sums)
+    found = runner.run(a, prepared)
+    assert torch.equal(found, runner.run(a, b))
+    error = np.linalg.norm(found.float().numpy() - reference(a, b)) / np.linalg.norm(reference(a, b))
+    assert error <= 2e-3
+
+
+@pytest.mark.parametrize("name", ["fp8-direct", "fp8-blocked"])
+def test_executors_write_over_an_operand(name):
+    a, b = operands(48, 48, 48, torch.float32)
+    runner = executor(48, 48, 48, "fp8-float32", name)
+    expected = runner.run(a, b)
+    for over in (a, b):
+        kept = over.clone()
+        assert torch.equal(runner.run(a, b, over), expected)
+        over.copy_(kept)
+
+
+def test_executors_check_their_tensors():
+    runner = executor(8, 8, 8, "fp8-float16", "fp8-direct")
+    half = torch.zeros(8, 8, dtype=torch.float16)
+    with pytest.raises(PlanError, match="plan again"):
+        runner.run(torch.zeros(8, 8), torch.zeros(8, 8))
+    with pytest.raises(PlanError, match="out must be"):
+        runner.run(half, half, torch.zeros(8, 8))
