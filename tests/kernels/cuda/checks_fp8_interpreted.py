@@ -169,3 +169,24 @@ def test_executors_check_their_tensors():
         runner.run(torch.zeros(8, 8), torch.zeros(8, 8))
     with pytest.raises(PlanError, match="out must be"):
         runner.run(half, half, torch.zeros(8, 8))
+
+
+def test_a_packed_operand_is_read_instead_of_b(monkeypatch):
+    """The dispatch of torch's operator, as if these tensors were on a GPU."""
+    from lcma.kernels.torch import dispatch
+    from lcma.kernels.torch.recipe import Recipe
+
+    def request_of(a, b, dtype, *, static=None):
+        return Request(*a.shape, b.shape[1], dtype, device="cuda", static=static)
+
+    monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
+    monkeypatch.setattr(dispatch, "request_of", request_of)
+    a, b = operands(6, 130, 20, torch.float16)
+    recipe = Recipe.parse("auto@fp8-direct;precision=fp8")
+    packing, packed = dispatch.pack(recipe, b, 16)
+    assert (packing, packed.dtype) == (recipe, torch.uint8)
+    expected = dispatch.run(recipe, a, b)
+    assert torch.equal(expected, executor(6, 130, 20, "fp8-float16", "fp8-direct").run(a, b))
+    assert torch.equal(dispatch.run(recipe, a, torch.zeros_like(b), packed=packed), expected)
+    batch = dispatch.run(recipe, a.view(2, 3, 130), b, packed=packed)
+    assert torch.equal(batch, expected.view(2, 3, 20))
