@@ -66,6 +66,7 @@ def _cuda() -> tuple[Strategy, ...]:
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
     from .dense.fp8 import NAMES, CudaFp8
+    from .dense.fp8_scheme import CudaFp8Scheme
     from .dense.padded import CudaPadded
     from .dense.split import CudaSplit
     from .exact.cuda import CudaExact
@@ -84,5 +85,5 @@ def _cuda() -> tuple[Strategy, ...]:
     low_rank = (CudaBlockLowRank("strided", baseline=True), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     fp8 = tuple(CudaFp8(name) for name in NAMES)
-    dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaSplit(), *fp8, CudaScheme()
+    dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaSplit(), *fp8, CudaFp8Scheme(), CudaScheme()
     return *dense, *triangular, *kronecker, CudaBlockSchemes(), *low_rank, *exact

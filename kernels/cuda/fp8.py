@@ -14,10 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import PlanError
-from .e4m3 import LARGEST
-from .fp8_naive import BLOCK, FLOOR
+from .fp8_naive import BLOCK
 from .launch import device_for, starter
-from .naive import interpreted
 from .tiles import Tile
 
 Tensor = Any
@@ -127,23 +125,28 @@ def _quantise(x: Tensor, bits: Tensor, scales: Tensor, steps: tuple[int, int], l
     with _current(x):
         starter(quantise, grid, x)(
             *(x, bits, scales, *x.shape, *x.stride(), bits.stride(0), *steps),
-            **{"BLOCKS": blocks, "LINES": lines, "ALONG": BLOCK, **_constants()},
+            **{"BLOCKS": blocks, "LINES": lines, "ALONG": BLOCK},
             num_warps=8 if blocks else 4,
         )
 
 
 def multiply_quantised(a: Quantised, b: Quantised, out: Tensor, tile: Tile = TILE) -> None:
-    """Compute out (m, n) = A B of quantised operands. The tensor memory accelerator is needed."""
+    """Compute out (m, n) = A B, or a stack (count, m, n) of products, of quantised operands, using TMA.
+
+    Of a stack the lines of all A, and those of all B, follow each other, and so do their scales; n is then a multiple
+    of 128.
+    """
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     from .fp8_kernel import scaled_gemm
 
-    m, n = out.shape
+    stack = out if out.dim() == 3 else out.unsqueeze(0)
+    count, m, n = stack.shape
     described = [TensorDescriptor.from_tensor(one.bits, [lines, tile.k]) for one, lines in ((a, tile.m), (b, tile.n))]
     with _current(out):
-        starter(scaled_gemm, (-(-m // tile.m) * -(-n // tile.n),), out)(
-            *(*described, a.scales, b.scales, out, m, n, blocks_of(a.length), b.scales.stride(0), *out.stride()),
-            **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k, "EMULATED": interpreted()},
+        starter(scaled_gemm, (count * -(-m // tile.m) * -(-n // tile.n),), out)(
+            *(*described, a.scales, b.scales, stack, m, n, blocks_of(a.length), b.scales.stride(0), *stack.stride()),
+            **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
             num_warps=tile.warps,
             num_stages=tile.stages,
         )
@@ -163,7 +166,7 @@ def multiply_direct(a: Tensor, b: Quantised, out: Tensor, tile: Tile | None = No
     with _current(out):
         starter(direct_gemm, (-(-m // tile.m) * -(-n // tile.n),), out)(
             *(a, b.bits, b.scales, out, m, k, n, *a.stride(), b.bits.stride(0), b.scales.stride(0), *out.stride()),
-            **{"GROUP": GROUP, "WHOLE": k % tile.k == 0, "M": tile.m, "N": tile.n, "K": tile.k, **_constants()},
+            **{"GROUP": GROUP, "WHOLE": k % tile.k == 0, "M": tile.m, "N": tile.n, "K": tile.k},
             num_warps=tile.warps,
             num_stages=tile.stages,
         )
@@ -238,10 +241,6 @@ def _padded(bits: Tensor, lines: int, length: int) -> Tensor:
     found = torch.zeros((lines, pitch_of(length)), dtype=torch.uint8, device=bits.device)
     found[:, :length] = bits.view(torch.uint8)
     return found.view(torch.float8_e4m3fn)
-
-
-def _constants() -> dict[str, Any]:
-    return {"LARGEST": LARGEST, "FLOOR": FLOOR, "EMULATED": interpreted()}
 
 
 def _current(x: Tensor) -> Any:

@@ -13,7 +13,6 @@ from ..request import Request
 from .dtypes import vendor_precision
 from .executor import shares_storage
 from .fp8 import (
-    Quantised,
     missing_block_scales,
     missing_fp8,
     multiply_by_vendor,
@@ -24,6 +23,7 @@ from .fp8 import (
     quantised_rows,
     unpacked,
 )
+from .fp8_level import Fp8Level
 from .stack import missing_accelerator
 
 Tensor = Any
@@ -31,27 +31,38 @@ Tensor = Any
 
 @dataclass(frozen=True)
 class Fp8Method:
-    """A sequence of kernels: `run` computes out (m, n) from A (m, k) and a quantised B.
+    """A sequence of kernels: `run` computes out (m, n) from A (m, k) and the result of `pack` of B (k, n).
 
-    `missing` returns the reason why a torch device cannot run it, or None. `reads_a_last`: A is read while `out` is
-    written, so that they may not share memory.
+    `size` returns the bytes of that result for k and n, `missing` the reason why a torch device cannot run it, or None.
+    `reads_a_last`: A is read while `out` is written, so that they may not share memory.
     """
 
-    run: Callable[[Tensor, Quantised, Tensor], None]
+    run: Callable[[Tensor, Tensor, Tensor], None]
     missing: Callable[[Any], str | None] = missing_fp8
     reads_a_last: bool = False
+    pack: Callable[[Tensor], Tensor] = packed_columns
+    size: Callable[[int, int], int] = packed_bytes
 
 
-def _by_blocks(a: Tensor, b: Quantised, out: Tensor) -> None:
-    multiply_quantised(quantised_rows(a), b, out)
+def _directly(a: Tensor, b: Tensor, out: Tensor) -> None:
+    multiply_direct(a, unpacked(b, a.shape[1], out.shape[1]), out)
 
 
-def _by_vendor(a: Tensor, b: Quantised, out: Tensor) -> None:
-    multiply_by_vendor(quantised_rows(a), b, out)
+def _by_blocks(a: Tensor, b: Tensor, out: Tensor) -> None:
+    multiply_quantised(quantised_rows(a), unpacked(b, a.shape[1], out.shape[1]), out)
+
+
+def _by_vendor(a: Tensor, b: Tensor, out: Tensor) -> None:
+    multiply_by_vendor(quantised_rows(a), unpacked(b, a.shape[1], out.shape[1]), out)
+
+
+def by_level(level: Fp8Level) -> Fp8Method:
+    """Return the method of a level of a scheme."""
+    return Fp8Method(level.run, missing_accelerator, pack=level.pack, size=level.packed_bytes)
 
 
 METHODS = {
-    "fp8-direct": Fp8Method(multiply_direct, reads_a_last=True),
+    "fp8-direct": Fp8Method(_directly, reads_a_last=True),
     "fp8-blocked": Fp8Method(_by_blocks, missing_accelerator),
     "fp8-vendor": Fp8Method(_by_vendor, missing_block_scales),
 }
@@ -59,21 +70,21 @@ METHODS = {
 
 
 class Fp8Executor:
-    """Runs a dense product in e4m3 by one of METHODS. Thread-safe and deterministic."""
+    """Runs a dense product in e4m3 by a method. Thread-safe and deterministic."""
 
-    def __init__(self, request: Request, name: str, workspace: int) -> None:
-        self.request, self.workspace, self._method = request, workspace, METHODS[name]
+    def __init__(self, request: Request, method: Fp8Method, workspace: int) -> None:
+        self.request, self.workspace, self._method = request, workspace, method
 
     def prepare(self, b: Tensor) -> PreparedOperand:
         """Return B (k, n) with its e4m3 values and scales, to pass to `run` instead of B, of any of METHODS."""
-        packed = packed_columns(b)
+        packed = self._method.pack(b)
         return PreparedOperand(b, packed, packed.nbytes)
 
     def fits(self, packed: Tensor) -> bool:
         """Return whether this may be the result of `prepare` of a B of the request, by its dtype and size."""
         import torch
 
-        return packed.dtype == torch.uint8 and tuple(packed.shape) == (packed_bytes(*self.request.shape[1:]),)
+        return packed.dtype == torch.uint8 and tuple(packed.shape) == (self._method.size(*self.request.shape[1:]),)
 
     def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor | None = None) -> Tensor:
         """Compute C = A B in `out`, or in a new tensor; b may be its `prepare`.
@@ -97,8 +108,8 @@ class Fp8Executor:
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
             with vendor_precision("float32"):
                 return torch.matmul(a, right, out=out)
-        packed = b.sums if isinstance(b, PreparedOperand) else packed_columns(b)
+        packed = b.sums if isinstance(b, PreparedOperand) else self._method.pack(b)
         apart = out is None or (self._method.reads_a_last and shares_storage(out, a))
         result = a.new_empty((m, n)) if out is None or apart else out
-        self._method.run(a, unpacked(packed, k, n), result)
+        self._method.run(a, packed, result)
         return result if out is None or out is result else out.copy_(result)

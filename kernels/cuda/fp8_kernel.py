@@ -8,70 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def _rounded(values, EMULATED: tl.constexpr):
-    """Round float32 values to e4m3; values beyond 448 are cut to it, and NaN stays.
-
-    EMULATED: by integer arithmetic, as in `e4m3.bits_of`: Triton's interpreter converts to 8 bits wrongly.
-    """
-    if EMULATED:
-        word = values.to(tl.uint32, bitcast=True)
-        magnitude = (word & 0x7FFFFFFF).to(tl.int32)
-        exponent = magnitude >> 23
-        fraction = (magnitude & 0x7FFFFF) | 0x800000
-        dropped = tl.minimum(20 + tl.maximum(121 - exponent, 0), 26)
-        halves = (tl.full(dropped.shape, 1, tl.int32) << (dropped - 1)) - 1
-        kept = (fraction + halves + ((fraction >> dropped) & 1)) >> dropped
-        bits = tl.where(exponent >= 121, ((exponent - 121) << 3) + kept, kept)
-        bits = tl.where(magnitude > 0x7F800000, 0x7F, tl.minimum(bits, 0x7E))
-        bits = bits | ((word >> 24) & 0x80).to(tl.int32)
-        return bits.to(tl.uint8).to(tl.float8e4nv, bitcast=True)
-    return values.to(tl.float8e4nv)
-
-
-@triton.jit
-def _values(x):
-    """Return e4m3 numbers as float32 by integer arithmetic: Triton's interpreter converts NaN wrongly."""
-    bits = x.to(tl.uint8, bitcast=True).to(tl.int32)
-    exponent, fraction = (bits >> 3) & 15, bits & 7
-    normal = (((exponent + 120) << 23) | (fraction << 20)).to(tl.float32, bitcast=True)
-    magnitude = tl.where(exponent == 0, fraction.to(tl.float32) * 0.001953125, normal)
-    magnitude = tl.where((bits & 0x7F) == 0x7F, float("nan"), magnitude)
-    return tl.where(bits >= 0x80, -magnitude, magnitude)
-
-
-@triton.jit
-def _dot(x, y, EMULATED: tl.constexpr):
-    """Return the product of e4m3 tiles x (M, K) and y (N, K), transposed, summed by tensor cores.
-
-    EMULATED: of their values in float32, for Triton's interpreter.
-    """
-    if EMULATED:
-        return tl.dot(_values(x), _values(y).T, input_precision="ieee")
-    return tl.dot(x, y.T)
-
-
-@triton.jit
-def _scales_of(largest, LARGEST: tl.constexpr, FLOOR: tl.constexpr):
-    """Return scales and their inverses; see `fp8_naive.scale_of`. Divisions are rounded to nearest."""
-    floored = tl.maximum(largest, FLOOR)
-    top = tl.full(largest.shape, LARGEST, tl.float32)
-    scale = tl.where(largest == 0, 1.0, tl.div_rn(floored, top))
-    return scale, tl.where(largest == 0, 1.0, tl.div_rn(top, floored))
-
-
-@triton.jit
-def _finite_magnitude(values):
-    """Return |x| of finite float32 values, 0 for others."""
-    magnitude = tl.abs(values)
-    return tl.where(magnitude < float("inf"), magnitude, 0.0)
-
-
-@triton.jit
-def _scaled_down(values, inverse):
-    """Return values times the inverse scales, NaN for values that are not finite."""
-    return tl.where(tl.abs(values) < float("inf"), values * inverse, float("nan"))
+from ..codegen.triton_e4m3 import dot_transposed, finite_magnitude, rounded, scaled_down, scales_of
 
 
 @triton.jit
@@ -89,9 +26,6 @@ def quantise(
     BLOCKS: tl.constexpr,
     LINES: tl.constexpr,
     ALONG: tl.constexpr,
-    LARGEST: tl.constexpr,
-    FLOOR: tl.constexpr,
-    EMULATED: tl.constexpr,
 ):
     """Quantise ALONG elements of LINES lines of x (lines, length): rows of A or columns of B.
 
@@ -103,24 +37,23 @@ def quantise(
     inside = (line < lines)[:, None] & (along < length)[None, :]
     place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
     values = tl.load(x + place, mask=inside, other=0.0).to(tl.float32)
-    largest = tl.max(_finite_magnitude(values), 1)
+    largest = tl.max(finite_magnitude(values), 1)
     block = tl.program_id(1).to(tl.int64) * scale_along
     if BLOCKS:
         shared = tl.zeros((LINES,), tl.float32) + tl.max(largest, 0)
-        scale, inverse = _scales_of(shared, LARGEST, FLOOR)
+        scale, inverse = scales_of(shared)
         tl.store(scales + block + tl.program_id(0).to(tl.int64) * scale_line, tl.max(scale, 0))
     else:
-        scale, inverse = _scales_of(largest, LARGEST, FLOOR)
+        scale, inverse = scales_of(largest)
         tl.store(scales + block + line.to(tl.int64) * scale_line, scale, mask=line < lines)
-    found = _rounded(_scaled_down(values, inverse[:, None]), EMULATED)
+    found = rounded(scaled_down(values, inverse[:, None]))
     tl.store(bits + line.to(tl.int64)[:, None] * pitch + along[None, :], found, mask=(line < lines)[:, None])
 
 
 @triton.jit
-def _tile_of(m, n, GROUP: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
-    """Return the first row and column of this program's tile of C: groups of GROUP rows of tiles share columns of B."""
+def _tile_of(q, m, n, GROUP: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    """Return the first row and column of tile q of C: groups of GROUP rows of tiles share columns of B."""
     down, across = tl.cdiv(m, M), tl.cdiv(n, N)
-    q = tl.program_id(0)
     top = q // (GROUP * across) * GROUP
     group = tl.minimum(down - top, GROUP)
     return (top + q % (GROUP * across) % group) * M, q % (GROUP * across) // group * N
@@ -137,31 +70,37 @@ def scaled_gemm(
     n,
     blocks,
     b_scale_pitch,
+    c_slab,
     c_row,
     c_col,
     GROUP: tl.constexpr,
     M: tl.constexpr,
     N: tl.constexpr,
     K: tl.constexpr,
-    EMULATED: tl.constexpr,
 ):
-    """Compute C = A B of quantised operands, with `blocks` blocks of K elements along k.
+    """Compute C_r = A_r B_r of a stack of quantised operands, with `blocks` blocks of K elements along k.
 
-    `a` and `b` are descriptors of bits (m, k) and (n, k). a_scales (blocks, m), b_scales (groups of K columns,
-    b_scale_pitch). Tensor cores accumulate e4m3 with fewer bits than float32: the sum of a block is multiplied by its
-    two scales and added in float32. N divides K, so that a tile has one scale of B per block.
+    `a` and `b` are descriptors of the bits of all A_r (m, k) and all B_r (n, k), stacked vertically; the grid has the
+    tiles of all C_r, a product after the other. a_scales (products, blocks, m), b_scales (products, groups of K
+    columns, b_scale_pitch). Tensor cores accumulate e4m3 with fewer bits than float32: the sum of a block is multiplied
+    by its two scales and added in float32. N divides K, so that a tile has one scale of B per block.
     """
-    row0, col0 = _tile_of(m, n, GROUP, M, N)
+    tiles = tl.cdiv(m, M) * tl.cdiv(n, N)
+    r = tl.program_id(0) // tiles
+    row0, col0 = _tile_of(tl.program_id(0) % tiles, m, n, GROUP, M, N)
     i = row0 + tl.arange(0, M)
-    of_a, of_b = a_scales + i, b_scales + (col0 // K).to(tl.int64) * b_scale_pitch
+    slab = r.to(tl.int64)
+    of_a = a_scales + slab * blocks * m + i
+    of_b = b_scales + (slab * tl.cdiv(n, K) + col0 // K) * b_scale_pitch
     total = tl.zeros((M, N), tl.float32)
+    # A tile that extends beyond m or n reads the next matrix of the stack, and that part is not stored.
     for block in range(blocks):
-        x, y = a.load([row0, block * K]), b.load([col0, block * K])
+        x, y = a.load([r * m + row0, block * K]), b.load([r * n + col0, block * K])
         scale = tl.load(of_a, mask=i < m, other=0.0) * tl.load(of_b + block)
-        total += _dot(x, y, EMULATED) * scale[:, None]
+        total += dot_transposed(x, y) * scale[:, None]
         of_a += m
     j = col0 + tl.arange(0, N)
-    place = c + i.to(tl.int64)[:, None] * c_row + j.to(tl.int64)[None, :] * c_col
+    place = c + slab * c_slab + i.to(tl.int64)[:, None] * c_row + j.to(tl.int64)[None, :] * c_col
     tl.store(place, total.to(c.dtype.element_ty), mask=(i < m)[:, None] & (j < n)[None, :])
 
 
@@ -185,15 +124,12 @@ def direct_gemm(
     M: tl.constexpr,
     N: tl.constexpr,
     K: tl.constexpr,
-    LARGEST: tl.constexpr,
-    FLOOR: tl.constexpr,
-    EMULATED: tl.constexpr,
 ):
     """Compute C = A B for A (m, k) that every program quantises as it reads it, and the bits of B (n, pitch).
 
     As `quantise` and `scaled_gemm`, without the bits and scales of A in memory. WHOLE: K divides k.
     """
-    row0, col0 = _tile_of(m, n, GROUP, M, N)
+    row0, col0 = _tile_of(tl.program_id(0), m, n, GROUP, M, N)
     i, j, inner = row0 + tl.arange(0, M), col0 + tl.arange(0, N), tl.arange(0, K)
     of_b = b_scales + (col0 // K).to(tl.int64) * b_scale_pitch
     # Rows and columns beyond the matrices read the last one, and are not stored.
@@ -208,9 +144,9 @@ def direct_gemm(
         else:
             values = tl.load(place, mask=(along < k)[None, :], other=0.0).to(tl.float32)
         y = tl.load(cols + along[None, :])
-        scale, inverse = _scales_of(tl.max(_finite_magnitude(values), 1), LARGEST, FLOOR)
-        x = _rounded(_scaled_down(values, inverse[:, None]), EMULATED)
+        scale, inverse = scales_of(tl.max(finite_magnitude(values), 1))
+        x = rounded(scaled_down(values, inverse[:, None]))
         scale = scale * tl.load(of_b + block)
-        total += _dot(x, y, EMULATED) * scale[:, None]
+        total += dot_transposed(x, y) * scale[:, None]
     place = c + i.to(tl.int64)[:, None] * c_row + j.to(tl.int64)[None, :] * c_col
     tl.store(place, total.to(c.dtype.element_ty), mask=(i < m)[:, None] & (j < n)[None, :])

@@ -51,11 +51,11 @@ def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
 
 def takes_triton(tensor: Tensor) -> bool:
     """Return whether Triton runs, compiles or interprets kernels for this tensor."""
-    return bool(tensor.is_cuda or tensor.is_meta or interpreted())
+    return bool(tensor.is_cuda or tensor.is_meta or _interpreted())
 
 
 @lru_cache(maxsize=1)
-def interpreted() -> bool:
+def _interpreted() -> bool:
     """Return whether Triton interprets its kernels on CPU tensors."""
     try:
         from triton import knobs

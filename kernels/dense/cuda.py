@@ -232,9 +232,7 @@ class CudaScheme:
         if request.dtype == ACCURATE:
             return f"products in {ACCURATE} are of the strategy split"
         if request.dtype in FP8.values():
-            return (
-                "a scheme adds blocks before it multiplies, which 8 bits are too few for; leave fp8 or the scheme out"
-            )
+            return "products in e4m3 are of the strategies fp8-direct, fp8-blocked, fp8-vendor and fp8-scheme"
         if program.rank == 1:
             return "a single product is the vendor's"
         if program.ring.characteristic:

@@ -77,15 +77,7 @@ class CudaFp8:
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
-        if request.dtype not in FP8.values():
-            return f"products in e4m3 are for the dtypes {', '.join(FP8.values())}, not for {request.dtype}"
-        if not request.is_dense:
-            return "the operands are structured"
-        if request.batch:
-            return "products in e4m3 are of one product, not of a batch"
-        if Shape.of(request).empty:
-            return "the product is empty"
-        if reason := on_current_gpu(missing_fp8) or self._reason(request):
+        if reason := reason_against_fp8(request) or self._reason(request):
             return reason
         if request.max_error is not None and request.max_error < ERROR:
             return f"its error can reach {ERROR:.2g}, more than the {request.max_error:.2g} allowed"
@@ -131,4 +123,15 @@ class CudaFp8:
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled at the first run."""
-        return Fp8Executor(request, self.name, self.workspace(candidate, request, machine))
+        return Fp8Executor(request, METHODS[self.name], self.workspace(candidate, request, machine))
+
+
+def reason_against_fp8(request: Request) -> str | None:
+    """Return the reason why no product in e4m3 is for a request on the current GPU, or None."""
+    if request.dtype not in FP8.values():
+        return f"products in e4m3 are for the dtypes {', '.join(FP8.values())}, not for {request.dtype}"
+    if not request.is_dense:
+        return "the operands are structured"
+    if request.batch:
+        return "products in e4m3 are of one product, not of a batch"
+    return "the product is empty" if Shape.of(request).empty else on_current_gpu(missing_fp8)

@@ -88,7 +88,7 @@ def pack(recipe: Recipe, b: Tensor, rows: int) -> tuple[Recipe, Tensor] | None:
     if not recipe.levels:
         return None
     executor = executor_of(recipe, b.new_empty((rows, b.shape[0])), b, b)
-    return (recipe, executor.prepare(b).sums) if isinstance(executor, TensorExecutor) else None
+    return (recipe, executor.prepare(b).sums) if isinstance(executor, TensorExecutor | Fp8Executor) else None
 
 
 def _order(x: Tensor) -> tuple[bool, bool]:

@@ -7,10 +7,14 @@ import pytest
 import torch
 
 from lcma.errors import PlanError
+from lcma.kernels.codegen.maps import expanded
 from lcma.kernels.cuda import fp8, fp8_naive
-from lcma.kernels.cuda.fp8_executor import Fp8Executor
+from lcma.kernels.cuda.fp8_executor import METHODS, Fp8Executor, by_level
+from lcma.kernels.cuda.fp8_level import fp8_level
 from lcma.kernels.cuda.tiles import Tile
+from lcma.kernels.dense.given import given
 from lcma.kernels.request import Request
+from lcma.schemes_db.resolve import resolve
 
 SIZES = [(40, 300, 150), (1, 128, 128), (33, 5, 200), (64, 256, 64)]
 TILES = {"direct": Tile(16, 32, 128, 4, 2), "blocked": Tile(32, 64, 128, 4, 2)}
@@ -99,7 +103,7 @@ def test_zeros_stay_zeros(method):
     assert (fp8.quantised_rows(a).scales == 1).all()
 
 
-def given(a, b):
+def quantised_by_caller(a, b):
     """A and B as a caller has them quantised, by the reference."""
     found = []
     for bits, scales in (fp8_naive.quantise_rows(a.numpy()), fp8_naive.quantise_blocks(b.numpy())):
@@ -109,7 +113,7 @@ def given(a, b):
 
 def test_operands_that_a_caller_quantised():
     a, b = operands(40, 300, 150, torch.float32)
-    a_bits, a_scales, b_bits, b_scales = given(a, b)
+    a_bits, a_scales, b_bits, b_scales = quantised_by_caller(a, b)
     out = torch.full((40, 150), torch.nan)
     left, right = fp8.rows_given(a_bits, a_scales), fp8.columns_given(b_bits, b_scales)
     fp8.multiply_quantised(left, right, out, TILES["blocked"])
@@ -118,7 +122,7 @@ def test_operands_that_a_caller_quantised():
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, torch.nan, torch.inf])
 def test_scales_that_are_not_positive_and_finite_are_refused(bad):
-    a_bits, a_scales, b_bits, b_scales = given(*operands(8, 200, 8, torch.float32))
+    a_bits, a_scales, b_bits, b_scales = quantised_by_caller(*operands(8, 200, 8, torch.float32))
     a_scales[3, 1], b_scales[1, 0] = bad, bad
     with pytest.raises(PlanError, match="scales of A must be positive finite numbers"):
         fp8.rows_given(a_bits, a_scales)
@@ -127,7 +131,7 @@ def test_scales_that_are_not_positive_and_finite_are_refused(bad):
 
 
 def test_scales_of_another_shape_or_dtype_are_refused():
-    a_bits, a_scales, b_bits, b_scales = given(*operands(8, 200, 8, torch.float32))
+    a_bits, a_scales, b_bits, b_scales = quantised_by_caller(*operands(8, 200, 8, torch.float32))
     with pytest.raises(PlanError, match=r"must have the shape \(2, 1\), one for 128x128, not \(1, 2\)"):
         fp8.columns_given(b_bits, b_scales.t())
     with pytest.raises(PlanError, match="float8_e4m3fn with scales of float32"):
@@ -135,7 +139,7 @@ def test_scales_of_another_shape_or_dtype_are_refused():
 
 
 def executor(m, k, n, dtype, name):
-    return Fp8Executor(Request(m, k, n, dtype, device="cuda"), name, 0)
+    return Fp8Executor(Request(m, k, n, dtype, device="cuda"), METHODS[name], 0)
 
 
 @pytest.mark.parametrize("name", ["fp8-direct", "fp8-blocked"])
@@ -190,3 +194,63 @@ def test_a_packed_operand_is_read_instead_of_b(monkeypatch):
     assert torch.equal(dispatch.run(recipe, a, torch.zeros_like(b), packed=packed), expected)
     batch = dispatch.run(recipe, a.view(2, 3, 130), b, packed=packed)
     assert torch.equal(batch, expected.view(2, 3, 20))
+
+
+def level_of(name):
+    return fp8_level(given([resolve(name)[0]])[0].program)
+
+
+def level_by_reference(level, a, b):
+    """C in float64 of the sums of A and B, quantised by the reference, and a bound of the error of its roundings."""
+    m, k, n = level.grid
+    bm, bk, bn = level.blocks(a.shape[0], *b.shape)
+    wide_a, wide_b = np.zeros((m * bm, k * bk), np.float32), np.zeros((k * bk, n * bn), np.float32)
+    wide_a[: a.shape[0], : a.shape[1]], wide_b[: b.shape[0], : b.shape[1]] = a.numpy(), b.numpy()
+
+    def sums(linear, places, wide, height, width):
+        found = []
+        for r in range(level.rank):
+            total = np.zeros((height, width), np.float32)
+            for source, coefficient in expanded(linear, r):
+                i, j = places[source]
+                block = wide[i * height : (i + 1) * height, j * width : (j + 1) * width]
+                total = total + np.float32(float(coefficient)) * block
+            found.append(total.astype(a.numpy().dtype).astype(np.float32))
+        return found
+
+    lefts = sums(level.left.map, level.left.blocks, wide_a, bm, bk)
+    rights = sums(level.right.map, level.right.blocks, wide_b, bk, bn)
+    products = [fp8_naive.fp8_product(x, y).astype(np.float64) for x, y in zip(lefts, rights, strict=True)]
+    out = np.zeros((m * bm, n * bn))
+    size = np.zeros_like(out)
+    for (i, j), index in zip(level.merge.blocks, range(len(level.merge.blocks)), strict=True):
+        for r, coefficient in expanded(level.merge.map, index):
+            place = (slice(i * bm, (i + 1) * bm), slice(j * bn, (j + 1) * bn))
+            out[place] += float(coefficient) * products[r]
+            size[place] += abs(float(coefficient)) * (np.abs(lefts[r]) @ np.abs(rights[r]))
+    return (part[: a.shape[0], : b.shape[1]] for part in (out, size))
+
+
+@pytest.mark.parametrize("name", ["strassen", "2x2x3"])
+@pytest.mark.parametrize("sizes", [(64, 256, 256), (45, 300, 140)])
+def test_a_level_is_that_of_the_reference(name, sizes):
+    level = level_of(name)
+    a, b = operands(*sizes, torch.float32)
+    out = torch.full((sizes[0], sizes[2]), torch.nan)
+    level.run(a, level.pack(b), out, TILES["blocked"])
+    expected, size = level_by_reference(level, a, b)
+    # Sums in another order: an entry of a block may be rounded to the next of e4m3, at ties.
+    assert np.linalg.norm(out.double().numpy() - expected) <= 1e-4 * np.linalg.norm(size)
+    exact = a.double() @ b.double()
+    assert float((out - exact).norm() / exact.norm()) <= 0.15
+
+
+def test_a_level_takes_any_strides_and_prepared_operands():
+    level = level_of("strassen")
+    a, b = operands(45, 300, 140, torch.float16)
+    runner = Fp8Executor(Request(45, 300, 140, "fp8-float16", device="cuda"), by_level(level), 0)
+    prepared = runner.prepare(b)
+    assert runner.fits(prepared.sums)
+    expected = runner.run(a, prepared)
+    turned = [x.mT.contiguous().mT for x in (a, b)]
+    assert torch.equal(runner.run(*turned), expected)

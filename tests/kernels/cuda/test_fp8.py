@@ -6,7 +6,7 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels import Machine
+from lcma.kernels import Machine, plan_for
 from lcma.kernels.cuda import fp8
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
@@ -14,6 +14,7 @@ from lcma.kernels.dense import fp8 as strategies_of_fp8
 from lcma.kernels.families import strategies
 from lcma.kernels.planning.planner import decide
 from lcma.kernels.request import Request
+from lcma.schemes_db.resolve import resolve
 
 torch = pytest.importorskip("torch")
 
@@ -75,22 +76,42 @@ def test_few_rows_with_a_static_operand_are_quantised_on_the_way():
         (("fp8", 2048, "fp8-direct"), "fp8-direct is for at most 1024 rows"),
         (("fp8", 2000, "fp8-vendor"), "takes k and n in multiples of 128"),
         (("fp8-float16", 2048, "fp8-vendor"), "writes bfloat16, not float16"),
-        (("fp8", 2048, "scheme"), "a scheme adds blocks before it multiplies"),
     ],
 )
 def test_refusals_name_the_cause(request_of, message):
     dtype, size, strategy = request_of
-    machine = Machine("cuda", h200(), CudaCostModel(h200()))
-    request = Request(size, size, size, dtype, device="cuda")
-    if strategy != "scheme":
-        with pytest.raises(PlanError, match=message):
-            decide(request, machine, strategies("cuda"), strategy)
-        return
-    from lcma.kernels import plan_for
-    from lcma.schemes_db.resolve import resolve
-
     with pytest.raises(PlanError, match=message):
-        plan_for(request, resolve("strassen")[0], machine=machine)
+        decision(dtype, size, strategy=strategy)
+
+
+def scheme_plan(name, size, strategy=None, levels=1, **options):
+    machine = Machine("cuda", h200(), CudaCostModel(h200()))
+    request = Request(size, size, size, "fp8", device="cuda", **options)
+    return plan_for(request, resolve(name)[0], levels, strategy=strategy, machine=machine)
+
+
+def test_a_scheme_runs_in_e4m3_only_if_it_is_named():
+    assert not any(one.candidate.strategy == "fp8-scheme" for one in decision("fp8", 16384).proposals)
+    with pytest.raises(PlanError, match="runs only a scheme that is named"):
+        decision("fp8", 16384, strategy="fp8-scheme")
+    plan = scheme_plan("strassen", 16384)
+    assert plan.candidate.strategy == "fp8-scheme"
+    assert [stage.name for stage in plan.stages] == [
+        "Combine A",
+        "Combine B",
+        "Quantise B~",
+        "7 products 8192x8192x8192 in e4m3",
+        "Combine H",
+    ]
+    static = scheme_plan("strassen", 16384, static="B")
+    assert static.seconds < plan.seconds
+    assert plan.workspace >= 7 * 8192**2 * 4  # A~ and B~ in one byte, H in two
+    with pytest.raises(PlanError, match="at most 64 products"):
+        scheme_plan("strassen", 16384, strategy="fp8-scheme", levels=3)
+    with pytest.raises(PlanError, match="the error of a scheme in e4m3 has no bound"):
+        scheme_plan("strassen", 16384, strategy="fp8-scheme", max_error=0.5)
+    with pytest.raises(PlanError, match="are of the strategies fp8-direct"):
+        scheme_plan("strassen", 16384, strategy="scheme")
 
 
 def test_limits_are_respected():
