@@ -50,6 +50,10 @@ _TABLE = {
         DType("tf32", "float32", "float32", 1, 2.0**-11),
         DType("tf32x3", "float32", "float32", 1, 2.0**-22),
         DType("fp32-accurate", "float32", "float32", 1, 2.0**-22),
+        # Operands whose products may be in e4m3: the unit is that of the product without it.
+        DType("fp8", "uint16", "bfloat16", 1, 2.0**-9),
+        DType("fp8-float16", "float16", "float16", 1, 2.0**-11),
+        DType("fp8-float32", "float32", "float32", 1, 2.0**-24),
     )
 }
 

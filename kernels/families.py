@@ -66,6 +66,8 @@ def _cuda() -> tuple[Strategy, ...]:
     from .block_low_rank.cuda import CudaBlockLowRank
     from .causal.cuda import CudaTriangular
     from .dense.cuda import CudaScheme, CudaVendor
+    from .dense.fp8 import NAMES, CudaFp8
+    from .dense.fp8_scheme import CudaFp8Scheme
     from .dense.padded import CudaPadded
     from .dense.split import CudaSplit
     from .exact.cuda import CudaExact
@@ -83,5 +85,6 @@ def _cuda() -> tuple[Strategy, ...]:
     others += (CudaBlockLowRank("decode", version=3),)
     low_rank = (*(CudaBlockLowRank(name, baseline=True) for name in ("strided", "quantized")), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
-    dense = CudaVendor(), CudaPadded(), CudaSplit(), CudaScheme()
+    fp8 = tuple(CudaFp8(name) for name in NAMES)
+    dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaSplit(), *fp8, CudaFp8Scheme(), CudaScheme()
     return *dense, *triangular, *kronecker, CudaBlockSchemes(), *low_rank, *exact

@@ -29,6 +29,12 @@ SPLIT = "tf32x3"
 ACCURATE = "fp32-accurate"
 """float32 whose products may be summed from products of float16 halves; for dense operands on a GPU."""
 
+FP8 = {"bfloat16": "fp8", "float16": "fp8-float16", "float32": "fp8-float32"}
+"""Dtypes of operands, and the dtype of a request that permits products of them in e4m3 with block scales; for dense
+operands on a GPU."""
+
+_PLAIN = {ACCURATE: "float32", **{permitted: plain for plain, permitted in FP8.items()}}
+
 FACTORED_DTYPES = (*CUDA_DTYPES, SPLIT, "complex64", "complex128")
 """Dtypes of GPU products with a factored operand."""
 
@@ -114,8 +120,8 @@ class Request:
         object.__setattr__(self, "_batch", _broadcast(self.batch_a, self.batch_b))
         factored = is_factored(self.structures[0])
         known: tuple[str, ...] = DTYPES if self.device == "cpu" else FACTORED_DTYPES if factored else CUDA_DTYPES
-        if self.device == "cuda" and self.dtype == ACCURATE and self.structures == (DENSE, DENSE, DENSE):
-            known = (*known, ACCURATE)
+        if self.device == "cuda" and self.dtype in _PLAIN and self.structures == (DENSE, DENSE, DENSE):
+            known = (*known, self.dtype)
         if self.ring is not None:
             known = (BITS,) if self.ring.modulus == 2 else EXACT_DTYPES
         elif reason := _bytes_reason(self.dtype, self.device, self.max_abs):
@@ -252,6 +258,11 @@ class Request:
     @property
     def shape(self) -> tuple[int, int, int]:
         return self.m, self.k, self.n
+
+    @property
+    def plain_dtype(self) -> str:
+        """The dtype of A and B, and of their product by the vendor, where `dtype` permits another arithmetic."""
+        return _PLAIN.get(self.dtype, self.dtype)
 
     @property
     def storage(self) -> np.dtype[Any]:

@@ -26,7 +26,8 @@ BASELINES = {
     "block-low-rank": ("strided", "permuted", "dense"),
 }
 """The strategies that ratios are taken to, by family; the fastest of them counts. Of Kronecker-sparse ones those that
-can run; the dense matrix is built before the timing starts."""
+can run; the dense matrix is built before the timing starts. In fp8 the vendor's product of the operands as they are,
+and `fp8-vendor` where it can run."""
 
 OPTIONAL = ("bsr", "csr", "dense")
 """Baselines of Kronecker-sparse products that are left out where they cannot run after all: a library lacks the dtype,
@@ -42,6 +43,9 @@ MAX_ERROR = {
     "fp32-accurate": 1e-3,
     "float16": 5e-2,
     "bfloat16": 2e-1,
+    "fp8": 2e-1,
+    "fp8-float16": 2e-1,
+    "fp8-float32": 2e-1,
 }
 """A contender with a larger relative error, in the Frobenius norm, is wrong; integers must be exact."""
 
@@ -225,10 +229,15 @@ def contest_of(
 
 def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan]]:
     from ..kernels import plan_for
+    from ..kernels.dense.fp8 import VENDOR
     from ..kernels.factored import UNLIMITED
+    from ..kernels.request import FP8
 
     if family in ("dense", "causal"):
         yield from ((name, plan_for(request, strategy=name)) for name in BASELINES[family])
+        if request.dtype in FP8.values():
+            with suppress(PlanError):  # torch's own product in e4m3 is for some GPUs and sizes only
+                yield VENDOR, plan_for(request, strategy=VENDOR)
         return
     unlimited = replace(request, max_extra_bytes=UNLIMITED)
     for name in BASELINES[family]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import PlanError
+from .matrix_files import AS_BFLOAT16
 from .products import Device
 
 
@@ -22,7 +23,7 @@ def to_gpu(matrix: Any, dtype: str, file: str = "the matrix") -> Any:
 
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
     matrix = np.array(matrix)  # in memory of its own: a mapped file is read-only
-    if dtype == "bfloat16":
+    if dtype in AS_BFLOAT16:
         return torch.from_numpy(matrix.view(np.int16)).view(torch.bfloat16).cuda()
     try:
         return torch.from_numpy(matrix).cuda()

@@ -26,6 +26,7 @@ DTYPES = (
     "tf32",
     "fp32-accurate",
     "tf32x3",
+    "fp8",
     "float32",
     "float64",
     "complex64",
@@ -41,7 +42,11 @@ _NAMES |= {"I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "
 AS_FLOAT32 = ("tf32", "tf32x3", "fp32-accurate")
 """Dtypes of products of GPUs whose operands are float32."""
 
+AS_BFLOAT16 = ("bfloat16", "fp8")
+"""Dtypes whose operands are bfloat16, as bits in uint16; fp8 is of products of GPUs."""
+
 _KINDS = {name: kind for kind, name in _NAMES.items()} | dict.fromkeys(AS_FLOAT32, "F32")
+_KINDS |= dict.fromkeys(AS_BFLOAT16, "BF16")
 
 PRODUCT = "C"
 """The name of a product's tensor where none is given."""
@@ -68,7 +73,7 @@ class Operand:
             return self
         assert dtype is not None
         kinds = "biufc"
-        mine = np.dtype(np.float32 if self.dtype == "bfloat16" else self.matrix.dtype).kind
+        mine = np.dtype(np.float32 if self.dtype in AS_BFLOAT16 else self.matrix.dtype).kind
         other = "c" if dtype.startswith("complex") else "i" if dtype.startswith("int") else "f"
         if mine == "b" or kinds.index(mine) > kinds.index("c" if other == "c" else "f"):
             raise PlanError(f"{self.file} is {self.dtype}, which can't become {dtype}")
@@ -80,14 +85,14 @@ class Operand:
 
     def widened(self) -> Matrix:
         """The matrix in a dtype that numpy knows: bfloat16 as float32."""
-        return float32_of(self.matrix) if self.dtype == "bfloat16" else self.matrix
+        return float32_of(self.matrix) if self.dtype in AS_BFLOAT16 else self.matrix
 
 
 def _converted(matrix: Matrix, dtype: str, file: str) -> Matrix:
-    storage = np.dtype("float32" if dtype in (*AS_FLOAT32, "bfloat16") else dtype)
+    storage = np.dtype("float32" if dtype in (*AS_FLOAT32, *AS_BFLOAT16) else dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         found = matrix.astype(storage)
-    if dtype == "bfloat16":
+    if dtype in AS_BFLOAT16:
         bits = bfloat16_bits(found)
         if not np.array_equal(np.isfinite(float32_of(bits)), np.isfinite(matrix)):
             raise PlanError(f"{file} has entries that are too large for bfloat16")
@@ -192,7 +197,7 @@ def write_product(text: str, matrix: Matrix, dtype: str) -> str:
     if path.suffix == SUFFIX:
         content = safetensors.pack({tensor or PRODUCT: (_KINDS[dtype], matrix)})
     else:
-        if dtype == "bfloat16":
+        if dtype in AS_BFLOAT16:
             matrix, note = float32_of(matrix), " as float32, since .npy has no bfloat16"
         buffer = io.BytesIO()
         np.save(buffer, matrix)

@@ -47,7 +47,8 @@ class Combine:
     edge, so nothing is masked. `ahead`: number of sources loaded in advance of the current
     one. `scale`: the matrix is multiplied by powers of two when it is read, and divided by them when it is
     written. `halves`: a written slab is stored as two in float16 whose sum it is; the second ones follow all the
-    first ones. All blocks are whole then.
+    first ones. All blocks are whole then. `eight_bits`: a written slab is stored in e4m3, with a scale for each row of
+    COLS elements at scales[slab, column of tiles, row]; COLS divides the width then.
     """
 
     map: LinearMap
@@ -60,6 +61,18 @@ class Combine:
     slabs: tuple[Kind, ...] = ()
     scale: Scale = Scale.NONE
     halves: bool = False
+    eight_bits: bool = False
+
+    @property
+    def imports(self) -> str:
+        """The lines that import the functions of a kernel."""
+        found = "from lcma.kernels.codegen.triton_powers import times_power\n" if self.scale else ""
+        return found + ("from lcma.kernels.codegen.triton_e4m3 import store_rows\n" if self.eight_bits else "")
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The names of the tensors of a kernel besides matrix and stack."""
+        return ("row_shifts", "col_shifts") * bool(self.scale) + ("scales",) * self.eight_bits
 
 
 _HEAD = '''\
@@ -74,7 +87,7 @@ import triton.language as tl
 def combine(
     matrix,
     stack,
-{shifts}    rows,
+{tensors}    rows,
     cols,
     row_stride,
     col_stride,
@@ -121,8 +134,8 @@ def combine_text(work: Combine) -> str:
         additions=work.map.additions,
         real="float64" if work.double else "float32",
         edges="no edges" if work.exact else "masked edges",
-        imports="from lcma.kernels.codegen.triton_powers import times_power\n" if work.scale else "",
-        shifts="    row_shifts,\n    col_shifts,\n" if work.scale else "",
+        imports=work.imports,
+        tensors="".join(f"    {name},\n" for name in work.tensors),
     )
     return head + "".join(f"    {line}\n" for line in lines)
 
@@ -167,6 +180,9 @@ def _line(work: Combine, step: Step) -> str:
         if work.scale and work.direction is Direction.MERGE:
             value = f"times_power({value}, -({_power(work, step.result)}))"
         streamed = ', cache_modifier=".cs"' if len(work.map.results) >= MANY else ""
+        if work.eight_bits:
+            scales = f"scales + ({step.result} * tiles + tile % tiles) * high + row"
+            return f"store_rows({place}, {scales}, {value}, row < high)"
         if work.halves:
             low, _ = _place(work, step.result + len(work.map.results), False)
             rest = f"({value} - {value}.to(tl.float16).to({real})).to(tl.float16)"

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ..planning.strategy import Plan
-from ..request import ACCURATE, SPLIT, Layout, Request
+from ..request import SPLIT, Layout, Request
 from ..structure import Triangular, is_factored
 from .clock import interleaved
 from .precompile import compile_ahead
@@ -35,7 +35,7 @@ class CudaBench:
         torch.backends.cuda.matmul.allow_tf32 = request.dtype == "tf32"
         generator = None if blank else torch.Generator("cuda").manual_seed(seed)
         device = "meta" if blank else "cuda"
-        dtype = torch.float32 if request.dtype in ("tf32", SPLIT, ACCURATE) else getattr(torch, request.dtype)
+        dtype = torch.float32 if request.dtype in ("tf32", SPLIT) else getattr(torch, request.plain_dtype)
         shapes = (
             (*request.batch_a, request.m, request.k),
             (*request.batch_b, request.k, request.n),

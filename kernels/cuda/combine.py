@@ -28,8 +28,8 @@ KEPT = 256
 class Combination:
     """A map with the positions of its blocks in the matrix; its kernels are generated on first use.
 
-    `kinds` are the kinds of the blocks, `slabs` the kinds of the slabs that are read. `scale` and
-    `halves`: see `Combine`.
+    `kinds` are the kinds of the blocks, `slabs` the kinds of the slabs that are read. `scale`, `halves` and
+    `eight_bits`: see `Combine`.
 
     Matrix and stack may have any strides. A column-major matrix is handled as its transpose,
     so that threads always access contiguous memory.
@@ -44,9 +44,10 @@ class Combination:
         slabs: tuple[Kind, ...] = (),
         scale: Scale = Scale.NONE,
         halves: bool = False,
+        eight_bits: bool = False,
     ) -> None:
         self.map, self.direction, self.blocks, self.slabs = linear, direction, blocks, slabs
-        self.scale, self.halves = scale, halves
+        self.scale, self.halves, self.eight_bits = scale, halves, eight_bits
         self.kinds = (Kind.FULL,) * len(blocks) if kinds is None else kinds
         self._kernel = lru_cache(maxsize=16)(self._made)
         self._launches: dict[Any, Launch] = {}
@@ -58,7 +59,8 @@ class Combination:
             scale = scale.mirrored
             blocks = tuple((j, i) for i, j in blocks)
             kinds, slabs = (tuple(kind.mirrored for kind in some) for some in (kinds, slabs))
-        return Combine(self.map, self.direction, blocks, kinds, double, exact, ahead, slabs, scale, self.halves)
+        stored = self.halves, self.eight_bits
+        return Combine(self.map, self.direction, blocks, kinds, double, exact, ahead, slabs, scale, *stored)
 
     def _made(self, by_columns: bool, double: bool, exact: bool, ahead: int) -> Any:
         try:
@@ -67,15 +69,22 @@ class Combination:
             raise PlanError("products on a GPU need Triton: pip install 'lcma[torch]' on Linux") from None
 
     def run(
-        self, matrix: Tensor, stack: Tensor, tile: Tile | None = None, shifts: tuple[Tensor, Tensor] | None = None
+        self,
+        matrix: Tensor,
+        stack: Tensor,
+        tile: Tile | None = None,
+        shifts: tuple[Tensor, Tensor] | None = None,
+        scales: Tensor | None = None,
     ) -> None:
         """Execute the map on a batch: matrix (items, rows, cols), stack (items, slabs, height, width).
 
         SPLIT reads the matrix and writes the stack, MERGE reads the stack and writes the matrix. Elements of the
         matrix past its edges count as zeros. `shifts`: for a combination that scales, the exponents of rows and of
-        columns (int32) of its one matrix.
+        columns (int32) of its one matrix. `scales` (slabs, width / 128, height): for one that stores e4m3, written with
+        the stack; the matrix is one, stored by rows, and the tile has 128 columns.
         """
         assert (shifts is not None) == bool(self.scale)
+        assert (scales is not None) == self.eight_bits
         if (items := matrix.shape[0]) > MOST_ITEMS:
             for first in range(0, items, MOST_ITEMS):
                 self.run(matrix[first : first + MOST_ITEMS], stack[first : first + MOST_ITEMS], tile)
@@ -98,7 +107,7 @@ class Combination:
             if len(self._launches) >= KEPT:
                 self._launches.clear()
             self._launches[key] = launch
-        launch(matrix, stack, *(shifts or ()))
+        launch(matrix, stack, *(shifts or ()), *(() if scales is None else (scales,)))
 
     def _launch(self, matrix: Tensor, stack: Tensor, tile: Tile | None) -> Launch:
         """Return the launch for tensors with the strides of these."""
@@ -167,19 +176,19 @@ class KernelLaunch:
         self._kernel, self._grid, self._numbers, self._tile = kernel, grid, numbers, tile
         self._start: Callable[..., object] | None = None
 
-    def __call__(self, matrix: Tensor, stack: Tensor, *shifts: Tensor) -> None:
+    def __call__(self, matrix: Tensor, stack: Tensor, *others: Tensor) -> None:
         import torch
 
         # Triton launches on the current device, which may differ from the tensors' device.
         if matrix.is_cuda and matrix.get_device() != torch.cuda.current_device():
             with torch.cuda.device(matrix.device):
-                return self(matrix, stack, *shifts)
+                return self(matrix, stack, *others)
         rows, cols, warps = self._tile.rows, self._tile.cols, self._tile.warps
         if self._start is not None:
-            self._start(matrix, stack, *shifts, *self._numbers, rows, cols)
+            self._start(matrix, stack, *others, *self._numbers, rows, cols)
             return None
         start = starter(self._kernel, self._grid, matrix)
-        made = start(matrix, stack, *shifts, *self._numbers, ROWS=rows, COLS=cols, num_warps=warps)
+        made = start(matrix, stack, *others, *self._numbers, ROWS=rows, COLS=cols, num_warps=warps)
         if made is not None and not matrix.is_meta:  # the interpreter compiles nothing
             self._start = made[self._grid]
         return None

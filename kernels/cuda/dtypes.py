@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ..dtypes import dtype_of
-from ..request import ACCURATE, CUDA_DTYPES, SPLIT
+from ..request import ACCURATE, CUDA_DTYPES, FP8, SPLIT
 
 
 def name_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str:
@@ -33,19 +33,37 @@ PRECISIONS = {"ieee": "float32", "tf32": "tf32", SPLIT: SPLIT}
 """Precisions of float32 products and the dtypes of their requests: strict, as tf32, or by three products of tf32."""
 
 
+EIGHT_BITS = "fp8"
+"""The precision of dense products in e4m3 with block scales."""
+
+
 def dense_dtype(tensor: Any, precision: str | None) -> str:
-    """Return `name_of`, or ACCURATE if that precision is requested.
+    """Return `name_of`, or the dtype of a request for this precision.
 
     Raises:
-        PlanError: the precision is unknown, or the tensor is not float32.
+        PlanError: the precision is unknown, or is not for the dtype of the tensor.
     """
+    check_dense_precision(precision)
     if precision is None:
         return name_of(tensor)
-    if precision != ACCURATE:
-        raise PlanError(f"precision of a dense product must be {ACCURATE} or None, not {precision!r}")
-    if str(tensor.dtype) != "torch.float32":
-        raise PlanError(f"precision={ACCURATE!r} is for float32, not for {str(tensor.dtype).removeprefix('torch.')}")
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if precision == EIGHT_BITS:
+        if dtype not in FP8:
+            raise PlanError(f"precision={precision!r} is for {', '.join(FP8)}, not for {dtype}")
+        return FP8[dtype]
+    if dtype != "float32":
+        raise PlanError(f"precision={ACCURATE!r} is for float32, not for {dtype}")
     return ACCURATE
+
+
+def check_dense_precision(precision: str | None) -> None:
+    """Check that this is a precision of dense products, or None.
+
+    Raises:
+        PlanError: it is not.
+    """
+    if precision not in (None, ACCURATE, EIGHT_BITS):
+        raise PlanError(f"precision of a dense product must be {ACCURATE}, {EIGHT_BITS} or None, not {precision!r}")
 
 
 def check_precision(precision: str | None) -> None:

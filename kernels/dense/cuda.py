@@ -29,7 +29,7 @@ from ..identity import IdentityKey
 from ..planning.limits import margin
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
-from ..request import ACCURATE, Request
+from ..request import ACCURATE, FP8, Request
 from .chains import Levels
 from .given import GivenProgram
 from .padded import padded_seconds
@@ -148,8 +148,7 @@ class CudaVendor:
             return []
         m, k, n = request.shape
         moved = request.items * (m * k + k * n + m * n) * itemsize(request.dtype)
-        dtype = "float32" if request.dtype == ACCURATE else request.dtype
-        seconds = _number(machine.costs.gemm(dtype, m, k, n, request.items))
+        seconds = _number(machine.costs.gemm(request.plain_dtype, m, k, n, request.items))
         return [Stage(f"{request.items} products {m}x{k}x{n}", request.flops, moved, seconds, request.shape)]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
@@ -158,7 +157,7 @@ class CudaVendor:
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
-        return VendorExecutor(strict=request.dtype == ACCURATE)
+        return VendorExecutor(strict=request.dtype != request.plain_dtype == "float32")
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ class CudaScheme:
         If the vendor's product of padded operands is faster than that of the operands, a chain must gain the margin
         over it: the chain is less accurate.
         """
-        if not request.is_dense or Shape.of(request).empty:
+        if not request.is_dense or Shape.of(request).empty or request.dtype in FP8.values():
             return []
         costs = machine.costs
         assert isinstance(costs, CudaCostModel)
@@ -232,6 +231,8 @@ class CudaScheme:
             return "the operands are structured"
         if request.dtype == ACCURATE:
             return f"products in {ACCURATE} are of the strategy split"
+        if request.dtype in FP8.values():
+            return "products in e4m3 are of the strategies fp8-direct, fp8-blocked, fp8-vendor and fp8-scheme"
         if program.rank == 1:
             return "a single product is the vendor's"
         if program.ring.characteristic:

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
-from ..cuda.dtypes import name_of
+from ..cuda.dtypes import check_dense_precision, dense_dtype
 from ..cuda.executor import request_of
 from ..cuda.machine import index_of
 from . import dispatch
@@ -39,8 +39,9 @@ class FastModule(nn.Module):
     recipe: str
     _packed: tuple[str, Tensor, weakref.ref[Tensor], tuple[Any, ...]] | None
 
-    def _set_recipe(self, scheme: SchemeLike, levels: int | None) -> None:
-        self.recipe = recipe_of(scheme, levels)
+    def _set_recipe(self, scheme: SchemeLike, levels: int | None, precision: str | None = None) -> None:
+        check_dense_precision(precision)
+        self.recipe = recipe_of(scheme, levels) + (f";precision={precision}" if precision else "")
         self._packed = None
 
     @property
@@ -109,9 +110,10 @@ class FastModule(nn.Module):
             return f"{self}: on {self.weight.device} as lcma.matmul"
         recipe, packed = self._current()
         right = self.right.detach()
-        rows_of_a = right.new_empty((rows, self.in_features))
-        request = request_of(rows_of_a, right, name_of(right), static="B" if packed is not None else None)
-        plan = dispatch.plan_of(Recipe.parse(recipe), request, index_of(right.device))
+        rows_of_a, parsed = right.new_empty((rows, self.in_features)), Recipe.parse(recipe)
+        dtype = dense_dtype(right, parsed.precision)
+        request = request_of(rows_of_a, right, dtype, static="B" if packed is not None else None)
+        plan = dispatch.plan_of(parsed, request, index_of(right.device))
         time = "" if plan.seconds is None else f", predicted {1e3 * plan.seconds:.3g} ms"
         return f"{request}: {plan.candidate}{time}"
 
@@ -153,7 +155,11 @@ class FastLinear(FastModule, nn.Linear):
     """`torch.nn.Linear` whose product uses a scheme: same signature, parameters and state_dict.
 
     `scheme` and `levels` are as in `lcma.matmul`; with "auto" every shape uses the plan predicted
-    to be fastest, which for small ones is torch's own linear. Any leading dimensions.
+    to be fastest, which for small ones is torch's own linear. Any leading dimensions. `precision` is as in
+    `lcma.matmul`; with "fp8" the layer is for inference, and `pack` quantises the weight once.
+
+    Raises:
+        PlanError: there is no such precision, or the levels are invalid.
     """
 
     transposed = True
@@ -168,16 +174,18 @@ class FastLinear(FastModule, nn.Linear):
         *,
         scheme: SchemeLike = AUTO,
         levels: int | None = None,
+        precision: str | None = None,
     ) -> None:
         super().__init__(in_features, out_features, bias, device, dtype)
-        self._set_recipe(scheme, levels)
+        self._set_recipe(scheme, levels, precision)
 
     @classmethod
-    def from_linear(cls, linear: nn.Linear, scheme: SchemeLike = AUTO, levels: int | None = None) -> FastLinear:
+    def from_linear(
+        cls, linear: nn.Linear, scheme: SchemeLike = AUTO, levels: int | None = None, precision: str | None = None
+    ) -> FastLinear:
         """Return a layer with the parameters of another: shared, not copied."""
-        layer = cls(
-            linear.in_features, linear.out_features, linear.bias is not None, "meta", scheme=scheme, levels=levels
-        )
+        options: dict[str, Any] = {"scheme": scheme, "levels": levels, "precision": precision}
+        layer = cls(linear.in_features, linear.out_features, linear.bias is not None, "meta", **options)
         layer.weight, layer.bias = linear.weight, linear.bias
         return layer.train(linear.training)
 

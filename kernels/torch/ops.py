@@ -16,7 +16,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
-from ..cuda.dtypes import dense_dtype
+from ..cuda.dtypes import EIGHT_BITS, dense_dtype
 from ..plans import planned
 from ..request import Layout, Request
 from . import dispatch
@@ -44,8 +44,8 @@ def matmul(
     `scheme` is a name of the catalogue, a scheme, a list of these by level, or "auto": the plan
     predicted to be fastest, which may be torch's own product. Differentiable, except with `out`.
     `max_error`, `max_workspace` and `strategy` are as in `lcma.matmul`, for the backward products too; so is
-    `precision`: "fp32-accurate" multiplies float32 on a GPU by float16 halves if that is faster. The CPU
-    multiplies strictly.
+    `precision`: "fp32-accurate" multiplies float32 on a GPU by float16 halves if that is faster, "fp8" in e4m3 with
+    block scales, without gradients. The CPU multiplies strictly.
 
     Raises:
         PlanError: the operands do not fit each other or the scheme.
@@ -91,6 +91,9 @@ def recipe_of(scheme: SchemeLike | Sequence[SchemeLike] = AUTO, levels: int | No
 
 _CLASSICAL = "naive:1x1x1"
 
+_EIGHT_BITS = f";precision={EIGHT_BITS}"
+"""The end of the recipe of a product in fp8."""
+
 
 def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
     """Compute a @ b for a (..., M, K) and b (..., K, N), by a recipe; `packed` is a precomputed B~ of b.
@@ -98,6 +101,8 @@ def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None)
     Raises:
         PlanError, CatalogError, VerificationError: as `matmul`.
     """
+    if recipe.endswith(_EIGHT_BITS) and is_differentiated(a, b):
+        raise PlanError("products in fp8 have no gradient and no tangent; use no_grad(), or leave the precision out")
     product: Tensor = _operator(a, b, recipe, packed)
     return product
 
@@ -197,7 +202,8 @@ def _register_autocast(device: str) -> None:
 
         with torch._C._ExcludeDispatchKeyGuard(keys):
             a, b = cast(a), cast(b)
-            kept = packed if packed is not None and packed.dtype == b.dtype else None
+            # A quantised B is bytes, for a b of any dtype.
+            kept = packed if packed is not None and packed.dtype in (b.dtype, torch.uint8) else None
             result: Tensor = bilinear_mm(a, b, recipe, kept)
             return result
 

@@ -95,7 +95,13 @@ def test_run_multiplies_every_dtype_of_a_processor(run, matrices, dtype, tmp_pat
 
 @pytest.mark.parametrize(
     ("dtype", "message"),
-    [("tf32", "of GPUs"), ("fp32-accurate", "of GPUs"), ("float16", "not supported"), ("int32", "fractions")],
+    [
+        ("tf32", "of GPUs"),
+        ("fp32-accurate", "of GPUs"),
+        ("fp8", "of GPUs"),
+        ("float16", "not supported"),
+        ("int32", "fractions"),
+    ],
 )
 def test_run_refuses_what_a_processor_does_not_multiply(run, matrices, dtype, message):
     code, out, err = run("run", "auto", matrices("q"), matrices("w"), "--dtype", dtype)
@@ -260,6 +266,17 @@ def test_plan_names_strategies_schemes_and_levels(run, no_gpu):
     ):
         code, out, err = run(*PLANNED, *bad)
         assert (code, out, one_line(err)) == (3, "", True), bad
+
+
+def test_plan_explains_products_in_8_bits(run, no_gpu):
+    code, text, _ = run("plan", 8192, 8192, 8192, "--dtype", "fp8", "--device", "cuda", "--explain")
+    assert (code, "fp8-blocked" in text, "Quantise A" in text, "in e4m3" in text) == (0, True, True, True)
+    sizes = (2000, 2000, 2000, "--dtype", "fp8", "--device", "cuda", "--strategy")
+    assert json.loads(run("plan", *sizes, "fp8-blocked", "--json")[1])["strategy"] == "fp8-blocked"
+    code, _, err = run("plan", *sizes, "fp8-direct")
+    assert (code, one_line(err), "at most 1024 rows" in err) == (3, True, True)
+    code, _, err = run("plan", 64, 64, 64, "--dtype", "fp8")
+    assert (code, one_line(err), "fp8 is not supported" in err) == (3, True, True)
 
 
 def test_plan_knows_the_published_machines(run, no_gpu):

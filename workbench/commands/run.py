@@ -30,6 +30,7 @@ MAX_ERROR = {
     "fp32-accurate": 1e-3,
     "float16": 5e-2,
     "bfloat16": 2e-1,
+    "fp8": 2e-1,
 }
 """A larger relative error, in the Frobenius norm, is a fault of the program, not of the arithmetic."""
 
@@ -150,7 +151,7 @@ def _request(x: Any, y: Any, dtype: str, device: Device, product: str | None, ma
     structures = (DENSE, DENSE, DENSE) if product is None else structures_of(ATTENTION_PRODUCTS[product])
     if device.kind == "cpu":
         held = "bfloat16" if dtype == "bfloat16" else None
-        if dtype in AS_FLOAT32:
+        if dtype in (*AS_FLOAT32, "fp8"):
             raise PlanError(f"dtype {dtype} is of GPUs; leave --dtype out, or give --device cuda")
         return Request.of(x, y, dtype=held, max_abs=max_abs, structures=structures)
     if max_abs is not None:
@@ -169,5 +170,5 @@ def _check(request: Request, scheme: Any, a: Any, b: Any, product: Any) -> int:
         return int(wrong > 0)
     ours = relative_error(request, product, truth)
     theirs = relative_error(request, true_product(request, scheme, a, b, wide=False), truth)
-    click.echo(f"check: relative error {ours:.2e} against float64 (classical {request.dtype}: {theirs:.2e})")
+    click.echo(f"check: relative error {ours:.2e} against float64 (classical {request.plain_dtype}: {theirs:.2e})")
     return int(not ours <= MAX_ERROR[request.dtype])

@@ -73,6 +73,9 @@ def command(
     afterwards (vendor), strips and halving, and ratios are to the fastest of them. For a scheme with a
     triangular or masked target of its own the baseline is the whole product.
 
+    With --dtype fp8 (or fp8-float16, fp8-float32) the baselines are the vendor's product in the operands' dtype,
+    bfloat16 for fp8, and the vendor's in e4m3 with block scales behind our kernels that quantise.
+
     With --ring the baseline is the exact product without a scheme (leaf).
 
     K is a file with a factored matrix, as for `run`. The baselines of a Kronecker-sparse one are the permuted batched

@@ -25,7 +25,7 @@ def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
     rows = {case.key: case for case in SUITE.cases(Options("cuda", sample=3))}
     assert len(rows) == len(list(SUITE.cases(Options("cuda", sample=3))))
     launch = {case.key: case for case in overhead.SUITE.cases(Options("cuda"))}["launch"]
-    for case in (rows["tile bfloat16 R=49"], rows["combine float64 R=343"], launch):
+    for case in (rows["tile bfloat16 R=49"], rows["combine float64 R=343"], rows["fp8 16x4096x4096"], launch):
         for call in (case.ahead, lambda case=case: case.run(lambda line: None)):
             with pytest.raises(PlanError, match="sees no GPU"):
                 call()
@@ -187,3 +187,30 @@ def test_the_summary_of_the_layers_has_both_means_of_each_dtype():
     assert found["bars"]["float32, least"] == [0.99, True]
     assert found["bars"]["bfloat16, where chosen"] == [1.04, False]
     assert found["bars"]["bfloat16, least"] == [0.99, False]
+
+
+def test_the_rival_in_8_bits_quantises_rows_as_we_do():
+    torch = pytest.importorskip("torch")
+    from lcma.kernels.cuda.e4m3 import values_of
+    from lcma.kernels.cuda.fp8_naive import quantise_rows
+    from lcma.workbench.bench import gpu_fp8
+
+    generator = torch.Generator().manual_seed(0)
+    a = torch.randn(7, 256, generator=generator)
+    a[3, :128] = 0.0
+    bits, scales = quantise_rows(a.numpy())
+    theirs, their_scales = gpu_fp8.row_quantised(a)
+    assert their_scales.stride() == (1, 7)
+    np.testing.assert_array_equal(their_scales.numpy(), scales)
+    # They divide by the scale, we multiply by its inverse: a tie may be rounded to the other side.
+    ours = values_of(bits)
+    assert np.mean(theirs.float().numpy() != ours) < 1e-2
+    np.testing.assert_allclose(theirs.float().numpy(), ours, rtol=2**-3, atol=2**-9)
+
+
+def test_rows_in_8_bits_run_every_strategy():
+    pytest.importorskip("torch")
+    from lcma.workbench.bench import gpu_fp8
+
+    assert list(gpu_fp8.executors((256, 4096, 11008))) == ["fp8-direct", "fp8-blocked", "fp8-vendor"]
+    assert list(gpu_fp8.executors((2048, 4096, 4096))) == ["fp8-blocked", "fp8-vendor"]

@@ -50,7 +50,7 @@ def test_without_workspace_the_product_is_the_vendors():
 def test_precision_is_checked():
     a = torch.ones(4, 4)
     assert torch.equal(lcma.matmul(a, a, precision="fp32-accurate"), a @ a)
-    with pytest.raises(PlanError, match="must be fp32-accurate or None, not 'fast'"):
+    with pytest.raises(PlanError, match="must be fp32-accurate, fp8 or None, not 'fast'"):
         lcma.matmul(a, a, precision="fast")
     with pytest.raises(PlanError, match="is for float32, not for float64"):
         lcma.matmul(a.double(), a.double(), precision="fp32-accurate")

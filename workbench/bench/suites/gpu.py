@@ -13,6 +13,7 @@ from ....kernels.cuda.stack import DTYPES as STACKED
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..gpu_choice import choice_cases, write_summary
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
+from ..gpu_fp8 import fp8_cases
 from ..gpu_fused import ablation, ablation_ahead, seconds_of_ablation
 from ..gpu_launch import graphed
 from ..gpu_layers import layer_cases
@@ -145,6 +146,7 @@ def _cases(options: Options) -> Iterator[Case]:
     for dtype, size in FUSED:
         run, about = partial(ablation, dtype, size, rounds, options.seed), seconds_of_ablation(dtype, size, rounds)
         yield Case(f"fused {dtype} {size}", run, about, ahead=partial(ablation_ahead, dtype, size))
+    yield from fp8_cases(options, rounds)
     yield from layer_cases(options, LAYER_DTYPES, LAYERS)
     yield from choice_cases(options)
 
@@ -363,7 +365,10 @@ SUITE = Suite(
     ),
     (
         *("kernels/cuda", "kernels/dense", "kernels/codegen", "kernels/torch"),
-        *(f"workbench/bench/gpu_{part}.py" for part in ("choice", "combine", "fused", "launch", "layers", "products")),
+        *(
+            f"workbench/bench/gpu_{part}.py"
+            for part in ("choice", "combine", "fp8", "fused", "launch", "layers", "products")
+        ),
         "workbench/gpu_monitor.py",
     ),
     _pictures,

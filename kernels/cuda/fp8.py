@@ -1,0 +1,295 @@
+"""Products on a GPU in e4m3 with block scales: operands are quantised, products summed in float32.
+
+Each 128 elements of a row of A have a scale, and so has each 128 x 128 block of B. An entry that is not finite makes
+its row (of A) or column (of B) of C non-finite, and nothing else. An entry is rounded by up to 2^-4 of itself, or by
+2^-10 of the scale of its block. Source of the scales: DeepSeek-V3 technical report (arXiv:2412.19437), section 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ...errors import PlanError
+from .fp8_naive import BLOCK
+from .launch import device_for, starter
+from .tiles import Tile
+
+Tensor = Any
+
+CAPABILITY = (8, 9)
+"""Compute capability of the first GPUs whose tensor cores multiply e4m3."""
+
+VENDOR_CAPABILITY, VENDOR_CUDA = 9, (12, 9)
+"""Major compute capability, and first version of CUDA, with which torch's `scaled_mm` has block scales."""
+
+TILE = Tile(128, 128, BLOCK, 8, 3)
+"""Of products of quantised operands. Not measured: the largest whose accumulator, and the sum of a block, fit the
+registers of sm_90."""
+
+DIRECT_TILES = (Tile(16, 32, BLOCK, 4, 4), Tile(32, 32, BLOCK, 4, 4), Tile(64, 64, BLOCK, 4, 3))
+"""Of products that quantise A as they read it, by the rows of A: the first with so many rows, or the last.
+Not measured: narrow ones, so that 4096 columns are enough for all multiprocessors."""
+
+MOST_DIRECT = 1024
+"""Most rows of A that are quantised again in every column of tiles."""
+
+GROUP = 8
+"""Rows of tiles that are computed together."""
+
+ROWS = 16
+"""Rows of A that one program quantises."""
+
+SCALES_ALIGNED = 4
+"""Scales of B along k are stored in multiples of this number, as torch's `scaled_mm` requires."""
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """Rows of A or columns of B in e4m3 with their scales (float32).
+
+    `bits` (lines, pitch) has zeros from `length` (k) on. `scales` are (blocks, m) for A, and (groups of 128 columns,
+    `scale_pitch(k)`) for B.
+    """
+
+    bits: Tensor
+    scales: Tensor
+    length: int
+
+
+def blocks_of(length: int) -> int:
+    """Return the number of blocks of so many elements."""
+    return -(-length // BLOCK)
+
+
+def pitch_of(length: int) -> int:
+    """Return the bytes from a line of bits to the next."""
+    return BLOCK * blocks_of(length)
+
+
+def scale_pitch(length: int) -> int:
+    """Return the scales from a group of columns of B to the next, for k = `length`."""
+    return -(-blocks_of(length) // SCALES_ALIGNED) * SCALES_ALIGNED
+
+
+def packed_bytes(k: int, n: int) -> int:
+    """Return the bytes of a quantised B."""
+    return n * pitch_of(k) + 4 * blocks_of(n) * scale_pitch(k)
+
+
+def rows_bytes(m: int, k: int) -> int:
+    """Return the bytes of a quantised A."""
+    return m * pitch_of(k) + 4 * m * blocks_of(k)
+
+
+def quantised_rows(a: Tensor) -> Quantised:
+    """Return A (m, k) of any strides with a scale for each 128 elements of a row."""
+    import torch
+
+    m, k = a.shape
+    bits = torch.empty((m, pitch_of(k)), dtype=torch.float8_e4m3fn, device=a.device)
+    scales = torch.empty((blocks_of(k), m), dtype=torch.float32, device=a.device)
+    _quantise(a, bits, scales, (1, m), ROWS, False)
+    return Quantised(bits, scales, k)
+
+
+def packed_columns(b: Tensor) -> Tensor:
+    """Return B (k, n) of any strides quantised with a scale for each 128 x 128 block, as bytes; see `unpacked`."""
+    import torch
+
+    k, n = b.shape
+    packed = torch.empty(packed_bytes(k, n), dtype=torch.uint8, device=b.device)
+    found = unpacked(packed, k, n)
+    if scale_pitch(k) > blocks_of(k):
+        found.scales.zero_()
+    _quantise(b.mT, found.bits, found.scales, (scale_pitch(k), 1), BLOCK, True)
+    return packed
+
+
+def unpacked(packed: Tensor, k: int, n: int) -> Quantised:
+    """Return the columns of a quantised B (k, n) as views of the result of `packed_columns`."""
+    import torch
+
+    size = n * pitch_of(k)
+    bits = packed[:size].view(torch.float8_e4m3fn).view(n, pitch_of(k))
+    return Quantised(bits, packed[size:].view(torch.float32).view(blocks_of(n), scale_pitch(k)), k)
+
+
+def _quantise(x: Tensor, bits: Tensor, scales: Tensor, steps: tuple[int, int], lines: int, blocks: bool) -> None:
+    from .fp8_kernel import quantise
+
+    grid = (-(-x.shape[0] // lines), blocks_of(x.shape[1]))
+    with _current(x):
+        starter(quantise, grid, x)(
+            *(x, bits, scales, *x.shape, *x.stride(), bits.stride(0), *steps),
+            **{"BLOCKS": blocks, "LINES": lines, "ALONG": BLOCK},
+            num_warps=8 if blocks else 4,
+        )
+
+
+def multiply_quantised(a: Quantised, b: Quantised, out: Tensor, tile: Tile = TILE) -> None:
+    """Compute out (m, n) = A B, or a stack (count, m, n) of products, of quantised operands, using TMA.
+
+    Of a stack the lines of all A, and those of all B, follow each other, and so do their scales; n is then a multiple
+    of 128.
+    """
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    from .fp8_kernel import scaled_gemm
+
+    stack = out if out.dim() == 3 else out.unsqueeze(0)
+    count, m, n = stack.shape
+    described = [TensorDescriptor.from_tensor(one.bits, [lines, tile.k]) for one, lines in ((a, tile.m), (b, tile.n))]
+    with _current(out):
+        starter(scaled_gemm, (count * -(-m // tile.m) * -(-n // tile.n),), out)(
+            *(*described, a.scales, b.scales, stack, m, n, blocks_of(a.length), b.scales.stride(0), *stack.stride()),
+            **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
+            num_warps=tile.warps,
+            num_stages=tile.stages,
+        )
+
+
+def direct_tile(m: int) -> Tile:
+    """Return the tile of `multiply_direct` for so many rows of A."""
+    return next((tile for tile in DIRECT_TILES if m <= tile.m), DIRECT_TILES[-1])
+
+
+def multiply_direct(a: Tensor, b: Quantised, out: Tensor, tile: Tile | None = None) -> None:
+    """Compute out (m, n) = A B for A (m, k) of any strides, quantised tile by tile; `out` shares no memory with A."""
+    from .fp8_kernel import direct_gemm
+
+    (m, n), k = out.shape, b.length
+    tile = tile or direct_tile(m)
+    with _current(out):
+        starter(direct_gemm, (-(-m // tile.m) * -(-n // tile.n),), out)(
+            *(a, b.bits, b.scales, out, m, k, n, *a.stride(), b.bits.stride(0), b.scales.stride(0), *out.stride()),
+            **{"GROUP": GROUP, "WHOLE": k % tile.k == 0, "M": tile.m, "N": tile.n, "K": tile.k},
+            num_warps=tile.warps,
+            num_stages=tile.stages,
+        )
+
+
+def multiply_by_vendor(a: Quantised, b: Quantised, out: Tensor | None = None) -> Tensor:
+    """Compute A B in bfloat16 by torch's `scaled_mm`, in `out` or a new tensor; see `vendor_reason` for the sizes."""
+    import torch
+    from torch.nn import functional
+
+    rows, blocks = functional.ScalingType.BlockWise1x128, functional.ScalingType.BlockWise128x128
+    left, right = (a.bits, a.scales.t()), (b.bits.t(), b.scales.t())
+    if out is None or out.is_meta or not out.is_contiguous():
+        found = functional.scaled_mm(left[0], right[0], left[1], rows, right[1], blocks)
+        return found if out is None else out.copy_(found)
+    # The function has no `out`, its operator has one.
+    given: tuple[Any, ...] = [left[1]], [rows.value], [], [right[1]], [blocks.value], [], None, out.dtype
+    return torch.ops.aten._scaled_mm_v2.out(left[0], right[0], *given, out=out)
+
+
+def vendor_reason(m: int, k: int, n: int) -> str | None:
+    """Return the reason why torch's `scaled_mm` does not multiply these sizes with block scales, or None."""
+    if k % BLOCK or n % BLOCK or m % SCALES_ALIGNED:
+        return f"torch's scaled_mm takes k and n in multiples of {BLOCK} and m in multiples of {SCALES_ALIGNED}"
+    try:
+        from torch.nn import functional
+    except ImportError:
+        return None
+    return None if hasattr(functional, "scaled_mm") else "torch has no scaled_mm with block scales; 2.10 has it"
+
+
+def rows_given(bits: Tensor, scales: Tensor) -> Quantised:
+    """Return A from its float8_e4m3fn values (m, k) and the scales (m, ceil(k / 128)) of a caller.
+
+    Raises:
+        PlanError: shapes or dtypes are not these, or a scale is not a positive finite number.
+    """
+    lines, length = _checked(bits, scales, "A", (1, BLOCK))
+    return Quantised(_padded(bits, lines, length), scales.t().contiguous(), length)
+
+
+def columns_given(bits: Tensor, scales: Tensor) -> Quantised:
+    """Return B from its float8_e4m3fn values (k, n) and the scales (ceil(k / 128), ceil(n / 128)) of a caller.
+
+    Raises:
+        PlanError: shapes or dtypes are not these, or a scale is not a positive finite number.
+    """
+    length, lines = _checked(bits, scales, "B", (BLOCK, BLOCK))
+    placed = scales.new_zeros((scales.shape[1], scale_pitch(length)))
+    placed[:, : scales.shape[0]] = scales.t()
+    return Quantised(_padded(bits.t(), lines, length), placed, length)
+
+
+def _checked(bits: Tensor, scales: Tensor, name: str, block: tuple[int, int]) -> tuple[int, int]:
+    import torch
+
+    if bits.dtype != torch.float8_e4m3fn or scales.dtype != torch.float32 or bits.dim() != 2:
+        raise PlanError(f"{name} must be a matrix of float8_e4m3fn with scales of float32; convert them with .to")
+    wanted = tuple(-(-size // part) for size, part in zip(bits.shape, block, strict=True))
+    if tuple(scales.shape) != wanted:
+        sizes = "x".join(map(str, block))
+        raise PlanError(f"scales of {name} must have the shape {wanted}, one for {sizes}, not {tuple(scales.shape)}")
+    if not bool(((scales > 0) & scales.isfinite()).all()):
+        raise PlanError(f"scales of {name} must be positive finite numbers; quantise {name} again")
+    rows, cols = bits.shape
+    return int(rows), int(cols)
+
+
+def _padded(bits: Tensor, lines: int, length: int) -> Tensor:
+    import torch
+
+    found = torch.zeros((lines, pitch_of(length)), dtype=torch.uint8, device=bits.device)
+    found[:, :length] = bits.view(torch.uint8)
+    return found.view(torch.float8_e4m3fn)
+
+
+def _current(x: Tensor) -> Any:
+    """Return a context in which launches are on the tensor's GPU: Triton launches on the current device."""
+    import torch
+
+    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
+
+
+@lru_cache(maxsize=16)
+def missing_fp8(device: Any) -> str | None:
+    """Return the reason why a torch device does not multiply e4m3, or None; a CPU uses Triton's interpreter."""
+    found = _capability(device)
+    if found is None or found >= CAPABILITY:
+        return None
+    here, needed = (".".join(map(str, one)) for one in (found, CAPABILITY))
+    return f"products in e4m3 need compute capability {needed}, and this GPU has {here}"
+
+
+@lru_cache(maxsize=16)
+def missing_block_scales(device: Any) -> str | None:
+    """Return the reason why torch's `scaled_mm` has no block scales on a torch device, or None."""
+    import torch
+
+    found = _capability(device)
+    if found is None or (reason := missing_fp8(device)):
+        return None if found is None else reason
+    if found[0] != VENDOR_CAPABILITY:
+        return f"torch's scaled_mm has block scales on compute capability {VENDOR_CAPABILITY}.x only"
+    if tuple(map(int, str(torch.version.cuda).split(".")[:2])) < VENDOR_CUDA:
+        return f"torch's scaled_mm has block scales from CUDA 12.9 on, and this torch is for {torch.version.cuda}"
+    return None
+
+
+def on_current_gpu(missing: Callable[[Any], str | None]) -> str | None:
+    """Return the reason of `missing` for the current GPU; None without a GPU: plans are for another machine."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return missing(torch.device("cuda", torch.cuda.current_device())) if torch.cuda.is_available() else None
+
+
+def _capability(device: Any) -> tuple[int, int] | None:
+    """Return the compute capability of a GPU, (0, 0) where it is not NVIDIA's; None for other devices."""
+    import torch
+
+    device = device_for(device)
+    if device.type != "cuda":
+        return None
+    major, minor = torch.cuda.get_device_capability(device) if torch.version.hip is None else (0, 0)
+    return major, minor

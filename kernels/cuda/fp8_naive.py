@@ -1,0 +1,81 @@
+"""Products of matrices in e4m3 with block scales, in numpy: the reference for the kernels of `fp8_kernel`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .e4m3 import LARGEST, NAN, bits_of, values_of
+
+Array = npt.NDArray[Any]
+
+BLOCK = 128
+"""Elements along k, and columns of B, that share a scale; of A each row has scales of its own.
+
+Source: DeepSeek-V3 technical report (arXiv:2412.19437), section 3.3.2.
+"""
+
+FLOOR = 2.0**-100
+"""Least magnitude that a scale is computed from, so that neither the scale nor its inverse leaves float32."""
+
+
+def scale_of(largest: Array) -> tuple[Array, Array]:
+    """Return the scales and their inverses (float32) of blocks with these largest finite magnitudes.
+
+    A block is its scale times e4m3 values up to 448; blocks of zeros have the scale 1.
+    """
+    largest, top = np.asarray(largest, np.float32), np.float32(LARGEST)
+    floored = np.maximum(largest, np.float32(FLOOR))
+    zero, one = largest == 0, np.float32(1)
+    return np.where(zero, one, floored / top), np.where(zero, one, top / floored)
+
+
+def quantise_rows(a: Array) -> tuple[Array, Array]:
+    """Return A (m, k) as e4m3 bits (m, k) and scales (m, ceil(k / 128)), one for every 128 elements of a row.
+
+    Entries that are not finite become NaN, and do not change the scale of their block.
+    """
+    return _quantised(a, (1, BLOCK))
+
+
+def quantise_blocks(b: Array) -> tuple[Array, Array]:
+    """Return B (k, n) as e4m3 bits (k, n) and scales (ceil(k / 128), ceil(n / 128)), one for every 128 x 128 block."""
+    return _quantised(b, (BLOCK, BLOCK))
+
+
+def scaled_product(a: tuple[Array, Array], b: tuple[Array, Array]) -> Array:
+    """Compute C (m, n) in float32 of quantised A and B: products of 128 elements along k, times both scales, summed.
+
+    The products of a block are exact to float64 and rounded to float32 once; the sum over blocks is in float32.
+    """
+    (bits_a, scales_a), (bits_b, scales_b) = a, b
+    (m, k), n = bits_a.shape, bits_b.shape[1]
+    total = np.zeros((m, n), np.float32)
+    across = np.repeat(scales_b, BLOCK, axis=1)[:, :n]
+    left, right = (values_of(bits).astype(np.float64) for bits in (bits_a, bits_b))
+    for place, start in enumerate(range(0, k, BLOCK)):
+        part = (left[:, start : start + BLOCK] @ right[start : start + BLOCK]).astype(np.float32)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            total += part * (scales_a[:, place, None] * across[place])
+    return total
+
+
+def fp8_product(a: Array, b: Array) -> Array:
+    """Compute C = A B in float32 for A (m, k) and B (k, n) of float32 or float16, both quantised first."""
+    return scaled_product(quantise_rows(a), quantise_blocks(b))
+
+
+def _quantised(x: Array, block: tuple[int, int]) -> tuple[Array, Array]:
+    rows, cols = x.shape
+    wide = np.asarray(x, np.float32)
+    finite = np.isfinite(wide)
+    height, width = (-(-size // part) for size, part in zip((rows, cols), block, strict=True))
+    padded = np.zeros((height * block[0], width * block[1]), np.float32)
+    padded[:rows, :cols] = np.abs(np.where(finite, wide, 0))
+    largest = padded.reshape(height, block[0], width, block[1]).max(axis=(1, 3))
+    scales, inverses = scale_of(largest)
+    spread = np.repeat(np.repeat(inverses, block[0], axis=0), block[1], axis=1)[:rows, :cols]
+    bits = np.where(finite, bits_of(np.where(finite, wide, 0) * spread), np.uint8(NAN))
+    return bits.astype(np.uint8), scales

@@ -1,0 +1,137 @@
+"""The strategies that multiply in e4m3 with block scales on a GPU, where a request permits it.
+
+Their prices are predicted from bandwidth and one measured rate, that of torch's `_scaled_mm`; none is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..cuda.cost_model import CudaCostModel
+from ..cuda.dtypes import itemsize
+from ..cuda.fp8 import (
+    MOST_DIRECT,
+    TILE,
+    direct_tile,
+    missing_fp8,
+    on_current_gpu,
+    packed_bytes,
+    rows_bytes,
+    vendor_reason,
+)
+from ..cuda.fp8_executor import METHODS, Fp8Executor
+from ..cuda.shape import Shape
+from ..planning.machine import Machine
+from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..request import FP8, Request
+
+FAMILY = "dense"
+
+DIRECT, BLOCKED, VENDOR = "fp8-direct", "fp8-blocked", "fp8-vendor"
+NAMES = DIRECT, BLOCKED, VENDOR
+"""One kernel that quantises A as it reads it; a kernel that quantises A and our product of the results; the same with
+torch's `scaled_mm`. B is quantised first by all of them, unless it is static: then once."""
+
+SHARES = {DIRECT: 0.25, BLOCKED: 0.7, VENDOR: 0.85}
+"""Guessed fraction of the best rate of e4m3 that the products reach, not measured: scales are applied to every sum of
+128 products on other units, and `fp8-direct` also quantises A again in every column of tiles."""
+
+VENDOR_TILE = (128, 128)
+"""Assumed rows and columns of a tile of torch's `scaled_mm`."""
+
+ERROR = 2.0**-3 + 2.0**-6
+"""Bound on the error of an element of C relative to k max|A| max|B|: two roundings by 2^-4, and the sums."""
+
+
+@dataclass(frozen=True)
+class CudaFp8:
+    """Quantise A and B to e4m3 with block scales, then multiply; see NAMES for the three of them."""
+
+    name: str
+    device: str = "cuda"
+    family: str = FAMILY
+    version: int = 1
+    baseline: bool = False
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`: only if the request permits e4m3."""
+        if request.dtype not in FP8.values():
+            return []
+        candidate = Candidate(FAMILY, self.name)
+        if reason := self.can_run(candidate, request, machine):
+            return reason
+        assert isinstance(machine.costs, CudaCostModel)
+        if not machine.costs.knows("bfloat16"):
+            return f"the profile {machine.profile.id} has no rates of bfloat16 products or of sums"
+        price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
+        return [Proposal(price * (1 - 1e-9), candidate)]
+
+    def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """See `Strategy.candidates_of`: none, as it runs no scheme."""
+        return ()
+
+    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """See `Strategy.restore`."""
+        return Candidate(FAMILY, self.name)
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """See `Strategy.can_run`."""
+        if reason := reason_against_fp8(request) or self._reason(request):
+            return reason
+        if request.max_error is not None and request.max_error < ERROR:
+            return f"its error can reach {ERROR:.2g}, more than the {request.max_error:.2g} allowed"
+        if request.max_workspace is not None and self.workspace(candidate, request, machine) > request.max_workspace:
+            return f"needs more than the {request.max_workspace} bytes of workspace allowed"
+        return None
+
+    def _reason(self, request: Request) -> str | None:
+        """Return the reason why this method is not for the request, or None."""
+        if self.name == DIRECT:
+            return None if request.m <= MOST_DIRECT else f"{DIRECT} is for at most {MOST_DIRECT} rows of A"
+        if self.name == BLOCKED:
+            return on_current_gpu(METHODS[BLOCKED].missing)
+        if request.plain_dtype != "bfloat16":
+            return f"torch's scaled_mm writes bfloat16, not {request.plain_dtype}"
+        return vendor_reason(*request.shape) or on_current_gpu(METHODS[VENDOR].missing)
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`. A static B is quantised once, which is not counted."""
+        (m, k, n), item = request.shape, itemsize(request.dtype)
+        costs = machine.costs
+        assert isinstance(costs, CudaCostModel)
+        of_a, of_b = float(rows_bytes(m, k)), float(packed_bytes(k, n))
+        stages = []
+        if self.name != DIRECT:
+            moved = m * k * item + of_a
+            stages.append(Stage("Quantise A", 0.0, moved, float(costs.combine(moved))))
+        if request.static != "B":
+            moved = k * n * item + of_b
+            stages.append(Stage("Quantise B", 0.0, moved, float(costs.combine(moved))))
+        moved = (m * k * item if self.name == DIRECT else of_a) + of_b + m * n * item
+        tile = direct_tile(m) if self.name == DIRECT else TILE
+        sides = VENDOR_TILE if self.name == VENDOR else (tile.m, tile.n)
+        seconds = float(costs.block_scaled(m, k, n, sides, SHARES[self.name], moved))
+        return [*stages, Stage(f"product {m}x{k}x{n} in e4m3", request.flops, moved, seconds, request.shape)]
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`: quantised operands, and C where `out` may be A's memory; an upper bound."""
+        m, k, n = request.shape
+        of_a = 0 if self.name == DIRECT else rows_bytes(m, k)
+        result = 0 if self.name == BLOCKED else m * n * itemsize(request.dtype)
+        return packed_bytes(k, n) + of_a + result
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`. Kernels are compiled at the first run."""
+        return Fp8Executor(request, METHODS[self.name], self.workspace(candidate, request, machine))
+
+
+def reason_against_fp8(request: Request) -> str | None:
+    """Return the reason why no product in e4m3 is for a request on the current GPU, or None."""
+    if request.dtype not in FP8.values():
+        return f"products in e4m3 are for the dtypes {', '.join(FP8.values())}, not for {request.dtype}"
+    if not request.is_dense:
+        return "the operands are structured"
+    if request.batch:
+        return "products in e4m3 are of one product, not of a batch"
+    return "the product is empty" if Shape.of(request).empty else on_current_gpu(missing_fp8)

@@ -1,0 +1,256 @@
+"""Run with TRITON_INTERPRET=1 (test_fp8.py does): products in e4m3 on CPU tensors, against the reference in numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from lcma.errors import PlanError
+from lcma.kernels.codegen.maps import expanded
+from lcma.kernels.cuda import fp8, fp8_naive
+from lcma.kernels.cuda.fp8_executor import METHODS, Fp8Executor, by_level
+from lcma.kernels.cuda.fp8_level import fp8_level
+from lcma.kernels.cuda.tiles import Tile
+from lcma.kernels.dense.given import given
+from lcma.kernels.request import Request
+from lcma.schemes_db.resolve import resolve
+
+SIZES = [(40, 300, 150), (1, 128, 128), (33, 5, 200), (64, 256, 64)]
+TILES = {"direct": Tile(16, 32, 128, 4, 2), "blocked": Tile(32, 64, 128, 4, 2)}
+DTYPES = [torch.float16, torch.float32]
+
+
+def operands(m, k, n, dtype):
+    torch.manual_seed(m + k + n)
+    a, b = torch.randn(m, k) * torch.exp2(torch.randint(-4, 5, (m, 1)).float()), torch.randn(k, n)
+    a[0, 0], b[0, 0] = 0.0, 0.0
+    a[:, k // 2] = 0.0
+    return a.to(dtype), b.to(dtype)
+
+
+def product(method, a, b, out=None):
+    m, k, n = *a.shape, b.shape[1]
+    out = torch.full((m, n), torch.nan, dtype=a.dtype) if out is None else out
+    right = fp8.unpacked(fp8.packed_columns(b), k, n)
+    if method == "direct":
+        fp8.multiply_direct(a, right, out, TILES[method])
+    else:
+        fp8.multiply_quantised(fp8.quantised_rows(a), right, out, TILES[method])
+    return out
+
+
+def reference(a, b):
+    return fp8_naive.fp8_product(a.numpy(), b.numpy())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_operands_are_quantised_to_the_same_bits(sizes, dtype):
+    m, k, n = sizes
+    a, b = operands(m, k, n, dtype)
+    bits, scales = fp8_naive.quantise_rows(a.numpy())
+    found = fp8.quantised_rows(a)
+    np.testing.assert_array_equal(found.bits.view(torch.uint8)[:, :k].numpy(), bits)
+    assert not found.bits.view(torch.uint8)[:, k:].any()
+    np.testing.assert_array_equal(found.scales.t().numpy(), scales)
+    bits, scales = fp8_naive.quantise_blocks(b.numpy())
+    found = fp8.unpacked(fp8.packed_columns(b), k, n)
+    np.testing.assert_array_equal(found.bits.view(torch.uint8)[:, :k].t().numpy(), bits)
+    assert not found.bits.view(torch.uint8)[:, k:].any()
+    np.testing.assert_array_equal(found.scales.t()[: scales.shape[0]].numpy(), scales)
+
+
+@pytest.mark.parametrize("method", TILES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_products_are_those_of_the_reference(sizes, dtype, method):
+    a, b = operands(*sizes, dtype)
+    wide = (a.double().abs() @ b.double().abs()).numpy()
+    # Sums of 128 products in another order, in float32; and one rounding to the dtype of C.
+    allowed = (128 * 2.0**-24 + torch.finfo(dtype).eps) * wide
+    assert (np.abs(product(method, a, b).double().numpy() - reference(a, b)) <= allowed).all()
+
+
+@pytest.mark.parametrize("method", TILES)
+def test_operands_and_results_of_any_strides(method):
+    a, b = operands(40, 300, 150, torch.float32)
+    plain = product(method, a, b)
+    turned = [x.mT.contiguous().mT for x in (a, b)]
+    out = torch.full((150, 40), torch.nan).mT
+    assert torch.equal(product(method, *turned, out), plain)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("method", TILES)
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_only_what_depends_on_a_non_finite_entry_is_not_finite(method, bad):
+    a, b = operands(40, 300, 150, torch.float32)
+    b[150, 7] = 0.0
+    clean = product(method, a, b)
+    a[2, 150], b[150, 7] = bad, bad
+    found = product(method, a, b)
+    touched = torch.zeros(found.shape, dtype=torch.bool)
+    touched[2], touched[:, 7] = True, True
+    assert torch.equal(found.isfinite(), ~touched)
+    assert torch.equal(found[~touched], clean[~touched])
+
+
+@pytest.mark.parametrize("method", TILES)
+def test_zeros_stay_zeros(method):
+    a, b = torch.zeros(20, 130), torch.randn(130, 40)
+    assert (product(method, a, b) == 0).all()
+    assert (fp8.quantised_rows(a).scales == 1).all()
+
+
+def quantised_by_caller(a, b):
+    """A and B as a caller has them quantised, by the reference."""
+    found = []
+    for bits, scales in (fp8_naive.quantise_rows(a.numpy()), fp8_naive.quantise_blocks(b.numpy())):
+        found += [torch.from_numpy(bits).view(torch.float8_e4m3fn), torch.from_numpy(scales)]
+    return found
+
+
+def test_operands_that_a_caller_quantised():
+    a, b = operands(40, 300, 150, torch.float32)
+    a_bits, a_scales, b_bits, b_scales = quantised_by_caller(a, b)
+    out = torch.full((40, 150), torch.nan)
+    left, right = fp8.rows_given(a_bits, a_scales), fp8.columns_given(b_bits, b_scales)
+    fp8.multiply_quantised(left, right, out, TILES["blocked"])
+    assert torch.equal(out, product("blocked", a, b))
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, torch.nan, torch.inf])
+def test_scales_that_are_not_positive_and_finite_are_refused(bad):
+    a_bits, a_scales, b_bits, b_scales = quantised_by_caller(*operands(8, 200, 8, torch.float32))
+    a_scales[3, 1], b_scales[1, 0] = bad, bad
+    with pytest.raises(PlanError, match="scales of A must be positive finite numbers"):
+        fp8.rows_given(a_bits, a_scales)
+    with pytest.raises(PlanError, match="scales of B must be positive finite numbers"):
+        fp8.columns_given(b_bits, b_scales)
+
+
+def test_scales_of_another_shape_or_dtype_are_refused():
+    a_bits, a_scales, b_bits, b_scales = quantised_by_caller(*operands(8, 200, 8, torch.float32))
+    with pytest.raises(PlanError, match=r"must have the shape \(2, 1\), one for 128x128, not \(1, 2\)"):
+        fp8.columns_given(b_bits, b_scales.t())
+    with pytest.raises(PlanError, match="float8_e4m3fn with scales of float32"):
+        fp8.rows_given(a_bits.float(), a_scales)
+
+
+def executor(m, k, n, dtype, name):
+    return Fp8Executor(Request(m, k, n, dtype, device="cuda"), METHODS[name], 0)
+
+
+@pytest.mark.parametrize("name", ["fp8-direct", "fp8-blocked"])
+def test_executors_take_prepared_operands(name):
+    a, b = operands(10, 130, 20, torch.float16)
+    runner = executor(10, 130, 20, "fp8-float16", name)
+    prepared = runner.prepare(b)
+    assert runner.fits(prepared.sums)
+    assert not executor(10, 260, 20, "fp8-float16", name).fits(prepared.sums)
+    found = runner.run(a, prepared)
+    assert torch.equal(found, runner.run(a, b))
+    error = np.linalg.norm(found.float().numpy() - reference(a, b)) / np.linalg.norm(reference(a, b))
+    assert error <= 2e-3
+
+
+@pytest.mark.parametrize("name", ["fp8-direct", "fp8-blocked"])
+def test_executors_write_over_an_operand(name):
+    a, b = operands(48, 48, 48, torch.float32)
+    runner = executor(48, 48, 48, "fp8-float32", name)
+    expected = runner.run(a, b)
+    for over in (a, b):
+        kept = over.clone()
+        assert torch.equal(runner.run(a, b, over), expected)
+        over.copy_(kept)
+
+
+def test_executors_check_their_tensors():
+    runner = executor(8, 8, 8, "fp8-float16", "fp8-direct")
+    half = torch.zeros(8, 8, dtype=torch.float16)
+    with pytest.raises(PlanError, match="plan again"):
+        runner.run(torch.zeros(8, 8), torch.zeros(8, 8))
+    with pytest.raises(PlanError, match="out must be"):
+        runner.run(half, half, torch.zeros(8, 8))
+
+
+def test_a_packed_operand_is_read_instead_of_b(monkeypatch):
+    """The dispatch of torch's operator, as if these tensors were on a GPU."""
+    from lcma.kernels.torch import dispatch
+    from lcma.kernels.torch.recipe import Recipe
+
+    def request_of(a, b, dtype, *, static=None):
+        return Request(*a.shape, b.shape[1], dtype, device="cuda", static=static)
+
+    monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
+    monkeypatch.setattr(dispatch, "request_of", request_of)
+    a, b = operands(6, 130, 20, torch.float16)
+    recipe = Recipe.parse("auto@fp8-direct;precision=fp8")
+    packing, packed = dispatch.pack(recipe, b, 16)
+    assert (packing, packed.dtype) == (recipe, torch.uint8)
+    expected = dispatch.run(recipe, a, b)
+    assert torch.equal(expected, executor(6, 130, 20, "fp8-float16", "fp8-direct").run(a, b))
+    assert torch.equal(dispatch.run(recipe, a, torch.zeros_like(b), packed=packed), expected)
+    batch = dispatch.run(recipe, a.view(2, 3, 130), b, packed=packed)
+    assert torch.equal(batch, expected.view(2, 3, 20))
+
+
+def level_of(name):
+    return fp8_level(given([resolve(name)[0]])[0].program)
+
+
+def level_by_reference(level, a, b):
+    """C in float64 of the sums of A and B, quantised by the reference, and a bound of the error of its roundings."""
+    m, k, n = level.grid
+    bm, bk, bn = level.blocks(a.shape[0], *b.shape)
+    wide_a, wide_b = np.zeros((m * bm, k * bk), np.float32), np.zeros((k * bk, n * bn), np.float32)
+    wide_a[: a.shape[0], : a.shape[1]], wide_b[: b.shape[0], : b.shape[1]] = a.numpy(), b.numpy()
+
+    def sums(linear, places, wide, height, width):
+        found = []
+        for r in range(level.rank):
+            total = np.zeros((height, width), np.float32)
+            for source, coefficient in expanded(linear, r):
+                i, j = places[source]
+                block = wide[i * height : (i + 1) * height, j * width : (j + 1) * width]
+                total = total + np.float32(float(coefficient)) * block
+            found.append(total.astype(a.numpy().dtype).astype(np.float32))
+        return found
+
+    lefts = sums(level.left.map, level.left.blocks, wide_a, bm, bk)
+    rights = sums(level.right.map, level.right.blocks, wide_b, bk, bn)
+    products = [fp8_naive.fp8_product(x, y).astype(np.float64) for x, y in zip(lefts, rights, strict=True)]
+    out = np.zeros((m * bm, n * bn))
+    size = np.zeros_like(out)
+    for (i, j), index in zip(level.merge.blocks, range(len(level.merge.blocks)), strict=True):
+        for r, coefficient in expanded(level.merge.map, index):
+            place = (slice(i * bm, (i + 1) * bm), slice(j * bn, (j + 1) * bn))
+            out[place] += float(coefficient) * products[r]
+            size[place] += abs(float(coefficient)) * (np.abs(lefts[r]) @ np.abs(rights[r]))
+    return (part[: a.shape[0], : b.shape[1]] for part in (out, size))
+
+
+@pytest.mark.parametrize("name", ["strassen", "2x2x3"])
+@pytest.mark.parametrize("sizes", [(64, 256, 256), (45, 300, 140)])
+def test_a_level_is_that_of_the_reference(name, sizes):
+    level = level_of(name)
+    a, b = operands(*sizes, torch.float32)
+    out = torch.full((sizes[0], sizes[2]), torch.nan)
+    level.run(a, level.pack(b), out, TILES["blocked"])
+    expected, size = level_by_reference(level, a, b)
+    # Sums in another order: an entry of a block may be rounded to the next of e4m3, at ties.
+    assert np.linalg.norm(out.double().numpy() - expected) <= 1e-4 * np.linalg.norm(size)
+    exact = a.double() @ b.double()
+    assert float((out - exact).norm() / exact.norm()) <= 0.15
+
+
+def test_a_level_takes_any_strides_and_prepared_operands():
+    level = level_of("strassen")
+    a, b = operands(45, 300, 140, torch.float16)
+    runner = Fp8Executor(Request(45, 300, 140, "fp8-float16", device="cuda"), by_level(level), 0)
+    prepared = runner.prepare(b)
+    assert runner.fits(prepared.sums)
+    expected = runner.run(a, prepared)
+    turned = [x.mT.contiguous().mT for x in (a, b)]
+    assert torch.equal(runner.run(*turned), expected)

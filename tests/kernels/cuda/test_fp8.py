@@ -1,0 +1,199 @@
+"""Products in e4m3, without a GPU: interpreted, compiled for sm_90, and planned."""
+
+from __future__ import annotations
+
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels import Machine, plan_for
+from lcma.kernels.cuda import fp8
+from lcma.kernels.cuda.cost_model import CudaCostModel
+from lcma.kernels.cuda.h200 import h200
+from lcma.kernels.dense import fp8 as strategies_of_fp8
+from lcma.kernels.families import strategies
+from lcma.kernels.planning.planner import decide
+from lcma.kernels.request import Request
+from lcma.schemes_db.resolve import resolve
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.slow
+def test_the_interpreted_kernels_are_the_reference(run_checks):
+    pytest.importorskip("triton")
+    run_checks("checks_fp8_interpreted.py", TRITON_INTERPRET="1")
+
+
+@pytest.mark.slow
+def test_the_kernels_fit_sm_90(run_checks, tmp_path):
+    pytest.importorskip("triton")
+    run_checks("checks_fp8_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
+
+
+def decision(dtype, *sizes, strategy=None, **limits):
+    m, k, n = sizes * 3 if len(sizes) == 1 else sizes
+    machine = Machine("cuda", h200(), CudaCostModel(h200()))
+    return decide(Request(m, k, n, dtype, device="cuda", **limits), machine, strategies("cuda"), strategy)
+
+
+def test_only_the_dtype_asks_for_e4m3():
+    chosen = decision("fp8", 8192)
+    assert chosen.plan.candidate.strategy in strategies_of_fp8.NAMES
+    assert chosen.baseline.candidate.strategy == "vendor"
+    for dtype in ("bfloat16", "float16", "float32", "fp32-accurate"):
+        found = decision(dtype, 8192)
+        assert not any(one.candidate.strategy in strategies_of_fp8.NAMES for one in found.proposals)
+        with pytest.raises(PlanError, match=f"products in e4m3 are for the dtypes .*, not for {dtype}"):
+            decision(dtype, 8192, strategy="fp8-blocked")
+
+
+def test_the_baseline_is_the_vendors_product_of_the_operands_as_they_are():
+    for dtype, plain in (("fp8", "bfloat16"), ("fp8-float16", "float16"), ("fp8-float32", "float32")):
+        assert decision(dtype, 4096).baseline.seconds == decision(plain, 4096).baseline.seconds
+
+
+@pytest.mark.parametrize("rows", [16, 64, 256, 1024])
+@pytest.mark.parametrize("name", strategies_of_fp8.NAMES)
+def test_a_static_operand_is_quantised_before(rows, name):
+    static = decision("fp8", rows, 4096, 11008, strategy=name, static="B").plan
+    fresh = decision("fp8", rows, 4096, 11008, strategy=name).plan
+    assert "Quantise B" in [stage.name for stage in fresh.stages]
+    assert "Quantise B" not in [stage.name for stage in static.stages]
+    assert 0 < static.seconds < fresh.seconds
+    assert static.workspace >= 4096 * 11008
+
+
+def test_few_rows_with_a_static_operand_are_quantised_on_the_way():
+    chosen = decision("fp8", 16, 4096, 4096, static="B")
+    assert chosen.plan.candidate.strategy == "fp8-direct"
+    assert decision("fp8", 16, 4096, 4096).is_baseline  # quantising B takes longer than the product
+
+
+@pytest.mark.parametrize(
+    ("request_of", "message"),
+    [
+        (("fp8", 2048, "fp8-direct"), "fp8-direct is for at most 1024 rows"),
+        (("fp8", 2000, "fp8-vendor"), "takes k and n in multiples of 128"),
+        (("fp8-float16", 2048, "fp8-vendor"), "writes bfloat16, not float16"),
+    ],
+)
+def test_refusals_name_the_cause(request_of, message):
+    dtype, size, strategy = request_of
+    with pytest.raises(PlanError, match=message):
+        decision(dtype, size, strategy=strategy)
+
+
+def scheme_plan(name, size, strategy=None, levels=1, **options):
+    machine = Machine("cuda", h200(), CudaCostModel(h200()))
+    request = Request(size, size, size, "fp8", device="cuda", **options)
+    return plan_for(request, resolve(name)[0], levels, strategy=strategy, machine=machine)
+
+
+def test_a_scheme_runs_in_e4m3_only_if_it_is_named():
+    assert not any(one.candidate.strategy == "fp8-scheme" for one in decision("fp8", 16384).proposals)
+    with pytest.raises(PlanError, match="runs only a scheme that is named"):
+        decision("fp8", 16384, strategy="fp8-scheme")
+    plan = scheme_plan("strassen", 16384)
+    assert plan.candidate.strategy == "fp8-scheme"
+    assert [stage.name for stage in plan.stages] == [
+        "Combine A",
+        "Combine B",
+        "Quantise B~",
+        "7 products 8192x8192x8192 in e4m3",
+        "Combine H",
+    ]
+    static = scheme_plan("strassen", 16384, static="B")
+    assert static.seconds < plan.seconds
+    assert plan.workspace >= 7 * 8192**2 * 4  # A~ and B~ in one byte, H in two
+    with pytest.raises(PlanError, match="at most 64 products"):
+        scheme_plan("strassen", 16384, strategy="fp8-scheme", levels=3)
+    with pytest.raises(PlanError, match="the error of a scheme in e4m3 has no bound"):
+        scheme_plan("strassen", 16384, strategy="fp8-scheme", max_error=0.5)
+    with pytest.raises(PlanError, match="are of the strategies fp8-direct"):
+        scheme_plan("strassen", 16384, strategy="scheme")
+
+
+def test_limits_are_respected():
+    assert decision("fp8", 8192, max_workspace=1000).is_baseline
+    with pytest.raises(PlanError, match=r"its error can reach 0\.14"):
+        decision("fp8", 8192, strategy="fp8-blocked", max_error=0.1)
+
+
+def test_batches_are_the_vendors():
+    machine = Machine("cuda", h200(), CudaCostModel(h200()))
+    batched = Request(4096, 4096, 4096, "fp8", (4,), (4,), "cuda")
+    found = decide(batched, machine, strategies("cuda"))
+    assert (found.is_baseline, found.reason) == (True, "products in e4m3 are of one product, not of a batch")
+
+
+def test_a_gpu_without_e4m3_falls_back_with_the_reason(monkeypatch):
+    monkeypatch.setattr(fp8, "_capability", lambda device: (8, 0))
+    fp8.missing_fp8.cache_clear()
+    reason = fp8.missing_fp8(torch.device("cuda", 0))
+    assert reason == "products in e4m3 need compute capability 8.9, and this GPU has 8.0"
+    assert fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0)) == reason
+    monkeypatch.setattr(strategies_of_fp8, "on_current_gpu", lambda missing: missing(torch.device("cuda", 0)))
+    found = decision("fp8", 8192)
+    assert (found.is_baseline, found.reason) == (True, reason)
+    with pytest.raises(PlanError, match=r"compute capability 8\.9, and this GPU has 8\.0"):
+        decision("fp8", 8192, strategy="fp8-blocked")
+    fp8.missing_fp8.cache_clear()
+
+
+def test_other_gpus_than_hopper_have_no_block_scales_of_torch(monkeypatch):
+    monkeypatch.setattr(fp8, "_capability", lambda device: (8, 9))
+    missing = fp8.missing_block_scales.__wrapped__
+    assert "on compute capability 9.x only" in missing(torch.device("cuda", 1))
+    monkeypatch.setattr(fp8, "_capability", lambda device: (9, 0))
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    assert "from CUDA 12.9 on" in missing(torch.device("cuda", 1))
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    assert missing(torch.device("cuda", 1)) is None
+
+
+def test_torch_accepts_the_layouts_of_the_vendors_product():
+    """By the checks of torch's own operator, on tensors without data."""
+    scales = torch.empty((6, 20), device="meta")
+    a = fp8.Quantised(torch.empty((20, 768), dtype=torch.float8_e4m3fn, device="meta"), scales, 768)
+    packed = torch.empty(fp8.packed_bytes(768, 256), dtype=torch.uint8, device="meta")
+    b = fp8.unpacked(packed, 768, 256)
+    found = fp8.multiply_by_vendor(a, b)
+    for out in (torch.empty_like(found), torch.empty((256, 20), dtype=torch.bfloat16, device="meta").t()):
+        assert fp8.multiply_by_vendor(a, b, out) is out
+    assert (tuple(found.shape), found.dtype) == ((20, 256), torch.bfloat16)
+
+
+def test_precision_is_checked():
+    a = torch.ones(4, 4)
+    assert torch.equal(lcma.matmul(a, a, precision="fp8"), a @ a)  # a CPU multiplies as without it
+    with pytest.raises(PlanError, match="is for bfloat16, float16, float32, not for float64"):
+        lcma.matmul(a.double(), a.double(), precision="fp8")
+    with pytest.raises(PlanError, match="leave it out for arrays"):
+        lcma.matmul(a.numpy(), a.numpy(), precision="fp8")
+    with pytest.raises(PlanError, match="fp8 is not supported"):
+        Request(8, 8, 8, "fp8")
+
+
+def test_gradients_are_refused():
+    a = torch.ones(4, 4, requires_grad=True)
+    with pytest.raises(PlanError, match="products in fp8 have no gradient"):
+        lcma.matmul(a, a, precision="fp8")
+    with torch.no_grad():
+        assert torch.equal(lcma.matmul(a, a, precision="fp8"), a @ a)
+
+
+def test_a_layer_in_fp8_is_for_inference():
+    from lcma.kernels.torch.layers import FastLinear
+
+    layer = FastLinear(8, 4, precision="fp8")
+    assert "precision=fp8" in repr(layer)
+    x = torch.ones(3, 8)
+    with pytest.raises(PlanError, match="products in fp8 have no gradient"):
+        layer(x)
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias))
+    shared = FastLinear.from_linear(torch.nn.Linear(8, 4), precision="fp8")
+    assert shared.recipe == "auto;precision=fp8"
+    with pytest.raises(PlanError, match="must be fp32-accurate, fp8 or None"):
+        FastLinear(8, 4, precision="fp4")

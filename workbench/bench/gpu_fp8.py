@@ -1,0 +1,123 @@
+"""Products in e4m3 with block scales on a GPU, B quantised before, beside what torch alone does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from ...errors import PlanError, VerificationError
+from .case import Case, Figures, Options, Say
+from .gpu_launch import graphed
+from .gpu_products import Sizes, Truth, blank, operands, paired
+
+Tensor = Any
+
+ROWS, WEIGHTS = (16, 64, 256, 1024), ((4096, 4096), (4096, 11008))
+"""Rows of A, and sizes (k, n) of B: decoding and short prefill, and two layers of a language model."""
+
+WORSE = 1.2
+"""Most times the error of torch's product in e4m3 that ours may have: both round the same operands."""
+
+SECONDS = 40.0
+"""About what a row takes, compiling included."""
+
+
+def row_quantised(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Return A (m, k) in e4m3 and its scales (m, k / 128) as `scaled_mm` takes them, in plain torch: to be compiled."""
+    import torch
+
+    from ...kernels.cuda.e4m3 import LARGEST
+    from ...kernels.cuda.fp8_naive import BLOCK
+
+    blocks = a.float().view(len(a), -1, BLOCK)
+    largest = blocks.abs().amax(-1)
+    scales = torch.where(largest == 0, 1.0, largest / LARGEST)
+    bits = (blocks / scales[..., None]).to(torch.float8_e4m3fn)
+    return bits.view_as(a), scales.t().contiguous().t()
+
+
+def rival(k: int, n: int, packed: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return the product by a quantised B of torch alone: A quantised by torch.compile, then `scaled_mm`."""
+    import torch
+
+    from ...kernels.cuda.fp8 import Quantised, multiply_by_vendor, unpacked
+
+    compiled, right = torch.compile(row_quantised), unpacked(packed, k, n)
+
+    def run(a: Tensor) -> Tensor:
+        bits, scales = compiled(a)
+        return multiply_by_vendor(Quantised(bits, scales.t(), k), right)
+
+    return run
+
+
+def executors(sizes: Sizes) -> dict[str, Any]:
+    """Return the executors of every strategy in e4m3 that can run bfloat16 matrices of these sizes here, by name."""
+    from ...kernels import Request, plan_for
+    from ...kernels.dense.fp8 import NAMES
+
+    found = {}
+    for name in NAMES:
+        try:
+            found[name] = plan_for(Request(*sizes, "fp8", device="cuda", static="B"), strategy=name).build()
+        except PlanError:
+            continue
+    return found
+
+
+def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
+    """Ratios of torch's product in e4m3 ("vendor") to ours, and to torch's in bfloat16, all replayed from CUDA graphs.
+
+    Raises:
+        VerificationError: a product is wrong; nothing was timed.
+        PlanError: there is no GPU on which torch multiplies e4m3 with block scales.
+    """
+    import torch
+
+    from ...kernels.cuda.fp8 import missing_block_scales, packed_columns, vendor_reason
+    from ...kernels.cuda.machine import require_device
+
+    require_device()
+    if reason := missing_block_scales(torch.device("cuda", torch.cuda.current_device())) or vendor_reason(*sizes):
+        raise PlanError(reason)
+    a, b = operands("bfloat16", sizes, seed)
+    truth, theirs = Truth(a, b), rival(*sizes[1:], packed_columns(b))
+    vendor = truth.error(theirs(a))
+    named: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"vendor": lambda a, b: theirs(a), "bfloat16": torch.matmul}
+    for name, executor in executors(sizes).items():
+        prepared = executor.prepare(b)
+        named[name] = lambda a, b, run=executor.run, prepared=prepared: run(a, prepared)  # type: ignore[misc]
+    calls: dict[str, Callable[[], object]] = {}
+    errors = {}
+    for name, call in named.items():
+        say(name)
+        errors[name] = truth.error(call(a, b))
+        if not errors[name] <= WORSE * vendor:
+            raise VerificationError(f"{name} came out wrong: error {errors[name]:.1e}, torch's {vendor:.1e}")
+        calls[name] = graphed(call, a, b)[0]
+    figures = paired(calls, sizes, rounds, say)
+    best = max((name for name in calls if name.startswith("fp8-")), key=lambda name: figures[name])
+    return {**figures, "ratio": figures[best], "best": best, "error": errors[best], "errors": errors}
+
+
+def product_ahead(sizes: Sizes) -> None:
+    """Our products of a row on operands without data.
+
+    Raises:
+        PlanError: there is no GPU.
+    """
+    from ...kernels.cuda.machine import require_device
+
+    require_device()
+    a, b = blank("bfloat16", sizes)
+    for executor in executors(sizes).values():
+        executor.run(a, executor.prepare(b))
+
+
+def fp8_cases(options: Options, rounds: int) -> Iterator[Case]:
+    """Yield the rows "fp8 MxKxN"."""
+    for k, n in WEIGHTS:
+        for m in ROWS:
+            run = partial(product, (m, k, n), rounds, options.seed)
+            yield Case(f"fp8 {m}x{k}x{n}", run, SECONDS, ahead=partial(product_ahead, (m, k, n)))
