@@ -12,6 +12,9 @@ from .pattern import Pattern
 Array = Any
 """A numpy array or a torch tensor."""
 
+NARROW = 8
+"""Largest d for which copies within rows have a kernel of its own, with instructions that select every d-th feature."""
+
 
 def as_blocks(matrix: Array, outer: int, inner: int, d: int) -> Array:
     """Return the view (outer, d, inner, n) of a matrix (outer inner d, n): a matrix (inner, n) for each block."""

@@ -6,9 +6,7 @@ Imports numba: imported only to run it.
 from __future__ import annotations
 
 from ...jit import njit
-
-NARROW = 8
-"""Largest d for which a kernel of its own is compiled, with instructions that select every d-th feature."""
+from .blocks import NARROW
 
 RUN, TILE = 64, 16
 """Features of a block that are copied at a time, if d is narrow and if not: the piece of the row stays in L1 cache."""

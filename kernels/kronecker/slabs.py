@@ -14,10 +14,13 @@ from ..cpu.threads import parallel_tasks, single_threaded_blas
 from ..cpu.workspace import Arena, aligned
 from ..dtypes import dtype_of
 from ..planning.strategy import Stage
-from .blocks import alternating_rows, as_blocks
+from .blocks import NARROW, alternating_rows, as_blocks
 from .pattern import Pattern
 
 Matrix = npt.NDArray[Any]
+
+GATHERED, GATHERED_WIDE = "gathered slabs", "gathered slabs, d > 8"
+"""Stages that copy features within rows, for a narrow d and for others."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,11 @@ class SlabProduct:
             name = f"{pattern.a * pattern.d} blocks {pattern.b}x{pattern.c}"
             flops = times * flop * pattern.nonzeros * self.batch
             found.append(Stage(name, flops, times * moved * item, product=(pattern.b, pattern.c, width)))
-        turned = self._turns_in * self._ordered[0].cols + self._turns_out * self._ordered[-1].rows
-        if turned:
-            found.append(Stage("gathered slabs", 0, 2 * times * turned * self.batch * item))
+        ends = (self._turns_in, self._ordered[0].cols), (self._turns_out, self._ordered[-1].rows)
+        for (turns, features), pattern in zip(ends, (self._ordered[0], self._ordered[-1]), strict=True):
+            if turns:
+                name = GATHERED if pattern.d <= NARROW else GATHERED_WIDE
+                found.append(Stage(name, 0, 2 * times * features * self.batch * item))
         return found
 
     def run(self, a: Any, b: Matrix, out: Matrix, arena: Arena, threads: int) -> None:
