@@ -75,6 +75,30 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     assert json.loads(text)
 
 
+@pytest.mark.parametrize("form", ["fp8", "int8"])
+def test_commands_round_intermediate_results_where_asked(run, files, form):
+    matrix, x, folder = files
+    truth = x @ matrix.dense().T
+    out = folder / "y.npy"
+    code, text, _ = run("run", folder / "k.npz", folder / "first.npy", "--intermediate", form, "--out", out, "--check")
+    assert (code, text.startswith("quantized")) == (0, True)
+    error = np.linalg.norm(np.load(out) - truth) / np.linalg.norm(truth)
+    assert 1e-4 < error < 0.1
+    code, text, _ = run("plan", folder / "k.npz", "--batch", "64", "--intermediate", form)
+    assert (code, "quantized" in text) == (0, True)
+    code, text, _ = run("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--intermediate", form, "--json")
+    found = json.loads(text)
+    assert (code, found["intermediate"]) == (0, form)
+    errors = {row["what"]: row["relative_error"] for row in found["rows"]}
+    assert errors["auto"] > 1e-4 > 1e-6 > max(errors["strided"], errors["dense"])
+
+
+def test_intermediates_are_of_stored_block_low_rank_matrices(run):
+    for arguments in (("time", "strassen", "--size", "64"), ("plan", "64", "64", "64")):
+        code, _, err = run(*arguments, "--intermediate", "fp8")
+        assert (code, "--intermediate is for a file with a factored matrix" in err) == (2, True)
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 def test_a_stored_matrix_that_is_cut_off_is_unreadable_for_every_command(run, files, suffix):
     _, _, folder = files

@@ -183,3 +183,20 @@ def test_operands_that_do_not_fit_are_refused():
         block_low_rank_mm(torch.randn(2, 12), layer.factors[::-1], layer.structure)
     with pytest.raises(PlanError, match="has 2 factors, not 1"):
         block_low_rank_mm(torch.randn(2, 12), layer.factors[:1], layer.structure)
+
+
+@pytest.mark.parametrize("form", ["fp8", "int8"])
+def test_a_layer_rounds_intermediate_results_without_gradients(form):
+    layer = lcma.MonarchLinear(24, 12, (3, 2), 4, intermediate=form)
+    x = torch.randn(5, 24)
+    with pytest.raises(PlanError, match="has no gradients"):
+        layer(x)
+    with torch.no_grad():
+        rounded = layer(x)
+        layer.intermediate = None
+        plain = layer(x)
+    error = (rounded - plain).norm() / plain.norm()
+    assert 1e-4 < error < 0.1
+    assert layer(x).requires_grad
+    with pytest.raises(PlanError, match="intermediate must be fp8 or int8"):
+        lcma.LowRankLinear(24, 12, 4, intermediate="int4")
