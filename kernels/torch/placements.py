@@ -107,6 +107,11 @@ def is_sum(placement: Placement) -> bool:
     return type(placement) is Partial and placement.reduce_op == "sum"
 
 
+def has_whole_parts(placements: Iterable[Placement]) -> bool:
+    """Return whether parts of a weight are replicated or contiguous shards, which some input has a rule with."""
+    return all(one.is_replicate() or type(one) is Shard for one in placements)
+
+
 def shown(placements: Iterable[Placement]) -> str:
     """Return placements as Python writes them in a call, e.g. `[Shard(1), Replicate()]`."""
     return "[" + ", ".join(_text(one) for one in placements) + "]"
