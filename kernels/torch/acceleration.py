@@ -16,7 +16,7 @@ from ..plans import decision_for
 from ..request import Layout, Request
 from ..tuning import tune
 from .layers import FastConv1D, FastLinear, FastModule, unpackable
-from .modules import Filter, LinearPlace, linear_places, refused_places
+from .modules import Filter, LinearPlace, is_parallelised, linear_places, refused_places
 
 ON_PROCESSOR = ("float32", "float64")
 """dtypes of layers that are replaced on the CPU: half precision is multiplied in float32 there."""
@@ -71,7 +71,10 @@ class Bucket:
 
 @dataclass(frozen=True)
 class AcceleratedLayer:
-    """The report of a linear layer: its plans by rows, the bytes of its packed sums, or why it was not replaced."""
+    """The report of a linear layer: its plans by rows, the bytes of its packed sums, or why it was not replaced.
+
+    Of a layer whose weight is sharded the sizes are those of the part that this process multiplies by.
+    """
 
     name: str
     inputs: int
@@ -91,7 +94,9 @@ def accelerate_(
 
     nn.Linear and transformers' Conv1D are replaced if a scheme should gain for one of `config.rows`; parameters are
     shared, so that optimizers, checkpoints and `state_dict` are unaffected. Refused with a reason: tied weights,
-    subclasses such as MultiheadAttention's projection, quantised layers, modules with hooks, dtypes without schemes.
+    subclasses such as MultiheadAttention's projection, quantised layers, modules with hooks, dtypes without schemes,
+    weights under `fully_shard`. An nn.Linear of tensor parallelism (a DTensor weight) is planned for its local part
+    and converted in place, with its hooks.
     Structured layers are not replaced. In training mode both gradients' products are planned and counted too.
     `restore_` undoes it.
 
@@ -132,7 +137,10 @@ def restore_(model: nn.Module) -> int:
     count = 0
     for parent in list(model.modules()):
         for attribute, module in list(parent.named_children()):
-            if isinstance(module, FastModule):
+            if isinstance(module, FastLinear) and is_parallelised(module):
+                module.revert_()
+                count += 1
+            elif isinstance(module, FastModule):
                 setattr(parent, attribute, _plain(module).train(module.training))
                 count += 1
     return count
@@ -147,7 +155,7 @@ class _Planner:
 
     def report(self, place: LinearPlace) -> AcceleratedLayer:
         """Return the buckets of a layer, or the reason why it is refused."""
-        outputs, inputs = place.weight.shape
+        outputs, inputs = _part(place).shape
         of = partial(AcceleratedLayer, place.name, inputs, outputs)
         if reason := self._dtype_reason(place.weight):
             return of(refused=reason)
@@ -200,7 +208,7 @@ class _Planner:
 
     def _requests(self, place: LinearPlace, rows: int, training: bool) -> Iterator[Request]:
         """Yield the request of the layer's product; in training also those of the gradients of its input and weight."""
-        outputs, inputs = place.weight.shape
+        outputs, inputs = _part(place).shape
         device = self._device(place.weight)
         name = str(place.weight.dtype).removeprefix("torch.")
         if device == "cuda" and name == "float32" and torch.backends.cuda.matmul.allow_tf32:
@@ -227,6 +235,13 @@ class _Planner:
         return "; ".join(dict.fromkeys(plans)), _ratio(theirs, ours), measured
 
 
+def _part(place: LinearPlace) -> Tensor:
+    """Return the part (outputs, inputs) of the weight that this process multiplies by: all of it, but for a DTensor."""
+    weight: Any = place.weight
+    part: Tensor = weight.to_local() if is_parallelised(place.module) else weight
+    return part
+
+
 def _ratio(theirs: list[float | None], ours: list[float | None]) -> float | None:
     known = [one for one in (*theirs, *ours) if one]
     return sum(known[: len(theirs)]) / sum(known[len(theirs) :]) if len(known) == 2 * len(ours) else None
@@ -234,6 +249,9 @@ def _ratio(theirs: list[float | None], ours: list[float | None]) -> float | None
 
 def _replaced(place: LinearPlace, report: AcceleratedLayer, size: int | None, rows: int) -> AcceleratedLayer:
     module = place.module
+    if is_parallelised(module) and isinstance(module, nn.Linear):
+        FastLinear.convert_(module)  # hooks of a parallel style redistribute inputs and outputs
+        return report
     layer = FastLinear.from_linear(module) if isinstance(module, nn.Linear) else FastConv1D(module)
     place.replace(layer)
     if size is None or not layer.pack(rows):

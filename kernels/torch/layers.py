@@ -101,7 +101,7 @@ class FastModule(nn.Module):
         return result if self.bias is None else result + self.bias.to(result.dtype)
 
     def explain(self, rows: int) -> str:
-        """Describe what runs for so many rows on the weight's GPU, and its predicted time.
+        """Describe what runs for so many rows on the weight's GPU (its local part), and its predicted time.
 
         Raises:
             PlanError: the weight is not on a GPU, or nothing can run the layer's scheme.
@@ -110,7 +110,9 @@ class FastModule(nn.Module):
             return f"{self}: on {self.weight.device} as lcma.matmul"
         recipe, packed = self._current()
         right = self.right.detach()
-        rows_of_a, parsed = right.new_empty((rows, self.in_features)), Recipe.parse(recipe)
+        if is_sharded(right):
+            right = cast(Any, right).to_local()
+        rows_of_a, parsed = right.new_empty((rows, right.shape[0])), Recipe.parse(recipe)
         dtype = dense_dtype(right, parsed.precision)
         request = request_of(rows_of_a, right, dtype, static="B" if packed is not None else None)
         plan = dispatch.plan_of(parsed, request, index_of(right.device))
@@ -188,6 +190,29 @@ class FastLinear(FastModule, nn.Linear):
         layer = cls(linear.in_features, linear.out_features, linear.bias is not None, "meta", **options)
         layer.weight, layer.bias = linear.weight, linear.bias
         return layer.train(linear.training)
+
+    @classmethod
+    def convert_(cls, linear: nn.Linear) -> FastLinear:
+        """Change the class of a linear layer in place: parameters, hooks and references to it stay as they are.
+
+        Raises:
+            PlanError: it is an instance of a subclass, whose forward may not be a plain product.
+        """
+        if type(linear) is not nn.Linear:
+            raise PlanError(f"a {type(linear).__name__} cannot be converted in place; only nn.Linear itself can")
+        layer: Any = linear
+        layer.__class__ = cls
+        layer._set_recipe(AUTO, None)
+        found: FastLinear = layer
+        return found
+
+    def revert_(self) -> nn.Linear:
+        """Change the class of this layer to nn.Linear in place; undoes `convert_`."""
+        layer: Any = self
+        del layer.recipe, layer._packed
+        layer.__class__ = nn.Linear
+        found: nn.Linear = layer
+        return found
 
     def _by_vendor(self, x: Tensor) -> Tensor:
         return functional.linear(x, self.weight, self.bias)

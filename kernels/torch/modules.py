@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -70,17 +71,20 @@ def refused_places(model: nn.Module, filter_fn: Filter | None = None) -> Iterato
         for label, parameter in module.named_parameters(recurse=False):
             holders.setdefault(id(parameter), []).append(f"{name}.{label}")
     attentions = {f"{name}.out_proj" for name, module in named if isinstance(module, nn.MultiheadAttention)}
+    under_fsdp = tuple(f"{name}." if name else "" for name, module in named if _is_fully_sharded(module))
     seen: set[int] = set()
     for name, module in named:
         linear = isinstance(module, nn.Linear) or _is_conv1d(module) or _is_quantised(module) or _is_fast(module)
         if not linear or id(module) in seen or not name or (filter_fn is not None and not filter_fn(name, module)):
             continue
         seen.add(id(module))
-        if reason := _reason(name, module, holders, attentions):
+        if reason := _reason(name, module, holders, attentions, name.startswith(under_fsdp)):
             yield name, _sizes(module), reason
 
 
-def _reason(name: str, module: nn.Module, holders: dict[int, list[str]], attentions: set[str]) -> str | None:
+def _reason(
+    name: str, module: nn.Module, holders: dict[int, list[str]], attentions: set[str], under_fsdp: bool
+) -> str | None:
     if _is_fast(module):
         return "it runs by schemes already"
     if _is_quantised(module):
@@ -91,13 +95,40 @@ def _reason(name: str, module: nn.Module, holders: dict[int, list[str]], attenti
         return f"it is a {type(module).__name__}, whose forward may not be a plain product"
     if "forward" in module.__dict__:
         return "its forward was replaced, which a new layer would lose"
-    if type(module.weight).__name__ == "DTensor":
-        return "its weight is sharded already (DTensor); accelerate the model before fully_shard"
-    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    if any(getattr(module, kind, None) for kind in hooks):
+    if is_parallelised(module):  # converted in place, so that its hooks stay
+        if reason := _sharded_reason(module, under_fsdp):
+            return reason
+    elif any(getattr(module, kind, None) for kind in _HOOKS):
         return "it has hooks, which a new layer would lose"
     shared = [one for one in holders.get(id(module.weight), []) if one != f"{name}.weight"]
     return f"its weight is tied: it is {shared[0]} too" if shared else None
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def is_parallelised(module: nn.Module) -> bool:
+    """Return whether a module's weight is a DTensor; checked by name, since the defining module is slow to import."""
+    return type(getattr(module, "weight", None)).__name__ == "DTensor"
+
+
+def _sharded_reason(module: nn.Module, under_fsdp: bool) -> str | None:
+    """Return the reason why a linear module with a DTensor weight cannot be converted in place, or None."""
+    if under_fsdp:
+        return "its weight is sharded already (DTensor); accelerate the model before fully_shard"
+    if not isinstance(module, nn.Linear):
+        return f"it is a {type(module).__name__} whose weight is sharded (DTensor); accelerate the model before that"
+    from .placements import has_whole_parts, shown  # torch.distributed.tensor is slow to import
+
+    weight: Any = module.weight
+    if not has_whole_parts(weight.placements):
+        return f"its weight has the placements {shown(weight.placements)}, for which there is no sharding rule"
+    return None
+
+
+def _is_fully_sharded(module: nn.Module) -> bool:
+    """Return whether `fully_shard` was applied to a module, which exchanges the parameters below it."""
+    return any(kind.__name__ == "FSDPModule" for kind in type(module).__mro__)
 
 
 def _is_quantised(module: nn.Module) -> bool:

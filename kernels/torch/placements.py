@@ -107,6 +107,11 @@ def is_sum(placement: Placement) -> bool:
     return type(placement) is Partial and placement.reduce_op == "sum"
 
 
+def has_whole_parts(placements: Iterable[Placement]) -> bool:
+    """Return whether all are replicated or shards of contiguous parts, so that a weight has a rule with some input."""
+    return all(one.is_replicate() or type(one) is Shard for one in placements)
+
+
 def shown(placements: Iterable[Placement]) -> str:
     """Return placements as Python writes them in a call, e.g. `[Shard(1), Replicate()]`."""
     return "[" + ", ".join(_text(one) for one in placements) + "]"
@@ -171,7 +176,8 @@ def _low_rank(of_x: Placement, axis: int, of_u: Placement, of_v: Placement) -> P
         (Shard(axis), Replicate(), Shard(1)): (Partial(), Shard(axis), Partial(), Shard(1)),
         (Replicate(), Shard(1), Shard(0)): (Partial(), Partial(), Shard(1), Shard(0)),
     }
-    return rules.get((of_x, of_u, of_v))
+    given = (of_x, of_u, of_v)
+    return rules.get(given) if has_whole_parts(given) else None  # a _StridedShard may equal a Shard
 
 
 def _layer_refusal(x: ShardedOperand, axis: int, factors: Sequence[ShardedOperand], low_rank: bool) -> str:

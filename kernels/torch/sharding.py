@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributed.tensor import DeviceMesh, DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor import DeviceMesh, DTensor, Partial, Placement, Replicate, Shard
 
 from ...errors import PlanError
 from .placements import Placements, ShardedOperand, dual, fitting_left, layer_rule, product_rule, shown
@@ -135,7 +135,7 @@ def _local_bias(bias: Tensor, placements: Placements, axis: int, mesh: DeviceMes
         )
     rows = (type(one) is Shard and one != Shard(axis) for one in placements)
     grads = tuple(Partial() if of_rows else kept for of_rows, kept in zip(rows, wanted, strict=True))
-    terms = math.prod(mesh.size(dim) for dim, one in enumerate(placements) if one.is_partial())
+    terms = _terms(placements, mesh)
     part: Tensor = _Unwrap.apply(bias, grads)
     return _Share.apply(part, terms) if terms > 1 else part
 
@@ -146,11 +146,13 @@ class _Unwrap(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: DTensor, grad_placements: Placements) -> Tensor:
         ctx.mesh, ctx.placements, ctx.shape = x.device_mesh, grad_placements, x.shape
+        ctx.terms = _terms(x.placements, x.device_mesh)
         local = x.to_local()
         return local.view_as(local)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
+        grad = _Common.apply(grad, ctx.terms) if ctx.terms > 1 else grad
         return _Wrap.apply(grad, ctx.mesh, ctx.placements, ctx.shape), None
 
 
@@ -174,7 +176,8 @@ class _Wrap(torch.autograd.Function):
             )
         if grad.placements != wanted:  # replicated to sharded: each process slices its own copy
             grad = grad.redistribute(placements=wanted)
-        return _Unwrap.apply(grad, tuple(map(dual, wanted))), None, None, None
+        # every process uses the gradient of a pending sum, so that the gradient of that is a pending sum again
+        return _Unwrap.apply(grad, ctx.placements), None, None, None
 
 
 class _Share(torch.autograd.Function):
@@ -182,11 +185,30 @@ class _Share(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, terms: int) -> Tensor:
+        ctx.terms = terms
         return x / terms
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        return grad, None
+        return _Common.apply(grad, ctx.terms), None
+
+
+class _Common(torch.autograd.Function):
+    """The gradient of a term of a pending sum, equal to that of the sum; each process has a share of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, grad: Tensor, terms: int) -> Tensor:
+        ctx.terms = terms
+        return grad.view_as(grad)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return _Share.apply(grad, ctx.terms), None
+
+
+def _terms(placements: Iterable[Placement], mesh: DeviceMesh) -> int:
+    """Return the number of processes whose terms a pending sum with these placements has."""
+    return math.prod(mesh.size(dim) for dim, one in enumerate(placements) if one.is_partial())
 
 
 def _global_stride(local: Tensor, shape: torch.Size) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_module, distribute_tensor
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -144,6 +144,111 @@ def check_low_rank(mesh):
         layer(distribute_tensor(x, mesh, [Shard(2)]))
 
 
+def replicated_product(a, b):
+    return lcma.matmul(a, b, "strassen").redistribute(placements=[Replicate()])
+
+
+def second_gradients(product, a, b):
+    """Return the gradients of the squared gradients of a sum of cubes of a product."""
+    first = torch.autograd.grad((product(a, b) ** 3).sum(), (a, b), create_graph=True)
+    return torch.autograd.grad(sum(whole(one).square().sum() for one in first), (a, b))
+
+
+def check_matmul(mesh):
+    """Products of DTensors themselves: any derivative, no communication, and what is refused."""
+    a, b = torch.randn(6, 8, dtype=torch.float64), torch.randn(8, 4, dtype=torch.float64)
+    for of_a, of_b in ((Replicate(), Shard(1)), (Shard(1), Shard(0)), (Shard(0), Replicate())):
+        left, right = (distribute_tensor(x, mesh, [p]).requires_grad_() for x, p in ((a, of_a), (b, of_b)))
+        with collectives():
+            y = lcma.matmul(left, right, "strassen")
+        torch.testing.assert_close(y.full_tensor(), a @ b)
+        plain = [x.clone().requires_grad_() for x in (a, b)]
+        found = second_gradients(replicated_product, left, right)
+        for ours, theirs in zip(found, second_gradients(torch.matmul, *plain), strict=True):
+            torch.testing.assert_close(whole(ours), theirs)
+    left, right = (distribute_tensor(x, mesh, [p]).requires_grad_() for x, p in ((a, Shard(1)), (b, Shard(0))))
+    square = torch.randn(4, 4, dtype=torch.float64)
+    third = distribute_tensor(square, mesh, [Replicate()])
+    with collectives():
+        partial = lcma.matmul(lcma.matmul(left, right, "strassen"), third, "strassen")
+    assert partial.placements == (Partial(),)
+    replicated = partial.redistribute(placements=[Replicate()])
+    torch.testing.assert_close(replicated.to_local(), a @ b @ square)
+    with collectives():
+        found = torch.autograd.grad((replicated**2).sum(), (left, right))
+    for ours, theirs in zip(
+        found, torch.autograd.grad((plain[0] @ plain[1] @ square).square().sum(), plain), strict=True
+    ):
+        torch.testing.assert_close(whole(ours), theirs)
+    refused = {
+        (Shard(0), Shard(0)): r"a \(6, 8\) has the placements \[Shard\(0\)\] and b \(8, 4\) \[Shard\(0\)\].*"
+        r"call a\.redistribute\(placements=\[Shard\(1\)\]\)",
+        (Shard(1), Replicate()): r"call a\.redistribute\(placements=\[Replicate\(\)\]\)",
+    }
+    for (of_a, of_b), text in refused.items():
+        left, right = distribute_tensor(a, mesh, [of_a]), distribute_tensor(b, mesh, [of_b])
+        with collectives(), pytest.raises(lcma.PlanError, match=text):
+            lcma.matmul(left, right)
+    with pytest.raises(lcma.PlanError, match=r"DTensor\.from_local\(a, mesh, \[Shard\(1\)\]\)"):
+        lcma.matmul(a, distribute_tensor(b, mesh, [Shard(0)]), "strassen")
+    with pytest.raises(lcma.PlanError, match=r"distribute_tensor\(b, a\.device_mesh, \[Replicate\(\)\]\)"):
+        lcma.matmul(distribute_tensor(a, mesh, [Shard(0)]), b, "strassen")
+
+
+def check_gradient_to_be_summed(mesh):
+    """A replicated layer before a column-parallel one: refused, and mended as the refusal says."""
+    x = torch.randn(3, 16)
+    first, second = lcma.FastLinear(16, 16, scheme="strassen"), lcma.FastLinear(16, 16, scheme="strassen")
+    reference = nn.Sequential(copy.deepcopy(first), copy.deepcopy(second))
+    distribute_module(first, mesh)
+    parallelize_module(second, mesh, ColwiseParallel(use_local_output=False))
+    given = distribute_tensor(x, mesh, [Replicate()])
+    with pytest.raises(lcma.PlanError, match=r"y\.redistribute\(placements=\[Replicate\(\)\]\) on the result y"):
+        lcma.matmul(lcma.matmul(given, first.weight.t(), "strassen"), second.weight.t(), "strassen").sum().backward()
+    first.zero_grad()
+    second.zero_grad()
+    check_steps(nn.Sequential(first, Redistributed(), second), reference, given, x, {}, {"all_reduce": 1})
+
+
+def check_compiled(mesh):
+    """The block under both styles in one graph of torch.compile."""
+    reference = mlp(16, 12)
+    layer = copy.deepcopy(reference)
+    parallelize_module(layer, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    x = torch.randn(2, 4, 16)
+    ours, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
+    y, wanted = torch.compile(layer, backend="aot_eager", fullgraph=True)(ours), reference(theirs)
+    torch.testing.assert_close(y, wanted)
+    y.square().mean().backward()
+    wanted.square().mean().backward()
+    torch.testing.assert_close(ours.grad, theirs.grad)
+    for one, other in zip(layer.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(one.grad.full_tensor(), other.grad)
+
+
+def check_accelerate(mesh):
+    """Linear layers that are parallelised already are planned for their parts, and converted and restored in place."""
+    model = nn.Sequential(nn.Linear(8192, 22016, device="meta"), nn.GELU(), nn.Linear(22016, 16, device="meta")).eval()
+    parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    linear, hooks = model[0], len(model[0]._forward_pre_hooks)
+    first, second = lcma.accelerate_(model, lcma.AccelerateConfig(rows=(8192,), device="cuda"))
+    assert (first.inputs, first.outputs, first.refused) == (8192, 11008, None)
+    assert "vendor's product is the fastest" in second.refused
+    assert model[0] is linear
+    assert type(linear) is lcma.FastLinear
+    assert len(linear._forward_pre_hooks) == hooks > 0
+    assert lcma.restore_(model) == 1
+    assert type(linear) is nn.Linear
+    assert "recipe" not in linear.__dict__
+    reference = nn.Sequential(nn.Linear(16, 12), nn.GELU(), nn.Linear(12, 16))
+    layer = copy.deepcopy(reference)
+    parallelize_module(layer, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    lcma.FastLinear.convert_(layer[0])
+    lcma.FastLinear.convert_(layer[2])
+    x = torch.randn(2, 4, 16)
+    check_steps(layer, reference, x, x, {"all_reduce": 1}, {"all_reduce": 1})
+
+
 class Redistributed(nn.Module):
     """The module that replicates its input."""
 
@@ -159,3 +264,7 @@ def check(rank):
     check_data_parallel(mesh)
     check_structured(mesh)
     check_low_rank(mesh)
+    check_matmul(mesh)
+    check_gradient_to_be_summed(mesh)
+    check_accelerate(mesh)
+    check_compiled(mesh)
