@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .e4m3 import decoded
+from ..e4m3 import decoded
 from .quantization import FP8, GROUP
 from .structure import Blast, BlockLowRank, LowRank, Monarch
 

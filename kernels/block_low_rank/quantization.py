@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..e4m3 import decode, encode
 from ..request import INTERMEDIATES
-from .e4m3 import decode, encode
 
 Array = npt.NDArray[Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .e4m3 import LARGEST, NAN, bits_of, values_of
+from ..e4m3 import LARGEST, NAN, decode, encode
 
 Array = npt.NDArray[Any]
 
@@ -54,7 +54,7 @@ def scaled_product(a: tuple[Array, Array], b: tuple[Array, Array]) -> Array:
     (m, k), n = bits_a.shape, bits_b.shape[1]
     total = np.zeros((m, n), np.float32)
     across = np.repeat(scales_b, BLOCK, axis=1)[:, :n]
-    left, right = (values_of(bits).astype(np.float64) for bits in (bits_a, bits_b))
+    left, right = (decode(bits).astype(np.float64) for bits in (bits_a, bits_b))
     for place, start in enumerate(range(0, k, BLOCK)):
         part = (left[:, start : start + BLOCK] @ right[start : start + BLOCK]).astype(np.float32)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -77,5 +77,5 @@ def _quantised(x: Array, block: tuple[int, int]) -> tuple[Array, Array]:
     largest = padded.reshape(height, block[0], width, block[1]).max(axis=(1, 3))
     scales, inverses = scale_of(largest)
     spread = np.repeat(np.repeat(inverses, block[0], axis=0), block[1], axis=1)[:rows, :cols]
-    bits = np.where(finite, bits_of(np.where(finite, wide, 0) * spread), np.uint8(NAN))
+    bits = np.where(finite, encode(np.where(finite, wide, 0) * spread), np.uint8(NAN))
     return bits.astype(np.uint8), scales

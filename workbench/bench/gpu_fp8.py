@@ -27,8 +27,8 @@ def row_quantised(a: Tensor) -> tuple[Tensor, Tensor]:
     """Return A (m, k) in e4m3 and its scales (m, k / 128) as `scaled_mm` takes them, in plain torch: to be compiled."""
     import torch
 
-    from ...kernels.cuda.e4m3 import LARGEST
     from ...kernels.cuda.fp8_naive import BLOCK
+    from ...kernels.e4m3 import LARGEST
 
     blocks = a.float().view(len(a), -1, BLOCK)
     largest = blocks.abs().amax(-1)

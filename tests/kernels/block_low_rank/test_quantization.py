@@ -11,9 +11,9 @@ from lcma import block_low_rank
 from lcma.errors import PlanError
 from lcma.kernels import decision_for
 from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
-from lcma.kernels.block_low_rank.e4m3 import LARGEST, NAN, decode, encode
 from lcma.kernels.block_low_rank.naive import multiply_rounded, rounded
 from lcma.kernels.block_low_rank.quantization import GROUP, NON_FINITE, ONE, dequantize, quantize
+from lcma.kernels.e4m3 import LARGEST, NAN, decode, encode
 from lcma.kernels.factored import request_of
 from lcma.kernels.planning.explain import explanation
 from lcma.kernels.planning.wisdom import class_of

@@ -191,8 +191,8 @@ def test_the_summary_of_the_layers_has_both_means_of_each_dtype():
 
 def test_the_rival_in_8_bits_quantises_rows_as_we_do():
     torch = pytest.importorskip("torch")
-    from lcma.kernels.cuda.e4m3 import values_of
     from lcma.kernels.cuda.fp8_naive import quantise_rows
+    from lcma.kernels.e4m3 import decode
     from lcma.workbench.bench import gpu_fp8
 
     generator = torch.Generator().manual_seed(0)
@@ -203,7 +203,7 @@ def test_the_rival_in_8_bits_quantises_rows_as_we_do():
     assert their_scales.stride() == (1, 7)
     np.testing.assert_array_equal(their_scales.numpy(), scales)
     # They divide by the scale, we multiply by its inverse: a tie may be rounded to the other side.
-    ours = values_of(bits)
+    ours = decode(bits)
     assert np.mean(theirs.float().numpy() != ours) < 1e-2
     np.testing.assert_allclose(theirs.float().numpy(), ours, rtol=2**-3, atol=2**-9)
 

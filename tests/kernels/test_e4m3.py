@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lcma.kernels.cuda.e4m3 import LARGEST, bits_of, values_of
 from lcma.kernels.cuda.fp8_naive import FLOOR, fp8_product, quantise_blocks, quantise_rows
+from lcma.kernels.e4m3 import LARGEST, decode, encode
 
 torch = pytest.importorskip("torch")
 
@@ -21,18 +21,18 @@ def by_torch(values):
 
 def test_every_value_is_torchs():
     theirs = torch.from_numpy(EVERY).view(torch.float8_e4m3fn).float().numpy()
-    np.testing.assert_array_equal(values_of(EVERY), theirs)
+    np.testing.assert_array_equal(decode(EVERY), theirs)
     numbers = ~np.isnan(theirs)
     assert numbers.sum() == 254
-    np.testing.assert_array_equal(bits_of(theirs[numbers]), EVERY[numbers])
+    np.testing.assert_array_equal(encode(theirs[numbers]), EVERY[numbers])
 
 
 def test_ties_and_their_neighbours_are_rounded_as_torch_does():
-    values = np.sort(values_of(EVERY[:0x7F]))
+    values = np.sort(decode(EVERY[:0x7F]))
     ties = ((values[1:].astype(np.float64) + values[:-1]) / 2).astype(np.float32)
     near = np.concatenate([ties, np.nextafter(ties, np.float32(np.inf)), np.nextafter(ties, np.float32(0))])
     near = np.concatenate([near, -near])
-    np.testing.assert_array_equal(bits_of(near), by_torch(near))
+    np.testing.assert_array_equal(encode(near), by_torch(near))
 
 
 def test_random_bits_of_float32_are_rounded_as_torch_does():
@@ -40,12 +40,12 @@ def test_random_bits_of_float32_are_rounded_as_torch_does():
     words = rng.integers(0, 1 << 32, 200_000, dtype=np.uint32).view(np.float32)
     spread = (rng.standard_normal(200_000) * np.exp2(rng.uniform(-12, 10, 200_000))).astype(np.float32)
     for values in (words[np.isfinite(words)], spread):
-        np.testing.assert_array_equal(bits_of(values), by_torch(values))
+        np.testing.assert_array_equal(encode(values), by_torch(values))
 
 
 def test_values_beyond_the_largest_are_cut_and_nan_stays():
     values = np.array([np.inf, -np.inf, 1e9, 464.0, 465.0, np.nan], np.float32)
-    np.testing.assert_array_equal(values_of(bits_of(values)), np.float32([448, -448, 448, 448, 448, np.nan]))
+    np.testing.assert_array_equal(decode(encode(values)), np.float32([448, -448, 448, 448, 448, np.nan]))
 
 
 def test_scales_of_rows_and_of_blocks():
@@ -53,8 +53,8 @@ def test_scales_of_rows_and_of_blocks():
     a[0, 5], a[0, 129], a[1, 128] = -896.0, 2.0**-130, 7.0
     bits, scales = quantise_rows(a)
     np.testing.assert_array_equal(scales, np.float32([[2.0, FLOOR / LARGEST], [1.0, 7.0 / 448]]))
-    assert values_of(bits)[0, 5] == -448
-    assert values_of(bits)[1, 128] == 448
+    assert decode(bits)[0, 5] == -448
+    assert decode(bits)[1, 128] == 448
     _, scales = quantise_blocks(a.T)
     np.testing.assert_array_equal(scales, np.float32([[2.0], [7.0 / 448]]))
 
