@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from ..errors import PlanError, VerificationError
-from .contenders import MAX_ERROR
+from .contenders import max_error
 from .gpu_arrays import as_numpy, to_gpu, wait_for
 from .matrix_files import Operand, float32_of, read_operand, write_product
 from .output import print_table
@@ -30,6 +30,8 @@ ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
 """The dtypes that operands are stored in where their products are rounded."""
 
 LAYOUT = click.Choice(["bsf", "bsl"])
+
+INTERMEDIATE = click.Choice(["fp8", "int8"])
 
 
 def operand_matrix(text: str) -> FactoredMatrix | None:
@@ -90,8 +92,9 @@ def stored_request(
     matrix = operand_matrix(arguments[0]) if len(arguments) == 1 else None
     if matrix is not None:
         return product_request(matrix.structure, batch, dtype, layout, device, strategy, **limits)
-    if layout is not None:
-        raise click.UsageError("--layout is for a file with a factored matrix")
+    if layout is not None or limits.get("intermediate") is not None:
+        option = "--intermediate" if layout is None else "--layout"
+        raise click.UsageError(f"{option} is for a file with a factored matrix")
     return None
 
 
@@ -104,6 +107,7 @@ def run_product(
     dtype: str | None = None,
     out: str | None = None,
     check: bool = False,
+    intermediate: str | None = None,
 ) -> Iterator[str]:
     """Multiply a stored matrix and X of a file on a device; yields the lines that tell how it went.
 
@@ -118,7 +122,15 @@ def run_product(
     matrix, x = operands(matrix, file, dtype, layout)
     extra = extra_bytes_for(strategy)
     product_dtype = dtype or matrix.dtype
-    request = request_of(matrix.structure, x.shape[1], product_dtype, layout, device=device.kind, max_extra_bytes=extra)
+    request = request_of(
+        matrix.structure,
+        x.shape[1],
+        product_dtype,
+        layout,
+        device=device.kind,
+        max_extra_bytes=extra,
+        intermediate=intermediate,
+    )
     device.require()
     with device.current():
         plan = plan_for(request, strategy=strategy)
@@ -140,7 +152,7 @@ def run_product(
         x, product = (float32_of(x), float32_of(product)) if bits else (x, product)
         truth = matrix.structure.multiply_wide(factors, x)
         error = float(np.linalg.norm(product - truth)) / (float(np.linalg.norm(truth)) or 1.0)
-        if not error <= MAX_ERROR[product_dtype]:
+        if not error <= max_error(request):
             raise VerificationError(f"the product came out wrong: relative error {error:.1e} against float64")
         yield f"check: relative error {error:.2e} against float64"
 

@@ -31,14 +31,20 @@ KINDS: dict[str, type[BlockLowRank]] = {"low-rank": LowRank, "monarch": Monarch,
 
 
 def block_low_rank_mm(
-    x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank, strategy: str | None = None
+    x: Tensor,
+    factors: Sequence[Tensor],
+    structure: BlockLowRank,
+    strategy: str | None = None,
+    intermediate: str | None = None,
 ) -> Tensor:
     """Compute X W^T (n, rows) for x (n, cols) and the factors of W in the canonical layout.
 
+    `intermediate` "fp8" or "int8" rounds the results between the steps; such a product has no gradients.
+
     Raises:
-        PlanError: the operands do not fit each other.
+        PlanError: the operands do not fit each other, or gradients of a rounded product are recorded.
     """
-    product: Tensor = _mm(x, list(factors), structure.kind, list(structure.sizes), strategy)
+    product: Tensor = _mm(x, list(factors), structure.kind, list(structure.sizes), strategy, intermediate)
     return product
 
 
@@ -61,7 +67,14 @@ def _checked(x: Tensor, factors: Sequence[Tensor], structure: BlockLowRank) -> N
             )
 
 
-def _run(x: Tensor, factors: Sequence[Tensor], kind: str, sizes: Sequence[int], strategy: str | None) -> Tensor:
+def _run(
+    x: Tensor,
+    factors: Sequence[Tensor],
+    kind: str,
+    sizes: Sequence[int],
+    strategy: str | None,
+    intermediate: str | None = None,
+) -> Tensor:
     structure = _structure(kind, sizes)
     _checked(x, factors, structure)
     if x.device.type not in ("cpu", "cuda"):
@@ -73,7 +86,9 @@ def _run(x: Tensor, factors: Sequence[Tensor], kind: str, sizes: Sequence[int], 
     else:
         given = [one.contiguous() for one in given]
     extra = extra_bytes_for(strategy)
-    request = request_of(structure, len(x), dtype, device=x.device.type, max_extra_bytes=extra)
+    request = request_of(
+        structure, len(x), dtype, device=x.device.type, max_extra_bytes=extra, intermediate=intermediate
+    )
     product = planned(request, AUTO, None, strategy)[1].run(given[1:], given[0].T).T
     if x.is_cuda:
         found: Tensor = product
@@ -81,7 +96,14 @@ def _run(x: Tensor, factors: Sequence[Tensor], kind: str, sizes: Sequence[int], 
     return torch.from_numpy(np.ascontiguousarray(product)).to(x.dtype)
 
 
-def _fake(x: Tensor, factors: Sequence[Tensor], kind: str, sizes: Sequence[int], strategy: str | None) -> Tensor:
+def _fake(
+    x: Tensor,
+    factors: Sequence[Tensor],
+    kind: str,
+    sizes: Sequence[int],
+    strategy: str | None,
+    intermediate: str | None = None,
+) -> Tensor:
     torch._check(x.dim() == 2, lambda: "x must be a matrix (n, cols)")
     torch._check(x.shape[1] == sizes[1], lambda: f"x must have {sizes[1]} columns")
     return x.new_empty((x.shape[0], sizes[0]))
@@ -116,7 +138,7 @@ def factor_gradients(structure: BlockLowRank, x: Tensor, factors: Sequence[Tenso
 
 
 LIBRARY.define(
-    f"{NAME}(Tensor x, Tensor[] factors, str kind, int[] sizes, str? strategy) -> Tensor",
+    f"{NAME}(Tensor x, Tensor[] factors, str kind, int[] sizes, str? strategy, str? intermediate=None) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 _mm = getattr(torch.ops.lcma, NAME).default
@@ -166,31 +188,42 @@ class _Product(_SingleLevelFunction):
 
 
 def _differentiated(
-    keys: Any, x: Tensor, factors: list[Tensor], kind: str, sizes: list[int], strategy: str | None
+    keys: Any,
+    x: Tensor,
+    factors: list[Tensor],
+    kind: str,
+    sizes: list[int],
+    strategy: str | None,
+    intermediate: str | None = None,
 ) -> Any:
     refuse_sharded(x, *factors)
     if is_differentiated(x, *factors):
+        if intermediate is not None:
+            raise PlanError(
+                f"a product with intermediate results in {intermediate} has no gradients; run it under "
+                "torch.no_grad(), or leave intermediate out"
+            )
         with enable_single_level_autograd_function():
             return cast(Any, _Product).apply(keys, (kind, sizes, strategy), x, *factors)
     with torch._C._AutoDispatchBelowAutograd():
-        return _mm.redispatch(keys & torch._C._after_autograd_keyset, x, factors, kind, sizes, strategy)
+        return _mm.redispatch(keys & torch._C._after_autograd_keyset, x, factors, kind, sizes, strategy, intermediate)
 
 
 LIBRARY.impl(NAME, _differentiated, "Autograd", with_keyset=True)
 
 
 def _batched(
-    info: Any, dims: Any, x: Tensor, factors: list[Tensor], kind: str, sizes: list[int], strategy: str | None
+    info: Any, dims: Any, x: Tensor, factors: list[Tensor], kind: str, sizes: list[int], *options: str | None
 ) -> tuple[Tensor, int]:
     mapped = [dim for dim in dims[1] if dim is not None]
     if not mapped:
         rows = x.movedim(dims[0], 0)
-        product = _mm(rows.reshape(-1, rows.shape[-1]), factors, kind, sizes, strategy)
+        product = _mm(rows.reshape(-1, rows.shape[-1]), factors, kind, sizes, *options)
         return product.reshape(*rows.shape[:-1], -1), 0
     found = []
     for place in range(info.batch_size):
         some = [w if dim is None else w.select(dim, place) for w, dim in zip(factors, dims[1], strict=True)]
-        found.append(_mm(x if dims[0] is None else x.select(dims[0], place), some, kind, sizes, strategy))
+        found.append(_mm(x if dims[0] is None else x.select(dims[0], place), some, kind, sizes, *options))
     return torch.stack(found), 0
 
 

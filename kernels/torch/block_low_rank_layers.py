@@ -14,6 +14,7 @@ from ..block_low_rank.layouts import SCALES, from_layout, to_layout
 from ..block_low_rank.matrix import BlockLowRankMatrix
 from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from ..block_low_rank.transposition import output_order
+from ..request import check_intermediate
 from .block_low_rank import block_low_rank_mm
 
 
@@ -22,16 +23,27 @@ class BlockLowRankLinear(nn.Module):
 
     Parameters are the factors in the canonical layout, named by `names`, and `bias` (out_features,). Factors are drawn
     so that outputs have a third of the variance of inputs, as with nn.Linear; the bias from U(+-1/sqrt(in_features)).
+    `intermediate` "fp8" or "int8" rounds the results between the steps; the layer then runs without gradients only. It
+    may be set later.
     """
 
     names: ClassVar[tuple[str, ...]] = ("U", "V")
     bias: nn.Parameter | None
 
     def __init__(
-        self, structure: BlockLowRank, bias: bool = True, device: Any = None, dtype: Any = None, *, strategy: Any = None
+        self,
+        structure: BlockLowRank,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        strategy: Any = None,
+        intermediate: str | None = None,
     ) -> None:
         super().__init__()
-        self.structure, self.strategy = structure, strategy
+        if intermediate is not None:
+            check_intermediate(intermediate)
+        self.structure, self.strategy, self.intermediate = structure, strategy, intermediate
         self.in_features, self.out_features = structure.cols, structure.rows
         for name, shape in zip(self.names, structure.factor_shapes, strict=True):
             self.register_parameter(name, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
@@ -98,11 +110,13 @@ class BlockLowRankLinear(nn.Module):
         """Map x (..., in_features) to (..., out_features).
 
         Raises:
-            PlanError: x has another number of features, or another dtype.
+            PlanError: x has another number of features, or another dtype, or `intermediate` is set and gradients are
+                recorded.
         """
         if x.dim() < 1 or x.shape[-1] != self.in_features:
             raise PlanError(f"inputs have shape (..., {self.in_features}), not {tuple(x.shape)}")
-        y = block_low_rank_mm(x.reshape(-1, self.in_features), self.factors, self.structure, self.strategy)
+        rows = x.reshape(-1, self.in_features)
+        y = block_low_rank_mm(rows, self.factors, self.structure, self.strategy, self.intermediate)
         y = y if self.bias is None else y + self.bias.to(y.dtype)
         return y.reshape(*x.shape[:-1], self.out_features)
 
@@ -116,7 +130,8 @@ class BlockLowRankLinear(nn.Module):
                 self.bias.copy_(bias.reshape(-1))
 
     def extra_repr(self) -> str:
-        return f"{self.structure.name}, bias={self.bias is not None}"
+        narrow = "" if self.intermediate is None else f", intermediate={self.intermediate!r}"
+        return f"{self.structure.name}, bias={self.bias is not None}{narrow}"
 
 
 class LowRankLinear(BlockLowRankLinear):
@@ -127,9 +142,17 @@ class LowRankLinear(BlockLowRankLinear):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, rank: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        in_features: int,
+        out_features: int,
+        rank: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        intermediate: str | None = None,
     ) -> None:
-        super().__init__(LowRank(out_features, in_features, rank), bias, device, dtype)
+        super().__init__(LowRank(out_features, in_features, rank), bias, device, dtype, intermediate=intermediate)
 
 
 class MonarchLinear(BlockLowRankLinear):
@@ -153,9 +176,11 @@ class MonarchLinear(BlockLowRankLinear):
         dtype: Any = None,
         *,
         interleaved: bool = False,
+        intermediate: str | None = None,
     ) -> None:
         b1, b2 = (blocks, blocks) if isinstance(blocks, int) else blocks
-        super().__init__(Monarch(out_features, in_features, b1, b2, rank, interleaved), bias, device, dtype)
+        structure = Monarch(out_features, in_features, b1, b2, rank, interleaved)
+        super().__init__(structure, bias, device, dtype, intermediate=intermediate)
 
 
 class BlastLinear(BlockLowRankLinear):
@@ -178,9 +203,12 @@ class BlastLinear(BlockLowRankLinear):
         bias: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        intermediate: str | None = None,
     ) -> None:
         b1, b2 = (blocks, blocks) if isinstance(blocks, int) else blocks
-        super().__init__(Blast(out_features, in_features, b1, b2, rank), bias, device, dtype)
+        structure = Blast(out_features, in_features, b1, b2, rank)
+        super().__init__(structure, bias, device, dtype, intermediate=intermediate)
 
 
 def layer_of(structure: BlockLowRank, bias: bool = True, device: Any = None, dtype: Any = None) -> BlockLowRankLinear:

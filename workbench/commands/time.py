@@ -11,7 +11,7 @@ import click
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
 from ..exact import exact_request_of, ring_option
-from ..kronecker import LAYOUT, operand_matrix, product_request
+from ..kronecker import INTERMEDIATE, LAYOUT, operand_matrix, product_request
 from ..output import print_json, print_table
 from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, sizes_of
 from ..progress import Progress
@@ -45,6 +45,11 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C; of K the inputs.")
 @ring_option("Time exact products in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
+@click.option(
+    "--intermediate",
+    type=INTERMEDIATE,
+    help="Of block low-rank K: round the results between its steps.",
+)
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
 @click.option("--record", is_flag=True, help="Store the measurements in the catalogue, with the named scheme.")
@@ -61,6 +66,7 @@ def command(
     batch: int | None,
     ring: ExactRing | None,
     layout: str | None,
+    intermediate: str | None,
     rounds: int,
     seed: int,
     record: bool,
@@ -87,7 +93,7 @@ def command(
         text = AUTO if named is None else named
         if text == AUTO and levels:
             raise click.UsageError("--levels is for a scheme that is named")
-        request = product_request(matrix.structure, batch, dtype, layout, device, strategy)
+        request = product_request(matrix.structure, batch, dtype, layout, device, strategy, intermediate=intermediate)
         device.require()
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
         with device.current(), Progress() as progress:
@@ -96,14 +102,16 @@ def command(
             "structure": matrix.structure.name,
             **({"kronecker": [one.sizes for one in matrix.patterns]} if isinstance(matrix, KroneckerMatrix) else {}),
             "layout": layout or "bsf",
+            **({} if intermediate is None else {"intermediate": intermediate}),
             "size": request.shape,
         }
         _show(
             found, {**about, "dtype": dtype, "device": str(device), "batch": batch, "rounds": rounds}, device, as_json
         )
         return
-    if layout is not None:
-        raise click.UsageError("--layout is for a file with a factored matrix")
+    if layout is not None or intermediate is not None:
+        option = "--intermediate" if layout is None else "--layout"
+        raise click.UsageError(f"{option} is for a file with a factored matrix")
     text = chosen_scheme(scheme, named)
     if text == AUTO and (levels or record):
         raise click.UsageError(f"{'--levels' if levels else '--record'} is for a scheme that is named, not for auto")
