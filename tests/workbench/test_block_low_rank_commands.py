@@ -75,30 +75,6 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     assert json.loads(text)
 
 
-@pytest.mark.parametrize("form", ["fp8", "int8"])
-def test_commands_round_intermediate_results_where_asked(run, files, form):
-    matrix, x, folder = files
-    truth = x @ matrix.dense().T
-    out = folder / "y.npy"
-    code, text, _ = run("run", folder / "k.npz", folder / "first.npy", "--intermediate", form, "--out", out, "--check")
-    assert (code, text.startswith("quantized")) == (0, True)
-    error = np.linalg.norm(np.load(out) - truth) / np.linalg.norm(truth)
-    assert 1e-4 < error < 0.1
-    code, text, _ = run("plan", folder / "k.npz", "--batch", "64", "--intermediate", form)
-    assert (code, "quantized" in text) == (0, True)
-    code, text, _ = run("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--intermediate", form, "--json")
-    found = json.loads(text)
-    assert (code, found["intermediate"]) == (0, form)
-    errors = {row["what"]: row["relative_error"] for row in found["rows"]}
-    assert errors["auto"] > 1e-4 > 1e-6 > max(errors["strided"], errors["dense"])
-
-
-def test_intermediates_are_of_stored_block_low_rank_matrices(run):
-    for arguments in (("time", "strassen", "--size", "64"), ("plan", "64", "64", "64")):
-        code, _, err = run(*arguments, "--intermediate", "fp8")
-        assert (code, "--intermediate is for a file with a factored matrix" in err) == (2, True)
-
-
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 def test_a_stored_matrix_that_is_cut_off_is_unreadable_for_every_command(run, files, suffix):
     _, _, folder = files
@@ -114,3 +90,49 @@ def test_a_stored_matrix_that_is_cut_off_is_unreadable_for_every_command(run, fi
         ):
             code, _, err = run(*command)
             assert (code, str(damaged) in err, len(err.strip().splitlines())) == (65, True, 1), (command, err)
+
+
+@pytest.mark.parametrize("form", ["fp8", "int8"])
+def test_intermediate_results_of_8_bits_are_run_timed_and_planned(run, files, form):
+    matrix, _, folder = files
+    given = (folder / "k.npz", folder / "first.npy", "--intermediate", form, "--check")
+    code, text, _ = run("run", *given)
+    assert code == 0
+    assert text.startswith("quantized: ")
+    assert 1e-3 < float(text.split("relative error ")[1].split()[0]) < 0.05
+    code, text, _ = run("time", folder / "k.npz", "--batch", "64", "--intermediate", form, "--rounds", "2", "--json")
+    assert code == 0
+    found = json.loads(text)
+    errors = {row["plan"]: row["relative_error"] for row in found["rows"]}
+    assert found["intermediate"] == form
+    assert set(errors) == {"strided", "permuted", "dense", "quantized"}
+    assert 1e-3 < errors.pop("quantized") < 0.05
+    assert max(errors.values()) < 1e-6
+    for device in ("cpu", "cuda"):
+        arguments = ("--batch", "8192", "--intermediate", form, "--device", device, "--explain")
+        code, text, _ = run("plan", folder / "k.npz", *arguments)
+        assert (code, "plan:      quantized" in text, f"to {form}" in text) == (0, True, True)
+    assert matrix.structure.name in text
+
+
+def test_intermediate_is_for_block_low_rank_operands_alone(run, files, tmp_path):
+    from lcma import kronecker
+    from lcma.kernels.kronecker import KroneckerMatrix
+    from lcma.kernels.kronecker.pattern import parse_patterns
+
+    _, _, folder = files
+    kronecker.save(tmp_path / "ks.npz", KroneckerMatrix.random(parse_patterns("(1,12,24,1)")))
+    cases = [
+        (("time", "auto", "--intermediate", "fp8"), 2, "--intermediate is for a file"),
+        (("plan", "64", "64", "64", "--intermediate", "fp8"), 2, "--intermediate is for a file"),
+        (("plan", tmp_path / "ks.npz", "--batch", "8", "--intermediate", "fp8"), 3, "for low-rank, Monarch and BLAST"),
+        (("run", folder / "k.npz", folder / "first.npy", "--intermediate", "fp4"), 2, "fp4"),
+        (
+            ("run", folder / "k.npz", folder / "first.npy", "--intermediate", "fp8", "--strategy", "dense"),
+            3,
+            "dense has intermediate results of float32; fp8 needs quantized",
+        ),
+    ]
+    for arguments, wanted, message in cases:
+        code, _, err = run(*arguments)
+        assert (code, message in err, "Traceback" in err) == (wanted, True, False), (arguments, err)

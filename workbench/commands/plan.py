@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.IntRange(1, 1 << 24), help="Matrices of A, B and C, default one; of K the inputs.")
 @ring_option("Plan an exact product in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
-@click.option(
-    "--intermediate", type=INTERMEDIATE, help="Of a low-rank, Monarch or BLAST K: round the results between its steps."
-)
+@click.option("--intermediate", type=INTERMEDIATE, help="Of block low-rank K: round the results between its steps.")
 @click.option("--scheme", default="auto", show_default=True, help="Plan by this scheme only.")
 @click.option("--levels", type=click.IntRange(0, 8), help="Levels of recursion of the named scheme. Default: 1.")
 @click.option("--strategy", metavar="NAME[:METHOD]", help="Plan by this strategy only: vendor, scheme, scheme:tasks.")

@@ -52,9 +52,7 @@ MAX_ERROR = {
 )
 @ring_option("Multiply integers, or bit matrices (.npz), exactly in this ring.")
 @click.option("--layout", type=LAYOUT, help="Of X and the product with K: batch first (default) or batch last.")
-@click.option(
-    "--intermediate", type=INTERMEDIATE, help="Of a low-rank, Monarch or BLAST K: round the results between its steps."
-)
+@click.option("--intermediate", type=INTERMEDIATE, help="Of block low-rank K: round the results between its steps.")
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
 def command(
@@ -92,9 +90,7 @@ def command(
     """
     if (matrix := operand_matrix(scheme)) is not None and b is None:
         if levels is not None or causal or named or ring or max_abs is not None:
-            raise click.UsageError(
-                "K X takes --layout, --intermediate, --strategy, --device, --dtype, --out and --check"
-            )
+            raise click.UsageError("K X takes --layout, --intermediate, --strategy, --device, --dtype, --out, --check")
         for line in run_product(matrix, a, device, layout, strategy, dtype, out, check, intermediate):
             click.echo(line)
         return 0

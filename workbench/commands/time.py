@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @click.option(
     "--intermediate",
     type=INTERMEDIATE,
-    help="Of a low-rank, Monarch or BLAST K: round the results between the steps of auto.",
+    help="Of block low-rank K: round the results between its steps.",
 )
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")

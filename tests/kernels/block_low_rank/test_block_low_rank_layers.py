@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -186,17 +187,41 @@ def test_operands_that_do_not_fit_are_refused():
 
 
 @pytest.mark.parametrize("form", ["fp8", "int8"])
-def test_a_layer_rounds_intermediate_results_without_gradients(form):
-    layer = lcma.MonarchLinear(24, 12, (3, 2), 4, intermediate=form)
-    x = torch.randn(5, 24)
-    with pytest.raises(PlanError, match="has no gradients"):
-        layer(x)
-    with torch.no_grad():
-        rounded = layer(x)
+def test_layers_round_intermediate_results_for_inference_only(form):
+    from lcma.kernels.block_low_rank.naive import multiply_rounded
+
+    torch.manual_seed(0)
+    layers = [
+        lcma.LowRankLinear(36, 24, 7, intermediate=form),
+        lcma.MonarchLinear(36, 24, (3, 4), 5, interleaved=True, intermediate=form),
+        lcma.BlastLinear(36, 24, (3, 4), 7, intermediate=form),
+    ]
+    x = torch.randn(2, 5, 36)
+    for layer in layers:
+        assert f"intermediate='{form}'" in repr(layer)
+        message = rf"intermediate results in {form} has no gradients; run it under torch.no_grad\(\)"
+        with pytest.raises(PlanError, match=message):
+            layer(x)
+        with torch.no_grad():
+            found = layer(x)
+            half = layer.half()(x.half())
+            mapped = torch.func.vmap(layer.float())(x)
+        factors = layer.matrix().factors
+        wanted = multiply_rounded(layer.structure, factors, x.reshape(10, 36).numpy().T, form).T
+        wanted = wanted.reshape(2, 5, 24) + layer.bias.detach().numpy()
+        assert half.dtype == torch.float16
+        np.testing.assert_allclose(mapped, wanted, rtol=1e-4, atol=1e-4)
+        assert np.linalg.norm(found.numpy() - wanted) < 0.05 * np.linalg.norm(wanted)
         layer.intermediate = None
-        plain = layer(x)
-    error = (rounded - plain).norm() / plain.norm()
-    assert 1e-4 < error < 0.1
-    assert layer(x).requires_grad
-    with pytest.raises(PlanError, match="intermediate must be fp8 or int8"):
-        lcma.LowRankLinear(24, 12, 4, intermediate="int4")
+        layer(x).sum().backward()
+        assert layer.U.grad.abs().sum() > 0
+    with pytest.raises(PlanError, match="intermediate must be fp8 or int8, or None, not 'e5m2'"):
+        lcma.LowRankLinear(36, 24, 7, intermediate="e5m2")
+
+
+def test_a_rounded_product_is_one_node_of_a_compiled_graph():
+    layer = lcma.MonarchLinear(36, 24, (3, 4), 5, intermediate="int8")
+    x = torch.randn(6, 36)
+    with torch.no_grad():
+        compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x), layer(x))
