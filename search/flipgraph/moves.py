@@ -45,9 +45,9 @@ _NEXT, _LAST = np.uint64(0b001001), np.uint64(0b010010)
 
 @compiled(forceinline=True)
 def count_active(kind: Kind, active: Words) -> np.uint64:
-    """Return the number of active slots over the three factors, or of active nodes of a symmetric walk."""
+    """Return the number of active slots over the three factors, or of active nodes of a cyclic walk."""
     total = ZERO
-    for q in range(3 * len(kind.lanes) if len(kind.turns) == 1 else len(kind.lanes)):
+    for q in range(3 * len(kind.lanes) if len(kind.turns) < 3 else len(kind.lanes)):
         total += popcount(active[q])
     return total
 
@@ -65,7 +65,7 @@ def choose(
     count = np.uint64(width)
     k = ((draw >> _HALF) * total) >> _HALF
     word, skipped, seen = ZERO, ZERO, ZERO
-    for q in range((3 * width if len(kind.turns) == 1 else width) - 1):
+    for q in range((3 * width if len(kind.turns) < 3 else width) - 1):
         seen += popcount(active[q])
         past = k >= seen
         word += ONE if past else ZERO

@@ -45,13 +45,13 @@ _TWO, _THREE, _SIX, _HALF, _LOW = (np.uint64(n) for n in (2, 3, 6, 32, 0xFFFFFFF
 @compiled(forceinline=True)
 def mirrored(kind: Kind, value: np.uint64) -> np.uint64:
     """Return the matrix reversed in a walk with reversal, else unchanged."""
-    return reverse_bits(value) if len(kind.turns) == 6 else value
+    return reverse_bits(value) if len(kind.turns) % 2 == 0 else value
 
 
 @compiled(forceinline=True)
 def alike(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> bool:
     """Return whether an orbit is its own reversal, matrix by matrix; False in a walk without reversal."""
-    if len(kind.turns) == 3:
+    if len(kind.turns) % 2 == 1:
         return False
     return (a ^ reverse_bits(a)) | (b ^ reverse_bits(b)) | (c ^ reverse_bits(c)) == ZERO
 
@@ -135,7 +135,7 @@ def meets(kind: Kind, x: Words, buckets: Words, node: np.uint64) -> bool:
 @compiled(forceinline=True)
 def odd_one(kind: Kind, a: np.uint64, b: np.uint64, c: np.uint64) -> int:
     """Return the position of the only matrix of an orbit that is not its own reversal; 3 if none or several are not."""
-    if len(kind.turns) == 3:
+    if len(kind.turns) % 2 == 1:
         return 3
     odd_a, odd_b, odd_c = a != reverse_bits(a), b != reverse_bits(b), c != reverse_bits(c)
     if int(odd_a) + int(odd_b) + int(odd_c) != 1:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ..seeds import splitmix
-from ..terms.orbits import OrbitTerms, reversible, unfolded
+from ..terms.orbits import WHOLE_REFUSED, OrbitTerms, reversible, unfolded
 from ..terms.packed import WORD_BITS, PackedTerms, Words, lanes_for
 from ..terms.rings import GF2
 from .arena import arena_of
@@ -33,7 +33,7 @@ def make_orbit_arena(
     lanes = lanes_for(orbits.shape[1] + room)
     policy = (policy or Policy()).checked()
     if policy.orbits == "whole" and not reverse:
-        raise PlanError("whole orbits are those of walk flip-c3z2: leave orbits out, or take that walk")
+        raise PlanError(WHOLE_REFUSED)
     whole = (0, 0) if policy.orbits == "whole" else (0,)
     kind = Kind((0,) * (3 * lanes), (0,) * GF2, (0,) * (6 if reverse else 3), (0,), whole)
     terms = _flat(orbits, cubes, lanes * WORD_BITS)

@@ -34,9 +34,10 @@ class Kind(NamedTuple):
     Attributes:
         lanes: number of words of a set of slots (of nodes, in a symmetric walk).
         ring: see `rings`.
-        turns: one for a plain walk; three for orbits of a cyclic shift, six with a reversal too.
+        turns: the order of the symmetry group: one for a plain walk, two for a reversal, three for a cyclic shift,
+            six for both.
         guard: one if all flips are accepted, two if `constraints.allowed` decides.
-        whole: two if orbits of six terms never become smaller ones, else one.
+        whole: two if no orbit ever becomes its own reversal, else one.
     """
 
     lanes: tuple[int, ...]
@@ -88,7 +89,7 @@ STATE = ("x", "buckets", "active", "live", "start", "best", "rng", "counters", "
 def bucket_at(kind: Kind, f: np.uint64, value: Value) -> np.uint64:
     """Return the index of the first word of the bucket of a factor value: the top bits of a multiplicative hash."""
     key = value[0] * _GOLDEN
-    if len(kind.turns) == 6:  # a matrix and its reversal share a bucket
+    if len(kind.turns) % 2 == 0:  # a matrix and its reversal share a bucket
         key = min(value[0], reverse_bits(value[0])) * _GOLDEN
     if len(kind.ring) != GF2:
         key += value[1] * _SILVER

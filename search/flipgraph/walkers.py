@@ -10,6 +10,7 @@ from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.grids import Kind
 from ..terms.orbits import OrbitTerms
 from ..terms.packed import PackedTerms
+from ..terms.pairs import PairTerms
 from ..terms.ternary import TermsModulo3, TernaryTerms
 from .policy import Policy
 
@@ -90,6 +91,11 @@ def pack_orbits(target: Target, scheme: Scheme | None) -> OrbitTerms:
 def pack_reversible(target: Target, scheme: Scheme | None) -> OrbitTerms:
     """Return the start of a walk over GF(2) that is symmetric under reversal too."""
     return OrbitTerms.naive_reversible(target) if scheme is None else OrbitTerms.from_scheme(scheme)
+
+
+def pack_pairs(target: Target, scheme: Scheme | None) -> PairTerms:
+    """Return the start of a walk over GF(2) on schemes that are invariant under reversal."""
+    return PairTerms.naive(target) if scheme is None else PairTerms.from_scheme(scheme)
 
 
 def register_walk(name: str, make: MakeWalker, pack: Pack = pack_modulo_2, policy: Policy | None = None) -> None:
@@ -173,11 +179,19 @@ def _reversible_walk(start: Any, seed: int, index: int, policy: Policy) -> Walke
     return OrbitWalker(start, seed, index, policy, reverse=True)
 
 
+def _pair_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+    from .pair_walker import PairWalker
+
+    start = PairTerms.from_packed(start) if isinstance(start, PackedTerms) else start
+    return PairWalker(start, seed, index, policy)
+
+
 register_walk("flip", _flip_walk)
 register_walk("flip-c3", _orbit_walk, pack_orbits, Policy(plus_after=2_000, margin=7, restart_after=20_000_000))
 register_walk(
     "flip-c3z2", _reversible_walk, pack_reversible, Policy(plus_after=2_000, margin=7, restart_after=20_000_000)
 )
 register_walk("flip-half", _half_walk, policy=Policy(plus_after=20_000, margin=3, chance=0.15))
+register_walk("flip-z2", _pair_walk, pack_pairs, Policy(plus_after=50_000, margin=4))
 register_walk("flip-z3", _flip_walk, pack_modulo_3, Policy(plus_after=20_000))
 register_walk("flip-zt", _flip_walk, pack_ternary, Policy(plus_after=30_000))

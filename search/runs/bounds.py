@@ -16,7 +16,8 @@ from ...schemes_db.costs import full_and_half
 from ..basis.shears import half_masks
 from ..flipgraph.policy import ANY_NONZEROS, Policy
 from ..flipgraph.walkers import Terms
-from ..terms.orbits import OrbitTerms
+from ..terms.orbits import WHOLE_REFUSED, OrbitTerms
+from ..terms.pairs import PairTerms
 
 BOUNDS = frozenset({"chance", "full", "nonzeros", "keep"})
 """The fields of a policy that bound the flips."""
@@ -34,11 +35,11 @@ def refuse_bounds(policy: Policy, walk: str, start: Terms, over: Ring, ladder: S
     """Raise a PlanError if the bounds of a policy do not apply to the run, or cannot be satisfied."""
     if not 0 <= policy.chance <= 1 or policy.nonzeros < 1 or policy.keep < 0:
         raise PlanError("a chance is 0 to 1, nonzeros are at least 1, and kept products at least 0")
-    if policy.orbits == "whole" and walk != "flip-c3z2":
-        raise PlanError(f"walk {walk!r} has no orbits of six terms: leave orbits out, or take walk flip-c3z2")
+    if policy.orbits == "whole" and walk not in ("flip-c3z2", "flip-z2"):
+        raise PlanError(WHOLE_REFUSED)
     if not (policy.guarded or policy.keep):
         return
-    if isinstance(start, OrbitTerms):
+    if isinstance(start, OrbitTerms | PairTerms):
         raise PlanError(f"walk {walk!r} knows no bounds: leave full, chance, nonzeros and keep out, or take walk flip")
     if (policy.full >= 0 or policy.chance < 1) and not has_halves(start.target):
         raise PlanError(f"{start.target} has no half blocks, so all products are full: leave full and chance out")

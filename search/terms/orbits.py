@@ -17,6 +17,8 @@ from .packed import PackedTerms, Words
 
 _ONE = np.uint64(1)
 
+WHOLE_REFUSED = "whole orbits are those of walks flip-c3z2 and flip-z2: leave orbits out, or take one of them"
+
 Term = tuple[int, int, int]
 
 Groups = tuple[tuple[int, ...], ...]
@@ -185,39 +187,39 @@ def reversible(terms: OrbitTerms) -> tuple[Words, Words]:
     Raises:
         PlanError: the terms are not invariant under reversal.
     """
-    orbits, cubes = (mirrored_layout(words, side(terms.target)) for words in (terms.orbits, terms.cubes))
+    orbits, cubes = (mirrored_layout(words, side(terms.target) ** 2) for words in (terms.orbits, terms.cubes))
     left = [_turned_first(term) for term in zip(*orbits.tolist(), strict=True)]
     found, single = [], {int(cube) for cube in cubes}
     while left:
         term = left.pop()
-        a, b, c = (_reversed(word) for word in term)
+        a, b, c = (reversed_word(word) for word in term)
         image = _turned_first((a, b, c))
         found.append(term)
         if image != term:
             if image not in left:
                 raise PlanError(f"a scheme of {terms.target} is not symmetric under reversal: start the walk elsewhere")
             left.remove(image)
-    if {_reversed(cube) for cube in single} != single:
+    if {reversed_word(cube) for cube in single} != single:
         raise PlanError(f"the cubes of {terms.target} are not symmetric under reversal: start the walk elsewhere")
     return _columns(found), cubes
 
 
 def unfolded(target: Target, orbits: Words, cubes: Words) -> OrbitTerms:
     """Invert `reversible`."""
-    n = side(target)
+    size = side(target) ** 2
     terms = list(zip(*orbits.tolist(), strict=True))
-    images = [tuple(_reversed(word) for word in term) for term in terms]
+    images = [tuple(reversed_word(word) for word in term) for term in terms]
     terms += [image for term, image in zip(terms, images, strict=True) if image != term]
-    return OrbitTerms(target, mirrored_layout(_columns(terms), n, back=True), mirrored_layout(cubes, n, back=True))
+    return OrbitTerms(target, mirrored_layout(_columns(terms), size, back=True), mirrored_layout(cubes, size, back=True))
 
 
-def mirrored_layout(words: Words, n: int, back: bool = False) -> Words:
-    """Pack n x n matrices so that reversing all 64 bits reverses the matrix; the inverse with `back`.
+def mirrored_layout(words: Words, size: int, back: bool = False) -> Words:
+    """Pack matrices of `size` entries so that reversing all 64 bits reverses rows and columns; the inverse with `back`.
 
     The first half of the bits is unchanged, the second half moves to the end of the word, and the middle
     bit of an odd number is duplicated.
     """
-    result, size = np.zeros_like(words), n * n
+    result = np.zeros_like(words)
     for place in range(size):
         ends = {place} if 2 * place + 1 <= size else set()
         ends |= {64 - size + place} if 2 * place + 1 >= size else set()
@@ -227,7 +229,8 @@ def mirrored_layout(words: Words, n: int, back: bool = False) -> Words:
     return result
 
 
-def _reversed(word: int) -> int:
+def reversed_word(word: int) -> int:
+    """Return a word with its 64 bits in reverse order."""
     return int(f"{word:064b}"[::-1], 2)
 
 

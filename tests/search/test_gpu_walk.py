@@ -12,6 +12,7 @@ from lcma.search.flipgraph.gpu.layout import Layout
 from lcma.search.flipgraph.gpu.packing import bits_of
 from lcma.search.flipgraph.gpu.reference import ReferenceWalk
 from lcma.search.flipgraph.gpu.reversible_reference import ReversibleReferenceWalk
+from lcma.search.flipgraph.gpu.session import WALKS
 from lcma.search.flipgraph.walkers import make_walker, pack_start
 from lcma.search.seeds import splitmix
 from lcma.verify import certify
@@ -41,6 +42,10 @@ SLOW = {
     "whole orbits": ("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=7, orbits="whole"), 1200),
     "reversible, an odd side": ("5x5x5", "flip-c3z2", Policy(plus_after=100, margin=7), 1200),
     "wide reversible": ("6x6x6", "flip-c3z2", Policy(plus_after=100, margin=12), 1000),
+    "pairs": ("2x3x4", "flip-z2", Policy(plus_after=60, margin=6), 1200),
+    "pairs, odd sides": ("3x3x3", "flip-z2", Policy(plus_after=60, margin=6), 1200),
+    "whole pairs": ("2x4x4", "flip-z2", Policy(plus_after=60, margin=6, orbits="whole"), 1200),
+    "wide pairs": ("5x6x7", "flip-z2", Policy(plus_after=100, margin=8), 900),
     "wide symmetric": ("5x5x5", "flip-c3", Policy(plus_after=100, margin=7), 1200),
 }
 
@@ -50,7 +55,7 @@ def naive(name: str, walk: str) -> lcma.Scheme:
 
 
 def fleet_of(start: lcma.Scheme, walk: str, policy: Policy, walkers: int = 2, seed: int = 5) -> Fleet:
-    kind = {"ternary": walk == "flip-zt", "symmetric": walk == "flip-c3", "reversible": walk == "flip-c3z2"}
+    kind = {option: value for option, value in WALKS[walk].items() if option != "cost"}
     return Fleet([start], policy, seed=seed, walkers=walkers, device="cpu", **kind)
 
 
@@ -58,7 +63,7 @@ def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme 
     """Walker 1 of a fleet beside the reference, compared after every launch of a few steps, then of many."""
     start = start or naive(name, walk)
     fleet = fleet_of(start, walk, policy)
-    reference = ReversibleReferenceWalk if walk == "flip-c3z2" else ReferenceWalk
+    reference = ReversibleReferenceWalk if walk in ("flip-c3z2", "flip-z2") else ReferenceWalk
     walker = reference(fleet.layout, start, policy, splitmix(5, 1), index=1)
     words = fleet.layout.form.words
     for launch in [1] * 5 + [20] * 5 + [steps // 4] * 4:
@@ -110,6 +115,6 @@ def test_orbits_that_are_their_own_reversal_walk_as_the_reference_does():
 @pytest.mark.parametrize("margin", [12, 24, 60])
 def test_a_block_of_reversible_walkers_on_6x6x6_is_a_warp(margin):
     start = naive("6x6x6", "flip-c3z2")
-    slots = slots_for([start], margin, True, False, True)
+    slots = slots_for([start], margin, True, True, True)
     assert slots == 48
     assert Layout.fitting(start.target, slots, symmetric=True, reversible=True).form.threads == 32

@@ -136,9 +136,9 @@ def test_reversing_the_bits_reverses_the_matrix():
             np.array([sum(int(bit) << place for place, bit in enumerate(m.ravel()))], dtype=np.uint64)
             for m in (matrix, matrix[::-1, ::-1])
         ]
-        first, second = (mirrored_layout(word, n) for word in words)
+        first, second = (mirrored_layout(word, n * n) for word in words)
         assert reverse_bits(first[0]) == second[0]
-        assert mirrored_layout(first, n, back=True) == words[0]
+        assert mirrored_layout(first, n * n, back=True) == words[0]
 
 
 def test_a_reversible_walk_finds_strassen():

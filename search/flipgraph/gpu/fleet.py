@@ -33,9 +33,9 @@ def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, symmetric: bo
     """Return the slots of walkers from some schemes with `spare` more terms; `falling`: none for naive starts."""
     largest = max(scheme.rank for scheme in starts)
     if reversible:
-        # Mostly a slot represents six terms; a plus without a free slot is not made. With 48 slots, not 64, a block
-        # of 6x6x6 is a whole warp.
-        return max(orbits_in_pairs(scheme) for scheme in starts) + min(spare // 3, 2) + 8
+        # A plus without a free slot is not made. With 48 slots, not 64, a block of 6x6x6 with the shift is a whole warp.
+        held = max(orbits_in_pairs(scheme, symmetric) for scheme in starts)
+        return held + (min(spare // 3, 2) + 8 if symmetric else min(spare // 2, 4) + 4)
     if symmetric:
         return (largest + 2) // 3 + spare // 3 + 2
     # The rank of a naive scheme falls before a plus is useful: it needs slots for its own terms only.
@@ -57,7 +57,7 @@ class Fleet:
 
     Args:
         symmetric, reversible: walks on schemes that are invariant under a cyclic shift of the matrices, and under a
-            reversal of rows and columns too.
+            reversal of rows and columns.
         starts: schemes of one target, over Z2 or a ring that reduces modulo 2, or ternary ones.
         walkers: number of walkers; None for the most that are resident on the GPUs at once.
         room: number of slots beyond the terms of the largest start.
@@ -89,7 +89,7 @@ class Fleet:
             starts[0].target,
             slots_for(starts, self.policy.margin if room is None else room, room is None, symmetric, reversible),
             ternary=ternary,
-            symmetric=symmetric or reversible,
+            symmetric=symmetric,
             reversible=reversible,
             whole=self.policy.orbits == "whole",
         )

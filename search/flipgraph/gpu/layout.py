@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from ....errors import PlanError
 from ....schemes_db import Kind, Target
-from ...terms.orbits import side
+from ...terms.orbits import WHOLE_REFUSED, side
+from ...terms.pairs import refuse_structured
 
 Words = npt.NDArray[np.uint32]
 
@@ -48,9 +49,9 @@ class Form:
     """The memory format of a walker for any target: everything that the kernels depend on.
 
     `width` is the number of words of a factor in one plane, a multiple of 8, and `parts` the number of
-    16-bit parts of the bits of a factor. `half` is 0 except for orbits under a cyclic shift and a reversal:
-    there bit i and bit half + i of a factor are entries that the reversal exchanges, and plane 0 is a
-    hash that a matrix and its reversal share; with `whole` such orbits of six terms never become smaller ones.
+    16-bit parts of the bits of a factor. `symmetric`: a slot is an orbit under the cyclic shift. `half` is 0 except
+    for orbits under a reversal: there bit i and bit half + i of a factor are entries that the reversal exchanges, and
+    plane 0 is a hash that a matrix and its reversal share; with `whole` such orbits never become smaller ones.
     """
 
     width: int
@@ -59,6 +60,12 @@ class Form:
     symmetric: bool = False
     half: int = 0
     whole: bool = False
+
+    @property
+    def weights(self) -> tuple[int, int]:
+        """Numbers of terms of an orbit that is its own reversal, and of one that is not."""
+        terms = 3 if self.symmetric else 1
+        return terms, 2 * terms
 
     @property
     def planes(self) -> int:
@@ -164,9 +171,9 @@ class Layout:
         reversible: bool = False,
         whole: bool = False,
     ) -> Layout:
-        """Return a layout for `slots` terms, or orbits if `symmetric`, under a reversal too if `reversible`.
+        """Return a layout for `slots` terms, or orbits: under the cyclic shift if `symmetric`, a reversal if `reversible`.
 
-        With `whole` orbits of six terms never become smaller. `ternary` selects coefficients -1, 0, 1, else modulo 2.
+        With `whole` no orbit becomes its own reversal. `ternary` selects coefficients -1, 0, 1, else modulo 2.
 
         Raises:
             PlanError: a factor has more than 64 blocks, `slots` is not from 2 to 512, or the options are inconsistent.
@@ -178,10 +185,12 @@ class Layout:
             raise PlanError(f"{slots} terms of {target} do not fit: a GPU walk holds 2 to {MAX_SLOTS}")
         if symmetric:
             side(target)
-        if symmetric and ternary:
+        if reversible:
+            refuse_structured(target)
+        if (symmetric or reversible) and ternary:
             raise PlanError("symmetric GPU walks are over Z2 only: take ring Z2, or Z and lift")
         if whole and not reversible:
-            raise PlanError("whole orbits are those of walk flip-c3z2: leave orbits out, or take that walk")
+            raise PlanError(WHOLE_REFUSED)
         half = (bits + 1) // 2 if reversible else 0
         return cls(target, Form(-(-slots // 16) * 8, -(-max(bits, 2 * half) // 16), ternary, symmetric, half, whole))
 

@@ -314,7 +314,7 @@ def make_moves(
     is_live = terms.is_live
     if form.half:
         orbits = reversible_moves.make_orbits(prims, form, cells, algebra, terms)
-        step = reversible_moves.make_step(prims, cells, algebra, terms, orbits)
+        step = reversible_moves.make_step(prims, form, cells, algebra, terms, orbits)
         plus = reversible_moves.make_plus(prims, form, cells, algebra, terms, orbits)
         weight = orbits.weight
     else:

@@ -11,6 +11,7 @@ from ....errors import PlanError
 from ....schemes_db import Z2, Provenance, Scheme, Target, Z
 from ...terms.orbits import OrbitTerms, reversible, unfolded
 from ...terms.packed import PackedTerms
+from ...terms.pairs import PairTerms
 from .layout import HASH, MAX_CUBES, PRIME, Layout, Words, bit_print
 
 Values = npt.NDArray[np.uint64]
@@ -97,15 +98,18 @@ def pack(layout: Layout, scheme: Scheme) -> Words:
     if layout.form.ternary and (scheme.ring.characteristic or not scheme.ternary):
         raise PlanError(f"{scheme!r} has coefficients other than -1, 0 and 1: a ternary walk can't start there")
     signs = np.zeros(scheme.rank, dtype=np.uint64)
+    cubes = np.zeros(0, dtype=np.uint64)
     if layout.form.half:
-        plus, cubes = (folded(words, layout.form.half) for words in reversible(OrbitTerms.from_scheme(scheme)))
+        if layout.form.symmetric:
+            plus, cubes = (folded(words, layout.form.half) for words in reversible(OrbitTerms.from_scheme(scheme)))
+        else:
+            plus = folded(PairTerms.from_scheme(scheme).words, layout.form.half)
         minus = np.zeros_like(plus)
     elif layout.form.symmetric:
         orbits = OrbitTerms.from_scheme(scheme)
         plus, minus, cubes = orbits.orbits.copy(), np.zeros_like(orbits.orbits), orbits.cubes
     else:
         plus, minus, signs = _bits(layout, scheme)
-        cubes = np.zeros(0, dtype=np.uint64)
     if not (plus | minus).all():
         raise PlanError(f"{scheme!r} has a term with a zero factor: leave it out to start a walk there")
     if plus.shape[1] > layout.form.slots or len(cubes) > MAX_CUBES:
@@ -133,12 +137,14 @@ def pack(layout: Layout, scheme: Scheme) -> Words:
     return state
 
 
-def orbits_in_pairs(scheme: Scheme) -> int:
-    """Return the number of slots of a scheme if a slot represents an orbit and its reversal.
+def orbits_in_pairs(scheme: Scheme, symmetric: bool) -> int:
+    """Return the number of slots of a scheme if a slot represents a term, or an orbit, and its reversal.
 
     Raises:
         PlanError: the scheme lacks the symmetry.
     """
+    if not symmetric:
+        return int(PairTerms.from_scheme(scheme).words.shape[1])
     return int(reversible(OrbitTerms.from_scheme(scheme))[0].shape[1])
 
 
@@ -165,6 +171,8 @@ def _bits(layout: Layout, scheme: Scheme) -> tuple[Values, Values, Values]:
 def unpack(layout: Layout, state: Words, provenance: Provenance | None = None) -> Scheme:
     """Return the scheme of a state, over Z2 or, if ternary, over Z."""
     plus, minus, signs = bits_of(layout, state)
+    if layout.form.half and not layout.form.symmetric:
+        return PairTerms(layout.target, unfolded_words(plus, layout.form.half)).to_scheme(provenance)
     if layout.form.half:
         cubes = state[layout.form.cubes :][: 2 * MAX_CUBES].view(np.uint64)
         words = (unfolded_words(values, layout.form.half) for values in (plus, cubes[cubes != 0]))
@@ -213,10 +221,11 @@ def ranks_of(layout: Layout, states: Words) -> npt.NDArray[np.int64]:
     # A live slot has a nonzero value in each factor, though its fingerprint may be 0; an empty one has none.
     used = np.bitwise_or.reduce(states[:, form.places[:, 0]], axis=1)
     ranks = np.count_nonzero(used & np.uint32(0xFFFF), axis=1) + np.count_nonzero(used >> np.uint32(16), axis=1)
+    if form.half:
+        ranks = 2 * ranks - _alike(layout, states)
     if form.symmetric:
         cubes = np.ascontiguousarray(states[:, form.cubes :][:, : 2 * MAX_CUBES]).view(np.uint64)
-        triples = 2 * ranks - _alike(layout, states) if form.half else ranks
-        ranks = 3 * triples + np.count_nonzero(cubes, axis=1)
+        ranks = 3 * ranks + np.count_nonzero(cubes, axis=1)
     return ranks.astype(np.int64)
 
 

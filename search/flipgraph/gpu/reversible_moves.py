@@ -1,10 +1,11 @@
-"""Moves on orbits under the cyclic shift and a reversal: a slot is an orbit of three terms and its reversal.
+"""Moves on orbits under a reversal, with the cyclic shift or alone: a slot is an orbit and its reversal.
 
-So a slot represents six terms, or three if every matrix is its own reversal. Matrices that are equal up to
-reversal flip; a flip with an orbit of six terms adds both images to one of three, so that it remains its
-own reversal. If a flip leaves six terms that are three equal pairs, they cancel; if only one matrix of six
-terms is not its own reversal, they are replaced by three with the sum of both images, unless `Form.whole`.
-`flipgraph/orbit_moves.py` has the same moves for a processor, `reversible_reference.py` those in plain Python.
+With the shift a slot represents six terms, or three if every matrix is its own reversal; without it two terms, or one.
+Matrices that are equal up to reversal flip; a flip with an orbit that differs from its reversal adds both images to
+one that does not, so that it remains its own reversal. If a flip leaves an orbit equal to its reversal, both cancel; if
+only one matrix of an orbit is not its own reversal, one orbit with the sum of both images replaces both, unless
+`Form.whole`. `flipgraph/orbit_moves.py` and `flipgraph/pair_moves.py` have the same moves for a processor,
+`reversible_reference.py` those in plain Python.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ def make_orbits(
     prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, common: SimpleNamespace
 ) -> SimpleNamespace:
     """Create `odd`, `weight` (the number of terms of an orbit), and `reduce` (to a smaller orbit where possible)."""
-    jit, get, whole = prims.jit, cells.get, form.whole
+    jit, get, whole, symmetric = prims.jit, cells.get, form.whole, form.symmetric
+    one, two = form.weights
     is_zero, same, add, reversed_of = algebra.is_zero, algebra.same, algebra.add, algebra.reversed_of
     drop, toggle_cube, set_value = common.drop, common.toggle_cube, common.set_value
 
@@ -33,7 +35,7 @@ def make_orbits(
         """Return the number of terms that a slot represents."""
         a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
         c = get(fast, far, lane, own, U32(2), slot)
-        return I32(3) if I32(odd(a) + odd(b) + odd(c)) == I32(0) else I32(6)
+        return I32(one) if I32(odd(a) + odd(b) + odd(c)) == I32(0) else I32(two)
 
     @jit
     def into_cubes(fast, far, lane, own, slot, value, terms):
@@ -59,21 +61,21 @@ def make_orbits(
         a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
         c = get(fast, far, lane, own, U32(2), slot)
         odds = I32(odd(a) + odd(b) + odd(c))
-        if is_zero(a) or is_zero(b) or is_zero(c) or (terms == I32(6) and odds == I32(0)):
+        if is_zero(a) or is_zero(b) or is_zero(c) or (terms == I32(two) and odds == I32(0)):
             drop(fast, far, lane, own, slot)
             return I32(-terms)
         change = I32(0)
         if whole:
             return change
-        if terms == I32(6) and odds == I32(1):
+        if terms == I32(two) and odds == I32(1):
             place = U32(0) if odd(a) == I32(1) else U32(1) if odd(b) == I32(1) else U32(2)
             value = get(fast, far, lane, own, place, slot)
             value, _ = add(value, reversed_of(value), U32(0))
             set_value(fast, far, lane, own, place, slot, value)
-            change, terms = I32(-3), I32(3)
+            change, terms = I32(-one), I32(one)
             a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
             c = get(fast, far, lane, own, U32(2), slot)
-        if same(a, b) and same(a, c):
+        if symmetric and same(a, b) and same(a, c):
             change = I32(change + into_cubes(fast, far, lane, own, slot, a, terms))
         return change
 
@@ -82,6 +84,7 @@ def make_orbits(
 
 def make_step(
     prims: Primitives,
+    form: Form,
     cells: SimpleNamespace,
     algebra: SimpleNamespace,
     common: SimpleNamespace,
@@ -92,6 +95,7 @@ def make_step(
     partner, active, print_at, leave = cells.partner, cells.active, cells.print_at, cells.leave
     same, add, reversed_of = algebra.same, algebra.add, algebra.reversed_of
     after, odd, reduce = common.after, orbits.odd, orbits.reduce
+    one, two = form.weights
     none, idle, flip = common.events
 
     @jit
@@ -118,8 +122,8 @@ def make_step(
         equal, mirrored = same(a, aj), same(a, reversed_of(aj))
         if not equal and not mirrored:
             return I32(idle), I32(0), I32(0)
-        terms = I32(3) if I32(odd(a) + odd(b) + odd(c)) == I32(0) else I32(6)
-        others = I32(3) if I32(odd(aj) + odd(bj) + odd(cj)) == I32(0) else I32(6)
+        terms = I32(one) if I32(odd(a) + odd(b) + odd(c)) == I32(0) else I32(two)
+        others = I32(one) if I32(odd(aj) + odd(bj) + odd(cj)) == I32(0) else I32(two)
         plus_b, plus_c = bj, c
         if mirrored and (not equal or U32(draw >> U32(31)) != U32(0)):
             plus_b, plus_c = reversed_of(bj), reversed_of(c)
@@ -150,9 +154,9 @@ def make_plus(
 ) -> object:
     """Create the plus transition, which splits two orbits into three.
 
-    The second orbit is shifted, reversed and permuted by the draw.
+    The second orbit is shifted (if orbits are), reversed and permuted by the draw.
     """
-    jit, get, room = prims.jit, cells.get, 32 * form.masks
+    jit, get, room, symmetric = prims.jit, cells.get, 32 * form.masks, form.symmetric
     same, add, reversed_of = algebra.same, algebra.add, algebra.reversed_of
     after, is_live, set_value, free_slot = common.after, common.is_live, common.set_value, common.free_slot
     weight, reduce, next_draw, tries = orbits.weight, orbits.reduce, common.next_draw, common.tries
@@ -174,8 +178,10 @@ def make_plus(
                 continue
             f = U32((U64(draw) * U64(3)) >> U64(32))
             draw = U32(draw * U32(3))
-            q = U32((U64(draw) * U64(3)) >> U64(32))
-            draw = U32(draw * U32(3))
+            q = f
+            if symmetric:
+                q = U32((U64(draw) * U64(3)) >> U64(32))
+                draw = U32(draw * U32(3))
             g, gq = after(f), after(q)
             e, eq = after(g), after(gq)
             if U32(draw >> U32(31)) != U32(0):

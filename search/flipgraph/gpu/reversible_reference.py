@@ -10,11 +10,12 @@ from .reference import ZERO, ReferenceWalk, Value
 
 
 class ReversibleReferenceWalk(ReferenceWalk):
-    """A walker whose slots represent orbits of three terms and their reversals: six terms, or three."""
+    """A walker whose slots represent an orbit and its reversal: see `Form.weights`."""
 
     def take(self, state: Words) -> None:
         super().take(state)
-        self.cubes = state[self.form.cubes :][: 2 * MAX_CUBES].view(np.uint64).tolist()
+        if self.form.symmetric:
+            self.cubes = state[self.form.cubes :][: 2 * MAX_CUBES].view(np.uint64).tolist()
 
     def reversal(self, value: Value) -> Value:
         low = (1 << self.form.half) - 1
@@ -25,7 +26,7 @@ class ReversibleReferenceWalk(ReferenceWalk):
         return [f for f in range(3) if self.reversal(self.values[f][slot]) != self.values[f][slot]]
 
     def weight(self, slot: int) -> int:
-        return 6 if self.odd(slot) else 3
+        return self.form.weights[bool(self.odd(slot))]
 
     @property
     def rank(self) -> int:
@@ -53,19 +54,20 @@ class ReversibleReferenceWalk(ReferenceWalk):
 
     def reduce(self, slot: int, terms: int) -> None:
         """Reduce an orbit that represented `terms` terms before its last change."""
+        one, two = self.form.weights
         odd = self.odd(slot)
-        if any(self.values[f][slot] == ZERO for f in range(3)) or (terms == 6 and not odd):
+        if any(self.values[f][slot] == ZERO for f in range(3)) or (terms == two and not odd):
             self.drop(slot)
             return
         if self.form.whole:
             return
-        if terms == 6 and len(odd) == 1:
+        if terms == two and len(odd) == 1:
             value = self.values[odd[0]][slot]
             self.put(odd[0], slot, (value[0] ^ self.reversal(value)[0], 0))
-            terms = 3
+            terms = one
         cube = self.values[0][slot]
-        if cube == self.values[1][slot] == self.values[2][slot]:
-            self.into_cubes(slot, [cube[0]] if terms == 3 else [cube[0], self.reversal(cube)[0]])
+        if self.form.symmetric and cube == self.values[1][slot] == self.values[2][slot]:
+            self.into_cubes(slot, [cube[0]] if terms == one else [cube[0], self.reversal(cube)[0]])
 
     def into_cubes(self, slot: int, cubes: list[int]) -> None:
         """Replace an orbit of three equal factors by cubes, which cancel equal ones, if there is room for all."""
@@ -92,7 +94,9 @@ class ReversibleReferenceWalk(ReferenceWalk):
             if i == j or self.values[0][i] == ZERO or self.values[0][j] == ZERO:
                 continue
             f, draw = self.peel(draw, 3)
-            q, draw = self.peel(draw, 3)
+            q = f
+            if self.form.symmetric:
+                q, draw = self.peel(draw, 3)
             step = 2 if draw >> 31 else 1
             roles, others = [(f + step * n) % 3 for n in range(3)], [(q + step * n) % 3 for n in range(3)]
             mine, theirs = [self.values[p][i] for p in roles], [self.values[p][j] for p in others]

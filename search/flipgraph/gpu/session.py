@@ -29,7 +29,8 @@ WALKS: dict[str, dict[str, Any]] = {
     "flip-half": {"cost": "full"},
     "flip-zt": {"ternary": True},
     "flip-c3": {"symmetric": True},
-    "flip-c3z2": {"reversible": True},
+    "flip-c3z2": {"symmetric": True, "reversible": True},
+    "flip-z2": {"reversible": True},
 }
 """The walks that run on a GPU, with their arguments of `setting_for`."""
 
@@ -94,8 +95,8 @@ class CudaSession:
             seed=seed,
             walkers=walkers or None,
             ternary=self._ternary,
-            symmetric=walk == "flip-c3",
-            reversible=walk == "flip-c3z2",
+            symmetric=walk in ("flip-c3", "flip-c3z2"),
+            reversible=walk in ("flip-c3z2", "flip-z2"),
             device=device,
         )
         self.walkers = self._fleet.walkers

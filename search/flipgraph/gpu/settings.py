@@ -41,6 +41,8 @@ def setting_for(
 ) -> Setting:
     """Return the settings of a format: its own, or those of its kind of walk."""
     size = max(target.shape)
+    if reversible and not symmetric:
+        return _setting(plus_after=50_000, margin=6, selection=_WIDE)
     if reversible and target.shape == (6, 6, 6):
         # 153 with 6 of 6 seeds in 29 to 72 s. With margin 60, restarts after 167 M steps and no selection: 3 of 3 in
         # 50 to 70 s; with plus 300k, 8,448 walkers and no selection: 165 in 150 s.

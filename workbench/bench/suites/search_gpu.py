@@ -20,6 +20,7 @@ from ....schemes_db.costs import full_and_half
 from ....schemes_db.resolve import resolve
 from ....search import Policy, Progress, Result, Selection, lift
 from ....search.flipgraph.gpu.fleet import Fleet
+from ....search.flipgraph.gpu.session import WALKS
 from ....search.flipgraph.gpu.settings import setting_for
 from ....verify import certify
 from ..case import Bar, Case, Figures, Options, Say, Suite
@@ -137,21 +138,20 @@ def lowest_of(result: Result) -> dict[str, int]:
 
 
 FORMS = {
-    "z2-3x4x5": ("3x4x5", {}),
-    "z2-4x4x5": ("4x4x5", {}),
-    "z2-4x5x5": ("4x5x5", {}),
-    "z2-6x6x6": ("6x6x6", {}),
-    "z2-8x8x8": ("8x8x8", {}),
-    "zt-4x5x5": ("4x5x5", {"ternary": True}),
-    "c3-5x5x5": ("5x5x5", {"symmetric": True}),
-    "c3z2-6x6x6": ("6x6x6", {"reversible": True}),
-    "half-4x4x4": ("4x4x4:tri-left", {}),
-    "half-5x5x5": ("5x5x5:tri-left", {}),
+    "z2-3x4x5": ("3x4x5", "flip"),
+    "z2-4x4x5": ("4x4x5", "flip"),
+    "z2-4x5x5": ("4x5x5", "flip"),
+    "z2-6x6x6": ("6x6x6", "flip"),
+    "z2-8x8x8": ("8x8x8", "flip"),
+    "zt-4x5x5": ("4x5x5", "flip-zt"),
+    "c3-5x5x5": ("5x5x5", "flip-c3"),
+    "c3z2-6x6x6": ("6x6x6", "flip-c3z2"),
+    "pairs-4x5x5": ("4x5x5", "flip-z2"),
+    "pairs-6x7x7": ("6x7x7", "flip-z2"),
+    "half-4x4x4": ("4x4x4:tri-left", "flip-half"),
+    "half-5x5x5": ("5x5x5:tri-left", "flip-half"),
 }
-"""Formats whose rate is taken on the way down from the naive scheme."""
-
-WALKS = {"ternary": "flip-zt", "symmetric": "flip-c3", "reversible": "flip-c3z2"}
-"""The walk whose naive start a kind of fleet takes."""
+"""Formats and walks whose rate is measured on the way down from the naive scheme."""
 
 NUMBERS = (1056, 4224, 16896, 33792, 0)
 """Numbers of walkers on a GPU of 132 multiprocessors: a quarter of a warp each to 0, as many as fit."""
@@ -159,11 +159,10 @@ NUMBERS = (1056, 4224, 16896, 33792, 0)
 
 def form_rate(bench: Bench, name: str, say: Say) -> Figures:
     """The rate of a format after 40 000 steps of every walker from the naive scheme."""
-    target, kind = FORMS[name]
-    cost = "full" if name.startswith("half") else ""
-    walk = WALKS.get(next(iter(kind), ""), "flip")
+    target, walk = FORMS[name]
+    kind = {option: value for option, value in WALKS[walk].items() if option != "cost"}
     start = naive(target, walk)
-    policy = setting_for(start.target, cost=cost, **kind).policy
+    policy = setting_for(start.target, **WALKS[walk]).policy
     steps = 4_000 if max(start.target.shape) > 5 else 20_000
     return rate(bench, [start], replace(policy, selection=Selection()), steps, say, **kind)
 
@@ -262,7 +261,7 @@ def gates(bench: Bench) -> Iterator[Case]:
     yield Case("gate/zt", lambda say: gate(bench, square, {"ternary": True}, room=15), 12, EXACT)
     yield Case("gate/c3", lambda say: gate(bench, naive("5x5x5", "flip-c3"), {"symmetric": True}, room=9), 12, EXACT)
     reverse = naive("6x6x6", "flip-c3z2")
-    yield Case("gate/c3z2", lambda say: gate(bench, reverse, {"reversible": True}, room=9), 14, EXACT)
+    yield Case("gate/c3z2", lambda say: gate(bench, reverse, {"symmetric": True, "reversible": True}, room=9), 14, EXACT)
     yield Case("gate/half", lambda say: gate(bench, naive("4x4x4:tri-left"), {}, "full"), 10, EXACT)
 
 

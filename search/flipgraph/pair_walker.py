@@ -1,0 +1,78 @@
+"""Walker of the compiled walks over GF(2) on schemes that are invariant under reversal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import PlanError
+from ..seeds import splitmix
+from ..terms.packed import WORD_BITS, PackedTerms, Words, lanes_for
+from ..terms.pairs import PairTerms
+from ..terms.rings import GF2
+from .arena import arena_of
+from .policy import Policy
+from .slots import BEST, FLIPS, STATE, STEPS, Arena, Kind
+from .walk import advance, begin
+
+
+def make_pair_arena(
+    start: PairTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None
+) -> Arena:
+    """Create a walker at `start` with slots for at least `room` more pairs.
+
+    Raises:
+        PlanError: more than 512 pairs, or a policy that does not exist.
+    """
+    policy = (policy or Policy()).checked()
+    lanes = lanes_for(start.words.shape[1] + room)
+    whole = (0, 0) if policy.orbits == "whole" else (0,)
+    kind = Kind((0,) * lanes, (0,) * GF2, (0,) * 2, (0,), whole)
+    rows = np.zeros((3, lanes * WORD_BITS), dtype=np.uint64)
+    rows[:, : start.words.shape[1]] = start.words
+    return arena_of(kind, rows.ravel(), lanes, splitmix(seed, index), np.zeros(11, dtype=np.uint64), policy)
+
+
+def pairs_in(flat: Words, arena: Arena, start: PairTerms) -> PairTerms:
+    """Return the terms in an array of the layout of `Arena.x`."""
+    rows = flat.reshape(3, len(arena.kind.lanes) * WORD_BITS)
+    return PairTerms(start.target, rows[:, rows[0] != 0].copy())
+
+
+class PairWalker:
+    """A walker on schemes that are invariant under reversal: a flip changes a term and its reversal.
+
+    Raises:
+        PlanError: the start is not invariant, or the policy has bounds or fixed terms.
+    """
+
+    STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
+    """Mutable state, for `snapshot`."""
+
+    def __init__(self, start: PairTerms, seed: int, index: int, policy: Policy) -> None:
+        if policy.guarded or policy.keep:
+            raise PlanError("a symmetric walk has no bounds: leave chance, full, nonzeros and keep as they are")
+        self._start, self._numbers = start, policy.numbers
+        self._arena = make_pair_arena(start, seed, index, policy.margin // 2 + 1, policy)
+        self.lowest = start.rank
+
+    @property
+    def rank(self) -> int:
+        return int(self._arena.counters[BEST])
+
+    @property
+    def flips(self) -> int:
+        return int(self._arena.counters[FLIPS])
+
+    @property
+    def steps(self) -> int:
+        return int(self._arena.counters[STEPS])
+
+    def advance(self, goal: int, steps: int) -> None:
+        advance(self._arena, self._numbers, goal, steps)
+        self.lowest = min(self.lowest, self.rank)
+
+    def terms(self) -> PackedTerms:
+        return pairs_in(self._arena.best, self._arena, self._start).packed()
+
+    def rewind(self) -> None:
+        begin(self._arena, self._numbers)
