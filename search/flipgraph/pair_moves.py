@@ -1,10 +1,10 @@
 """Moves of the flip graph of schemes invariant under reversal, over GF(2), compiled: flip, reduce, plus, on pairs.
 
 A slot is a pair of a term and its reversal, or a term that is its own reversal, in the layout of
-`orbits.mirrored_layout`. Factors that are equal up to reversal flip, and the reversals of both terms at the same time. A
-flip with a pair adds both images to a term that is its own reversal, so that this remains true. Two terms of a pair that
-become equal cancel; if only one factor of a pair is not its own reversal, one term with the sum of both images replaces
-the pair, unless `Kind.whole` has length 2. `pair_reference.py` is the equivalent in plain Python.
+`orbits.mirrored_layout`. Terms with factors that are equal up to reversal flip, and their reversals at the same time. A
+flip with a pair adds both images to a term that is its own reversal, so that this remains true. Two terms of a pair
+that become equal cancel; if only one factor of a pair is not its own reversal, one term with the sum of both images
+replaces the pair, unless `Kind.whole` has length 2. `pair_reference.py` is the equivalent in plain Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,21 @@ from ..terms.rings import ZERO
 from .moves import FLIP, NO_PARTNER, NONE, REDUCIBLE, choose, count_active
 from .orbit_moves import alike, odd_one, taken
 from .policy import PLUS_TRIES
-from .slots import RANK, REDUCTIONS, Arena, Kind, bit_in, bucket_at, clear, free_slot, is_live, pick, place, set_live, set_out
+from .slots import (
+    RANK,
+    REDUCTIONS,
+    Arena,
+    Kind,
+    bit_in,
+    bucket_at,
+    clear,
+    free_slot,
+    is_live,
+    pick,
+    place,
+    set_live,
+    set_out,
+)
 
 _TWO, _THREE, _HALF, _LOW, _TWELVE = (np.uint64(n) for n in (2, 3, 32, 0xFFFFFFFF, 12))
 _NEXT, _LAST = np.uint64(0b001001), np.uint64(0b010010)

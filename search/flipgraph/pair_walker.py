@@ -15,9 +15,7 @@ from .slots import BEST, FLIPS, STATE, STEPS, Arena, Kind
 from .walk import advance, begin
 
 
-def make_pair_arena(
-    start: PairTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None
-) -> Arena:
+def make_pair_arena(start: PairTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> Arena:
     """Create a walker at `start` with slots for at least `room` more pairs.
 
     Raises:

@@ -12,7 +12,7 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.run_record import RunRecord
 from ..runs.config import RunConfig
 from .gaps import Gap
-from .history import SYMMETRY, Choice, History, varied
+from .history import SYMMETRIC, Choice, History, has_walk, varied
 from .starts import best_below
 
 LONGEST = 60.0
@@ -54,12 +54,11 @@ class Search:
 def next_search(gap: Gap, ring: str, over: Ring, catalog: Catalog, history: History, seed: int) -> Search | None:
     """Return the search of a turn, with the command that repeats it; None where every route is a dead end.
 
-    Routes: symmetry, the best stored scheme of a smaller format, a stored scheme of the format itself, naive.
+    Routes: symmetric walks, the best stored scheme of a smaller format, a stored scheme of the format itself, naive.
     """
     m, k, n = gap.target.shape
     ways: dict[str, tuple[str, Scheme | None]] = {}
-    if m == k == n and ring != "ZT":
-        ways[SYMMETRY] = ("flip-c3", None)
+    ways |= {route: (walk, None) for route, walk in SYMMETRIC.items() if ring != "ZT" and has_walk(gap.target, route)}
     entries = catalog.entries(target=gap.target.name, max_rank=gap.rank)
     kept = [one for one in entries if one.ring in (over.name, "Z") and one.rank == gap.rank]
     below = best_below(catalog, gap.target, over)

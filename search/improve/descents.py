@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,15 +14,17 @@ from ...schemes_db.provenance import Step
 from ...schemes_db.run_record import RunRecord
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
+from ..flipgraph.gpu.session import WALKS
 from ..flipgraph.gpu.settings import setting_for
 from ..flipgraph.gpu.widen import widened
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
+from ..format_moves.symmetric import symmetric_starts
 from ..runs.distinct import DistinctPool
 from .catalogue import in_order
 from .collect import collect_below
 from .gaps import Gap, Shape
-from .history import SYMMETRY, History, varied
+from .history import SYMMETRIC, History, has_walk, varied
 from .islands import Islands
 from .neighbours import Route, routes
 
@@ -40,9 +42,6 @@ FOUND = 256
 
 BLOCKS = 64
 """Maximum number of blocks of a factor in a walk on a GPU."""
-
-EASY_SIDE = 3
-"""Largest side of square formats without symmetric walks."""
 
 
 class Known(Protocol):
@@ -114,10 +113,8 @@ class Descents:
             self._widen(near, shape, seconds * MOMENT)
         rng = np.random.default_rng([self._seed, tried])
         found = routes(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
-        m, k, n = shape
-        symmetric = m == k == n > EASY_SIDE and not self._ternary
-        if symmetric:
-            found.append(Route(SYMMETRY, [pack_start("flip-c3", gap.target).to_scheme()]))
+        if not self._ternary:
+            found += self._symmetric_routes(gap.target)
         if not found:
             found.append(Route("naive", [naive(gap.target)]))
         by_name = {route.name: route for route in found}
@@ -126,12 +123,10 @@ class Descents:
         if choice is None:
             return None
         route = by_name[choice.route]
-        cyclic = route.name == SYMMETRY
-        setting = setting_for(gap.target, ternary=self._ternary, symmetric=cyclic)
-        # Walkers of symmetric schemes start from these alone.
-        starts = route.starts if cyclic else self._islands.starts(gap.target.name, route.name, route.starts)
-        policy = varied(setting.policy, choice.policy)
-        fleet = self._fleet(starts, policy, tried, symmetric=cyclic)
+        kind = WALKS[SYMMETRIC.get(route.name, "flip-zt" if self._ternary else "flip")]
+        setting = setting_for(gap.target, **kind)
+        starts = self._islands.starts(gap.target.name, route.name, route.starts, alone=route.name in SYMMETRIC)
+        fleet = self._fleet(starts, varied(setting.policy, choice.policy), tried, kind)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
         say(f"{gap.target}: {what}, {len(starts)} starts, {fleet.walkers} walkers")
@@ -147,8 +142,7 @@ class Descents:
             say=say,
         )
         reached = int(fleet.score.min())
-        if not cyclic:
-            self._islands.settle(gap.target.name, route.name, fleet, began)
+        self._islands.settle(gap.target.name, route.name, fleet, began)
         return RunRecord(
             command=self._command,
             target=gap.target.name,
@@ -166,15 +160,28 @@ class Descents:
             reached=min([reached, *found_ranks]),
         )
 
-    def _fleet(self, starts: list[Scheme], policy: Policy, tried: int, symmetric: bool = False) -> Fleet:
+    def _symmetric_routes(self, target: Target) -> list[Route]:
+        """Return the routes by symmetric walks that a format has."""
+        found = []
+        if has_walk(target, "symmetry"):
+            found.append(Route("symmetry", [pack_start("flip-c3", target).to_scheme()]))
+        if has_walk(target, "reversal"):
+
+            def stored(shape: Shape) -> list[Scheme]:
+                known = (scheme.over_z2() for scheme in self._updater.pool(shape, composed=False))
+                return [scheme for scheme in known if scheme is not None]
+
+            found.append(Route("reversal", symmetric_starts(target.shape, stored)))
+        return found
+
+    def _fleet(self, starts: list[Scheme], policy: Policy, tried: int, kind: Mapping[str, Any]) -> Fleet:
         return Fleet(
             starts,
             policy,
             seed=self._seed + (tried << 32),
             walkers=self._walkers,
-            ternary=self._ternary,
-            symmetric=symmetric,
             device=self._device,
+            **kind,
         )
 
     def _known(self, shape: Shape, goal: Shape) -> list[Scheme]:
@@ -200,7 +207,8 @@ class Descents:
             starts = [one for one in (scheme.over_z2() for scheme in known) if one is not None]
         near = self._near.setdefault((shape, rank), [])
         if starts:
-            fleet = self._fleet(starts, setting_for(Target.general(*shape), ternary=self._ternary).policy, 0)
+            kind = WALKS["flip-zt" if self._ternary else "flip"]
+            fleet = self._fleet(starts, setting_for(Target.general(*shape), **kind).policy, 0, kind)
             source = self._provenance(Target.general(*shape), "plus")
             widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
 

@@ -11,12 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...schemes_db import Target
 from ...schemes_db.run_record import RunRecord
 from ..flipgraph.policy import Policy
 from .gaps import Gap
 
-SYMMETRY = "symmetry"
-"""The route by symmetric walks; its high start is no disadvantage in the choice of routes."""
+SYMMETRIC = {"symmetry": "flip-c3", "reversal": "flip-z2"}
+"""The routes by symmetric walks, and their walks; a high start is no disadvantage of theirs in the choice of routes."""
+
+EASY_SIDE = 3
+"""Largest side of a square format without symmetric walks, and of the format up to whose size others have none."""
 
 MINUTE = 60.0
 
@@ -44,6 +48,12 @@ def varied(policy: Policy, variant: str) -> Policy:
     if variant == "restart":
         return replace(policy, restart_after=20_000_000)
     return policy
+
+
+def has_walk(target: Target, route: str) -> bool:
+    """Return whether the symmetric walks of a route exist for a format, and are better than others from its start."""
+    m, k, n = target.shape
+    return m == k == n > EASY_SIDE if route == "symmetry" else m * k * n > EASY_SIDE**3
 
 
 def gain(turn: RunRecord) -> float:
@@ -106,7 +116,7 @@ class History:
         lowest = min(starts.values())
 
         def route_worth(route: str) -> float:
-            assumed = 1.0 if route == SYMMETRY else 1 / (1 + starts[route] - lowest)
+            assumed = 1.0 if route in SYMMETRIC else 1 / (1 + starts[route] - lowest)
             return _mean([one for one in here if one.route == route], assumed)
 
         route = max(open_routes, key=route_worth)

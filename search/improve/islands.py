@@ -63,17 +63,18 @@ class Islands:
         """Return the island of a route to a format; a new one has no members."""
         return self._islands.setdefault((target, route), Island())
 
-    def starts(self, target: str, route: str, fresh: Sequence[Scheme]) -> list[Scheme]:
+    def starts(self, target: str, route: str, fresh: Sequence[Scheme], alone: bool = False) -> list[Scheme]:
         """Return the starts of the next turn: the route's starts `fresh`, the members and, every MIGRATION turns, the
         members of the format's other islands, all within SLACK of the lowest rank.
 
-        An island without a gain for PATIENCE turns is emptied first.
+        With `alone` there is no migration to this island: its walkers need a symmetry. An island without a gain for
+        PATIENCE turns is emptied first.
         """
         island = self.island(target, route)
         if island.idle >= PATIENCE:
             island.members, island.idle = [], 0
         schemes = [*fresh, *island.members]
-        if island.turns % MIGRATION == MIGRATION - 1:
+        if island.turns % MIGRATION == MIGRATION - 1 and not alone:
             schemes += [one for key, other in self._islands.items() if key[0] == target for one in other.members]
         limit = min(scheme.rank for scheme in schemes) + SLACK
         return list({scheme.digest: scheme for scheme in schemes if scheme.rank <= limit}.values())

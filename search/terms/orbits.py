@@ -210,7 +210,8 @@ def unfolded(target: Target, orbits: Words, cubes: Words) -> OrbitTerms:
     terms = list(zip(*orbits.tolist(), strict=True))
     images = [tuple(reversed_word(word) for word in term) for term in terms]
     terms += [image for term, image in zip(terms, images, strict=True) if image != term]
-    return OrbitTerms(target, mirrored_layout(_columns(terms), size, back=True), mirrored_layout(cubes, size, back=True))
+    whole, single = (mirrored_layout(words, size, back=True) for words in (_columns(terms), cubes))
+    return OrbitTerms(target, whole, single)
 
 
 def mirrored_layout(words: Words, size: int, back: bool = False) -> Words:

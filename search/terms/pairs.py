@@ -1,8 +1,8 @@
 """Schemes for full products that are invariant under the reversal of rows and columns, over GF(2).
 
 The reversal maps entry (i, j) of an r x s matrix to (r-1-i, s-1-j), in A, B and C at once; so it permutes the terms of
-the naive scheme of every format. An invariant scheme is a set of pairs {a b c, a' b' c'} of a term and its reversal, and
-of terms that are their own reversal. Source: the group Z2 of Moosbauer and Poole, "Flip graphs with symmetry"
+the naive scheme of every format. An invariant scheme is a set of pairs {a b c, a' b' c'} of a term and its reversal,
+and of terms that are their own reversal. Source: the group Z2 of Moosbauer and Poole, "Flip graphs with symmetry"
 (arXiv 2502.04514), who use it with the cyclic shift on square formats; alone it is a symmetry of all formats.
 """
 
@@ -40,7 +40,8 @@ class PairTerms:
     @property
     def own(self) -> Words:
         """(K,) bool: the terms that are their own reversal."""
-        return np.array([all(reversed_word(word) == word for word in term) for term in self.words.T.tolist()], dtype=bool)
+        terms = self.words.T.tolist()
+        return np.array([all(reversed_word(word) == word for word in term) for term in terms], dtype=bool)
 
     @property
     def rank(self) -> int:

@@ -101,7 +101,7 @@ def test_whole_orbits_keep_six_terms_and_the_cubes_of_the_start():
 
 
 def test_orbits_stay_whole_in_walks_under_a_reversal_only():
-    with pytest.raises(PlanError, match="those of walk flip-c3z2"):
+    with pytest.raises(PlanError, match="those of walks flip-c3z2 and flip-z2"):
         make_walker("flip-c3", square(3), 1, 0, Policy(orbits="whole"))
     with pytest.raises(PlanError, match="choose any or whole"):
         make_walker("flip-c3z2", square(3, reverse=True), 1, 0, Policy(orbits="all"))

@@ -69,7 +69,8 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
 @click.option(
     "--orbits",
     type=click.Choice(ORBITS),
-    help="Walk flip-c3z2: orbits of any size, or whole ones of six terms. Default: by the target.",
+    help="Walks flip-c3z2 and flip-z2: orbits of any size, or whole ones that never become smaller. "
+    "Default: by the target.",
 )
 @click.option(
     "--plus", "plus_after", type=click.IntRange(1), help="Steps without a gain before a plus. Default: by the target."

@@ -33,7 +33,7 @@ def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, symmetric: bo
     """Return the slots of walkers from some schemes with `spare` more terms; `falling`: none for naive starts."""
     largest = max(scheme.rank for scheme in starts)
     if reversible:
-        # A plus without a free slot is not made. With 48 slots, not 64, a block of 6x6x6 with the shift is a whole warp.
+        # A plus without a free slot is not made. With 48 slots, not 64, a block of 6x6x6 with the shift is a warp.
         held = max(orbits_in_pairs(scheme, symmetric) for scheme in starts)
         return held + (min(spare // 3, 2) + 8 if symmetric else min(spare // 2, 4) + 4)
     if symmetric:

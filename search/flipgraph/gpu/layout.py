@@ -171,7 +171,7 @@ class Layout:
         reversible: bool = False,
         whole: bool = False,
     ) -> Layout:
-        """Return a layout for `slots` terms, or orbits: under the cyclic shift if `symmetric`, a reversal if `reversible`.
+        """Return a layout for `slots` terms, or orbits: of a cyclic shift if `symmetric`, a reversal if `reversible`.
 
         With `whole` no orbit becomes its own reversal. `ternary` selects coefficients -1, 0, 1, else modulo 2.
 
@@ -191,7 +191,8 @@ class Layout:
             raise PlanError("symmetric GPU walks are over Z2 only: take ring Z2, or Z and lift")
         if whole and not reversible:
             raise PlanError(WHOLE_REFUSED)
-        half = (bits + 1) // 2 if reversible else 0
+        # Whole bytes: formats share kernels, and the number of parts is the same.
+        half = -(-bits // 16) * 8 if reversible else 0
         return cls(target, Form(-(-slots // 16) * 8, -(-max(bits, 2 * half) // 16), ternary, symmetric, half, whole))
 
     @cached_property

@@ -261,7 +261,10 @@ def gates(bench: Bench) -> Iterator[Case]:
     yield Case("gate/zt", lambda say: gate(bench, square, {"ternary": True}, room=15), 12, EXACT)
     yield Case("gate/c3", lambda say: gate(bench, naive("5x5x5", "flip-c3"), {"symmetric": True}, room=9), 12, EXACT)
     reverse = naive("6x6x6", "flip-c3z2")
-    yield Case("gate/c3z2", lambda say: gate(bench, reverse, {"symmetric": True, "reversible": True}, room=9), 14, EXACT)
+    both = {"symmetric": True, "reversible": True}
+    yield Case("gate/c3z2", lambda say: gate(bench, reverse, both, room=9), 14, EXACT)
+    pairs = naive("4x4x5", "flip-z2")
+    yield Case("gate/z2", lambda say: gate(bench, pairs, {"reversible": True}, room=9), 12, EXACT)
     yield Case("gate/half", lambda say: gate(bench, naive("4x4x4:tri-left"), {}, "full"), 10, EXACT)
 
 

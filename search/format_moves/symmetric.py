@@ -1,0 +1,152 @@
+"""Starts of walks on schemes that are invariant under reversal: compositions of those of smaller formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import product
+
+from ...errors import PlanError
+from ...schemes_db import Scheme, Target
+from ...schemes_db.algebra import tensor
+from ...schemes_db.composition import oriented
+from ...schemes_db.constructions import direct_sum
+from ...schemes_db.ring import Z2
+from ..terms.pairs import PairTerms
+from .meta_moves import AXES
+
+Shape = tuple[int, int, int]
+
+PARTS = 4
+"""Maximum number of compositions of a smaller format that are used as parts."""
+
+SLACK = 3
+"""Maximum excess of the rank of a start over the lowest one."""
+
+NAIVE_SIZE = 125
+"""Largest m k n of formats whose walks start from the naive scheme. From there 4x4x5 came to 61 in 8 to 16 s on half an
+H200, from compositions of rank 63 to 62 in twice 8 s; 6x6x7 came from the naive 252 to 225, from compositions of rank
+198 to 186."""
+
+_FACTOR_AXES = (("m", "k"), ("k", "n"), ("m", "n"))
+
+
+def nested_sum(outer: Scheme, inner: Scheme, axis: str) -> Scheme:
+    """Return the direct sum along an axis with the blocks of `inner` between the two halves of those of `outer`.
+
+    Ranks add. If both are invariant under reversal, so is the sum: reversal exchanges the two halves.
+
+    Raises:
+        PlanError: an axis that does not exist, an odd number of outer blocks along it, or schemes not over Z2.
+        TargetError: formats that differ in another axis, or products that are not full.
+    """
+    if axis not in AXES:
+        raise PlanError(f"axis {axis!r} is not known; choose m, k or n")
+    if outer.ring != Z2 or inner.ring != Z2:
+        raise PlanError("a nested sum is of schemes over Z2: take them modulo 2")
+    length, between = (scheme.target.shape[AXES[axis]] for scheme in (outer, inner))
+    if length % 2:
+        raise PlanError(f"{outer.target} can't enclose {inner.target}: it has an odd number of blocks along {axis}")
+    half = length // 2
+    order = [*range(half), *range(length, length + between), *range(half, length)]
+    whole = direct_sum(outer, inner, axis)
+    factors = []
+    for axes, part in zip(_FACTOR_AXES, whole.factors, strict=True):
+        dense = part.dense.reshape(-1, part.rows, part.cols)
+        factors.append(dense.take(order, axis=1 + axes.index(axis)) if axis in axes else dense)
+    u, v, w = factors
+    return Scheme.from_arrays(whole.target, u, v, w, Z2)
+
+
+def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], most: int = 16) -> list[Scheme]:
+    """Return schemes over Z2 of a format that are invariant under reversal: of ranks at most SLACK above the lowest.
+
+    `stored` returns the schemes to use of a format with sides in increasing order; those that are not invariant, or not
+    over Z2, are ignored. Other formats are composed of these by nested sums and products. Formats up to NAIVE_SIZE
+    start from the naive scheme. Sides are at most 8 and factors have at most 64 blocks.
+    """
+    if shape[0] * shape[1] * shape[2] <= NAIVE_SIZE:
+        return [_naive(shape)]
+    memo: dict[Shape, list[Scheme]] = {}
+
+    def known(wanted: Shape) -> list[Scheme]:
+        if wanted not in memo:
+            own = [scheme for scheme in stored(wanted) if is_invariant(scheme)]
+            memo[wanted] = own[:most] or _lowest(_compositions(wanted, known), PARTS) or [_naive(wanted)]
+        return memo[wanted]
+
+    m, k, n = sorted(shape)
+    made = [*_compositions((m, k, n), known)]
+    made += [(scheme.rank, partial(_same, scheme)) for scheme in stored((m, k, n)) if is_invariant(scheme)]
+    return [oriented(scheme, shape) for scheme in _lowest(made, most)]
+
+
+def is_invariant(scheme: Scheme) -> bool:
+    """Return whether a scheme over Z2 is invariant under reversal."""
+    if scheme.ring != Z2 or not scheme.target.is_general:
+        return False
+    try:
+        PairTerms.from_scheme(scheme)
+    except PlanError:
+        return False
+    return True
+
+
+def _naive(shape: Shape) -> Scheme:
+    return PairTerms.naive(Target.general(*shape)).to_scheme()
+
+
+def _lowest(made: Iterable[tuple[int, Callable[[], Scheme]]], most: int) -> list[Scheme]:
+    """Build the compositions of lowest rank: distinct ones, at most SLACK above the lowest."""
+    ordered = sorted(made, key=lambda pair: pair[0])
+    found: dict[str, Scheme] = {}
+    for rank, build in ordered:
+        if len(found) >= most or rank > ordered[0][0] + SLACK:
+            break
+        scheme = build()
+        found.setdefault(scheme.digest, scheme)
+    return list(found.values())
+
+
+def _compositions(
+    shape: Shape, known: Callable[[Shape], Sequence[Scheme]]
+) -> Iterator[tuple[int, Callable[[], Scheme]]]:
+    """Yield the ranks of compositions, and functions that build them."""
+
+    def parts(wanted: Sequence[int]) -> Sequence[Scheme]:
+        m, k, n = sorted(wanted)
+        return known((m, k, n))
+
+    for axis, place in AXES.items():
+        for length in range(2, shape[place], 2):
+            first, second = _resized(shape, place, length), _resized(shape, place, shape[place] - length)
+            for outer, inner in _paired(parts(first), parts(second)):
+                yield outer.rank + inner.rank, partial(_nested, outer, first, inner, second, axis)
+    for m, k, n in product(*([d for d in range(1, side + 1) if side % d == 0] for side in shape)):
+        first, second = (m, k, n), (shape[0] // m, shape[1] // k, shape[2] // n)
+        if (1, 1, 1) not in (first, second):
+            for left, right in _paired(parts(first), parts(second)):
+                yield left.rank * right.rank, partial(_tensor, left, first, right, second)
+
+
+def _same(scheme: Scheme) -> Scheme:
+    return scheme
+
+
+def _resized(shape: Shape, place: int, size: int) -> Shape:
+    m, k, n = (size if n == place else side for n, side in enumerate(shape))
+    return m, k, n
+
+
+def _nested(outer: Scheme, first: Shape, inner: Scheme, second: Shape, axis: str) -> Scheme:
+    return nested_sum(oriented(outer, first), oriented(inner, second), axis)
+
+
+def _tensor(left: Scheme, first: Shape, right: Scheme, second: Shape) -> Scheme:
+    return tensor(oriented(left, first), oriented(right, second))
+
+
+def _paired(lefts: Sequence[Scheme], rights: Sequence[Scheme]) -> Iterator[tuple[Scheme, Scheme]]:
+    """Yield every scheme of the longer list once, with those of the shorter one in turn."""
+    for n in range(max(len(lefts), len(rights)) if lefts and rights else 0):
+        yield lefts[n % len(lefts)], rights[n % len(rights)]

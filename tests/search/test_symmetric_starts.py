@@ -1,0 +1,81 @@
+"""Compositions of schemes that are invariant under reversal: invariant, exact, of the ranks of their parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from lcma import certify
+from lcma.errors import PlanError
+from lcma.schemes_db import Target
+from lcma.schemes_db.algebra import naive
+from lcma.search import Policy, make_walker
+from lcma.search.flipgraph.walkers import pack_start
+from lcma.search.format_moves.symmetric import NAIVE_SIZE, is_invariant, nested_sum, symmetric_starts
+from lcma.search.terms.pairs import PairTerms
+
+
+def found(shape, rank):
+    """An invariant scheme of a rank that a short walk reaches."""
+    target = Target.general(*shape)
+    walker = make_walker("flip-z2", pack_start("flip-z2", target), 1, 0, Policy(plus_after=5_000, margin=4))
+    walker.advance(rank, 5_000_000)
+    assert walker.rank == rank
+    return walker.terms().to_scheme()
+
+
+def plain(shape):
+    return PairTerms.naive(Target.general(*shape)).to_scheme()
+
+
+@pytest.mark.parametrize("axis", ["m", "k", "n"])
+def test_a_nested_sum_is_invariant_and_exact(axis):
+    outer, inner = found((2, 2, 2), 7), list((2, 2, 2))
+    inner["mkn".index(axis)] = 3
+    whole = nested_sum(outer, found(inner, 11), axis)
+    assert sorted(whole.target.shape) == [2, 2, 5]
+    assert whole.rank == 18
+    assert certify(whole).digest == whole.digest
+    assert is_invariant(whole)
+
+
+def test_what_encloses_no_other_is_refused():
+    with pytest.raises(PlanError, match="odd number of blocks along m"):
+        nested_sum(plain((3, 2, 2)), plain((2, 2, 2)), "m")
+    with pytest.raises(PlanError, match="choose m, k or n"):
+        nested_sum(plain((2, 2, 2)), plain((2, 2, 2)), "x")
+    with pytest.raises(PlanError, match="take them modulo 2"):
+        nested_sum(naive(Target.general(2, 2, 2)), plain((2, 2, 2)), "m")
+
+
+def test_small_formats_start_from_the_naive_scheme():
+    (start,) = symmetric_starts((4, 5, 5), lambda shape: [])
+    assert start.rank == 100 <= NAIVE_SIZE
+    assert is_invariant(start)
+
+
+@pytest.mark.parametrize("shape", [(5, 6, 6), (7, 5, 6)])
+def test_large_formats_start_from_compositions_of_stored_schemes(shape):
+    strassen = found((2, 2, 2), 7)
+    asked = set()
+
+    def stored(wanted):
+        asked.add(wanted)
+        return [strassen] if wanted == (2, 2, 2) else []
+
+    starts = symmetric_starts(shape, stored)
+    m, k, n = shape
+    assert all(start.target.shape == shape and is_invariant(start) for start in starts)
+    assert all(start.rank < m * k * n for start in starts)
+    certify(starts[0])
+    assert tuple(sorted(shape)) in asked
+    assert (2, 2, 2) in asked
+
+
+def test_only_invariant_schemes_are_used():
+    walker = make_walker("flip", pack_start("flip", Target.general(2, 2, 3)), 1, 0, Policy())
+    walker.advance(11, 1_000_000)
+    scheme = walker.terms().to_scheme()
+    assert not is_invariant(scheme)
+    assert not is_invariant(naive(Target.general(2, 2, 2)))
+    starts = symmetric_starts((5, 6, 6), lambda shape: [scheme] if shape == (2, 2, 3) else [])
+    assert starts[0].rank == 180
