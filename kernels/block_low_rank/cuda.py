@@ -12,6 +12,8 @@ from ..cuda.executor import layout_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
+from .compiled import compiled_reason, multiply_compiled
+from .cuda_costs import copy_seconds, fits_cache, gemm_seconds, is_calibrated
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
 from .executor import BlockLowRankExecutor
 from .quantized import code_bytes, multiply_quantized, quantized_reason
@@ -41,7 +43,7 @@ from .tensors import (
     triton_reason,
 )
 
-TILED, DECODE, FUSED = "tiled", "decode", "fused"
+TILED, DECODE, FUSED, COMPILED = "tiled", "decode", "fused", "compiled"
 
 DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 
@@ -52,6 +54,7 @@ PRODUCTS: dict[str, Callable[..., None]] = {
     TILED: multiply_tiled,
     DECODE: multiply_few,
     FUSED: multiply_fused,
+    COMPILED: multiply_compiled,
     QUANTIZED: multiply_quantized,
 }
 
@@ -76,7 +79,8 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     - fused: a low-rank product of rank up to 128 by one kernel.
     - decode: products of up to 16 columns by one launch that reads every weight once.
     - quantized: GEMMs by our kernels, between them codes of 8 bits: for requests with an `intermediate` and no others.
-    - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations.
+    - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations;
+      compiled: torch.compile of them.
 
     Beside strided and dense, BLAST products of many columns by tiled have a price, and products of one or two columns
     by decode in half precision. The others run where they are named, or where `lcma tune` found them fastest.
@@ -100,6 +104,8 @@ class CudaBlockLowRank(BlockLowRankStrategy):
             return tiled_reason(structure, request.dtype, first)
         if self.name == FUSED:
             return fused_reason(structure, request.dtype, first, last)
+        if self.name == COMPILED:
+            return compiled_reason(structure)
         if self.name == QUANTIZED and request.intermediate is not None:
             return quantized_reason(structure, request.dtype, request.intermediate)
         if self.name == DECODE:
@@ -116,17 +122,24 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         return tiled or super().is_priced(request)
 
     def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
-        """See `BlockLowRankStrategy`: a GEMM of measured rate, or a copy of what it reads and writes.
+        """See `BlockLowRankStrategy`; the prices of `cuda_costs` where they apply, else of measured rates and copies.
 
-        BLAST's middle products by our kernel take what the copy takes: on an H200 within 10% of 28 measured layers.
+        BLAST's middle products by our kernel take what the copy of their operands takes.
         """
-        costs, structure = machine.costs, structure_in(request)
+        costs, structure, n, item = machine.costs, structure_in(request), request.n, request.itemsize
         assert isinstance(costs, CudaCostModel)
-        if self.name == TILED and isinstance(structure, Blast) and step == steps_of(structure)[1]:
-            return float(costs.combine(moved_elements(step, request.n) * request.itemsize))
+        steps = (step,) if self.name == DENSE else steps_of(structure)
+        mixing = self.name == TILED and isinstance(structure, Blast) and step == steps[1]
+        if is_calibrated(request.dtype, costs):
+            hot = fits_cache(steps, n, item, costs)
+            if mixing:
+                return copy_seconds(step, n, item, hot, costs)
+            return gemm_seconds(step, n, request.dtype, item, hot, len(steps), costs)
+        copying = float(costs.combine(moved_elements(step, n) * item))
+        if mixing:
+            return copying
         mode = "whole" if step.count == 1 else "batched"
-        seconds = float(costs.gemm(request.dtype, step.m, step.k, request.n, step.count, mode))
-        return max(seconds, float(costs.combine(moved_elements(step, request.n) * request.itemsize)))
+        return max(float(costs.gemm(request.dtype, step.m, step.k, n, step.count, mode)), copying)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; decode's one stage is all steps, and only its first tile was measured."""
