@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError, RankError
-from .block_low_rank.decomposition import STEPS, decompose
+from .block_low_rank.conversion import monarch_of
+from .block_low_rank.decomposition import STEPS, decompose, least_error
 from .block_low_rank.naive import multiply_rounded
 from .block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from .factored import request_of
@@ -47,9 +48,10 @@ class CompressConfig:
     """The structure of compressed layers: a kind, and a rank or the budget, a fraction of the dense parameters.
 
     `rank` is that of W for low-rank and BLAST, of every block for Monarch, and replaces `budget`, whose ranks from 128
-    on are multiples of 16. `blocks` is b1 = b2 of Monarch and BLAST; `steps` are those of BLAST's descent. `patterns`,
-    such as "(1,64,64,64)(64,64,64,1)", is a chainable list for the kind kronecker; without it the pair within the
-    budget with the least error is taken. `intermediate` "fp8" or "int8" makes layers that round the results between
+    on are multiples of 16. `blocks` is b1 = b2 of Monarch and BLAST; `steps` are those of BLAST's descent, which ends
+    earlier once ten of them lower the error by less than the part `tolerance` of it. `patterns`, such as
+    "(1,64,64,64)(64,64,64,1)", is a chainable list for the kind kronecker; without it the pair within the budget with
+    the least error is taken. `intermediate` "fp8" or "int8" makes layers that round the results between
     their steps, for inference, and is of the other kinds.
 
     Raises:
@@ -63,6 +65,7 @@ class CompressConfig:
     rank: int | None = None
     patterns: str | None = None
     intermediate: str | None = None
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -71,6 +74,8 @@ class CompressConfig:
             raise PlanError(f"budget is a part of the dense parameters, between 0 and 1, not {self.budget}")
         if self.blocks < 1 or self.steps < 1 or (self.rank is not None and self.rank < 1):
             raise PlanError(f"blocks, steps and rank must be at least 1, not {self.blocks}, {self.steps}, {self.rank}")
+        if not 0 <= self.tolerance < 1:
+            raise PlanError(f"tolerance is a part of the error, at least 0 and below 1, not {self.tolerance}")
         if self.kind == "kronecker" and self.rank is not None:
             raise PlanError("kronecker takes a budget or patterns, and no rank")
         if self.intermediate is not None:
@@ -85,9 +90,9 @@ class CompressConfig:
 
     @classmethod
     def parse(cls, text: str) -> CompressConfig | None:
-        """Parse a configuration "KIND[:budget=B][:rank=R][:blocks=N][:steps=N][:intermediate=FORM]" or patterns.
+        """Parse a configuration "KIND[:OPTION=VALUE]..." or patterns; None for "dense".
 
-        Returns None for "dense".
+        Options are budget, rank, blocks, steps, tolerance and intermediate.
 
         Raises:
             PlanError: the text is none of these.
@@ -100,10 +105,10 @@ class CompressConfig:
         found = cls(kind)
         for option in options:
             name, _, value = option.partition("=")
-            if name not in ("budget", "rank", "blocks", "steps", "intermediate"):
-                known = "budget=, rank=, blocks=, steps= or intermediate="
+            if name not in ("budget", "rank", "blocks", "steps", "tolerance", "intermediate"):
+                known = "budget=, rank=, blocks=, steps=, tolerance= or intermediate="
                 raise PlanError(f"{option!r} is no option of {kind}; write {known}")
-            read: Callable[[str], Any] = {"budget": float, "intermediate": str}.get(name, int)
+            read: Callable[[str], Any] = {"budget": float, "tolerance": float, "intermediate": str}.get(name, int)
             try:
                 found = replace(found, **{name: read(value)})
             except ValueError:
@@ -187,15 +192,22 @@ class LayerReport:
 
 
 def compress_weight(
-    weight: Any, structures: tuple[Compressible, ...], steps: int = STEPS, on_event: OnEvent = lambda _: None
+    weight: Any,
+    structures: tuple[Compressible, ...],
+    steps: int = STEPS,
+    on_event: OnEvent = lambda _: None,
+    tolerance: float = 0.0,
 ) -> CompressedWeight:
     """Compute the most accurate factors of these structures for a weight (rows, cols), a numpy array or torch tensor.
 
-    Low-rank, Monarch and BLAST factors of a tensor are computed on its device, Kronecker-sparse ones on the CPU.
+    Those of a tensor are computed on its device, but for Kronecker-sparse lists that are no pair as Monarch's. Of many
+    such pairs only the one of the least error is factorized. `tolerance` is that of BLAST's descent, see `decompose`.
 
     Raises:
         PlanError: the weight has another size, or contains NaN or infinity.
     """
+    if not isinstance(weight, np.ndarray) and (pair := _nearest_pair(weight, structures, on_event)):
+        return pair
     found: CompressedWeight | None = None
     for place, structure in enumerate(structures, 1):
         on_event(structure.name if len(structures) == 1 else f"{place} of {len(structures)}: {structure.name}")
@@ -205,13 +217,42 @@ def compress_weight(
             one = CompressedWeight(structure, nearest.matrix.factors, nearest.error)
         else:
             by_step = decompose(
-                weight, structure, steps, on_step=lambda step, error: on_event(f"step {step}, error {error:.2e}")
+                weight,
+                structure,
+                steps,
+                on_step=lambda step, error: on_event(f"step {step}, error {error:.2e}"),
+                tolerance=tolerance,
             )
             one = CompressedWeight(structure, by_step.factors, by_step.error)
         found = one if found is None or one.error < found.error else found
     if found is None:
         raise PlanError("no structure was given")
     return found
+
+
+def _nearest_pair(
+    weight: Any, structures: tuple[Compressible, ...], on_event: OnEvent
+) -> CompressedWeight | None:
+    """Return the most accurate of pairs of Kronecker-sparse factors for a tensor; None if another structure is given.
+
+    As Monarch matrices, which they are: their least errors first, then the factors of the best.
+    """
+    monarchs = [monarch_of(one.patterns) if isinstance(one, KroneckerSparse) else None for one in structures]
+    errors = []
+    for place, (structure, monarch) in enumerate(zip(structures, monarchs, strict=True), 1):
+        if monarch is None:
+            return None
+        on_event(f"error of {place} of {len(structures)}: {structure.name}")
+        errors.append(least_error(weight, monarch))
+    best = int(np.argmin(errors))
+    pair, chosen = structures[best], monarchs[best]
+    assert isinstance(pair, KroneckerSparse)
+    assert chosen is not None
+    on_event(pair.name)
+    found = decompose(weight, chosen)
+    shapes = [pattern.parameter_shape for pattern in pair.patterns]
+    factors = tuple(one.reshape(shape) for one, shape in zip(found.factors, shapes, strict=True))
+    return CompressedWeight(pair, factors, found.error)
 
 
 def output_error(

@@ -263,7 +263,13 @@ class Compression:
             from .gpu_arrays import to_gpu
 
             given = to_gpu(matrix.astype(np.float32), "float32", task.weight.tensor)
-        found = compress_weight(given, task.structures, task.config.steps, lambda text: say(f"{layer}: {text}"))
+        found = compress_weight(
+            given,
+            task.structures,
+            task.config.steps,
+            lambda text: say(f"{layer}: {text}"),
+            task.config.tolerance,
+        )
         arrays = tuple(np.asarray(x if isinstance(x, np.ndarray) else x.cpu().numpy()) for x in found.factors)
         wide = tuple(x if x.dtype == np.float64 else x.astype(np.float32) for x in arrays)
         found = CompressedWeight(found.structure, wide, found.error)

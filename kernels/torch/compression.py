@@ -115,7 +115,11 @@ def _compressed(
         found = store.load(key := store.key(place.name, repr(task.config), plain))
     if found is None:
         found = compress_weight(
-            wide, task.structures, task.config.steps, lambda text: on_event(f"{place.name}: {text}")
+            wide,
+            task.structures,
+            task.config.steps,
+            lambda text: on_event(f"{place.name}: {text}"),
+            task.config.tolerance,
         )
         if store is not None:
             store.store(key, CompressedWeight(found.structure, tuple(map(_array, found.factors)), found.error))

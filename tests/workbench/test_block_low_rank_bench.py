@@ -13,7 +13,7 @@ from lcma.workbench.bench import blr_layers, blr_products
 from lcma.workbench.bench.blr_ablation import CHAINS, steps_between
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.runner import chosen_cases, find_suite
-from lcma.workbench.bench.suites import blr
+from lcma.workbench.bench.suites import blr, compress
 
 
 def test_the_table_has_the_papers_rows():
@@ -175,11 +175,16 @@ def test_a_model_is_trained_compressed_and_trained_again(tmp_path, capsys, one_t
     uniform = 5.545  # log 256
     assert row["loss_dense"] < row["loss_compressed"] < uniform
     assert row["loss_retrained"] < row["loss_compressed"]
+    assert row["loss_dense_retrained"] < row["loss_dense"]
+    assert all(one > 0 for one in row["seconds"].values())
     assert (row["layers"], 0.4 < row["bytes"] <= 0.5, 0 < row["weight_error"] < 1) == (12, True, True)
     assert row["ratio"] == row["ms"]["dense"] / row["ms"]["compressed"]
     assert (tmp_path / "compress-cpu.svg").read_text().startswith("<?xml")
     assert cli.main([*arguments, "--dry-run"]) == 0
-    assert capsys.readouterr().out.count("features=64") == 4 * 3
+    text = capsys.readouterr().out
+    assert text.count("features=64") == 4 * 3
+    places = [text.index(f"{kind} {budget:g} features") for budget in compress.BUDGETS for kind in compress.KINDS]
+    assert places == sorted(places)  # every kind has a row before one has two
     assert cli.main(["bench", "compress", "--sizes", "65", "--out", str(tmp_path)]) == 3
 
 

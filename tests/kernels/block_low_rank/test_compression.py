@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -13,7 +15,7 @@ from torch import nn  # noqa: E402
 import lcma  # noqa: E402
 from lcma.errors import PlanError, RankError  # noqa: E402
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
-from lcma.kernels.compression import CompressConfig  # noqa: E402
+from lcma.kernels.compression import CompressConfig, compress_weight  # noqa: E402
 from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear  # noqa: E402
 
 
@@ -73,6 +75,25 @@ def test_layers_that_round_their_intermediate_results_report_the_error_of_their_
         net[0](x)
 
 
+def test_the_nearest_pair_of_a_tensor_is_that_of_an_array():
+    weight = np.random.default_rng(3).standard_normal((96, 64))
+    structures = CompressConfig("kronecker", 0.6).structures(96, 64)
+    assert len(structures) > 1
+    seen = []
+    theirs = compress_weight(weight, structures)
+    mine = compress_weight(torch.from_numpy(weight), structures, on_event=seen.append)
+    assert mine.structure == theirs.structure
+    assert mine.error == pytest.approx(theirs.error, rel=1e-10)
+    dense = [one.structure.multiply_wide([np.asarray(x) for x in one.factors], np.eye(64)) for one in (mine, theirs)]
+    np.testing.assert_allclose(*dense, atol=1e-10)
+    assert len(seen) == len(structures) + 1
+    for text in ("(1,24,16,4)(4,16,16,1)", "(2,48,32,1)", "(1,96,8,1)(1,8,64,1)", "(1,48,8,2)(2,8,8,4)(8,8,8,1)"):
+        with contextlib.suppress(PlanError):  # lists that are no pair as Monarch's are factorized as arrays
+            chosen = CompressConfig("kronecker", patterns=text).structures(96, 64)
+            errors = [compress_weight(one, chosen).error for one in (weight, torch.from_numpy(weight))]
+            assert errors[0] == pytest.approx(errors[1], rel=1e-10)
+
+
 def test_a_weight_that_has_the_structure_is_replaced_without_a_change():
     net = model()
     with torch.no_grad():
@@ -114,6 +135,7 @@ def test_what_cannot_be_compressed_is_refused_and_nothing_is_lost():
         (("svd",), "kind 'svd' is not known"),
         (("blast", 1.0), "budget is a part"),
         (("blast", 0.5, 0), "must be at least 1"),
+        (("blast", 0.5, 4, 9, None, None, None, 1.0), "tolerance is a part of the error"),
         (("blast", 0.5, 4, 9, None, None, "int4"), "intermediate must be fp8 or int8"),
         (("kronecker", 0.5, 4, 9, None, None, "fp8"), "intermediate is of low-rank, Monarch and BLAST"),
     ):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lcma.errors import PlanError
-from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
-from lcma.kernels.block_low_rank.decomposition import decompose
+torch = pytest.importorskip("torch")
+
+from lcma.errors import PlanError  # noqa: E402
+from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch  # noqa: E402
+from lcma.kernels.block_low_rank.decomposition import decompose, gram_values, least_error  # noqa: E402
 
 EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, interleaved=True)]
 
@@ -17,7 +19,6 @@ EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, 
 def test_planted_factors_are_found_by_svd(structure, tensors):
     planted = BlockLowRankMatrix.random(structure, 1, "float64").dense()
     if tensors:
-        torch = pytest.importorskip("torch")
         found = decompose(torch.from_numpy(planted), structure)
         factors = [weights.numpy() for weights in found.factors]
     else:
@@ -76,6 +77,51 @@ def test_blast_is_as_good_as_low_rank_on_low_rank_weights_and_better_on_others()
     decaying = low + 0.3 * rng.standard_normal((64, 64))
     least = decompose(decaying, LowRank(64, 64, 12)).error
     assert decompose(decaying, Blast(64, 64, 4, 4, 12)).error <= 1.02 * least + 1e-3
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+def test_least_errors_are_those_of_the_factors(tensors):
+    weight = np.random.default_rng(4).standard_normal((24, 36))
+    weight = torch.from_numpy(weight) if tensors else weight
+    for structure in (LowRank(24, 36, 5), Monarch(24, 36, 3, 4, 2), Monarch(24, 36, 3, 4, 2, interleaved=True)):
+        assert least_error(weight, structure) == pytest.approx(decompose(weight, structure).error, rel=1e-12)
+    assert least_error(weight, LowRank(24, 36, 24)) < 1e-12
+    assert least_error(weight * 0, LowRank(24, 36, 3)) == 0
+
+
+def test_squared_singular_values_are_those_of_gram_matrices():
+    for shape in ((5, 12, 7), (2, 3, 7, 12)):
+        matrix = torch.randn(shape)
+        values = gram_values(matrix).flip(-1).sqrt()
+        torch.testing.assert_close(values, torch.linalg.svdvals(matrix.double()), rtol=1e-6, atol=1e-6)
+
+
+def test_a_descent_in_float32_stays_in_its_range_and_is_the_one_in_float64():
+    """Momentum would scale U by 0.4 and V by 1.7 in every step."""
+    weight, seen = np.random.default_rng(5).standard_normal((64, 64)), {}
+    for given in (weight, torch.from_numpy(weight).float()):
+        errors: list[float] = []
+        structure = Blast(64, 64, 8, 8, 14)
+        found = decompose(given, structure, 120, on_step=lambda _, error, kept=errors: kept.append(error))
+        assert np.isfinite(errors).all()
+        assert all(np.isfinite(np.asarray(one)).all() for one in found.factors)
+        assert found.error == min(errors)
+        seen[len(seen)] = errors
+    np.testing.assert_allclose(seen[0][:40], seen[1][:40], rtol=1e-3)
+    assert seen[1][-1] == pytest.approx(seen[0][-1], rel=2e-2)
+
+
+def test_a_descent_with_a_tolerance_ends_where_ten_steps_gain_less():
+    weight, structure = np.random.default_rng(5).standard_normal((64, 64)), Blast(64, 64, 8, 8, 14)
+    every, some = [], []
+    whole = decompose(weight, structure, 200, on_step=lambda _, error: every.append(error))
+    found = decompose(weight, structure, 200, on_step=lambda _, error: some.append(error), tolerance=0.01)
+    assert len(every) == 200
+    assert 10 < len(some) < 100
+    assert every[: len(some) - 1] == some[:-1]
+    gains = [1 - some[step] / some[step - 10] for step in range(10, len(some) - 1)]
+    assert min(gains[:-1]) >= 0.01 > gains[-1]
+    assert whole.error < found.error < 1.05 * whole.error
 
 
 def test_weights_that_cannot_be_decomposed_are_refused():
