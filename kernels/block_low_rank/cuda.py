@@ -192,7 +192,9 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         return found
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; of quantized the codes and their scales, of streamed the slots."""
+        """See `Strategy.workspace`: of quantized codes and scales, of streamed the slots, of compiled copies, too."""
+        if self.name == COMPILED and 0 not in request.shape:
+            return 2 * super().workspace(candidate, request, machine) + request.m * request.n * request.itemsize
         if self.name == STREAMED and 0 not in request.shape:
             streamed = structure_in(request)
             assert isinstance(streamed, Blast)

@@ -40,11 +40,13 @@ class StreamTile:
 STREAM_TILES = (
     StreamTile(),
     StreamTile(mixed=16),
+    StreamTile(ranks=64, programs=3),
     StreamTile(columns=256, ranks=128, lag=1, slots=3, programs=1, warps=8),
     StreamTile(columns=128, ranks=256, lag=2, slots=4, programs=1, warps=8),
 )
 """Tiles that `lcma tune` measures. At rank 1488 and 16 blocks a slot of 128 columns takes 6 MB of the 50 MB of an
-H200's L2. Two programs of the first hide each other's stores; one of the third has the vendor's tile."""
+H200's L2. Two or three programs of a multiprocessor hide each other's loads and stores; one alone can have the vendor's
+tile."""
 
 
 def slots_of(n: int, tile: StreamTile) -> int:

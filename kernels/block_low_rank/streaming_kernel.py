@@ -116,9 +116,11 @@ def mix_slot(
     R: tl.constexpr,
 ):
     """Compute the middle products of R ranks and one chunk; reads bypass the L1, which has what a slot held before."""
+    # A program has few others on its multiprocessor that hide its loads: of small blocks more are under way.
+    STAGES: tl.constexpr = 6 if K == 16 else 3
     b1, b2, c = tl.arange(0, K), tl.arange(0, M), tl.arange(0, N)
     s = chunk * N + c
-    for step in range(R):
+    for step in tl.range(0, R, num_stages=STAGES):
         r = (r0 + step).to(tl.int64)
         left = tl.load(
             scales + r * (B1 * B2) + b2[:, None] * B1 + b1[None, :],

@@ -227,7 +227,8 @@ def layer_of(
     intermediate: str | None = None,
 ) -> BlockLowRankLinear:
     """Return the layer of a structure."""
-    i, o, options, narrow = structure.cols, structure.rows, (bias, device, dtype), {"intermediate": intermediate}
+    i, o, options = structure.cols, structure.rows, (bias, device, dtype)
+    narrow: dict[str, Any] = {"intermediate": intermediate}
     if isinstance(structure, LowRank):
         return LowRankLinear(i, o, structure.rank, *options, **narrow)
     assert isinstance(structure, Monarch | Blast)
