@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -13,7 +14,14 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
 from .compiled import compiled_reason, multiply_compiled
-from .cuda_costs import copy_seconds, fits_cache, gemm_seconds, is_calibrated
+from .cuda_costs import (
+    HANDOVER_COLUMNS,
+    copy_seconds,
+    fits_cache,
+    gemm_seconds,
+    handover_seconds,
+    is_calibrated,
+)
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
 from .executor import BlockLowRankExecutor
 from .quantized import code_bytes, multiply_quantized, quantized_reason
@@ -30,7 +38,7 @@ from .strategy import (
     structure_of,
 )
 from .streaming import STREAM_TILES, StreamTile, held_elements, multiply_streamed, streamed_reason
-from .structure import Blast, BlockLowRank
+from .structure import Blast, BlockLowRank, Monarch
 from .tensors import (
     expanded,
     fused_reason,
@@ -94,8 +102,9 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations;
       compiled: torch.compile of them.
 
-    Beside strided and dense, BLAST products of many columns by tiled have a price, and products of one or two columns
-    by decode in half precision. The others run where they are named, or where `lcma tune` found them fastest.
+    These have a price: strided and dense, tiled for BLAST products of many columns and Monarch ones of one or two, and
+    decode for one or two columns in half precision. The others run where they are named, or where `lcma tune` found
+    them fastest.
     """
 
     device: str = "cuda"
@@ -132,9 +141,12 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         return None
 
     def is_priced(self, request: Request) -> bool:
-        """See `BlockLowRankStrategy`; tiled where it was measured: BLAST of many columns."""
-        tiled = self.name == TILED and isinstance(structure_of(request), Blast) and request.n >= MANY
-        return tiled or super().is_priced(request)
+        """See `BlockLowRankStrategy`; tiled where it was measured: BLAST of many columns, Monarch of one and two."""
+        if self.name != TILED:
+            return super().is_priced(request)
+        if isinstance(structure_of(request), Blast):
+            return request.n >= MANY
+        return request.n <= HANDOVER_COLUMNS
 
     def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
         """See `BlockLowRankStrategy`; the prices of `cuda_costs` where they apply, else of measured rates and copies.
@@ -145,6 +157,10 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         assert isinstance(costs, CudaCostModel)
         steps = (step,) if self.name == DENSE else steps_of(structure)
         mixing = self.name == TILED and isinstance(structure, Blast) and step == steps[1]
+        if self.name == TILED and isinstance(structure, Monarch):
+            if not is_calibrated(request.dtype, costs):
+                return math.nan
+            return handover_seconds(step, step == steps[0], item, costs)
         if is_calibrated(request.dtype, costs):
             hot = fits_cache(steps, n, item, costs)
             if mixing:

@@ -49,6 +49,14 @@ SMALL_PRODUCT = 23e-9
 """Few columns: seconds of one product of a batch, which bounds BLAST's middle step."""
 
 
+HANDOVER_COLUMNS = 2
+"""Up to so many columns Monarch's tiled products have a price: measured at one column, which takes as long as two."""
+
+HANDOVER_K_TILE, HANDOVER_SECOND = 0.68e-6, 1e-6
+"""Monarch's tiled products of few columns: seconds of a step over p in the first kernel, of which few programs wait for
+each, and of the second product beside the reads of its weights."""
+
+
 def is_calibrated(dtype: str, costs: CudaCostModel) -> bool:
     """Return whether these prices apply: half precision, on a GPU whose multiprocessors and rates are known."""
     return dtype in ("bfloat16", "float16") and costs.units > 1 and costs.knows(dtype) and bool(costs.profile.bandwidth)
@@ -79,6 +87,13 @@ def gemm_seconds(
 def copy_seconds(step: Step, n: int, item: int, in_cache: bool, costs: CudaCostModel) -> float:
     """Return the seconds of a step that is bound by memory."""
     return START + moving_seconds(step, n, item, in_cache, costs)
+
+
+def handover_seconds(step: Step, first: bool, item: int, costs: CudaCostModel) -> float:
+    """Return the seconds of the first or the second product of a Monarch matrix by the tiled strategy, few columns."""
+    reading = step.parameters * item / (READ_SHARE * (costs.profile.bandwidth or math.inf))
+    waiting = HANDOVER_K_TILE * math.ceil(step.k / K_TILE)
+    return REPLAY / 2 + START + (max(reading, waiting) if first else HANDOVER_SECOND + reading)
 
 
 def fits_cache(steps: Sequence[Step], n: int, item: int, costs: CudaCostModel) -> bool:
