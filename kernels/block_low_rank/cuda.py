@@ -161,16 +161,23 @@ class CudaBlockLowRank(BlockLowRankStrategy):
             if not is_calibrated(request.dtype, costs):
                 return math.nan
             return handover_seconds(step, step == steps[0], item, costs)
+        if not mixing:
+            return self._gemm_seconds(step, steps, request, costs)
+        if is_calibrated(request.dtype, costs):
+            return copy_seconds(step, n, item, fits_cache(steps, n, item, costs), costs)
+        return float(costs.combine(moved_elements(step, n) * item))
+
+    def _gemm_seconds(
+        self, step: Step, steps: Sequence[Step], request: Request, costs: CudaCostModel, saved: float = 0.0
+    ) -> float:
+        """Return the seconds of one of the steps by the vendor's GEMM that moves `saved` bytes less."""
+        n, item = request.n, request.itemsize
         if is_calibrated(request.dtype, costs):
             hot = fits_cache(steps, n, item, costs)
-            if mixing:
-                return copy_seconds(step, n, item, hot, costs)
-            return gemm_seconds(step, n, request.dtype, item, hot, len(steps), costs)
-        copying = float(costs.combine(moved_elements(step, n) * item))
-        if mixing:
-            return copying
+            return gemm_seconds(step, n, request.dtype, item, hot, len(steps), costs, saved)
         mode = "whole" if step.count == 1 else "batched"
-        return max(float(costs.gemm(request.dtype, step.m, step.k, n, step.count, mode)), copying)
+        computing = float(costs.gemm(request.dtype, step.m, step.k, n, step.count, mode))
+        return max(computing, float(costs.combine(moved_elements(step, n) * item - saved)))
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; decode's one stage is all steps, and only its first tile was measured."""
@@ -198,13 +205,10 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         for stage, less, step in zip(stages, [*saved, 0], steps_of(structure), strict=True):
             before = saved[len(found) - 1] if found else 0
             moved = stage.bytes - less - before
-            mode = "whole" if step.count == 1 else "batched"
-            seconds = float(costs.gemm(request.dtype, step.m, step.k, n, step.count, mode))
+            seconds = self._gemm_seconds(step, steps_of(structure), request, costs, less + before)
             told = f", into {request.intermediate}: {less / 1e6:.1f} MB less" if less else ""
             name = stage.name + (f", from {request.intermediate}" if before else "") + told
-            found.append(
-                replace(stage, name=name, bytes=moved, seconds=known(max(seconds, float(costs.combine(moved)))))
-            )
+            found.append(replace(stage, name=name, bytes=moved, seconds=known(seconds)))
         return found
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:

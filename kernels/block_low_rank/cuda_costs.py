@@ -67,26 +67,35 @@ def working_set(steps: Sequence[Step], n: int, item: int) -> int:
     return item * sum(moved_elements(step, n) for step in steps)
 
 
-def moving_seconds(step: Step, n: int, item: int, in_cache: bool, costs: CudaCostModel) -> float:
-    """Return the seconds in which the operands and the result of a step are moved."""
-    bandwidth = (costs.profile.bandwidth or math.inf) * (IN_CACHE if in_cache else 1.0)
-    return moved_elements(step, n) * item / bandwidth
+def moving_seconds(moved: float, in_cache: bool, costs: CudaCostModel) -> float:
+    """Return the seconds in which so many bytes are moved."""
+    return moved / ((costs.profile.bandwidth or math.inf) * (IN_CACHE if in_cache else 1.0))
 
 
 def gemm_seconds(
-    step: Step, n: int, dtype: str, item: int, in_cache: bool, launches: int, costs: CudaCostModel
+    step: Step,
+    n: int,
+    dtype: str,
+    item: int,
+    in_cache: bool,
+    launches: int,
+    costs: CudaCostModel,
+    saved: float = 0.0,
 ) -> float:
-    """Return the seconds of one of the `launches` of a product by the vendor, single or batched."""
+    """Return the seconds of one of the `launches` of a product by the vendor, single or batched.
+
+    `saved`: bytes that operands and result take less than in the dtype.
+    """
     if n <= FEW_COLUMNS:
         return REPLAY / launches + _few_seconds(step, item, costs)
     computing = _computing_seconds(step, n, dtype, costs)
-    moving = moving_seconds(step, n, item, in_cache, costs)
+    moving = moving_seconds(moved_elements(step, n) * item - saved, in_cache, costs)
     return START + max(computing, moving) + EXPOSED * min(computing, moving)
 
 
 def copy_seconds(step: Step, n: int, item: int, in_cache: bool, costs: CudaCostModel) -> float:
     """Return the seconds of a step that is bound by memory."""
-    return START + moving_seconds(step, n, item, in_cache, costs)
+    return START + moving_seconds(moved_elements(step, n) * item, in_cache, costs)
 
 
 def handover_seconds(step: Step, first: bool, item: int, costs: CudaCostModel) -> float:
