@@ -15,6 +15,8 @@ Tensor = Any
 
 def multiply_compiled(structure: BlockLowRank, factors: Sequence[Tensor], x: Tensor, out: Tensor) -> None:
     """Compute out (rows, n) = W x; the first call for a structure and a number of columns compiles."""
+    if x.is_meta:
+        return  # kernels are compiled ahead on tensors without data; torch compiles for the device of its operands
     _compiled(structure)(out.T, x.T, *factors)
 
 
