@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.errors import PlanError  # noqa: E402
-from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch  # noqa: E402
+from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch, decomposition  # noqa: E402
 from lcma.kernels.block_low_rank.decomposition import decompose, gram_values, least_error  # noqa: E402
 
 EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, interleaved=True)]
@@ -96,19 +96,41 @@ def test_squared_singular_values_are_those_of_gram_matrices():
         torch.testing.assert_close(values, torch.linalg.svdvals(matrix.double()), rtol=1e-6, atol=1e-6)
 
 
-def test_a_descent_in_float32_stays_in_its_range_and_is_the_one_in_float64():
-    """Momentum would scale U by 0.4 and V by 1.7 in every step."""
-    weight, seen = np.random.default_rng(5).standard_normal((64, 64)), {}
+def test_the_scales_of_the_factors_stay_together_which_changes_no_step(monkeypatch):
+    """Momentum lets them drift: for 384 x 384 with b = 16, r = 36 factors in float32 overflowed after 59 steps."""
+    weight, structure = np.random.default_rng(5).standard_normal((128, 128)), Blast(128, 128, 16, 16, 8)
+    errors, spreads, even = {}, {}, decomposition._even_scales
+    for name, scales in (("even", even), ("drifting", lambda point: (1.0, 1.0, 1.0))):
+        errors[name], spreads[name] = [], []
+
+        def scaled(point, scales=scales, kept=spreads[name]):
+            factors = scales(point)
+            norms = [np.linalg.norm(one) * factor for one, factor in zip(point, factors, strict=True)]
+            kept.append(max(norms) / min(norms))
+            return factors
+
+        monkeypatch.setattr(decomposition, "_even_scales", scaled)
+        decompose(weight, structure, 60, on_step=lambda _, error, kept=errors[name]: kept.append(error))
+    assert errors["even"] == errors["drifting"]
+    assert max(spreads["even"]) <= 4 < 1e3 < max(spreads["drifting"])
     for given in (weight, torch.from_numpy(weight).float()):
-        errors: list[float] = []
-        structure = Blast(64, 64, 8, 8, 14)
-        found = decompose(given, structure, 120, on_step=lambda _, error, kept=errors: kept.append(error))
-        assert np.isfinite(errors).all()
-        assert all(np.isfinite(np.asarray(one)).all() for one in found.factors)
-        assert found.error == min(errors)
-        seen[len(seen)] = errors
-    np.testing.assert_allclose(seen[0][:40], seen[1][:40], rtol=1e-3)
-    assert seen[1][-1] == pytest.approx(seen[0][-1], rel=2e-2)
+        scales = even([given, 1e-9 * given, 3e4 * given])
+        assert np.prod(scales) == 1
+        assert all(np.log2(one) == round(np.log2(one)) for one in scales)
+
+
+def test_a_step_that_leaves_the_range_is_dropped(monkeypatch):
+    weight, swept, errors = np.random.default_rng(5).standard_normal((24, 24)), decomposition._swept, []
+
+    def broken(*arguments):
+        found, squares = swept(*arguments)
+        return found, squares if len(errors) not in (3, 4) else np.nan
+
+    monkeypatch.setattr(decomposition, "_swept", broken)
+    found = decompose(weight, Blast(24, 24, 2, 2, 5), 12, on_step=lambda _, error: errors.append(error))
+    assert errors[2] == errors[3] == errors[4] > errors[5]
+    assert found.error == min(errors)
+    assert np.isfinite(found.factors[0]).all()
 
 
 def test_a_descent_with_a_tolerance_ends_where_ten_steps_gain_less():
