@@ -1,7 +1,8 @@
 """Models with structured layers in .safetensors files, and the folder of finished layers of a compression.
 
 A layer NAME is stored as the factors NAME.U, NAME.V ..., as its module names them; the metadata `lcma_structures` is a
-JSON object that names its structure.
+JSON object that names its structure, `lcma_intermediates` one that names the form of its intermediate results if these
+are rounded.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from .block_low_rank.structure import Blast, LowRank, Monarch
 from .compression import CompressedWeight, Compressible
 from .kronecker.pattern import parse_patterns
 from .kronecker.structure import KroneckerSparse
+from .request import check_intermediate
 
 Matrix = npt.NDArray[Any]
 
-STRUCTURES = "lcma_structures"
+STRUCTURES, INTERMEDIATES = "lcma_structures", "lcma_intermediates"
 
 _CLASSES: dict[str, type[Any]] = {"low-rank": LowRank, "monarch": Monarch, "blast": Blast}
 
@@ -63,14 +65,20 @@ def write_model(
     tensors: Mapping[str, tuple[str, Matrix]],
     structures: Mapping[str, Compressible],
     metadata: Mapping[str, str],
+    intermediates: Mapping[str, str],
 ) -> None:
     """Write tensors (the format's dtype and the data) with the structures of compressed layers, atomically.
+
+    `intermediates` has the form of those that round their intermediate results.
 
     Raises:
         OSError: the file cannot be written.
     """
     texts = {name: structure_text(structure) for name, structure in structures.items()}
-    write_atomic(path, safetensors.chunks(tensors, {**metadata, STRUCTURES: json.dumps(texts)}))
+    facts = {**metadata, STRUCTURES: json.dumps(texts)}
+    if intermediates:
+        facts[INTERMEDIATES] = json.dumps(dict(intermediates))
+    write_atomic(path, safetensors.chunks(tensors, facts))
 
 
 def structures_in(path: Path) -> dict[str, Compressible]:
@@ -89,6 +97,26 @@ def structures_in(path: Path) -> dict[str, Compressible]:
         if isinstance(error, SchemeFormatError):
             raise
         raise SchemeFormatError(f"holds layers that are not understood: {error}", path) from None
+
+
+def intermediates_in(path: Path) -> dict[str, str]:
+    """Return the forms of the intermediate results of a file's compressed layers that round them.
+
+    Raises:
+        SchemeFormatError: they are not understood.
+        OSError: the file cannot be read.
+    """
+    try:
+        found = json.loads(safetensors.metadata(path).get(INTERMEDIATES, "{}"))
+        if not isinstance(found, dict):
+            raise PlanError(f"{INTERMEDIATES} is no JSON object")
+        for form in found.values():
+            check_intermediate(form)
+    except (ValueError, PlanError) as error:
+        if isinstance(error, SchemeFormatError):
+            raise
+        raise SchemeFormatError(f"holds layers that are not understood: {error}", path) from None
+    return found
 
 
 class FinishedLayers:

@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError, RankError
-from .block_low_rank.decomposition import STEPS, decompose
+from .block_low_rank.conversion import monarch_of
+from .block_low_rank.decomposition import STEPS, decompose, least_error
+from .block_low_rank.naive import multiply_rounded
 from .block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from .factored import request_of
 from .kronecker.approximation import factorize
@@ -23,7 +25,7 @@ from .kronecker.pattern import parse_patterns
 from .kronecker.structure import KroneckerSparse
 from .kronecker.suggestions import suggested_pairs
 from .plans import decision_for
-from .request import Request
+from .request import Request, check_intermediate
 
 Matrix = npt.NDArray[Any]
 
@@ -46,9 +48,11 @@ class CompressConfig:
     """The structure of compressed layers: a kind, and a rank or the budget, a fraction of the dense parameters.
 
     `rank` is that of W for low-rank and BLAST, of every block for Monarch, and replaces `budget`, whose ranks from 128
-    on are multiples of 16. `blocks` is b1 = b2 of Monarch and BLAST; `steps` are those of BLAST's descent. `patterns`,
-    such as "(1,64,64,64)(64,64,64,1)", is a chainable list for the kind kronecker; without it the pair within the
-    budget with the least error is taken.
+    on are multiples of 16. `blocks` is b1 = b2 of Monarch and BLAST; `steps` are those of BLAST's descent, which ends
+    earlier once ten of them lower the error by less than the part `tolerance` of it. `patterns`, such as
+    "(1,64,64,64)(64,64,64,1)", is a chainable list for the kind kronecker; without it the pair within the budget with
+    the least error is taken. `intermediate` "fp8" or "int8" makes layers that round the results between
+    their steps, for inference, and is of the other kinds.
 
     Raises:
         PlanError: there is no such kind, a number is out of range, or the list is not chainable.
@@ -60,6 +64,8 @@ class CompressConfig:
     steps: int = STEPS
     rank: int | None = None
     patterns: str | None = None
+    intermediate: str | None = None
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -68,8 +74,14 @@ class CompressConfig:
             raise PlanError(f"budget is a part of the dense parameters, between 0 and 1, not {self.budget}")
         if self.blocks < 1 or self.steps < 1 or (self.rank is not None and self.rank < 1):
             raise PlanError(f"blocks, steps and rank must be at least 1, not {self.blocks}, {self.steps}, {self.rank}")
+        if not 0 <= self.tolerance < 1:
+            raise PlanError(f"tolerance is a part of the error, at least 0 and below 1, not {self.tolerance}")
         if self.kind == "kronecker" and self.rank is not None:
             raise PlanError("kronecker takes a budget or patterns, and no rank")
+        if self.intermediate is not None:
+            check_intermediate(self.intermediate)
+            if self.kind == "kronecker":
+                raise PlanError("intermediate is of low-rank, Monarch and BLAST layers; leave it out for kronecker")
         if self.patterns is not None:
             if self.kind != "kronecker":
                 raise PlanError(f"patterns are of the kind kronecker, not of {self.kind}")
@@ -78,7 +90,9 @@ class CompressConfig:
 
     @classmethod
     def parse(cls, text: str) -> CompressConfig | None:
-        """Parse a configuration "KIND[:budget=B][:rank=R][:blocks=N][:steps=N]" or patterns; None for "dense".
+        """Parse a configuration "KIND[:OPTION=VALUE]..." or patterns; None for "dense".
+
+        Options are budget, rank, blocks, steps, tolerance and intermediate.
 
         Raises:
             PlanError: the text is none of these.
@@ -91,13 +105,14 @@ class CompressConfig:
         found = cls(kind)
         for option in options:
             name, _, value = option.partition("=")
-            if name not in ("budget", "rank", "blocks", "steps"):
-                raise PlanError(f"{option!r} is no option of {kind}; write budget=, rank=, blocks= or steps=")
+            if name not in ("budget", "rank", "blocks", "steps", "tolerance", "intermediate"):
+                known = "budget=, rank=, blocks=, steps=, tolerance= or intermediate="
+                raise PlanError(f"{option!r} is no option of {kind}; write {known}")
+            read: Callable[[str], Any] = {"budget": float, "tolerance": float, "intermediate": str}.get(name, int)
             try:
-                number: Any = float(value) if name == "budget" else int(value)
+                found = replace(found, **{name: read(value)})
             except ValueError:
                 raise PlanError(f"{option!r} must be a number") from None
-            found = replace(found, **{name: number})
         return found
 
     def structures(self, rows: int, cols: int) -> tuple[Compressible, ...]:
@@ -177,15 +192,22 @@ class LayerReport:
 
 
 def compress_weight(
-    weight: Any, structures: tuple[Compressible, ...], steps: int = STEPS, on_event: OnEvent = lambda _: None
+    weight: Any,
+    structures: tuple[Compressible, ...],
+    steps: int = STEPS,
+    on_event: OnEvent = lambda _: None,
+    tolerance: float = 0.0,
 ) -> CompressedWeight:
     """Compute the most accurate factors of these structures for a weight (rows, cols), a numpy array or torch tensor.
 
-    Low-rank, Monarch and BLAST factors of a tensor are computed on its device, Kronecker-sparse ones on the CPU.
+    Those of a tensor are computed on its device, but for Kronecker-sparse lists that are no pair as Monarch's. Of many
+    such pairs only the one of the least error is factorized. `tolerance` is that of BLAST's descent, see `decompose`.
 
     Raises:
         PlanError: the weight has another size, or contains NaN or infinity.
     """
+    if not isinstance(weight, np.ndarray) and (pair := _nearest_pair(weight, structures, on_event)):
+        return pair
     found: CompressedWeight | None = None
     for place, structure in enumerate(structures, 1):
         on_event(structure.name if len(structures) == 1 else f"{place} of {len(structures)}: {structure.name}")
@@ -195,7 +217,11 @@ def compress_weight(
             one = CompressedWeight(structure, nearest.matrix.factors, nearest.error)
         else:
             by_step = decompose(
-                weight, structure, steps, on_step=lambda step, error: on_event(f"step {step}, error {error:.2e}")
+                weight,
+                structure,
+                steps,
+                on_step=lambda step, error: on_event(f"step {step}, error {error:.2e}"),
+                tolerance=tolerance,
             )
             one = CompressedWeight(structure, by_step.factors, by_step.error)
         found = one if found is None or one.error < found.error else found
@@ -204,12 +230,51 @@ def compress_weight(
     return found
 
 
-def output_error(weight: Matrix, structure: Compressible, factors: tuple[Matrix, ...], inputs: Matrix) -> float:
-    """Return |X W'^T - X W^T| / |X W^T| in the Frobenius norm for inputs X (n, cols), in float64."""
+def _nearest_pair(
+    weight: Any, structures: tuple[Compressible, ...], on_event: OnEvent
+) -> CompressedWeight | None:
+    """Return the most accurate of pairs of Kronecker-sparse factors for a tensor; None if another structure is given.
+
+    As Monarch matrices, which they are: their least errors first, then the factors of the best.
+    """
+    monarchs = [monarch_of(one.patterns) if isinstance(one, KroneckerSparse) else None for one in structures]
+    errors = []
+    for place, (structure, monarch) in enumerate(zip(structures, monarchs, strict=True), 1):
+        if monarch is None:
+            return None
+        on_event(f"error of {place} of {len(structures)}: {structure.name}")
+        errors.append(least_error(weight, monarch))
+    best = int(np.argmin(errors))
+    pair, chosen = structures[best], monarchs[best]
+    assert isinstance(pair, KroneckerSparse)
+    assert chosen is not None
+    on_event(pair.name)
+    found = decompose(weight, chosen)
+    shapes = [pattern.parameter_shape for pattern in pair.patterns]
+    factors = tuple(one.reshape(shape) for one, shape in zip(found.factors, shapes, strict=True))
+    return CompressedWeight(pair, factors, found.error)
+
+
+def output_error(
+    weight: Matrix,
+    structure: Compressible,
+    factors: tuple[Matrix, ...],
+    inputs: Matrix,
+    intermediate: str | None = None,
+) -> float:
+    """Return |X W'^T - X W^T| / |X W^T| in the Frobenius norm for inputs X (n, cols), in float64.
+
+    With `intermediate` the results between the steps of X W'^T are rounded.
+    """
     wide = inputs.astype(np.float64).T
     truth = weight.astype(np.float64) @ wide
     norm = float(np.linalg.norm(truth))
-    error = float(np.linalg.norm(structure.multiply_wide(factors, wide) - truth))
+    if intermediate is None:
+        found = structure.multiply_wide(factors, wide)
+    else:
+        assert isinstance(structure, BlockLowRank)
+        found = multiply_rounded(structure, [one.astype(np.float64) for one in factors], wide, intermediate)
+    error = float(np.linalg.norm(found - truth))
     return error / norm if norm else error
 
 
@@ -218,13 +283,20 @@ def product_dtype(dtype: str, device: str) -> str:
     return "float32" if device == "cpu" and dtype in ("float16", "bfloat16") else dtype
 
 
-def predicted_speed(structure: Compressible, batch: int, dtype: str, device: str) -> float | None:
+def predicted_speed(
+    structure: Compressible, batch: int, dtype: str, device: str, intermediate: str | None = None
+) -> float | None:
     """Return predicted seconds of the vendor's product X W^T over those of the structured one, for X (batch, cols)."""
     dtype = product_dtype(dtype, device)
     dense = Request(batch, structure.cols, structure.rows, dtype, device=device)
     theirs = decision_for(dense, strategy="vendor").plan.seconds
-    ours = decision_for(request_of(structure, batch, dtype, device=device)).seconds
+    ours = decision_for(request_of(structure, batch, dtype, device=device, intermediate=intermediate)).seconds
     return None if not theirs or not ours else theirs / ours
+
+
+def layer_text(structure: Compressible, intermediate: str | None) -> str:
+    """Return the name of a layer's structure, with the form of its intermediate results if they are rounded."""
+    return structure.name if intermediate is None else f"{structure.name}, intermediate {intermediate}"
 
 
 def parameter_names(structure: Compressible) -> tuple[str, ...]:

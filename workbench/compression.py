@@ -191,7 +191,7 @@ class Compression:
         Raises:
             LcmaError: the folder of finished layers cannot be written.
         """
-        from ..kernels.compression import LayerReport
+        from ..kernels.compression import LayerReport, layer_text
 
         for task in self.tasks:
             weight, dtype = task.weight, FLOATS[task.weight.entry.kind]
@@ -203,17 +203,18 @@ class Compression:
             found = self._factors[weight.layer] = self._decomposed(task, matrix, say)
             structure = found.structure
             say(f"{weight.layer}: speed")
-            predicted, measured = self._speed(structure, batch, dtype, rounds)
+            narrow = task.config.intermediate
+            predicted, measured = self._speed(structure, batch, dtype, rounds, narrow)
             report = LayerReport(
                 weight.layer,
-                structure.name,
+                layer_text(structure, narrow),
                 held,
                 structure.parameters * held // matrix.size,
                 found.error,
                 predicted=predicted,
                 measured=measured,
             )
-            yield self._with_outputs(report, matrix, inputs.get(weight.layer), found, weight.entry.kind)
+            yield self._with_outputs(report, matrix, inputs.get(weight.layer), found, weight.entry.kind, narrow)
 
     def write(self, out: Path) -> None:
         """Write the model with the factors in place of the weights, and forget the finished layers.
@@ -222,7 +223,7 @@ class Compression:
             PlanError: factors are too large for the weights' dtype.
             LcmaError: the file cannot be written.
         """
-        from ..kernels.compressed_files import STRUCTURES, structures_in, write_model
+        from ..kernels.compressed_files import STRUCTURES, intermediates_in, structures_in, write_model
         from ..kernels.compression import parameter_names
 
         tensors: dict[str, tuple[str, Matrix]] = {}
@@ -238,8 +239,13 @@ class Compression:
         metadata = safetensors.metadata(self.path)
         earlier = structures_in(self.path) if STRUCTURES in metadata else {}
         structures = {**earlier, **{name: found.structure for name, found in self._factors.items()}}
+        narrow = {
+            task.weight.layer: form
+            for task in self.tasks
+            if (form := task.config.intermediate) is not None and task.weight.layer in self._factors
+        }
         try:
-            write_model(out, tensors, structures, metadata)
+            write_model(out, tensors, structures, metadata, {**intermediates_in(self.path), **narrow})
         except OSError as error:
             raise LcmaError(f"{out} can't be written: {error.strerror}") from None
         self.store.remove(self.keys)
@@ -257,7 +263,13 @@ class Compression:
             from .gpu_arrays import to_gpu
 
             given = to_gpu(matrix.astype(np.float32), "float32", task.weight.tensor)
-        found = compress_weight(given, task.structures, task.config.steps, lambda text: say(f"{layer}: {text}"))
+        found = compress_weight(
+            given,
+            task.structures,
+            task.config.steps,
+            lambda text: say(f"{layer}: {text}"),
+            task.config.tolerance,
+        )
         arrays = tuple(np.asarray(x if isinstance(x, np.ndarray) else x.cpu().numpy()) for x in found.factors)
         wide = tuple(x if x.dtype == np.float64 else x.astype(np.float32) for x in arrays)
         found = CompressedWeight(found.structure, wide, found.error)
@@ -268,7 +280,13 @@ class Compression:
         return found
 
     def _with_outputs(
-        self, report: LayerReport, matrix: Matrix, inputs: Matrix | None, found: CompressedWeight, kind: str
+        self,
+        report: LayerReport,
+        matrix: Matrix,
+        inputs: Matrix | None,
+        found: CompressedWeight,
+        kind: str,
+        intermediate: str | None,
     ) -> LayerReport:
         from ..kernels.compression import output_error
 
@@ -276,29 +294,34 @@ class Compression:
             return report
         stored = [_stored(factor, kind, report.name) for factor in found.factors]
         rounded = tuple(float32_of(x) if kind == "BF16" else x for x in stored)
-        return replace(report, output_error=output_error(matrix, found.structure, rounded, inputs))
+        return replace(report, output_error=output_error(matrix, found.structure, rounded, inputs, intermediate))
 
     def _speed(
-        self, structure: Compressible, batch: int, dtype: str, rounds: int | None
+        self, structure: Compressible, batch: int, dtype: str, rounds: int | None, intermediate: str | None
     ) -> tuple[float | None, float | None]:
         from ..kernels.compression import predicted_speed
 
-        place = structure, dtype
+        place = structure, dtype, intermediate
         if place not in self._speeds:
-            predicted = predicted_speed(structure, batch, dtype, self.device.kind)
-            measured = None if rounds is None else measured_speed(structure, batch, dtype, self.device, rounds)
+            predicted = predicted_speed(structure, batch, dtype, self.device.kind, intermediate)
+            measured = (
+                None if rounds is None else measured_speed(structure, batch, dtype, self.device, rounds, intermediate)
+            )
             self._speeds[place] = predicted, measured
         return self._speeds[place]
 
 
-def measured_speed(structure: Compressible, batch: int, dtype: str, device: Device, rounds: int) -> float | None:
+def measured_speed(
+    structure: Compressible, batch: int, dtype: str, device: Device, rounds: int, intermediate: str | None = None
+) -> float | None:
     """Median seconds of the dense product over those of the structured one, in turns; None: dense does not fit."""
     from ..kernels.compression import product_dtype
     from ..kernels.factored import request_of
     from .contenders import contest_of
     from .schemes import AUTO
 
-    request = request_of(structure, batch, product_dtype(dtype, device.kind), device=device.kind)
+    kind = product_dtype(dtype, device.kind)
+    request = request_of(structure, batch, kind, device=device.kind, intermediate=intermediate)
     rows = contest_of(request, AUTO, (1,), None).run(rounds).rows
     seconds = {row.what: row.median_s for row in rows}
     return seconds["dense"] / seconds[AUTO] if "dense" in seconds else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...errors import PlanError
 from ..kronecker.matrix import KroneckerMatrix
 from ..kronecker.pattern import Pattern
@@ -30,6 +32,22 @@ def to_kronecker(matrix: BlockLowRankMatrix) -> KroneckerMatrix:
     return KroneckerMatrix((first, second), factors, matrix.dtype)
 
 
+def monarch_of(patterns: Sequence[Pattern]) -> Monarch | None:
+    """Return the interleaved Monarch structure that two Kronecker-sparse patterns are; None if they are none.
+
+    Its factors are those of the patterns, reshaped.
+    """
+    if len(patterns) != 2:
+        return None
+    left, right = patterns
+    if left.a != 1 or right.d != 1 or left.c % right.a or right.b != left.d * (left.c // right.a):
+        return None
+    rank = left.c // right.a
+    if rank > min(left.b, right.c):
+        return None
+    return Monarch(left.rows, right.cols, right.a, left.d, rank, interleaved=True)
+
+
 def from_kronecker(matrix: KroneckerMatrix) -> BlockLowRankMatrix:
     """Invert `to_kronecker`.
 
@@ -42,9 +60,9 @@ def from_kronecker(matrix: KroneckerMatrix) -> BlockLowRankMatrix:
     if left.a == left.d == right.a == right.d == 1:
         low = LowRank(left.rows, right.cols, left.c)
         return BlockLowRankMatrix(low, tuple(w.reshape(w.shape[2:]) for w in matrix.factors), matrix.dtype)
-    if left.a != 1 or right.d != 1 or left.c % right.a or right.b != left.d * (left.c // right.a):
+    structure = monarch_of(matrix.patterns)
+    if structure is None:
         raise PlanError(f"{matrix!r} is no Monarch matrix; (1, q, b1 r, b2)(b1, b2 r, p, 1) is needed")
-    structure = Monarch(left.rows, right.cols, right.a, left.d, left.c // right.a, interleaved=True)
     shapes = structure.factor_shapes
     return BlockLowRankMatrix(
         structure, tuple(w.reshape(shape) for w, shape in zip(matrix.factors, shapes, strict=True)), matrix.dtype

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,15 @@ from ..cuda.executor import layout_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Stage
 from ..request import Layout, Request
+from .compiled import compiled_reason, multiply_compiled
+from .cuda_costs import (
+    HANDOVER_COLUMNS,
+    copy_seconds,
+    fits_cache,
+    gemm_seconds,
+    handover_seconds,
+    is_calibrated,
+)
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
 from .executor import BlockLowRankExecutor
 from .quantized import code_bytes, multiply_quantized, quantized_reason
@@ -27,7 +37,8 @@ from .strategy import (
     structure_in,
     structure_of,
 )
-from .structure import Blast, BlockLowRank
+from .streaming import STREAM_TILES, StreamTile, held_elements, multiply_streamed, streamed_reason
+from .structure import Blast, BlockLowRank, Monarch
 from .tensors import (
     expanded,
     fused_reason,
@@ -41,7 +52,7 @@ from .tensors import (
     triton_reason,
 )
 
-TILED, DECODE, FUSED = "tiled", "decode", "fused"
+TILED, STREAMED, DECODE, FUSED, COMPILED = "tiled", "streamed", "decode", "fused", "compiled"
 
 DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 
@@ -50,8 +61,10 @@ PRODUCTS: dict[str, Callable[..., None]] = {
     PERMUTED: multiply_permuted_tensors,
     DENSE: multiply_dense,
     TILED: multiply_tiled,
+    STREAMED: multiply_streamed,
     DECODE: multiply_few,
     FUSED: multiply_fused,
+    COMPILED: multiply_compiled,
     QUANTIZED: multiply_quantized,
 }
 
@@ -65,6 +78,15 @@ strided ones, by 1% to 150%."""
 DECODE_SIZES = "ahead", "programs", "warps", "weights"
 """The fields of a `DecodeTile` that are parameters of a candidate, sorted."""
 
+STREAM_SIZES = tuple(sorted(field.name for field in fields(StreamTile)))
+"""The fields of a `StreamTile`, likewise."""
+
+TILES_OF: Mapping[str, tuple[tuple[str, ...], Sequence[DecodeTile | StreamTile]]] = {
+    DECODE: (DECODE_SIZES, DECODE_TILES),
+    STREAMED: (STREAM_SIZES, STREAM_TILES),
+}
+"""By strategy the names of its candidates' parameters, and the tiles that they come from."""
+
 
 @dataclass(frozen=True)
 class CudaBlockLowRank(BlockLowRankStrategy):
@@ -73,23 +95,27 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     - strided: two or three of the vendor's batched GEMMs on views, the batch last between them; the baseline.
     - tiled: the same with our kernel for Monarch's first products (stored as the second ones read them) or for BLAST's
       middle ones (on tensor cores).
+    - streamed: BLAST's first and middle products by one launch, what lies between them in the L2.
     - fused: a low-rank product of rank up to 128 by one kernel.
     - decode: products of up to 16 columns by one launch that reads every weight once.
     - quantized: GEMMs by our kernels, between them codes of 8 bits: for requests with an `intermediate` and no others.
-    - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations.
+    - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations;
+      compiled: torch.compile of them.
 
-    Beside strided and dense, BLAST products of many columns by tiled have a price, and products of one or two columns
-    by decode in half precision. The others run where they are named, or where `lcma tune` found them fastest.
+    These have a price: strided and dense, tiled for BLAST products of many columns and Monarch ones of one or two, and
+    decode for one or two columns in half precision. The others run where they are named, or where `lcma tune` found
+    them fastest.
     """
 
     device: str = "cuda"
 
     @property
     def settings(self) -> Sequence[Parameters]:
-        """See `BlockLowRankStrategy`: the tiles of decode."""
-        if self.name != DECODE:
+        """See `BlockLowRankStrategy`: the tiles of decode and of streamed."""
+        if self.name not in TILES_OF:
             return ((),)
-        return [tuple((name, getattr(tile, name)) for name in DECODE_SIZES) for tile in DECODE_TILES]
+        names, tiles = TILES_OF[self.name]
+        return [tuple((name, getattr(tile, name)) for name in names) for tile in tiles]
 
     def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
         """See `BlockLowRankStrategy`."""
@@ -98,8 +124,12 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         first, last = (layout is Layout.COLUMNS or request.n == 1 for layout in request.layouts[1:])
         if self.name == TILED:
             return tiled_reason(structure, request.dtype, first)
+        if self.name == STREAMED:
+            return streamed_reason(structure, request.dtype, first)
         if self.name == FUSED:
             return fused_reason(structure, request.dtype, first, last)
+        if self.name == COMPILED:
+            return compiled_reason(structure)
         if self.name == QUANTIZED and request.intermediate is not None:
             return quantized_reason(structure, request.dtype, request.intermediate)
         if self.name == DECODE:
@@ -111,22 +141,43 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         return None
 
     def is_priced(self, request: Request) -> bool:
-        """See `BlockLowRankStrategy`; tiled where it was measured: BLAST of many columns."""
-        tiled = self.name == TILED and isinstance(structure_of(request), Blast) and request.n >= MANY
-        return tiled or super().is_priced(request)
+        """See `BlockLowRankStrategy`; tiled where it was measured: BLAST of many columns, Monarch of one and two."""
+        if self.name != TILED:
+            return super().is_priced(request)
+        if isinstance(structure_of(request), Blast):
+            return request.n >= MANY
+        return request.n <= HANDOVER_COLUMNS
 
     def step_seconds(self, step: Step, request: Request, machine: Machine) -> float:
-        """See `BlockLowRankStrategy`: a GEMM of measured rate, or a copy of what it reads and writes.
+        """See `BlockLowRankStrategy`; the prices of `cuda_costs` where they apply, else of measured rates and copies.
 
-        BLAST's middle products by our kernel take what the copy takes: on an H200 within 10% of 28 measured layers.
+        BLAST's middle products by our kernel take what the copy of their operands takes.
         """
-        costs, structure = machine.costs, structure_in(request)
+        costs, structure, n, item = machine.costs, structure_in(request), request.n, request.itemsize
         assert isinstance(costs, CudaCostModel)
-        if self.name == TILED and isinstance(structure, Blast) and step == steps_of(structure)[1]:
-            return float(costs.combine(moved_elements(step, request.n) * request.itemsize))
+        steps = (step,) if self.name == DENSE else steps_of(structure)
+        mixing = self.name == TILED and isinstance(structure, Blast) and step == steps[1]
+        if self.name == TILED and isinstance(structure, Monarch):
+            if not is_calibrated(request.dtype, costs):
+                return math.nan
+            return handover_seconds(step, step == steps[0], item, costs)
+        if not mixing:
+            return self._gemm_seconds(step, steps, request, costs)
+        if is_calibrated(request.dtype, costs):
+            return copy_seconds(step, n, item, fits_cache(steps, n, item, costs), costs)
+        return float(costs.combine(moved_elements(step, n) * item))
+
+    def _gemm_seconds(
+        self, step: Step, steps: Sequence[Step], request: Request, costs: CudaCostModel, saved: float = 0.0
+    ) -> float:
+        """Return the seconds of one of the steps by the vendor's GEMM that moves `saved` bytes less."""
+        n, item = request.n, request.itemsize
+        if is_calibrated(request.dtype, costs):
+            hot = fits_cache(steps, n, item, costs)
+            return gemm_seconds(step, n, request.dtype, item, hot, len(steps), costs, saved)
         mode = "whole" if step.count == 1 else "batched"
-        seconds = float(costs.gemm(request.dtype, step.m, step.k, request.n, step.count, mode))
-        return max(seconds, float(costs.combine(moved_elements(step, request.n) * request.itemsize)))
+        computing = float(costs.gemm(request.dtype, step.m, step.k, n, step.count, mode))
+        return max(computing, float(costs.combine(moved_elements(step, n) * item - saved)))
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; decode's one stage is all steps, and only its first tile was measured."""
@@ -154,17 +205,20 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         for stage, less, step in zip(stages, [*saved, 0], steps_of(structure), strict=True):
             before = saved[len(found) - 1] if found else 0
             moved = stage.bytes - less - before
-            mode = "whole" if step.count == 1 else "batched"
-            seconds = float(costs.gemm(request.dtype, step.m, step.k, n, step.count, mode))
+            seconds = self._gemm_seconds(step, steps_of(structure), request, costs, less + before)
             told = f", into {request.intermediate}: {less / 1e6:.1f} MB less" if less else ""
             name = stage.name + (f", from {request.intermediate}" if before else "") + told
-            found.append(
-                replace(stage, name=name, bytes=moved, seconds=known(max(seconds, float(costs.combine(moved)))))
-            )
+            found.append(replace(stage, name=name, bytes=moved, seconds=known(seconds)))
         return found
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`; of quantized the codes and their scales."""
+        """See `Strategy.workspace`: of quantized codes and scales, of streamed the slots, of compiled copies, too."""
+        if self.name == COMPILED and 0 not in request.shape:
+            return 2 * super().workspace(candidate, request, machine) + request.m * request.n * request.itemsize
+        if self.name == STREAMED and 0 not in request.shape:
+            streamed = structure_in(request)
+            assert isinstance(streamed, Blast)
+            return held_elements(streamed, request.n, stream_tile(candidate.parameters)) * request.itemsize
         if self.name != QUANTIZED or 0 in request.shape:
             return super().workspace(candidate, request, machine)
         structure = structure_in(request)
@@ -178,6 +232,8 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         product = partial(PRODUCTS[self.name], structure)
         if self.name == DECODE:
             product = partial(product, tile=decode_tile(candidate.parameters))
+        if self.name == STREAMED:
+            product = partial(product, tile=stream_tile(candidate.parameters))
         if self.name == QUANTIZED:
             precision = "tf32" if request.dtype == "tf32" else "ieee"
             product = partial(product, form=request.intermediate, precision=precision)
@@ -188,6 +244,11 @@ def decode_tile(parameters: Parameters) -> DecodeTile:
     """Return the tile of a candidate of decode."""
     ahead, programs, warps, weights = (int(dict(parameters)[name]) for name in DECODE_SIZES)
     return DecodeTile(programs, warps, weights, ahead)
+
+
+def stream_tile(parameters: Parameters) -> StreamTile:
+    """Return the tile of a candidate of streamed."""
+    return StreamTile(**{name: int(size) for name, size in parameters})
 
 
 def _empty(request: Request, like: Any) -> Any:

@@ -26,6 +26,9 @@ DAMPING = 0.01
 MOMENTUM, LARGEST_MOMENTUM = 0.5, 1.5
 """Extrapolation of a step from the last point, as a fraction of the last change: the initial and the maximum value."""
 
+WINDOW = 10
+"""Number of steps over which a tolerance of the descent is measured."""
+
 OnStep = Callable[[int, float], None]
 """on_step(step, error): called after every step with the relative error."""
 
@@ -40,9 +43,17 @@ class Decomposition:
 
 
 def decompose(
-    weight: Array, structure: BlockLowRank, steps: int = STEPS, seed: int = 0, on_step: OnStep = lambda *_: None
+    weight: Array,
+    structure: BlockLowRank,
+    steps: int = STEPS,
+    seed: int = 0,
+    on_step: OnStep = lambda *_: None,
+    tolerance: float = 0.0,
 ) -> Decomposition:
     """Approximate a weight (rows, cols) by factors of a structure: optimally for low-rank and Monarch matrices.
+
+    BLAST's descent ends after `steps` steps, or once WINDOW steps lower the error by less than the part `tolerance`
+    of it.
 
     Raises:
         PlanError: the weight has another size, or contains NaN or infinity.
@@ -57,7 +68,7 @@ def decompose(
     if isinstance(structure, Monarch):
         return _with_error(wide, structure, _monarch(wide, structure))
     assert isinstance(structure, Blast)
-    return _descend(wide, structure, steps, seed, on_step)
+    return _descend(wide, structure, steps, seed, on_step, tolerance)
 
 
 def _low_rank(matrix: Array, rank: int) -> tuple[Array, Array]:
@@ -67,6 +78,30 @@ def _low_rank(matrix: Array, rank: int) -> tuple[Array, Array]:
     u, s, v = _svd(matrix)
     root = s[..., :rank] ** 0.5
     return u[..., :rank] * root[..., None, :], root[..., :, None] * v[..., :rank, :]
+
+
+def least_error(weight: Array, structure: LowRank | Monarch) -> float:
+    """Return the least relative error of a weight by factors of a structure, without the factors.
+
+    For tensors on a GPU from eigenvalues of Gram matrices in float64.
+    """
+    blocks = weight[None, None] if isinstance(structure, LowRank) else _monarch_blocks(weight, structure)
+    squares = _number((weight * weight).sum())
+    if isinstance(blocks, np.ndarray) or not blocks.is_cuda:
+        values = _singular_values(blocks)[..., structure.rank :]
+        lost = _number((values * values).sum())
+    else:
+        lost = _number(gram_values(blocks)[..., : -structure.rank or None].sum())
+    return (max(lost, 0.0) / squares) ** 0.5 if squares else 0.0
+
+
+def gram_values(matrix: Array) -> Array:
+    """Return the squared singular values (..., k), ascending, of tensors (..., m, n) from Gram matrices in float64."""
+    import torch
+
+    wide = (matrix.mT if matrix.shape[-2] < matrix.shape[-1] else matrix).double()
+    found: Array = torch.linalg.eigvalsh(wide.mT @ wide).clamp_min(0.0)
+    return found
 
 
 def truncated_by_gram(matrix: Array, rank: int) -> tuple[Array, Array]:
@@ -91,23 +126,32 @@ def truncated_by_gram(matrix: Array, rank: int) -> tuple[Array, Array]:
 
 def _monarch(weight: Array, structure: Monarch) -> tuple[Array, Array]:
     """Compute the truncated SVDs of all blocks at once."""
-    b1, b2, p, q = structure.b1, structure.b2, structure.p, structure.q
-    shape = (q, b2, b1, p) if structure.interleaved else (b2, q, b1, p)
-    blocks = weight.reshape(shape).swapaxes(0, 1) if structure.interleaved else weight.reshape(shape)
-    left, right = _low_rank(blocks.swapaxes(1, 2), structure.rank)  # (b2, b1, q, r), (b2, b1, r, p)
+    left, right = _low_rank(_monarch_blocks(weight, structure), structure.rank)  # (b2, b1, q, r), (b2, b1, r, p)
     u = left.swapaxes(1, 2)  # (b2, q, b1, r)
     v = right.swapaxes(0, 1).swapaxes(1, 2)  # (b1, r, b2, p)
     return _contiguous(u), _contiguous(v)
 
 
-def _descend(weight: Array, structure: Blast, steps: int, seed: int, on_step: OnStep) -> Decomposition:
+def _monarch_blocks(weight: Array, structure: Monarch) -> Array:
+    """Return the blocks (b2, b1, q, p) of a weight (rows, cols)."""
+    b1, b2, p, q = structure.b1, structure.b2, structure.p, structure.q
+    shape = (q, b2, b1, p) if structure.interleaved else (b2, q, b1, p)
+    blocks = weight.reshape(shape).swapaxes(0, 1) if structure.interleaved else weight.reshape(shape)
+    return blocks.swapaxes(1, 2)
+
+
+def _descend(
+    weight: Array, structure: Blast, steps: int, seed: int, on_step: OnStep, tolerance: float
+) -> Decomposition:
     """Alternating gradient steps with momentum, each preconditioned by the damped Gram matrix of the other factors.
 
     With A = U diag(s) V by blocks, a step on U[k] is -R B^T (B B^T + d I)^-1, B being the rows diag(S[:, k, l]) V[l]
     of all l concatenated; likewise for V[l]; the diagonals S[:, k, l] have the Gram matrix (U^T U) * (V V^T). The
     damping d is DAMPING times the relative residual, in units of the mean of the Gram matrix's diagonal; with d = 0 a
     step is the least-squares solution. A step starts at x + m (x - y) for the last points y and x; m grows while the
-    error falls, and shrinks if it rises: then the step is dropped, and the next one starts at x.
+    error falls, and shrinks if it rises: then the step is dropped, and the next one starts at x. Momentum lets the
+    scales of the three factors drift apart, in float32 beyond its range after some 60 steps; powers of two between
+    them, which change no step, are evened out.
 
     Source: based on the preconditioned descent of Lee et al., "BLAST" (NeurIPS 2024); momentum and damping are ours.
     """
@@ -121,21 +165,29 @@ def _descend(weight: Array, structure: Blast, steps: int, seed: int, on_step: On
     point = _start(weight, structure, seed)
     before, error, momentum = None, 1.0, MOMENTUM
     best, least = point, np.inf
+    errors: list[float] = []
     for step in range(1, steps + 1):
-        damping = DAMPING * min(1.0, error) if step < steps else 1e-12
+        stalled = len(errors) > WINDOW and errors[-1] > (1 - tolerance) * errors[-1 - WINDOW]
+        last = step == steps or (tolerance > 0 and stalled)
+        damping = 1e-12 if last else DAMPING * min(1.0, error)
         trial = point
         if before is not None:
             trial = tuple(x + momentum * (x - y) for x, y in zip(point, before, strict=True))
         found, squares = _swept(blocks, trial, damping)
         reached = squares**0.5 / norm
-        if before is not None and reached > error:
+        if not np.isfinite(reached) or (before is not None and reached > error):
             before, momentum = None, 0.3 * momentum
         else:
-            before, point, error = point, found, reached
+            scales = _even_scales(found)
+            before, point = (tuple(x * c for x, c in zip(one, scales, strict=True)) for one in (point, found))
+            error = reached
             momentum = min(LARGEST_MOMENTUM, 1.05 * momentum + 0.01)
         if error < least:
             best, least = point, error
+        errors.append(error)
         on_step(step, error)
+        if last:
+            break
     return Decomposition(structure, tuple(map(_contiguous, _balanced(*best))), least)
 
 
@@ -159,6 +211,14 @@ def _swept(
     flat = _stepped(flat[:, :, None, :], grams, wanted[:, :, None, :], damping)[:, :, 0]
     residual = blocks - (flat[:, :, None, :] * u[:, None]) @ v[None]
     return (u, flat.swapaxes(1, 2).swapaxes(0, 1), v), _number((residual * residual).sum())
+
+
+def _even_scales(point: tuple[Array, Array, Array]) -> tuple[float, float, float]:
+    """Return powers of two whose product is one and which bring the norms of U, S and V nearest to each other."""
+    logs = [float(np.log2(_number((x * x).sum()) or 1.0)) / 2 for x in point]
+    mean = sum(logs) / 3
+    first, second = (round(mean - one) for one in logs[:2])
+    return 2.0**first, 2.0**second, 2.0 ** -(first + second)
 
 
 def _balanced(u: Array, s: Array, v: Array) -> tuple[Array, Array, Array]:
@@ -217,6 +277,14 @@ def _svd(matrix: Array) -> tuple[Array, Array, Array]:
     import torch
 
     return torch.linalg.svd(matrix, full_matrices=False)
+
+
+def _singular_values(matrix: Array) -> Array:
+    if isinstance(matrix, np.ndarray):
+        return np.linalg.svd(matrix, compute_uv=False)
+    import torch
+
+    return torch.linalg.svdvals(matrix)
 
 
 def _solve_positive(matrix: Array, right: Array) -> Array:

@@ -52,11 +52,13 @@ def interleaved(
     rounds: int,
     spent: float = 0.02,
     on_round: Callable[[int], None] = lambda _: None,
+    warmed: bool = False,
 ) -> dict[str, Times]:
     """Time every contender once per round, so that heat and power limits affect all equally; discard a first round.
 
     A contender runs for about `spent` seconds per round, at least once. Each round starts with another
-    one, after an equally long discarded run of it: the first one after a pause runs faster.
+    one, after an equally long discarded run of it: the first one after a pause runs faster. With `warmed` every run
+    follows such a discarded one: else a product that comes after one bound by memory is timed on a cooler GPU.
     A contender slower than `spent` and HOPELESS times as slow as the fastest is timed in FEW rounds only.
     """
     once = {name: max(_after_warming(call), 1e-7) for name, call in contenders.items()}
@@ -68,7 +70,7 @@ def interleaved(
         names = [name for name in contenders if number <= FEW or name not in slow]
         turn = number % len(names)
         for place, name in enumerate(names[turn:] + names[:turn]):
-            if not place:
+            if warmed or not place:
                 seconds_of(contenders[name], repeats[name])
             seconds = seconds_of(contenders[name], repeats[name])
             if number:

@@ -219,16 +219,23 @@ class BlastLinear(BlockLowRankLinear):
         super().__init__(structure, bias, device, dtype, intermediate=intermediate)
 
 
-def layer_of(structure: BlockLowRank, bias: bool = True, device: Any = None, dtype: Any = None) -> BlockLowRankLinear:
+def layer_of(
+    structure: BlockLowRank,
+    bias: bool = True,
+    device: Any = None,
+    dtype: Any = None,
+    intermediate: str | None = None,
+) -> BlockLowRankLinear:
     """Return the layer of a structure."""
     i, o, options = structure.cols, structure.rows, (bias, device, dtype)
+    narrow: dict[str, Any] = {"intermediate": intermediate}
     if isinstance(structure, LowRank):
-        return LowRankLinear(i, o, structure.rank, *options)
+        return LowRankLinear(i, o, structure.rank, *options, **narrow)
     assert isinstance(structure, Monarch | Blast)
     blocks = structure.b1, structure.b2
     if isinstance(structure, Blast):
-        return BlastLinear(i, o, blocks, structure.rank, *options)
-    return MonarchLinear(i, o, blocks, structure.rank, *options, interleaved=structure.interleaved)
+        return BlastLinear(i, o, blocks, structure.rank, *options, **narrow)
+    return MonarchLinear(i, o, blocks, structure.rank, *options, interleaved=structure.interleaved, **narrow)
 
 
 @torch.compiler.allow_in_graph  # dynamo would try gradients with the placements of the result, which may be partial

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ...errors import PlanError, RankError, SchemeFormatError
 from .. import safetensors
-from ..compressed_files import FinishedLayers, structures_in
+from ..compressed_files import FinishedLayers, intermediates_in, structures_in
 from ..compression import (
     CompressConfig,
     CompressedWeight,
@@ -23,6 +23,7 @@ from ..compression import (
     LayerReport,
     compress_weight,
     config_for,
+    layer_text,
     output_error,
     predicted_speed,
 )
@@ -114,11 +115,16 @@ def _compressed(
         found = store.load(key := store.key(place.name, repr(task.config), plain))
     if found is None:
         found = compress_weight(
-            wide, task.structures, task.config.steps, lambda text: on_event(f"{place.name}: {text}")
+            wide,
+            task.structures,
+            task.config.steps,
+            lambda text: on_event(f"{place.name}: {text}"),
+            task.config.tolerance,
         )
         if store is not None:
             store.store(key, CompressedWeight(found.structure, tuple(map(_array, found.factors)), found.error))
-    structure, layer = found.structure, _layer(found.structure, place.bias is not None, weight.device, weight.dtype)
+    structure, narrow = found.structure, task.config.intermediate
+    layer = _layer(structure, place.bias is not None, weight.device, weight.dtype, narrow)
     _fill(layer, found.factors, place.bias)
     place.replace(layer)
     held = weight.element_size()
@@ -126,19 +132,19 @@ def _compressed(
     name = str(weight.dtype).removeprefix("torch.")
     return LayerReport(
         place.name,
-        structure.name,
+        layer_text(structure, narrow),
         weight.numel() * held,
         structure.parameters * held,
         found.error,
-        output_error=None if inputs is None else output_error(plain, structure, rounded, inputs),  # type: ignore[arg-type]
-        predicted=None if batch is None else predicted_speed(structure, batch, name, weight.device.type),
+        output_error=None if inputs is None else output_error(plain, structure, rounded, inputs, narrow),  # type: ignore[arg-type]
+        predicted=None if batch is None else predicted_speed(structure, batch, name, weight.device.type, narrow),
     )
 
 
-def _layer(structure: Compressible, bias: bool, device: Any, dtype: Any) -> Any:
+def _layer(structure: Compressible, bias: bool, device: Any, dtype: Any, intermediate: str | None = None) -> Any:
     if isinstance(structure, KroneckerSparse):
         return KSLinear(structure.patterns, bias, device=device, dtype=dtype)
-    return layer_of(structure, bias, device, dtype)
+    return layer_of(structure, bias, device, dtype, intermediate)
 
 
 def _fill(layer: Any, factors: tuple[Any, ...], bias: Tensor | None) -> None:
@@ -190,6 +196,7 @@ def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
     path = Path(path)
     try:
         structures, entries = structures_in(path), safetensors.entries(path)
+        narrow = intermediates_in(path)
     except OSError as error:
         raise SchemeFormatError(f"can't be read: {error.strerror or error}", path) from None
     places = {place.name: place for place in linear_places(model)}
@@ -199,7 +206,9 @@ def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
         if place is None or tuple(place.weight.shape) != (structure.rows, structure.cols):
             mine = "no such linear layer" if place is None else f"one of {tuple(place.weight.shape)}"
             raise PlanError(f"{path} has {name} as {structure.name}, and the model has {mine}")
-        layers[name] = _layer(structure, place.bias is not None, place.weight.device, place.weight.dtype)
+        layers[name] = _layer(
+            structure, place.bias is not None, place.weight.device, place.weight.dtype, narrow.get(name)
+        )
     state = model.state_dict(keep_vars=True)
     there = {id(value) for name, value in state.items() if name in entries}
     wanted = {

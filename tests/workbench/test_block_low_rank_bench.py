@@ -13,7 +13,7 @@ from lcma.workbench.bench import blr_layers, blr_products
 from lcma.workbench.bench.blr_ablation import CHAINS, steps_between
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.runner import chosen_cases, find_suite
-from lcma.workbench.bench.suites import blr
+from lcma.workbench.bench.suites import blr, compress
 
 
 def test_the_table_has_the_papers_rows():
@@ -36,6 +36,9 @@ def test_a_gpu_gets_every_row_with_its_bars_and_a_processor_those_of_moderate_si
     # Three kinds of 13 layers at three n; DiT: two kinds of two layers at four, and of adaLN at one.
     assert len(keys) == len(set(keys)) == 3 * 13 * 3 + 2 * 2 * 4 + 2
     assert all(len(case.bars) == 3 for case in cases)
+    few = [case.key for case in chosen_cases(find_suite("blr"), Options("cuda", sizes=(2,)))]
+    assert len(few) == 3 * 13 + 2 * 3
+    assert all(" n=2 " in key for key in few)
     on_cpu = chosen_cases(find_suite("blr"), Options("cpu", sample=3))
     assert not any(case.bars or "11008" in case.key or "Llama-7B gate" in case.key for case in on_cpu)
     assert len({case.key.split(" n=")[0] for case in on_cpu}) <= 9
@@ -55,7 +58,7 @@ def test_the_suite_checks_weighs_and_times_every_form(tmp_path, capsys, monkeypa
         figures = row["figures"]
         monarch = " monarch " in row["key"]
         between = {"relaid", "handed-over"} if monarch else set()
-        assert {"dense", "permuted", "strided", "auto"} | between == set(figures["ms"])
+        assert {"dense", "permuted", "strided", "auto", "auto or dense"} | between == set(figures["ms"])
         steps = figures["ablation"]
         assert [step["form"] for step in steps] == [
             form for form, _ in CHAINS["monarch" if monarch else row["key"].split()[2]] if form in figures["ms"]
@@ -66,8 +69,10 @@ def test_the_suite_checks_weighs_and_times_every_form(tmp_path, capsys, monkeypa
             assert step["over_first"] == steps[0]["ms"] / step["ms"]
             assert step["weight_bytes"] == figures["weight_bytes"]
             assert step["peak_bytes"] == figures["peak_bytes"][step["form"]] > 0
-        assert {"tiled", "fused", "decode"} == set(figures["not_run"])
+        assert {"tiled", "streamed", "fused", "decode"} == set(figures["not_run"])
         assert figures["ratio"] == figures["ms"]["dense"] / figures["ms"]["auto"]
+        assert figures["over_best"] == figures["ms"]["dense"] / figures["ms"]["auto or dense"]
+        assert figures["over_best_factored"] == figures["ratio"]  # without torch.compile dense is the only rival
         assert max(figures["errors"].values()) < 1e-6
         assert 0 < figures["weight_bytes"] < figures["dense_weight_bytes"] == 4 * 24 * 36
         assert figures["peak_bytes"]["permuted"] >= figures["peak_bytes"]["strided"] > 0
@@ -170,11 +175,16 @@ def test_a_model_is_trained_compressed_and_trained_again(tmp_path, capsys, one_t
     uniform = 5.545  # log 256
     assert row["loss_dense"] < row["loss_compressed"] < uniform
     assert row["loss_retrained"] < row["loss_compressed"]
+    assert row["loss_dense_retrained"] < row["loss_dense"]
+    assert all(one > 0 for one in row["seconds"].values())
     assert (row["layers"], 0.4 < row["bytes"] <= 0.5, 0 < row["weight_error"] < 1) == (12, True, True)
     assert row["ratio"] == row["ms"]["dense"] / row["ms"]["compressed"]
     assert (tmp_path / "compress-cpu.svg").read_text().startswith("<?xml")
     assert cli.main([*arguments, "--dry-run"]) == 0
-    assert capsys.readouterr().out.count("features=64") == 4 * 3
+    text = capsys.readouterr().out
+    assert text.count("features=64") == 4 * 3
+    places = [text.index(f"{kind} {budget:g} features") for budget in compress.BUDGETS for kind in compress.KINDS]
+    assert places == sorted(places)  # every kind has a row before one has two
     assert cli.main(["bench", "compress", "--sizes", "65", "--out", str(tmp_path)]) == 3
 
 

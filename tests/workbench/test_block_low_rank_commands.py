@@ -108,6 +108,12 @@ def test_intermediate_results_of_8_bits_are_run_timed_and_planned(run, files, fo
     assert set(errors) == {"strided", "permuted", "dense", "quantized"}
     assert 1e-3 < errors.pop("quantized") < 0.05
     assert max(errors.values()) < 1e-6
+    code, text, _ = run("tune", folder / "k.npz", "--batch", "64", "--intermediate", form, "--rounds", "2", "--json")
+    assert code == 0
+    (tuned,) = json.loads(text)
+    assert [one["candidate"] for one in tuned["candidates"]] == ["quantized"]
+    code, text, _ = run("plan", folder / "k.npz", "--batch", "64", "--intermediate", form, "--explain")
+    assert (code, "measured" in text) == (0, True)
     for device in ("cpu", "cuda"):
         arguments = ("--batch", "8192", "--intermediate", form, "--device", device, "--explain")
         code, text, _ = run("plan", folder / "k.npz", *arguments)
@@ -124,6 +130,7 @@ def test_intermediate_is_for_block_low_rank_operands_alone(run, files, tmp_path)
     kronecker.save(tmp_path / "ks.npz", KroneckerMatrix.random(parse_patterns("(1,12,24,1)")))
     cases = [
         (("time", "auto", "--intermediate", "fp8"), 2, "--intermediate is for a file"),
+        (("tune", "64", "64", "64", "--intermediate", "fp8"), 2, "--intermediate is for a file"),
         (("plan", "64", "64", "64", "--intermediate", "fp8"), 2, "--intermediate is for a file"),
         (("plan", tmp_path / "ks.npz", "--batch", "8", "--intermediate", "fp8"), 3, "for low-rank, Monarch and BLAST"),
         (("run", folder / "k.npz", folder / "first.npy", "--intermediate", "fp4"), 2, "fp4"),

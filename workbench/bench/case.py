@@ -19,7 +19,7 @@ class Options:
     """The user's options for a suite; a suite reads those that concern it.
 
     `sample`: how many of many shapes. `rounds`: interleaved rounds a case. `threads`: () is the
-    suite's own choice; so are `sizes`, sides of matrices or features of models. `energy`: joules in place of
+    suite's own choice; so are `sizes`, sides of matrices, features of models or inputs. `energy`: joules in place of
     seconds; `shares`: the part that linear layers take; `gradients`: of products in place of products.
     """
 

@@ -34,7 +34,7 @@ from ..progress import Progress
     "--sizes",
     type=click.IntRange(min=1),
     multiple=True,
-    help="Only these sides of matrices (exact), or features of models (compress).",
+    help="Only these sides of matrices (exact), features of models (compress), or inputs (blr).",
 )
 @click.option("--threads", type=click.IntRange(min=1), multiple=True)
 @click.option("--dtype", "dtypes", multiple=True)

@@ -21,6 +21,7 @@ from ..compression import (
     show_layers,
     stored_weights,
 )
+from ..kronecker import INTERMEDIATE
 from ..output import print_json, print_table
 from ..products import DEVICE, Device
 from ..progress import CountedProgress
@@ -41,6 +42,10 @@ KINDS = ("low-rank", "monarch", "blast", "kronecker")
 @click.option("--rank", type=click.IntRange(min=1), help="Of W, for Monarch of a block; in place of --budget.")
 @click.option("--blocks", type=click.IntRange(min=1), default=16, show_default=True, help="b1 = b2: Monarch, BLAST.")
 @click.option("--steps", type=click.IntRange(min=1), default=300, show_default=True, help="Of the descent for BLAST.")
+@click.option(
+    "--tolerance", type=float, default=0.0, help="End it where 10 steps lower the error by less than this part."
+)
+@click.option("--intermediate", type=INTERMEDIATE, help="Layers round the results between their steps to 8 bits.")
 @click.option("--patterns", metavar="LIST", help="Kronecker-sparse patterns: '(1,64,64,64)(64,64,64,1)'.")
 @click.option(
     "--layer",
@@ -48,7 +53,7 @@ KINDS = ("low-rank", "monarch", "blast", "kronecker")
     multiple=True,
     metavar="NAME=WHAT",
     help="Another structure for layers whose name fits (h.*.attn.*): dense, KIND[:budget=B][:rank=R][:blocks=N]"
-    "[:steps=N], or a list of patterns. The first that fits counts.",
+    "[:steps=N][:tolerance=T][:intermediate=FORM], or a list of patterns. The first that fits counts.",
 )
 @click.option("--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True, help="Of the weights.")
 @click.option("--calibration", metavar="X", help="Inputs of layers: X.npy (n, inputs), or a tensor a layer.")
@@ -67,6 +72,8 @@ def command(
     rank: int | None,
     blocks: int,
     steps: int,
+    tolerance: float,
+    intermediate: str | None,
     patterns: str | None,
     layers: tuple[str, ...],
     layout: str,
@@ -103,7 +110,8 @@ def command(
     if out is not None and (out.suffix != ".safetensors" or out.resolve() == model.resolve()):
         raise click.UsageError(f"--out {out} must end in .safetensors, and be another file than the model")
     try:
-        rest = CompressConfig(kind, 0.5 if budget is None else budget, blocks, steps, rank, patterns)
+        part = 0.5 if budget is None else budget
+        rest = CompressConfig(kind, part, blocks, steps, rank, patterns, intermediate, tolerance)
         chosen = dict(_layer(text) for text in layers)
     except PlanError as error:
         raise click.UsageError(str(error)) from None

@@ -11,7 +11,7 @@ import click
 from ...errors import LcmaError, PlanError
 from ..bench.machine import BUSY_SHARE, Watch
 from ..exact import exact_request_of, ring_option
-from ..kronecker import LAYOUT, stored_request
+from ..kronecker import INTERMEDIATE, LAYOUT, stored_request
 from ..options import Duration
 from ..output import print_json, print_table
 from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, require_memory, sizes_given
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C, default one; of K the inputs.")
 @ring_option("Tune exact products in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
+@click.option("--intermediate", type=INTERMEDIATE, help="Of block low-rank K: round the results between its steps.")
 @click.option(
     "--top",
     type=click.IntRange(1, 64),
@@ -56,6 +57,7 @@ def command(
     batch: int | None,
     ring: ExactRing | None,
     layout: str | None,
+    intermediate: str | None,
     top: int,
     rounds: int,
     seed: int,
@@ -72,7 +74,7 @@ def command(
     """
     if (file is None) == (not arguments):
         raise click.UsageError("give three sizes M K N, a file K, or --from SHAPES.csv")
-    stored = stored_request(arguments, batch, dtype, layout, device)
+    stored = stored_request(arguments, batch, dtype, layout, device, intermediate=intermediate)
     if stored is not None and causal:
         raise click.UsageError("K takes no --causal")
     rows = read_shapes(file) if file is not None else [] if stored else [ShapeRow(sizes_given(arguments, 1))]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -11,7 +15,7 @@ from torch import nn  # noqa: E402
 import lcma  # noqa: E402
 from lcma.errors import PlanError, RankError  # noqa: E402
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
-from lcma.kernels.compression import CompressConfig  # noqa: E402
+from lcma.kernels.compression import CompressConfig, compress_weight  # noqa: E402
 from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear  # noqa: E402
 
 
@@ -48,6 +52,46 @@ def test_the_layers_that_fit_are_replaced_and_every_one_is_reported(kind):
     if kind != "low-rank":
         assert "must divide the 16 inputs and the 7 outputs" in reports[3].skipped
     assert net(torch.randn(3, 16)).shape == (3, 7)
+
+
+@pytest.mark.parametrize("form", ["fp8", "int8"])
+@pytest.mark.parametrize("kind", ["low-rank", "monarch", "blast"])
+def test_layers_that_round_their_intermediate_results_report_the_error_of_their_outputs(kind, form):
+    torch.manual_seed(1)
+    net, x = nn.Sequential(nn.Linear(16, 24, bias=False), nn.Linear(24, 16)), torch.randn(64, 16)
+    truth = x.double() @ net[0].weight.detach().double().T
+    plain = lcma.compress_(copy.deepcopy(net), {"0": CompressConfig(kind, 0.9, 4, 50)}, calibration=x)
+    configs = {"0": CompressConfig(kind, 0.9, 4, 50, intermediate=form), "1": CompressConfig("low-rank", 0.5)}
+    reports = lcma.compress_(net, configs, calibration=x, batch=64)
+    assert [layer.intermediate for layer in net] == [form, None]
+    with torch.no_grad():
+        error = float((net[0](x).double() - truth).norm() / truth.norm())
+    assert reports[0].output_error == pytest.approx(error, rel=1e-3)
+    assert reports[0].output_error != pytest.approx(plain[0].output_error, rel=1e-5)
+    assert reports[0].error == plain[0].error
+    assert reports[0].structure == f"{plain[0].structure}, intermediate {form}"
+    assert reports[0].predicted is not None
+    with pytest.raises(PlanError, match="has no gradients"):
+        net[0](x)
+
+
+def test_the_nearest_pair_of_a_tensor_is_that_of_an_array():
+    weight = np.random.default_rng(3).standard_normal((96, 64))
+    structures = CompressConfig("kronecker", 0.6).structures(96, 64)
+    assert len(structures) > 1
+    seen = []
+    theirs = compress_weight(weight, structures)
+    mine = compress_weight(torch.from_numpy(weight), structures, on_event=seen.append)
+    assert mine.structure == theirs.structure
+    assert mine.error == pytest.approx(theirs.error, rel=1e-10)
+    dense = [one.structure.multiply_wide([np.asarray(x) for x in one.factors], np.eye(64)) for one in (mine, theirs)]
+    np.testing.assert_allclose(*dense, atol=1e-10)
+    assert len(seen) == len(structures) + 1
+    for text in ("(1,24,16,4)(4,16,16,1)", "(2,48,32,1)", "(1,96,8,1)(1,8,64,1)", "(1,48,8,2)(2,8,8,4)(8,8,8,1)"):
+        with contextlib.suppress(PlanError):  # lists that are no pair as Monarch's are factorized as arrays
+            chosen = CompressConfig("kronecker", patterns=text).structures(96, 64)
+            errors = [compress_weight(one, chosen).error for one in (weight, torch.from_numpy(weight))]
+            assert errors[0] == pytest.approx(errors[1], rel=1e-10)
 
 
 def test_a_weight_that_has_the_structure_is_replaced_without_a_change():
@@ -91,6 +135,9 @@ def test_what_cannot_be_compressed_is_refused_and_nothing_is_lost():
         (("svd",), "kind 'svd' is not known"),
         (("blast", 1.0), "budget is a part"),
         (("blast", 0.5, 0), "must be at least 1"),
+        (("blast", 0.5, 4, 9, None, None, None, 1.0), "tolerance is a part of the error"),
+        (("blast", 0.5, 4, 9, None, None, "int4"), "intermediate must be fp8 or int8"),
+        (("kronecker", 0.5, 4, 9, None, None, "fp8"), "intermediate is of low-rank, Monarch and BLAST"),
     ):
         with pytest.raises(PlanError, match=message):
             CompressConfig(*arguments)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lcma.errors import PlanError
-from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
-from lcma.kernels.block_low_rank.decomposition import decompose
+torch = pytest.importorskip("torch")
+
+from lcma.errors import PlanError  # noqa: E402
+from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch, decomposition  # noqa: E402
+from lcma.kernels.block_low_rank.decomposition import decompose, gram_values, least_error  # noqa: E402
 
 EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, interleaved=True)]
 
@@ -17,7 +19,6 @@ EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, 
 def test_planted_factors_are_found_by_svd(structure, tensors):
     planted = BlockLowRankMatrix.random(structure, 1, "float64").dense()
     if tensors:
-        torch = pytest.importorskip("torch")
         found = decompose(torch.from_numpy(planted), structure)
         factors = [weights.numpy() for weights in found.factors]
     else:
@@ -76,6 +77,73 @@ def test_blast_is_as_good_as_low_rank_on_low_rank_weights_and_better_on_others()
     decaying = low + 0.3 * rng.standard_normal((64, 64))
     least = decompose(decaying, LowRank(64, 64, 12)).error
     assert decompose(decaying, Blast(64, 64, 4, 4, 12)).error <= 1.02 * least + 1e-3
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+def test_least_errors_are_those_of_the_factors(tensors):
+    weight = np.random.default_rng(4).standard_normal((24, 36))
+    weight = torch.from_numpy(weight) if tensors else weight
+    for structure in (LowRank(24, 36, 5), Monarch(24, 36, 3, 4, 2), Monarch(24, 36, 3, 4, 2, interleaved=True)):
+        assert least_error(weight, structure) == pytest.approx(decompose(weight, structure).error, rel=1e-12)
+    assert least_error(weight, LowRank(24, 36, 24)) < 1e-12
+    assert least_error(weight * 0, LowRank(24, 36, 3)) == 0
+
+
+def test_squared_singular_values_are_those_of_gram_matrices():
+    for shape in ((5, 12, 7), (2, 3, 7, 12)):
+        matrix = torch.randn(shape)
+        values = gram_values(matrix).flip(-1).sqrt()
+        torch.testing.assert_close(values, torch.linalg.svdvals(matrix.double()), rtol=1e-6, atol=1e-6)
+
+
+def test_the_scales_of_the_factors_stay_together_which_changes_no_step(monkeypatch):
+    """Momentum lets them drift: for 384 x 384 with b = 16, r = 36 factors in float32 overflowed after 59 steps."""
+    weight, structure = np.random.default_rng(5).standard_normal((128, 128)), Blast(128, 128, 16, 16, 8)
+    errors, spreads, even = {}, {}, decomposition._even_scales
+    for name, scales in (("even", even), ("drifting", lambda point: (1.0, 1.0, 1.0))):
+        errors[name], spreads[name] = [], []
+
+        def scaled(point, scales=scales, kept=spreads[name]):
+            factors = scales(point)
+            norms = [np.linalg.norm(one) * factor for one, factor in zip(point, factors, strict=True)]
+            kept.append(max(norms) / min(norms))
+            return factors
+
+        monkeypatch.setattr(decomposition, "_even_scales", scaled)
+        decompose(weight, structure, 60, on_step=lambda _, error, kept=errors[name]: kept.append(error))
+    assert errors["even"] == errors["drifting"]
+    assert max(spreads["even"]) <= 4 < 1e3 < max(spreads["drifting"])
+    for given in (weight, torch.from_numpy(weight).float()):
+        scales = even([given, 1e-9 * given, 3e4 * given])
+        assert np.prod(scales) == 1
+        assert all(np.log2(one) == round(np.log2(one)) for one in scales)
+
+
+def test_a_step_that_leaves_the_range_is_dropped(monkeypatch):
+    weight, swept, errors = np.random.default_rng(5).standard_normal((24, 24)), decomposition._swept, []
+
+    def broken(*arguments):
+        found, squares = swept(*arguments)
+        return found, squares if len(errors) not in (3, 4) else np.nan
+
+    monkeypatch.setattr(decomposition, "_swept", broken)
+    found = decompose(weight, Blast(24, 24, 2, 2, 5), 12, on_step=lambda _, error: errors.append(error))
+    assert errors[2] == errors[3] == errors[4] > errors[5]
+    assert found.error == min(errors)
+    assert np.isfinite(found.factors[0]).all()
+
+
+def test_a_descent_with_a_tolerance_ends_where_ten_steps_gain_less():
+    weight, structure = np.random.default_rng(5).standard_normal((64, 64)), Blast(64, 64, 8, 8, 14)
+    every, some = [], []
+    whole = decompose(weight, structure, 200, on_step=lambda _, error: every.append(error))
+    found = decompose(weight, structure, 200, on_step=lambda _, error: some.append(error), tolerance=0.01)
+    assert len(every) == 200
+    assert 10 < len(some) < 100
+    assert every[: len(some) - 1] == some[:-1]
+    gains = [1 - some[step] / some[step - 10] for step in range(10, len(some) - 1)]
+    assert min(gains[:-1]) >= 0.01 > gains[-1]
+    assert whole.error < found.error < 1.05 * whole.error
 
 
 def test_weights_that_cannot_be_decomposed_are_refused():

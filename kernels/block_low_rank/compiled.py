@@ -1,0 +1,38 @@
+"""The papers' form of a product by torch.compile, which fuses its permutations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from .permuted import multiply_permuted
+from .structure import BlockLowRank, LowRank
+from .tensors import triton_reason
+
+Tensor = Any
+
+
+def multiply_compiled(structure: BlockLowRank, factors: Sequence[Tensor], x: Tensor, out: Tensor) -> None:
+    """Compute out (rows, n) = W x; the first call for a structure and a number of columns compiles."""
+    if x.is_meta:
+        return  # kernels are compiled ahead on tensors without data; torch compiles for the device of its operands
+    _compiled(structure)(out.T, x.T, *factors)
+
+
+@lru_cache(maxsize=64)
+def _compiled(structure: BlockLowRank) -> Callable[..., None]:
+    import torch
+
+    def product(wanted: Tensor, rows: Tensor, *factors: Tensor) -> None:
+        wanted.copy_(multiply_permuted(structure, factors, rows))
+
+    compiled: Callable[..., None] = torch.compile(product, dynamic=False)
+    return compiled
+
+
+def compiled_reason(structure: BlockLowRank) -> str | None:
+    """Return the reason why `multiply_compiled` does not support this product, or None."""
+    if isinstance(structure, LowRank):
+        return "torch.compile runs the two GEMMs of strided; choose strided"
+    return triton_reason()
