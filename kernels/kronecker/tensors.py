@@ -29,14 +29,14 @@ def multiply_strided(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) 
     if not is_readable(x, d):
         given = given.permute(3, 0, 1, 2).contiguous().permute(1, 2, 3, 0)
     if is_readable(out, d):
-        _multiply_blocks(weights, given, wanted)
+        multiply_blocks(weights, given, wanted)
         return
     product = out.new_empty((out.shape[1], a, d, b)).permute(1, 2, 3, 0)
-    _multiply_blocks(weights, given, product)
+    multiply_blocks(weights, given, product)
     wanted.copy_(product)
 
 
-def _multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
+def multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
     """Compute out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n) by one GEMM, one batch, or min(a, d) batches."""
     import torch
 

@@ -18,10 +18,12 @@ from ...errors import PlanError
 from ..cuda.dtypes import PRECISIONS, check_precision, name_of, vendor_precision
 from ..cuda.executor import layout_of as tensor_layout
 from ..factored import extra_bytes_for, request_of
+from ..kronecker.backward import transposed_gradients
 from ..kronecker.cuda_executor import TILED, TRANSPOSED
-from ..kronecker.outer import batch_last, outer_blocks, outer_tensors
+from ..kronecker.outer import outer_blocks, outer_tensors
 from ..kronecker.pattern import Pattern
 from ..kronecker.structure import KroneckerSparse
+from ..kronecker.transposition import batch_last
 from ..plans import AUTO, planned
 from ..request import FACTORED_DTYPES, Layout, Request, layout_of
 from .bilinear import Options, define_bilinear, is_differentiated, is_transformed, register_autocast
@@ -146,6 +148,9 @@ def _gradients(
     last, strategy, precision = options
     first = x.stride(0) == 1 and x.stride(1) != 1 if x.dim() == 2 else last
     if all(needs) and strategy != TILED and _is_turned_twice(grad, weights, first, strategy, precision):
+        if tensor_layout(x) is Layout.COLUMNS and type(x) is Tensor and not x.is_conj():
+            with vendor_precision(request_dtype(grad, precision)):
+                return transposed_gradients(grad, x, weights)
         grad = batch_last(grad)
     grad_x = _mm(grad, weights.conj().mT, first, strategy, precision) if needs[0] else None
     grad_w = _outer(grad, x.conj(), *weights.shape[-4:-2], strategy == TILED, precision) if needs[1] else None

@@ -182,11 +182,13 @@ def test_the_kernel_of_pairs_fits(dtype, pair, first, tmp_path):
     assert made.metadata.shared <= 232448
 
 
+@pytest.mark.parametrize("order", ["natural", "gathers", "scatters"])
 @pytest.mark.parametrize("size", TRANSPOSED_TILES)
-def test_the_transposition_spills_nothing_and_moves_whole_vectors(size, tmp_path):
+def test_the_transposition_spills_nothing_and_moves_whole_vectors(size, order, tmp_path):
     height, width, warps = TRANSPOSED_TILES[size]
     words = -(-size // 8)
-    constants = {"R": height, "C": width, "W": words}
+    constants = {"R": height, "C": width, "W": words, "D": 1 if order == "natural" else 6}
+    constants |= {"GATHERS": order == "gathers", "SCATTERS": order == "scatters"}
     types = {name: "constexpr" if name in constants else "i32" for name in transpose_words.arg_names}
     types |= dict.fromkeys(("source", "target"), f"*i{8 * size // words}")
     place = transpose_words.arg_names.index

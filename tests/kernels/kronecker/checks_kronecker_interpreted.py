@@ -20,7 +20,12 @@ from lcma.kernels.kronecker.gather import multiply_gathered
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tiled
 from lcma.kernels.kronecker.tensors import multiply_tiled
 from lcma.kernels.kronecker.tiles import FactorTile
-from lcma.kernels.kronecker.transposition import naive_transpose, transpose_into
+from lcma.kernels.kronecker.transposition import (
+    gather_transposed,
+    naive_gather,
+    naive_scatter,
+    scatter_transposed,
+)
 from lcma.kernels.request import Layout
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
@@ -191,15 +196,22 @@ def test_the_strategy_runs_lists_of_factors():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
-@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (7, 130), (65, 33), (128, 64)])
-def test_bits_are_transposed_whatever_the_dtype(dtype, rows, cols):
-    kind = getattr(torch, dtype)
-    source = torch.randn(rows, cols + 3, dtype=torch.complex128 if "complex" in dtype else torch.float64).to(kind)
-    canvas = torch.full((cols + 2, rows + 5), CANARY, dtype=kind)
+@pytest.mark.parametrize(("n", "blocks", "inner", "d"), [(1, 1, 1, 1), (7, 26, 1, 5), (65, 1, 11, 3), (128, 2, 4, 8)])
+def test_bits_are_transposed_whatever_the_dtype(dtype, n, blocks, inner, d):
+    kind, features = getattr(torch, dtype), blocks * inner * d
+    source = torch.randn(n, features + 3, dtype=torch.complex128 if "complex" in dtype else torch.float64).to(kind)
+    canvas = torch.full((features + 2, n + 5), CANARY, dtype=kind)
     wanted = canvas.clone()
-    naive_transpose(source[:, 2:-1], wanted[1:-1, 3:-2])
-    transpose_into(source[:, 2:-1], canvas[1:-1, 3:-2])
+    naive_gather(source[:, 2:-1], wanted[1:-1, 3:-2], inner, d)
+    gather_transposed(source[:, 2:-1], canvas[1:-1, 3:-2], inner, d)
     assert torch.equal(canvas, wanted)
+    assert d > 1 or torch.equal(canvas[1:-1, 3:-2], source[:, 2:-1].mT)
+    back = torch.full((n + 2, features + 5), CANARY, dtype=kind)
+    wanted = back.clone()
+    naive_scatter(canvas[1:-1, 3:-2], wanted[1:-1, 3:-2], inner, d)
+    scatter_transposed(canvas[1:-1, 3:-2], back[1:-1, 3:-2], inner, d)
+    assert torch.equal(back, wanted)
+    assert torch.equal(back[1:-1, 3:-2], source[:, 2:-1])
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, cuda_costs  # noqa: E402
-from lcma.kernels.kronecker.outer import batch_parts, outer_blocks, outer_tensors  # noqa: E402
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, backward, cuda_costs  # noqa: E402
+from lcma.kernels.kronecker.blocks import is_batch_first  # noqa: E402
+from lcma.kernels.kronecker.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.kronecker.rewrites import REWRITES  # noqa: E402
 from lcma.kernels.kronecker.tensors import is_readable, multiply_strided  # noqa: E402
 from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of  # noqa: E402
@@ -367,6 +368,27 @@ def test_long_batches_are_divided_without_a_copy(a, d):
 def test_parts_of_a_batch_are_equal_and_long(sizes, n, parts):
     assert batch_parts(Pattern(*sizes), n) == parts
     assert batch_parts(Pattern(*sizes), 1021) == 1
+
+
+@pytest.mark.parametrize("gathered", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("pattern", [Pattern(2, 5, 4, 3), Pattern(1, 3, 2, 6), Pattern(4, 1, 7, 2)], ids=str)
+def test_both_gradients_share_transposed_operands(pattern, dtype, gathered, monkeypatch):
+    monkeypatch.setattr(backward, "is_gathered", lambda *_: gathered)
+    weights = torch.randn(pattern.parameter_shape, dtype=dtype)
+    grad, x = (torch.randn(9, size, dtype=dtype).T for size in (pattern.rows, pattern.cols))
+    found = backward.transposed_gradients(grad, x, weights)
+    truth = backward.naive_gradients(grad.numpy(), x.numpy(), weights.numpy())
+    for mine, theirs in zip(found, truth, strict=True):
+        torch.testing.assert_close(mine, torch.from_numpy(theirs))
+    assert is_batch_first(found[0])
+
+
+def test_blocks_are_gathered_where_they_fill_a_gpu():
+    assert is_gathered(Pattern(64, 96, 96, 4), 25088, 4)
+    assert is_gathered(Pattern(2, 384, 384, 16), 25088, 4)
+    assert not is_gathered(Pattern(1, 48, 48, 4), 25088, 4)
+    assert not is_gathered(Pattern(64, 96, 96, 1), 25088, 4)
 
 
 def test_sums_of_halves_are_held_in_float32():
