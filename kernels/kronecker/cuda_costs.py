@@ -93,13 +93,18 @@ SHOWN = 2e-6
 """Seconds per factor of the baseline's views that remain visible: it takes 1 to 10 us longer than its GEMM."""
 
 
+def strict(dtype: str) -> str:
+    """Return the dtype in which products without tensor cores, and the vendor's, compute a request of tf32x3."""
+    return "float32" if dtype == "tf32x3" else dtype
+
+
 def block_seconds(dtype: str, b: int, c: int, n: int, blocks: int, costs: CudaCostModel) -> float:
     """Return the seconds of one batched GEMM by so many blocks (b, c); NaN if its rate was not measured.
 
     The vendor has no tf32x3 product: such a request is multiplied strictly. Complex products were not
     measured: they are priced as real ones of (2b, 2c), with as many multiplications.
     """
-    dtype = "float32" if dtype == "tf32x3" else dtype
+    dtype = strict(dtype)
     kind = dtype_of(dtype)
     name = dtype if kind.parts == 1 else kind.component
     return float(costs.gemm(name, kind.parts * b, kind.parts * c, n, blocks, "batched"))
@@ -137,6 +142,7 @@ def scalar_seconds(
     patterns: Sequence[Pattern], n: int, dtype: str, shares: Mapping[str, tuple[float, float]], costs: CudaCostModel
 ) -> float:
     """Return the seconds of one launch for these factors on scalar units; NaN if not measured."""
+    dtype = strict(dtype)
     if dtype not in shares:
         return math.nan
     of_traffic, of_rate = shares[dtype]
