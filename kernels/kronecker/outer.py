@@ -90,7 +90,9 @@ def is_gathered(pattern: Pattern, n: int, item: int) -> bool:
     """
     if pattern.d == 1:
         return False
-    return _gathered_seconds(pattern, n, item) <= VIEWS * _views_seconds(pattern, n, item, batch_parts(pattern, n, item))
+    return _gathered_seconds(pattern, n, item) <= VIEWS * _views_seconds(
+        pattern, n, item, batch_parts(pattern, n, item)
+    )
 
 
 def batch_parts(pattern: Pattern, n: int, item: int = 4) -> int:

@@ -48,8 +48,9 @@ def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Patte
 
 
 def rewritten(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: str) -> tuple[Array, ...]:
-    """Return the parameters of the rewritten patterns, newly allocated; for BSR and CSR sparse torch matrices, for SPLIT
-    `SplitFactor`s.
+    """Return the parameters of the rewritten patterns, newly allocated.
+
+    For BSR and CSR they are sparse torch matrices, for SPLIT `SplitFactor`s.
     """
     if rewrite == SPLIT:
         return tuple(map(split_factor, factors, patterns))

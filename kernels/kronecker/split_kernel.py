@@ -79,4 +79,6 @@ def unscale_scattered(
     row = gathered_place(f, inner, D)
     value = tl.load(product + row[:, None] * n + s[None, :], here)
     shift = tl.load(row_shifts + row, f < features, 0)[:, None] + tl.load(shifts + s, s < n, 0)[None, :]
-    tl.store(y + f.to(tl.int64)[:, None] * y_feature + s.to(tl.int64)[None, :] * y_batch, times_power(value, -shift), here)
+    tl.store(
+        y + f.to(tl.int64)[:, None] * y_feature + s.to(tl.int64)[None, :] * y_batch, times_power(value, -shift), here
+    )

@@ -51,9 +51,7 @@ class CudaSplitKronecker(KroneckerStrategy):
             return []
         assert isinstance(machine.costs, CudaCostModel)
         patterns = structure_in(request).patterns
-        stages = [
-            stage for one in reversed(patterns) for stage in _factor_stages(one, request.n, machine.costs)
-        ]
+        stages = [stage for one in reversed(patterns) for stage in _factor_stages(one, request.n, machine.costs)]
         host = host_seconds(self.name, len(patterns), LAUNCHES * len(patterns))
         shown = host - sum(stage.seconds or 0.0 for stage in stages)
         return [*stages, Stage("launches", 0, 0, shown)] if shown > 0 else stages

@@ -48,12 +48,15 @@ def multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
 
 
 def block_batches(weights: Tensor, x: Tensor, out: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Yield views (count, b, c), (count, c, n), (count, b, n): one of all blocks if strides permit, else min(a, d)."""
+    """Yield views (count, b, c), (count, c, n), (count, b, n): one of all blocks if strides permit, else min(a, d).
+
+    With a = d every batch has the blocks of one i, whose rows are neighbours in memory.
+    """
     a, d = weights.shape[:2]
     every = weights, x, out
     if all(1 in (a, d) or one.stride(0) == d * one.stride(1) for one in every):
         yield weights.flatten(0, 1), x.flatten(0, 1), out.flatten(0, 1)
-    elif d <= a:
+    elif d < a:
         for j in range(d):
             yield weights[:, j], x[:, j], out[:, j]
     else:

@@ -47,9 +47,7 @@ def scatter_transposed(source: Tensor, target: Tensor, inner: int = 1, d: int = 
     _launch(source, target, inner, d, scatters=d > 1)
 
 
-def _launch(
-    source: Tensor, target: Tensor, inner: int, d: int, gathers: bool = False, scatters: bool = False
-) -> None:
+def _launch(source: Tensor, target: Tensor, inner: int, d: int, gathers: bool = False, scatters: bool = False) -> None:
     import torch
 
     from .transposition_kernel import transpose_words

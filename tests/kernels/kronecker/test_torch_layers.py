@@ -15,8 +15,8 @@ import lcma  # noqa: E402
 from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
-from lcma.kernels.kronecker.layouts import LAYOUTS  # noqa: E402
 from lcma.kernels.kronecker.backward import transposed_gradients  # noqa: E402
+from lcma.kernels.kronecker.layouts import LAYOUTS  # noqa: E402
 from lcma.kernels.kronecker.outer import SLAB, outer_blocks  # noqa: E402
 from lcma.kernels.torch.kronecker import kronecker_mm, request_dtype  # noqa: E402
 
@@ -233,7 +233,7 @@ def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch)
         given.append((grad.shape, x.shape))
         return transposed_gradients(grad, x, weights)
 
-    monkeypatch.setattr(kronecker, "_is_turned_twice", lambda *_: True)
+    monkeypatch.setattr(kronecker, "_is_transposed", lambda *_: True)
     monkeypatch.setattr(kronecker, "transposed_gradients", shared)
     for found, wanted in zip(gradients(), expected, strict=True):
         torch.testing.assert_close(found, wanted)
