@@ -68,7 +68,8 @@ class CudaKronecker(KroneckerStrategy):
             yield Candidate(FAMILY, self.name)
             return
         seen = set()
-        for choice in range(tile_choices(request.dtype)):
+        last = Layout.COLUMNS not in request.layouts[1:]
+        for choice in range(tile_choices(request.dtype, last)):
             tiles = tuple(tile_of(request.dtype, one, choice) for one in structure_in(request).patterns)
             if tiles not in seen:
                 seen.add(tiles)

@@ -130,7 +130,10 @@ def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaC
     rates = TILE_RATES.get(dtype, ((), ()))[pattern.d > 1]
     if not rates:
         return math.nan
-    rate, tile = rates[min(choice, len(rates) - 1)], tile_of(dtype, pattern, choice)
+    tile = tile_of(dtype, pattern, choice)
+    if tile.j == 1 < pattern.d:  # tiles of one diagonal were measured for d = 1 only
+        return math.nan
+    rate = rates[min(choice, len(rates) - 1)]
     moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * itemsize(dtype)
     padded = tile.padded(pattern)
     work = padded + rate.columns * padded / tile.sum_length(pattern)

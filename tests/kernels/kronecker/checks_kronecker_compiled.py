@@ -67,7 +67,7 @@ CASES = [
     for d in (1, 2, 6, 16)
     for choice in range(tile_choices(dtype))
     for first in ((True, False) if choice == 0 else (True,))
-]
+] + [pytest.param("float16", 6, choice, False, id=f"float16-d6-tile{choice}-last") for choice in (3, 4, 5)]
 
 
 @pytest.mark.parametrize(("dtype", "d", "choice", "first"), CASES)

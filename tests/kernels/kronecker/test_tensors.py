@@ -282,18 +282,20 @@ def test_float32_may_be_three_products_of_tf32():
         Request(8, 8, 8, "tf32x3", device="cuda")
 
 
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
 @pytest.mark.parametrize("dtype", TILES)
-def test_tiles_fit_their_patterns_and_have_distinct_names(dtype):
-    pattern = Pattern(2, 24, 40, 3)
+def test_tiles_fit_their_patterns_and_have_distinct_names(dtype, layout):
+    pattern, last = Pattern(2, 24, 40, 3), layout == "bsl"
     names = set()
-    for choice in range(tile_choices(dtype)):
+    for choice in range(tile_choices(dtype, last)):
         tile = tile_of(dtype, pattern, choice)
-        assert (tile.p, tile.j <= 4) == (32, True)
+        assert tile.p == 32
+        assert tile.j == 1 if choice >= len(TILES[dtype][1]) else 1 < tile.j <= 4
         assert tile.padded(pattern) >= pattern.nonzeros
         assert tile.programs(pattern, 1000) == 2 * -(-24 // tile.p) * -(-3 // tile.j) * -(-1000 // tile.n)
         names.add(tile)
     strategy = strategies("cuda")["kronecker", "tiled"]
-    request = request_of(KroneckerSparse.of(pattern), 1000, dtype, device="cuda")
+    request = request_of(KroneckerSparse.of(pattern), 1000, dtype, layout, device="cuda")
     proposals = strategy.propose(request, machine_for(request))
     assert len({str(one.candidate) for one in proposals}) == len(proposals) == len(names)
     for one in proposals:
