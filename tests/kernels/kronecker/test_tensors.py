@@ -283,6 +283,23 @@ def test_float32_may_be_three_products_of_tf32():
 
 
 @pytest.mark.parametrize("layout", ["bsf", "bsl"])
+@pytest.mark.parametrize(
+    "sizes", [(1, 2, 2, 2048), (2, 48, 48, 4), (4, 128, 128, 16), (1, 512, 512, 4), (64, 64, 64, 1)]
+)
+def test_three_products_are_never_predicted_slower_than_strict_ones(sizes, layout):
+    """Strict kernels meet the bound on the error of tf32x3: they are its candidates, at the same price."""
+    structure = KroneckerSparse.of(Pattern(*sizes))
+    strict, split = (
+        decision_for(request_of(structure, 25088, dtype, layout, device="cuda")) for dtype in ("float32", "tf32x3")
+    )
+    assert split.plan.seconds <= strict.plan.seconds
+    if sizes[1] >= 128:
+        assert split.plan.candidate.strategy == "split" or layout == "bsl"
+    if sizes[1] == 2:
+        assert split.plan.candidate.strategy == strict.plan.candidate.strategy == "gather"
+
+
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
 @pytest.mark.parametrize("dtype", TILES)
 def test_tiles_fit_their_patterns_and_have_distinct_names(dtype, layout):
     pattern, last = Pattern(2, 24, 40, 3), layout == "bsl"
