@@ -20,9 +20,9 @@ from .split import split_factor, split_factor_bytes
 Array = Any
 """A numpy array or a torch tensor."""
 
-WIDENED, DENSE, SPLIT = "widened", "dense", "split"
+WIDENED, DENSE, BY_HALVES = "widened", "dense", "split"
 
-REWRITES = (WIDENED, DENSE, SPLIT, BSR, CSR)
+REWRITES = (WIDENED, DENSE, BY_HALVES, BSR, CSR)
 """The strategies that multiply by rewritten factors."""
 
 
@@ -37,10 +37,10 @@ def prepared_factors(factors: Sequence[Array], patterns: Sequence[Pattern], rewr
 def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Pattern, ...]:
     """Return the rewritten patterns.
 
-    WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product; SPLIT, BSR
+    WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product; BY_HALVES, BSR
     and CSR: unchanged.
     """
-    if rewrite in (SPLIT, *SPARSE):
+    if rewrite in (BY_HALVES, *SPARSE):
         return tuple(patterns)
     if rewrite == WIDENED:
         return tuple(Pattern(one.a, one.b * one.d, one.c * one.d, 1) for one in patterns)
@@ -50,9 +50,9 @@ def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Patte
 def rewritten(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: str) -> tuple[Array, ...]:
     """Return the parameters of the rewritten patterns, newly allocated.
 
-    For BSR and CSR they are sparse torch matrices, for SPLIT `SplitFactor`s.
+    For BSR and CSR they are sparse torch matrices, for BY_HALVES `SplitFactor`s.
     """
-    if rewrite == SPLIT:
+    if rewrite == BY_HALVES:
         return tuple(map(split_factor, factors, patterns))
     if rewrite in SPARSE:
         return tuple(map(_compressed if rewrite == CSR else _block_compressed, factors, patterns))
@@ -112,7 +112,7 @@ def _block_compressed(weights: Array, pattern: Pattern) -> Array:
 
 def rewritten_bytes(rewrite: str, patterns: Sequence[Pattern], itemsize: int) -> int:
     """Return the bytes of the rewritten factors; torch's sparse indices have 8 bytes each."""
-    if rewrite == SPLIT:
+    if rewrite == BY_HALVES:
         return sum(map(split_factor_bytes, patterns))
     if rewrite in SPARSE:
         sides = [block_side(one) if rewrite == BSR else 1 for one in patterns]

@@ -13,7 +13,7 @@ from .candidates import FAMILY, KroneckerStrategy, structure_in
 from .cuda_costs import STREAM_SHARE, TRANSPOSITION_SHARES, host_seconds
 from .cuda_executor import TensorKroneckerExecutor
 from .pattern import Pattern
-from .rewrites import SPLIT, rewritten_bytes
+from .rewrites import BY_HALVES, rewritten_bytes
 from .split import TILES, split_reason, split_seconds
 
 LAUNCHES = 4
@@ -27,7 +27,7 @@ class CudaSplitKronecker(KroneckerStrategy):
     Prices were not measured: they are those of the dense product by halves, and of our transpositions.
     """
 
-    name: str = SPLIT
+    name: str = BY_HALVES
     baseline: bool = False
     family: str = FAMILY
     version: int = 1
@@ -66,7 +66,7 @@ class CudaSplitKronecker(KroneckerStrategy):
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
         held = self.workspace(candidate, request, machine)
-        return TensorKroneckerExecutor(request, structure_in(request), SPLIT, SPLIT, held)
+        return TensorKroneckerExecutor(request, structure_in(request), BY_HALVES, BY_HALVES, held)
 
 
 def _factor_stages(pattern: Pattern, n: int, costs: CudaCostModel) -> list[Stage]:
