@@ -73,6 +73,7 @@ def _cuda() -> tuple[Strategy, ...]:
     from .exact.cuda import CudaExact
     from .kronecker.block_schemes import CudaBlockSchemes
     from .kronecker.cuda import CudaKronecker
+    from .kronecker.split_strategy import CudaSplitKronecker
 
     names = ("vendor", "halving", "kernel", "scheme")
     triangular = (CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in names))
@@ -87,4 +88,4 @@ def _cuda() -> tuple[Strategy, ...]:
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     fp8 = tuple(CudaFp8(name) for name in NAMES)
     dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaSplit(), *fp8, CudaFp8Scheme(), CudaScheme()
-    return *dense, *triangular, *kronecker, CudaBlockSchemes(), *low_rank, *exact
+    return *dense, *triangular, *kronecker, CudaSplitKronecker(), CudaBlockSchemes(), *low_rank, *exact

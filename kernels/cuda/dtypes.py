@@ -30,7 +30,8 @@ def name_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str:
 
 
 PRECISIONS = {"ieee": "float32", "tf32": "tf32", SPLIT: SPLIT}
-"""Precisions of float32 products and the dtypes of their requests: strict, as tf32, or by three products of tf32."""
+"""Precisions of float32 products and the dtypes of their requests: strict, as tf32, or by three products of tf32 or of
+float16 halves."""
 
 
 EIGHT_BITS = "fp8"

@@ -41,7 +41,7 @@ def largest_bits(
 
 
 @triton.jit
-def _shift_of(largest, line, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr):
+def shift_of(largest, line, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr):
     """Return the exponent that scales a line's largest magnitude to [2^(TOP - 1), 2^TOP): at most MOST; 0 for no scale.
 
     The magnitude is given as bits in `largest` (parts, lines); zero and non-finite lines are not scaled.
@@ -75,7 +75,7 @@ def split_halves(
 ):
     """Split x 2^shift = high + low in float16; a shift for each row (AXIS 0) or column (AXIS 1) of x (rows, cols).
 
-    Shifts are computed from `largest` (see `_shift_of`) and stored. Rows of `high` and `low` are `pitch` elements
+    Shifts are computed from `largest` (see `shift_of`) and stored. Rows of `high` and `low` are `pitch` elements
     apart. `across` are the sums of the scaled magnitudes of a tile along AXIS: (row tiles, cols) for AXIS 0,
     (column tiles, rows) for AXIS 1.
     """
@@ -85,12 +85,12 @@ def split_halves(
     inside = (i < rows) & (j < cols)
     value = tl.load(x + i.to(tl.int64) * x_row + j.to(tl.int64) * x_col, mask=inside, other=0.0)
     if AXIS == 0:
-        shift = _shift_of(largest, row, rows, parts, TOP, MOST)
+        shift = shift_of(largest, row, rows, parts, TOP, MOST)
         tl.store(shifts + row, shift, mask=(row < rows) & (tl.program_id(1) == 0))
         value = times_power(value, shift[:, None])
         tl.store(across + tl.program_id(0).to(tl.int64) * cols + col, tl.sum(tl.abs(value), 0), mask=col < cols)
     else:
-        shift = _shift_of(largest, col, cols, parts, TOP, MOST)
+        shift = shift_of(largest, col, cols, parts, TOP, MOST)
         tl.store(shifts + col, shift, mask=(col < cols) & (tl.program_id(0) == 0))
         value = times_power(value, shift[None, :])
         tl.store(across + tl.program_id(1).to(tl.int64) * rows + row, tl.sum(tl.abs(value), 1), mask=row < rows)
@@ -103,9 +103,9 @@ def split_halves(
 
 @triton.jit
 def line_shifts(largest, shifts, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr, SIZE: tl.constexpr):
-    """Compute the shifts of all lines; see `_shift_of`."""
+    """Compute the shifts of all lines; see `shift_of`."""
     line = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
-    tl.store(shifts + line, _shift_of(largest, line, lines, parts, TOP, MOST), mask=line < lines)
+    tl.store(shifts + line, shift_of(largest, line, lines, parts, TOP, MOST), mask=line < lines)
 
 
 @triton.jit

@@ -68,7 +68,8 @@ class CudaKronecker(KroneckerStrategy):
             yield Candidate(FAMILY, self.name)
             return
         seen = set()
-        for choice in range(tile_choices(request.dtype)):
+        last = Layout.COLUMNS not in request.layouts[1:]
+        for choice in range(tile_choices(request.dtype, last)):
             tiles = tuple(tile_of(request.dtype, one, choice) for one in structure_in(request).patterns)
             if tiles not in seen:
                 seen.add(tiles)
@@ -133,15 +134,25 @@ class CudaKronecker(KroneckerStrategy):
         return None
 
     def _factor_stages(
-        self, pattern: Pattern, request: Request, costs: CudaCostModel, first: bool, last: bool
+        self,
+        pattern: Pattern,
+        request: Request,
+        costs: CudaCostModel,
+        first: bool,
+        last: bool,
+        calls: int | None = None,
     ) -> list[Stage]:
-        """Return the stages of one factor; `first` and `last`: its input and its result are batch-first."""
+        """Return the stages of one factor; `first` and `last`: its input and its result are batch-first.
+
+        `calls` is the number of batched GEMMs, by default that of GEMMs on views.
+        """
         item, n = itemsize(request.dtype), request.n
         a, b, c, d = pattern.sizes
         moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * item
         flops = 2.0 * dtype_of(request.dtype).parts ** 2 * pattern.nonzeros * n
         name = f"{a * d} blocks {b}x{c}"
-        calls = 1 if self.baseline else min(a, d)
+        if calls is None:
+            calls = 1 if self.baseline else min(a, d)
         seconds = calls * block_seconds(request.dtype, b, c, n, a * d // calls, costs)
         if self.name == WIDENED:
             seconds = max(seconds / WIDENED_GAINS.get(request.dtype, 1.0), float(costs.combine(moved)))
@@ -162,8 +173,9 @@ class CudaKronecker(KroneckerStrategy):
         slabs = -(-n // product.slab)
         some = replace(request, n=min(product.slab, n))
         stages = []
-        for pattern in reversed(product.patterns):
-            (one,) = self._factor_stages(pattern, some, machine.costs, False, False)
+        calls = product.calls
+        for pattern, count in zip(reversed(product.patterns), reversed(calls), strict=True):
+            (one,) = self._factor_stages(pattern, some, machine.costs, False, False, count)
             seconds = None if one.seconds is None else slabs * one.seconds
             stages.append(Stage(one.name, slabs * one.flops, slabs * one.bytes, seconds, one.product))
         passes = 1 if product.workspace(n, item) <= _cache(machine) else 2
@@ -174,7 +186,7 @@ class CudaKronecker(KroneckerStrategy):
         stages.append(Stage("transpositions", 0, moved, _known(seconds)))
         if any(stage.seconds is None for stage in stages):
             return stages
-        launches = kernels + slabs * sum(min(one.a, one.d) for one in product.patterns)
+        launches = kernels + slabs * sum(calls)
         host = host_seconds(STRIDED, slabs * len(product.patterns), launches)
         shown = host - sum(stage.seconds or 0.0 for stage in stages)
         return [*stages, Stage("launches", 0, 0, shown)] if shown > 0 else stages

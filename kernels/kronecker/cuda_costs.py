@@ -86,11 +86,16 @@ this, and were fastest only below 50 us."""
 CALL, LAUNCH = 22e-6, 8e-6
 """Host seconds of a call and of each kernel launch, hidden if the device takes longer."""
 
-VIEWS: Mapping[str, float] = {"strided": 5e-6, "widened": 5e-6, "dense": 5e-6, "bmm": 11e-6}
-"""Host seconds per factor for creating views."""
+VIEWS: Mapping[str, float] = {"strided": 5e-6, "widened": 5e-6, "dense": 5e-6, "bmm": 11e-6, "split": 60e-6}
+"""Host seconds per factor for creating views; of split assumed, for its memory and its two descriptors."""
 
 SHOWN = 2e-6
 """Seconds per factor of the baseline's views that remain visible: it takes 1 to 10 us longer than its GEMM."""
+
+
+def strict(dtype: str) -> str:
+    """Return the dtype in which products without tensor cores, and the vendor's, compute a request of tf32x3."""
+    return "float32" if dtype == "tf32x3" else dtype
 
 
 def block_seconds(dtype: str, b: int, c: int, n: int, blocks: int, costs: CudaCostModel) -> float:
@@ -99,7 +104,7 @@ def block_seconds(dtype: str, b: int, c: int, n: int, blocks: int, costs: CudaCo
     The vendor has no tf32x3 product: such a request is multiplied strictly. Complex products were not
     measured: they are priced as real ones of (2b, 2c), with as many multiplications.
     """
-    dtype = "float32" if dtype == "tf32x3" else dtype
+    dtype = strict(dtype)
     kind = dtype_of(dtype)
     name = dtype if kind.parts == 1 else kind.component
     return float(costs.gemm(name, kind.parts * b, kind.parts * c, n, blocks, "batched"))
@@ -125,7 +130,10 @@ def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaC
     rates = TILE_RATES.get(dtype, ((), ()))[pattern.d > 1]
     if not rates:
         return math.nan
-    rate, tile = rates[min(choice, len(rates) - 1)], tile_of(dtype, pattern, choice)
+    tile = tile_of(dtype, pattern, choice)
+    if tile.j == 1 < pattern.d:  # tiles of one diagonal were measured for d = 1 only
+        return math.nan
+    rate = rates[min(choice, len(rates) - 1)]
     moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * itemsize(dtype)
     padded = tile.padded(pattern)
     work = padded + rate.columns * padded / tile.sum_length(pattern)
@@ -137,6 +145,7 @@ def scalar_seconds(
     patterns: Sequence[Pattern], n: int, dtype: str, shares: Mapping[str, tuple[float, float]], costs: CudaCostModel
 ) -> float:
     """Return the seconds of one launch for these factors on scalar units; NaN if not measured."""
+    dtype = strict(dtype)
     if dtype not in shares:
         return math.nan
     of_traffic, of_rate = shares[dtype]

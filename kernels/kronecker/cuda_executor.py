@@ -13,7 +13,8 @@ from .baselines import PRODUCTS
 from .blocks import empty_result, is_batch_first
 from .gather import multiply_gathered
 from .pattern import Pattern
-from .rewrites import prepared_factors, rewritten_patterns
+from .rewrites import BY_HALVES, prepared_factors, rewritten_patterns
+from .split import multiply_split
 from .structure import KroneckerSparse
 from .tensors import multiply_strided, multiply_tiled
 from .tiles import tile_of
@@ -34,7 +35,7 @@ class WholeProduct(Protocol):
 class TensorKroneckerExecutor:
     """Runs the factors of W on X (cols, n) one after the other. Thread-safe and deterministic.
 
-    `strategy` is STRIDED, TILED, GATHER or a baseline; if given, `product` runs all factors instead.
+    `strategy` is STRIDED, TILED, GATHER, BY_HALVES or a baseline; if given, `product` runs all factors instead.
     Results between factors are batch-last. `tile` is the choice of the kernel's tile. With `rewrite` the factors are
     rewritten first; `prepare` does so once.
     """
@@ -93,6 +94,8 @@ class TensorKroneckerExecutor:
             multiply_tiled(weights, pattern, x, out, dtype, tile_of(dtype, pattern, self._tile))
         elif self._strategy == GATHER:
             multiply_gathered(weights, pattern, x, out)
+        elif self._strategy == BY_HALVES:
+            multiply_split(weights, pattern, x, out)
         else:
             multiply_strided(weights, pattern, x, out)
         return out

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from ..cuda.launch import starter
 from ..request import Layout, layout_of
-from .blocks import as_blocks
+from .blocks import as_blocks, is_batch_first
 from .pattern import Pattern
 from .tensors import is_readable
 from .tiles import LEAST_SIDE, power_above
-from .transposition import TILES, transpose_into
+from .transposition import batch_last, gathered_blocks
 
 Matrix = npt.NDArray[Any]
 Tensor = Any
@@ -25,6 +25,12 @@ SLAB = 1024
 PROCESSORS, RATES, CALL, MOVED = 132, {2: 4e14, 4: 5e13}, 1e-5, 4e12
 """Parameters of the division of the batch: multiprocessors of an H200, its operations per second by bytes of an
 element, host seconds of a batched GEMM, and bytes moved per second. Equal for every GPU, so that sums have one order.
+"""
+
+VIEWS = 1.6
+"""Seconds of the sums by GEMMs on rows that are d n elements apart, relative to `_views_seconds`: 1.6 to 1.75 for
+(12,96,96,4), (64,96,96,4) and (2,384,384,16) in float32 on an H200, where one GEMM of contiguous blocks took
+0.9 to 1.2 of `_gathered_seconds`; both are differences of times with and without the other steps.
 """
 
 PROGRAMS, LEAST_PART = 4 * PROCESSORS, 512
@@ -69,19 +75,24 @@ def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) 
         total = _outer_parts(grad, x, pattern, parts, wide)
     elif tiled and d > 1 and importlib.util.find_spec("triton") is not None and not grad.is_complex():
         total = outer_tiled(grad, x, pattern)
+    elif is_batch_first(grad) and is_batch_first(x) and is_gathered(pattern, x.shape[1], x.itemsize):
+        left, right = gathered_blocks(grad, pattern.b, d), gathered_blocks(x, c, d)
+        return torch.bmm(left, right.mT).view(pattern.parameter_shape)
     else:
         return outer_tensors(batch_last(grad), batch_last(x), a, d)
     return total.to(grad.dtype)
 
 
-def batch_last(matrix: Tensor) -> Tensor:
-    """Return the matrix (features, n) with contiguous rows; on a GPU a transposed one is copied by our kernel."""
-    ours = matrix.is_cuda and matrix.stride(0) == 1 and matrix.itemsize in TILES
-    if matrix.is_contiguous() or not ours or importlib.util.find_spec("triton") is None:
-        return matrix.contiguous()
-    target = matrix.new_empty(matrix.shape)
-    transpose_into(matrix.mT, target)
-    return target
+def is_gathered(pattern: Pattern, n: int, item: int) -> bool:
+    """Return whether the blocks of two batch-first operands are gathered for one batched GEMM of all of them.
+
+    Else the rows of the transposed operands keep their order, so that the batch can be divided into parts.
+    """
+    if pattern.d == 1:
+        return False
+    return _gathered_seconds(pattern, n, item) <= VIEWS * _views_seconds(
+        pattern, n, item, batch_parts(pattern, n, item)
+    )
 
 
 def batch_parts(pattern: Pattern, n: int, item: int = 4) -> int:
@@ -90,23 +101,36 @@ def batch_parts(pattern: Pattern, n: int, item: int = 4) -> int:
     A division fills a GPU that the blocks of one i or one j leave idle, at the cost of a call for every i and of the
     sums of all parts. It depends on the sizes only.
     """
+    if min(*pattern.sizes, n) == 0 or _filled(pattern, 1) >= 1:
+        return 1
+    known = (parts for parts in range(1, n // LEAST_PART + 1) if n % parts == 0)
+    return min(known, key=lambda parts: _views_seconds(pattern, n, item, parts), default=1)
+
+
+def _filled(pattern: Pattern, parts: int) -> float:
+    """Return the tiles of one call relative to those that run at once, two per multiprocessor."""
     a, b, c, d = pattern.sizes
-    if min(*pattern.sizes, n) == 0:
-        return 1
-    tiles, busy = -(-b // 128) * -(-c // 128), 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
+    return (a if parts == 1 and d <= a else d * parts) * -(-b // 128) * -(-c // 128) / (2 * PROCESSORS)
 
-    def filled(parts: int) -> float:
-        """Return the tiles relative to those that run at once, two per multiprocessor."""
-        return (a if parts == 1 and d <= a else d * parts) * tiles / (2 * PROCESSORS)
 
-    def seconds(parts: int) -> float:
-        summed = 2 * (parts > 1) * parts * pattern.nonzeros * item / MOVED
-        calls = d if parts == 1 and d <= a else a
-        return busy * max(1.0, 1 / filled(parts)) + calls * CALL + summed
+def _busy(pattern: Pattern, n: int, item: int) -> float:
+    """Return the seconds of the multiplications on a GPU without idle multiprocessors."""
+    return 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
 
-    if filled(1) >= 1:
-        return 1
-    return min((parts for parts in range(1, n // LEAST_PART + 1) if n % parts == 0), key=seconds, default=1)
+
+def _views_seconds(pattern: Pattern, n: int, item: int, parts: int) -> float:
+    """Return the seconds of the sums by GEMMs on views, with so many parts of the batch."""
+    summed = 2 * (parts > 1) * parts * pattern.nonzeros * item / MOVED
+    calls = pattern.d if parts == 1 and pattern.d <= pattern.a else pattern.a
+    return _busy(pattern, n, item) * max(1.0, 1 / _filled(pattern, parts)) + calls * CALL + summed
+
+
+def _gathered_seconds(pattern: Pattern, n: int, item: int) -> float:
+    """Return the seconds of one batched GEMM of contiguous blocks, in tiles of 64 x 64."""
+    a, b, c, d = pattern.sizes
+    tiles = -(-b // 64) * -(-c // 64)
+    padded = tiles * 64 * 64 / (b * c)
+    return _busy(pattern, n, item) * padded * max(1.0, 2 * PROCESSORS / (a * d * tiles)) + CALL
 
 
 def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""Rewritten factors of the same matrix: patterns with larger blocks, or torch's sparse formats, computed once."""
+"""Rewritten factors of the same matrix: larger blocks, halves of float16, or torch's sparse formats, computed once."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from .baselines import BSR, CSR, SPARSE
 from .blocks import apply_factors
 from .naive import dense_factor, zeros
 from .pattern import Pattern
+from .split import split_factor, split_factor_bytes
 
 Array = Any
 """A numpy array or a torch tensor."""
 
-WIDENED, DENSE = "widened", "dense"
+WIDENED, DENSE, BY_HALVES = "widened", "dense", "split"
 
-REWRITES = (WIDENED, DENSE, BSR, CSR)
+REWRITES = (WIDENED, DENSE, BY_HALVES, BSR, CSR)
 """The strategies that multiply by rewritten factors."""
 
 
@@ -36,10 +37,10 @@ def prepared_factors(factors: Sequence[Array], patterns: Sequence[Pattern], rewr
 def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Pattern, ...]:
     """Return the rewritten patterns.
 
-    WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product; BSR
+    WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product; BY_HALVES, BSR
     and CSR: unchanged.
     """
-    if rewrite in SPARSE:
+    if rewrite in (BY_HALVES, *SPARSE):
         return tuple(patterns)
     if rewrite == WIDENED:
         return tuple(Pattern(one.a, one.b * one.d, one.c * one.d, 1) for one in patterns)
@@ -47,7 +48,12 @@ def rewritten_patterns(patterns: Sequence[Pattern], rewrite: str) -> tuple[Patte
 
 
 def rewritten(factors: Sequence[Array], patterns: Sequence[Pattern], rewrite: str) -> tuple[Array, ...]:
-    """Return the parameters of the rewritten patterns, newly allocated; for BSR and CSR sparse torch matrices."""
+    """Return the parameters of the rewritten patterns, newly allocated.
+
+    For BSR and CSR they are sparse torch matrices, for BY_HALVES `SplitFactor`s.
+    """
+    if rewrite == BY_HALVES:
+        return tuple(map(split_factor, factors, patterns))
     if rewrite in SPARSE:
         return tuple(map(_compressed if rewrite == CSR else _block_compressed, factors, patterns))
     if rewrite == WIDENED:
@@ -106,6 +112,8 @@ def _block_compressed(weights: Array, pattern: Pattern) -> Array:
 
 def rewritten_bytes(rewrite: str, patterns: Sequence[Pattern], itemsize: int) -> int:
     """Return the bytes of the rewritten factors; torch's sparse indices have 8 bytes each."""
+    if rewrite == BY_HALVES:
+        return sum(map(split_factor_bytes, patterns))
     if rewrite in SPARSE:
         sides = [block_side(one) if rewrite == BSR else 1 for one in patterns]
         return sum(

@@ -24,19 +24,38 @@ def multiply_strided(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) 
     Nothing is copied if both are batch-last, or d = 1. Else the features of a batch-first operand are permuted
     within each column, so that its blocks can be read.
     """
+    import torch
+
     a, b, c, d = pattern.sizes
+    readable = is_readable(x, d) and is_readable(out, d)
+    if readable and a == d == 1:
+        torch.mm(weights.view(b, c), x, out=out)
+        return
+    if readable and 1 in (a, d):
+        torch.bmm(weights.view(a * d, b, c), _one_batch(x, a, c, d), out=_one_batch(out, a, b, d))
+        return
     given, wanted = as_blocks(x, a, c, d), as_blocks(out, a, b, d)
     if not is_readable(x, d):
         given = given.permute(3, 0, 1, 2).contiguous().permute(1, 2, 3, 0)
     if is_readable(out, d):
-        _multiply_blocks(weights, given, wanted)
+        multiply_blocks(weights, given, wanted)
         return
     product = out.new_empty((out.shape[1], a, d, b)).permute(1, 2, 3, 0)
-    _multiply_blocks(weights, given, product)
+    multiply_blocks(weights, given, product)
     wanted.copy_(product)
 
 
-def _multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
+def _one_batch(matrix: Tensor, outer: int, inner: int, d: int) -> Tensor:
+    """Return the blocks (outer d, inner, n) of a matrix (outer inner d, n) with outer = 1 or d = 1, by one view.
+
+    The host bounds small products: every view takes about a microsecond.
+    """
+    feature, column = matrix.stride()
+    step = feature if outer == 1 else inner * feature
+    return matrix.as_strided((outer * d, inner, matrix.shape[1]), (step, d * feature, column))
+
+
+def multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
     """Compute out (a, d, b, n) = weights (a, d, b, c) x (a, d, c, n) by one GEMM, one batch, or min(a, d) batches."""
     import torch
 
@@ -48,12 +67,15 @@ def _multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
 
 
 def block_batches(weights: Tensor, x: Tensor, out: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Yield views (count, b, c), (count, c, n), (count, b, n): one of all blocks if strides permit, else min(a, d)."""
+    """Yield views (count, b, c), (count, c, n), (count, b, n): one of all blocks if strides permit, else min(a, d).
+
+    With a = d every batch has the blocks of one i, whose rows are neighbours in memory.
+    """
     a, d = weights.shape[:2]
     every = weights, x, out
     if all(1 in (a, d) or one.stride(0) == d * one.stride(1) for one in every):
         yield weights.flatten(0, 1), x.flatten(0, 1), out.flatten(0, 1)
-    elif d <= a:
+    elif d < a:
         for j in range(d):
             yield weights[:, j], x[:, j], out[:, j]
     else:

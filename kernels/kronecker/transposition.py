@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..cuda.launch import starter
-from .blocks import alternating_rows
+from .blocks import alternating_rows, as_blocks, empty_result
 from .pattern import Pattern
-from .tensors import multiply_strided
+from .tensors import multiply_blocks
 from .tiles import triton_reason
 
 Tensor = Any
@@ -21,16 +21,33 @@ ALIGNED = 128
 """Slabs of the batch are multiples of this number of columns, if the bound on the workspace permits it."""
 
 
-def naive_transpose(source: Tensor, target: Tensor) -> None:
-    """Compute target = source^T by torch."""
-    target.copy_(source.mT)
+def naive_gather(source: Tensor, target: Tensor, inner: int = 1, d: int = 1) -> None:
+    """Compute `gather_transposed` by torch."""
+    natural = source.mT.unflatten(0, (-1, inner, d))
+    target.unflatten(0, (-1, d, inner)).copy_(natural.transpose(1, 2))
 
 
-def transpose_into(source: Tensor, target: Tensor) -> None:
-    """Compute target (cols, rows) = source (rows, cols)^T by our kernel; rows of both are contiguous.
+def naive_scatter(source: Tensor, target: Tensor, inner: int = 1, d: int = 1) -> None:
+    """Compute `scatter_transposed` by torch."""
+    natural = target.mT.unflatten(0, (-1, inner, d))
+    natural.copy_(source.unflatten(0, (-1, d, inner)).transpose(1, 2))
 
-    Bits are moved, so that any dtype of 2, 4, 8 or 16 bytes can be transposed; 16 are moved as pairs of 8.
+
+def gather_transposed(source: Tensor, target: Tensor, inner: int = 1, d: int = 1) -> None:
+    """Compute target (a d inner, n) of source (n, a inner d): X^T with its rows (i, q, j) in the order (i, j, q).
+
+    With d = 1 that is the transposition alone. Rows of both are contiguous. Bits are moved, so that any dtype of 2, 4,
+    8 or 16 bytes can be transposed; 16 are moved as pairs of 8.
     """
+    _launch(source, target, inner, d, gathers=d > 1)
+
+
+def scatter_transposed(source: Tensor, target: Tensor, inner: int = 1, d: int = 1) -> None:
+    """Compute target (n, a inner d) of source (a d inner, n): the inverse of `gather_transposed`."""
+    _launch(source, target, inner, d, scatters=d > 1)
+
+
+def _launch(source: Tensor, target: Tensor, inner: int, d: int, gathers: bool = False, scatters: bool = False) -> None:
     import torch
 
     from .transposition_kernel import transpose_words
@@ -47,6 +64,10 @@ def transpose_into(source: Tensor, target: Tensor) -> None:
         cols,
         words * source.stride(0),
         words * target.stride(0),
+        inner,
+        D=d,
+        GATHERS=gathers,
+        SCATTERS=scatters,
         R=height,
         C=width,
         W=words,
@@ -54,12 +75,42 @@ def transpose_into(source: Tensor, target: Tensor) -> None:
     )
 
 
+def gathered_blocks(matrix: Tensor, inner: int = 1, d: int = 1) -> Tensor:
+    """Return the blocks (a d, inner, n) of a batch-first matrix (a inner d, n), contiguous; on a GPU by our kernel."""
+    target = matrix.new_empty(matrix.shape)
+    transpose = gather_transposed if _is_ours(matrix) else naive_gather
+    transpose(matrix.mT, target, inner, d)
+    return target.view(-1, inner, matrix.shape[1])
+
+
+def batch_last(matrix: Tensor) -> Tensor:
+    """Return the matrix (features, n) with contiguous rows; on a GPU a transposed one is copied by our kernel."""
+    if matrix.is_contiguous() or not _is_ours(matrix):
+        return matrix.contiguous()
+    return gathered_blocks(matrix).view(matrix.shape)
+
+
+def batch_first(blocks: Tensor, inner: int = 1, d: int = 1) -> Tensor:
+    """Return the matrix (a inner d, n), batch-first, of contiguous blocks (a d, inner, n)."""
+    source = blocks.reshape(-1, blocks.shape[-1])
+    found = empty_result(source, len(source), first=True)
+    transpose = scatter_transposed if _is_ours(found) else naive_scatter
+    transpose(source, found.mT, inner, d)
+    return found
+
+
+def _is_ours(matrix: Tensor) -> bool:
+    """Return whether our kernel transposes this batch-first matrix."""
+    return matrix.is_cuda and matrix.stride(0) == 1 and matrix.itemsize in TILES and triton_reason() is None
+
+
 @dataclass(frozen=True)
 class TransposedProduct:
     """K1 ... KL X by slabs of the batch: the slab is transposed first (`first`), multiplied by all factors batch-last
     by GEMMs on views, and the result is transposed at the end (`last`).
 
-    A slab has `slab` columns of the batch. The results between the steps are in two buffers.
+    Transpositions gather the rows of every block (i, j), so that a factor between two of them is one batched GEMM of
+    contiguous blocks. A slab has `slab` columns of the batch. The results between the steps are in two buffers.
     """
 
     patterns: tuple[Pattern, ...]
@@ -71,6 +122,14 @@ class TransposedProduct:
     def buffer_rows(self) -> tuple[int, int]:
         """Rows of the two buffers that a slab alternates between."""
         return alternating_rows(self.patterns, self.first, self.last)
+
+    @property
+    def calls(self) -> list[int]:
+        """Batched GEMMs of every factor for a slab: one if the blocks of its input and its result are contiguous."""
+        found = [min(one.a, one.d) for one in self.patterns]
+        if len(found) == 1 and self.first and self.last:
+            found = [1]
+        return found
 
     def workspace(self, n: int, item: int) -> int:
         """Return the bytes of the buffers."""
@@ -93,17 +152,28 @@ class TransposedProduct:
             turn += 1
             return held
 
+        a, _, c, d = self.patterns[-1].sizes
         if self.first:
             held = buffer(len(x))
-            transpose_into(x.mT, held)
-            x = held
-        for place in reversed(range(len(factors))):
-            pattern = self.patterns[place]
-            target = out if place == 0 and not self.last else buffer(pattern.rows)
-            multiply_strided(factors[place], pattern, x, target)
-            x = target
-        if self.last:
-            transpose_into(x, out.mT)
+            gather_transposed(x.mT, held, c, d)
+            blocks = held.view(a, d, c, width)
+        else:
+            blocks = as_blocks(x, a, c, d)
+        for place in reversed(range(1, len(factors))):
+            held, after = buffer(self.patterns[place].rows), self.patterns[place - 1]
+            self._multiply(factors, place, blocks, held)
+            blocks = as_blocks(held, after.a, after.c, after.d)
+        if not self.last:
+            self._multiply(factors, 0, blocks, out)
+            return
+        a, b, _, d = self.patterns[0].sizes
+        held = buffer(len(out))
+        multiply_blocks(factors[0], blocks, held.view(a, d, b, width))
+        scatter_transposed(held, out.mT, b, d)
+
+    def _multiply(self, factors: Sequence[Tensor], place: int, blocks: Tensor, out: Tensor) -> None:
+        a, b, _, d = self.patterns[place].sizes
+        multiply_blocks(factors[place], blocks, as_blocks(out, a, b, d))
 
 
 WHOLE, BOUNDED = 0, 1

@@ -7,6 +7,7 @@ to bring it into another layout.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,18 @@ from ...errors import PlanError
 from ..cuda.dtypes import PRECISIONS, check_precision, name_of, vendor_precision
 from ..cuda.executor import layout_of as tensor_layout
 from ..factored import extra_bytes_for, request_of
+from ..kronecker.backward import transposed_gradients
 from ..kronecker.cuda_executor import TILED, TRANSPOSED
-from ..kronecker.outer import batch_last, outer_blocks, outer_tensors
+from ..kronecker.outer import outer_blocks, outer_tensors
 from ..kronecker.pattern import Pattern
 from ..kronecker.structure import KroneckerSparse
+from ..kronecker.transposition import batch_last
 from ..plans import AUTO, planned
 from ..request import FACTORED_DTYPES, Layout, Request, layout_of
-from .bilinear import Options, define_bilinear, is_differentiated, is_transformed, register_autocast
+from .bilinear import Options, define_bilinear, is_plain, register_autocast
 from .processor import HALVES, as_array
+
+Sizes = tuple[int, int, int, int]
 
 
 def kronecker_mm(
@@ -100,17 +105,23 @@ def _on_gpu(x: Tensor, weights: Tensor, last: bool, strategy: str | None, precis
     x, weights = x.resolve_conj(), weights.resolve_conj().contiguous()
     if tensor_layout(x) is Layout.SCATTERED:
         x = x.contiguous()
-    request = _gpu_request(x, pattern_of(weights), last, strategy, precision)
+    a, d, b, c = weights.shape
+    request = _gpu_request(x, (a, b, c, d), last, strategy, precision)
     with vendor_precision(request.dtype):
         product: Tensor = planned(request, AUTO, None, strategy)[1].run([weights], x)
     return product
 
 
-def _gpu_request(x: Tensor, pattern: Pattern, last: bool, strategy: str | None, precision: str | None) -> Request:
+def _gpu_request(x: Tensor, sizes: Sizes, last: bool, strategy: str | None, precision: str | None) -> Request:
     layouts = tensor_layout(x), Layout.COLUMNS if last else Layout.ROWS
-    structure, extra = KroneckerSparse.of(pattern), extra_bytes_for(strategy)
-    dtype = request_dtype(x, precision)
-    return request_of(structure, x.shape[1], dtype, device="cuda", layouts=layouts, max_extra_bytes=extra)
+    return _request(sizes, x.shape[1], request_dtype(x, precision), layouts, strategy)
+
+
+@lru_cache(maxsize=512)
+def _request(sizes: Sizes, n: int, dtype: str, layouts: tuple[Layout, Layout], strategy: str | None) -> Request:
+    """Return the request for a product by one factor of sizes (a, b, c, d); the same object has its hash computed."""
+    structure, extra = KroneckerSparse.of(Pattern(*sizes)), extra_bytes_for(strategy)
+    return request_of(structure, n, dtype, device="cuda", layouts=layouts, max_extra_bytes=extra)
 
 
 def _on_processor(x: Tensor, weights: Tensor, last: bool, strategy: str | None) -> Tensor:
@@ -145,23 +156,27 @@ def _gradients(
     """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
     last, strategy, precision = options
     first = x.stride(0) == 1 and x.stride(1) != 1 if x.dim() == 2 else last
-    if all(needs) and strategy != TILED and _is_turned_twice(grad, weights, first, strategy, precision):
-        grad = batch_last(grad)
-    grad_x = _mm(grad, weights.conj().mT, first, strategy, precision) if needs[0] else None
-    grad_w = _outer(grad, x.conj(), *weights.shape[-4:-2], strategy == TILED, precision) if needs[1] else None
+    multiply, sum_outer = _mm, _outer
+    real = grad.device.type in ("cpu", "cuda") and grad.dim() == x.dim() == 2 and weights.dim() == 4
+    if real and is_plain(grad, x, weights):
+        multiply, sum_outer = _run, _run_outer
+        if all(needs) and strategy != TILED and _is_transposed(grad, weights, first, strategy, precision):
+            if tensor_layout(x) is Layout.COLUMNS:
+                with vendor_precision(request_dtype(grad, precision)):
+                    return transposed_gradients(grad, x, weights)
+            grad = batch_last(grad)
+    grad_x = multiply(grad, weights.conj().mT, first, strategy, precision) if needs[0] else None
+    tiled = strategy == TILED
+    grad_w = sum_outer(grad, x.conj(), *weights.shape[-4:-2], tiled, precision) if needs[1] else None
     return grad_x, grad_w
 
 
-def _is_turned_twice(grad: Tensor, weights: Tensor, first: bool, strategy: str | None, precision: str | None) -> bool:
-    """Return whether dX and dW would each transpose this batch-first gradient, which is not differentiated further."""
-    d = weights.shape[-3]
-    plain = type(grad) is Tensor and grad.dim() == 2 and weights.dim() == 4
-    if not (plain and grad.is_cuda and d > 1 and tensor_layout(grad) is Layout.COLUMNS):
+def _is_transposed(grad: Tensor, weights: Tensor, first: bool, strategy: str | None, precision: str | None) -> bool:
+    """Return whether dX is computed between transpositions of this batch-first gradient, as dW is."""
+    a, d, b, c = weights.shape
+    if not grad.is_cuda or d == 1 or tensor_layout(grad) is not Layout.COLUMNS:
         return False
-    if is_differentiated(grad, weights) or is_transformed() or grad.is_conj():
-        return False
-    a, b, c, _ = pattern_of(weights).sizes
-    request = _gpu_request(grad, Pattern(a, c, b, d), first, strategy, precision)
+    request = _gpu_request(grad, (a, c, b, d), first, strategy, precision)
     return planned(request, AUTO, None, strategy)[0].candidate.strategy == TRANSPOSED
 
 

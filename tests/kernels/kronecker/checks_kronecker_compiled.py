@@ -11,12 +11,16 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from lcma.kernels.cuda.split import GROUP, MOST_SHIFT, TOP
+from lcma.kernels.cuda.split_kernel import split_gemm
 from lcma.kernels.kronecker.fused import pair_tile
 from lcma.kernels.kronecker.fused_kernel import multiply_pair
 from lcma.kernels.kronecker.gather import gather_tile, words_of
 from lcma.kernels.kronecker.gather_kernel import gather_factor
 from lcma.kernels.kronecker.outer_kernel import sum_outer
 from lcma.kernels.kronecker.pattern import Pattern
+from lcma.kernels.kronecker.split import SMALL, SPLIT_TILE, UNSCALE_TILE
+from lcma.kernels.kronecker.split_kernel import split_gathered, unscale_scattered
 from lcma.kernels.kronecker.tensors import kernel_of
 from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of
 from lcma.kernels.kronecker.transposition import TILES as TRANSPOSED_TILES
@@ -63,7 +67,7 @@ CASES = [
     for d in (1, 2, 6, 16)
     for choice in range(tile_choices(dtype))
     for first in ((True, False) if choice == 0 else (True,))
-]
+] + [pytest.param("float16", 6, choice, False, id=f"float16-d6-tile{choice}-last") for choice in (3, 4, 5)]
 
 
 @pytest.mark.parametrize(("dtype", "d", "choice", "first"), CASES)
@@ -182,11 +186,54 @@ def test_the_kernel_of_pairs_fits(dtype, pair, first, tmp_path):
     assert made.metadata.shared <= 232448
 
 
+def test_the_smaller_product_of_halves_fits(tmp_path):
+    constants = {"GROUP": GROUP, "SCALED": False, "M": SMALL.m, "N": SMALL.n, "K": SMALL.k}
+    types = {name: "constexpr" if name in constants else "i32" for name in split_gemm.arg_names}
+    types |= {"row_shifts": "*fp32", "col_shifts": "*fp32", "c": "*fp32"}
+    types |= {"a": f"tensordesc<fp16[{SMALL.m}, {SMALL.k}]>", "b": f"tensordesc<fp16[{SMALL.k}, {SMALL.n}]>"}
+    place = split_gemm.arg_names.index
+    source = ASTSource(split_gemm, types, {(place(name),): value for name, value in constants.items()})
+    options = {"num_warps": SMALL.warps, "num_stages": SMALL.stages}
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    registers, stack = resources(made, tmp_path)
+    print("reg", registers, "stack", stack, "shared", made.metadata.shared)
+    assert registers <= 255
+    assert stack == 0
+    assert made.metadata.shared <= 232448
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("kernel", [split_gathered, unscale_scattered])
+def test_the_kernels_around_halves_spill_nothing_and_move_whole_vectors(kernel, first, tmp_path):
+    before = kernel is split_gathered
+    features, columns, warps = SPLIT_TILE if before else UNSCALE_TILE
+    constants = {"D": 6, "F": features, "N": columns, ("x_" if before else "y_") + ("feature" if first else "batch"): 1}
+    if before:
+        constants |= {"TOP": TOP, "MOST": MOST_SHIFT, "parts": 1}
+    types = {name: "constexpr" if name in constants else "i32" for name in kernel.arg_names}
+    pointers = {"x": "*fp32", "y": "*fp32", "product": "*fp32", "high": "*fp16", "low": "*fp16"}
+    pointers |= {"largest": "*i32", "shifts": "*i32", "row_shifts": "*i32"}
+    types |= {name: kind for name, kind in pointers.items() if name in types}
+    place = kernel.arg_names.index
+    aligned = {(place(name),): [["tt.divisibility", 16]] for name in types if name not in constants}
+    source = ASTSource(kernel, types, {(place(name),): value for name, value in constants.items()}, aligned)
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps, "num_stages": 1})
+    registers, stack = resources(made, tmp_path)
+    ptx = made.asm["ptx"]
+    print(kernel, "reg", registers, "stack", stack, "shared", made.metadata.shared)
+    assert registers <= 128
+    assert stack == 0
+    for access in ("ld", "st"):
+        assert re.search(rf"{access}\.global\.v[248]", ptx), access
+
+
+@pytest.mark.parametrize("order", ["natural", "gathers", "scatters"])
 @pytest.mark.parametrize("size", TRANSPOSED_TILES)
-def test_the_transposition_spills_nothing_and_moves_whole_vectors(size, tmp_path):
+def test_the_transposition_spills_nothing_and_moves_whole_vectors(size, order, tmp_path):
     height, width, warps = TRANSPOSED_TILES[size]
     words = -(-size // 8)
-    constants = {"R": height, "C": width, "W": words}
+    constants = {"R": height, "C": width, "W": words, "D": 1 if order == "natural" else 6}
+    constants |= {"GATHERS": order == "gathers", "SCATTERS": order == "scatters"}
     types = {name: "constexpr" if name in constants else "i32" for name in transpose_words.arg_names}
     types |= dict.fromkeys(("source", "target"), f"*i{8 * size // words}")
     place = transpose_words.arg_names.index

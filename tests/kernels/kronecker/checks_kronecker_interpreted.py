@@ -18,9 +18,15 @@ from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, cu
 from lcma.kernels.kronecker.fused import fused_places, is_fused, multiply_fused
 from lcma.kernels.kronecker.gather import multiply_gathered
 from lcma.kernels.kronecker.outer import outer_blocks, outer_tiled
+from lcma.kernels.kronecker.split import multiply_split, split_factor
 from lcma.kernels.kronecker.tensors import multiply_tiled
 from lcma.kernels.kronecker.tiles import FactorTile
-from lcma.kernels.kronecker.transposition import naive_transpose, transpose_into
+from lcma.kernels.kronecker.transposition import (
+    gather_transposed,
+    naive_gather,
+    naive_scatter,
+    scatter_transposed,
+)
 from lcma.kernels.request import Layout
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
@@ -191,15 +197,57 @@ def test_the_strategy_runs_lists_of_factors():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
-@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (7, 130), (65, 33), (128, 64)])
-def test_bits_are_transposed_whatever_the_dtype(dtype, rows, cols):
-    kind = getattr(torch, dtype)
-    source = torch.randn(rows, cols + 3, dtype=torch.complex128 if "complex" in dtype else torch.float64).to(kind)
-    canvas = torch.full((cols + 2, rows + 5), CANARY, dtype=kind)
+@pytest.mark.parametrize(("n", "blocks", "inner", "d"), [(1, 1, 1, 1), (7, 26, 1, 5), (65, 1, 11, 3), (128, 2, 4, 8)])
+def test_bits_are_transposed_whatever_the_dtype(dtype, n, blocks, inner, d):
+    kind, features = getattr(torch, dtype), blocks * inner * d
+    source = torch.randn(n, features + 3, dtype=torch.complex128 if "complex" in dtype else torch.float64).to(kind)
+    canvas = torch.full((features + 2, n + 5), CANARY, dtype=kind)
     wanted = canvas.clone()
-    naive_transpose(source[:, 2:-1], wanted[1:-1, 3:-2])
-    transpose_into(source[:, 2:-1], canvas[1:-1, 3:-2])
+    naive_gather(source[:, 2:-1], wanted[1:-1, 3:-2], inner, d)
+    gather_transposed(source[:, 2:-1], canvas[1:-1, 3:-2], inner, d)
     assert torch.equal(canvas, wanted)
+    assert d > 1 or torch.equal(canvas[1:-1, 3:-2], source[:, 2:-1].mT)
+    back = torch.full((n + 2, features + 5), CANARY, dtype=kind)
+    wanted = back.clone()
+    naive_scatter(canvas[1:-1, 3:-2], wanted[1:-1, 3:-2], inner, d)
+    scatter_transposed(canvas[1:-1, 3:-2], back[1:-1, 3:-2], inner, d)
+    assert torch.equal(back, wanted)
+    assert torch.equal(back[1:-1, 3:-2], source[:, 2:-1])
+
+
+@pytest.mark.parametrize("pattern", [Pattern(2, 17, 19, 3), Pattern(1, 70, 5, 2), Pattern(3, 5, 4, 1)], ids=str)
+def test_halves_are_as_exact_as_float32_from_any_strides(pattern):
+    weights = torch.randn(pattern.parameter_shape)
+    factor = split_factor(weights, pattern)
+    n, full = 21, torch.from_numpy(KroneckerMatrix.of(pattern, weights.double().numpy()).dense())
+    scales = torch.exp2(torch.linspace(-80, 80, n).round())
+    for first, last in itertools.product((False, True), (False, True)):
+        x = torch.randn(pattern.cols, n) * scales
+        given = x.T.contiguous().T if first else x
+        canvas = torch.full((n + 4, pattern.rows) if last else (pattern.rows, n + 4), CANARY)
+        out = canvas[2:-2].T if last else canvas[:, 2:-2]
+        out.fill_(torch.nan)
+        multiply_split(factor, pattern, given, out)
+        truth = full @ x.double()
+        assert ((out - truth).norm(dim=0) <= 4e-7 * truth.norm(dim=0)).all()
+        out.fill_(CANARY)
+        assert (canvas == CANARY).all()
+
+
+def test_a_chain_is_multiplied_by_halves():
+    patterns = Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1)
+    matrix = KroneckerMatrix.random(patterns, dtype="float32")
+    request = request_of(matrix.structure, 9, "tf32x3", device="cuda")
+    plan = decision_for(request, strategy="split").plan
+    factors, x = list(map(torch.from_numpy, matrix.factors)), torch.randn(9, 40).T
+    executor = plan.build()
+    prepared = executor.prepare(factors)
+    assert 0 < prepared.nbytes <= plan.workspace
+    truth = torch.from_numpy(matrix.dense()).double() @ x.double()
+    for operand in (factors, prepared):
+        assert (executor.run(operand, x) - truth).norm() <= 4e-7 * truth.norm()
+    with pytest.raises(PlanError, match="not for float32"):
+        decision_for(request_of(matrix.structure, 9, "float32", device="cuda"), strategy="split")
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
 from lcma.kernels.factored import request_of  # noqa: E402
-from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, cuda_costs  # noqa: E402
-from lcma.kernels.kronecker.outer import batch_parts, outer_blocks, outer_tensors  # noqa: E402
+from lcma.kernels.kronecker import KroneckerMatrix, KroneckerSparse, Pattern, backward, cuda_costs  # noqa: E402
+from lcma.kernels.kronecker.blocks import is_batch_first  # noqa: E402
+from lcma.kernels.kronecker.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
 from lcma.kernels.kronecker.rewrites import REWRITES  # noqa: E402
 from lcma.kernels.kronecker.tensors import is_readable, multiply_strided  # noqa: E402
 from lcma.kernels.kronecker.tiles import TILES, tile_choices, tile_of  # noqa: E402
@@ -281,18 +282,37 @@ def test_float32_may_be_three_products_of_tf32():
         Request(8, 8, 8, "tf32x3", device="cuda")
 
 
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+@pytest.mark.parametrize(
+    "sizes", [(1, 2, 2, 2048), (2, 48, 48, 4), (4, 128, 128, 16), (1, 512, 512, 4), (64, 64, 64, 1)]
+)
+def test_three_products_are_never_predicted_slower_than_strict_ones(sizes, layout):
+    """Strict kernels meet the bound on the error of tf32x3: they are its candidates, at the same price."""
+    structure = KroneckerSparse.of(Pattern(*sizes))
+    strict, split = (
+        decision_for(request_of(structure, 25088, dtype, layout, device="cuda")) for dtype in ("float32", "tf32x3")
+    )
+    assert split.plan.seconds <= strict.plan.seconds
+    if sizes[1] >= 128:
+        assert split.plan.candidate.strategy == "split" or layout == "bsl"
+    if sizes[1] == 2:
+        assert split.plan.candidate.strategy == strict.plan.candidate.strategy == "gather"
+
+
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
 @pytest.mark.parametrize("dtype", TILES)
-def test_tiles_fit_their_patterns_and_have_distinct_names(dtype):
-    pattern = Pattern(2, 24, 40, 3)
+def test_tiles_fit_their_patterns_and_have_distinct_names(dtype, layout):
+    pattern, last = Pattern(2, 24, 40, 3), layout == "bsl"
     names = set()
-    for choice in range(tile_choices(dtype)):
+    for choice in range(tile_choices(dtype, last)):
         tile = tile_of(dtype, pattern, choice)
-        assert (tile.p, tile.j <= 4) == (32, True)
+        assert tile.p == 32
+        assert tile.j == 1 if choice >= len(TILES[dtype][1]) else 1 < tile.j <= 4
         assert tile.padded(pattern) >= pattern.nonzeros
         assert tile.programs(pattern, 1000) == 2 * -(-24 // tile.p) * -(-3 // tile.j) * -(-1000 // tile.n)
         names.add(tile)
     strategy = strategies("cuda")["kronecker", "tiled"]
-    request = request_of(KroneckerSparse.of(pattern), 1000, dtype, device="cuda")
+    request = request_of(KroneckerSparse.of(pattern), 1000, dtype, layout, device="cuda")
     proposals = strategy.propose(request, machine_for(request))
     assert len({str(one.candidate) for one in proposals}) == len(proposals) == len(names)
     for one in proposals:
@@ -367,6 +387,27 @@ def test_long_batches_are_divided_without_a_copy(a, d):
 def test_parts_of_a_batch_are_equal_and_long(sizes, n, parts):
     assert batch_parts(Pattern(*sizes), n) == parts
     assert batch_parts(Pattern(*sizes), 1021) == 1
+
+
+@pytest.mark.parametrize("gathered", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("pattern", [Pattern(2, 5, 4, 3), Pattern(1, 3, 2, 6), Pattern(4, 1, 7, 2)], ids=str)
+def test_both_gradients_share_transposed_operands(pattern, dtype, gathered, monkeypatch):
+    monkeypatch.setattr(backward, "is_gathered", lambda *_: gathered)
+    weights = torch.randn(pattern.parameter_shape, dtype=dtype)
+    grad, x = (torch.randn(9, size, dtype=dtype).T for size in (pattern.rows, pattern.cols))
+    found = backward.transposed_gradients(grad, x, weights)
+    truth = backward.naive_gradients(grad.numpy(), x.numpy(), weights.numpy())
+    for mine, theirs in zip(found, truth, strict=True):
+        torch.testing.assert_close(mine, torch.from_numpy(theirs))
+    assert is_batch_first(found[0])
+
+
+def test_blocks_are_gathered_where_they_fill_a_gpu():
+    assert is_gathered(Pattern(64, 96, 96, 4), 25088, 4)
+    assert is_gathered(Pattern(2, 384, 384, 16), 25088, 4)
+    assert not is_gathered(Pattern(1, 48, 48, 4), 25088, 4)
+    assert not is_gathered(Pattern(64, 96, 96, 1), 25088, 4)
 
 
 def test_sums_of_halves_are_held_in_float32():

@@ -15,6 +15,7 @@ import lcma  # noqa: E402
 from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
+from lcma.kernels.kronecker.backward import transposed_gradients  # noqa: E402
 from lcma.kernels.kronecker.layouts import LAYOUTS  # noqa: E402
 from lcma.kernels.kronecker.outer import SLAB, outer_blocks  # noqa: E402
 from lcma.kernels.torch.kronecker import kronecker_mm, request_dtype  # noqa: E402
@@ -228,12 +229,12 @@ def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch)
 
     expected, given = gradients(), []
 
-    def batch_last(matrix):
-        given.append(matrix.shape)
-        return matrix.contiguous()
+    def shared(grad, x, weights):
+        given.append((grad.shape, x.shape))
+        return transposed_gradients(grad, x, weights)
 
-    monkeypatch.setattr(kronecker, "_is_turned_twice", lambda *_: True)
-    monkeypatch.setattr(kronecker, "batch_last", batch_last)
+    monkeypatch.setattr(kronecker, "_is_transposed", lambda *_: True)
+    monkeypatch.setattr(kronecker, "transposed_gradients", shared)
     for found, wanted in zip(gradients(), expected, strict=True):
         torch.testing.assert_close(found, wanted)
-    assert given == [(30, 6)]
+    assert given == [((30, 6), (24, 6))]

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 HOPELESS = {"cuda": 8.0, "cpu": 3.0}
 """A baseline that must take so many times as long as the choice is not timed."""
 
-CSR_RATES, CPU_SPARSE_RATE = {"bsf": 5e11, "bsl": 4.5e12}, 2.5e10
-"""Operations a second that torch's product of a CSR matrix reached at most on an H200, by layout (16 rows of this
-suite); and those of CSR and BSR on two cores (17 rows: 19 and 23 Gflop/s)."""
+CSR_RATES, BSR_RATE, CPU_SPARSE_RATE = {"bsf": 5e11, "bsl": 4.5e12}, 5e12, 2.5e10
+"""Operations a second that torch's product of a CSR matrix reached at most on an H200, by layout (34 rows of this
+suite), of a BSR matrix with d = 1 (10 rows, at most 4.5e12); and those of CSR and BSR on two cores (17 rows: 19 and 23
+Gflop/s)."""
 
 CPU_BATCH, CPU_SIDES, CPU_SAMPLE = 4096, (1024, 8192), 24
 
@@ -141,17 +142,19 @@ def worth_timing(contenders: tuple[Contender, ...], pattern: Pattern, order: str
     """Without baselines that can't be the best, where each would take longer than all others.
 
     On a GPU those are the dense matrix and CSR where they must take HOPELESS times as long as the choice, and BSR where
-    d > 1: torch compiles its kernel for ten seconds a row, and with d times the elements stored it took 1.1 to 28
-    times as long as the permuted batched GEMM on all 14 rows where both were timed (H200). On a processor those are
-    the sparse formats: one product took up to 15 s.
+    d > 1 or where it must take longer than is predicted for bmm: torch compiles its kernel for ten seconds a row. With
+    d > 1 it took 1.1 to 28 times as long as bmm on all 14 rows where both were timed, with d = 1 2.3 to 52 times on
+    10 rows (H200). On a processor those are the sparse formats: one product took up to 15 s.
     """
     mine = contenders[-1].plan
+    permuted = next((one.plan.seconds for one in contenders if one.what == "bmm"), None) or math.inf
     device, operations = mine.request.device, 2.0 * pattern.nonzeros * mine.request.n
     if mine.seconds is None:
         return contenders
     longest = HOPELESS[device] * mine.seconds
     if device == "cuda":
-        least = {"csr": operations / CSR_RATES[order], "bsr": math.inf if pattern.d > 1 else 0.0}
+        is_slow = pattern.d > 1 or operations / BSR_RATE > permuted
+        least = {"csr": operations / CSR_RATES[order], "bsr": math.inf if is_slow else 0.0}
     else:
         least = dict.fromkeys(("csr", "bsr"), operations / CPU_SPARSE_RATE)
 

@@ -1,0 +1,49 @@
+"""On a GPU only: operands of more than 2^31 elements, batch 25088 by 131072 features."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lcma.kernels import decision_for  # noqa: E402
+from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
+from lcma.kernels.factored import request_of  # noqa: E402
+from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
+
+BATCH = 25_088
+
+LIMITS = {"float16": 5e-3, "float32": 1e-5, "tf32x3": 1e-5}
+
+CASES = [
+    ("strided", "float16", "bsl"),
+    ("tiled", "float16", "bsf"),
+    ("transposed", "float16", "bsf"),
+    ("transposed", "float32", "bsf"),
+    ("split", "tf32x3", "bsf"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="operands of 13 GB need a GPU")
+@pytest.mark.parametrize("pattern", [Pattern(1, 64, 1024, 128), Pattern(1, 1024, 64, 128)], ids=str)
+@pytest.mark.parametrize(("strategy", "dtype", "layout"), CASES)
+def test_the_product_is_right_beyond_two_billion_elements(strategy, dtype, layout, pattern):
+    request = request_of(KroneckerSparse.of(pattern), BATCH, dtype, layout, device="cuda")
+    bench = CudaBench()
+    a, b, out = bench.operands(request, 0)
+    out.fill_(torch.nan)
+    assert max(b.numel(), out.numel()) > 2**31
+    found = decision_for(request, strategy=strategy).plan.build().run(a, b, out)
+    assert bench.errors(request, a, b)(found) <= LIMITS[dtype]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="an operand of 7 GB needs a GPU")
+def test_a_product_of_small_blocks_is_right_beyond_two_billion_elements():
+    request = request_of(KroneckerSparse.of(Pattern(4, 2, 32, 1024)), BATCH, "float16", device="cuda")
+    bench = CudaBench()
+    a, b, out = bench.operands(request, 0)
+    assert b.numel() > 2**31
+    found = decision_for(request, strategy="gather").plan.build().run(a, b, out)
+    assert bench.errors(request, a, b)(found) <= LIMITS["float16"]
