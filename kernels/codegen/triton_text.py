@@ -48,7 +48,8 @@ class Combine:
     one. `scale`: the matrix is multiplied by powers of two when it is read, and divided by them when it is
     written. `halves`: a written slab is stored as two in float16 whose sum it is; the second ones follow all the
     first ones. All blocks are whole then. `eight_bits`: a written slab is stored in e4m3, with a scale for each row of
-    COLS elements at scales[slab, column of tiles, row]; COLS divides the width then.
+    COLS elements at scales[slab, column of tiles, row]; COLS divides the width then. `integers`: adds in int32, modulo
+    2^32, and stores the lowest bits; all coefficients are integers then.
     """
 
     map: LinearMap
@@ -62,6 +63,17 @@ class Combine:
     scale: Scale = Scale.NONE
     halves: bool = False
     eight_bits: bool = False
+    integers: bool = False
+
+    @property
+    def real(self) -> str:
+        """The dtype of sums."""
+        return "int32" if self.integers else "float64" if self.double else "float32"
+
+    @property
+    def zero(self) -> str:
+        """The literal of zero in it."""
+        return "0" if self.integers else "0.0"
 
     @property
     def imports(self) -> str:
@@ -132,7 +144,7 @@ def combine_text(work: Combine) -> str:
         sources=work.map.sources,
         results=len(work.map.results),
         additions=work.map.additions,
-        real="float64" if work.double else "float32",
+        real=work.real,
         edges="no edges" if work.exact else "masked edges",
         imports=work.imports,
         tensors="".join(f"    {name},\n" for name in work.tensors),
@@ -160,12 +172,12 @@ def _power(work: Combine, index: int) -> str:
 
 
 def _line(work: Combine, step: Step) -> str:
-    real = "tl.float64" if work.double else "tl.float32"
+    real = f"tl.{work.real}"
     if isinstance(step, Fetch):
         place, mask = _place(work, step.value, work.direction is Direction.SPLIT)
         kinds = work.kinds if work.direction is Direction.SPLIT else work.slabs
         masked = " & ".join(filter(None, (mask, _kept(kinds[step.value]) if kinds else "")))
-        return f"f{step.value} = tl.load({place}" + (f", mask={masked}, other=0.0)" if masked else ")")
+        return f"f{step.value} = tl.load({place}" + (f", mask={masked}, other={work.zero})" if masked else ")")
     if isinstance(step, Take):
         value = f"f{step.value}.to({real})"
         if work.scale and work.direction is Direction.SPLIT:
@@ -175,7 +187,7 @@ def _line(work: Combine, step: Step) -> str:
         place, mask = _place(work, step.result, work.direction is Direction.MERGE)
         masked = f", mask={mask}" if mask else ""
         kept = _kept(work.kinds[step.result]) if work.direction is Direction.MERGE else ""
-        value = f"tl.where({kept}, v{step.value}, 0.0)" if kept else f"v{step.value}"
+        value = f"tl.where({kept}, v{step.value}, {work.zero})" if kept else f"v{step.value}"
         base = "matrix" if work.direction is Direction.MERGE else "stack"
         if work.scale and work.direction is Direction.MERGE:
             value = f"times_power({value}, -({_power(work, step.result)}))"
@@ -191,8 +203,8 @@ def _line(work: Combine, step: Step) -> str:
         return f"tl.store({place}, {value}.to({base}.dtype.element_ty){masked}{streamed})"
     if isinstance(step, Accumulate):
         begun = "" if step.first else f"v{step.value}"
-        return f"v{step.value} = {_added(begun, step.coefficient, step.term)}"
-    return f"v{step.value} = {_sum(step.terms) or f'tl.zeros((ROWS, COLS), {real})'}"
+        return f"v{step.value} = {_added(begun, step.coefficient, step.term, work.integers)}"
+    return f"v{step.value} = {_sum(step.terms, work.integers) or f'tl.zeros((ROWS, COLS), {real})'}"
 
 
 def _place(work: Combine, index: int, in_matrix: bool) -> tuple[str, str]:
@@ -209,16 +221,16 @@ def _kept(kind: Kind) -> str:
     return {Kind.LOWER: "(row >= col)", Kind.UPPER: "(row <= col)"}.get(kind, "")
 
 
-def _sum(terms: Terms) -> str:
+def _sum(terms: Terms, integers: bool) -> str:
     total = ""
     # A plain term first saves a negation.
     for coefficient, src in sorted(terms, key=lambda term: term[0] != 1):
-        total = _added(total, coefficient, src)
+        total = _added(total, coefficient, src, integers)
     return total
 
 
-def _added(total: str, coefficient: Coefficient, src: int) -> str:
-    size = abs(float(coefficient))
+def _added(total: str, coefficient: Coefficient, src: int, integers: bool) -> str:
+    size = abs(int(coefficient) if integers else float(coefficient))
     term = f"v{src}" if size == 1 else f"{size!r} * v{src}"
     if not total:
         return f"-{term}" if coefficient < 0 else term

@@ -28,8 +28,8 @@ KEPT = 256
 class Combination:
     """A map with the positions of its blocks in the matrix; its kernels are generated on first use.
 
-    `kinds` are the kinds of the blocks, `slabs` the kinds of the slabs that are read. `scale`, `halves` and
-    `eight_bits`: see `Combine`.
+    `kinds` are the kinds of the blocks, `slabs` the kinds of the slabs that are read. `scale`, `halves`,
+    `eight_bits` and `integers`: see `Combine`.
 
     Matrix and stack may have any strides. A column-major matrix is handled as its transpose,
     so that threads always access contiguous memory.
@@ -45,9 +45,10 @@ class Combination:
         scale: Scale = Scale.NONE,
         halves: bool = False,
         eight_bits: bool = False,
+        integers: bool = False,
     ) -> None:
         self.map, self.direction, self.blocks, self.slabs = linear, direction, blocks, slabs
-        self.scale, self.halves, self.eight_bits = scale, halves, eight_bits
+        self.scale, self.halves, self.eight_bits, self.integers = scale, halves, eight_bits, integers
         self.kinds = (Kind.FULL,) * len(blocks) if kinds is None else kinds
         self._kernel = lru_cache(maxsize=16)(self._made)
         self._launches: dict[Any, Launch] = {}
@@ -59,7 +60,7 @@ class Combination:
             scale = scale.mirrored
             blocks = tuple((j, i) for i, j in blocks)
             kinds, slabs = (tuple(kind.mirrored for kind in some) for some in (kinds, slabs))
-        stored = self.halves, self.eight_bits
+        stored = self.halves, self.eight_bits, self.integers
         return Combine(self.map, self.direction, blocks, kinds, double, exact, ahead, slabs, scale, *stored)
 
     def _made(self, by_columns: bool, double: bool, exact: bool, ahead: int) -> Any:
@@ -153,16 +154,17 @@ def merge_of(
     grid: Sequence[Sequence[Kind]],
     slabs: tuple[Kind, ...] = (),
     scale: Scale = Scale.NONE,
+    integers: bool = False,
 ) -> Combination:
     """Return the map from products to all blocks of the result, with zeros for absent ones.
 
-    `slabs`: the kinds of the products; empty: all are full. `scale`: see `Combine`.
+    `slabs`: the kinds of the products; empty: all are full. `scale` and `integers`: see `Combine`.
     """
     at = dict(zip(stored, merge.results, strict=True))
     blocks = tuple((i, j) for i, row in enumerate(grid) for j in range(len(row)))
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
-    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale)
+    return Combination(whole, Direction.MERGE, blocks, kinds, slabs, scale, integers=integers)
 
 
 class KernelLaunch:

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...errors import PlanError
-from ...schemes_db.program import Program
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
-from ..cuda.flat_program import reason_against
+from ..cuda.flat_program import reason_against_level
 from ..cuda.fp8 import TILE, on_current_gpu, rows_bytes
 from ..cuda.fp8_executor import Fp8Executor, by_level
 from ..cuda.fp8_level import Fp8Level, fp8_level
@@ -65,7 +63,7 @@ class CudaFp8Scheme:
             return reason
         if program is None:
             return f"{NAME} runs only a scheme that is named; give one"
-        if reason := _reason_against(program, request):
+        if reason := reason_against_level(program, request.plain_dtype, fp8_level):
             return reason
         if request.max_error is not None:
             return "the error of a scheme in e4m3 has no bound here; leave max_error or the scheme out"
@@ -111,18 +109,3 @@ def _level(candidate: Candidate) -> Fp8Level:
     program = candidate.program
     assert program is not None
     return fp8_level(program)
-
-
-def _reason_against(program: Program, request: Request) -> str | None:
-    """Return the reason why a program is not run above products in e4m3, or None."""
-    if program.rank == 1:
-        return "a single product needs no scheme"
-    if program.ring.characteristic:
-        return f"the program holds over {program.ring} only; lift its scheme to Z first"
-    if reason := reason_against(program, request.plain_dtype):
-        return reason
-    try:
-        fp8_level(program)
-    except PlanError as error:
-        return str(error)
-    return None
