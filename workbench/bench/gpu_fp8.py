@@ -72,8 +72,8 @@ def executors(sizes: Sizes) -> dict[str, Any]:
 def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     """Ratios of torch's product in e4m3 ("vendor") to ours, and to torch's in bfloat16, all replayed from CUDA graphs.
 
-    "vendor" is one compiled kernel that quantises A and `scaled_mm` with the same block scales; "ratio" is to the fastest of
-    ours, "fused" to the one that quantises in the product's own kernel.
+    "vendor" is one compiled kernel that quantises A and `scaled_mm` with the same block scales; "ratio" is to the
+    fastest of ours, "fused" to the one that quantises in the product's own kernel.
 
     Raises:
         VerificationError: a product is wrong; nothing was timed.
@@ -105,7 +105,7 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
         calls[name] = graphed(call, a, b)[0]
     figures = paired(calls, sizes, rounds, say)
     best = max((name for name in calls if name.startswith("fp8-")), key=lambda name: figures[name])
-    found = {"ratio": figures[best], "best": best, "fused": figures.get(DIRECT, 0.0)}
+    found = {"ratio": figures[best], "best": best, "fused": figures[DIRECT]}
     return {**figures, **found, "error": errors[best], "errors": errors}
 
 
