@@ -180,8 +180,8 @@ def test_a_packed_operand_is_read_instead_of_b(monkeypatch):
     from lcma.kernels.torch import dispatch
     from lcma.kernels.torch.recipe import Recipe
 
-    def request_of(a, b, dtype, *, static=None):
-        return Request(*a.shape, b.shape[1], dtype, device="cuda", static=static)
+    def request_of(a, b, dtype, **more):
+        return Request(*a.shape, b.shape[1], dtype, device="cuda", **more)
 
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
     monkeypatch.setattr(dispatch, "request_of", request_of)
