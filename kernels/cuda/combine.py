@@ -119,7 +119,7 @@ class Combination:
         import torch
 
         if by_columns := matrix.stride(2) != 1 and matrix.stride(1) == 1:
-            matrix, stack, *blocks = (x.mT for x in (matrix, stack, *blocks))
+            matrix, stack, blocks = matrix.mT, stack.mT, tuple(x.mT for x in blocks)
         items, rows, cols = matrix.shape
         height, width = stack.shape[2:]
         if 0 in (items, height, width):

@@ -18,8 +18,9 @@ from .tiles import Tile as ProductTile
 
 Tensor = Any
 
-TILE = Tile(4, BLOCK, 2, 4)
-"""The tile of sums that one program quantises, by rows of A or columns of B: a thread reads 16 bytes. Not measured."""
+TILE, COLUMNS_TILE = Tile(4, BLOCK, 2, 4), Tile(16, BLOCK, 8, 4)
+"""The tiles of sums of A, and of a B stored by columns, that one program quantises: a thread reads 16 bytes. Not
+measured."""
 
 MOST_RANK = 64
 """Most products: sums of more blocks exceed the registers of a program."""
@@ -79,7 +80,7 @@ class Fp8Level:
         bits = found.bits.view(self.rank, bn, bk).mT
         scales = found.scales.view(self.rank, bn // BLOCK, -1)[..., : bk // BLOCK].mT
         by_columns = b.stride(1) != 1 and b.stride(0) == 1
-        tile = TILE if by_columns else tile_of(self.right.map, b.element_size(), transposed=True)
+        tile = COLUMNS_TILE if by_columns else tile_of(self.right.map, b.element_size(), transposed=True)
         with torch.cuda.device(b.device) if b.is_cuda else nullcontext():
             self.right.run(b.unsqueeze(0), bits.unsqueeze(0), tile, scales=scales, largest=largest_of_blocks(b))
         return packed

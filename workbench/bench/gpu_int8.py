@@ -83,7 +83,7 @@ def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     for name, executor in executors(sizes).items():
         prepared = executor.prepare(b)
         for label, right in (("", b), (", B by columns", turned), (", offline", prepared)):
-            calls[name + label] = lambda run=executor.run, right=right: run(a, right, out)
+            calls[name + label] = partial(executor.run, a, right, out)
     # Exact: sums of products up to 49 in float64.
     rows = torch.linspace(0, m - 1, min(m, 128), device="cuda").long()
     truth = a[rows].double() @ b.double()

@@ -15,8 +15,8 @@ from lcma.kernels.codegen.triton_modules import combine_kernel
 from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda.fp8 import DIRECT_TILES, GROUP, ROWS, TILE
 from lcma.kernels.cuda.fp8_kernel import direct_gemm, largest_of_blocks, quantise, scaled_gemm
+from lcma.kernels.cuda.fp8_level import COLUMNS_TILE, fp8_level
 from lcma.kernels.cuda.fp8_level import TILE as LEVEL_TILE
-from lcma.kernels.cuda.fp8_level import fp8_level
 from lcma.kernels.cuda.fp8_naive import BLOCK
 from lcma.kernels.dense.given import given
 from lcma.schemes_db.resolve import resolve
@@ -99,7 +99,7 @@ NAMES = [["strassen"], ["laderman"], ["strassen", "strassen"]]
 def test_sums_of_b_are_quantised_without_spills(names, turned, tmp_path):
     """Of B stored by rows (turned: the bits are by columns), and by columns."""
     level = fp8_level(given([resolve(name)[0] for name in names])[0].program)
-    tile = tile_of(level.right.map, 2, transposed=True) if turned else LEVEL_TILE
+    tile = tile_of(level.right.map, 2, transposed=True) if turned else COLUMNS_TILE
     kernel = combine_kernel(level.right.work(not turned, False, False, tile.ahead))
     pointers = {"matrix": "*bf16", "stack": "*fp8e4nv", "largest": "*fp32", "scales": "*fp32"}
     constants = {"ROWS": tile.rows, "COLS": tile.cols, "col_stride": 1, "slab_row" if turned else "slab_col": 1}
