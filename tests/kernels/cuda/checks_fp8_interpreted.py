@@ -261,16 +261,14 @@ def test_a_level_takes_any_strides_and_prepared_operands():
     assert torch.equal(runner.run(*turned), expected)
 
 
-@pytest.mark.parametrize(
-    ("order", "dtype"), [("rows", torch.float32), ("columns", torch.float16), ("neither", torch.float16)]
-)
+@pytest.mark.parametrize(("order", "dtype"), [("rows", torch.float32), ("columns", torch.float16)])
 def test_combine_b_quantises_by_bounds_of_its_sums(order, dtype):
     """Bit for bit: sums of two blocks of B, scales from the largest magnitudes of both."""
     level = level_of("strassen")
     k, n = 300, 140
     _, b = operands(4, k, n, dtype)
     b[7, 3] = torch.inf
-    held = {"rows": b, "columns": b.mT.contiguous().mT, "neither": b.repeat_interleave(2, 1)[:, ::2]}[order]
+    held = b if order == "rows" else b.mT.contiguous().mT
     _, bk, bn = level.blocks(1, k, n)
     found = fp8.unpacked(level.pack(held), bk, level.rank * bn)
     wide = np.zeros((2 * bk, 2 * bn), np.float32)
