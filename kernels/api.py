@@ -63,7 +63,8 @@ def matmul(
     dtypes float32, float64, complex64, complex128, int32 and int64 (exact modulo 2^32 and 2^64);
     both operands the same. `max_abs` states the largest magnitude of their entries, for integers: it
     is checked, and C cannot overflow then. A scheme multiplies int8 only if it is stated, into
-    int32, and only if no sum of blocks overflows int8; "auto" is the classical product then. For all else
+    int32, and only if no sum of blocks overflows int8; "auto" is the classical product then. int8 tensors on a GPU
+    need it. For all else
     that numpy multiplies (vectors, mixed dtypes, float16, bool, other integers, other byte orders) "auto"
     calls `np.matmul`, with its rules for the result.
 
@@ -114,10 +115,8 @@ def matmul(
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
         from .torch import ops
 
-        if max_abs is not None:
-            raise PlanError("max_abs is for arrays; multiply tensor.numpy()")
         of_tensors = cast(Any, ops.matmul)  # the signature here is that of arrays
-        limits = {"max_error": max_error, "max_workspace": max_workspace}
+        limits = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
         return cast(Matrix, of_tensors(a, b, scheme, levels, out, strategy=strategy, precision=precision, **limits))
     if precision is not None:
         raise PlanError("precision is for tensors; leave it out for arrays")

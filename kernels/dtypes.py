@@ -42,6 +42,7 @@ _TABLE = {
         DType("float64", "float64", "float64", 1, 2.0**-53),
         DType("complex64", "complex64", "float32", 2, 2.0**-24),
         DType("complex128", "complex128", "float64", 2, 2.0**-53),
+        DType("int8", "int8", "int8", 1, 0.0),
         DType("int32", "int32", "int32", 1, 0.0),
         DType("int64", "int64", "int64", 1, 0.0),
         DType("bfloat16", "uint16", "bfloat16", 1, 2.0**-9),

@@ -68,6 +68,7 @@ def _cuda() -> tuple[Strategy, ...]:
     from .dense.cuda import CudaScheme, CudaVendor
     from .dense.fp8 import NAMES, CudaFp8
     from .dense.fp8_scheme import CudaFp8Scheme
+    from .dense.int8 import CudaInt8
     from .dense.padded import CudaPadded
     from .dense.split import CudaSplit
     from .exact.cuda import CudaExact
@@ -87,5 +88,6 @@ def _cuda() -> tuple[Strategy, ...]:
     low_rank = (*(CudaBlockLowRank(name, baseline=True) for name in ("strided", "quantized")), *others)
     exact = (CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme")))
     fp8 = tuple(CudaFp8(name) for name in NAMES)
-    dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaSplit(), *fp8, CudaFp8Scheme(), CudaScheme()
+    eight_bits: tuple[Strategy, ...] = *fp8, CudaFp8Scheme(), CudaInt8()
+    dense: tuple[Strategy, ...] = CudaVendor(), CudaPadded(), CudaSplit(), *eight_bits, CudaScheme()
     return *dense, *triangular, *kronecker, CudaSplitKronecker(), CudaBlockSchemes(), *low_rank, *exact

@@ -38,6 +38,9 @@ _PLAIN = {ACCURATE: "float32", **{permitted: plain for plain, permitted in FP8.i
 FACTORED_DTYPES = (*CUDA_DTYPES, SPLIT, "complex64", "complex128")
 """Dtypes of GPU products with a factored operand."""
 
+INT8 = "int8"
+"""Integers of one byte, whose largest magnitude must be stated; their products are int32."""
+
 BITS = "bit"
 """Elements of GF(2), 64 per word of uint64 along the rows."""
 
@@ -120,11 +123,12 @@ class Request:
         object.__setattr__(self, "_batch", _broadcast(self.batch_a, self.batch_b))
         factored = is_factored(self.structures[0])
         known: tuple[str, ...] = DTYPES if self.device == "cpu" else FACTORED_DTYPES if factored else CUDA_DTYPES
-        if self.device == "cuda" and self.dtype in _PLAIN and self.structures == (DENSE, DENSE, DENSE):
+        dense = self.structures == (DENSE, DENSE, DENSE)
+        if self.device == "cuda" and self.dtype in _PLAIN and dense:
             known = (*known, self.dtype)
         if self.ring is not None:
             known = (BITS,) if self.ring.modulus == 2 else EXACT_DTYPES
-        elif reason := _bytes_reason(self.dtype, self.device, self.max_abs):
+        elif reason := _bytes_reason(self.dtype, self.device, self.max_abs, dense):
             raise PlanError(reason)
         if self.dtype not in known and (self.ring is not None or self.dtype != "int8"):
             raise PlanError(f"dtype {self.dtype} is not supported; convert to one of {', '.join(known)}")
@@ -269,7 +273,7 @@ class Request:
         """The numpy dtype that stores an element of A and B; for bits a word of them."""
         if self.ring is not None:
             return np.dtype(np.uint64 if self.dtype == BITS else self.dtype)
-        return np.dtype(np.int8) if self.dtype == "int8" else dtype_of(self.dtype).numpy
+        return dtype_of(self.dtype).numpy
 
     @property
     def result(self) -> np.dtype[Any]:
@@ -343,12 +347,15 @@ def check_intermediate(intermediate: str) -> None:
         raise PlanError(f"intermediate must be {' or '.join(INTERMEDIATES)}, or None, not {intermediate!r}")
 
 
-def _bytes_reason(dtype: str, device: str, max_abs: int | None) -> str | None:
+def _bytes_reason(dtype: str, device: str, max_abs: int | None, dense: bool) -> str | None:
     """Return the reason why elements of one byte cannot be multiplied, or None."""
-    if dtype not in ("int8", "uint8") or (dtype == "int8" and device == "cpu" and max_abs is not None):
+    if dtype == "int8" and device == "cuda" and not dense:
+        return "int8 products on a GPU are of plain matrices; convert to float16"
+    if dtype not in ("int8", "uint8") or (dtype == "int8" and max_abs is not None):
         return None
-    if dtype == "int8" and device == "cpu":
-        mend = "state the largest magnitude of the entries (max_abs=), or convert with .astype(np.int32)"
+    if dtype == "int8":
+        other = "convert with .astype(np.int32)" if device == "cpu" else "convert to float16"
+        mend = f"state the largest magnitude of the entries (max_abs=), or {other}"
     else:
         mend = "convert with .astype(np.int32), whose product is exact"
     return f"dtype {dtype} is not supported as it is: a sum of two {dtype} blocks needs 9 bits; {mend}"

@@ -90,6 +90,10 @@ DEVICE = DeviceType()
 
 CAUSAL = click.Choice([name.lower() for name in ATTENTION_PRODUCTS])
 
+max_abs_option = click.option(
+    "--max-abs", type=click.IntRange(min=0), help="Largest magnitude of an entry of integer operands; int8 needs it."
+)
+
 
 def causal_name(text: str | None) -> str | None:
     """The key in ATTENTION_PRODUCTS of a --causal option."""
@@ -221,9 +225,10 @@ def require_memory(request: Request) -> None:
     from ..kernels.structure import is_factored
 
     (m, k, n), item = request.shape, 1 / 8 if request.dtype == "bit" else request.itemsize
+    item_c = item if request.dtype == "bit" else request.result.itemsize
     factored = request.structures[0]
     of_a = factored.parameters if is_factored(factored) else request.items_a * m * k
-    needed = item * (of_a + request.items_b * k * n + request.items * m * n)
+    needed = item * (of_a + request.items_b * k * n) + item_c * request.items * m * n
     if request.device == "cpu":
         from ..kernels.cpu.memory import free_bytes
 

@@ -1,7 +1,6 @@
 """The Triton kernels of products whose intermediate results are codes of 8 bits with shared scales (quantization.py).
 
-Codes (blocks, n, rank) and biased exponents (blocks, groups, n) are uint8 and contiguous. Codes of fp8 are rounded by
-integer arithmetic: on tensors of a processor the interpreter's own conversion loses carries.
+Codes (blocks, n, rank) and biased exponents (blocks, groups, n) are uint8 and contiguous.
 
 Imports triton: imported only to launch the kernels.
 """
@@ -10,6 +9,8 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+
+from ..codegen.triton_e4m3 import rounded
 
 
 @triton.jit
@@ -27,11 +28,7 @@ def encode(values, exponent, FP8: tl.constexpr):
     """Return the codes (uint8) of float32 values with their biased exponents (int32), which broadcast."""
     scaled = values * ((254 - exponent) << 23).to(tl.float32, bitcast=True)
     if FP8:
-        bits = scaled.to(tl.int32, bitcast=True)
-        magnitude = bits & 0x7FFFFFFF
-        normal = ((magnitude + 0x7FFFF + ((magnitude >> 20) & 1)) >> 20) - 960
-        small = (tl.abs(scaled) + 16384.0).to(tl.int32, bitcast=True) - 0x46800000
-        code = tl.where(magnitude < 0x3C800000, small, normal) | ((bits >> 24) & 0x80)
+        code = rounded(scaled).to(tl.uint8, bitcast=True).to(tl.int32)
     else:
         code = (scaled + 12582912.0).to(tl.int32, bitcast=True) - 0x4B400000
     return tl.where(exponent == 255, 0, code & 0xFF).to(tl.uint8)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Coefficient, Terms
-from .maps import Block, LinearMap
+from .maps import Block, LinearMap, expanded
 from .triton_order import Accumulate, Fetch, Keep, Step, Take, steps
 
 
@@ -32,6 +32,17 @@ class Scale(StrEnum):
         return {Scale.ROWS: Scale.COLS, Scale.COLS: Scale.ROWS}.get(self, self)
 
 
+class EightBits(StrEnum):
+    """The scales of slabs that are stored in e4m3, one a row of a tile or one a square block; NONE: no slab is."""
+
+    NONE = ""
+    ROWS = "rows"
+    BLOCKS = "blocks"
+
+
+BLOCK = 128
+"""Side of the blocks that share a scale."""
+
 MANY = 100
 """Number of results from which stores bypass the cache: on an H200 343 results are written 2% faster that way."""
 
@@ -47,8 +58,11 @@ class Combine:
     edge, so nothing is masked. `ahead`: number of sources loaded in advance of the current
     one. `scale`: the matrix is multiplied by powers of two when it is read, and divided by them when it is
     written. `halves`: a written slab is stored as two in float16 whose sum it is; the second ones follow all the
-    first ones. All blocks are whole then. `eight_bits`: a written slab is stored in e4m3, with a scale for each row of
-    COLS elements at scales[slab, column of tiles, row]; COLS divides the width then.
+    first ones. All blocks are whole then. `eight_bits`: a written slab is stored in e4m3. ROWS: with a scale for
+    each row of COLS elements at scales[slab, column of tiles, row]; COLS divides the width then. BLOCKS: with a scale
+    for each square of BLOCK elements, computed from a bound: the sum of |coefficient| times the largest magnitude of
+    the squares of the matrix that are added. ROWS and COLS divide BLOCK, and BLOCK the sides of slabs. `integers`:
+    adds in int32, modulo 2^32, and stores the lowest bits; all coefficients are integers then.
     """
 
     map: LinearMap
@@ -61,18 +75,37 @@ class Combine:
     slabs: tuple[Kind, ...] = ()
     scale: Scale = Scale.NONE
     halves: bool = False
-    eight_bits: bool = False
+    eight_bits: EightBits = EightBits.NONE
+    integers: bool = False
+
+    @property
+    def real(self) -> str:
+        """The dtype of sums."""
+        return "int32" if self.integers else "float64" if self.double else "float32"
+
+    @property
+    def zero(self) -> str:
+        """The literal of zero in it."""
+        return "0" if self.integers else "0.0"
 
     @property
     def imports(self) -> str:
         """The lines that import the functions of a kernel."""
         found = "from lcma.kernels.codegen.triton_powers import times_power\n" if self.scale else ""
-        return found + ("from lcma.kernels.codegen.triton_e4m3 import store_rows\n" if self.eight_bits else "")
+        names = {EightBits.ROWS: "store_rows", EightBits.BLOCKS: "bounded_scales, store_scaled"}.get(self.eight_bits)
+        return found + (f"from lcma.kernels.codegen.triton_e4m3 import {names}\n" if names else "")
 
     @property
     def tensors(self) -> tuple[str, ...]:
         """The names of the tensors of a kernel besides matrix and stack."""
-        return ("row_shifts", "col_shifts") * bool(self.scale) + ("scales",) * self.eight_bits
+        blocks = ("largest",) * (self.eight_bits is EightBits.BLOCKS)
+        return ("row_shifts", "col_shifts") * bool(self.scale) + blocks + ("scales",) * bool(self.eight_bits)
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The names of the numbers of a kernel besides sizes and strides of matrix and stack: strides of BLOCKS."""
+        blocks = ("largest_row", "largest_col", "scale_slab", "scale_row", "scale_col")
+        return blocks if self.eight_bits is EightBits.BLOCKS else ()
 
 
 _HEAD = '''\
@@ -99,7 +132,7 @@ def combine(
     slab_stride,
     stack_stride,
     tiles,
-    ROWS: tl.constexpr,
+{numbers}    ROWS: tl.constexpr,
     COLS: tl.constexpr,
 ):
     tile = tl.program_id(0)
@@ -125,17 +158,18 @@ def combine_text(work: Combine) -> str:
     lines = []
     if not work.exact:
         lines.append("inside = (row < high) & (col < wide)")
-    lines += _powers(work)
+    lines += _powers(work) + _block_scales(work)
     lines += [_line(work, step) for step in steps(work.map, work.ahead)]
     head = _HEAD.format(
         direction=work.direction,
         sources=work.map.sources,
         results=len(work.map.results),
         additions=work.map.additions,
-        real="float64" if work.double else "float32",
+        real=work.real,
         edges="no edges" if work.exact else "masked edges",
         imports=work.imports,
         tensors="".join(f"    {name},\n" for name in work.tensors),
+        numbers="".join(f"    {name},\n" for name in work.numbers),
     )
     return head + "".join(f"    {line}\n" for line in lines)
 
@@ -153,6 +187,24 @@ def _powers(work: Combine) -> list[str]:
     return lines
 
 
+def _block_scales(work: Combine) -> list[str]:
+    """Return the lines that load the largest magnitudes of the squares that a program reads, and place its scales."""
+    if work.eight_bits is not EightBits.BLOCKS:
+        return []
+    lines = [
+        "corner = tl.zeros((1, 1), tl.int64)",
+        "top, left = (tile // tiles).to(tl.int64) * ROWS, (tile % tiles).to(tl.int64) * COLS",
+    ]
+    for source, (i, j) in enumerate(work.blocks):
+        lines.append(f"i, j = ({i} * high + top) // {BLOCK}, ({j} * wide + left) // {BLOCK}")
+        mask = f", mask=(i * {BLOCK} + corner < rows) & (j * {BLOCK} + corner < cols), other=0.0"
+        place = "largest + i * largest_row + j * largest_col + corner"
+        lines.append(f"most{source} = tl.load({place}{'' if work.exact else mask})")
+    lines.append(f"place = scales + top // {BLOCK} * scale_row + left // {BLOCK} * scale_col + corner")
+    lines.append(f"first = (top % {BLOCK} + left % {BLOCK} + corner) == 0")
+    return lines
+
+
 def _power(work: Combine, index: int) -> str:
     """Return the expression of the exponents that scale a block."""
     i, j = work.blocks[index]
@@ -160,12 +212,12 @@ def _power(work: Combine, index: int) -> str:
 
 
 def _line(work: Combine, step: Step) -> str:
-    real = "tl.float64" if work.double else "tl.float32"
+    real = f"tl.{work.real}"
     if isinstance(step, Fetch):
         place, mask = _place(work, step.value, work.direction is Direction.SPLIT)
         kinds = work.kinds if work.direction is Direction.SPLIT else work.slabs
         masked = " & ".join(filter(None, (mask, _kept(kinds[step.value]) if kinds else "")))
-        return f"f{step.value} = tl.load({place}" + (f", mask={masked}, other=0.0)" if masked else ")")
+        return f"f{step.value} = tl.load({place}" + (f", mask={masked}, other={work.zero})" if masked else ")")
     if isinstance(step, Take):
         value = f"f{step.value}.to({real})"
         if work.scale and work.direction is Direction.SPLIT:
@@ -175,11 +227,18 @@ def _line(work: Combine, step: Step) -> str:
         place, mask = _place(work, step.result, work.direction is Direction.MERGE)
         masked = f", mask={mask}" if mask else ""
         kept = _kept(work.kinds[step.result]) if work.direction is Direction.MERGE else ""
-        value = f"tl.where({kept}, v{step.value}, 0.0)" if kept else f"v{step.value}"
+        value = f"tl.where({kept}, v{step.value}, {work.zero})" if kept else f"v{step.value}"
         base = "matrix" if work.direction is Direction.MERGE else "stack"
         if work.scale and work.direction is Direction.MERGE:
             value = f"times_power({value}, -({_power(work, step.result)}))"
         streamed = ', cache_modifier=".cs"' if len(work.map.results) >= MANY else ""
+        if work.eight_bits is EightBits.BLOCKS:
+            bound = " + ".join(f"{abs(float(c))!r} * most{source}" for source, c in expanded(work.map, step.result))
+            return (
+                f"scale, inverse = bounded_scales({bound or 'corner.to(tl.float32)'})\n"
+                f"    tl.store(place + {step.result} * scale_slab, scale, mask=first)\n"
+                f"    store_scaled({place}, {value}, inverse)"
+            )
         if work.eight_bits:
             scales = f"scales + ({step.result} * tiles + tile % tiles) * high + row"
             return f"store_rows({place}, {scales}, {value}, row < high)"
@@ -191,8 +250,8 @@ def _line(work: Combine, step: Step) -> str:
         return f"tl.store({place}, {value}.to({base}.dtype.element_ty){masked}{streamed})"
     if isinstance(step, Accumulate):
         begun = "" if step.first else f"v{step.value}"
-        return f"v{step.value} = {_added(begun, step.coefficient, step.term)}"
-    return f"v{step.value} = {_sum(step.terms) or f'tl.zeros((ROWS, COLS), {real})'}"
+        return f"v{step.value} = {_added(begun, step.coefficient, step.term, work.integers)}"
+    return f"v{step.value} = {_sum(step.terms, work.integers) or f'tl.zeros((ROWS, COLS), {real})'}"
 
 
 def _place(work: Combine, index: int, in_matrix: bool) -> tuple[str, str]:
@@ -209,16 +268,16 @@ def _kept(kind: Kind) -> str:
     return {Kind.LOWER: "(row >= col)", Kind.UPPER: "(row <= col)"}.get(kind, "")
 
 
-def _sum(terms: Terms) -> str:
+def _sum(terms: Terms, integers: bool) -> str:
     total = ""
     # A plain term first saves a negation.
     for coefficient, src in sorted(terms, key=lambda term: term[0] != 1):
-        total = _added(total, coefficient, src)
+        total = _added(total, coefficient, src, integers)
     return total
 
 
-def _added(total: str, coefficient: Coefficient, src: int) -> str:
-    size = abs(float(coefficient))
+def _added(total: str, coefficient: Coefficient, src: int, integers: bool) -> str:
+    size = abs(int(coefficient) if integers else float(coefficient))
     term = f"v{src}" if size == 1 else f"{size!r} * v{src}"
     if not total:
         return f"-{term}" if coefficient < 0 else term

@@ -98,7 +98,7 @@ def _relative(c: Matrix, truth: Matrix) -> float:
 def _drawn(rng: np.random.Generator, shape: tuple[int, ...], request: Request, place: int) -> Matrix:
     columns = request.layouts[place] is Layout.COLUMNS
     size = (*shape[:-2], shape[-1], shape[-2]) if columns else shape
-    kind = dtype_of(request.dtype) if request.dtype != "int8" else None
+    kind = dtype_of(request.dtype)
     if request.exact:
         most = min(100, request.max_abs or 100)
         drawn = rng.integers(-most, most + 1, size).astype(request.result if place == 2 else request.storage)
@@ -106,7 +106,7 @@ def _drawn(rng: np.random.Generator, shape: tuple[int, ...], request: Request, p
         drawn = (rng.standard_normal(size, dtype=np.float32).view(np.uint32) >> 16).astype(np.uint16)
     else:
         drawn = rng.standard_normal(size).astype(request.storage)
-        if kind is not None and kind.parts == 2:
+        if kind.parts == 2:
             drawn = drawn + 1j * rng.standard_normal(size).astype(request.storage)
     matrix = drawn.swapaxes(-1, -2) if columns else drawn
     return np.ascontiguousarray(request.structures[place].naive(matrix)) if not columns and place < 2 else matrix

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ..dtypes import stored
+from ..overflow import require_within
 from ..planning.strategy import Stage
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request
@@ -146,9 +147,7 @@ def _check_range(label: str, matrix: Matrix, max_abs: int) -> None:
     if not matrix.size:
         return
     # Not np.abs: the magnitude of the least integer overflows.
-    found = max(int(matrix.max()), -int(matrix.min()))
-    if found > max_abs:
-        raise PlanError(f"{label} has an entry of magnitude {found}, but max_abs={max_abs} was stated; state {found}")
+    require_within(label, max(int(matrix.max()), -int(matrix.min())), max_abs)
 
 
 def _gathered(matrix: Matrix, layout: Layout, arena: Arena) -> Matrix:

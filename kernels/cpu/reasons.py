@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...schemes_db.program import Program
 from ..codegen.maps import has_fractions
+from ..overflow import range_reason
 from ..request import Request
 from .blas import backends
 from .partition import size_reason
-from .ranges import range_reason
 
 
 def basic_reason(program: Program | None, request: Request) -> str | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ..planning.strategy import Plan
-from ..request import SPLIT, Layout, Request
+from ..request import INT8, SPLIT, Layout, Request
 from ..structure import Triangular, is_factored
 from .clock import interleaved
 from .precompile import compile_ahead
@@ -29,7 +29,10 @@ class CudaBench:
     """A `planning.tune.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request is of tf32."""
 
     def operands(self, request: Request, seed: int, blank: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """See `Bench.operands`: standard normal numbers, or with `blank` tensors without data."""
+        """See `Bench.operands`: standard normal numbers, or integers up to `max_abs`.
+
+        With `blank` tensors without data.
+        """
         import torch
 
         torch.backends.cuda.matmul.allow_tf32 = request.dtype == "tf32"
@@ -51,7 +54,13 @@ class CudaBench:
                 continue
             columns = request.layouts[place] is Layout.COLUMNS
             size = (*shape[:-2], shape[-1], shape[-2]) if columns else shape
-            drawn = torch.randn(size, generator=generator, device=device, dtype=dtype)
+            if request.dtype != INT8:
+                drawn = torch.randn(size, generator=generator, device=device, dtype=dtype)
+            elif place == 2 or blank:
+                drawn = torch.empty(size, device=device, dtype=torch.int32 if place == 2 else dtype)
+            else:
+                most = min(request.max_abs or 0, 127)
+                drawn = torch.randint(-most, most + 1, size, generator=generator, device=device, dtype=dtype)
             structure = request.structures[place]
             if isinstance(structure, Triangular) and place < 2 and not blank:
                 (drawn.triu_ if structure.upper != columns else drawn.tril_)()

@@ -226,7 +226,11 @@ class CudaCostModel:
         return self.gemm(dtype, m, k, n, count, "stack") * FUSED_TIME[cols] * waves
 
     def block_scaled(self, m: Any, k: Any, n: Any, tile: tuple[int, int], share: float, bytes: Any) -> Any:
-        """Seconds of a product in e4m3 that moves so many bytes, at this share of the best rate; not measured.
+        """Seconds of a product in e4m3, as `tiled`, at this share of the best rate; not measured."""
+        return self.tiled(m, k, n, tile, share * FP8_OVER_HALF, bytes)
+
+    def tiled(self, m: Any, k: Any, n: Any, tile: tuple[int, int], over_half: float, bytes: Any) -> Any:
+        """Seconds of a product in 8 bits that moves so many bytes, at this multiple of the best rate of bfloat16.
 
         Whole waves of tiles of C (rows, cols). NaN where no rate of bfloat16 was measured.
         """
@@ -234,7 +238,7 @@ class CudaCostModel:
             return np.nan * bytes
         tiles = np.ceil(np.ceil(m / tile[0]) * np.ceil(n / tile[1]) / self.units) * self.units
         flops = 2.0 * tiles * tile[0] * tile[1] * k
-        computing = flops / (share * FP8_OVER_HALF * self.best_rate("bfloat16"))
+        computing = flops / (over_half * self.best_rate("bfloat16"))
         return np.maximum(START + np.maximum(computing, bytes / (self.profile.bandwidth or math.inf)), self.overhead(1))
 
     def combine(self, bytes: Any, flops: Any = 0) -> Any:

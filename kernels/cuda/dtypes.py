@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ..dtypes import dtype_of
-from ..request import ACCURATE, CUDA_DTYPES, FP8, SPLIT
+from ..request import ACCURATE, CUDA_DTYPES, FP8, INT8, SPLIT
 
 
 def name_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str:
@@ -22,7 +22,7 @@ def name_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str:
     name = str(tensor.dtype).removeprefix("torch.")
     if name == "float32" and torch.backends.cuda.matmul.allow_tf32:
         return "tf32"
-    if name == "int8":
+    if name == INT8:
         raise PlanError("dtype int8 is not supported: a sum of two int8 blocks needs 9 bits; convert to float16")
     if name not in known:
         raise PlanError(f"dtype {name} is not supported on a GPU; convert to one of {', '.join(known)}")
@@ -45,9 +45,9 @@ def dense_dtype(tensor: Any, precision: str | None) -> str:
         PlanError: the precision is unknown, or is not for the dtype of the tensor.
     """
     check_dense_precision(precision)
-    if precision is None:
-        return name_of(tensor)
     dtype = str(tensor.dtype).removeprefix("torch.")
+    if precision is None:
+        return dtype if dtype == INT8 else name_of(tensor)
     if precision == EIGHT_BITS:
         if dtype not in FP8:
             raise PlanError(f"precision={precision!r} is for {', '.join(FP8)}, not for {dtype}")

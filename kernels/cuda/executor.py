@@ -103,6 +103,7 @@ def request_of(
     static: str | None = None,
     max_error: float | None = None,
     max_workspace: int | None = None,
+    max_abs: int | None = None,
     structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE),
     shared: bool = False,
 ) -> Request:
@@ -141,6 +142,7 @@ def request_of(
         static=static,
         max_error=max_error,
         max_workspace=max_workspace,
+        max_abs=max_abs,
         structures=structures,
         shared=shared,
     )

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 from ..codegen.triton_e4m3 import dot_transposed, finite_magnitude, rounded, scaled_down, scales_of
+from ..codegen.triton_products import tile_start
 
 
 @triton.jit
@@ -51,12 +52,29 @@ def quantise(
 
 
 @triton.jit
-def _tile_of(q, m, n, GROUP: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
-    """Return the first row and column of tile q of C: groups of GROUP rows of tiles share columns of B."""
-    down, across = tl.cdiv(m, M), tl.cdiv(n, N)
-    top = q // (GROUP * across) * GROUP
-    group = tl.minimum(down - top, GROUP)
-    return (top + q % (GROUP * across) % group) * M, q % (GROUP * across) // group * N
+def largest_of_blocks(
+    x,
+    largest,
+    rows,
+    cols,
+    row_step,
+    col_step,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Compute the largest finite magnitude of every BLOCK x BLOCK block of x (rows, cols), ROWS rows of it at a time.
+
+    The grid and `largest` are (blocks of rows, blocks of columns).
+    """
+    found = tl.zeros((ROWS, BLOCK), tl.float32)
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    for start in range(0, BLOCK, ROWS):
+        i = tl.program_id(0) * BLOCK + start + tl.arange(0, ROWS)
+        place = i.to(tl.int64)[:, None] * row_step + j.to(tl.int64)[None, :] * col_step
+        values = tl.load(x + place, mask=(i < rows)[:, None] & (j < cols)[None, :], other=0.0).to(tl.float32)
+        found = tl.maximum(found, finite_magnitude(values))
+    most = tl.max(tl.max(found, 1), 0)
+    tl.store(largest + tl.program_id(0).to(tl.int64) * tl.num_programs(1) + tl.program_id(1), most)
 
 
 @triton.jit
@@ -87,7 +105,7 @@ def scaled_gemm(
     """
     tiles = tl.cdiv(m, M) * tl.cdiv(n, N)
     r = tl.program_id(0) // tiles
-    row0, col0 = _tile_of(tl.program_id(0) % tiles, m, n, GROUP, M, N)
+    row0, col0 = tile_start(tl.program_id(0) % tiles, m, n, GROUP, M, N)
     i = row0 + tl.arange(0, M)
     slab = r.to(tl.int64)
     of_a = a_scales + slab * blocks * m + i
@@ -129,7 +147,7 @@ def direct_gemm(
 
     As `quantise` and `scaled_gemm`, without the bits and scales of A in memory. WHOLE: K divides k.
     """
-    row0, col0 = _tile_of(tl.program_id(0), m, n, GROUP, M, N)
+    row0, col0 = tile_start(tl.program_id(0), m, n, GROUP, M, N)
     i, j, inner = row0 + tl.arange(0, M), col0 + tl.arange(0, N), tl.arange(0, K)
     of_b = b_scales + (col0 // K).to(tl.int64) * b_scale_pitch
     # Rows and columns beyond the matrices read the last one, and are not stored.

@@ -1,4 +1,4 @@
-"""Levels of a scheme above products in e4m3, in one pass: Combine A quantises its sums as it writes them."""
+"""Levels of a scheme above products in e4m3, in one pass: Combine A and Combine B quantise sums as they write them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db.program import Program
-from ..codegen.triton_text import Direction
-from ..codegen.triton_tiles import Tile
+from ..codegen.triton_text import Direction, EightBits
+from ..codegen.triton_tiles import Tile, tile_of
 from .combine import Combination, merge_of
 from .flat_program import flat_program, kept
 from .fp8 import TILE as PRODUCT_TILE
-from .fp8 import Quantised, multiply_quantised, packed_bytes, packed_columns, rows_bytes, unpacked
+from .fp8 import Quantised, largest_of_blocks, multiply_quantised, packed_bytes, rows_bytes, unpacked
 from .fp8_naive import BLOCK
 from .tiles import Tile as ProductTile
 
 Tensor = Any
 
-TILE = Tile(4, BLOCK, 2, 4)
-"""The tile of the sums of A that one program quantises: a thread reads 16 bytes. Not measured."""
+TILE, COLUMNS_TILE = Tile(4, BLOCK, 2, 4), Tile(16, BLOCK, 8, 4)
+"""The tiles of sums of A, and of a B stored by columns, that one program quantises: a thread reads 16 bytes. Not
+measured."""
 
 MOST_RANK = 64
 """Most products: sums of more blocks exceed the registers of a program."""
@@ -43,8 +44,8 @@ class Fp8Level:
             raise PlanError(f"a level in e4m3 has at most {MOST_RANK} products, not {flat.rank}")
         self.grid: tuple[int, int, int] = target.shape
         self.rank = flat.rank
-        self.left = Combination(flat.left, Direction.SPLIT, maps.left_blocks, eight_bits=True)
-        self.right = Combination(flat.right, Direction.SPLIT, maps.right_blocks)
+        self.left = Combination(flat.left, Direction.SPLIT, maps.left_blocks, eight_bits=EightBits.ROWS)
+        self.right = Combination(flat.right, Direction.SPLIT, maps.right_blocks, eight_bits=EightBits.BLOCKS)
         self.merge = merge_of(flat.merge, maps.stored, target.c)
 
     def blocks(self, m: int, k: int, n: int) -> tuple[int, int, int]:
@@ -58,18 +59,31 @@ class Fp8Level:
         return packed_bytes(bk, self.rank * bn)
 
     def workspace(self, m: int, k: int, n: int, itemsize: int) -> int:
-        """Return the bytes of all sums and products; those of B are held twice while they are quantised."""
+        """Return the bytes of all sums and products."""
         bm, bk, bn = self.blocks(m, k, n)
-        sums = self.rank * bk * bn * itemsize
-        return self.packed_bytes(k, n) + max(sums, rows_bytes(self.rank * bm, bk) + self.rank * bm * bn * itemsize)
+        return self.packed_bytes(k, n) + rows_bytes(self.rank * bm, bk) + self.rank * bm * bn * itemsize
 
     def pack(self, b: Tensor) -> Tensor:
-        """Return the sums of B (k, n) of any strides, quantised, as bytes."""
-        _, bk, bn = self.blocks(1, *b.shape)
+        """Return the sums of B (k, n) of any strides, quantised as they are written, as bytes; see `unpacked`.
+
+        The scale of a block of a sum is computed from the largest magnitudes of the blocks of B that it adds.
+        """
+        import torch
+
+        k, n = b.shape
+        _, bk, bn = self.blocks(1, k, n)
+        packed = torch.empty(self.packed_bytes(k, n), dtype=torch.uint8, device=b.device)
         # Stored by columns: the columns of all sums follow each other.
-        sums = b.new_empty((self.rank, bn, bk))
-        self.right.run(b.unsqueeze(0), sums.mT.unsqueeze(0))
-        return packed_columns(sums.view(self.rank * bn, bk).mT)
+        found = unpacked(packed, bk, self.rank * bn)
+        if found.scales.shape[1] > bk // BLOCK:
+            found.scales.zero_()
+        bits = found.bits.view(self.rank, bn, bk).mT
+        scales = found.scales.view(self.rank, bn // BLOCK, -1)[..., : bk // BLOCK].mT
+        by_columns = b.stride(1) != 1 and b.stride(0) == 1
+        tile = COLUMNS_TILE if by_columns else tile_of(self.right.map, b.element_size(), transposed=True)
+        with torch.cuda.device(b.device) if b.is_cuda else nullcontext():
+            self.right.run(b.unsqueeze(0), bits.unsqueeze(0), tile, scales=scales, largest=largest_of_blocks(b))
+        return packed
 
     def run(self, a: Tensor, packed: Tensor, out: Tensor, tile: ProductTile = PRODUCT_TILE) -> None:
         """Compute out (m, n) = A B for A (m, k) and the result of `pack`. A is copied if it is not stored by rows."""

@@ -16,17 +16,19 @@ Tensor = Any
 
 
 def apply_map(linear: LinearMap, blocks: Sequence[Tensor]) -> list[Tensor]:
-    """Return the results of the map on blocks of one shape; sums are computed in float32, or float64 for float64.
+    """Return the results of the map on blocks of one shape.
 
-    A result without terms is zero.
+    Sums are computed in float32, in float64 for float64, and in int32 for integers, modulo 2^32. A result without
+    terms is zero.
     """
     import torch
 
-    real = torch.float64 if blocks[0].dtype == torch.float64 else torch.float32
+    dtype = blocks[0].dtype
+    real = torch.float64 if dtype == torch.float64 else torch.float32 if dtype.is_floating_point else torch.int32
     values = [block.to(real) for block in blocks]
     for terms in linear.lins:
         values.append(_sum(terms, values))
-    return [_sum(terms, values).to(blocks[0].dtype) for terms in linear.results]
+    return [_sum(terms, values).to(dtype) for terms in linear.results]
 
 
 def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
@@ -94,9 +96,10 @@ def multiplied(maps: ProgramMaps, grid: tuple[int, int, int], a: Tensor, b: Tens
 def _sum(terms: Terms, values: Sequence[Tensor]) -> Tensor:
     if not terms:
         return values[0].new_zeros(values[0].shape)
-    total = float(terms[0][0]) * values[terms[0][1]]
+    number = float if values[0].is_floating_point() else int
+    total = number(terms[0][0]) * values[terms[0][1]]
     for coefficient, src in terms[1:]:
-        total = total + float(coefficient) * values[src]
+        total = total + number(coefficient) * values[src]
     return total
 
 

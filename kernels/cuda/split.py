@@ -71,52 +71,77 @@ def split_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tenso
 
     Accuracy: with E = |A| |B|, the error of a row or column of C by halves is of the order of that of float32,
     relative to the same row or column of E. Rows of A and columns of B may have any scale from 2^-100 to 2^100.
+    Where the sizes of entries along k are too far apart for that, the product is computed again with columns of A and
+    rows of B scaled by powers of two that balance them. `out` shares no memory with a or b.
 
     Raises:
-        PlanError: an entry is not finite, or the sizes of entries along k are too far apart for two halves; `out`
-            is undefined then.
+        PlanError: an entry is not finite, or the sizes of entries along k are too far apart for two halves even so;
+            `out` is undefined then.
     """
     import torch
 
     # Triton launches on the current device, which may differ from the tensors' device.
     with torch.cuda.device(a.device) if a.is_cuda else nullcontext():
-        left, right = halves_of(a, 0), halves_of(b, 1)
-        multiply_halves(left.stack, right.stack, out.unsqueeze(0), (left.shifts, right.shifts), tile)
-        # The kernels of the check are queued after the product, which runs meanwhile.
-        found = _found(left, right)
-    if not a.is_meta:
-        raise_for(*found.tolist())
+        found = _product(a, b, out, tile)
+        if a.is_meta:
+            return out
+        largest, lost = found.tolist()
+        raise_for(largest, 0)
+        if lost:
+            raise_for(*_product(a, b, out, tile, balance(a, b)).tolist())
     return out
 
 
-def halves_of(x: Tensor, axis: int) -> Halves:
-    """Return the halves of A (axis 0, a scale for each row) or of B (axis 1, a scale for each column)."""
+def _product(a: Tensor, b: Tensor, out: Tensor, tile: Tile, along: Tensor | None = None) -> Tensor:
+    """Compute `split_product` with shifts along k for B, and their opposites for A; return `_found`."""
+    left = halves_of(a, 0, None if along is None else -along)
+    right = halves_of(b, 1, along)
+    multiply_halves(left.stack, right.stack, out.unsqueeze(0), (left.shifts, right.shifts), tile)
+    # The kernels of the check are queued after the product, which runs meanwhile.
+    return _found(left, right)
+
+
+def balance(a: Tensor, b: Tensor) -> Tensor:
+    """Return exponents (k,) int32: 2^-e times column k of A and 2^e times row k of B have like largest magnitudes."""
+    of_a, of_b = (largest_of(x, axis).amax(0) >> 23 for x, axis in ((a, 1), (b, 0)))
+    return (of_a - of_b) >> 1
+
+
+def halves_of(x: Tensor, axis: int, along: Tensor | None = None) -> Halves:
+    """Return the halves of A (axis 0, a scale for each row) or of B (axis 1, a scale for each column).
+
+    `along`: exponents (int32) of further powers of two along k, for entries that are finite.
+    """
     import torch
 
     from .split_kernel import split_halves
 
     rows, cols = x.shape
     lines, inner = x.shape[axis], x.shape[1 - axis]
-    largest = largest_of(x, axis)
+    largest = largest_of(x, axis, along)
     stack = stack_of_halves(x, 1, rows, cols)
     grid = (-(-rows // BLOCK[0]), -(-cols // BLOCK[1]))
     across, shifts = x.new_empty((grid[axis], inner)), torch.empty(lines, dtype=torch.int32, device=x.device)
     starter(split_halves, grid, x)(
-        *(x, largest, shifts, stack[0], stack[1], across),
+        *(x, x if along is None else along, largest, shifts, stack[0], stack[1], across),
         *(rows, cols, x.stride(0), x.stride(1), stack.stride(1), largest.shape[0]),
-        **{"AXIS": axis, "TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]},
+        **{"AXIS": axis, "SHIFTED": along is not None, "TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]},
         num_warps=4,
     )
     return Halves(stack, shifts, largest, across)
 
 
-def largest_of(x: Tensor, axis: int) -> Tensor:
-    """Return the bits of the largest magnitudes of parts of each row (axis 0) or column (1): int32 (parts, lines)."""
+def largest_of(x: Tensor, axis: int, along: Tensor | None = None) -> Tensor:
+    """Return the bits of the largest magnitudes of parts of each row (axis 0) or column (1): int32 (parts, lines).
+
+    `along`: see `halves_of`.
+    """
     import torch
 
     from .split_kernel import largest_bits
 
-    (found,) = by_lines(largest_bits, x, axis, [], [torch.int32])
+    given, shifted = [x if along is None else along], along is not None
+    (found,) = by_lines(largest_bits, x, axis, given, [torch.int32], SHIFTED=shifted)
     return found
 
 
@@ -153,7 +178,14 @@ def multiply_halves(
 
 
 def by_lines(
-    kernel: Any, x: Tensor, axis: int, given: list[Tensor], results: list[Any], span: int = LONG, *more: int
+    kernel: Any,
+    x: Tensor,
+    axis: int,
+    given: list[Tensor],
+    results: list[Any],
+    span: int = LONG,
+    *more: int,
+    **constants: Any,
 ) -> list[Tensor]:
     """Run a kernel over the lines of x: its rows (axis 0) or columns (1), `span` elements of a line per program.
 
@@ -168,7 +200,9 @@ def by_lines(
     parts = -(-length // span)
     made = [torch.empty((parts, lines), dtype=dtype, device=x.device) for dtype in results]
     starter(kernel, (-(-lines // block[0]), parts), x)(
-        *(x, *given, *made, lines, length, *steps, span, *more), LINES=block[0], ALONG=block[1], num_warps=4
+        *(x, *given, *made, lines, length, *steps, span, *more),
+        **{"LINES": block[0], "ALONG": block[1], **constants},
+        num_warps=4,
     )
     return made
 
@@ -203,6 +237,6 @@ def raise_for(largest: int, lost: int) -> None:
         raise PlanError('a or b holds an infinity or NaN; precision="fp32-accurate" needs finite entries')
     if lost:
         raise PlanError(
-            'entries along k are too far apart for precision="fp32-accurate"; scale columns of a and rows of b by '
-            "powers of two, or leave precision away"
+            'entries along k are too far apart for precision="fp32-accurate", whatever powers of two scale columns of '
+            "a and rows of b; leave precision away"
         )

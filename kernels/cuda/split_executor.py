@@ -39,9 +39,10 @@ class SplitExecutor:
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
             with vendor_precision("float32"):
                 return torch.matmul(a, b, out=out)
-        if self._level is None:
-            # Both operands are split before C is written, so that `out` may share memory with them.
-            return split_product(a, b, a.new_empty((m, n)) if out is None else out)
+        # The operands may be read again after C was written.
         result = a.new_empty((m, n)) if out is None or shares_storage(out, a) or shares_storage(out, b) else out
-        self._level.run(a, b, result)
+        if self._level is None:
+            split_product(a, b, result)
+        else:
+            self._level.run(a, b, result)
         return result if out is None or out is result else out.copy_(result)

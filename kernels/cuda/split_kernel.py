@@ -14,18 +14,21 @@ from ..codegen.triton_powers import times_power
 @triton.jit
 def largest_bits(
     x,
+    along_shifts,
     largest,
     lines,
     length,
     line_step,
     along_step,
     span,
+    SHIFTED: tl.constexpr,
     LINES: tl.constexpr,
     ALONG: tl.constexpr,
 ):
     """Compute the largest |x| of every line, row or column, of a float32 matrix, as bits: NaN exceeds all others.
 
-    A program processes LINES lines and `span` of the `length` elements of each; largest (parts, lines).
+    SHIFTED: of |x| 2^shift with a shift for each element along a line, of finite x; exponents are cut to those of
+    normal numbers. A program processes LINES lines and `span` of the `length` elements of each; largest (parts, lines).
     """
     line = tl.program_id(0) * LINES + tl.arange(0, LINES)
     first = tl.program_id(1) * span
@@ -36,6 +39,10 @@ def largest_bits(
         inside = (line < lines)[:, None] & (along < last)[None, :]
         place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
         bits = tl.load(x + place, mask=inside, other=0.0).to(tl.int32, bitcast=True) & 0x7FFFFFFF
+        if SHIFTED:
+            shift = tl.load(along_shifts + along, mask=along < last, other=0)[None, :]
+            exponent = tl.minimum(tl.maximum((bits >> 23) + shift, 1), 254)
+            bits = tl.where(bits > 0, (exponent << 23) | (bits & 0x7FFFFF), 0)
         found = tl.maximum(found, bits)
     tl.store(largest + tl.program_id(1) * lines + line, tl.max(found, 1), mask=line < lines)
 
@@ -56,6 +63,7 @@ def shift_of(largest, line, lines, parts, TOP: tl.constexpr, MOST: tl.constexpr)
 @triton.jit
 def split_halves(
     x,
+    along_shifts,
     largest,
     shifts,
     high,
@@ -68,6 +76,7 @@ def split_halves(
     pitch,
     parts,
     AXIS: tl.constexpr,
+    SHIFTED: tl.constexpr,
     TOP: tl.constexpr,
     MOST: tl.constexpr,
     M: tl.constexpr,
@@ -75,9 +84,9 @@ def split_halves(
 ):
     """Split x 2^shift = high + low in float16; a shift for each row (AXIS 0) or column (AXIS 1) of x (rows, cols).
 
-    Shifts are computed from `largest` (see `shift_of`) and stored. Rows of `high` and `low` are `pitch` elements
-    apart. `across` are the sums of the scaled magnitudes of a tile along AXIS: (row tiles, cols) for AXIS 0,
-    (column tiles, rows) for AXIS 1.
+    SHIFTED: another one is added for each element along a line. Shifts are computed from `largest` (see `shift_of`)
+    and stored. Rows of `high` and `low` are `pitch` elements apart. `across` are the sums of the scaled magnitudes of a
+    tile along AXIS: (row tiles, cols) for AXIS 0, (column tiles, rows) for AXIS 1.
     """
     row = tl.program_id(0) * M + tl.arange(0, M)
     col = tl.program_id(1) * N + tl.arange(0, N)
@@ -87,12 +96,18 @@ def split_halves(
     if AXIS == 0:
         shift = shift_of(largest, row, rows, parts, TOP, MOST)
         tl.store(shifts + row, shift, mask=(row < rows) & (tl.program_id(1) == 0))
-        value = times_power(value, shift[:, None])
+        power = shift[:, None]
+        if SHIFTED:
+            power = power + tl.load(along_shifts + col, mask=col < cols, other=0)[None, :]
+        value = times_power(value, power)
         tl.store(across + tl.program_id(0).to(tl.int64) * cols + col, tl.sum(tl.abs(value), 0), mask=col < cols)
     else:
         shift = shift_of(largest, col, cols, parts, TOP, MOST)
         tl.store(shifts + col, shift, mask=(col < cols) & (tl.program_id(0) == 0))
-        value = times_power(value, shift[None, :])
+        power = shift[None, :]
+        if SHIFTED:
+            power = power + tl.load(along_shifts + row, mask=row < rows, other=0)[:, None]
+        value = times_power(value, power)
         tl.store(across + tl.program_id(1).to(tl.int64) * rows + row, tl.sum(tl.abs(value), 1), mask=row < rows)
     head = value.to(tl.float16)
     tail = (value - head.to(tl.float32)).to(tl.float16)

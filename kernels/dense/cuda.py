@@ -19,6 +19,8 @@ from ..cuda.executor import TensorExecutor
 from ..cuda.flat_program import MAX_RANK, flat_program, reason_against, split_innermost
 from ..cuda.fused import MOST_ACCUMULATORS, TILES, FusedProducts
 from ..cuda.fused import SMALL as SMALL_TILE
+from ..cuda.int8 import vendor_sizes
+from ..cuda.int8_executor import BY_VENDOR, Int8Executor
 from ..cuda.level import CudaLevel, Method, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..cuda.stack import DTYPES as STACKED
@@ -26,12 +28,14 @@ from ..cuda.stack import TILE, fits_stack, missing_here
 from ..cuda.vendor import VendorExecutor
 from ..dtypes import dtype_of
 from ..identity import IdentityKey
+from ..overflow import range_reason
 from ..planning.limits import margin
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
-from ..request import ACCURATE, FP8, Request
+from ..request import ACCURATE, FP8, INT8, Request
 from .chains import Levels
 from .given import GivenProgram
+from .int8_costs import vendor_stages
 from .padded import padded_seconds
 from .pool import LevelScheme, SchemePool, restored_levels, scheme_pool
 from .scheme_costs import STAGES, SchemeCosts, costs_of
@@ -116,7 +120,7 @@ def _flat_pool(held: IdentityKey) -> FlatPool:
 
 @dataclass(frozen=True)
 class CudaVendor:
-    """torch.matmul, which calls cuBLAS: the baseline."""
+    """torch.matmul, which calls cuBLAS, and for int8 torch._int_mm: the baseline."""
 
     device: str = "cuda"
     family: str = FAMILY
@@ -140,23 +144,31 @@ class CudaVendor:
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""
-        return None if request.is_dense else "the operands are structured"
+        return range_reason(None, request) if request.is_dense else "the operands are structured"
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`."""
         if Shape.of(request).empty:
             return []
+        if request.dtype == INT8:
+            assert isinstance(machine.costs, CudaCostModel)
+            return vendor_stages(request, machine.costs)
         m, k, n = request.shape
         moved = request.items * (m * k + k * n + m * n) * itemsize(request.dtype)
         seconds = _number(machine.costs.gemm(request.plain_dtype, m, k, n, request.items))
         return [Stage(f"{request.items} products {m}x{k}x{n}", request.flops, moved, seconds, request.shape)]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`."""
-        return 0
+        """See `Strategy.workspace`: for int8 the copies that torch's rules need."""
+        if request.dtype != INT8 or Shape.of(request).empty:
+            return 0
+        rows, inner, cols = vendor_sizes(*request.shape)
+        return 0 if (rows, inner, cols) == request.shape else rows * inner + inner * cols + 4 * rows * cols
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
+        if request.dtype == INT8:
+            return Int8Executor(request, BY_VENDOR, self.workspace(candidate, request, machine))
         return VendorExecutor(strict=request.dtype != request.plain_dtype == "float32")
 
 
@@ -180,7 +192,7 @@ class CudaScheme:
         If the vendor's product of padded operands is faster than that of the operands, a chain must gain the margin
         over it: the chain is less accurate.
         """
-        if not request.is_dense or Shape.of(request).empty or request.dtype in FP8.values():
+        if not request.is_dense or Shape.of(request).empty or request.dtype in (INT8, *FP8.values()):
             return []
         costs = machine.costs
         assert isinstance(costs, CudaCostModel)
@@ -233,6 +245,8 @@ class CudaScheme:
             return f"products in {ACCURATE} are of the strategy split"
         if request.dtype in FP8.values():
             return "products in e4m3 are of the strategies fp8-direct, fp8-blocked, fp8-vendor and fp8-scheme"
+        if request.dtype == INT8:
+            return "products of int8 are of the strategy int8"
         if program.rank == 1:
             return "a single product is the vendor's"
         if program.ring.characteristic:

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...errors import PlanError
-from ...schemes_db.program import Program
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
-from ..cuda.flat_program import reason_against
+from ..cuda.flat_program import reason_against_level
 from ..cuda.fp8 import TILE, on_current_gpu, rows_bytes
 from ..cuda.fp8_executor import Fp8Executor, by_level
 from ..cuda.fp8_level import Fp8Level, fp8_level
@@ -31,15 +29,15 @@ NAME = "fp8-scheme"
 
 @dataclass(frozen=True)
 class CudaFp8Scheme:
-    """Combine A into e4m3 with scales, our products of quantised operands, Combine H in the operands' dtype.
+    """Combine A and Combine B into e4m3 with scales, our products of those, Combine H in the operands' dtype.
 
-    The sums of B are stored in the operands' dtype and then quantised, once if B is static.
+    B is read once more before, for the scales of its sums; both once if it is static.
     """
 
     device: str = "cuda"
     family: str = FAMILY
     name: str = NAME
-    version: int = 1
+    version: int = 2
     baseline: bool = False
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
@@ -65,7 +63,7 @@ class CudaFp8Scheme:
             return reason
         if program is None:
             return f"{NAME} runs only a scheme that is named; give one"
-        if reason := _reason_against(program, request):
+        if reason := reason_against_level(program, request.plain_dtype, fp8_level):
             return reason
         if request.max_error is not None:
             return "the error of a scheme in e4m3 has no bound here; leave max_error or the scheme out"
@@ -83,10 +81,7 @@ class CudaFp8Scheme:
         moved = m * k * item + of_a
         stages = [Stage(STAGES[0], 0.0, moved, float(costs.combine(moved)))]
         if request.static != "B":
-            for name, moved in (
-                (STAGES[1], (k * n + level.rank * bk * bn) * item),
-                ("Quantise B~", level.rank * bk * bn * item + of_b),
-            ):
+            for name, moved in (("Largest of B", float(k * n * item)), (STAGES[1], k * n * item + of_b)):
                 stages.append(Stage(name, 0.0, moved, float(costs.combine(moved))))
         moved = of_a + of_b + level.rank * bm * bn * item
         # All products are one launch, whose tiles follow each other.
@@ -111,18 +106,3 @@ def _level(candidate: Candidate) -> Fp8Level:
     program = candidate.program
     assert program is not None
     return fp8_level(program)
-
-
-def _reason_against(program: Program, request: Request) -> str | None:
-    """Return the reason why a program is not run above products in e4m3, or None."""
-    if program.rank == 1:
-        return "a single product needs no scheme"
-    if program.ring.characteristic:
-        return f"the program holds over {program.ring} only; lift its scheme to Z first"
-    if reason := reason_against(program, request.plain_dtype):
-        return reason
-    try:
-        fp8_level(program)
-    except PlanError as error:
-        return str(error)
-    return None

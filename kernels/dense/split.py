@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import PlanError
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.flat_program import flat_program, reason_against
+from ..cuda.flat_program import flat_program, reason_against_level
 from ..cuda.shape import Shape
 from ..cuda.split import TILE, pitch_of
 from ..cuda.split_executor import SplitExecutor
@@ -108,7 +107,8 @@ class CudaSplit:
             return "halves are of one product, not of a batch"
         if Shape.of(request).empty:
             return "the product is empty"
-        if reason := _reason_against(candidate):
+        program = candidate.program
+        if program is not None and (reason := reason_against_level(program, "float32", split_level)):
             return reason
         if request.max_workspace is not None and self.workspace(candidate, request, machine) > request.max_workspace:
             return f"needs more than the {request.max_workspace} bytes of workspace allowed"
@@ -150,24 +150,6 @@ class CudaSplit:
 def _level(candidate: Candidate) -> SplitLevel | None:
     program = candidate.program
     return None if program is None else split_level(program)
-
-
-def _reason_against(candidate: Candidate) -> str | None:
-    """Return the reason why the program of a candidate is not run on halves, or None."""
-    program = candidate.program
-    if program is None:
-        return None
-    if program.rank == 1:
-        return "a single product needs no scheme"
-    if program.ring.characteristic:
-        return f"the program holds over {program.ring} only; lift its scheme to Z first"
-    if reason := reason_against(program, "float32"):
-        return reason
-    try:
-        split_level(program)
-    except PlanError as error:
-        return str(error)
-    return None
 
 
 def _product_seconds(m: Any, k: Any, n: Any, count: Any, costs: CudaCostModel, rate: float) -> Any:

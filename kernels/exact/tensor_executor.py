@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..overflow import require_within
 from ..request import BITS, Request
 from .bits import words_of
 from .tensor_levels import IntegerTensorCore
@@ -69,11 +70,7 @@ class ExactTensorExecutor:
         if tuple(tensor.shape) != shape:
             raise PlanError(f"{label} is of shape {tuple(tensor.shape)}; the plan is for {shape}: plan again")
         if request.max_abs is not None and tensor.numel():
-            most = largest_entry(tensor)
-            if most > request.max_abs:
-                raise PlanError(
-                    f"{label} has an entry of magnitude {most}, but max_abs={request.max_abs} was stated; state {most}"
-                )
+            require_within(label, largest_entry(tensor), request.max_abs)
 
 
 def largest_entry(tensor: Tensor) -> int:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ...errors import PlanError
+from ..cuda.int8 import GROUP, LEAST_ROWS, TILE
 from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .bits import words_of
@@ -21,14 +22,6 @@ Sizes = tuple[int, int, int]
 
 VENDOR, FUSED = "vendor", "fused"
 """Products of bytes: by torch._int_mm followed by the parities, or by our kernel, which writes one bit per element."""
-
-LEAST_ROWS = 32
-"""torch._int_mm requires more than 16 rows."""
-
-TILE = (128, 256, 128)
-"""Rows, columns and depth of a tile of our kernel."""
-
-MANY = {"num_warps": 8, "num_stages": 3}
 
 DIGIT = 8
 
@@ -115,10 +108,13 @@ class BitTensorLeaf:
                 sums, target, m, n, sums.stride(0), target.shape[1], target.stride(0), R=16, W=4, num_warps=4
             )
             return
-        high, wide, deep = TILE
-        programs = (_tiles(m, high) * _tiles(n, wide),)
-        strides = left.stride(0), right.stride(0), target.stride(0)
-        multiply_parity[programs](left, right, target, m, n, k, *strides, M=high, N=wide, K=deep, GROUP=8, **MANY)
+        programs = (_tiles(m, TILE.m) * _tiles(n, TILE.n),)
+        multiply_parity[programs](
+            *(left, right, target, m, n, k, left.stride(0), right.stride(0), target.stride(0)),
+            **{"M": TILE.m, "N": TILE.n, "K": TILE.k, "GROUP": GROUP},
+            num_warps=TILE.warps,
+            num_stages=TILE.stages,
+        )
 
 
 class BitTensorLevel:

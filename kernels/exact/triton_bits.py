@@ -9,6 +9,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from ..codegen.triton_products import int8_sums, tile_start
+
 
 @triton.jit
 def unpack_bits(
@@ -50,28 +52,12 @@ def multiply_parity(
 
     n is a multiple of 32. Programs are ordered in groups of GROUP rows of tiles, which share tiles of b in caches.
     """
-    across, down = tl.cdiv(n, N), tl.cdiv(m, M)
-    number = tl.program_id(0)
-    first = number // (GROUP * across) * GROUP
-    height = min(down - first, GROUP)
-    row = first + number % (GROUP * across) % height
-    col = number % (GROUP * across) // height
-    i = (row * M + tl.arange(0, M)).to(tl.int64)
-    j = (col * N + tl.arange(0, N)).to(tl.int64)
-    t = tl.arange(0, K)
-    lefts = a + i[:, None] * a_stride + t[None, :]
-    rights = b + j[None, :] * b_stride + t[:, None]
-    total = tl.zeros((M, N), tl.int32)
-    for start in range(0, k, K):
-        here = t < k - start
-        x = tl.load(lefts, (i < m)[:, None] & here[None, :], 0)
-        y = tl.load(rights, here[:, None] & (j < n)[None, :], 0)
-        total = tl.dot(x, y, total, out_dtype=tl.int32)
-        lefts += K
-        rights += K
+    row0, col0 = tile_start(tl.program_id(0), m, n, GROUP, M, N)
+    total = int8_sums(a, b, row0, col0, m, n, k, a_stride, b_stride, M, N, K)
+    i = (row0 + tl.arange(0, M)).to(tl.int64)
     bits = tl.reshape(total & 1, (M, N // 32, 32))
     packed = tl.sum(bits << tl.arange(0, 32)[None, None, :], axis=2)
-    w = col * (N // 32) + tl.arange(0, N // 32)
+    w = col0 // 32 + tl.arange(0, N // 32)
     tl.store(out + i[:, None] * out_stride + w[None, :], packed, (i < m)[:, None] & (w < n // 32)[None, :])
 
 

@@ -16,7 +16,7 @@ from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
 from ..plans import AUTO, plan_for
 from ..prepared_operand import PreparedOperand
-from ..request import CUDA_DTYPES, Request
+from ..request import CUDA_DTYPES, INT8, Request
 from .recipe import Recipe, named
 
 Tensor = Any
@@ -42,13 +42,13 @@ def executor_of(recipe: Recipe, a: Tensor, b: Tensor, packed: Tensor | None = No
         PlanError, CatalogError, VerificationError: as `plan_of`, or the tensors do not multiply.
     """
     dtype = str(a.dtype).removeprefix("torch.")
-    if not recipe.levels and dtype not in CUDA_DTYPES:
+    if not recipe.levels and dtype not in (*CUDA_DTYPES, INT8):
         return VendorExecutor()  # dtypes that only the vendor supports
     dtype, index = dense_dtype(a, recipe.precision), index_of(a.device)
     key = (recipe, a.shape, b.shape, _order(a), _order(b), a.dtype, b.dtype, a.device, b.device, dtype, packed is None)
     found = plan_cache.get(key)
     if found is None:
-        request = request_of(a, b, dtype, static=None if packed is None else "B")
+        request = request_of(a, b, dtype, static=None if packed is None else "B", max_abs=recipe.max_abs)
         found = plan_cache.put(key, plan_of(recipe, request, index).build())
     executor: Executor = found
     return executor

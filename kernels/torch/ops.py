@@ -36,6 +36,7 @@ def matmul(
     *,
     max_error: float | None = None,
     max_workspace: int | None = None,
+    max_abs: int | None = None,
     strategy: str | None = None,
     precision: str | None = None,
 ) -> Tensor:
@@ -43,6 +44,7 @@ def matmul(
 
     `scheme` is a name of the catalogue, a scheme, a list of these by level, or "auto": the plan
     predicted to be fastest, which may be torch's own product. Differentiable, except with `out`.
+    `max_abs` is as in `lcma.matmul`; int8 needs it on a GPU, and C is int32 then.
     `max_error`, `max_workspace` and `strategy` are as in `lcma.matmul`, for the backward products too; so is
     `precision`: "fp32-accurate" multiplies float32 on a GPU by float16 halves if that is faster, "fp8" in e4m3 with
     block scales, without gradients. The CPU multiplies strictly.
@@ -59,6 +61,8 @@ def matmul(
         recipe += f";max_error={max_error}"
     if max_workspace is not None:
         recipe += f";max_workspace={max_workspace}"
+    if max_abs is not None:
+        recipe += f";max_abs={max_abs}"
     if precision is not None:
         dense_dtype(a, precision)
         recipe += f";precision={precision}"
@@ -111,7 +115,8 @@ def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Te
     torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
     torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return a.new_empty((*batch, a.shape[-2], b.shape[-1]))
+    wide = a.dtype == torch.int8 and Recipe.parse(recipe).max_abs is not None
+    return a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=torch.int32 if wide else a.dtype)
 
 
 def _gradients(
@@ -231,7 +236,8 @@ def _run_on_processor(a: Tensor, b: Tensor, recipe: Recipe, out: Tensor | None) 
 
     def product(left: Any, right: Any) -> Any:
         scheme: Any = recipe.schemes() if recipe.levels else AUTO
-        limits: Any = {"max_error": recipe.max_error, "max_workspace": recipe.max_workspace}
+        names = ("max_error", "max_workspace", "max_abs")
+        limits: Any = {name: getattr(recipe, name) for name in names}
         return multiply(left, right, scheme, strategy=recipe.strategy, **limits)
 
     result = through_numpy(product, a, b)

@@ -11,7 +11,7 @@ from ...schemes_db.algebra import permute
 from ...schemes_db.scheme import Scheme
 
 AUTO = "auto"
-_LIMITS = {"max_error": float, "max_workspace": int, "precision": str}
+_LIMITS = {"max_error": float, "max_workspace": int, "max_abs": int, "precision": str}
 
 _lock = threading.Lock()
 _schemes: dict[str, Scheme] = {}
@@ -30,6 +30,7 @@ class Recipe:
     strategy: str | None = None
     max_error: float | None = None
     max_workspace: int | None = None
+    max_abs: int | None = None
     precision: str | None = None
 
     @staticmethod
@@ -43,7 +44,7 @@ class Recipe:
 
     @cached_property
     def _hash(self) -> int:
-        limits = self.max_error, self.max_workspace, self.precision
+        limits = self.max_error, self.max_workspace, self.max_abs, self.precision
         return hash((self.levels, self.where_faster, self.strategy, limits))
 
     def __hash__(self) -> int:

@@ -11,7 +11,7 @@ from lcma.errors import PlanError
 from lcma.kernels import Pool, Request, matmul, plan_for
 from lcma.kernels.codegen.programs import program_for
 from lcma.kernels.cpu.int8 import DEPTH, Int8Leaf
-from lcma.kernels.cpu.ranges import largest_allowed, reach
+from lcma.kernels.overflow import largest_allowed, reach
 from lcma.schemes_db import Scheme, Target
 
 

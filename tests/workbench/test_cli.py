@@ -179,6 +179,11 @@ def test_run_multiplies_and_checks(run, matrices, tmp_path):
     assert run("run", "strassen", matrices("i"), matrices("j"), "--dtype", "float64", "--check")[0] == 0
     code, text, _ = run("run", "strassen", matrices("s"), matrices("s"), "--max-abs", 31, "--levels", 2, "--check")
     assert (code, "int32" in text, "check: exact" in text) == (0, True, True)
+    int8 = "--dtype", "int8", "--max-abs", 31
+    found = json.loads(run("time", "strassen", "--size", 64, *int8, "--rounds", 1, "--json")[1])
+    assert [row["relative_error"] for row in found["rows"]] == [0.0, 0.0]
+    found = json.loads(run("plan", 8192, 8192, 8192, "--device", "cuda", *int8, "--json")[1])
+    assert (found["strategy"], found["baseline"]) == ("int8", "vendor")
     code, text, _ = run("run", "eca-stage2", matrices("i"), matrices("j"), "--check")
     assert (code, "check: exact" in text) == (3, False) or code == 0
 

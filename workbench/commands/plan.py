@@ -10,7 +10,7 @@ from ...errors import PlanError
 from ..exact import exact_request_of, ring_option
 from ..kronecker import INTERMEDIATE, LAYOUT, stored_request
 from ..output import print_json, print_table
-from ..products import CAUSAL, DEVICE, Device, causal_name, machine_of, request_of, sizes_given
+from ..products import CAUSAL, DEVICE, Device, causal_name, machine_of, max_abs_option, request_of, sizes_given
 from ..schemes import planned_scheme
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
+@max_abs_option
 @click.option("--batch", type=click.IntRange(1, 1 << 24), help="Matrices of A, B and C, default one; of K the inputs.")
 @ring_option("Plan an exact product in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
@@ -42,6 +43,7 @@ def command(
     dtype: str,
     device: Device,
     causal: str | None,
+    max_abs: int | None,
     batch: int | None,
     ring: ExactRing | None,
     layout: str | None,
@@ -71,8 +73,8 @@ def command(
     limits = {"max_workspace": max_workspace, "intermediate": intermediate}
     request = stored_request(arguments, batch, dtype, layout, device, strategy, **limits)
     if ring is not None:
-        if request is not None or causal or max_error is not None:
-            raise click.UsageError("--ring takes three sizes, and no --causal or --max-error")
+        if request is not None or causal or max_error is not None or max_abs is not None:
+            raise click.UsageError("--ring takes three sizes, and no --causal, --max-error or --max-abs")
         sizes, batches = sizes_given(arguments, 0), () if batch is None else (batch,)
         request = exact_request_of(sizes, ring, device, batches, max_workspace)
     elif request is None:
@@ -84,9 +86,10 @@ def command(
             () if batch is None else (batch,),
             max_error=max_error,
             max_workspace=max_workspace,
+            max_abs=max_abs,
         )
-    elif causal or max_error is not None:
-        raise click.UsageError("K takes no --causal or --max-error")
+    elif causal or max_error is not None or max_abs is not None:
+        raise click.UsageError("K takes no --causal, --max-error or --max-abs")
     with device.current():
         machine = machine_of(request, profile, threads)
         chosen = planned_scheme(scheme) if ring is not None else scheme

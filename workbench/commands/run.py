@@ -12,7 +12,7 @@ from ..exact import ring_option, run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
 from ..kronecker import INTERMEDIATE, LAYOUT, operand_matrix, run_product
 from ..matrix_files import AS_FLOAT32, DTYPES, Operand, check_destination, read_operand, write_product
-from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name, within_memory
+from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name, max_abs_option, within_memory
 from ..schemes import AUTO, chosen_scheme, planned_scheme
 from ..timing import gflops
 from ..truth import relative_error, true_product
@@ -47,9 +47,7 @@ MAX_ERROR = {
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--dtype", type=click.Choice(DTYPES), help="Convert the operands first. Default: as they are.")
 @click.option("--causal", type=CAUSAL, help="The product of causal attention whose factors A and B hold.")
-@click.option(
-    "--max-abs", type=click.IntRange(min=0), help="Largest magnitude of an entry of integer operands; int8 needs it."
-)
+@max_abs_option
 @ring_option("Multiply integers, or bit matrices (.npz), exactly in this ring.")
 @click.option("--layout", type=LAYOUT, help="Of X and the product with K: batch first (default) or batch last.")
 @click.option("--intermediate", type=INTERMEDIATE, help="Of block low-rank K: round the results between its steps.")
@@ -156,11 +154,9 @@ def _request(x: Any, y: Any, dtype: str, device: Device, product: str | None, ma
         if dtype in (*AS_FLOAT32, "fp8"):
             raise PlanError(f"dtype {dtype} is of GPUs; leave --dtype out, or give --device cuda")
         return Request.of(x, y, dtype=held, max_abs=max_abs, structures=structures)
-    if max_abs is not None:
-        raise PlanError("--max-abs is for integers on a processor; leave it out with --device cuda")
     from ...kernels.cuda.executor import request_of
 
-    return request_of(x, y, dtype, structures=structures)
+    return request_of(x, y, dtype, max_abs=max_abs, structures=structures)
 
 
 def _check(request: Request, scheme: Any, a: Any, b: Any, product: Any) -> int:

@@ -13,7 +13,7 @@ from ..contenders import Result, Row, contest_of
 from ..exact import exact_request_of, ring_option
 from ..kronecker import INTERMEDIATE, LAYOUT, operand_matrix, product_request
 from ..output import print_json, print_table
-from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, sizes_of
+from ..products import CAUSAL, DEVICE, Device, causal_name, max_abs_option, request_of, sizes_of
 from ..progress import Progress
 from ..schemes import AUTO, chosen_scheme, scheme_argument
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
+@max_abs_option
 @click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C; of K the inputs.")
 @ring_option("Time exact products in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
@@ -63,6 +64,7 @@ def command(
     device: Device,
     dtype: str,
     causal: str | None,
+    max_abs: int | None,
     batch: int | None,
     ring: ExactRing | None,
     layout: str | None,
@@ -82,6 +84,9 @@ def command(
     With --dtype fp8 (or fp8-float16, fp8-float32) the baselines are the vendor's product in the operands' dtype,
     bfloat16 for fp8, and the vendor's in e4m3 with block scales behind our kernels that quantise.
 
+    --dtype int8 needs --max-abs; entries are drawn up to it, and results are int32. The baseline on a GPU is
+    torch._int_mm.
+
     With --ring the baseline is the exact product without a scheme (leaf).
 
     K is a file with a factored matrix, as for `run`. The baselines of a Kronecker-sparse one are the permuted batched
@@ -91,8 +96,8 @@ def command(
     from ...kernels.kronecker import KroneckerMatrix
 
     if (matrix := operand_matrix(scheme)) is not None:
-        if causal or record or ring:
-            raise click.UsageError("K takes no --causal, --record or --ring")
+        if causal or record or ring or max_abs is not None:
+            raise click.UsageError("K takes no --causal, --record, --ring or --max-abs")
         text = AUTO if named is None else named
         if text == AUTO and levels:
             raise click.UsageError("--levels is for a scheme that is named")
@@ -122,12 +127,12 @@ def command(
     sizes = sizes_of(size, product)
     batches = () if batch is None else (batch,)
     if ring is not None:
-        if causal or record:
-            raise click.UsageError("--ring takes no --causal or --record")
+        if causal or record or max_abs is not None:
+            raise click.UsageError("--ring takes no --causal, --record or --max-abs")
         request = exact_request_of(sizes, ring, device, batches)
         dtype = request.dtype
     else:
-        request = request_of(sizes, dtype, device, product, batches)
+        request = request_of(sizes, dtype, device, product, batches, max_abs=max_abs)
     digest = None if text == AUTO or (product and not record) else scheme_argument(text.split("/")[0])[0].digest
     device.require()
     with device.current(), Progress() as progress:

@@ -14,7 +14,7 @@ from ..exact import exact_request_of, ring_option
 from ..kronecker import INTERMEDIATE, LAYOUT, stored_request
 from ..options import Duration
 from ..output import print_json, print_table
-from ..products import CAUSAL, DEVICE, Device, causal_name, request_of, require_memory, sizes_given
+from ..products import CAUSAL, DEVICE, Device, causal_name, max_abs_option, request_of, require_memory, sizes_given
 from ..progress import CountedProgress
 from ..shapes import ShapeRow, read_shapes
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--dtype", default="float32", show_default=True)
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
+@max_abs_option
 @click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C, default one; of K the inputs.")
 @ring_option("Tune exact products in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
@@ -54,6 +55,7 @@ def command(
     dtype: str,
     device: Device,
     causal: str | None,
+    max_abs: int | None,
     batch: int | None,
     ring: ExactRing | None,
     layout: str | None,
@@ -75,11 +77,13 @@ def command(
     if (file is None) == (not arguments):
         raise click.UsageError("give three sizes M K N, a file K, or --from SHAPES.csv")
     stored = stored_request(arguments, batch, dtype, layout, device, intermediate=intermediate)
-    if stored is not None and causal:
-        raise click.UsageError("K takes no --causal")
+    if stored is not None and (causal or max_abs is not None):
+        raise click.UsageError("K takes no --causal or --max-abs")
     rows = read_shapes(file) if file is not None else [] if stored else [ShapeRow(sizes_given(arguments, 1))]
-    if ring is not None and (stored is not None or causal or any(row.causal or row.dtype for row in rows)):
-        raise click.UsageError("--ring takes sizes alone: no K, no --causal, no dtype")
+    if ring is not None and (
+        stored is not None or causal or max_abs is not None or any(row.causal or row.dtype for row in rows)
+    ):
+        raise click.UsageError("--ring takes sizes alone: no K, no --causal, no --max-abs, no dtype")
     batches = () if batch is None else (batch,)
     requests = (
         [stored]
@@ -93,6 +97,7 @@ def command(
                 device,
                 causal_name(row.causal or causal),
                 batches,
+                max_abs=max_abs,
             )
             for row in rows
         ]

@@ -12,10 +12,11 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from lcma.kernels.codegen.triton_modules import combine_kernel
+from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda.fp8 import DIRECT_TILES, GROUP, ROWS, TILE
-from lcma.kernels.cuda.fp8_kernel import direct_gemm, quantise, scaled_gemm
+from lcma.kernels.cuda.fp8_kernel import direct_gemm, largest_of_blocks, quantise, scaled_gemm
+from lcma.kernels.cuda.fp8_level import COLUMNS_TILE, fp8_level
 from lcma.kernels.cuda.fp8_level import TILE as LEVEL_TILE
-from lcma.kernels.cuda.fp8_level import fp8_level
 from lcma.kernels.cuda.fp8_naive import BLOCK
 from lcma.kernels.dense.given import given
 from lcma.schemes_db.resolve import resolve
@@ -90,7 +91,34 @@ def test_the_product_that_quantises_fits(tile, whole, dtype, capability, tmp_pat
     assert re.search(rf"mma\S*\.f32\.{kind}\.{kind}", made.asm["ptx"])
 
 
-@pytest.mark.parametrize("names", [["strassen"], ["laderman"], ["strassen", "strassen"]], ids=" ".join)
+NAMES = [["strassen"], ["laderman"], ["strassen", "strassen"]]
+
+
+@pytest.mark.parametrize("names", NAMES, ids=" ".join)
+@pytest.mark.parametrize("turned", [False, True])
+def test_sums_of_b_are_quantised_without_spills(names, turned, tmp_path):
+    """Of B stored by rows (turned: the bits are by columns), and by columns."""
+    level = fp8_level(given([resolve(name)[0] for name in names])[0].program)
+    tile = tile_of(level.right.map, 2, transposed=True) if turned else COLUMNS_TILE
+    kernel = combine_kernel(level.right.work(not turned, False, False, tile.ahead))
+    pointers = {"matrix": "*bf16", "stack": "*fp8e4nv", "largest": "*fp32", "scales": "*fp32"}
+    constants = {"ROWS": tile.rows, "COLS": tile.cols, "col_stride": 1, "slab_row" if turned else "slab_col": 1}
+    aligned = ("row_stride", "width", "slab_col" if turned else "slab_row")
+    aligned += ("slab_stride", "item_stride", "stack_stride")
+    made = compiled(kernel, constants, pointers, {"num_warps": tile.warps}, aligned=aligned)
+    assert used(made, tmp_path)[1] == 0
+    assert "cvt.rn.satfinite.e4m3x2.f32" in made.asm["ptx"]
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp32"])
+def test_the_largest_of_blocks_needs_no_stack(dtype, tmp_path):
+    constants = {"ROWS": ROWS, "BLOCK": BLOCK, "col_step": 1}
+    pointers = {"x": f"*{dtype}", "largest": "*fp32"}
+    made = compiled(largest_of_blocks, constants, pointers, {"num_warps": 4}, aligned=("row_step",))
+    assert used(made, tmp_path)[1] == 0
+
+
+@pytest.mark.parametrize("names", NAMES, ids=" ".join)
 @pytest.mark.parametrize("exact", [False, True])
 def test_sums_are_quantised_without_spills(names, exact, tmp_path):
     level = fp8_level(given([resolve(name)[0] for name in names])[0].program)

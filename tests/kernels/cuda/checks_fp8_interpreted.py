@@ -180,8 +180,8 @@ def test_a_packed_operand_is_read_instead_of_b(monkeypatch):
     from lcma.kernels.torch import dispatch
     from lcma.kernels.torch.recipe import Recipe
 
-    def request_of(a, b, dtype, *, static=None):
-        return Request(*a.shape, b.shape[1], dtype, device="cuda", static=static)
+    def request_of(a, b, dtype, **more):
+        return Request(*a.shape, b.shape[1], dtype, device="cuda", **more)
 
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
     monkeypatch.setattr(dispatch, "request_of", request_of)
@@ -207,20 +207,25 @@ def level_by_reference(level, a, b):
     wide_a, wide_b = np.zeros((m * bm, k * bk), np.float32), np.zeros((k * bk, n * bn), np.float32)
     wide_a[: a.shape[0], : a.shape[1]], wide_b[: b.shape[0], : b.shape[1]] = a.numpy(), b.numpy()
 
-    def sums(linear, places, wide, height, width):
+    def sums(linear, places, wide, height, width, size=float):
         found = []
         for r in range(level.rank):
             total = np.zeros((height, width), np.float32)
             for source, coefficient in expanded(linear, r):
                 i, j = places[source]
                 block = wide[i * height : (i + 1) * height, j * width : (j + 1) * width]
-                total = total + np.float32(float(coefficient)) * block
+                total = total + np.float32(size(float(coefficient))) * block
             found.append(total.astype(a.numpy().dtype).astype(np.float32))
         return found
 
     lefts = sums(level.left.map, level.left.blocks, wide_a, bm, bk)
     rights = sums(level.right.map, level.right.blocks, wide_b, bk, bn)
-    products = [fp8_naive.fp8_product(x, y).astype(np.float64) for x, y in zip(lefts, rights, strict=True)]
+    largest = fp8_naive.largest_of_blocks(wide_b)
+    height, width = bk // fp8_naive.BLOCK, bn // fp8_naive.BLOCK
+    bounds = sums(level.right.map, level.right.blocks, largest, height, width, abs)
+    quantised = [fp8_naive.quantise_blocks(y, bound) for y, bound in zip(rights, bounds, strict=True)]
+    pairs = zip(lefts, quantised, strict=True)
+    products = [fp8_naive.scaled_product(fp8_naive.quantise_rows(x), y).astype(np.float64) for x, y in pairs]
     out = np.zeros((m * bm, n * bn))
     size = np.zeros_like(out)
     for (i, j), index in zip(level.merge.blocks, range(len(level.merge.blocks)), strict=True):
@@ -254,3 +259,31 @@ def test_a_level_takes_any_strides_and_prepared_operands():
     expected = runner.run(a, prepared)
     turned = [x.mT.contiguous().mT for x in (a, b)]
     assert torch.equal(runner.run(*turned), expected)
+
+
+@pytest.mark.parametrize(("order", "dtype"), [("rows", torch.float32), ("columns", torch.float16)])
+def test_combine_b_quantises_by_bounds_of_its_sums(order, dtype):
+    """Bit for bit: sums of two blocks of B, scales from the largest magnitudes of both."""
+    level = level_of("strassen")
+    k, n = 300, 140
+    _, b = operands(4, k, n, dtype)
+    b[7, 3] = torch.inf
+    held = b if order == "rows" else b.mT.contiguous().mT
+    _, bk, bn = level.blocks(1, k, n)
+    found = fp8.unpacked(level.pack(held), bk, level.rank * bn)
+    wide = np.zeros((2 * bk, 2 * bn), np.float32)
+    wide[:k, :n] = b.float().numpy()
+    largest = fp8_naive.largest_of_blocks(wide)
+    for r in range(level.rank):
+        total, bound = np.zeros((bk, bn), np.float32), np.zeros((bk // 128, bn // 128), np.float32)
+        for source, coefficient in expanded(level.right.map, r):
+            i, j = level.right.blocks[source]
+            total += np.float32(float(coefficient)) * wide[i * bk : (i + 1) * bk, j * bn : (j + 1) * bn]
+            down, across = bk // 128, bn // 128
+            bound += abs(float(coefficient)) * largest[i * down : (i + 1) * down, j * across : (j + 1) * across]
+        bits, scales = fp8_naive.quantise_blocks(total, bound)
+        lines = slice(r * bn, (r + 1) * bn)
+        np.testing.assert_array_equal(found.bits.view(torch.uint8)[lines].t().numpy(), bits)
+        groups = slice(r * bn // 128, (r + 1) * bn // 128)
+        np.testing.assert_array_equal(found.scales[groups, : bk // 128].t().numpy(), scales)
+        assert not found.scales[groups, bk // 128 :].any()

@@ -62,9 +62,11 @@ def test_the_product_fits_the_registers_and_the_shared_memory(scaled, tmp_path):
     assert "wgmma" in made.asm["ptx"]
 
 
-def test_splitting_needs_no_stack(tmp_path):
+@pytest.mark.parametrize("shifted", [False, True])
+def test_splitting_needs_no_stack(shifted, tmp_path):
     pointers = {"x": "*fp32", "largest": "*i32", "shifts": "*i32", "high": "*fp16", "low": "*fp16", "across": "*fp32"}
-    constants = {"AXIS": 0, "TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]}
+    pointers["along_shifts"] = "*i32"
+    constants = {"AXIS": 0, "SHIFTED": shifted, "TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]}
     made = compiled(split_halves, constants, pointers, {}, {"num_warps": 4})
     assert used(made, tmp_path)[1] == 0
 
@@ -72,18 +74,19 @@ def test_splitting_needs_no_stack(tmp_path):
 @pytest.mark.parametrize("block", [(4, 512), (128, 16)])
 def test_sums_along_lines_need_no_stack(block, tmp_path):
     constants = {"LINES": block[0], "ALONG": block[1]}
-    largest = {"x": "*fp32", "largest": "*i32"}
+    largest = {"x": "*fp32", "along_shifts": "*i32", "largest": "*i32"}
     sums = {"x": "*fp16", "weights": "*fp32", "plain": "*fp32", "weighted": "*fp32"}
     blocks = {"x": "*fp32", "shifts": "*i32", "sums": "*fp32"}
     level = dict.fromkeys(("x", "weights", "block_weights", "plain", "weighted", "by_blocks"), "*fp32")
     level["shifts"] = "*i32"
-    for kernel, pointers in (
-        (largest_bits, largest),
-        (weighted_sums, sums),
-        (block_sums, blocks),
-        (level_sums, level),
+    for kernel, pointers, more in (
+        (largest_bits, largest, {"SHIFTED": False}),
+        (largest_bits, largest, {"SHIFTED": True}),
+        (weighted_sums, sums, {}),
+        (block_sums, blocks, {}),
+        (level_sums, level, {}),
     ):
-        made = compiled(kernel, constants, pointers, {}, {"num_warps": 4})
+        made = compiled(kernel, constants | more, pointers, {}, {"num_warps": 4})
         assert used(made, tmp_path)[1] == 0
 
 

@@ -78,12 +78,48 @@ def test_entries_that_are_not_finite_are_refused(bad):
         split_product(a, b, torch.empty(8, 8), TILE)
 
 
-def test_a_spread_along_k_is_refused():
+def along_k(kind):
+    """A (40, 72) and B (72, 56) with entries along k from 2^-100 to 2^100, in opposite directions."""
     torch.manual_seed(2)
-    a, b = torch.randn(40, 72).double(), torch.randn(72, 56).double()
-    a, b = (a * spread(72)).float(), (b / spread(72)[:, None]).float()
-    with pytest.raises(PlanError, match="too far apart"):
+    a, b = torch.randn(40, 72).double() * spread(72), torch.randn(72, 56).double() / spread(72)[:, None]
+    if kind == "zeros":
+        a[:, 70:], b[:3] = 0.0, 0.0
+    elif kind == "rows":
+        a *= torch.exp2(torch.linspace(-20, 20, 40).round())[:, None]
+    elif kind == "columns":
+        b *= torch.exp2(torch.linspace(-20, 20, 56).round())[None, :]
+    return a.float(), b.float()
+
+
+@pytest.mark.parametrize("kind", ["plain", "zeros", "rows", "columns"])
+def test_a_spread_along_k_is_balanced(kind):
+    a, b = along_k(kind)
+    out = torch.full((40, 56), torch.nan)
+    split_product(a, b, out, TILE)
+    assert max(errors(out, a, b)) <= 2.0**-21
+
+
+def test_a_spread_along_k_is_balanced_without_a_scheme_and_over_an_operand():
+    a, b = along_k("plain")
+    out = torch.full((40, 56), torch.nan)
+    assert not level_of("strassen").run(a, b, out, TILE)
+    assert max(errors(out, a, b)) <= 2.0**-21
+    square = [torch.zeros(72, 72), torch.zeros(72, 72)]
+    square[0][:40], square[1][:, :56] = a, b
+    first = square[0].clone()
+    assert SplitExecutor(Request(72, 72, 72, "fp32-accurate", device="cuda"), 0).run(*square, square[0]) is square[0]
+    assert max(errors(square[0][:40, :56], first[:40], b)) <= 2.0**-21
+
+
+def test_a_spread_along_k_that_no_powers_balance_is_refused():
+    """The first rows of A are small where B is large, but other rows are not: columns of A are alike."""
+    torch.manual_seed(2)
+    a, b = torch.randn(40, 72), torch.randn(72, 56)
+    a[:20, 36:] *= 2.0**-60
+    b[:36] *= 2.0**-60
+    with pytest.raises(PlanError, match=r"entries along k are too far apart .* whatever powers of two") as refused:
         split_product(a, b, torch.empty(40, 56), TILE)
+    assert "\n" not in str(refused.value)
 
 
 def test_the_executor_checks_its_tensors():

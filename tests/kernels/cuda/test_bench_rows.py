@@ -25,7 +25,8 @@ def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
     rows = {case.key: case for case in SUITE.cases(Options("cuda", sample=3))}
     assert len(rows) == len(list(SUITE.cases(Options("cuda", sample=3))))
     launch = {case.key: case for case in overhead.SUITE.cases(Options("cuda"))}["launch"]
-    for case in (rows["tile bfloat16 R=49"], rows["combine float64 R=343"], rows["fp8 16x4096x4096"], launch):
+    some = ("tile bfloat16 R=49", "combine float64 R=343", "fp8 16x4096x4096", "int8 8192")
+    for case in (*map(rows.__getitem__, some), launch):
         for call in (case.ahead, lambda case=case: case.run(lambda line: None)):
             with pytest.raises(PlanError, match="sees no GPU"):
                 call()
@@ -214,3 +215,13 @@ def test_rows_in_8_bits_run_every_strategy():
 
     assert list(gpu_fp8.executors((256, 4096, 11008))) == ["fp8-direct", "fp8-blocked", "fp8-vendor"]
     assert list(gpu_fp8.executors((2048, 4096, 4096))) == ["fp8-blocked", "fp8-vendor"]
+    cases = list(gpu_fp8.fp8_cases(Options("cuda"), 7))
+    assert max(gpu_fp8.ROWS) == 1024
+    assert all([(bar.figure, bar.value) for bar in case.bars] == [("fused", 1.2)] for case in cases)
+
+
+def test_int8_rows_run_our_product_and_in_large_ones_schemes():
+    from lcma.workbench.bench import gpu_int8
+
+    assert list(gpu_int8.executors((16, 4096, 11008))) == ["int8", "int8 unchecked"]
+    assert list(gpu_int8.executors((16384,) * 3))[2:] == [f"int8 {name}" for name in gpu_int8.SCHEMES]

@@ -11,7 +11,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from lcma.kernels.exact.tensors import MANY, TILE
+from lcma.kernels.cuda.int8 import GROUP, TILE
 from lcma.kernels.exact.triton_bits import multiply_parity, pack_parity, unpack_bits, xor_blocks
 from lcma.kernels.exact.triton_digits import join_digits, split_digits
 from lcma.kernels.exact.triton_sums import sum_blocks
@@ -23,13 +23,12 @@ FEW_SPILLS = 64
 """Bytes of a thread's stack that may be used."""
 
 INDEX = dict.fromkeys(("starts", "source_rows", "source_cols", "target_rows", "target_cols"), "*i64")
-M, N, K = TILE
 CASES = {
     "product": (
         multiply_parity,
         {"a": "*i8", "b": "*i8", "out": "*i32"},
-        {"M": M, "N": N, "K": K, "GROUP": 8},
-        MANY,
+        {"M": TILE.m, "N": TILE.n, "K": TILE.k, "GROUP": GROUP},
+        {"num_warps": TILE.warps, "num_stages": TILE.stages},
     ),
     "pack": (pack_parity, {"values": "*i32", "out": "*i32"}, {"R": 16, "W": 4}, {"num_warps": 4}),
     "pack-bytes": (pack_parity, {"values": "*u8", "out": "*i32"}, {"R": 16, "W": 4}, {"num_warps": 4}),

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from lcma.errors import PlanError
+from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.exact import tensors
 from lcma.kernels.exact.bits import BitMatrix
 from lcma.kernels.exact.naive import naive_bits, naive_product
@@ -37,7 +38,7 @@ PRIMES = (3, 1021, 8388593, (1 << 31) - 1, (1 << 61) - 1)
 
 @pytest.fixture(autouse=True)
 def _small_tiles(monkeypatch):
-    monkeypatch.setattr(tensors, "TILE", (32, 64, 32))
+    monkeypatch.setattr(tensors, "TILE", Tile(32, 64, 32, 4, 2))
 
 
 def words(matrix):

@@ -15,6 +15,7 @@ from ..gpu_choice import choice_cases, write_summary
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_fp8 import fp8_cases
 from ..gpu_fused import ablation, ablation_ahead, seconds_of_ablation
+from ..gpu_int8 import int8_cases
 from ..gpu_launch import graphed
 from ..gpu_layers import layer_cases
 from ..gpu_products import RATES, Sizes, ahead, blank, checked, error_of, operands, paired
@@ -147,6 +148,7 @@ def _cases(options: Options) -> Iterator[Case]:
         run, about = partial(ablation, dtype, size, rounds, options.seed), seconds_of_ablation(dtype, size, rounds)
         yield Case(f"fused {dtype} {size}", run, about, ahead=partial(ablation_ahead, dtype, size))
     yield from fp8_cases(options, rounds)
+    yield from int8_cases(options, rounds)
     yield from layer_cases(options, LAYER_DTYPES, LAYERS)
     yield from choice_cases(options)
 
@@ -367,7 +369,7 @@ SUITE = Suite(
         *("kernels/cuda", "kernels/dense", "kernels/codegen", "kernels/torch"),
         *(
             f"workbench/bench/gpu_{part}.py"
-            for part in ("choice", "combine", "fp8", "fused", "launch", "layers", "products")
+            for part in ("choice", "combine", "fp8", "fused", "int8", "launch", "layers", "products")
         ),
         "workbench/gpu_monitor.py",
     ),

@@ -1,0 +1,90 @@
+"""Run with TRITON_INTERPRET=1 (test_int8.py does): int8 products on CPU tensors, against plain torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lcma.kernels.cuda.int8 import multiply_stack
+from lcma.kernels.cuda.int8_executor import Int8Executor, by_level
+from lcma.kernels.cuda.int8_level import int8_level
+from lcma.kernels.cuda.int8_naive import scheme_product, stack_product
+from lcma.kernels.cuda.tiles import Tile
+from lcma.kernels.dense.given import given
+from lcma.kernels.request import Request
+from lcma.schemes_db import Scheme, Target
+from lcma.schemes_db.resolve import resolve
+
+TILE = Tile(32, 64, 64, 4, 3)
+
+UNWRITTEN = -(1 << 30)
+"""A number that no product here contains: an element that is not written shows."""
+
+
+def drawn(*shape, most=127):
+    """Entries at the ends of the range for the most part: there overflows show."""
+    torch.manual_seed(sum(shape))
+    values = torch.randint(-most, most + 1, shape)
+    return torch.where(torch.rand(shape) < 0.7, values.sign() * most, values).to(torch.int8)
+
+
+@pytest.mark.parametrize("sizes", [(1, 40, 64, 70), (3, 33, 200, 65), (2, 32, 7, 64), (1, 1, 130, 1)])
+def test_products_are_exact_within_their_tensor(sizes):
+    count, m, k, n = sizes
+    lefts, rights = drawn(count, m, k), drawn(count, n, k)
+    held = torch.full((count, m + 1, n + 1), UNWRITTEN, dtype=torch.int32)
+    multiply_stack(lefts, rights, held[:, :m, :n], TILE)
+    assert torch.equal(held[:, :m, :n], stack_product(lefts, rights))
+    assert (held[:, m] == UNWRITTEN).all()
+    assert (held[:, :, n] == UNWRITTEN).all()
+
+
+def exactly(a, b):
+    return (a.long() @ b.long()).to(torch.int32)
+
+
+def scaled():
+    """<1,1,1;2> with coefficients 3 and 1: a b = 3 (a b) - (a 2 b), so that sums are multiples of one block."""
+    one = [[[1]], [[1]]]
+    return Scheme.from_arrays(Target.general(1, 1, 1), one, [[[1]], [[2]]], [[[3]], [[-1]]], name="scaled")
+
+
+@pytest.mark.parametrize(
+    ("schemes", "most", "order"),
+    [
+        ([], 127, "rows"),
+        ([], 127, "columns"),
+        (["strassen"], 63, "columns"),
+        (["strassen", "strassen"], 31, "rows"),
+        (["laderman"], 15, "rows"),
+        ([scaled()], 63, "rows"),
+    ],
+    ids=["none", "columns", "strassen", "two levels", "laderman", "scaled"],
+)
+def test_levels_are_exact_at_the_end_of_the_range(schemes, most, order):
+    m, k, n = 21, 45, 37
+    named = [resolve(one)[0] if isinstance(one, str) else one for one in schemes]
+    program = given(named)[0].program if named else None
+    level = int8_level(program)
+    a, b = drawn(m, k, most=most), drawn(k, n, most=most)
+    if order == "columns":
+        a, b = (x.mT.contiguous().mT for x in (a, b))
+    executor = Int8Executor(Request(m, k, n, "int8", device="cuda", max_abs=most), by_level(level), 0)
+    held = torch.full((m + 1, n + 1), UNWRITTEN, dtype=torch.int32)
+    assert executor.run(a, b, held[:m, :n]) is not None
+    assert torch.equal(held[:m, :n], exactly(a, b))
+    assert (held[m] == UNWRITTEN).all()
+    assert (held[:, n] == UNWRITTEN).all()
+    if program is not None:
+        assert torch.equal(scheme_product(program, a, b), exactly(a, b))
+    prepared = executor.prepare(b)
+    assert torch.equal(executor.run(a, prepared), exactly(a, b))
+
+
+def test_operands_in_whole_segments_are_not_copied():
+    level = int8_level(None)
+    a, b = drawn(20, 64), drawn(48, 64).mT
+    assert level.pack(b).data_ptr() == b.data_ptr()
+    out = torch.empty((20, 48), dtype=torch.int32)
+    level.run(a, level.pack(b), out)
+    assert torch.equal(out, exactly(a, b))

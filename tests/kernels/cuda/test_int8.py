@@ -1,0 +1,249 @@
+"""int8 products of tensors, without a GPU: plain torch, interpreted, compiled for sm_90, and planned."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels import Machine, plan_for
+from lcma.kernels.cuda import int8
+from lcma.kernels.cuda.cost_model import CudaCostModel
+from lcma.kernels.cuda.h200 import h200
+from lcma.kernels.cuda.int8_executor import BY_VENDOR, Int8Executor, by_level
+from lcma.kernels.cuda.int8_level import int8_level
+from lcma.kernels.dense.given import given
+from lcma.kernels.families import strategies
+from lcma.kernels.overflow import largest_allowed
+from lcma.kernels.planning.planner import decide
+from lcma.kernels.request import Request
+from lcma.schemes_db.resolve import resolve
+
+torch = pytest.importorskip("torch")
+
+MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))
+
+
+@pytest.mark.slow
+def test_the_interpreted_kernels_are_exact(run_checks):
+    pytest.importorskip("triton")
+    run_checks("checks_int8_interpreted.py", TRITON_INTERPRET="1")
+
+
+@pytest.mark.slow
+def test_the_kernels_fit_sm_90(run_checks, tmp_path):
+    pytest.importorskip("triton")
+    run_checks("checks_int8_compiled.py", TRITON_CACHE_DIR=str(tmp_path))
+
+
+def request_of(*sizes, max_abs=31, **more):
+    m, k, n = sizes * 3 if len(sizes) == 1 else sizes
+    return Request(m, k, n, "int8", device="cuda", max_abs=max_abs, **more)
+
+
+def drawn(*shape, most=31):
+    return torch.randint(-most, most + 1, shape, dtype=torch.int8, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def exactly(a, b):
+    return (a.long() @ b.long()).to(torch.int32)
+
+
+def program_of(*names):
+    return given([resolve(name)[0] for name in names])[0].program
+
+
+@pytest.mark.parametrize("sizes", [(40, 64, 24), (5, 61, 23), (17, 8, 1), (1, 1, 1)])
+def test_the_vendors_product_is_padded_where_its_rules_need_it(sizes):
+    m, k, n = sizes
+    a, b = drawn(m, k), drawn(k, n)
+    executor = Int8Executor(request_of(m, k, n), BY_VENDOR, 0)
+    out = torch.full((n, m), -1, dtype=torch.int32).t()
+    assert executor.run(a, b, out) is out
+    assert torch.equal(out, exactly(a, b))
+    assert torch.equal(executor.run(a, b), exactly(a, b))
+
+
+@pytest.mark.parametrize("names", [(), ("strassen",), ("strassen", "strassen"), ("2x2x3", "strassen")], ids="/".join)
+def test_levels_in_plain_torch_are_exact_with_batches(names):
+    program = program_of(*names) if names else None
+    request = request_of(19, 37, 29, max_abs=15, batch_a=(2, 1), batch_b=(3,))
+    executor = Int8Executor(request, by_level(int8_level(program)), 0)
+    a, b = drawn(2, 1, 19, 37, most=15), drawn(3, 37, 29, most=15)
+    found = executor.run(a, b)
+    assert found.dtype == torch.int32
+    assert torch.equal(found, exactly(a, b))
+
+
+@pytest.mark.parametrize("sizes", [(0, 3, 4), (3, 0, 4), (3, 4, 0)])
+def test_empty_products_are_zeros(sizes):
+    m, k, n = sizes
+    executor = Int8Executor(request_of(m, k, n), by_level(int8_level(None)), 0)
+    assert torch.equal(executor.run(drawn(m, k), drawn(k, n)), torch.zeros(m, n, dtype=torch.int32))
+
+
+def test_entries_are_compared_with_the_stated_magnitude():
+    a, b = drawn(20, 32), drawn(32, 16)
+    a[3, 4], b[1, 2] = 32, -33
+    for method in (BY_VENDOR, by_level(int8_level(None))):
+        executor = Int8Executor(request_of(20, 32, 16), method, 0)
+        with pytest.raises(PlanError, match="a or b has an entry of magnitude 33, but max_abs=31 was stated; state 33"):
+            executor.run(a, b)
+        with pytest.raises(PlanError, match="b has an entry of magnitude 33"):
+            executor.prepare(b)
+        with pytest.raises(PlanError, match="a has an entry of magnitude 32"):
+            executor.run(a, executor.prepare(b.clamp(-31, 31)))
+    whole = Int8Executor(request_of(20, 32, 16, max_abs=128), by_level(int8_level(None)), 0)
+    a[0, 0] = -128
+    assert torch.equal(whole.run(a, b), exactly(a, b))
+
+
+def test_operands_that_do_not_fit_the_plan_are_refused():
+    executor = Int8Executor(request_of(20, 32, 16), BY_VENDOR, 0)
+    with pytest.raises(PlanError, match=r"for int8 tensors of the shapes \(20, 32\) and \(32, 16\)"):
+        executor.run(drawn(20, 32).int(), drawn(32, 16).int())
+    with pytest.raises(PlanError, match=r"out must be a tensor of shape \[20, 16\], torch.int32"):
+        executor.run(drawn(20, 32), drawn(32, 16), torch.empty(20, 16, dtype=torch.int8))
+
+
+def decision(request, **more):
+    return decide(request, MACHINE, strategies("cuda"), **more)
+
+
+def test_auto_chooses_between_the_two_products_without_a_scheme():
+    assert decision(request_of(1024)).is_baseline
+    chosen = decision(request_of(8192))
+    assert str(chosen.plan.candidate) == "int8"
+    assert [stage.name for stage in chosen.plan.stages] == [
+        "Check the range",
+        "Copy B",
+        "1 products 8192x8192x8192 in int8",
+    ]
+    assert [stage.name for stage in chosen.baseline.stages][1:] == ["1 products 8192x8192x8192 in int8"]
+    static = decision(request_of(8192, max_abs=128, static="B"), strategy="int8").plan
+    assert [stage.name for stage in static.stages] == ["1 products 8192x8192x8192 in int8"]
+    batched = decision(request_of(8192, batch_a=(4,), batch_b=(4,)), strategy="int8").plan
+    assert batched.seconds == pytest.approx(4 * decision(request_of(8192), strategy="int8").plan.seconds, rel=0.01)
+
+
+def scheme_plan(request, *names):
+    return plan_for(request, [resolve(name)[0] for name in names], machine=MACHINE)
+
+
+def test_a_scheme_runs_only_if_it_is_named():
+    assert not any(proposal.candidate.source for proposal in decision(request_of(32768, max_abs=1)).proposals)
+    plan = scheme_plan(request_of(16384), "strassen", "strassen")
+    assert plan.candidate.strategy == "int8"
+    assert [stage.name for stage in plan.stages] == [
+        "Check the range",
+        "Combine A",
+        "Combine B",
+        "49 products 4096x4096x4096 in int8",
+        "Combine H",
+    ]
+    assert plan.workspace >= 49 * 4096**2 * 6  # sums of one byte, products of four
+    assert plan.seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("names", "most"), [(("strassen",), 63), (("strassen", "strassen"), 31), (("strassen",) * 3, 15)], ids=str
+)
+def test_the_range_of_schemes_is_that_of_the_cpu(names, most):
+    assert scheme_plan(request_of(4096, max_abs=most), *names).candidate.strategy == "int8"
+    for device in ("cpu", "cuda"):
+        request = Request(4096, 4096, 4096, "int8", device=device, max_abs=most + 1)
+        machine = MACHINE if device == "cuda" else None
+        with pytest.raises(PlanError, match=f"{most} is the largest magnitude that does here"):
+            plan_for(request, [resolve(name)[0] for name in names], machine=machine)
+
+
+def test_results_beyond_int32_are_refused():
+    most = math.isqrt((2**31 - 1) // (1 << 20))
+    with pytest.raises(PlanError, match=f"do not keep sums of blocks in int8 and C in int32: {most} is the largest"):
+        decision(request_of(64, 1 << 20, 64, max_abs=most + 1))
+    assert decision(request_of(64, 1 << 20, 64, max_abs=most)).plan.seconds > 0
+
+
+def test_products_of_sums_must_fit_int32_as_well():
+    """Tensor cores before Hopper saturate: (2 x)^2 k / 2 of Strassen is twice x^2 k of the product itself."""
+    program, request = program_of("strassen"), request_of(64, 1 << 20, 64, max_abs=1)
+    assert largest_allowed(program, request) == math.isqrt((2**31 - 1) >> 20)
+    assert largest_allowed(program, request, wraps=False) == math.isqrt((2**31 - 1) >> 21)
+
+
+@pytest.mark.parametrize(
+    ("names", "strategy", "message"),
+    [
+        (("strassen",), "scheme", "products of int8 are of the strategy int8"),
+        (("4x4x4:tri-left",), "int8", "half products|whole matrices"),
+    ],
+)
+def test_refusals_name_the_cause(names, strategy, message):
+    with pytest.raises(PlanError, match=message):
+        plan_for(request_of(256), [resolve(name)[0] for name in names], strategy=strategy, machine=MACHINE)
+
+
+def test_the_range_must_be_stated():
+    with pytest.raises(PlanError, match=r"the largest magnitude of the entries \(max_abs=\), or convert to float16"):
+        Request(8, 8, 8, "int8", device="cuda")
+    for dtype in ("float32", "bfloat16"):
+        with pytest.raises(PlanError, match="max_abs is for int8, int32, int64; leave it out"):
+            Request(8, 8, 8, dtype, device="cuda", max_abs=3)
+    a = torch.zeros((8, 8), dtype=torch.int8, device="meta")
+    with pytest.raises(PlanError, match="the strategy int8 is for the dtype int8, not for bfloat16"):
+        decision(Request(64, 64, 64, "bfloat16", device="cuda"), strategy="int8")
+    with pytest.raises(PlanError, match="is for bfloat16, float16, float32, not for int8"):
+        lcma.matmul(a, a, max_abs=3, precision="fp8")
+
+
+def test_cpu_tensors_are_multiplied_as_arrays(strassen):
+    a, b = drawn(40, 64), drawn(64, 24)
+    for scheme in ("auto", strassen):
+        found = lcma.matmul(a, b, scheme, max_abs=31)
+        assert found.dtype == torch.int32
+        assert torch.equal(found, exactly(a, b))
+    with pytest.raises(PlanError, match="but max_abs=3 was stated"):
+        lcma.matmul(a, b, max_abs=3)
+    wide = lcma.matmul(a.int(), b.int(), max_abs=31)
+    assert torch.equal(wide, exactly(a, b))
+
+
+def test_the_operator_returns_int32_where_the_range_is_stated():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        a, b = torch.empty(8, 16, dtype=torch.int8), torch.empty(16, 4, dtype=torch.int8)
+        assert torch.ops.lcma.bilinear_mm(a, b, "auto;max_abs=3").dtype == torch.int32
+        assert torch.ops.lcma.bilinear_mm(a, b, "auto").dtype == torch.int8
+
+
+def test_tensors_on_a_gpu_are_planned_by_their_stated_range(monkeypatch):
+    """The dispatch of torch's operator, as if these tensors were on a GPU."""
+    from lcma.kernels.torch import dispatch
+    from lcma.kernels.torch.recipe import Recipe
+
+    def request_of(a, b, dtype, **more):
+        return Request(*a.shape, b.shape[1], dtype, device="cuda", **more)
+
+    monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
+    monkeypatch.setattr(dispatch, "require_device", lambda index: None)
+    monkeypatch.setattr(dispatch, "request_of", request_of)
+    a, b = drawn(24, 40), drawn(40, 56)
+    for recipe in ("auto;max_abs=31", "auto@int8;max_abs=31", "strassen/strassen;max_abs=31"):
+        assert torch.equal(dispatch.run(Recipe.parse(recipe), a, b), exactly(a, b))
+    batch = dispatch.run(Recipe.parse("auto;max_abs=31"), a.view(2, 12, 40), b)
+    assert torch.equal(batch, exactly(a, b).view(2, 12, 56))
+    with pytest.raises(PlanError, match=r"state the largest magnitude of the entries"):
+        dispatch.run(Recipe(), a, b)
+    with pytest.raises(PlanError, match="15 is the largest magnitude"):
+        dispatch.run(Recipe.parse("strassen/strassen/strassen;max_abs=31"), a, b)
+
+
+def test_tiles_follow_rows_and_the_gpu(monkeypatch):
+    gpu = torch.device("cuda", 0)
+    for capability, tile in (((9, 0), int8.TILE), ((8, 0), int8.SMALL_TILE)):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, found=capability: found)
+        assert int8.tile_for(4096, gpu) == tile
+        assert int8.tile_for(64, gpu) == int8.SMALL_TILE

@@ -1,0 +1,127 @@
+"""int8 products into int32 on a GPU beside torch's `_int_mm`, without and with schemes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ...errors import VerificationError
+from .case import Case, Figures, Options, Say
+from .gpu_products import Sizes, paired
+
+Tensor = Any
+
+MAX_ABS = 7
+"""The stated magnitude: sums of 4x4x4 and of two levels of Strassen fit int8, and C fits int32 at every size here."""
+
+CUBES, SCHEMED = (2048, 4096, 8192, 16384), 8192
+"""Sides of cubes; from SCHEMED on schemes compete as well."""
+
+OTHERS = ((16, 4096, 11008), (256, 4096, 11008), (4096, 4096, 11008), (4099, 4099, 4099))
+"""Other sizes: a layer for few and many rows, and one whose rows are no whole segments."""
+
+SCHEMES = ("strassen", "strassen/strassen", "4x4x4")
+
+SECONDS = 30.0
+"""About what a row takes, compiling included."""
+
+VENDOR, BY_ROWS = "vendor", "vendor, B by rows"
+"""torch's `_int_mm` of a B stored by columns, and by rows."""
+
+ANY_ENTRY = 128
+"""The stated magnitude that needs no check of the entries."""
+
+
+def executors(sizes: Sizes) -> dict[str, Any]:
+    """Return the executors of our product, with and without a check of the entries, and of named schemes, by name.
+
+    Raises:
+        PlanError: one cannot run.
+    """
+    from ...kernels import Request, plan_for
+
+    request = Request(*sizes, "int8", device="cuda", max_abs=MAX_ABS)
+    unchecked = replace(request, max_abs=ANY_ENTRY)
+    found = {"int8": plan_for(request, strategy="int8").build()}
+    found["int8 unchecked"] = plan_for(unchecked, strategy="int8").build()
+    if min(sizes) >= SCHEMED:
+        for name in SCHEMES:
+            found[f"int8 {name}"] = plan_for(request, name.split("/"), strategy="int8").build()
+    return found
+
+
+def product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
+    """Ratios of torch's `_int_mm` of a B stored by columns ("vendor") to ours, and to that of B by rows.
+
+    "ratio" is that of the faster `_int_mm` to our product of B by rows, "offline" to that of a B prepared before, and
+    "scheme" to the best scheme with a prepared B. Ours but "unchecked" compare the entries with the stated magnitude;
+    `_int_mm` gets copies with zeros where its rules need them.
+
+    Raises:
+        VerificationError: a product is wrong; nothing was timed.
+        PlanError: there is no GPU.
+    """
+    import torch
+
+    from ...kernels.cuda.int8 import multiply_by_vendor
+    from ...kernels.cuda.machine import require_device
+
+    require_device()
+    m, k, n = sizes
+    generator = torch.Generator("cuda").manual_seed(seed)
+    a, b = (
+        torch.randint(-MAX_ABS, MAX_ABS + 1, size, dtype=torch.int8, device="cuda", generator=generator)
+        for size in ((m, k), (k, n))
+    )
+    turned, out = b.mT.contiguous().mT, torch.empty((m, n), dtype=torch.int32, device="cuda")
+    calls: dict[str, Callable[[], object]] = {
+        VENDOR: lambda: multiply_by_vendor(a, turned, out),
+        BY_ROWS: lambda: multiply_by_vendor(a, b, out),
+    }
+    for name, executor in executors(sizes).items():
+        prepared = executor.prepare(b)
+        for label, right in (("", b), (", B by columns", turned), (", offline", prepared)):
+            calls[name + label] = partial(executor.run, a, right, out)
+    # Exact: sums of products up to 49 in float64.
+    rows = torch.linspace(0, m - 1, min(m, 128), device="cuda").long()
+    truth = a[rows].double() @ b.double()
+    for name, call in calls.items():
+        say(name)
+        out.fill_(-1)
+        call()
+        if not torch.equal(out[rows].double(), truth):
+            raise VerificationError(f"{name} came out wrong")
+    figures = paired(calls, sizes, rounds, say)
+    faster = max(1.0, figures[BY_ROWS])
+    found = {"ratio": figures["int8"] / faster, "offline": figures["int8, offline"] / faster}
+    if schemes := [figures[f"int8 {name}, offline"] for name in SCHEMES if f"int8 {name}, offline" in figures]:
+        found["scheme"] = max(schemes) / faster
+    return {**figures, **found}
+
+
+def product_ahead(sizes: Sizes) -> None:
+    """Our products of a row on operands without data.
+
+    Raises:
+        PlanError: there is no GPU.
+    """
+    import torch
+
+    from ...kernels.cuda.machine import require_device
+
+    require_device()
+    m, k, n = sizes
+    a, b = (torch.empty(size, dtype=torch.int8, device="meta") for size in ((m, k), (k, n)))
+    for executor in executors(sizes).values():
+        for right in (b, b.new_empty((n, k)).mT):
+            executor.run(a, right)
+
+
+def int8_cases(options: Options, rounds: int) -> Iterator[Case]:
+    """Yield the rows "int8 N" and "int8 MxKxN"."""
+    for sizes in (*((size,) * 3 for size in CUBES), *OTHERS):
+        name = str(sizes[0]) if len(set(sizes)) == 1 else "x".join(map(str, sizes))
+        run = partial(product, sizes, rounds, options.seed)
+        yield Case(f"int8 {name}", run, SECONDS, ahead=partial(product_ahead, sizes))
