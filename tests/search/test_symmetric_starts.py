@@ -29,7 +29,7 @@ def plain(shape):
 
 @pytest.mark.parametrize("axis", ["m", "k", "n"])
 def test_a_nested_sum_is_invariant_and_exact(axis):
-    outer, inner = found((2, 2, 2), 7), list((2, 2, 2))
+    outer, inner = found((2, 2, 2), 7), [2, 2, 2]
     inner["mkn".index(axis)] = 3
     whole = nested_sum(outer, found(inner, 11), axis)
     assert sorted(whole.target.shape) == [2, 2, 5]
