@@ -41,6 +41,13 @@ PREFERENCE = 1.05
 """Rate ratio by which another library must exceed the first one measured to be chosen instead."""
 
 
+NEAREST = 1e-6
+"""Least squared distance of a size to a measured one: there, the rate is the measured one."""
+
+INTERPOLATED = 1 << 13
+"""Number of distances computed at once: they stay in the cache, and below the size for which malloc maps new pages."""
+
+
 class RateTable:
     """Measured rates, interpolated by the mean of logarithms weighted by proximity in log m, log k, log n."""
 
@@ -53,30 +60,44 @@ class RateTable:
         rates = np.array(list(best.values()))
         # A product larger in every size is hardly slower per flop: if it was measured so, it was disturbed.
         holds = (places[:, None, :] >= places[None, :, :]).all(axis=2)
-        self._sizes, self._places = tuple(best), places
+        self._sizes = tuple(best)
         self._rates = np.log(np.maximum(rates, HELD_BACK * np.where(holds, rates[None, :], 0).max(axis=1)))
+        # |p - x|^2 = -2 p x + |x|^2 + |p|^2 as one product with (x, |x|^2, 1).
+        squares, ones = (places * places).sum(axis=1), np.ones(len(places))
+        self._distance = np.column_stack([-2.0 * places, ones, squares + NEAREST])
 
     def at(self, m: Any, k: Any, n: Any) -> Any:
         """Return flops per second for sizes, numbers or arrays of them."""
-        return self._between(self._rates, m, k, n)
+        return self._between([self._rates], m, k, n)[0]
 
     def both(self, other: RateTable, m: Any, k: Any, n: Any) -> tuple[Any, Any]:
         """Return the rates of this table and of another; if both have the same sizes the weights are computed once."""
         if self._sizes != other._sizes:
             return self.at(m, k, n), other.at(m, k, n)
-        mine, theirs = self._between(np.stack([self._rates, other._rates]), m, k, n)
+        mine, theirs = self._between([self._rates, other._rates], m, k, n)
         return mine, theirs
 
-    def _between(self, rates: Any, m: Any, k: Any, n: Any) -> Any:
-        """Interpolate the rates for sizes, from logarithms (..., measured sizes)."""
-        sizes = np.broadcast_arrays(*(np.asarray(size, dtype=float) for size in (m, k, n)))
-        distances: Any = 1e-6
-        for size, places in zip(sizes, self._places.T, strict=True):
+    def _between(self, rates: list[Any], m: Any, k: Any, n: Any) -> Any:
+        """Interpolate logarithms of rates, several by measured size, for the sizes of products."""
+        shape = np.broadcast(m, k, n).shape
+        sizes = np.ones((5, *shape))
+        sizes[0], sizes[1], sizes[2] = m, k, n
+        wanted = sizes.reshape(5, -1)
+        logs = np.log(np.maximum(wanted[:3], 1.0, out=wanted[:3]), out=wanted[:3])
+        np.einsum("ij,ij->j", logs, logs, out=wanted[3])
+        count, step = wanted.shape[1], max(1, INTERPOLATED // len(self._rates))
+        values, found = np.array([*rates, np.ones(len(self._rates))]), np.empty((len(rates) + 1, count))
+        buffers = [np.empty((len(self._rates), min(count, step))) for _ in range(2)]
+        for start in range(0, count, step):
+            part = slice(start, min(start + step, count))
             # The requested sizes, which are many, are on the contiguous axis; the measured ones are few.
-            apart = places[:, None] - np.log(np.maximum(size, 1.0)).ravel()
-            distances = distances + apart * apart
-        weights = 1.0 / (distances * np.sqrt(distances))
-        return np.exp(rates @ weights / weights.sum(axis=0)).reshape((*rates.shape[:-1], *sizes[0].shape))
+            distances, weights = (buffer[:, : part.stop - start] for buffer in buffers)
+            np.matmul(self._distance, wanted[:, part], out=distances)
+            np.sqrt(distances, out=weights)
+            weights *= distances
+            np.divide(1.0, weights, out=weights)
+            np.matmul(values, weights, out=found[:, part])
+        return np.exp(found[:-1] / found[-1]).reshape(len(rates), *shape)
 
 
 @dataclass(frozen=True)
