@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -113,9 +113,8 @@ class LevelCosts:
     streamed: Array
     stored: Array
 
-    def at(self, places: Sequence[int]) -> LevelCosts:
+    def at(self, chosen: list[int] | slice) -> LevelCosts:
         """Return the costs of some schemes, by index."""
-        chosen = list(places)
         tables = (self.grid, self.rank, self.growth, self.flops, self.bytes, self.streamed, self.stored)
         return LevelCosts(self.item, *(table[..., chosen] for table in tables))
 
@@ -199,24 +198,25 @@ class DepthCosts:
     methods: tuple[tuple[str, Array, Array | None], ...]
 
 
-def cost_table(request: Request, model: CpuCostModel, pool: SchemeCosts) -> Sequence[DepthCosts]:
-    """Return the costs of chains to depth 3 on one matrix of a request; NaN if a rate was not measured.
+def cost_table(request: Request, model: CpuCostModel, pool: SchemeCosts) -> Iterator[DepthCosts]:
+    """Yield the costs of chains of 1 to 3 levels on one matrix of a request; NaN if a rate was not measured.
 
     These are all chains of one level, and those of the best chains extended. The methods with little memory are
     included if the workspace is limited. At the last depth, chains of small blocks are left out: they are not proposed.
     """
     methods = (BATCHED, TASKS) if request.max_workspace is None else METHODS
-    costs, chains, depths = level_costs(pool, request.dtype), start(request, methods), []
+    costs, chains = level_costs(pool, request.dtype), start(request, methods)
     for depth in range(1, MAX_DEPTH + 1):
         chains = extended(chains, costs, request, model)
         if depth == MAX_DEPTH:
             chains = chains.at(np.flatnonzero(chains.fit))
-        depths.append(DepthCosts(chains, seconds_by_method(chains, request.dtype, model)))
+        found = DepthCosts(chains, seconds_by_method(chains, request.dtype, model))
         if depth < MAX_DEPTH:
-            method = depths[-1].methods[1 if model.threads > 1 else 0]
-            best = promising(chains, method[1] - model.spin * (model.threads > 1))
+            seconds = found.methods[1 if model.threads > 1 else 0][1]
+            best = promising(chains, seconds - model.spin * (model.threads > 1))
             chains = chains.at(best[chains.fit[best]])
-    return depths
+        yield found
+        del found  # reused by the next depth: fresh pages take longer than the arithmetic
 
 
 def promising(chains: ChainCosts, seconds: Array) -> Array:
@@ -334,28 +334,32 @@ def chain_stages(
     costs: LevelCosts, labels: Sequence[str], request: Request, model: CpuCostModel, method: str
 ) -> list[Stage]:
     """Return the stages of a chain of levels; their seconds add up to those of `cost_table`, times the items."""
-    chains, items = start(request, [BATCHED if method == TASKS else method]), math.prod(request.batch)
-    combine = combine_seconds(costs, request, model)
+    items = math.prod(request.batch)
+    chains = [start(request, [BATCHED if method == TASKS else method])]
+    for depth in range(len(labels)):
+        chains.append(extended(chains[-1], costs.at(slice(depth, depth + 1)), request, model))
+    times = items * np.array([one.count[0] for one in chains[:-1]])
+    bm, bk, bn = np.concatenate([one.sizes for one in chains[1:]], axis=1)
+    elements = times * np.array([bm * bk, bk * bn, bm * bn])
+    work = [elements * costs.flops, elements * costs.bytes, elements * combine_seconds(costs, request, model)]
+    by_level = np.array(work).T.tolist()
+    calls = (times * model.overhead(costs.rank, 1)).tolist()
     stages: list[Stage] = []
     for depth, label in enumerate(labels):
-        before, chains = chains, extended(chains, costs.at([depth]), request, model)
-        looped = one_at_a_time(method, depth)
-        times = items * float(before.count[0])
-        bm, bk, bn = chains.sizes[:, 0]
-        elements = times * np.array([bm * bk, bk * bn, bm * bn])
-        seconds = combine[:, depth] * elements
-        if looped:
-            seconds[:] = items * (chains.spent[method][0] - before.spent[method][0]) / len(STAGES)
-        columns = (elements * costs.flops[:, depth], elements * costs.bytes[:, depth], seconds)
-        rows = zip(STAGES, *(column.tolist() for column in columns), strict=True)
-        found = [Stage(*row, level=label) for row in rows]
-        if looped:
-            stages += found
+        if one_at_a_time(method, depth):
+            before, after = (float(one.spent[method][0]) for one in chains[depth : depth + 2])
+            share = items * (after - before) / len(STAGES)
+            stages += [
+                Stage(name, *row[:2], share, level=label) for name, row in zip(STAGES, by_level[depth], strict=True)
+            ]
         else:
-            stages += [stage for stage in found if request.static != "B" or stage.name != "Combine B"]
-            stages.append(Stage("calls", 0.0, 0.0, times * float(model.overhead(costs.rank[depth], 1)), level=label))
-    seconds = next(found for name, found, _ in seconds_by_method(chains, request.dtype, model) if name == method)
-    products = _products(request, chains.sizes[:, 0].astype(int).tolist(), items * float(chains.count[0]))
+            found = [Stage(name, *row, level=label) for name, row in zip(STAGES, by_level[depth], strict=True)]
+            if request.static == "B":
+                del found[STAGES.index("Combine B")]
+            stages += [*found, Stage("calls", 0.0, 0.0, calls[depth], level=label)]
+    *_, last = chains
+    seconds = next(found for name, found, _ in seconds_by_method(last, request.dtype, model) if name == method)
+    products = _products(request, last.sizes[:, 0].astype(int).tolist(), items * float(last.count[0]))
     rest = items * float(seconds[0]) - sum(stage.seconds or 0.0 for stage in stages)
     return [*stages, replace(products, seconds=rest)]
 

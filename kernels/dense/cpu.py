@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from .chains import (
     METHODS,
     TASKS,
     Chain,
+    DepthCosts,
     LevelCosts,
     chain_stages,
     cost_table,
@@ -117,22 +119,26 @@ class CpuScheme(CpuStrategy):
             return f"memory-bound ({bound}): no scheme can gain"
         assert isinstance(machine.costs, CpuCostModel)
         pool: SchemePool = scheme_pool() if machine.schemes is None else machine.schemes
-        most, items, found = request.max_workspace, request.items * BOUND, []
-        for depth in cost_table(request, machine.costs, pool.costs):
-            chains, fit, sources = depth.chains, depth.chains.fit, dict[int, Chain]()
-            if request.max_error is not None:
-                unit, growth = dtype_of(request.dtype).unit, pool.costs.growth[chains.levels].prod(axis=0)
-                fit = fit & (unit * growth * chains.sizes[1] ** 2 / max(request.k, 1) <= request.max_error)
-            for method, seconds, workspace in depth.methods:
-                allowed = fit if workspace is None else fit & (workspace <= most)
-                ranked = smallest(np.where(allowed, seconds, np.inf), KEPT)
-                ranked = ranked[allowed[ranked]]
-                for i, price in zip(ranked.tolist(), seconds[ranked].tolist(), strict=True):
-                    if i not in sources:
-                        places = chains.chain(i)
-                        sources[i] = Chain(tuple(pool.entries[place] for place in places), pool, places)
-                    candidate = Candidate(FAMILY, self.name, sources[i], (("method", method),))
-                    found.append(Proposal(items * price, candidate))
+        proposals = partial(self._proposals, request, pool)
+        return list(chain.from_iterable(map(proposals, cost_table(request, machine.costs, pool.costs))))
+
+    def _proposals(self, request: Request, pool: SchemePool, depth: DepthCosts) -> list[Proposal]:
+        """Return the best chains of one depth by every method, within the limits."""
+        chains, fit, sources = depth.chains, depth.chains.fit, dict[int, Chain]()
+        if request.max_error is not None:
+            unit, growth = dtype_of(request.dtype).unit, pool.costs.growth[chains.levels].prod(axis=0)
+            fit = fit & (unit * growth * chains.sizes[1] ** 2 / max(request.k, 1) <= request.max_error)
+        found = []
+        for method, seconds, workspace in depth.methods:
+            allowed = fit if workspace is None else fit & (workspace <= request.max_workspace)
+            ranked = smallest(np.where(allowed, seconds, np.inf), KEPT)
+            ranked = ranked[allowed[ranked]]
+            bounds = request.items * BOUND * seconds[ranked]
+            for i, bound in zip(ranked.tolist(), bounds.tolist(), strict=True):
+                if i not in sources:
+                    places = chains.chain(i)
+                    sources[i] = Chain(tuple(pool.entries[place] for place in places), pool, places)
+                found.append(Proposal(bound, Candidate(FAMILY, self.name, sources[i], (("method", method),))))
         return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
@@ -209,7 +215,7 @@ def _program(candidate: Candidate) -> Program:
 def _levels(source: Chain | GivenProgram, dtype: str) -> LevelCosts | None:
     """Return the costs of the levels, outermost first; None if they are not those of schemes."""
     if isinstance(source, Chain) and source.pool is not None:
-        return level_costs(source.pool.costs, dtype).at(source.places)
+        return level_costs(source.pool.costs, dtype).at(list(source.places))
     return None if source.costs is None else level_costs(SchemeCosts.stacked(source.costs), dtype)
 
 

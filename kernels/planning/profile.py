@@ -44,8 +44,8 @@ PREFERENCE = 1.05
 NEAREST = 1e-6
 """Least squared distance of a size to a measured one: there, the rate is the measured one."""
 
-INTERPOLATED = 1 << 13
-"""Number of distances computed at once: they stay in the cache, and below the size for which malloc maps new pages."""
+AT_ONCE = 6 << 10
+"""Number of distances computed at once: below 128 KB of temporaries, for more of which malloc takes fresh pages."""
 
 
 class RateTable:
@@ -80,24 +80,25 @@ class RateTable:
     def _between(self, rates: list[Any], m: Any, k: Any, n: Any) -> Any:
         """Interpolate logarithms of rates, several by measured size, for the sizes of products."""
         shape = np.broadcast(m, k, n).shape
-        sizes = np.ones((5, *shape))
-        sizes[0], sizes[1], sizes[2] = m, k, n
-        wanted = sizes.reshape(5, -1)
-        logs = np.log(np.maximum(wanted[:3], 1.0, out=wanted[:3]), out=wanted[:3])
-        np.einsum("ij,ij->j", logs, logs, out=wanted[3])
-        count, step = wanted.shape[1], max(1, INTERPOLATED // len(self._rates))
-        values, found = np.array([*rates, np.ones(len(self._rates))]), np.empty((len(rates) + 1, count))
-        buffers = [np.empty((len(self._rates), min(count, step))) for _ in range(2)]
-        for start in range(0, count, step):
-            part = slice(start, min(start + step, count))
+        columns = [np.asarray(size) for size in (m, k, n)]
+        columns = [(x if x.shape == shape else np.broadcast_to(x, shape)).ravel() for x in columns]
+        found = np.empty((len(rates), *shape))
+        flat, values = found.reshape(len(rates), -1), np.array([*rates, np.ones(len(self._rates))])
+        step = max(1, AT_ONCE // len(self._rates))
+        for start in range(0, flat.shape[1], step):
             # The requested sizes, which are many, are on the contiguous axis; the measured ones are few.
-            distances, weights = (buffer[:, : part.stop - start] for buffer in buffers)
-            np.matmul(self._distance, wanted[:, part], out=distances)
-            np.sqrt(distances, out=weights)
+            part = slice(start, start + step)
+            wanted = np.ones((5, len(columns[0][part])))
+            logs = wanted[:3]
+            logs[0], logs[1], logs[2] = (column[part] for column in columns)
+            np.log(np.maximum(logs, 1.0, out=logs), out=logs)
+            np.einsum("ij,ij->j", logs, logs, out=wanted[3])
+            distances = self._distance @ wanted
+            weights = np.sqrt(distances)
             weights *= distances
-            np.divide(1.0, weights, out=weights)
-            np.matmul(values, weights, out=found[:, part])
-        return np.exp(found[:-1] / found[-1]).reshape(len(rates), *shape)
+            sums = values @ np.divide(1.0, weights, out=weights)
+            np.divide(sums[:-1], sums[-1], out=flat[:, part])
+        return np.exp(found, out=found)
 
 
 @dataclass(frozen=True)

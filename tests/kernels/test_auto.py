@@ -182,7 +182,7 @@ def test_the_smallest_are_those_of_a_stable_sort(count):
 
 
 def test_the_table_costs_every_chain_as_if_it_were_alone(profile, among):
-    table = cost_table(Request(1000, 900, 800), CpuCostModel(profile, 2), among.costs)
+    table = list(cost_table(Request(1000, 900, 800), CpuCostModel(profile, 2), among.costs))
     assert all(len(depth.chains.pairs) for depth in table)
     for number, depth in enumerate(table, start=1):
         chains = depth.chains
