@@ -107,7 +107,6 @@ class LevelCosts:
     item: int
     grid: Array
     rank: Array
-    growth: Array
     flops: Array
     bytes: Array
     streamed: Array
@@ -115,7 +114,7 @@ class LevelCosts:
 
     def at(self, chosen: list[int] | slice) -> LevelCosts:
         """Return the costs of some schemes, by index."""
-        tables = (self.grid, self.rank, self.growth, self.flops, self.bytes, self.streamed, self.stored)
+        tables = (self.grid, self.rank, self.flops, self.bytes, self.streamed, self.stored)
         return LevelCosts(self.item, *(table[..., chosen] for table in tables))
 
 
@@ -128,7 +127,7 @@ def level_costs(costs: SchemeCosts, dtype: str) -> LevelCosts:
     streamed = item * np.array([nu + rank, nv + rank, rank + 2 * nw])
     stored = item * np.array([*costs.made, rank])
     grid = np.array([costs.m, costs.k, costs.n])
-    return LevelCosts(item, grid, rank, costs.growth, np.array(flops), np.array(moved), streamed, stored)
+    return LevelCosts(item, grid, rank, np.array(flops), np.array(moved), streamed, stored)
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,6 @@ def cost_table(request: Request, model: CpuCostModel, pool: SchemeCosts) -> Iter
             best = promising(chains, seconds - model.spin * (model.threads > 1))
             chains = chains.at(best[chains.fit[best]])
         yield found
-        del found  # reused by the next depth: fresh pages take longer than the arithmetic
 
 
 def promising(chains: ChainCosts, seconds: Array) -> Array:
@@ -246,7 +244,8 @@ def seconds_by_method(
     chains: ChainCosts, dtype: str, model: CpuCostModel
 ) -> tuple[tuple[str, Array, Array | None], ...]:
     """Return (method, seconds, workspace) of every method available to such chains."""
-    whole, tasks = model.gemm_modes(dtype, *chains.sizes, chains.count)
+    bm, bk, bn = chains.sizes
+    whole, tasks = model.gemm_modes(dtype, bm, bk, bn, chains.count)
     found = {}
     for method, spent in chains.spent.items():
         if method == BATCHED:
@@ -342,25 +341,24 @@ def chain_stages(
     bm, bk, bn = np.concatenate([one.sizes for one in chains[1:]], axis=1)
     elements = times * np.array([bm * bk, bk * bn, bm * bn])
     work = [elements * costs.flops, elements * costs.bytes, elements * combine_seconds(costs, request, model)]
-    by_level = np.array(work).T.tolist()
+    by_level: list[list[list[float]]] = np.array(work).T.tolist()
     calls = (times * model.overhead(costs.rank, 1)).tolist()
     stages: list[Stage] = []
     for depth, label in enumerate(labels):
+        rows = zip(STAGES, by_level[depth], strict=True)
         if one_at_a_time(method, depth):
             before, after = (float(one.spent[method][0]) for one in chains[depth : depth + 2])
             share = items * (after - before) / len(STAGES)
-            stages += [
-                Stage(name, *row[:2], share, level=label) for name, row in zip(STAGES, by_level[depth], strict=True)
-            ]
+            stages += [Stage(name, flops, moved, share, level=label) for name, (flops, moved, _) in rows]
         else:
-            found = [Stage(name, *row, level=label) for name, row in zip(STAGES, by_level[depth], strict=True)]
+            found = [Stage(name, flops, moved, seconds, level=label) for name, (flops, moved, seconds) in rows]
             if request.static == "B":
                 del found[STAGES.index("Combine B")]
             stages += [*found, Stage("calls", 0.0, 0.0, calls[depth], level=label)]
     *_, last = chains
-    seconds = next(found for name, found, _ in seconds_by_method(last, request.dtype, model) if name == method)
+    whole = next(seconds for name, seconds, _ in seconds_by_method(last, request.dtype, model) if name == method)
     products = _products(request, last.sizes[:, 0].astype(int).tolist(), items * float(last.count[0]))
-    rest = items * float(seconds[0]) - sum(stage.seconds or 0.0 for stage in stages)
+    rest = items * float(whole[0]) - sum(stage.seconds or 0.0 for stage in stages)
     return [*stages, replace(products, seconds=rest)]
 
 

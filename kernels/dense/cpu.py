@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from itertools import chain
+from functools import lru_cache
 
 import numpy as np
 
@@ -119,8 +118,10 @@ class CpuScheme(CpuStrategy):
             return f"memory-bound ({bound}): no scheme can gain"
         assert isinstance(machine.costs, CpuCostModel)
         pool: SchemePool = scheme_pool() if machine.schemes is None else machine.schemes
-        proposals = partial(self._proposals, request, pool)
-        return list(chain.from_iterable(map(proposals, cost_table(request, machine.costs, pool.costs))))
+        found: list[Proposal] = []
+        for depth in cost_table(request, machine.costs, pool.costs):
+            found += self._proposals(request, pool, depth)
+        return found
 
     def _proposals(self, request: Request, pool: SchemePool, depth: DepthCosts) -> list[Proposal]:
         """Return the best chains of one depth by every method, within the limits."""
