@@ -86,6 +86,18 @@ def matmul(
             no candidate meets the limits, or an entry exceeds the stated `max_abs`.
         VerificationError: the scheme does not compute its target.
     """
+    # The fast path of small products: every comparison here costs each of them.
+    if type(a) is ndarray and type(b) is ndarray and scheme is AUTO and ring is None and out_dtype is None:
+        plain = levels is None and strategy is None and max_abs is None and precision is None and effort is PREDICT
+        dtype = a.dtype
+        if plain and (dtype is FLOAT32 or dtype is FLOAT64 or dtype is COMPLEX64 or dtype is COMPLEX128):
+            if out is None and a.size * b.size < SMALL:  # M K^2 N, so that M K N is smaller, too
+                try:
+                    return numpy_matmul(a, b)
+                except (TypeError, ValueError):
+                    pass  # the operands do not fit: reported below, as for any product
+            elif dtype is b.dtype and _is_numpys(a, b, out):
+                return numpy_matmul(a, b, out)
     if ring is not None:
         from .exact.products import exact_matmul
 
@@ -98,19 +110,7 @@ def matmul(
         return cast(Matrix, found)
     if out_dtype is not None:
         raise PlanError('out_dtype is for exact products; give ring="Z", or leave it out')
-    # The fast path of small products: every comparison here costs each of them.
-    plain = levels is strategy is max_abs is precision is None and effort is PREDICT
-    if type(a) is type(b) is ndarray and scheme is AUTO and plain:
-        dtype = a.dtype
-        one = dtype is b.dtype and (dtype is FLOAT32 or dtype is FLOAT64 or dtype is COMPLEX64 or dtype is COMPLEX128)
-        if one and out is None and a.size * b.size < SMALL:  # M K^2 N, so that M K N is smaller, too
-            try:
-                return numpy_matmul(a, b)
-            except ValueError:
-                pass  # the sizes do not fit: reported below, as for any product
-        elif one and _is_numpys(a, b, out):
-            return numpy_matmul(a, b, out)
-    elif hasattr(b, "__lcma_prepared__"):
+    if hasattr(b, "__lcma_prepared__"):
         return cast(Matrix, cast(Any, b).multiply(np.asarray(a), out))
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
         from .torch import ops

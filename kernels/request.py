@@ -53,8 +53,15 @@ WIDE, PYTHON = "int128", "object"
 BOUNDED = ("int8", "int32", "int64")
 """Dtypes for which the largest magnitude of an entry may be stated."""
 
+PLAIN: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE)
+"""The structures of a product of plain matrices."""
+
 INTERMEDIATES = ("fp8", "int8")
 """Forms of 8 bits in which a product by several factors may store its intermediate results."""
+
+
+_NAMES = {np.dtype(name): name for name in DTYPES if name != "bfloat16"}
+"""Names by numpy dtype: `dtype.name` takes longer than the rest of a request."""
 
 
 class Layout(StrEnum):
@@ -94,7 +101,7 @@ class Request:
     device: str = "cpu"
     layouts: tuple[Layout, Layout, Layout] = (Layout.ROWS, Layout.ROWS, Layout.ROWS)
     static: str | None = None
-    structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE)
+    structures: tuple[Structure, Structure, Structure] = PLAIN
     shared: bool = False
     max_error: float | None = None
     max_workspace: int | None = None
@@ -121,17 +128,8 @@ class Request:
         if min(self.m, self.k, self.n, 0, *self.batch_a, *self.batch_b) < 0:
             raise PlanError(f"sizes must not be negative: {self.m} x {self.k} x {self.n}, batch {self.batch_a}")
         object.__setattr__(self, "_batch", _broadcast(self.batch_a, self.batch_b))
-        factored = is_factored(self.structures[0])
-        known: tuple[str, ...] = DTYPES if self.device == "cpu" else FACTORED_DTYPES if factored else CUDA_DTYPES
-        dense = self.structures == (DENSE, DENSE, DENSE)
-        if self.device == "cuda" and self.dtype in _PLAIN and dense:
-            known = (*known, self.dtype)
-        if self.ring is not None:
-            known = (BITS,) if self.ring.modulus == 2 else EXACT_DTYPES
-        elif reason := _bytes_reason(self.dtype, self.device, self.max_abs, dense):
-            raise PlanError(reason)
-        if self.dtype not in known and (self.ring is not None or self.dtype != "int8"):
-            raise PlanError(f"dtype {self.dtype} is not supported; convert to one of {', '.join(known)}")
+        if self.ring is not None or self.device != "cpu" or self.dtype not in DTYPES:
+            self._check_dtype()
         if self.static not in (None, "A", "B"):
             raise PlanError(f'static must be "A", "B" or None, not {self.static!r}')
         if self.max_workspace is not None and self.max_workspace < 0:
@@ -154,10 +152,29 @@ class Request:
             check_intermediate(self.intermediate)
             if not hasattr(self.structures[0], "intermediates"):
                 raise PlanError("intermediate is for low-rank, Monarch and BLAST matrices; leave it out for others")
-        sizes = ((self.m, self.k), (self.k, self.n), (self.m, self.n))
-        for label, structure, size in zip(("a", "b", "the product"), self.structures, sizes, strict=True):
-            if structure is not DENSE and (reason := structure.reason(*size)):
-                raise PlanError(f"{label} {reason}")
+        if self.structures is not PLAIN:
+            sizes = ((self.m, self.k), (self.k, self.n), (self.m, self.n))
+            for label, structure, size in zip(("a", "b", "the product"), self.structures, sizes, strict=True):
+                if structure is not DENSE and (reason := structure.reason(*size)):
+                    raise PlanError(f"{label} {reason}")
+
+    def _check_dtype(self) -> None:
+        """Check that the dtype is supported on the device, in the ring and for the structures.
+
+        Raises:
+            PlanError: it is not.
+        """
+        factored = is_factored(self.structures[0])
+        known: tuple[str, ...] = DTYPES if self.device == "cpu" else FACTORED_DTYPES if factored else CUDA_DTYPES
+        dense = self.structures == PLAIN
+        if self.device == "cuda" and self.dtype in _PLAIN and dense:
+            known = (*known, self.dtype)
+        if self.ring is not None:
+            known = (BITS,) if self.ring.modulus == 2 else EXACT_DTYPES
+        elif reason := _bytes_reason(self.dtype, self.device, self.max_abs, dense):
+            raise PlanError(reason)
+        if self.dtype not in known and (self.ring is not None or self.dtype != "int8"):
+            raise PlanError(f"dtype {self.dtype} is not supported; convert to one of {', '.join(known)}")
 
     @classmethod
     def of(
@@ -171,7 +188,7 @@ class Request:
         max_error: float | None = None,
         max_workspace: int | None = None,
         max_abs: int | None = None,
-        structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE),
+        structures: tuple[Structure, Structure, Structure] = PLAIN,
         shared: bool = False,
     ) -> Request:
         """Return the request for `a @ b`, into `out` if given.
@@ -199,7 +216,7 @@ class Request:
             if not out.flags.writeable:
                 raise PlanError("out is read-only; pass a writable array")
             layout_c = Layout.SCATTERED if _overlap(out, a) or _overlap(out, b) else layout_of(out)
-        name = a.dtype.name if a.dtype.isnative else str(a.dtype)
+        name = _NAMES.get(a.dtype) or (a.dtype.name if a.dtype.isnative else str(a.dtype))
         if dtype is not None:
             if dtype not in DTYPES or a.dtype != dtype_of(dtype).numpy:
                 raise PlanError(f"arrays of {name} do not hold {dtype}")
@@ -243,7 +260,7 @@ class Request:
     @property
     def is_dense(self) -> bool:
         """True if A, B and C are plain matrices of machine numbers."""
-        return self.ring is None and self.structures == (DENSE, DENSE, DENSE) and not self.shared
+        return self.ring is None and self.structures == PLAIN and not self.shared
 
     @property
     def triangle(self) -> Triangle | None:
@@ -373,8 +390,11 @@ def structures_of(triangle: Triangle) -> tuple[Structure, Structure, Structure]:
 
 def layout_of(matrix: Matrix) -> Layout:
     """Return the layout of the last two dimensions that BLAS and our kernels support without a copy."""
-    if not matrix.flags.aligned:
+    flags = matrix.flags
+    if not flags.aligned:
         return Layout.SCATTERED
+    if flags.c_contiguous and matrix.size:
+        return Layout.ROWS
     (rows, cols), (row, col) = matrix.shape[-2:], matrix.strides[-2:]
     item = matrix.itemsize
     if (col == item or cols == 1) and (rows == 1 or (row >= cols * item and row % item == 0)):

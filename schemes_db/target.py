@@ -158,7 +158,7 @@ class Target:
         """True if it is a product of matrices, parts of which may be left out, and not any other bilinear map."""
         return self.entries is None
 
-    @property
+    @cached_property
     def is_general(self) -> bool:
         return self.is_product and all(
             kind is Kind.FULL for grid in (self.a, self.b, self.c) for row in grid for kind in row

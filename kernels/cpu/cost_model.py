@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import dtype_of
-from ..planning.profile import Profile, RateTable
+from ..planning.profile import Profile
 
 TILE = 16
 """Rows and columns of the tile that a library's innermost kernel computes."""
@@ -55,14 +55,13 @@ class CpuCostModel:
         whole, tasks = self.profile.rates(dtype), self.profile.rates(dtype, "tasks")
         if whole is None or tasks is None:
             return np.nan * work, np.nan * work
-        alone, together = _both(whole, tasks, m, k, n)
+        alone, together = whole.both(tasks, m, k, n)
         return work / alone, work / together
 
     @staticmethod
     def _work(dtype: str, m: Any, k: Any, n: Any, count: Any) -> Any:
         """Return the operations of a product with m and n rounded up to whole register tiles."""
-        tiled = np.ceil(m / TILE) * np.ceil(n / TILE) * TILE**2 / np.maximum(m * n, 1)
-        return 2.0 * dtype_of(dtype).parts ** 2 * count * m * k * n * tiled
+        return 2.0 * (dtype_of(dtype).parts * TILE) ** 2 * count * np.ceil(m / TILE) * k * np.ceil(n / TILE)
 
     def combine(self, bytes: Any, flops: Any = 0) -> Any:
         """See `CostModel`: the longer of traffic and arithmetic."""
@@ -81,8 +80,3 @@ class CpuCostModel:
     def overhead(self, calls: Any, levels: Any = 0) -> Any:
         """See `CostModel`."""
         return LEVEL_SECONDS * levels + CALL_SECONDS * calls
-
-
-def _both(whole: RateTable, tasks: RateTable, m: Any, k: Any, n: Any) -> tuple[Any, Any]:
-    alone, together = whole.both(tasks, m, k, n)
-    return alone, together

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 
 def free_bytes() -> float:
@@ -13,7 +12,7 @@ def free_bytes() -> float:
 
 def _available() -> float:
     """Return the available memory that the system reports."""
-    return _field("/proc/meminfo", "MemAvailable:")
+    return _field("/proc/meminfo", b"MemAvailable:")
 
 
 def _below_limit() -> float:
@@ -25,16 +24,15 @@ def _below_limit() -> float:
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft == resource.RLIM_INFINITY:
         return math.inf
-    used = _field("/proc/self/status", "VmSize:")
+    used = _field("/proc/self/status", b"VmSize:")
     return math.inf if used == math.inf else max(0.0, soft - used)
 
 
-def _field(path: str, name: str) -> float:
+def _field(path: str, name: bytes) -> float:
     """Return a field (in kilobytes) of a system file, in bytes; infinity if there is none."""
     try:
-        for line in Path(path).read_text().splitlines():
-            if line.startswith(name):
-                return 1024.0 * int(line.split()[1])
+        with open(path, "rb", buffering=0) as file:
+            _, _, found = file.read().partition(name)
+        return 1024.0 * int(found.split(None, 1)[0])
     except (OSError, ValueError, IndexError):
-        pass
-    return math.inf
+        return math.inf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ...schemes_db.grids import Kind
 from ...schemes_db.program import Program
 from ..codegen.maps import ProgramMaps, maps_of
 from ..dtypes import dtype_of
+from ..identity import memoize_on_instance
 from .blas import NUMPY, Backend
 from .blocks import Grid, leading_dimension
 
@@ -44,6 +46,40 @@ class Method:
         return Method(self.tasks, max(self.loops - 1, 0), self.blas)
 
 
+@dataclass(frozen=True)
+class ProgramBlocks:
+    """The blocks of a program level, whatever their sizes: roles 0, 1 and 2 are A, B and C.
+
+    `places` and `kinds` are those of the blocks that are read or written, by role; `plain` are the sums of A and of B
+    that equal one full block: result -> block. `wanted` are the stored blocks of C that are not absent; the places
+    `cleared` are not among them.
+    """
+
+    places: tuple[tuple[Place, ...], ...]
+    kinds: tuple[tuple[Kind, ...], ...]
+    plain: tuple[dict[int, Place], ...]
+    wanted: list[int]
+    cleared: list[Place]
+
+
+@memoize_on_instance
+def blocks_of(program: Program) -> ProgramBlocks:
+    """Return the blocks of one level of a program."""
+    target, maps = program.target, maps_of(program)
+    places = (maps.left_blocks, maps.right_blocks, maps.stored)
+    kinds = tuple(
+        tuple(table[p][q] for p, q in some) for table, some in zip((target.a, target.b, target.c), places, strict=True)
+    )
+    plain = tuple(
+        {result: places[side][i] for result, i in maps.plain(linear).items() if kinds[side][i] is Kind.FULL}
+        for side, linear in enumerate((maps.left, maps.right))
+    )
+    wanted = [i for i, kind in enumerate(kinds[2]) if kind is not Kind.ABSENT]
+    stored = {maps.stored[i] for i in wanted}
+    cleared = [(p, q) for p in range(target.m) for q in range(target.n) if (p, q) not in stored]
+    return ProgramBlocks(places, kinds, plain, wanted, cleared)
+
+
 class Partition:
     """A program level bound to sizes, dtype and layouts.
 
@@ -55,46 +91,30 @@ class Partition:
     """
 
     def __init__(self, program: Program, sizes: Sizes, dtype: str, by_columns: tuple[bool, bool, bool]) -> None:
-        target = program.target
         if reason := size_reason(program, sizes):
             raise PlanError(reason)
         self.program, self.dtype, self.storage = program, dtype, dtype_of(dtype).numpy
         self.sizes, self.by_columns = sizes, by_columns
-        m, k, n = sizes
-        bm, bk, bn = (-(-size // parts) for size, parts in zip(sizes, target.shape, strict=True))
-        self.block: Sizes = (bm, bk, bn)
         self.maps: ProgramMaps = maps_of(program)
-        maps = self.maps
-        shapes = ((bm, bk), (bk, bn), (bm, bn))
-        totals = ((m, k), (k, n), (m, n))
-        places = (maps.left_blocks, maps.right_blocks, maps.stored)
+        blocks = blocks_of(program)
+        (m, k, n), (gm, gk, gn) = sizes, program.target.shape
+        self.block: Sizes = -(-m // gm), -(-k // gk), -(-n // gn)
+        bm, bk, bn = self.block
+        shapes = (((m, k), (bm, bk)), ((k, n), (bk, bn)), ((m, n), (bm, bn)))
         self.grids = tuple(
-            Grid.of(total, shape, place, tuple(kinds[p][q] for p, q in place), transposed)
-            for total, shape, place, kinds, transposed in zip(
-                totals, shapes, places, (target.a, target.b, target.c), by_columns, strict=True
-            )
+            Grid.of(*shapes[role], blocks.places[role], blocks.kinds[role], transposed)
+            for role, transposed in enumerate(by_columns)
         )
-        self.tables = tuple(grid.shapes() for grid in self.grids)
-        self.plain = (
-            self._views(0, (m, k) == (bm * target.m, bk * target.k), maps.left_blocks, target.a),
-            self._views(1, (k, n) == (bk * target.k, bn * target.n), maps.right_blocks, target.b),
-        )
-        self.wanted = [i for i, (p, q) in enumerate(maps.stored) if target.c[p][q] is not Kind.ABSENT]
-        stored = {maps.stored[i] for i in self.wanted}
-        self._cleared = [(p, q) for p in range(target.m) for q in range(target.n) if (p, q) not in stored]
+        # Blocks of A and of B that are not padded are used in place.
+        whole = ((m, k) == (bm * gm, bk * gk), (k, n) == (bk * gk, bn * gn))
+        self.plain = tuple(blocks.plain[side] if whole[side] else {} for side in range(2))
+        self.wanted, self._cleared = blocks.wanted, blocks.cleared
         self.spare_width = max(grid.width for grid in self.grids)
 
-    def _views(
-        self, side: int, exact: bool, blocks: tuple[Place, ...], kinds: tuple[tuple[Kind, ...], ...]
-    ) -> dict[int, Place]:
-        """Return the sums of one side that equal one full block: result -> block."""
-        if not exact:
-            return {}
-        return {
-            result: blocks[source]
-            for result, source in self.maps.plain((self.maps.left, self.maps.right)[side]).items()
-            if kinds[blocks[source][0]][blocks[source][1]] is Kind.FULL
-        }
+    @cached_property
+    def tables(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """The shapes of the blocks of A, B and C."""
+        return tuple(grid.shapes() for grid in self.grids)
 
     def stack_shape(self, role: int, count: int) -> tuple[int, int, int]:
         """Return the shape of a stack of `count` blocks of A, B or C (role 0, 1, 2), in storage order."""
@@ -127,6 +147,8 @@ class Partition:
 def size_reason(program: Program, sizes: Sizes) -> str | None:
     """Return the reason why matrices of these sizes cannot be divided by the program's target, or None."""
     target = program.target
+    if target.is_general:
+        return None
     m, k, n = sizes
     sides = (("A", target.a, m, k), ("B", target.b, k, n), ("C", target.c, m, n))
     for label, kinds, rows, cols in sides:

@@ -41,8 +41,10 @@ def thread_count() -> int:
             raise PlanError(f"LCMA_NUM_THREADS must be a positive number, not {chosen!r}")
         return int(chosen)
     threads = _processors.count()
-    for limit in _single.limits or [of_library() for of_library in _limits_of_blas()]:
-        if limit < threads:
+    if _single.limits:
+        return max(1, min(threads, *_single.limits))
+    for limit_of in _limits_of_blas():
+        if (limit := limit_of()) < threads:
             threads = limit
     return threads if threads > 1 else 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ...schemes_db.program import ProductKind, Program
 from ..cpu.cost_model import CpuCostModel
 from ..dtypes import dtype_of
+from ..identity import memoize_on_instance
 from ..planning.strategy import Stage
 from ..request import Request
 from .pool import LevelScheme, SchemePool
@@ -32,6 +33,9 @@ GAIN_BELOW = 0.045
 """
 
 MAX_DEPTH = 3
+
+LEAST_BLOCK = 96
+"""Smallest side of a block: below it products are far from their best rate (measured)."""
 
 BATCHED, TASKS, LOOP, DEPTH_FIRST = "batched", "tasks", "loop", "depth-first"
 METHODS = (BATCHED, TASKS, LOOP, DEPTH_FIRST)
@@ -92,72 +96,125 @@ def nested_program(levels: tuple[LevelScheme, ...]) -> Program:
 
 
 @dataclass(frozen=True)
+class LevelCosts:
+    """Costs of one level of every scheme that depend on neither sizes nor machine: arrays with an entry per scheme.
+
+    `grid` (3, schemes) divides m, k and n. Per element of a block of A, B and C, each (3, schemes): `flops` and `bytes`
+    of Combine A, B and H; `streamed` bytes that sums one at a time read and write; `stored` bytes of all sums and
+    products at once. `item` are the bytes of an element.
+    """
+
+    item: int
+    grid: Array
+    rank: Array
+    flops: Array
+    bytes: Array
+    streamed: Array
+    stored: Array
+
+    def at(self, chosen: list[int] | slice) -> LevelCosts:
+        """Return the costs of some schemes, by index."""
+        tables = (self.grid, self.rank, self.flops, self.bytes, self.streamed, self.stored)
+        return LevelCosts(self.item, *(table[..., chosen] for table in tables))
+
+
+@memoize_on_instance
+def level_costs(costs: SchemeCosts, dtype: str) -> LevelCosts:
+    """Return the costs of a level of these schemes in a dtype. Memoized: they are the same for all requests."""
+    (nu, nv, nw), rank, item = costs.nnz, costs.rank, dtype_of(dtype).numpy.itemsize
+    flops, moved = zip(*costs.combines(dtype, 1, 1, 1), strict=True)
+    # Sums one at a time read every term again; a product is read for, and added to, every block that it contributes to.
+    streamed = item * np.array([nu + rank, nv + rank, rank + 2 * nw])
+    stored = item * np.array([*costs.made, rank])
+    grid = np.array([costs.m, costs.k, costs.n])
+    return LevelCosts(item, grid, rank, np.array(flops), np.array(moved), streamed, stored)
+
+
+@dataclass(frozen=True)
 class ChainCosts:
     """Costs of chains of one depth as arrays: the accumulated costs of their levels, and the blocks at the bottom.
 
-    Chain i is one of `heads` extended by one of the `entries` schemes; without entries, a head.
-    `outer` is the rank of the first level. `batched` to `deep` are workspaces by method; `spent` to
-    `spent_deep` seconds by method, without the products; `below` seconds of sums below the first level.
+    Chain i extends `heads[:, h]`, the indices in the pool of its outer levels, by scheme s of `schemes`:
+    `pairs[i]` is h * schemes + s. `sizes` (3, chains) are m, k and n of a block; `outer` is the rank of the first
+    level, `below` seconds of sums below it. By method, `spent` are seconds without the products (those of TASKS are
+    those of BATCHED), and `workspace` bytes, if they are limited.
     """
 
-    heads: tuple[tuple[int, ...], ...]
-    entries: int
+    heads: Array
+    schemes: int
+    pairs: Array
+    sizes: Array
     outer: Array
-    spent: Array
     count: Array
-    sizes: tuple[Array, Array, Array]
-    growth: Array
-    batched: Array
-    tasks: Array
-    looped: Array
-    deep: Array
-    spent_loop: Array
-    spent_deep: Array
     below: Array
+    spent: dict[str, Array]
+    workspace: dict[str, Array]
+
+    @property
+    def depth(self) -> int:
+        """Number of levels."""
+        return len(self.heads) + (self.schemes > 0)
+
+    @property
+    def levels(self) -> Array:
+        """Indices in the pool (depth, chains), outermost first."""
+        if not self.schemes:
+            return self.heads
+        heads, schemes = np.divmod(self.pairs, self.schemes)
+        return np.vstack([self.heads[:, heads], schemes])
 
     def chain(self, i: int) -> tuple[int, ...]:
         """Return the indices in the pool of chain i, outermost first."""
-        return (*self.heads[i // self.entries], i % self.entries) if self.entries else self.heads[i]
+        head, scheme = divmod(int(self.pairs[i]), self.schemes)
+        return (*self.heads[:, head].tolist(), scheme)
 
-    def at(self, places: Array) -> ChainCosts:
-        """Return some of the chains."""
-        m, k, n = (size[places] for size in self.sizes)
+    @cached_property
+    def fit(self) -> Array:
+        """For every chain whether its blocks are large enough to be proposed, at this depth or a greater one."""
+        bm, bk, bn = self.sizes
+        return np.minimum(np.minimum(bm, bk), bn) >= LEAST_BLOCK
+
+    def at(self, chosen: Array) -> ChainCosts:
+        """Return some of the chains, by index."""
         return ChainCosts(
-            tuple(self.chain(i) for i in places.tolist()),
-            0,
-            self.outer[places],
-            self.spent[places],
-            self.count[places],
-            (m, k, n),
-            self.growth[places],
-            self.batched[places],
-            self.tasks[places],
-            self.looped[places],
-            self.deep[places],
-            self.spent_loop[places],
-            self.spent_deep[places],
-            self.below[places],
+            self.heads,
+            self.schemes,
+            self.pairs[chosen],
+            self.sizes[:, chosen],
+            self.outer[chosen],
+            self.count[chosen],
+            self.below[chosen],
+            {method: seconds[chosen] for method, seconds in self.spent.items()},
+            {method: nbytes[chosen] for method, nbytes in self.workspace.items()},
         )
 
 
 @dataclass(frozen=True)
 class DepthCosts:
-    """The chains of one depth, and for every method seconds and bytes of workspace."""
+    """The chains of one depth, and for every method seconds and, if it is limited, bytes of workspace."""
 
     chains: ChainCosts
-    methods: tuple[tuple[str, Array, Array], ...]
+    methods: tuple[tuple[str, Array, Array | None], ...]
 
 
-def cost_table(request: Request, model: CpuCostModel, pool: SchemeCosts) -> Sequence[DepthCosts]:
-    """Return the costs of all chains to depth 3 on one matrix of a request; NaN if a rate was not measured."""
-    chains, depths = start(request), []
+def cost_table(request: Request, model: CpuCostModel, pool: SchemeCosts) -> Iterator[DepthCosts]:
+    """Yield the costs of chains of 1 to 3 levels on one matrix of a request; NaN if a rate was not measured.
+
+    These are all chains of one level, and those of the best chains extended. The methods with little memory are
+    included if the workspace is limited. At the last depth, chains of small blocks are left out: they are not proposed.
+    """
+    methods = (BATCHED, TASKS) if request.max_workspace is None else METHODS
+    costs, chains = level_costs(pool, request.dtype), start(request, methods)
     for depth in range(1, MAX_DEPTH + 1):
-        chains = extended(chains, pool, request, model)
-        depths.append(DepthCosts(chains, seconds_by_method(chains, request.dtype, model, depth)))
+        chains = extended(chains, costs, request, model)
+        if depth == MAX_DEPTH:
+            chains = chains.at(np.flatnonzero(chains.fit))
+        found = DepthCosts(chains, seconds_by_method(chains, request.dtype, model))
         if depth < MAX_DEPTH:
-            method = depths[-1].methods[1 if model.threads > 1 else 0]
-            chains = chains.at(promising(chains, method[1] - model.spin * (model.threads > 1)))
-    return depths
+            seconds = found.methods[1 if model.threads > 1 else 0][1]
+            best = promising(chains, seconds - model.spin * (model.threads > 1))
+            chains = chains.at(best[chains.fit[best]])
+        yield found
 
 
 def promising(chains: ChainCosts, seconds: Array) -> Array:
@@ -173,30 +230,34 @@ def promising(chains: ChainCosts, seconds: Array) -> Array:
     found: list[int] = []
     alike = Counter[float]()
     for values, most, most_alike in ((seconds, FASTEST, 2), (extended_seconds, BEAM, 1)):
-        for index in smallest(values, 6 * BEAM).tolist():
-            count = float(chains.count[index])
-            if len(found) < most and alike[count] < most_alike:
+        places = smallest(values, 6 * BEAM)
+        for index, count in zip(places.tolist(), chains.count[places].tolist(), strict=True):
+            if len(found) == most:
+                break
+            if alike[count] < most_alike:
                 alike[count] += 1
                 found.append(index)
-    return np.array(found)
+    return np.array(found, np.int64)
 
 
 def seconds_by_method(
-    chains: ChainCosts, dtype: str, model: CpuCostModel, depth: int
-) -> tuple[tuple[str, Array, Array], ...]:
+    chains: ChainCosts, dtype: str, model: CpuCostModel
+) -> tuple[tuple[str, Array, Array | None], ...]:
     """Return (method, seconds, workspace) of every method available to such chains."""
-    whole, tasks = model.gemm_modes(dtype, *chains.sizes, chains.count)
-    shared = model.overlap(chains.below, "whole")
-    methods = [(BATCHED, chains.spent + whole + shared, chains.batched)]
-    if model.threads > 1:
-        # Products beyond a multiple of the threads are executed by all of them together.
-        rest = chains.outer % model.threads / chains.outer
-        seconds = chains.spent + (1 - rest) * tasks + rest * (whole + shared) + model.spin
-        methods.append((TASKS, seconds, chains.tasks))
-    methods.append((LOOP, chains.spent_loop + whole, chains.looped))
-    if depth > 1:
-        methods.append((DEPTH_FIRST, chains.spent_deep + whole, chains.deep))
-    return tuple(methods)
+    bm, bk, bn = chains.sizes
+    whole, tasks = model.gemm_modes(dtype, bm, bk, bn, chains.count)
+    found = {}
+    for method, spent in chains.spent.items():
+        if method == BATCHED:
+            shared = whole + model.overlap(chains.below, "whole")
+            found[BATCHED] = spent + shared
+            if model.threads > 1:
+                # Products beyond a multiple of the threads are executed by all of them together.
+                rest = chains.outer % model.threads / chains.outer
+                found[TASKS] = spent + (1 - rest) * tasks + rest * shared + model.spin
+        elif method == LOOP or chains.depth > 1:
+            found[method] = spent + whole
+    return tuple((method, seconds, chains.workspace.get(method)) for method, seconds in found.items())
 
 
 def smallest(values: Array, count: int) -> Array:
@@ -209,88 +270,101 @@ def smallest(values: Array, count: int) -> Array:
     return places[np.argsort(values[places], kind="stable")[:count]]
 
 
-def start(request: Request) -> ChainCosts:
+def start(request: Request, methods: Sequence[str]) -> ChainCosts:
     """Return the chain without levels."""
     one, none = np.ones(1), np.zeros(1)
-    m, k, n = (size * one for size in request.shape)
-    return ChainCosts(((),), 0, one, none, one, (m, k, n), one, *[none] * 7)
+    sizes = np.array([request.shape], dtype=float).T
+    spent = {method: none for method in methods if method != TASKS}
+    workspace = {} if request.max_workspace is None else dict.fromkeys(methods, none)
+    return ChainCosts(np.empty((0, 1), np.int64), 0, np.zeros(1, np.int64), sizes, one, one, none, spent, workspace)
 
 
-def extended(chains: ChainCosts, costs: SchemeCosts, request: Request, model: CpuCostModel) -> ChainCosts:
+def extended(chains: ChainCosts, costs: LevelCosts, request: Request, model: CpuCostModel) -> ChainCosts:
     """Return every chain extended by every scheme."""
-    item, threads = dtype_of(request.dtype).numpy.itemsize, model.threads
-    m, k, n = (size[:, None] for size in chains.sizes)
+    depth, heads, schemes = chains.depth, len(chains.pairs), len(costs.rank)
+    # Exact: a quotient of integers this small never rounds to an integer. Faster than `//`.
+    sizes = chains.sizes[:, :, None] / costs.grid[:, None, :]
+    bm, bk, bn = np.ceil(sizes, out=sizes)
     count = chains.count[:, None]
-    bm, bk, bn = costs.block(m, k, n)
-    work = costs.combines(request.dtype, bm, bk, bn)
-    if request.static == "B":
-        work = work[0], work[2]
-    combine = count * sum(model.combine(moved, flops) for flops, moved in work)
+
+    def total(per_element: Array) -> Array:
+        """Return the sum over a block of A, of B and of C."""
+        a, b, c = per_element
+        return bk * (a * bm + b * bn) + c * (bm * bn)
+
+    combine = count * total(combine_seconds(costs, request, model))
     level = combine + count * model.overhead(costs.rank, 1)
-    left, right, product = bm * bk, bk * bn, bm * bn
-    own = item * (costs.made[0] * left + costs.made[1] * right + costs.rank * product)
-    buffers = item * (left + right + product)
-    # Sums one at a time read every term again; a product is read for, and added to, every block that it contributes to.
-    nu, nv, nw = costs.nnz
-    moved = (nu + costs.rank) * left + (nv + costs.rank) * right + (costs.rank + 2 * nw) * product
-    looped = count * model.copy(item * moved)
-    first = not chains.heads[0]
-    entries = len(costs.rank)
+    spent, workspace = {}, {}
+    for method, seconds in chains.spent.items():
+        looped = one_at_a_time(method, depth)
+        more = count * total(model.copy(costs.streamed)) if looped else level
+        spent[method] = (seconds[:, None] + more).ravel()
+    for method, nbytes in chains.workspace.items():
+        threads = model.threads if method == TASKS and depth else 1
+        own = total(np.full(3, costs.item)) if one_at_a_time(method, depth) else threads * total(costs.stored)
+        workspace[method] = (nbytes[:, None] + own).ravel()
     return ChainCosts(
-        chains.heads,
-        entries,
-        costs.rank if first else np.repeat(chains.outer, entries),
-        (chains.spent[:, None] + level).ravel(),
+        chains.levels,
+        schemes,
+        np.arange(heads * schemes),
+        sizes.reshape(3, -1),
+        np.repeat(chains.outer, schemes) if depth else costs.rank,
         (count * costs.rank).ravel(),
-        (bm.ravel(), bk.ravel(), bn.ravel()),
-        (chains.growth[:, None] * costs.growth).ravel(),
-        (chains.batched[:, None] + own).ravel(),
-        (chains.tasks[:, None] + (own if first else threads * own)).ravel(),
-        (chains.looped[:, None] + (buffers if first else own)).ravel(),
-        (chains.deep[:, None] + buffers).ravel(),
-        (chains.spent_loop[:, None] + (looped if first else level)).ravel(),
-        (chains.spent_deep[:, None] + looped).ravel(),
-        (chains.below[:, None] + (0 * combine if first else combine)).ravel(),
+        (chains.below[:, None] + combine if depth else 0 * combine).ravel(),
+        spent,
+        workspace,
     )
 
 
+def one_at_a_time(method: str, depth: int) -> bool:
+    """Return whether a level below so many others computes one product at a time."""
+    return method == DEPTH_FIRST or (method == LOOP and not depth)
+
+
+def combine_seconds(costs: LevelCosts, request: Request, model: CpuCostModel) -> Array:
+    """Return the seconds of Combine A, B and H per element of a block (3, schemes); a static B is combined once."""
+    seconds = model.combine(costs.bytes, costs.flops)
+    if request.static == "B":
+        seconds[1] = 0.0
+    return seconds
+
+
 def chain_stages(
-    costs: Sequence[SchemeCosts], labels: Sequence[str], request: Request, model: CpuCostModel, method: str
+    costs: LevelCosts, labels: Sequence[str], request: Request, model: CpuCostModel, method: str
 ) -> list[Stage]:
     """Return the stages of a chain of levels; their seconds add up to those of `cost_table`, times the items."""
-    chains, stages = start(request), []
-    sizes, count, items = request.shape, 1.0, float(math.prod(request.batch))
-    for depth, (one, label) in enumerate(zip(costs, labels, strict=True)):
-        single = SchemeCosts.stacked([one])
-        before = chains
-        chains = extended(chains, single, request, model).at(np.zeros(1, np.int64))
-        looped = method == DEPTH_FIRST or (method == LOOP and not depth)
-        bm, bk, bn = (int(size[0]) for size in single.block(*sizes))
-        work = [(float(f[0]), float(b[0])) for f, b in single.combines(request.dtype, bm, bk, bn)]
-        for name, (flops, moved) in zip(STAGES, work, strict=True):
-            if name == "Combine B" and request.static == "B" and not looped:
-                continue
-            seconds = None if looped else items * count * float(model.combine(moved, flops))
-            stages.append(Stage(name, items * count * flops, items * count * moved, seconds, level=label))
-        if looped:
-            spent = chains.spent_deep - before.spent_deep if method == DEPTH_FIRST else chains.spent_loop
-            share = items * float(spent[0]) / len(STAGES)
-            stages[-len(STAGES) :] = [replace(stage, seconds=share) for stage in stages[-len(STAGES) :]]
+    items = math.prod(request.batch)
+    chains = [start(request, [BATCHED if method == TASKS else method])]
+    for depth in range(len(labels)):
+        chains.append(extended(chains[-1], costs.at(slice(depth, depth + 1)), request, model))
+    times = items * np.array([one.count[0] for one in chains[:-1]])
+    bm, bk, bn = np.concatenate([one.sizes for one in chains[1:]], axis=1)
+    elements = times * np.array([bm * bk, bk * bn, bm * bn])
+    work = [elements * costs.flops, elements * costs.bytes, elements * combine_seconds(costs, request, model)]
+    by_level: list[list[list[float]]] = np.array(work).T.tolist()
+    calls = (times * model.overhead(costs.rank, 1)).tolist()
+    stages: list[Stage] = []
+    for depth, label in enumerate(labels):
+        rows = zip(STAGES, by_level[depth], strict=True)
+        if one_at_a_time(method, depth):
+            before, after = (float(one.spent[method][0]) for one in chains[depth : depth + 2])
+            share = items * (after - before) / len(STAGES)
+            stages += [Stage(name, flops, moved, share, level=label) for name, (flops, moved, _) in rows]
         else:
-            seconds = items * count * model.overhead(float(one.rank), 1)
-            stages.append(Stage("calls", 0.0, 0.0, seconds, level=label))
-        sizes = bm, bk, bn
-        count *= float(one.rank)
-    methods = seconds_by_method(chains, request.dtype, model, len(costs))
-    found = {name: float(seconds[0]) for name, seconds, _ in methods}
-    products = _products(request, sizes, items * count)
-    rest = items * found[method] - sum(stage.seconds or 0.0 for stage in stages)
+            found = [Stage(name, flops, moved, seconds, level=label) for name, (flops, moved, seconds) in rows]
+            if request.static == "B":
+                del found[STAGES.index("Combine B")]
+            stages += [*found, Stage("calls", 0.0, 0.0, calls[depth], level=label)]
+    *_, last = chains
+    whole = next(seconds for name, seconds, _ in seconds_by_method(last, request.dtype, model) if name == method)
+    products = _products(request, last.sizes[:, 0].astype(int).tolist(), items * float(last.count[0]))
+    rest = items * float(whole[0]) - sum(stage.seconds or 0.0 for stage in stages)
     return [*stages, replace(products, seconds=rest)]
 
 
-def _products(request: Request, sizes: tuple[int, int, int], count: float) -> Stage:
+def _products(request: Request, sizes: Sequence[int], count: float) -> Stage:
     m, k, n = sizes
     kind = dtype_of(request.dtype)
     flops = 2.0 * kind.parts**2 * count * m * k * n
     moved = count * (m * k + k * n + m * n) * kind.numpy.itemsize
-    return Stage(f"{count:.0f} products {m}x{k}x{n}", flops, moved, product=sizes)
+    return Stage(f"{count:.0f} products {m}x{k}x{n}", flops, moved, product=(m, k, n))

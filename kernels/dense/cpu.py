@@ -33,13 +33,17 @@ from .chains import (
     METHODS,
     TASKS,
     Chain,
+    DepthCosts,
+    LevelCosts,
     chain_stages,
     cost_table,
+    level_costs,
     smallest,
 )
 from .given import GivenProgram
 from .pool import SchemePool, restored_levels, scheme_pool
 from .roofline import compute_bound
+from .scheme_costs import SchemeCosts
 
 FAMILY = "dense"
 
@@ -48,9 +52,6 @@ KEPT = 8
 
 LEAN = (LOOP, DEPTH_FIRST)
 """The methods with little memory: slower than the others if those fit."""
-
-LEAST_BLOCK = 96
-"""Smallest side of a block: below it products are far from their best rate (measured)."""
 
 ALL_LEVELS = 8
 """More levels than any program has."""
@@ -117,24 +118,28 @@ class CpuScheme(CpuStrategy):
             return f"memory-bound ({bound}): no scheme can gain"
         assert isinstance(machine.costs, CpuCostModel)
         pool: SchemePool = scheme_pool() if machine.schemes is None else machine.schemes
-        most, items, found = request.max_workspace, request.items * BOUND, []
+        found: list[Proposal] = []
         for depth in cost_table(request, machine.costs, pool.costs):
-            chains = depth.chains
-            bm, bk, bn = chains.sizes
-            fit = np.minimum(np.minimum(bm, bk), bn) >= LEAST_BLOCK
-            if request.max_error is not None:
-                unit = dtype_of(request.dtype).unit
-                fit &= unit * chains.growth * bk**2 / max(request.k, 1) <= request.max_error
-            for method, seconds, workspace in depth.methods:
-                if most is None and method in LEAN:
-                    continue
-                allowed = fit if most is None else fit & (workspace <= most)
-                ranked = smallest(np.where(allowed, seconds, np.inf), KEPT)
-                for i in ranked[allowed[ranked]].tolist():
+            found += self._proposals(request, pool, depth)
+        return found
+
+    def _proposals(self, request: Request, pool: SchemePool, depth: DepthCosts) -> list[Proposal]:
+        """Return the best chains of one depth by every method, within the limits."""
+        chains, fit, sources = depth.chains, depth.chains.fit, dict[int, Chain]()
+        if request.max_error is not None:
+            unit, growth = dtype_of(request.dtype).unit, pool.costs.growth[chains.levels].prod(axis=0)
+            fit = fit & (unit * growth * chains.sizes[1] ** 2 / max(request.k, 1) <= request.max_error)
+        found = []
+        for method, seconds, workspace in depth.methods:
+            allowed = fit if workspace is None else fit & (workspace <= request.max_workspace)
+            ranked = smallest(np.where(allowed, seconds, np.inf), KEPT)
+            ranked = ranked[allowed[ranked]]
+            bounds = request.items * BOUND * seconds[ranked]
+            for i, bound in zip(ranked.tolist(), bounds.tolist(), strict=True):
+                if i not in sources:
                     places = chains.chain(i)
-                    source = Chain(tuple(pool.entries[place] for place in places), pool, places)
-                    candidate = Candidate(FAMILY, self.name, source, (("method", method),))
-                    found.append(Proposal(items * float(seconds[i]), candidate))
+                    sources[i] = Chain(tuple(pool.entries[place] for place in places), pool, places)
+                found.append(Proposal(bound, Candidate(FAMILY, self.name, sources[i], (("method", method),))))
         return found
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
@@ -177,9 +182,12 @@ class CpuScheme(CpuStrategy):
             return []
         assert isinstance(machine.costs, CpuCostModel)
         assert isinstance(candidate.source, Chain | GivenProgram)
-        levels = candidate.source.costs
-        if levels is not None and request.dtype != "int8" and machine.costs.knows(request.dtype):
-            labels = [f"{costs.m:.0f}x{costs.k:.0f}x{costs.n:.0f}:{costs.rank:.0f}" for costs in levels]
+        known = request.dtype != "int8" and machine.costs.knows(request.dtype)
+        if known and (levels := _levels(candidate.source, request.dtype)) is not None:
+            labels = [
+                f"{m:.0f}x{k:.0f}x{n:.0f}:{rank:.0f}"
+                for (m, k, n), rank in zip(levels.grid.T, levels.rank, strict=True)
+            ]
             if isinstance(candidate.source, Chain):
                 labels = [level.label for level in candidate.source.levels]
             return chain_stages(levels, labels, request, machine.costs, candidate.method)
@@ -189,7 +197,9 @@ class CpuScheme(CpuStrategy):
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         """See `CpuStrategy.core`."""
-        unlimited = replace(request, max_error=None, max_workspace=None)
+        unlimited = request
+        if request.max_error is not None or request.max_workspace is not None:
+            unlimited = replace(request, max_error=None, max_workspace=None)
         return _core(IdentityKey(_program(candidate)), unlimited, _method(candidate, request, machine))
 
 
@@ -201,6 +211,13 @@ def _program(candidate: Candidate) -> Program:
     program = candidate.program
     assert program is not None  # all candidates of a scheme have a source
     return program
+
+
+def _levels(source: Chain | GivenProgram, dtype: str) -> LevelCosts | None:
+    """Return the costs of the levels, outermost first; None if they are not those of schemes."""
+    if isinstance(source, Chain) and source.pool is not None:
+        return level_costs(source.pool.costs, dtype).at(list(source.places))
+    return None if source.costs is None else level_costs(SchemeCosts.stacked(source.costs), dtype)
 
 
 def _method(candidate: Candidate, request: Request, machine: Machine) -> Method:

@@ -79,11 +79,6 @@ class SchemeCosts:
             self.growth * inner.growth,
         )
 
-    def block(self, m: Any, k: Any, n: Any) -> tuple[Any, Any, Any]:
-        """Return the sizes of the blocks of a padded product."""
-        # Exact: a quotient of integers this small never rounds to an integer. Faster than `//`.
-        return np.ceil(m / self.m), np.ceil(k / self.k), np.ceil(n / self.n)
-
     def combines(self, dtype: str, bm: Any, bk: Any, bn: Any) -> tuple[tuple[Any, Any], ...]:
         """Return (operations, bytes) of Combine A, Combine B and Combine H of one level with blocks of these sizes."""
         kind = dtype_of(dtype)

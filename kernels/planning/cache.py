@@ -46,11 +46,12 @@ class PlanCache:
         now = time.monotonic()
         if now - self._checked > CHECK_SECONDS:
             self._check(now)
-        with self._lock:
-            found = self._entries.get(key)
-            if found is not None and len(self._entries) > self._kept_in_order:
-                self._entries.move_to_end(key)
-            return found
+        found = self._entries.get(key)  # atomic: no lock
+        if found is not None and len(self._entries) > self._kept_in_order:
+            with self._lock:
+                if key in self._entries:
+                    self._entries.move_to_end(key)
+        return found
 
     def put(self, key: Hashable, value: Made) -> Made:
         """Store an entry; if there are more than the bound, the least recently used one is dropped."""

@@ -41,6 +41,13 @@ PREFERENCE = 1.05
 """Rate ratio by which another library must exceed the first one measured to be chosen instead."""
 
 
+NEAREST = 1e-6
+"""Least squared distance of a size to a measured one: there, the rate is the measured one."""
+
+AT_ONCE = 6 << 10
+"""Number of distances computed at once: below 128 KB of temporaries, for more of which malloc takes fresh pages."""
+
+
 class RateTable:
     """Measured rates, interpolated by the mean of logarithms weighted by proximity in log m, log k, log n."""
 
@@ -53,30 +60,45 @@ class RateTable:
         rates = np.array(list(best.values()))
         # A product larger in every size is hardly slower per flop: if it was measured so, it was disturbed.
         holds = (places[:, None, :] >= places[None, :, :]).all(axis=2)
-        self._sizes, self._places = tuple(best), places
+        self._sizes = tuple(best)
         self._rates = np.log(np.maximum(rates, HELD_BACK * np.where(holds, rates[None, :], 0).max(axis=1)))
+        # |p - x|^2 = -2 p x + |x|^2 + |p|^2 as one product with (x, |x|^2, 1).
+        squares, ones = (places * places).sum(axis=1), np.ones(len(places))
+        self._distance = np.column_stack([-2.0 * places, ones, squares + NEAREST])
 
     def at(self, m: Any, k: Any, n: Any) -> Any:
         """Return flops per second for sizes, numbers or arrays of them."""
-        return self._between(self._rates, m, k, n)
+        return self._between([self._rates], m, k, n)[0]
 
     def both(self, other: RateTable, m: Any, k: Any, n: Any) -> tuple[Any, Any]:
         """Return the rates of this table and of another; if both have the same sizes the weights are computed once."""
         if self._sizes != other._sizes:
             return self.at(m, k, n), other.at(m, k, n)
-        mine, theirs = self._between(np.stack([self._rates, other._rates]), m, k, n)
+        mine, theirs = self._between([self._rates, other._rates], m, k, n)
         return mine, theirs
 
-    def _between(self, rates: Any, m: Any, k: Any, n: Any) -> Any:
-        """Interpolate the rates for sizes, from logarithms (..., measured sizes)."""
-        sizes = np.broadcast_arrays(*(np.asarray(size, dtype=float) for size in (m, k, n)))
-        distances: Any = 1e-6
-        for size, places in zip(sizes, self._places.T, strict=True):
+    def _between(self, rates: list[Any], m: Any, k: Any, n: Any) -> Any:
+        """Interpolate logarithms of rates, several by measured size, for the sizes of products."""
+        shape = np.broadcast(m, k, n).shape
+        columns = [np.asarray(size) for size in (m, k, n)]
+        columns = [(x if x.shape == shape else np.broadcast_to(x, shape)).ravel() for x in columns]
+        found = np.empty((len(rates), *shape))
+        flat, values = found.reshape(len(rates), -1), np.array([*rates, np.ones(len(self._rates))])
+        step = max(1, AT_ONCE // len(self._rates))
+        for start in range(0, flat.shape[1], step):
             # The requested sizes, which are many, are on the contiguous axis; the measured ones are few.
-            apart = places[:, None] - np.log(np.maximum(size, 1.0)).ravel()
-            distances = distances + apart * apart
-        weights = 1.0 / (distances * np.sqrt(distances))
-        return np.exp(rates @ weights / weights.sum(axis=0)).reshape((*rates.shape[:-1], *sizes[0].shape))
+            part = slice(start, start + step)
+            wanted = np.ones((5, len(columns[0][part])))
+            logs = wanted[:3]
+            logs[0], logs[1], logs[2] = (column[part] for column in columns)
+            np.log(np.maximum(logs, 1.0, out=logs), out=logs)
+            np.einsum("ij,ij->j", logs, logs, out=wanted[3])
+            distances = self._distance @ wanted
+            weights = np.sqrt(distances)
+            weights *= distances
+            sums = values @ np.divide(1.0, weights, out=weights)
+            np.divide(sums[:-1], sums[-1], out=flat[:, part])
+        return np.exp(found, out=found)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from lcma.kernels.codegen.schedule import schedule
 from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.cpu.hardware import machine_id, machine_profile
 from lcma.kernels.cpu.threads import thread_count
-from lcma.kernels.dense.chains import BATCHED, chain_stages, cost_table, smallest
+from lcma.kernels.dense.chains import BATCHED, chain_stages, cost_table, level_costs, smallest
 from lcma.kernels.dense.pool import SchemePool
 from lcma.kernels.planning import limits
 from lcma.kernels.planning.cache import plan_cache
@@ -53,7 +53,8 @@ def test_table_ii_of_strassen(profile, among):
     """Figures computed by hand: 12 nonzeros a factor, 5 sums formed on each side, blocks of 512 x 512."""
     place = next(i for i, level in enumerate(among.entries) if not level.is_flattened)
     request, model = Request(1024, 1024, 1024), CpuCostModel(profile)
-    a, b, h = chain_stages([among.costs[place]], ["strassen"], request, model, BATCHED)[:3]
+    costs = level_costs(among.costs, "float32").at([place])
+    a, b, h = chain_stages(costs, ["strassen"], request, model, BATCHED)[:3]
     block = 512 * 512
     assert (a.flops, b.flops, h.flops) == (5 * block, 5 * block, 8 * block)
     assert (a.bytes, b.bytes, h.bytes) == (4 * 9 * block, 4 * 9 * block, 4 * 11 * block)
@@ -181,20 +182,23 @@ def test_the_smallest_are_those_of_a_stable_sort(count):
 
 
 def test_the_table_costs_every_chain_as_if_it_were_alone(profile, among):
-    table = cost_table(Request(1000, 900, 800), CpuCostModel(profile, 2), among.costs)
+    table = list(cost_table(Request(1000, 900, 800), CpuCostModel(profile, 2), among.costs))
+    assert all(len(depth.chains.pairs) for depth in table)
     for number, depth in enumerate(table, start=1):
         chains = depth.chains
-        for i in range(0, len(chains.spent), 7):
+        levels = chains.levels
+        for i in range(0, len(chains.pairs), 7):
             chain = chains.chain(i)
             assert len(chain) == number
-            sizes, count, growth = (1000, 900, 800), 1, 1.0
+            assert chain == tuple(levels[:, i])
+            sizes, count = (1000, 900, 800), 1
             for place in chain:
                 costs = among.costs[place]
                 grid = costs.m, costs.k, costs.n
                 sizes = tuple(-(-size // int(parts)) for size, parts in zip(sizes, grid, strict=True))
-                count, growth = count * int(costs.rank), growth * float(costs.growth)
+                count *= int(costs.rank)
             assert tuple(int(size[i]) for size in chains.sizes) == sizes
-            assert (int(chains.count[i]), float(chains.growth[i])) == (count, growth)
+            assert int(chains.count[i]) == count
             assert int(chains.outer[i]) == int(among.costs[chain[0]].rank)
 
 

@@ -110,9 +110,9 @@ def test_an_allocation_that_fails_leads_to_a_leaner_plan(strassen, monkeypatch):
 
 @pytest.mark.parametrize("share", [0, pytest.param(1 / 6, marks=pytest.mark.slow), 1 / 3, 1, 3])
 def test_bytes_of_the_allocator_keep_to_the_limit(strassen, machine_of, build_with, monkeypatch, share):
-    from lcma.kernels.dense import cpu
+    from lcma.kernels.dense import chains
 
-    monkeypatch.setattr(cpu, "LEAST_BLOCK", 64 if share > 1 / 6 else 16)  # one level, or all that there are
+    monkeypatch.setattr(chains, "LEAST_BLOCK", 64 if share > 1 / 6 else 16)  # one level, or all that there are
     quick = Profile("quick", "test", (), (GemmRate("float64", 64, 64, 64, 1e5),), 5e10, 5e10, add_rate=1e12)
     a, b = np.random.default_rng(1).standard_normal((2, 192, 192))
     allowed = int(share * 3 * a.nbytes)
@@ -137,7 +137,7 @@ matmul(small, small, "strassen", 2), matmul(small, small, ["strassen", "strassen
 free = plan_for(Request.of(a, a), "strassen", 2).workspace
 lean = plan_for(Request.of(a, a, max_workspace=free // 2), "strassen", 2).workspace
 out = np.empty_like(a)
-limit = int(_field("/proc/self/status", "VmSize:")) + (free + lean) // 2
+limit = int(_field("/proc/self/status", b"VmSize:")) + (free + lean) // 2
 resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 got = matmul(a, a, "strassen", 2, out=out)
 plan = plan_for(Request.of(a, a, out), "strassen", 2)
