@@ -230,9 +230,7 @@ def compress_weight(
     return found
 
 
-def _nearest_pair(
-    weight: Any, structures: tuple[Compressible, ...], on_event: OnEvent
-) -> CompressedWeight | None:
+def _nearest_pair(weight: Any, structures: tuple[Compressible, ...], on_event: OnEvent) -> CompressedWeight | None:
     """Return the most accurate of pairs of Kronecker-sparse factors for a tensor; None if another structure is given.
 
     As Monarch matrices, which they are: their least errors first, then the factors of the best.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from types import FunctionType
 from typing import Any
 
 from .permuted import multiply_permuted
@@ -17,17 +18,20 @@ def multiply_compiled(structure: BlockLowRank, factors: Sequence[Tensor], x: Ten
     """Compute out (rows, n) = W x; the first call for a structure and a number of columns compiles."""
     if x.is_meta:
         return  # kernels are compiled ahead on tensors without data; torch compiles for the device of its operands
-    _compiled(structure)(out.T, x.T, *factors)
+    _compiled(structure, x.shape[1])(out.T, x.T, *factors)
 
 
 @lru_cache(maxsize=64)
-def _compiled(structure: BlockLowRank) -> Callable[..., None]:
+def _compiled(structure: BlockLowRank, n: int) -> Callable[..., None]:
+    """Return the compiled product of a structure and n columns."""
     import torch
 
     def product(wanted: Tensor, rows: Tensor, *factors: Tensor) -> None:
         wanted.copy_(multiply_permuted(structure, factors, rows))
 
-    compiled: Callable[..., None] = torch.compile(product, dynamic=False)
+    # A code object of its own: torch compiles one for eight sizes, and runs it uncompiled for others.
+    own = FunctionType(product.__code__.replace(), globals(), closure=product.__closure__)
+    compiled: Callable[..., None] = torch.compile(own, dynamic=False)
     return compiled
 
 

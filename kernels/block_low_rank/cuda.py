@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -37,7 +37,6 @@ from .strategy import (
     structure_in,
     structure_of,
 )
-from .streaming import STREAM_TILES, StreamTile, held_elements, multiply_streamed, streamed_reason
 from .structure import Blast, BlockLowRank, Monarch
 from .tensors import (
     expanded,
@@ -52,7 +51,7 @@ from .tensors import (
     triton_reason,
 )
 
-TILED, STREAMED, DECODE, FUSED, COMPILED = "tiled", "streamed", "decode", "fused", "compiled"
+TILED, DECODE, FUSED, COMPILED = "tiled", "decode", "fused", "compiled"
 
 DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 
@@ -61,7 +60,6 @@ PRODUCTS: dict[str, Callable[..., None]] = {
     PERMUTED: multiply_permuted_tensors,
     DENSE: multiply_dense,
     TILED: multiply_tiled,
-    STREAMED: multiply_streamed,
     DECODE: multiply_few,
     FUSED: multiply_fused,
     COMPILED: multiply_compiled,
@@ -78,15 +76,6 @@ strided ones, by 1% to 150%."""
 DECODE_SIZES = "ahead", "programs", "warps", "weights"
 """The fields of a `DecodeTile` that are parameters of a candidate, sorted."""
 
-STREAM_SIZES = tuple(sorted(field.name for field in fields(StreamTile)))
-"""The fields of a `StreamTile`, likewise."""
-
-TILES_OF: Mapping[str, tuple[tuple[str, ...], Sequence[DecodeTile | StreamTile]]] = {
-    DECODE: (DECODE_SIZES, DECODE_TILES),
-    STREAMED: (STREAM_SIZES, STREAM_TILES),
-}
-"""By strategy the names of its candidates' parameters, and the tiles that they come from."""
-
 
 @dataclass(frozen=True)
 class CudaBlockLowRank(BlockLowRankStrategy):
@@ -95,7 +84,6 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     - strided: two or three of the vendor's batched GEMMs on views, the batch last between them; the baseline.
     - tiled: the same with our kernel for Monarch's first products (stored as the second ones read them) or for BLAST's
       middle ones (on tensor cores).
-    - streamed: BLAST's first and middle products by one launch, what lies between them in the L2.
     - fused: a low-rank product of rank up to 128 by one kernel.
     - decode: products of up to 16 columns by one launch that reads every weight once.
     - quantized: GEMMs by our kernels, between them codes of 8 bits: for requests with an `intermediate` and no others.
@@ -111,11 +99,10 @@ class CudaBlockLowRank(BlockLowRankStrategy):
 
     @property
     def settings(self) -> Sequence[Parameters]:
-        """See `BlockLowRankStrategy`: the tiles of decode and of streamed."""
-        if self.name not in TILES_OF:
+        """See `BlockLowRankStrategy`: the tiles of decode."""
+        if self.name != DECODE:
             return ((),)
-        names, tiles = TILES_OF[self.name]
-        return [tuple((name, getattr(tile, name)) for name in names) for tile in tiles]
+        return [tuple((name, getattr(tile, name)) for name in DECODE_SIZES) for tile in DECODE_TILES]
 
     def device_reason(self, structure: BlockLowRank, request: Request, machine: Machine) -> str | None:
         """See `BlockLowRankStrategy`."""
@@ -124,8 +111,6 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         first, last = (layout is Layout.COLUMNS or request.n == 1 for layout in request.layouts[1:])
         if self.name == TILED:
             return tiled_reason(structure, request.dtype, first)
-        if self.name == STREAMED:
-            return streamed_reason(structure, request.dtype, first)
         if self.name == FUSED:
             return fused_reason(structure, request.dtype, first, last)
         if self.name == COMPILED:
@@ -212,13 +197,9 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         return found
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`: of quantized codes and scales, of streamed the slots, of compiled copies, too."""
+        """See `Strategy.workspace`: of quantized codes and scales, of compiled copies, too."""
         if self.name == COMPILED and 0 not in request.shape:
             return 2 * super().workspace(candidate, request, machine) + request.m * request.n * request.itemsize
-        if self.name == STREAMED and 0 not in request.shape:
-            streamed = structure_in(request)
-            assert isinstance(streamed, Blast)
-            return held_elements(streamed, request.n, stream_tile(candidate.parameters)) * request.itemsize
         if self.name != QUANTIZED or 0 in request.shape:
             return super().workspace(candidate, request, machine)
         structure = structure_in(request)
@@ -232,8 +213,6 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         product = partial(PRODUCTS[self.name], structure)
         if self.name == DECODE:
             product = partial(product, tile=decode_tile(candidate.parameters))
-        if self.name == STREAMED:
-            product = partial(product, tile=stream_tile(candidate.parameters))
         if self.name == QUANTIZED:
             precision = "tf32" if request.dtype == "tf32" else "ieee"
             product = partial(product, form=request.intermediate, precision=precision)
@@ -244,11 +223,6 @@ def decode_tile(parameters: Parameters) -> DecodeTile:
     """Return the tile of a candidate of decode."""
     ahead, programs, warps, weights = (int(dict(parameters)[name]) for name in DECODE_SIZES)
     return DecodeTile(programs, warps, weights, ahead)
-
-
-def stream_tile(parameters: Parameters) -> StreamTile:
-    """Return the tile of a candidate of streamed."""
-    return StreamTile(**{name: int(size) for name, size in parameters})
 
 
 def _empty(request: Request, like: Any) -> Any:

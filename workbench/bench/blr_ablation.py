@@ -32,7 +32,6 @@ CHAINS = {
         ("permuted", "the papers' form"),
         ("strided", "no permutation, three batched GEMMs"),
         ("tiled", "and our kernel for the middle products"),
-        ("streamed", "the first and middle products in one launch, in chunks that stay in the cache"),
     ),
 }
 """For every kind the forms, each with one optimisation more (or another in its place), and what it is."""

@@ -20,8 +20,6 @@ from lcma.kernels.block_low_rank.handover_kernel import multiply_and_place
 from lcma.kernels.block_low_rank.mixing_kernel import mix_blocks
 from lcma.kernels.block_low_rank.quantized import TILE, mixed_columns
 from lcma.kernels.block_low_rank.quantized_kernel import mix_codes, multiply_codes, multiply_into_codes
-from lcma.kernels.block_low_rank.streaming import STREAM_TILES
-from lcma.kernels.block_low_rank.streaming_kernel import multiply_and_mix
 from lcma.kernels.block_low_rank.structure import BlockLowRank
 from lcma.kernels.block_low_rank.tensors import HANDOVER_TILE
 
@@ -49,20 +47,6 @@ CASES |= {
         (4, 3),
     )
     for side in (4, 16, 64)
-}
-CASES |= {
-    f"streaming-b{side}-{place}": (
-        multiply_and_mix,
-        {"x": f"tensordesc<bf16[{tile.columns}, 1, {tile.inner}]>"}
-        | {"v": f"tensordesc<bf16[1, {tile.ranks}, {tile.inner}]>"}
-        | dict.fromkeys(("scales", "inner", "mixed"), "*bf16")
-        | {"counters": "*i32"},
-        {"B1": side, "B2": side, "K": max(16, side), "M": max(16, side), "N": tile.columns, "C": tile.ranks}
-        | {"P": tile.inner, "R": tile.mixed, "LAG": tile.lag},
-        (tile.warps, 3),
-    )
-    for side in (16, 64)
-    for place, tile in enumerate(STREAM_TILES)
 }
 CASES |= {
     f"fused-r{rank}": (
@@ -134,11 +118,7 @@ def test_a_kernel_fits_the_registers_and_the_shared_memory(name, tmp_path):
     assert registers <= 255
     assert stack <= FEW_SPILLS
     assert made.metadata.shared <= LARGEST_SHARED
-    if name.startswith("streaming-b16"):  # with 64 blocks fewer programs may share a multiprocessor
-        tile = STREAM_TILES[int(name[-1])]
-        assert made.metadata.shared * tile.programs <= LARGEST_SHARED
-        assert registers * 32 * warps * tile.programs <= REGISTERS
-    if name.startswith(("handover", "streaming", "fused", "quantized-first", "quantized-last")) and "fp32" not in name:
+    if name.startswith(("handover", "fused", "quantized-first", "quantized-last")) and "fp32" not in name:
         assert "wgmma" in made.asm["ptx"]
     if name.startswith("mixing"):
         assert "mma.sync" in made.asm["ptx"] or "wgmma" in made.asm["ptx"]

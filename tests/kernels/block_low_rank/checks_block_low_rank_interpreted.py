@@ -18,7 +18,6 @@ from lcma.kernels.block_low_rank.decode_kernel import wait_for_all
 from lcma.kernels.block_low_rank.naive import multiply_rounded
 from lcma.kernels.block_low_rank.quantized import multiply_quantized
 from lcma.kernels.block_low_rank.steps import views
-from lcma.kernels.block_low_rank.streaming import STREAM_TILES, StreamTile, multiply_and_mix_chunks
 from lcma.kernels.block_low_rank.tensors import buffers_of, mix, multiply_blocks, place, relaid
 from lcma.kernels.factored import request_of
 
@@ -30,9 +29,6 @@ CASES = [
     ("tiled", Monarch(40, 144, 2, 5, 8)),
     ("tiled", Blast(24, 36, 3, 4, 7)),
     ("tiled", Blast(60, 80, 20, 5, 9)),
-    ("streamed", Blast(24, 48, 3, 4, 7)),
-    ("streamed", Blast(60, 160, 20, 5, 9)),
-    ("streamed", Blast(40, 144, 2, 5, 33)),
     ("fused", LowRank(100, 70, 17)),
     ("fused", LowRank(40, 128, 32)),
     ("decode", LowRank(33, 700, 9)),
@@ -134,23 +130,6 @@ def test_the_mixture_is_that_of_the_vendor_for_any_tile():
         mixed = torch.full((28, 40), torch.nan, dtype=torch.float16)[:, :37]
         mix(structure, factors[1], inner, mixed, tile)
         torch.testing.assert_close(mixed.reshape(7, 4, 37).float(), wanted, atol=3e-3, rtol=3e-3)
-
-
-@pytest.mark.parametrize(
-    "tile",
-    [StreamTile(16, 16, 16, 2, 1, 2), StreamTile(32, 16, 32, 3, 2, 3), StreamTile(16, 64, 16, 16, 3, 5), *STREAM_TILES],
-    ids=str,
-)
-def test_chunks_that_share_slots_are_multiplied_and_mixed_for_any_tile(tile):
-    structure = Blast(40, 48, 3, 4, 37)
-    factors = [torch.from_numpy(w).half() for w in BlockLowRankMatrix.random(structure).factors]
-    x = torch.randn(70, structure.cols + 1).half()[:, : structure.cols].T  # rows that no descriptor can describe
-    buffers = buffers_of(structure, x)
-    multiply_blocks(*views(structure, factors, x, buffers, torch.empty(70, structure.rows).half().T)[0])
-    mix(structure, factors[1], *buffers)
-    found = torch.full((37 * 4, 72), torch.nan, dtype=torch.float16)[:, :70]
-    multiply_and_mix_chunks(structure, factors, x, found, tile)
-    torch.testing.assert_close(found, buffers[1], atol=3e-3, rtol=3e-3)
 
 
 @triton.jit

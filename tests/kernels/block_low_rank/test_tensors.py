@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -21,10 +20,9 @@ from lcma.kernels.block_low_rank import (  # noqa: E402
     Monarch,
     compiled,
 )
-from lcma.kernels.block_low_rank.cuda import CudaBlockLowRank, decode_tile, stream_tile  # noqa: E402
+from lcma.kernels.block_low_rank.cuda import CudaBlockLowRank, decode_tile  # noqa: E402
 from lcma.kernels.block_low_rank.decode import DECODE_TILES, few_tile  # noqa: E402
 from lcma.kernels.block_low_rank.steps import Step  # noqa: E402
-from lcma.kernels.block_low_rank.streaming import STREAM_TILES  # noqa: E402
 from lcma.kernels.block_low_rank.tensors import multiply_strided  # noqa: E402
 from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
 from lcma.kernels.cuda.h200 import h200  # noqa: E402
@@ -74,6 +72,28 @@ def test_torch_compile_of_the_papers_form_is_the_product(structure, monkeypatch)
     assert decision_for(request, strategy="compiled").seconds is None
 
 
+def test_torch_compile_is_used_for_more_sizes_than_it_compiles_one_function_for(monkeypatch):
+    sizes = []
+
+    def backend(graph, _):
+        def run(*operands):
+            sizes.append(n)
+            return graph(*operands)
+
+        return run
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
+    monkeypatch.setattr(compiled, "_compiled", compiled._compiled.__wrapped__)
+    structure = STRUCTURES[0]
+    matrix = BlockLowRankMatrix.random(structure, dtype="float64")
+    factors, full = [torch.from_numpy(weights) for weights in matrix.factors], torch.from_numpy(matrix.dense())
+    for n in range(2, 12):
+        x, out = torch.randn(n, structure.cols).double().T, torch.empty(n, structure.rows).double().T
+        compiled.multiply_compiled(structure, factors, x, out)
+        torch.testing.assert_close(out, full @ x)
+    assert sizes == list(range(2, 12))
+
+
 class Recorder(TorchDispatchMode):
     """Names of the operators that run."""
 
@@ -108,10 +128,6 @@ def test_operands_and_kernels_that_do_not_fit_are_refused():
         (monarch, "bfloat16", 64, "tiled", "whole 16 bytes"),
         (monarch, "float32", 64, "tiled", "multiplies float16 and bfloat16"),
         (Blast(256, 256, 128, 2, 5), "bfloat16", 64, "tiled", "at most 64 blocks"),
-        (Blast(256, 1024, 128, 2, 5), "bfloat16", 64, "streamed", "at most 64 blocks"),
-        (Blast(24, 36, 3, 4, 5), "bfloat16", 64, "streamed", "whole 16 bytes"),
-        (Blast(24, 36, 3, 4, 5), "float32", 64, "streamed", "multiplies float16 and bfloat16"),
-        (low, "bfloat16", 64, "streamed", "only BLAST"),
         (monarch, "bfloat16", 17, "decode", "up to 16 columns, not 17"),
         (monarch, "tf32x3", 17, "strided", "tf32x3 is not multiplied"),
         (low, "bfloat16", 64, "compiled", "runs the two GEMMs of strided"),
@@ -121,8 +137,6 @@ def test_operands_and_kernels_that_do_not_fit_are_refused():
     rows = request_of(Monarch(64, 64, 2, 2, 8), 32, "bfloat16", "bsl", device="cuda")
     with pytest.raises(PlanError, match="batch-first X"):
         decision_for(rows, strategy="tiled")
-    with pytest.raises(PlanError, match="batch-first X"):
-        decision_for(replace(rows, structures=(Blast(64, 64, 2, 2, 8), *rows.structures[1:])), strategy="streamed")
 
 
 def test_kernels_without_a_measurement_are_never_chosen():
@@ -169,25 +183,6 @@ def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
     assert strategy.restore("", (*found[0].parameters[:-1], ("weights", 3)), request) is None
     assert decision_for(request, strategy="decode").plan.candidate == found[0]
     assert "programs 4" in str(found[0])
-
-
-def test_the_slots_of_streamed_chunks_take_less_than_the_results_between_steps():
-    pytest.importorskip("triton")
-    layer = Blast(11008, 4096, 16, 16, 1488)
-    request = request_of(layer, 8192, "bfloat16", device="cuda")
-    strategy, machine = CudaBlockLowRank("streamed"), machine_for(request)
-    found = [proposal.candidate for proposal in strategy.propose(request, machine)]
-    assert [stream_tile(one.parameters) for one in found] == list(STREAM_TILES)
-    assert [strategy.restore("", one.parameters, request) for one in found] == found
-    mixed = 1488 * 16 * 8192 * 2
-    for candidate, tile in zip(found, STREAM_TILES, strict=True):
-        slots = tile.slots * 1488 * 16 * tile.columns * 2
-        assert strategy.workspace(candidate, request, machine) == mixed + slots
-        assert slots < machine.profile.caches[-1]
-        assert tile.slots > tile.lag > 0
-    assert decision_for(request, strategy="streamed").seconds is None
-    few = replace(request, n=9)  # fewer columns than one chunk
-    assert strategy.workspace(found[0], few, machine) == 1488 * 16 * (128 + 16) * 2
 
 
 def test_items_have_the_rows_whose_rounds_read_least():
