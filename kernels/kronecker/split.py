@@ -24,8 +24,8 @@ SMALL = Tile(64, 128, 64, 4, 3)
 
 TILES: tuple[tuple[Tile, float], ...] = ((LARGE, 176e12), (SMALL, 133e12))
 """Tiles of a product of halves and their operations per second, the three products counted as one: those of a dense
-product (206e12 and 156e12 at 8192 x 8192 x 8192 on one H200), less 15%, the median by which 20 Kronecker-sparse products
-took longer (`lcma bench ks --dtype tf32x3`, batch 25088)."""
+product (206e12 and 156e12 at 8192 x 8192 x 8192 on one H200), less 15%, by which 20 Kronecker-sparse products took
+longer in the median (`lcma bench ks --dtype tf32x3`, batch 25088)."""
 
 SPLIT_TILE, UNSCALE_TILE = (64, 64, 4), (32, 64, 4)
 """Features and columns of a tile of the kernels before and after the product, and warps of a program."""
