@@ -306,6 +306,9 @@ def cases(options: Options) -> Iterator[Case]:
     large = partial(triangular, bench, name, "5x5x5:tri-left", 44, 19, 90, 450, ladder=below)
     yield Case(name, large, 150, _all_within(90))
     yield Case("time/c3-5x5x5-93", partial(symmetric_times, bench), 35, (Bar("hits", 1),))
+    for target, rank in (("4x4x5", 61), ("2x5x6", 47)):
+        name = f"time/pairs-{target}-{rank}"
+        yield Case(name, partial(times, bench, name, target, rank, 5, 30, 120, ring="Z", walk="flip-z2"), 60)
     name, rungs = "ladder/zt", ["4x4x4:49", "4x4x5:61", "4x5x5:76"]
     slow = (Bar("4x4x5:61", 60, True), Bar("4x5x5:76", 60, True))
     yield Case(name, partial(ladder, bench, name, rungs, 90, ring="ZT"), 45, slow)
