@@ -12,8 +12,8 @@ from ..terms.rings import GF2
 from .arena import arena_of
 from .orbit_moves import MAX_CUBES
 from .policy import Policy
-from .slots import BEST, FLIPS, STATE, STEPS, Arena, Kind
-from .walk import advance, begin
+from .slots import Arena, Kind
+from .symmetric_walker import SymmetricWalker
 
 
 def make_orbit_arena(
@@ -58,41 +58,17 @@ def _flat(orbits: Words, cubes: Words, slots: int) -> Words:
     return flat
 
 
-class OrbitWalker:
+class OrbitWalker(SymmetricWalker):
     """A walker on the schemes with cyclic symmetry; a flip changes three terms at a time, six with reversal too.
 
     Raises:
         PlanError: the start does not have the symmetry of the walk, or the policy has bounds or fixed terms.
     """
 
-    STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
-    """Mutable state, for `snapshot`."""
-
     def __init__(self, start: OrbitTerms, seed: int, index: int, policy: Policy, reverse: bool = False) -> None:
-        if policy.guarded or policy.keep:
-            raise PlanError("a symmetric walk has no bounds: leave chance, full, nonzeros and keep as they are")
-        self._start, self._numbers = start, policy.numbers
-        self._arena = make_orbit_arena(start, seed, index, policy.margin // 3 + 1, policy, reverse)
-        self.lowest = start.rank
-
-    @property
-    def rank(self) -> int:
-        return int(self._arena.counters[BEST])
-
-    @property
-    def flips(self) -> int:
-        return int(self._arena.counters[FLIPS])
-
-    @property
-    def steps(self) -> int:
-        return int(self._arena.counters[STEPS])
-
-    def advance(self, goal: int, steps: int) -> None:
-        advance(self._arena, self._numbers, goal, steps)
-        self.lowest = min(self.lowest, self.rank)
+        arena = make_orbit_arena(start, seed, index, policy.margin // 3 + 1, policy, reverse)
+        super().__init__(arena, start.rank, policy)
+        self._start = start
 
     def terms(self) -> PackedTerms:
         return orbits_in(self._arena.best, self._arena, self._start).packed()
-
-    def rewind(self) -> None:
-        begin(self._arena, self._numbers)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import PlanError
 from ..seeds import splitmix
 from ..terms.packed import WORD_BITS, PackedTerms, Words, lanes_for
 from ..terms.pairs import PairTerms
 from ..terms.rings import GF2
 from .arena import arena_of
 from .policy import Policy
-from .slots import BEST, FLIPS, STATE, STEPS, Arena, Kind
-from .walk import advance, begin
+from .slots import Arena, Kind
+from .symmetric_walker import SymmetricWalker
 
 
 def make_pair_arena(start: PairTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> Arena:
@@ -36,41 +35,16 @@ def pairs_in(flat: Words, arena: Arena, start: PairTerms) -> PairTerms:
     return PairTerms(start.target, rows[:, rows[0] != 0].copy())
 
 
-class PairWalker:
+class PairWalker(SymmetricWalker):
     """A walker on schemes that are invariant under reversal: a flip changes a term and its reversal.
 
     Raises:
-        PlanError: the start is not invariant, or the policy has bounds or fixed terms.
+        PlanError: the start does not fit, or the policy has bounds or fixed terms.
     """
 
-    STATE = ("lowest", *(f"_arena.{name}" for name in STATE))
-    """Mutable state, for `snapshot`."""
-
     def __init__(self, start: PairTerms, seed: int, index: int, policy: Policy) -> None:
-        if policy.guarded or policy.keep:
-            raise PlanError("a symmetric walk has no bounds: leave chance, full, nonzeros and keep as they are")
-        self._start, self._numbers = start, policy.numbers
-        self._arena = make_pair_arena(start, seed, index, policy.margin // 2 + 1, policy)
-        self.lowest = start.rank
-
-    @property
-    def rank(self) -> int:
-        return int(self._arena.counters[BEST])
-
-    @property
-    def flips(self) -> int:
-        return int(self._arena.counters[FLIPS])
-
-    @property
-    def steps(self) -> int:
-        return int(self._arena.counters[STEPS])
-
-    def advance(self, goal: int, steps: int) -> None:
-        advance(self._arena, self._numbers, goal, steps)
-        self.lowest = min(self.lowest, self.rank)
+        super().__init__(make_pair_arena(start, seed, index, policy.margin // 2 + 1, policy), start.rank, policy)
+        self._start = start
 
     def terms(self) -> PackedTerms:
         return pairs_in(self._arena.best, self._arena, self._start).packed()
-
-    def rewind(self) -> None:
-        begin(self._arena, self._numbers)
