@@ -88,10 +88,6 @@ FUSED_TIME = {128: 1.05, 64: 1.7}
 what its waves of tiles lose. 128 x 128: Strassen in bfloat16 on an H200 at 4096, 8192 and 16384, within 5% of every
 measurement; 128 x 64: the best rate of five accumulators at 8192."""
 
-FP8_OVER_HALF = 1.83
-"""Rate of products in e4m3 over the best of bfloat16: on an H200 torch's `_scaled_mm`, with one scale for each matrix,
-reached 1.3e15 flops per second at 8192. Block scales, and all else that is predicted from this, are not measured."""
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -225,21 +221,20 @@ class CudaCostModel:
         waves = np.ceil(groups / self.units) * self.units / (items * (m / rows) * (n / cols))
         return self.gemm(dtype, m, k, n, count, "stack") * FUSED_TIME[cols] * waves
 
-    def block_scaled(self, m: Any, k: Any, n: Any, tile: tuple[int, int], share: float, bytes: Any) -> Any:
-        """Seconds of a product in e4m3, as `tiled`, at this share of the best rate; not measured."""
-        return self.tiled(m, k, n, tile, share * FP8_OVER_HALF, bytes)
-
-    def tiled(self, m: Any, k: Any, n: Any, tile: tuple[int, int], over_half: float, bytes: Any) -> Any:
+    def tiled(
+        self, m: Any, k: Any, n: Any, tile: tuple[int, int], over_half: float, bytes: Any, latency: float = START
+    ) -> Any:
         """Seconds of a product in 8 bits that moves so many bytes, at this multiple of the best rate of bfloat16.
 
-        Whole waves of tiles of C (rows, cols). NaN where no rate of bfloat16 was measured.
+        Whole waves of tiles of C (rows, cols), each with `latency` seconds in which nothing is multiplied. NaN where
+        no rate of bfloat16 was measured.
         """
         if not self.knows("bfloat16"):
             return np.nan * bytes
-        tiles = np.ceil(np.ceil(m / tile[0]) * np.ceil(n / tile[1]) / self.units) * self.units
-        flops = 2.0 * tiles * tile[0] * tile[1] * k
-        computing = flops / (over_half * self.best_rate("bfloat16"))
-        return np.maximum(START + np.maximum(computing, bytes / (self.profile.bandwidth or math.inf)), self.overhead(1))
+        waves = np.ceil(np.ceil(m / tile[0]) * np.ceil(n / tile[1]) / self.units)
+        flops = 2.0 * waves * self.units * tile[0] * tile[1] * k
+        computing = latency * waves + flops / (over_half * self.best_rate("bfloat16"))
+        return np.maximum(np.maximum(computing, START + bytes / (self.profile.bandwidth or math.inf)), self.overhead(1))
 
     def combine(self, bytes: Any, flops: Any = 0) -> Any:
         """See `CostModel`: bound by memory."""

@@ -27,15 +27,8 @@ VENDOR_CAPABILITY, VENDOR_CUDA = 9, (12, 9)
 """Major compute capability, and first version of CUDA, with which torch's `scaled_mm` has block scales."""
 
 TILE = Tile(128, 128, BLOCK, 8, 3)
-"""Of products of quantised operands. Not measured: the largest whose accumulator, and the sum of a block, fit the
-registers of sm_90."""
-
-DIRECT_TILES = (Tile(16, 32, BLOCK, 4, 4), Tile(32, 32, BLOCK, 4, 4), Tile(64, 64, BLOCK, 4, 3))
-"""Of products that quantise A as they read it, by the rows of A: the first with so many rows, or the last.
-Not measured: narrow ones, so that 4096 columns are enough for all multiprocessors."""
-
-MOST_DIRECT = 1024
-"""Most rows of A that are quantised again in every column of tiles."""
+"""Of products of quantised operands: the largest whose accumulator, and the sum of a block, fit the registers of sm_90.
+Others were not measured."""
 
 GROUP = 8
 """Rows of tiles that are computed together."""
@@ -165,26 +158,6 @@ def multiply_quantised(a: Quantised, b: Quantised, out: Tensor, tile: Tile = TIL
         starter(scaled_gemm, (count * -(-m // tile.m) * -(-n // tile.n),), out)(
             *(*described, a.scales, b.scales, stack, m, n, blocks_of(a.length), b.scales.stride(0), *stack.stride()),
             **{"GROUP": GROUP, "M": tile.m, "N": tile.n, "K": tile.k},
-            num_warps=tile.warps,
-            num_stages=tile.stages,
-        )
-
-
-def direct_tile(m: int) -> Tile:
-    """Return the tile of `multiply_direct` for so many rows of A."""
-    return next((tile for tile in DIRECT_TILES if m <= tile.m), DIRECT_TILES[-1])
-
-
-def multiply_direct(a: Tensor, b: Quantised, out: Tensor, tile: Tile | None = None) -> None:
-    """Compute out (m, n) = A B for A (m, k) of any strides, quantised tile by tile; `out` shares no memory with A."""
-    from .fp8_kernel import direct_gemm
-
-    (m, n), k = out.shape, b.length
-    tile = tile or direct_tile(m)
-    with _current(out):
-        starter(direct_gemm, (-(-m // tile.m) * -(-n // tile.n),), out)(
-            *(a, b.bits, b.scales, out, m, k, n, *a.stride(), b.bits.stride(0), b.scales.stride(0), *out.stride()),
-            **{"GROUP": GROUP, "WHOLE": k % tile.k == 0, "M": tile.m, "N": tile.n, "K": tile.k},
             num_warps=tile.warps,
             num_stages=tile.stages,
         )

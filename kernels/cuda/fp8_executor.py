@@ -11,12 +11,10 @@ from ...errors import PlanError
 from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .dtypes import vendor_precision
-from .executor import shares_storage
 from .fp8 import (
     missing_block_scales,
     missing_fp8,
     multiply_by_vendor,
-    multiply_direct,
     multiply_quantised,
     packed_bytes,
     packed_columns,
@@ -34,18 +32,12 @@ class Fp8Method:
     """A sequence of kernels: `run` computes out (m, n) from A (m, k) and the result of `pack` of B (k, n).
 
     `size` returns the bytes of that result for k and n, `missing` the reason why a torch device cannot run it, or None.
-    `reads_a_last`: A is read while `out` is written, so that they may not share memory.
     """
 
     run: Callable[[Tensor, Tensor, Tensor], None]
-    missing: Callable[[Any], str | None] = missing_fp8
-    reads_a_last: bool = False
+    missing: Callable[[Any], str | None]
     pack: Callable[[Tensor], Tensor] = packed_columns
     size: Callable[[int, int], int] = packed_bytes
-
-
-def _directly(a: Tensor, b: Tensor, out: Tensor) -> None:
-    multiply_direct(a, unpacked(b, a.shape[1], out.shape[1]), out)
 
 
 def _by_blocks(a: Tensor, b: Tensor, out: Tensor) -> None:
@@ -62,7 +54,6 @@ def by_level(level: Fp8Level) -> Fp8Method:
 
 
 METHODS = {
-    "fp8-direct": Fp8Method(_directly, reads_a_last=True),
     "fp8-blocked": Fp8Method(_by_blocks, missing_accelerator),
     "fp8-vendor": Fp8Method(_by_vendor, missing_block_scales),
 }
@@ -109,7 +100,6 @@ class Fp8Executor:
             with vendor_precision("float32"):
                 return torch.matmul(a, right, out=out)
         packed = b.sums if isinstance(b, PreparedOperand) else self._method.pack(b)
-        apart = out is None or (self._method.reads_a_last and shares_storage(out, a))
-        result = a.new_empty((m, n)) if out is None or apart else out
+        result = a.new_empty((m, n)) if out is None else out
         self._method.run(a, packed, result)
-        return result if out is None or out is result else out.copy_(result)
+        return result

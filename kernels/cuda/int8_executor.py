@@ -106,4 +106,6 @@ def _largest(tensors: list[Tensor]) -> Tensor:
     """Return the least and the largest entries of all tensors, without waiting for them."""
     import torch
 
-    return torch.stack([one for tensor in tensors for one in torch.aminmax(tensor)])
+    # torch copies an operand that is not stored by rows first.
+    stored = [tensor.mT if tensor.stride(-2) == 1 else tensor for tensor in tensors]
+    return torch.stack([one for tensor in stored for one in torch.aminmax(tensor)])

@@ -1,6 +1,6 @@
 """The strategy that runs levels of a scheme above products in e4m3 on a GPU; only schemes that are named.
 
-Its prices are predicted, as those of `fp8`: none is measured.
+Its prices are predicted from the measured rate of `fp8-blocked`: none is measured itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import FP8, Request
 from .cuda import FlatChain
-from .fp8 import BLOCKED, FAMILY, SHARES, reason_against_fp8
+from .fp8 import BLOCKED, FAMILY, OVER_HALF, reason_against_fp8
 from .given import GivenProgram
 from .pool import restored_levels
 from .scheme_costs import STAGES
@@ -86,7 +86,7 @@ class CudaFp8Scheme:
         moved = of_a + of_b + level.rank * bm * bn * item
         # All products are one launch, whose tiles follow each other.
         rows = level.rank * -(-bm // TILE.m) * TILE.m
-        seconds = float(costs.block_scaled(rows, bk, bn, (TILE.m, TILE.n), SHARES[BLOCKED], moved))
+        seconds = float(costs.tiled(rows, bk, bn, (TILE.m, TILE.n), OVER_HALF[BLOCKED], moved))
         flops = 2.0 * level.rank * bm * bk * bn
         stages.append(Stage(f"{level.rank} products {bm}x{bk}x{bn} in e4m3", flops, moved, seconds, (bm, bk, bn)))
         moved = (level.rank * bm * bn + m * n) * item

@@ -29,7 +29,8 @@ class CudaInt8:
     """Our kernel of int8 tensor cores, which takes any sizes; B is stored by columns first, if it is not.
 
     Under a scheme the sums of blocks are stored in int8, which the stated range must prove, all products in int32, and
-    these are combined modulo 2^32. Schemes are not proposed: their prices are not measured.
+    these are combined modulo 2^32. Schemes are not proposed: up to 16384 none was faster than
+    the product without one.
     """
 
     device: str = "cuda"

@@ -1,25 +1,56 @@
 """Predicted stages of int8 products on a GPU.
 
-Rates are those of the int8 products of the exact family, measured on an H200 at 32768 and 65536, as multiples of the
-best rate of bfloat16; products that write int32, and all sums, are not measured.
+All constants are of one H200, from the rows of `lcma bench gpu --device cuda --rows 'int8*'`: cubes of 2048 to 16384,
+and 16, 256 and 4096 rows by 4096 x 11008. Rates are multiples of the best rate of bfloat16.
 """
 
 from __future__ import annotations
 
-from ..cuda.cost_model import CudaCostModel
+from dataclasses import dataclass
+
+from ..cuda.cost_model import START, CudaCostModel
 from ..cuda.int8 import SMALL_TILE, TILE, vendor_sizes
 from ..cuda.int8_executor import EVERY
 from ..cuda.int8_level import Int8TensorLevel
 from ..planning.strategy import Stage
-from ..request import Request
+from ..request import Layout, Request
 from .scheme_costs import STAGES
 
-VENDOR_OVER_HALF, KERNEL_OVER_HALF = 1.52, 1.83
-"""Rates over the best of bfloat16: torch's `_int_mm` reached 1.08e15 operations per second on an H200, our kernel with
-the parity in its epilogue 1.30e15."""
 
-VENDOR_TILE = (128, 256)
-"""Assumed rows and columns of a tile of torch's `_int_mm`."""
+@dataclass(frozen=True)
+class TiledRate:
+    """How a kernel multiplies: whole waves of tiles of C (rows, cols) at a rate over that of bfloat16.
+
+    `latency` are the seconds of every wave in which nothing is multiplied.
+    """
+
+    tile: tuple[int, int]
+    over_half: float
+    latency: float
+
+    def seconds(self, costs: CudaCostModel, m: int, k: int, n: int, moved: float) -> float:
+        """Return the predicted seconds of a product that moves so many bytes."""
+        return float(costs.tiled(m, k, n, self.tile, self.over_half, moved, self.latency))
+
+
+VENDOR = {True: TiledRate((128, 256), 1.355, 3.4e-6), False: TiledRate((128, 128), 0.181, START)}
+"""torch's `_int_mm` of a B stored by columns (True), and of any other, which takes 3 to 7 times as long."""
+
+KERNEL, KERNEL_LATENCY = 1.626, 3.5e-6
+"""Rate and latency of a wave of our kernel, without and with a scheme."""
+
+VENDOR_HOST, HOST, COPY_HOST = 27e-6, 73e-6, 28e-6
+"""Seconds of the host for a call of `_int_mm` and of our executor, and for each operand that is copied or combined;
+no product is faster."""
+
+PREPARED_HOST = 11e-6
+"""Seconds of the host that a prepared B saves."""
+
+CHECK, CHECKED_OPERAND, CHECK_RATE = 72e-6, 11e-6, 2.9e12
+"""Seconds in which the host waits for the largest entries, those for each operand, and bytes per second."""
+
+COMBINE_B = 0.32
+"""Bandwidth of Combine B, which stores its sums by columns, over that of other sums."""
 
 WIDE = 4
 """Bytes of an element of C."""
@@ -29,53 +60,72 @@ def vendor_stages(request: Request, costs: CudaCostModel) -> list[Stage]:
     """Return the stages of torch's `_int_mm`, with the copies that its rules need."""
     (m, k, n), items = request.shape, request.items
     rows, inner, cols = vendor_sizes(m, k, n)
-    stages = [*_checked(request, costs)]
-    copied = (m * k + rows * inner) * ((rows, inner) != (m, k)) + (k * n + inner * cols) * ((inner, cols) != (k, n))
+    stages = []
+    padded_b = (inner, cols) != (k, n)
+    copied = (m * k + rows * inner) * ((rows, inner) != (m, k)) + (k * n + inner * cols) * padded_b
     copied += WIDE * (m * n + rows * cols) * ((rows, cols) != (m, n))
     if copied:
         moved = float(items * copied)
         stages.append(Stage("Pad A, B and C", 0.0, moved, float(costs.combine(moved))))
     moved = float(m * k + k * n + WIDE * m * n)
-    seconds = items * float(costs.tiled(rows, inner, cols, VENDOR_TILE, VENDOR_OVER_HALF, moved))
+    # A padded copy of B is stored by rows.
+    rate = VENDOR[request.layouts[1] is Layout.COLUMNS and not padded_b]
+    seconds = items * rate.seconds(costs, rows, inner, cols, moved)
     name = f"{items} products {m}x{k}x{n} in int8"
-    return [*stages, Stage(name, float(request.flops), items * moved, seconds, request.shape)]
+    stages.append(Stage(name, float(request.flops), items * moved, seconds, request.shape))
+    return [*_checked(request), *stages, *_waits(stages, items * VENDOR_HOST)]
 
 
 def level_stages(level: Int8TensorLevel, request: Request, costs: CudaCostModel) -> list[Stage]:
     """Return the stages of our kernel, with or without a scheme; a static B is combined once, which is not counted.
 
-    Without one A is copied if its rows are no whole segments, and B if it is not stored by columns.
+    Without one A is copied if its rows are no whole segments, and B if it is not stored by columns of whole segments.
     """
     (m, k, n), items = request.shape, request.items
     bm, bk, bn = level.blocks(m, k, n)
     rank = level.rank
-    stages = [*_checked(request, costs)]
+    stages = []
+    in_place = level.plain and k == bk
+    static = request.static == "B"
     moves = (
-        (STAGES[0], k == bk and level.plain, m * k + rank * bm * bk),
-        (STAGES[1], request.static == "B", k * n + rank * bk * bn),
+        (STAGES[0], in_place, m * k + rank * bm * bk, 1.0),
+        (
+            STAGES[1],
+            static or (in_place and request.layouts[1] is Layout.COLUMNS),
+            k * n + rank * bk * bn,
+            1.0 if level.plain else COMBINE_B,
+        ),
     )
-    for name, spared, each in moves:
+    for name, spared, each, share in moves:
         if not spared:
             moved = float(items * each)
             shown = f"Copy {name[-1]}" if level.plain else name
-            stages.append(Stage(shown, 0.0, moved, float(costs.combine(moved))))
+            stages.append(Stage(shown, 0.0, moved, float(costs.combine(moved / share))))
+    host = HOST - PREPARED_HOST * static + COPY_HOST * len(stages)
     moved = float(rank * (bm * bk + bk * bn + WIDE * bm * bn))
     tile = SMALL_TILE if bm <= SMALL_TILE.m else TILE
     # All products are one launch, whose tiles follow each other.
     rows = rank * -(-bm // tile.m) * tile.m
-    seconds = items * float(costs.tiled(rows, bk, bn, (tile.m, tile.n), KERNEL_OVER_HALF, moved))
+    seconds = items * TiledRate((tile.m, tile.n), KERNEL, KERNEL_LATENCY).seconds(costs, rows, bk, bn, moved)
     name = f"{items * rank} products {bm}x{bk}x{bn} in int8"
     stages.append(Stage(name, 2.0 * items * rank * bm * bk * bn, items * moved, seconds, (bm, bk, bn)))
     if not level.plain:
         moved = float(items * WIDE * (rank * bm * bn + m * n))
         stages.append(Stage(STAGES[2], 0.0, moved, float(costs.combine(moved))))
-    return stages
+    return [*_checked(request), *stages, *_waits(stages, items * host)]
 
 
-def _checked(request: Request, costs: CudaCostModel) -> list[Stage]:
+def _waits(stages: list[Stage], host: float) -> list[Stage]:
+    """Return the time in which the GPU waits for the host, if these stages take less than the host."""
+    short = host - sum(stage.seconds or 0.0 for stage in stages)
+    return [Stage("Wait for the host", 0.0, 0.0, short)] if short > 0 else []
+
+
+def _checked(request: Request) -> list[Stage]:
     """Return the comparison of the entries with the stated magnitude, if they could exceed it."""
     if request.max_abs is None or request.max_abs >= EVERY:
         return []
     m, k, n = request.shape
-    moved = float(request.items_a * m * k + (0 if request.static == "B" else request.items_b * k * n))
-    return [Stage("Check the range", 0.0, moved, float(costs.combine(moved)))]
+    operands = 1 if request.static == "B" else 2
+    moved = float(request.items_a * m * k + (operands - 1) * request.items_b * k * n)
+    return [Stage("Check the range", 0.0, moved, CHECK + operands * CHECKED_OPERAND + moved / CHECK_RATE)]

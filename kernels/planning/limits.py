@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..dtypes import dtype_of
-from ..request import Request
+from ..request import FP8, Request
 from .error import error_bound
 from .machine import Machine
 from .strategy import Candidate, Stage, Strategy
@@ -44,7 +44,8 @@ def _least_side(stages: Sequence[Stage]) -> float:
 
 
 def _half(request: Request) -> bool:
-    return dtype_of(request.dtype).numpy.itemsize == 2
+    """Return whether products are in half precision; those in e4m3 are not."""
+    return dtype_of(request.dtype).numpy.itemsize == 2 and request.dtype not in FP8.values()
 
 
 MARGINS: tuple[Margin, ...] = (

@@ -273,8 +273,8 @@ def test_plan_explains_products_in_8_bits(run, no_gpu):
     assert (code, "fp8-blocked" in text, "Quantise A" in text, "in e4m3" in text) == (0, True, True, True)
     sizes = (2000, 2000, 2000, "--dtype", "fp8", "--device", "cuda", "--strategy")
     assert json.loads(run("plan", *sizes, "fp8-blocked", "--json")[1])["strategy"] == "fp8-blocked"
-    code, _, err = run("plan", *sizes, "fp8-direct")
-    assert (code, one_line(err), "at most 1024 rows" in err) == (3, True, True)
+    code, _, err = run("plan", *sizes, "fp8-vendor")
+    assert (code, one_line(err), "multiples of 128" in err) == (3, True, True)
     code, _, err = run("plan", 64, 64, 64, "--dtype", "fp8")
     assert (code, one_line(err), "fp8 is not supported" in err) == (3, True, True)
 

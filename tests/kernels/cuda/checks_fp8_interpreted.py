@@ -17,7 +17,7 @@ from lcma.kernels.request import Request
 from lcma.schemes_db.resolve import resolve
 
 SIZES = [(40, 300, 150), (1, 128, 128), (33, 5, 200), (64, 256, 64)]
-TILES = {"direct": Tile(16, 32, 128, 4, 2), "blocked": Tile(32, 64, 128, 4, 2)}
+SMALL_TILE = Tile(32, 64, 128, 4, 2)
 DTYPES = [torch.float16, torch.float32]
 
 
@@ -29,14 +29,11 @@ def operands(m, k, n, dtype):
     return a.to(dtype), b.to(dtype)
 
 
-def product(method, a, b, out=None):
+def product(a, b, out=None):
     m, k, n = *a.shape, b.shape[1]
     out = torch.full((m, n), torch.nan, dtype=a.dtype) if out is None else out
     right = fp8.unpacked(fp8.packed_columns(b), k, n)
-    if method == "direct":
-        fp8.multiply_direct(a, right, out, TILES[method])
-    else:
-        fp8.multiply_quantised(fp8.quantised_rows(a), right, out, TILES[method])
+    fp8.multiply_quantised(fp8.quantised_rows(a), right, out, SMALL_TILE)
     return out
 
 
@@ -61,45 +58,41 @@ def test_operands_are_quantised_to_the_same_bits(sizes, dtype):
     np.testing.assert_array_equal(found.scales.t()[: scales.shape[0]].numpy(), scales)
 
 
-@pytest.mark.parametrize("method", TILES)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sizes", SIZES)
-def test_products_are_those_of_the_reference(sizes, dtype, method):
+def test_products_are_those_of_the_reference(sizes, dtype):
     a, b = operands(*sizes, dtype)
     wide = (a.double().abs() @ b.double().abs()).numpy()
     # Sums of 128 products in another order, in float32; and one rounding to the dtype of C.
     allowed = (128 * 2.0**-24 + torch.finfo(dtype).eps) * wide
-    assert (np.abs(product(method, a, b).double().numpy() - reference(a, b)) <= allowed).all()
+    assert (np.abs(product(a, b).double().numpy() - reference(a, b)) <= allowed).all()
 
 
-@pytest.mark.parametrize("method", TILES)
-def test_operands_and_results_of_any_strides(method):
+def test_operands_and_results_of_any_strides():
     a, b = operands(40, 300, 150, torch.float32)
-    plain = product(method, a, b)
+    plain = product(a, b)
     turned = [x.mT.contiguous().mT for x in (a, b)]
     out = torch.full((150, 40), torch.nan).mT
-    assert torch.equal(product(method, *turned, out), plain)
+    assert torch.equal(product(*turned, out), plain)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-@pytest.mark.parametrize("method", TILES)
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
-def test_only_what_depends_on_a_non_finite_entry_is_not_finite(method, bad):
+def test_only_what_depends_on_a_non_finite_entry_is_not_finite(bad):
     a, b = operands(40, 300, 150, torch.float32)
     b[150, 7] = 0.0
-    clean = product(method, a, b)
+    clean = product(a, b)
     a[2, 150], b[150, 7] = bad, bad
-    found = product(method, a, b)
+    found = product(a, b)
     touched = torch.zeros(found.shape, dtype=torch.bool)
     touched[2], touched[:, 7] = True, True
     assert torch.equal(found.isfinite(), ~touched)
     assert torch.equal(found[~touched], clean[~touched])
 
 
-@pytest.mark.parametrize("method", TILES)
-def test_zeros_stay_zeros(method):
+def test_zeros_stay_zeros():
     a, b = torch.zeros(20, 130), torch.randn(130, 40)
-    assert (product(method, a, b) == 0).all()
+    assert (product(a, b) == 0).all()
     assert (fp8.quantised_rows(a).scales == 1).all()
 
 
@@ -116,8 +109,8 @@ def test_operands_that_a_caller_quantised():
     a_bits, a_scales, b_bits, b_scales = quantised_by_caller(a, b)
     out = torch.full((40, 150), torch.nan)
     left, right = fp8.rows_given(a_bits, a_scales), fp8.columns_given(b_bits, b_scales)
-    fp8.multiply_quantised(left, right, out, TILES["blocked"])
-    assert torch.equal(out, product("blocked", a, b))
+    fp8.multiply_quantised(left, right, out, SMALL_TILE)
+    assert torch.equal(out, product(a, b))
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, torch.nan, torch.inf])
@@ -138,27 +131,25 @@ def test_scales_of_another_shape_or_dtype_are_refused():
         fp8.rows_given(a_bits.float(), a_scales)
 
 
-def executor(m, k, n, dtype, name):
-    return Fp8Executor(Request(m, k, n, dtype, device="cuda"), METHODS[name], 0)
+def executor(m, k, n, dtype):
+    return Fp8Executor(Request(m, k, n, dtype, device="cuda"), METHODS["fp8-blocked"], 0)
 
 
-@pytest.mark.parametrize("name", ["fp8-direct", "fp8-blocked"])
-def test_executors_take_prepared_operands(name):
+def test_executors_take_prepared_operands():
     a, b = operands(10, 130, 20, torch.float16)
-    runner = executor(10, 130, 20, "fp8-float16", name)
+    runner = executor(10, 130, 20, "fp8-float16")
     prepared = runner.prepare(b)
     assert runner.fits(prepared.sums)
-    assert not executor(10, 260, 20, "fp8-float16", name).fits(prepared.sums)
+    assert not executor(10, 260, 20, "fp8-float16").fits(prepared.sums)
     found = runner.run(a, prepared)
     assert torch.equal(found, runner.run(a, b))
     error = np.linalg.norm(found.float().numpy() - reference(a, b)) / np.linalg.norm(reference(a, b))
     assert error <= 2e-3
 
 
-@pytest.mark.parametrize("name", ["fp8-direct", "fp8-blocked"])
-def test_executors_write_over_an_operand(name):
+def test_executors_write_over_an_operand():
     a, b = operands(48, 48, 48, torch.float32)
-    runner = executor(48, 48, 48, "fp8-float32", name)
+    runner = executor(48, 48, 48, "fp8-float32")
     expected = runner.run(a, b)
     for over in (a, b):
         kept = over.clone()
@@ -167,7 +158,7 @@ def test_executors_write_over_an_operand(name):
 
 
 def test_executors_check_their_tensors():
-    runner = executor(8, 8, 8, "fp8-float16", "fp8-direct")
+    runner = executor(8, 8, 8, "fp8-float16")
     half = torch.zeros(8, 8, dtype=torch.float16)
     with pytest.raises(PlanError, match="plan again"):
         runner.run(torch.zeros(8, 8), torch.zeros(8, 8))
@@ -186,11 +177,11 @@ def test_a_packed_operand_is_read_instead_of_b(monkeypatch):
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
     monkeypatch.setattr(dispatch, "request_of", request_of)
     a, b = operands(6, 130, 20, torch.float16)
-    recipe = Recipe.parse("auto@fp8-direct;precision=fp8")
+    recipe = Recipe.parse("auto@fp8-blocked;precision=fp8")
     packing, packed = dispatch.pack(recipe, b, 16)
     assert (packing, packed.dtype) == (recipe, torch.uint8)
     expected = dispatch.run(recipe, a, b)
-    assert torch.equal(expected, executor(6, 130, 20, "fp8-float16", "fp8-direct").run(a, b))
+    assert torch.equal(expected, executor(6, 130, 20, "fp8-float16").run(a, b))
     assert torch.equal(dispatch.run(recipe, a, torch.zeros_like(b), packed=packed), expected)
     batch = dispatch.run(recipe, a.view(2, 3, 130), b, packed=packed)
     assert torch.equal(batch, expected.view(2, 3, 20))
@@ -242,7 +233,7 @@ def test_a_level_is_that_of_the_reference(name, sizes):
     level = level_of(name)
     a, b = operands(*sizes, torch.float32)
     out = torch.full((sizes[0], sizes[2]), torch.nan)
-    level.run(a, level.pack(b), out, TILES["blocked"])
+    level.run(a, level.pack(b), out, SMALL_TILE)
     expected, size = level_by_reference(level, a, b)
     # Sums in another order: an entry of a block may be rounded to the next of e4m3, at ties.
     assert np.linalg.norm(out.double().numpy() - expected) <= 1e-4 * np.linalg.norm(size)

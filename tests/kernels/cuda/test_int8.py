@@ -18,7 +18,7 @@ from lcma.kernels.dense.given import given
 from lcma.kernels.families import strategies
 from lcma.kernels.overflow import largest_allowed
 from lcma.kernels.planning.planner import decide
-from lcma.kernels.request import Request
+from lcma.kernels.request import Layout, Request
 from lcma.schemes_db.resolve import resolve
 
 torch = pytest.importorskip("torch")
@@ -95,6 +95,9 @@ def test_entries_are_compared_with_the_stated_magnitude():
             executor.prepare(b)
         with pytest.raises(PlanError, match="a has an entry of magnitude 32"):
             executor.run(a, executor.prepare(b.clamp(-31, 31)))
+    turned = b.mT.contiguous().mT
+    with pytest.raises(PlanError, match="b has an entry of magnitude 33"):
+        Int8Executor(request_of(20, 32, 16), BY_VENDOR, 0).prepare(turned)
     whole = Int8Executor(request_of(20, 32, 16, max_abs=128), by_level(int8_level(None)), 0)
     a[0, 0] = -128
     assert torch.equal(whole.run(a, b), exactly(a, b))
@@ -113,7 +116,10 @@ def decision(request, **more):
 
 
 def test_auto_chooses_between_the_two_products_without_a_scheme():
-    assert decision(request_of(1024)).is_baseline
+    by_columns = (Layout.ROWS, Layout.COLUMNS, Layout.ROWS)
+    assert decision(request_of(2048, layouts=by_columns)).is_baseline
+    assert str(decision(request_of(2048)).plan.candidate) == "int8"  # torch's of a B by rows takes five times as long
+    assert str(decision(request_of(4096, layouts=by_columns)).plan.candidate) == "int8"
     chosen = decision(request_of(8192))
     assert str(chosen.plan.candidate) == "int8"
     assert [stage.name for stage in chosen.plan.stages] == [
@@ -124,8 +130,29 @@ def test_auto_chooses_between_the_two_products_without_a_scheme():
     assert [stage.name for stage in chosen.baseline.stages][1:] == ["1 products 8192x8192x8192 in int8"]
     static = decision(request_of(8192, max_abs=128, static="B"), strategy="int8").plan
     assert [stage.name for stage in static.stages] == ["1 products 8192x8192x8192 in int8"]
-    batched = decision(request_of(8192, batch_a=(4,), batch_b=(4,)), strategy="int8").plan
-    assert batched.seconds == pytest.approx(4 * decision(request_of(8192), strategy="int8").plan.seconds, rel=0.01)
+    columns = decision(request_of(8192, max_abs=128, layouts=by_columns), strategy="int8").plan
+    assert columns.seconds == static.seconds
+    batched = decision(request_of(8192, max_abs=128, static="B", batch_a=(4,), batch_b=(4,)), strategy="int8").plan
+    assert batched.seconds == pytest.approx(4 * static.seconds, rel=0.01)
+
+
+def test_short_products_wait_for_the_host():
+    static = decision(request_of(2048, max_abs=128, static="B"), strategy="int8").plan
+    assert [stage.name for stage in static.stages] == ["1 products 2048x2048x2048 in int8", "Wait for the host"]
+    fresh = decision(request_of(2048, max_abs=128), strategy="int8").plan
+    assert fresh.seconds > static.seconds
+    assert decision(request_of(2048, max_abs=31), strategy="int8").plan.seconds > fresh.seconds
+
+
+def test_only_a_b_by_columns_that_needs_no_zeros_is_priced_as_such():
+    by_columns = (Layout.ROWS, Layout.COLUMNS, Layout.ROWS)
+
+    def price(n, layouts):
+        return decision(request_of(4096, 4096, n, max_abs=128, layouts=layouts), strategy="vendor").plan.seconds
+
+    by_rows = (Layout.ROWS,) * 3
+    assert price(4096, by_rows) >= 5 * price(4096, by_columns)
+    assert price(4095, by_rows) == price(4095, by_columns)
 
 
 def scheme_plan(request, *names):
