@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..planning.strategy import Plan
 from .chains import Chain
-from .cuda import FlatChain
+from .flat_pool import FlatChain
 from .given import GivenProgram
 from .roofline import RooflineCheck, compute_bound, worth_it
 from .scheme_costs import SchemeCosts

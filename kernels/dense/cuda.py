@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from ...schemes_db.target import Target
 from ..cuda.cost_model import CudaCostModel, instant_of
 from ..cuda.dtypes import itemsize
 from ..cuda.executor import TensorExecutor
-from ..cuda.flat_program import MAX_RANK, flat_program, reason_against, split_innermost
+from ..cuda.flat_program import flat_program, reason_against, split_innermost
 from ..cuda.fused import MOST_ACCUMULATORS, TILES, FusedProducts
 from ..cuda.fused import SMALL as SMALL_TILE
 from ..cuda.int8 import vendor_sizes
@@ -27,18 +26,17 @@ from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_here
 from ..cuda.vendor import VendorExecutor
 from ..dtypes import dtype_of
-from ..identity import IdentityKey
 from ..overflow import range_reason
 from ..planning.limits import margin
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import ACCURATE, FP8, INT8, Request
-from .chains import Levels
+from .flat_pool import FlatChain, flat_pool
 from .given import GivenProgram
 from .int8_costs import vendor_stages
 from .padded import padded_seconds
-from .pool import LevelScheme, SchemePool, restored_levels, scheme_pool
-from .scheme_costs import STAGES, SchemeCosts, costs_of
+from .pool import LevelScheme, restored_levels, scheme_pool
+from .scheme_costs import STAGES, SchemeCosts
 
 FAMILY = "dense"
 
@@ -60,62 +58,6 @@ COARSE, MAX_GRID = 2.0**-11, 5
 """Dtypes with at least this unit roundoff use grids of at most this side: three levels of Strassen lose too much
 (measured: error 2.3e-2 in bfloat16, where the plain product has 1.7e-3).
 """
-
-
-@dataclass(frozen=True)
-class FlatChain(Levels):
-    """Levels that are executed in one pass.
-
-    `known` are the costs of the tensor product of all levels, None if they have to be computed.
-    """
-
-    known: SchemeCosts | None = field(default=None, compare=False, repr=False)
-
-    @cached_property
-    def flat_costs(self) -> SchemeCosts:
-        """The costs of all levels as one level."""
-        if self.known is not None:
-            return self.known
-        first, *others = (costs_of(level.scheme) for level in self.levels)
-        for one in others:
-            first = first @ one
-        return first
-
-
-@dataclass(frozen=True)
-class FlatPool:
-    """All chains of a pool, and their costs as arrays."""
-
-    chains: tuple[tuple[LevelScheme, ...], ...]
-    costs: SchemeCosts
-
-
-def flat_pool(pool: SchemePool) -> FlatPool:
-    """Return the chains of one, two and (4x4x4 over 2x2x2) three levels with at most 512 products."""
-    return _flat_pool(IdentityKey(pool))
-
-
-@lru_cache(maxsize=2)
-def _flat_pool(held: IdentityKey) -> FlatPool:
-    pool: SchemePool = held.held
-    base = [i for i, level in enumerate(pool.entries) if not level.is_flattened]
-    one = [((pool.entries[i],), pool.costs[i]) for i in base]
-    two = [
-        ((*outer, *inner), costs @ other)
-        for outer, costs in one
-        for inner, other in one
-        if costs.rank * other.rank <= MAX_RANK
-    ]
-    cubes = [(chain, costs) for chain, costs in two if (costs.m, costs.k, costs.n) == (4, 4, 4)]
-    strassens = [(chain, costs) for chain, costs in one if (costs.m, costs.k, costs.n) == (2, 2, 2)]
-    three = [
-        ((*outer, *inner), costs @ other)
-        for outer, costs in cubes
-        for inner, other in strassens
-        if costs.rank * other.rank <= MAX_RANK
-    ]
-    every = one + two + three
-    return FlatPool(tuple(chain for chain, _ in every), SchemeCosts.stacked([costs for _, costs in every]))
 
 
 @dataclass(frozen=True)

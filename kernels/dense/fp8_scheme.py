@@ -18,7 +18,7 @@ from ..cuda.stack import missing_accelerator
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import FP8, Request
-from .cuda import FlatChain
+from .flat_pool import FlatChain
 from .fp8 import BLOCKED, FAMILY, OVER_HALF, reason_against_fp8
 from .given import GivenProgram
 from .pool import restored_levels

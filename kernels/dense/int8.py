@@ -16,7 +16,7 @@ from ..overflow import range_reason
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import INT8, Request
-from .cuda import FlatChain
+from .flat_pool import FlatChain
 from .given import GivenProgram
 from .int8_costs import level_stages
 from .pool import restored_levels

@@ -17,7 +17,7 @@ from ..cuda.split_level import SplitLevel, split_level
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
 from ..request import ACCURATE, Request
-from .cuda import FlatChain, flat_pool
+from .flat_pool import FlatChain, flat_pool
 from .given import GivenProgram
 from .pool import restored_levels, scheme_pool
 from .scheme_costs import STAGES

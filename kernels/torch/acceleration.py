@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import PlanError
-from ..dense.cuda import FlatChain
+from ..dense.flat_pool import FlatChain
 from ..plans import decision_for
 from ..request import Layout, Request
 from ..tuning import tune

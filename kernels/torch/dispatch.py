@@ -11,7 +11,7 @@ from ..cuda.executor import TensorExecutor, request_of
 from ..cuda.fp8_executor import Fp8Executor
 from ..cuda.machine import index_of, require_device
 from ..cuda.vendor import VendorExecutor
-from ..dense.cuda import FlatChain
+from ..dense.flat_pool import FlatChain
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
 from ..plans import AUTO, plan_for

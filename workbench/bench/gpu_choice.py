@@ -69,7 +69,7 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     from ...kernels import decision_for
     from ...kernels.cuda.executor import request_of
     from ...kernels.cuda.machine import device_profile, require_device
-    from ...kernels.dense.cuda import FlatChain
+    from ...kernels.dense.flat_pool import FlatChain
     from ...kernels.torch.dispatch import plan_of
     from ...kernels.torch.recipe import AUTO, Recipe, named
 
