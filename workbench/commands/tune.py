@@ -19,7 +19,7 @@ from ..progress import CountedProgress
 from ..shapes import ShapeRow, read_shapes
 
 if TYPE_CHECKING:
-    from ...kernels import Request
+    from ...kernels import Machine, Request
     from ...kernels.planning.tune import Tuned
     from ...kernels.ring import ExactRing
 
@@ -149,6 +149,18 @@ def _measured(request: Request) -> str | None:
     return known.when if known is not None and known.exact else None
 
 
+def require_prices(request: Request, machine: Machine) -> None:
+    """Raise a PlanError if a GPU's profile does not price the baseline of a product: candidates have no order then.
+
+    Rates of the dtype itself are not needed: int8, halves and exact products are priced by those of others.
+    """
+    from ...kernels import decision_for
+
+    if request.device == "cuda" and decision_for(request, machine=machine).baseline.seconds is None:
+        mend = "run lcma doctor --profile --device cuda first"
+        raise PlanError(f"profile {machine.profile.id} has no rates of {request.dtype} products: {mend}")
+
+
 def _tuned(
     request: Request, top: int, rounds: int, seed: int, again: bool, progress: CountedProgress
 ) -> dict[str, Any]:
@@ -160,9 +172,7 @@ def _tuned(
     found |= {"device": request.device, "skipped": None, "refused": None, "candidates": []}
     try:
         machine = machine_for(request)
-        if not machine.costs.knows(request.dtype) and request.device == "cuda":
-            mend = "run lcma doctor --profile --device cuda first"
-            raise PlanError(f"profile {machine.profile.id} has no rates of {request.dtype} products: {mend}")
+        require_prices(request, machine)
         day = _measured(request)
         if day is not None and not again:
             return {**found, "skipped": f"measured {day}"}

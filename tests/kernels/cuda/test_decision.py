@@ -14,7 +14,9 @@ from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import NAME, h200
 from lcma.kernels.cuda.machine import cuda_machine
 from lcma.kernels.planning.profiles import find_profile
+from lcma.kernels.ring import exact_ring
 from lcma.workbench.commands.plan import command
+from lcma.workbench.commands.tune import require_prices
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +65,21 @@ def test_profiles_come_from_a_file_the_gpu_or_the_h200(tmp_path, monkeypatch):
     found = decision_for(Request(8192, 8192, 8192, device="cuda"), machine=unknown)
     assert found.is_baseline
     assert "has no rates of float32 products" in found.reason
+    with pytest.raises(PlanError, match="has no rates of float32 products: run lcma doctor"):
+        require_prices(Request(8192, 8192, 8192, device="cuda"), unknown)
+
+
+def test_products_without_rates_of_their_own_can_be_tuned():
+    known = Machine("cuda", h200(), CudaCostModel(h200()))
+    sizes, ring = (512, 512, 512), exact_ring("GF(1021)")
+    for request in (
+        Request(*sizes, "int8", device="cuda", max_abs=31),
+        Request(*sizes, "fp8", device="cuda"),
+        Request(*sizes, "fp32-accurate", device="cuda"),
+        Request(*sizes, "int64", device="cuda", ring=ring),
+        Request(*sizes, device="cuda"),
+    ):
+        require_prices(request, known)
 
 
 def test_the_command_plans_for_a_gpu():
