@@ -5,7 +5,7 @@ Its prices are predicted from the measured rate of `fp8-blocked`: none is measur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cuda.cost_model import CudaCostModel
@@ -16,11 +16,11 @@ from ..cuda.fp8_executor import Fp8Executor, by_level
 from ..cuda.fp8_level import Fp8Level, fp8_level
 from ..cuda.stack import missing_accelerator
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Stage
 from ..request import FP8, Request
 from .flat_pool import FlatChain
 from .fp8 import BLOCKED, FAMILY, OVER_HALF, reason_against_fp8
-from .given import GivenProgram
+from .named_chains import RunsNamedChains
 from .pool import restored_levels
 from .scheme_costs import STAGES
 
@@ -28,7 +28,7 @@ NAME = "fp8-scheme"
 
 
 @dataclass(frozen=True)
-class CudaFp8Scheme:
+class CudaFp8Scheme(RunsNamedChains):
     """Combine A and Combine B into e4m3 with scales, our products of those, Combine H in the operands' dtype.
 
     B is read once more before, for the scales of its sums; both once if it is static.
@@ -45,11 +45,6 @@ class CudaFp8Scheme:
         if request.dtype not in FP8.values():
             return []
         return reason_against_fp8(request) or f"{NAME} runs only a scheme that is named; give one"
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
-        if isinstance(source, FlatChain | GivenProgram):
-            yield Candidate(FAMILY, NAME, source)
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...schemes_db.program import Program
@@ -14,18 +14,16 @@ from ..cuda.int8_level import Int8TensorLevel, int8_level
 from ..cuda.shape import Shape
 from ..overflow import range_reason
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..request import INT8, Request
-from .flat_pool import FlatChain
-from .given import GivenProgram
 from .int8_costs import level_stages
-from .pool import restored_levels
+from .named_chains import FAMILY, RunsNamedChains
 
-FAMILY, NAME = "dense", "int8"
+NAME = "int8"
 
 
 @dataclass(frozen=True)
-class CudaInt8:
+class CudaInt8(RunsNamedChains):
     """Our kernel of int8 tensor cores, which takes any sizes; B is stored by columns first, if it is not.
 
     Under a scheme the sums of blocks are stored in int8, which the stated range must prove, all products in int32, and
@@ -51,18 +49,6 @@ class CudaInt8:
             return f"the profile {machine.profile.id} has no rates of bfloat16 products or of sums"
         price = sum(stage.seconds or 0.0 for stage in self.predict(candidate, request, machine))
         return [Proposal(price * (1 - 1e-9), candidate)]
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
-        if isinstance(source, FlatChain | GivenProgram):
-            yield Candidate(FAMILY, NAME, source)
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        if not key:
-            return Candidate(FAMILY, NAME)
-        levels = restored_levels(key)
-        return None if levels is None else Candidate(FAMILY, NAME, FlatChain(levels))
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""

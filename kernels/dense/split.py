@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +15,14 @@ from ..cuda.split import TILE, pitch_of
 from ..cuda.split_executor import SplitExecutor
 from ..cuda.split_level import SplitLevel, split_level
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..request import ACCURATE, Request
 from .flat_pool import FlatChain, flat_pool
-from .given import GivenProgram
-from .pool import restored_levels, scheme_pool
+from .named_chains import FAMILY, RunsNamedChains
+from .pool import scheme_pool
 from .scheme_costs import STAGES
 
-FAMILY, NAME = "dense", "split"
+NAME = "split"
 
 RATE, LEVEL_RATE = 1.95e14, 1.85e14
 """Flops per second of a product by halves, the three counted as one: 1.82, 2.02 and 1.87e14 on an H200 at 4096, 8192
@@ -48,7 +48,7 @@ _Sizes = tuple[Any, Any, Any]
 
 
 @dataclass(frozen=True)
-class CudaSplit:
+class CudaSplit(RunsNamedChains):
     """Scale, check and split A and B, then one kernel for the three products of halves.
 
     With levels of a scheme the sums of blocks are split, and their products combined in float32.
@@ -84,18 +84,6 @@ class CudaSplit:
                 seen.add(grid)
                 found.append(Proposal(float(prices[i]) * (1 - 1e-9), candidate))
         return found
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """See `Strategy.candidates_of`."""
-        if isinstance(source, FlatChain | GivenProgram):
-            yield Candidate(FAMILY, NAME, source)
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """See `Strategy.restore`."""
-        if not key:
-            return Candidate(FAMILY, NAME)
-        levels = restored_levels(key)
-        return None if levels is None else Candidate(FAMILY, NAME, FlatChain(levels))
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         """See `Strategy.can_run`."""

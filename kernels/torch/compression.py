@@ -136,7 +136,9 @@ def _compressed(
         weight.numel() * held,
         structure.parameters * held,
         found.error,
-        output_error=None if inputs is None else output_error(plain, structure, rounded, inputs, narrow),  # type: ignore[arg-type]
+        output_error=None
+        if inputs is None or plain is None
+        else output_error(plain, structure, rounded, inputs, narrow),
         predicted=None if batch is None else predicted_speed(structure, batch, name, weight.device.type, narrow),
     )
 

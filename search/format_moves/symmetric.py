@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import product
 
 from ...errors import PlanError
@@ -29,6 +31,24 @@ H200, from compositions of rank 63 to 62 in twice 8 s; 6x6x7 came from the naive
 198 to 186."""
 
 _FACTOR_AXES = (("m", "k"), ("k", "n"), ("m", "n"))
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A scheme that is invariant under reversal, by its rank; it is built when it is used."""
+
+    rank: int
+    build: Callable[[], Scheme]
+
+    @classmethod
+    def of(cls, scheme: Scheme) -> Start:
+        """Return the start of a scheme that is there."""
+        return cls(scheme.rank, lambda: scheme)
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        """The scheme, built at the first use."""
+        return self.build()
 
 
 def nested_sum(outer: Scheme, inner: Scheme, axis: str) -> Scheme:
@@ -67,18 +87,25 @@ def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], 
     """
     if shape[0] * shape[1] * shape[2] <= NAIVE_SIZE:
         return [_naive(shape)]
-    memo: dict[Shape, list[Scheme]] = {}
+    memo: dict[Shape, list[Start]] = {}
 
-    def known(wanted: Shape) -> list[Scheme]:
+    def known(wanted: Shape) -> list[Start]:
         if wanted not in memo:
-            own = [scheme for scheme in stored(wanted) if is_invariant(scheme)]
-            memo[wanted] = own[:most] or _lowest(_compositions(wanted, known), PARTS) or [_naive(wanted)]
+            made = given(wanted)[:most] or sorted(_compositions(wanted, known), key=lambda one: one.rank)[:PARTS]
+            memo[wanted] = made or [Start(math.prod(wanted), partial(_naive, wanted))]
         return memo[wanted]
 
+    def given(wanted: Shape) -> list[Start]:
+        return [Start.of(scheme) for scheme in stored(wanted) if is_invariant(scheme)]
+
     m, k, n = sorted(shape)
-    made = [*_compositions((m, k, n), known)]
-    made += [(scheme.rank, partial(_same, scheme)) for scheme in stored((m, k, n)) if is_invariant(scheme)]
-    return [oriented(scheme, shape) for scheme in _lowest(made, most)]
+    made = sorted([*given((m, k, n)), *_compositions((m, k, n), known)], key=lambda one: one.rank)
+    found: dict[str, Scheme] = {}
+    for start in made:
+        if len(found) >= most or start.rank > made[0].rank + SLACK:
+            break
+        found.setdefault(start.scheme.digest, start.scheme)
+    return [oriented(scheme, shape) for scheme in found.values()]
 
 
 def is_invariant(scheme: Scheme) -> bool:
@@ -96,24 +123,10 @@ def _naive(shape: Shape) -> Scheme:
     return PairTerms.naive(Target.general(*shape)).to_scheme()
 
 
-def _lowest(made: Iterable[tuple[int, Callable[[], Scheme]]], most: int) -> list[Scheme]:
-    """Build the compositions of lowest rank: distinct ones, at most SLACK above the lowest."""
-    ordered = sorted(made, key=lambda pair: pair[0])
-    found: dict[str, Scheme] = {}
-    for rank, build in ordered:
-        if len(found) >= most or rank > ordered[0][0] + SLACK:
-            break
-        scheme = build()
-        found.setdefault(scheme.digest, scheme)
-    return list(found.values())
+def _compositions(shape: Shape, known: Callable[[Shape], Sequence[Start]]) -> Iterator[Start]:
+    """Yield nested sums and products of known schemes, in no order."""
 
-
-def _compositions(
-    shape: Shape, known: Callable[[Shape], Sequence[Scheme]]
-) -> Iterator[tuple[int, Callable[[], Scheme]]]:
-    """Yield the ranks of compositions, and functions that build them."""
-
-    def parts(wanted: Sequence[int]) -> Sequence[Scheme]:
+    def parts(wanted: Sequence[int]) -> Sequence[Start]:
         m, k, n = sorted(wanted)
         return known((m, k, n))
 
@@ -121,16 +134,12 @@ def _compositions(
         for length in range(2, shape[place], 2):
             first, second = _resized(shape, place, length), _resized(shape, place, shape[place] - length)
             for outer, inner in _paired(parts(first), parts(second)):
-                yield outer.rank + inner.rank, partial(_nested, outer, first, inner, second, axis)
+                yield Start(outer.rank + inner.rank, partial(_nested, outer, first, inner, second, axis))
     for m, k, n in product(*([d for d in range(1, side + 1) if side % d == 0] for side in shape)):
         first, second = (m, k, n), (shape[0] // m, shape[1] // k, shape[2] // n)
         if (1, 1, 1) not in (first, second):
             for left, right in _paired(parts(first), parts(second)):
-                yield left.rank * right.rank, partial(_tensor, left, first, right, second)
-
-
-def _same(scheme: Scheme) -> Scheme:
-    return scheme
+                yield Start(left.rank * right.rank, partial(_tensor, left, first, right, second))
 
 
 def _resized(shape: Shape, place: int, size: int) -> Shape:
@@ -138,15 +147,15 @@ def _resized(shape: Shape, place: int, size: int) -> Shape:
     return m, k, n
 
 
-def _nested(outer: Scheme, first: Shape, inner: Scheme, second: Shape, axis: str) -> Scheme:
-    return nested_sum(oriented(outer, first), oriented(inner, second), axis)
+def _nested(outer: Start, first: Shape, inner: Start, second: Shape, axis: str) -> Scheme:
+    return nested_sum(oriented(outer.scheme, first), oriented(inner.scheme, second), axis)
 
 
-def _tensor(left: Scheme, first: Shape, right: Scheme, second: Shape) -> Scheme:
-    return tensor(oriented(left, first), oriented(right, second))
+def _tensor(left: Start, first: Shape, right: Start, second: Shape) -> Scheme:
+    return tensor(oriented(left.scheme, first), oriented(right.scheme, second))
 
 
-def _paired(lefts: Sequence[Scheme], rights: Sequence[Scheme]) -> Iterator[tuple[Scheme, Scheme]]:
+def _paired(lefts: Sequence[Start], rights: Sequence[Start]) -> Iterator[tuple[Start, Start]]:
     """Yield every scheme of the longer list once, with those of the shorter one in turn."""
     for n in range(max(len(lefts), len(rights)) if lefts and rights else 0):
         yield lefts[n % len(lefts)], rights[n % len(rights)]

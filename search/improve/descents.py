@@ -125,7 +125,11 @@ class Descents:
         route = by_name[choice.route]
         kind = WALKS[SYMMETRIC.get(route.name, "flip-zt" if self._ternary else "flip")]
         setting = setting_for(gap.target, **kind)
-        starts = self._islands.starts(gap.target.name, route.name, route.starts, alone=route.name in SYMMETRIC)
+        starts = route.starts
+        symmetric = route.name in SYMMETRIC
+        # From the naive scheme walks end at other schemes each time; those of the last turn are where it got stuck.
+        if not symmetric or lowest[route.name] < len(gap.target.terms):
+            starts = self._islands.starts(gap.target.name, route.name, starts, alone=symmetric)
         fleet = self._fleet(starts, varied(setting.policy, choice.policy), tried, kind)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"

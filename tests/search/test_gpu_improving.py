@@ -92,6 +92,26 @@ def test_a_route_that_had_half_an_hour_in_vain_is_a_dead_end():
     assert History([*vain[:1], turn_of(gap, seconds=DEAD_END, reached=24)]).choose(gap, {"own": 25}).route == "own"
 
 
+@pytest.mark.parametrize(
+    ("shape", "names"),
+    [((3, 3, 3), []), ((2, 3, 4), []), ((2, 5, 6), ["reversal"]), ((5, 5, 5), ["symmetry", "reversal"])],
+)
+def test_formats_beyond_the_easy_ones_have_symmetric_routes(shape, names):
+    class Nothing:
+        over = Z
+
+        def pool(self, shape, composed=True):
+            return []
+
+    turns = Descents(Nothing(), "Z", 0, "cpu", "lcma improve")
+    found = turns._symmetric_routes(Target.general(*shape))
+    assert [route.name for route in found] == names
+    for route in found:
+        for start in route.starts:
+            assert start.target.shape == shape
+            certify(start)
+
+
 def test_variants_of_a_policy():
     policy = Policy(plus_after=1000, margin=2)
     found = {name: varied(policy, name).checked() for name in VARIANTS}
