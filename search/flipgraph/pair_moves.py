@@ -1,10 +1,11 @@
-"""Moves of the flip graph of schemes invariant under reversal, over GF(2), compiled: flip, reduce, plus, on pairs.
+"""Moves of the flip graph of schemes invariant under an involution, over GF(2), compiled: flip, reduce, plus, on pairs.
 
-A slot is a pair of a term and its reversal, or a term that is its own reversal, in the layout of
-`orbits.mirrored_layout`. Terms with factors that are equal up to reversal flip, and their reversals at the same time. A
-flip with a pair adds both images to a term that is its own reversal, so that this remains true. Two terms of a pair
-that become equal cancel; if only one factor of a pair is not its own reversal, one term with the sum of both images
-replaces the pair, unless `Kind.whole` has length 2. `pair_reference.py` is the equivalent in plain Python.
+A slot is a pair of a term and its image, or a term that is its own image, in the layout of
+`involution.mirrored_layout`, where the involution reverses the bits: "reversal" below. Terms with factors that are
+equal up to reversal flip, and their reversals at the same time. A flip with a pair adds both images to a term that is
+its own reversal, so that this remains true. Two terms of a pair that become equal cancel; if only one factor of a pair
+is not its own reversal, one term with the sum of both images replaces the pair, unless `Kind.whole` has length 2.
+`pair_reference.py` is the equivalent in plain Python.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..terms.orbits import reversed_word
+from ..terms.involution import reversed_word
 from ..terms.packed import WORD_BITS, lanes_for
 from ..terms.pairs import PairTerms
 from .policy import PLUS_TRIES, Policy

@@ -1,4 +1,4 @@
-"""Walker of the compiled walks over GF(2) on schemes that are invariant under reversal."""
+"""Walker of the compiled walks over GF(2) on schemes that are invariant under an involution."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def make_pair_arena(start: PairTerms, seed: int, index: int = 0, room: int = 0, 
 def pairs_in(flat: Words, arena: Arena, start: PairTerms) -> PairTerms:
     """Return the terms in an array of the layout of `Arena.x`."""
     rows = flat.reshape(3, len(arena.kind.lanes) * WORD_BITS)
-    return PairTerms(start.target, rows[:, rows[0] != 0].copy())
+    return PairTerms(start.target, rows[:, rows[0] != 0].copy(), start.swaps)
 
 
 class PairWalker(SymmetricWalker):
-    """A walker on schemes that are invariant under reversal: a flip changes a term and its reversal.
+    """A walker on schemes that are invariant under an involution: a flip changes a term and its image.
 
     Raises:
         PlanError: the start does not fit, or the policy has bounds or fixed terms.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ...errors import PlanError
 from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.grids import Kind
+from ..terms.involution import Swaps, parse_swaps
 from ..terms.orbits import OrbitTerms
 from ..terms.packed import PackedTerms
 from ..terms.pairs import PairTerms
@@ -67,6 +69,9 @@ class _Walk(NamedTuple):
 
 _WALKS: dict[str, _Walk] = {}
 
+PAIRS = "flip-z2"
+"""The walk on schemes that are invariant under an involution; with the numbers of its swaps after a colon."""
+
 
 def pack_modulo_2(target: Target, scheme: Scheme | None) -> PackedTerms:
     """Return the start of a walk over GF(2)."""
@@ -93,9 +98,9 @@ def pack_reversible(target: Target, scheme: Scheme | None) -> OrbitTerms:
     return OrbitTerms.naive_reversible(target) if scheme is None else OrbitTerms.from_scheme(scheme)
 
 
-def pack_pairs(target: Target, scheme: Scheme | None) -> PairTerms:
-    """Return the start of a walk over GF(2) on schemes that are invariant under reversal."""
-    return PairTerms.naive(target) if scheme is None else PairTerms.from_scheme(scheme)
+def pack_pairs(target: Target, scheme: Scheme | None, swaps: Swaps | None = None) -> PairTerms:
+    """Return the start of a walk over GF(2) on schemes that are invariant under an involution, by default reversal."""
+    return PairTerms.naive(target, swaps) if scheme is None else PairTerms.from_scheme(scheme, swaps)
 
 
 def register_walk(name: str, make: MakeWalker, pack: Pack = pack_modulo_2, policy: Policy | None = None) -> None:
@@ -144,10 +149,28 @@ def make_walker(name: str, start: Terms, seed: int, index: int, policy: Policy) 
     return _walk(name).make(start, seed, index, policy)
 
 
+def walk_kind(name: str) -> tuple[str, Swaps | None]:
+    """Return the registered name of a walk and its swaps: flip-z2:1,0,3 is flip-z2 with another involution.
+
+    Raises:
+        PlanError: the name has swaps that are not understood, or is of a walk without them.
+    """
+    kind, colon, text = name.partition(":")
+    if not colon:
+        return kind, None
+    if kind != PAIRS:
+        raise PlanError(f"walk {name!r} is not known: only {PAIRS} has swaps, such as {PAIRS}:1,0,3")
+    return kind, parse_swaps(text)
+
+
 def _walk(name: str) -> _Walk:
-    if name not in _WALKS:
+    kind, swaps = walk_kind(name)
+    if kind not in _WALKS:
         raise PlanError(f"walk {name!r} is not known; choose one of {', '.join(walk_names())}")
-    return _WALKS[name]
+    walk = _WALKS[kind]
+    if swaps is None:
+        return walk
+    return walk._replace(make=partial(_pair_walk, swaps=swaps), pack=partial(pack_pairs, swaps=swaps))
 
 
 def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
@@ -179,10 +202,10 @@ def _reversible_walk(start: Any, seed: int, index: int, policy: Policy) -> Walke
     return OrbitWalker(start, seed, index, policy, reverse=True)
 
 
-def _pair_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+def _pair_walk(start: Any, seed: int, index: int, policy: Policy, swaps: Swaps | None = None) -> Walker:
     from .pair_walker import PairWalker
 
-    start = PairTerms.from_packed(start) if isinstance(start, PackedTerms) else start
+    start = PairTerms.from_packed(start, swaps) if isinstance(start, PackedTerms) else start
     return PairWalker(start, seed, index, policy)
 
 
@@ -192,6 +215,6 @@ register_walk(
     "flip-c3z2", _reversible_walk, pack_reversible, Policy(plus_after=2_000, margin=7, restart_after=20_000_000)
 )
 register_walk("flip-half", _half_walk, policy=Policy(plus_after=20_000, margin=3, chance=0.15))
-register_walk("flip-z2", _pair_walk, pack_pairs, Policy(plus_after=50_000, margin=4))
+register_walk(PAIRS, _pair_walk, pack_pairs, Policy(plus_after=50_000, margin=4))
 register_walk("flip-z3", _flip_walk, pack_modulo_3, Policy(plus_after=20_000))
 register_walk("flip-zt", _flip_walk, pack_ternary, Policy(plus_after=30_000))

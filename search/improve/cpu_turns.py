@@ -12,7 +12,7 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.run_record import RunRecord
 from ..runs.config import RunConfig
 from .gaps import Gap
-from .history import SYMMETRIC, Choice, History, has_walk, varied
+from .history import Choice, History, symmetric_walks, varied
 from .starts import best_below
 
 LONGEST = 60.0
@@ -58,7 +58,8 @@ def next_search(gap: Gap, ring: str, over: Ring, catalog: Catalog, history: Hist
     """
     m, k, n = gap.target.shape
     ways: dict[str, tuple[str, Scheme | None]] = {}
-    ways |= {route: (walk, None) for route, walk in SYMMETRIC.items() if ring != "ZT" and has_walk(gap.target, route)}
+    if ring != "ZT":
+        ways |= {route: (walk, None) for route, walk in symmetric_walks(gap.target).items()}
     entries = catalog.entries(target=gap.target.name, max_rank=gap.rank)
     kept = [one for one in entries if one.ring in (over.name, "Z") and one.rank == gap.rank]
     below = best_below(catalog, gap.target, over)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -14,17 +14,18 @@ from ...schemes_db.provenance import Step
 from ...schemes_db.run_record import RunRecord
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
-from ..flipgraph.gpu.session import WALKS
+from ..flipgraph.gpu.session import WALKS, gpu_kind
 from ..flipgraph.gpu.settings import setting_for
 from ..flipgraph.gpu.widen import widened
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
 from ..format_moves.symmetric import symmetric_starts
 from ..runs.distinct import DistinctPool
+from ..terms.involution import Swaps
 from .catalogue import in_order
 from .collect import collect_below
 from .gaps import Gap, Shape
-from .history import SYMMETRIC, History, has_walk, varied
+from .history import History, symmetric_walks, varied, walk_of
 from .islands import Islands
 from .neighbours import Route, routes
 
@@ -123,14 +124,15 @@ class Descents:
         if choice is None:
             return None
         route = by_name[choice.route]
-        kind = WALKS[SYMMETRIC.get(route.name, "flip-zt" if self._ternary else "flip")]
-        setting = setting_for(gap.target, **kind)
+        walk = walk_of(route.name)
+        kind, swaps = gpu_kind(walk or ("flip-zt" if self._ternary else "flip"))
+        setting = setting_for(gap.target, **WALKS[kind])
         starts = route.starts
-        symmetric = route.name in SYMMETRIC
+        symmetric = walk is not None
         # From the naive scheme walks end at other schemes each time; those of the last turn are where it got stuck.
         if not symmetric or lowest[route.name] < len(gap.target.terms):
             starts = self._islands.starts(gap.target.name, route.name, starts, alone=symmetric)
-        fleet = self._fleet(starts, varied(setting.policy, choice.policy), tried, kind)
+        fleet = self._fleet(starts, varied(setting.policy, choice.policy), tried, kind, swaps)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
         say(f"{gap.target}: {what}, {len(starts)} starts, {fleet.walkers} walkers")
@@ -166,26 +168,27 @@ class Descents:
 
     def _symmetric_routes(self, target: Target) -> list[Route]:
         """Return the routes by symmetric walks that a format has."""
-        found = []
-        if has_walk(target, "symmetry"):
-            found.append(Route("symmetry", [pack_start("flip-c3", target).to_scheme()]))
-        if has_walk(target, "reversal"):
 
-            def stored(shape: Shape) -> list[Scheme]:
-                known = (scheme.over_z2() for scheme in self._updater.pool(shape, composed=False))
-                return [scheme for scheme in known if scheme is not None]
+        def stored(shape: Shape) -> list[Scheme]:
+            known = (scheme.over_z2() for scheme in self._updater.pool(shape, composed=False))
+            return [scheme for scheme in known if scheme is not None]
 
-            found.append(Route("reversal", symmetric_starts(target.shape, stored)))
-        return found
+        return [
+            Route(name, [pack_start(walk, target).to_scheme()])
+            if name != "reversal"
+            else Route(name, symmetric_starts(target.shape, stored))
+            for name, walk in symmetric_walks(target).items()
+        ]
 
-    def _fleet(self, starts: list[Scheme], policy: Policy, tried: int, kind: Mapping[str, Any]) -> Fleet:
+    def _fleet(self, starts: list[Scheme], policy: Policy, tried: int, kind: str, swaps: Swaps | None) -> Fleet:
         return Fleet(
             starts,
             policy,
             seed=self._seed + (tried << 32),
             walkers=self._walkers,
             device=self._device,
-            **kind,
+            swaps=swaps,
+            **WALKS[kind],
         )
 
     def _known(self, shape: Shape, goal: Shape) -> list[Scheme]:
@@ -211,8 +214,9 @@ class Descents:
             starts = [one for one in (scheme.over_z2() for scheme in known) if one is not None]
         near = self._near.setdefault((shape, rank), [])
         if starts:
-            kind = WALKS["flip-zt" if self._ternary else "flip"]
-            fleet = self._fleet(starts, setting_for(Target.general(*shape), **kind).policy, 0, kind)
+            kind = "flip-zt" if self._ternary else "flip"
+            policy = setting_for(Target.general(*shape), **WALKS[kind]).policy
+            fleet = self._fleet(starts, policy, 0, kind, None)
             source = self._provenance(Target.general(*shape), "plus")
             widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
 

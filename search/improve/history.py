@@ -14,10 +14,15 @@ from dataclasses import dataclass, replace
 from ...schemes_db import Target
 from ...schemes_db.run_record import RunRecord
 from ..flipgraph.policy import Policy
+from ..flipgraph.walkers import PAIRS
+from ..format_moves.symmetric import NAIVE_SIZE
+from ..terms.involution import other_involutions
 from .gaps import Gap
 
-SYMMETRIC = {"symmetry": "flip-c3", "reversal": "flip-z2"}
-"""The routes by symmetric walks, and their walks; a high start is no disadvantage of theirs in the choice of routes."""
+SYMMETRIC = {"symmetry": "flip-c3", "reversal": PAIRS}
+"""Routes by symmetric walks, and their walks; the others, by an involution, are SWAPS and its numbers."""
+
+SWAPS = "swaps "
 
 EASY_SIDE = 3
 """Largest side of a square format without symmetric walks, and of the format up to whose size others have none."""
@@ -50,10 +55,28 @@ def varied(policy: Policy, variant: str) -> Policy:
     return policy
 
 
-def has_walk(target: Target, route: str) -> bool:
-    """Return whether the symmetric walks of a route exist for a format, and are better than others from its start."""
+def symmetric_walks(target: Target) -> dict[str, str]:
+    """Return the routes by symmetric walks that are better than others from their starts for a format, and the walks.
+
+    Involutions other than reversal have walks from the naive scheme only; of those that an exchange of equal sides
+    maps to one another there is one.
+    """
     m, k, n = target.shape
-    return m == k == n > EASY_SIDE if route == "symmetry" else m * k * n > EASY_SIDE**3
+    found = {"symmetry": SYMMETRIC["symmetry"]} if m == k == n > EASY_SIDE else {}
+    if m * k * n > EASY_SIDE**3:
+        found["reversal"] = SYMMETRIC["reversal"]
+        if m * k * n <= NAIVE_SIZE:
+            names = [",".join(map(str, swaps)) for swaps in other_involutions(target)]
+            found |= {f"{SWAPS}{name}": f"{PAIRS}:{name}" for name in names}
+    return found
+
+
+def walk_of(route: str) -> str | None:
+    """Return the symmetric walk of a route, None if it has another walk.
+
+    A high start is no disadvantage of symmetric walks in the choice of routes.
+    """
+    return f"{PAIRS}:{route.removeprefix(SWAPS)}" if route.startswith(SWAPS) else SYMMETRIC.get(route)
 
 
 def gain(turn: RunRecord) -> float:
@@ -116,7 +139,7 @@ class History:
         lowest = min(starts.values())
 
         def route_worth(route: str) -> float:
-            assumed = 1.0 if route in SYMMETRIC else 1 / (1 + starts[route] - lowest)
+            assumed = 1.0 if walk_of(route) else 1 / (1 + starts[route] - lowest)
             return _mean([one for one in here if one.route == route], assumed)
 
         route = max(open_routes, key=route_worth)

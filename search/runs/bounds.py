@@ -15,7 +15,7 @@ from ...schemes_db import Ring, Scheme, Target
 from ...schemes_db.costs import full_and_half
 from ..basis.shears import half_masks
 from ..flipgraph.policy import ANY_NONZEROS, Policy
-from ..flipgraph.walkers import Terms
+from ..flipgraph.walkers import PAIRS, Terms, walk_kind
 from ..terms.orbits import WHOLE_REFUSED, OrbitTerms
 from ..terms.pairs import PairTerms
 
@@ -35,7 +35,7 @@ def refuse_bounds(policy: Policy, walk: str, start: Terms, over: Ring, ladder: S
     """Raise a PlanError if the bounds of a policy do not apply to the run, or cannot be satisfied."""
     if not 0 <= policy.chance <= 1 or policy.nonzeros < 1 or policy.keep < 0:
         raise PlanError("a chance is 0 to 1, nonzeros are at least 1, and kept products at least 0")
-    if policy.orbits == "whole" and walk not in ("flip-c3z2", "flip-z2"):
+    if policy.orbits == "whole" and walk_kind(walk)[0] not in ("flip-c3z2", PAIRS):
         raise PlanError(WHOLE_REFUSED)
     if not (policy.guarded or policy.keep):
         return

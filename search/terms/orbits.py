@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db import Provenance, Scheme, Target
+from .involution import mirrored_layout, reversed_word
 from .packed import PackedTerms, Words
 
 _ONE = np.uint64(1)
@@ -187,7 +188,8 @@ def reversible(terms: OrbitTerms) -> tuple[Words, Words]:
     Raises:
         PlanError: the terms are not invariant under reversal.
     """
-    orbits, cubes = (mirrored_layout(words, side(terms.target) ** 2) for words in (terms.orbits, terms.cubes))
+    reverse = range(side(terms.target) ** 2)[::-1]
+    orbits, cubes = (mirrored_layout(words, reverse) for words in (terms.orbits, terms.cubes))
     left = [_turned_first(term) for term in zip(*orbits.tolist(), strict=True)]
     found, single = [], {int(cube) for cube in cubes}
     while left:
@@ -206,33 +208,12 @@ def reversible(terms: OrbitTerms) -> tuple[Words, Words]:
 
 def unfolded(target: Target, orbits: Words, cubes: Words) -> OrbitTerms:
     """Invert `reversible`."""
-    size = side(target) ** 2
+    reverse = range(side(target) ** 2)[::-1]
     terms = list(zip(*orbits.tolist(), strict=True))
     images = [tuple(reversed_word(word) for word in term) for term in terms]
     terms += [image for term, image in zip(terms, images, strict=True) if image != term]
-    whole, single = (mirrored_layout(words, size, back=True) for words in (_columns(terms), cubes))
+    whole, single = (mirrored_layout(words, reverse, back=True) for words in (_columns(terms), cubes))
     return OrbitTerms(target, whole, single)
-
-
-def mirrored_layout(words: Words, size: int, back: bool = False) -> Words:
-    """Pack matrices of `size` entries so that reversing all 64 bits reverses rows and columns; the inverse with `back`.
-
-    The first half of the bits is unchanged, the second half moves to the end of the word, and the middle
-    bit of an odd number is duplicated.
-    """
-    result = np.zeros_like(words)
-    for place in range(size):
-        ends = {place} if 2 * place + 1 <= size else set()
-        ends |= {64 - size + place} if 2 * place + 1 >= size else set()
-        for end in sorted(ends)[: 1 if back else 2]:
-            old, new = (end, place) if back else (place, end)
-            result |= ((words >> np.uint64(old)) & _ONE) << np.uint64(new)
-    return result
-
-
-def reversed_word(word: int) -> int:
-    """Return a word with its 64 bits in reverse order."""
-    return int(f"{word:064b}"[::-1], 2)
 
 
 def _turned_first(term: Term) -> Term:

@@ -1,9 +1,10 @@
-"""Schemes for full products that are invariant under the reversal of rows and columns, over GF(2).
+"""Schemes for full products that are invariant under an involution of rows and columns, over GF(2).
 
 The reversal maps entry (i, j) of an r x s matrix to (r-1-i, s-1-j), in A, B and C at once; so it permutes the terms of
-the naive scheme of every format. An invariant scheme is a set of pairs {a b c, a' b' c'} of a term and its reversal,
-and of terms that are their own reversal. Source: the group Z2 of Moosbauer and Poole, "Flip graphs with symmetry"
-(arXiv 2502.04514), who use it with the cyclic shift on square formats; alone it is a symmetry of all formats.
+the naive scheme of every format, as do the other involutions of `involution`. An invariant scheme is a set of pairs
+{a b c, a' b' c'} of a term and its image, and of terms that are their own image. Source: the group Z2 of Moosbauer and
+Poole, "Flip graphs with symmetry" (arXiv 2502.04514), who reverse square formats, with the cyclic shift; alone the
+reversal is a symmetry of all formats, and so are the other involutions.
 """
 
 from __future__ import annotations
@@ -14,32 +15,33 @@ import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db import Provenance, Scheme, Target
-from .orbits import mirrored_layout, reversed_word
+from .involution import Swaps, checked, images, mirrored_layout, reversal, reversed_word
 from .packed import PackedTerms, Words
 
 
 @dataclass(frozen=True, eq=False)
 class PairTerms:
-    """A set of terms over GF(2) that is invariant under reversal.
+    """A set of terms over GF(2) that is invariant under the involution with these swaps.
 
-    `words` is (3, K) uint64: one term of each pair, and the terms that are their own reversal, in the layout of
-    `orbits.mirrored_layout`, where reversing the 64 bits of a word reverses the matrix. The rank is 2 K less the number
-    of terms that are their own reversal.
+    `words` is (3, K) uint64: one term of each pair, and the terms that are their own image, in the layout of
+    `involution.mirrored_layout`, where reversing the 64 bits of a word maps the matrix to its image. The rank is 2 K
+    less the number of terms that are their own image.
 
     Raises:
-        PlanError: the target is not a full product.
+        PlanError: the target has no such involution.
     """
 
     target: Target
     words: Words
+    swaps: Swaps
 
     def __post_init__(self) -> None:
-        refuse_structured(self.target)
+        checked(self.swaps, self.target)
         self.words.setflags(write=False)
 
     @property
     def own(self) -> Words:
-        """(K,) bool: the terms that are their own reversal."""
+        """(K,) bool: the terms that are their own image."""
         terms = self.words.T.tolist()
         return np.array([all(reversed_word(word) == word for word in term) for term in terms], dtype=bool)
 
@@ -48,29 +50,30 @@ class PairTerms:
         return int(2 * self.words.shape[1] - np.count_nonzero(self.own))
 
     @classmethod
-    def naive(cls, target: Target) -> PairTerms:
+    def naive(cls, target: Target, swaps: Swaps | None = None) -> PairTerms:
         """Return the naive scheme."""
-        return cls.from_packed(PackedTerms.naive(target))
+        return cls.from_packed(PackedTerms.naive(target), swaps)
 
     @classmethod
-    def from_scheme(cls, scheme: Scheme) -> PairTerms:
+    def from_scheme(cls, scheme: Scheme, swaps: Swaps | None = None) -> PairTerms:
         """Return the pairs of a scheme modulo 2.
 
         Raises:
-            PlanError: the scheme is not invariant under reversal, or does not fit packed words.
+            PlanError: the scheme is not invariant, or does not fit packed words.
         """
-        return cls.from_packed(PackedTerms.from_scheme(scheme))
+        return cls.from_packed(PackedTerms.from_scheme(scheme), swaps)
 
     @classmethod
-    def from_packed(cls, terms: PackedTerms) -> PairTerms:
-        """Return the pairs of a set of terms.
+    def from_packed(cls, terms: PackedTerms, swaps: Swaps | None = None) -> PairTerms:
+        """Return the pairs of a set of terms; without swaps those of the reversal.
 
         Raises:
-            PlanError: the terms are not invariant under reversal.
+            PlanError: the terms are not invariant, or the target has no such involution.
         """
-        refuse_structured(terms.target)
-        sizes = _sizes(terms.target)
-        mirrored = np.stack([mirrored_layout(row, size) for row, size in zip(terms.words, sizes, strict=True)])
+        swaps = checked(reversal(terms.target) if swaps is None else swaps, terms.target)
+        mirrored = np.stack(
+            [mirrored_layout(row, image) for row, image in zip(terms.words, images(terms.target, swaps), strict=True)]
+        )
         left = dict.fromkeys(map(tuple, mirrored.T.tolist()))
         found = []
         while left:
@@ -80,17 +83,20 @@ class PairTerms:
             if image != term:
                 if image not in left:
                     raise PlanError(
-                        f"a scheme of {terms.target} is not invariant under reversal: start the walk elsewhere"
+                        f"a scheme of {terms.target} is not invariant under {_named(swaps, terms.target)}: "
+                        "start the walk elsewhere"
                     )
                 del left[image]
-        return cls(terms.target, np.array(found, dtype=np.uint64).reshape(-1, 3).T.copy())
+        return cls(terms.target, np.array(found, dtype=np.uint64).reshape(-1, 3).T.copy(), swaps)
 
     def packed(self) -> PackedTerms:
         """Return all terms as `PackedTerms`."""
-        images = [tuple(map(reversed_word, term)) for term in self.words.T[~self.own].tolist()]
-        both = np.concatenate([self.words, np.array(images, dtype=np.uint64).reshape(-1, 3).T], axis=1)
-        sizes = _sizes(self.target)
-        rows = [mirrored_layout(row, size, back=True) for row, size in zip(both, sizes, strict=True)]
+        others = [tuple(map(reversed_word, term)) for term in self.words.T[~self.own].tolist()]
+        both = np.concatenate([self.words, np.array(others, dtype=np.uint64).reshape(-1, 3).T], axis=1)
+        rows = [
+            mirrored_layout(row, image, back=True)
+            for row, image in zip(both, images(self.target, self.swaps), strict=True)
+        ]
         return PackedTerms(self.target, np.stack(rows))
 
     def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
@@ -98,12 +104,5 @@ class PairTerms:
         return self.packed().to_scheme(provenance)
 
 
-def refuse_structured(target: Target) -> None:
-    """Raise a PlanError if a target is not a full product: reversal maps a lower triangle to an upper one."""
-    if not target.is_general:
-        raise PlanError(f"{target} is not invariant under reversal: walk flip-z2 needs a full product")
-
-
-def _sizes(target: Target) -> tuple[int, int, int]:
-    m, k, n = target.shape
-    return m * k, k * n, m * n
+def _named(swaps: Swaps, target: Target) -> str:
+    return "reversal" if swaps == reversal(target) else f"the swaps {','.join(map(str, swaps))}"

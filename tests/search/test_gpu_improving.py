@@ -22,7 +22,7 @@ from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept
 from lcma.search.improve.gaps import Gap, gaps
-from lcma.search.improve.history import DEAD_END, VARIANTS, Choice, History, varied
+from lcma.search.improve.history import DEAD_END, VARIANTS, Choice, History, varied, walk_of
 from lcma.search.improve.neighbours import routes
 from lcma.verify import certify
 from lcma.workbench.finds import kept_line
@@ -93,10 +93,16 @@ def test_a_route_that_had_half_an_hour_in_vain_is_a_dead_end():
 
 
 @pytest.mark.parametrize(
-    ("shape", "names"),
-    [((3, 3, 3), []), ((2, 3, 4), []), ((2, 5, 6), ["reversal"]), ((5, 5, 5), ["symmetry", "reversal"])],
+    ("shape", "names", "involutions"),
+    [
+        ((3, 3, 3), [], 0),
+        ((2, 3, 4), [], 0),
+        ((2, 5, 6), ["reversal"], 2 * 3 * 4 - 2),
+        ((5, 5, 5), ["symmetry", "reversal"], 10 - 2),
+        ((5, 5, 6), ["reversal"], 0),
+    ],
 )
-def test_formats_beyond_the_easy_ones_have_symmetric_routes(shape, names):
+def test_formats_beyond_the_easy_ones_have_symmetric_routes(shape, names, involutions):
     class Nothing:
         over = Z
 
@@ -105,7 +111,12 @@ def test_formats_beyond_the_easy_ones_have_symmetric_routes(shape, names):
 
     turns = Descents(Nothing(), "Z", 0, "cpu", "lcma improve")
     found = turns._symmetric_routes(Target.general(*shape))
-    assert [route.name for route in found] == names
+    assert [route.name for route in found[: len(names)]] == names
+    others = [route.name for route in found[len(names) :]]
+    assert len(set(others)) == len(others) == involutions
+    for name in others:
+        assert walk_of(name) == "flip-z2:" + name.removeprefix("swaps ")
+        pack_start(walk_of(name), Target.general(*shape))
     for route in found:
         for start in route.starts:
             assert start.target.shape == shape
@@ -275,7 +286,7 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
         descents, "collect_below", lambda fleet, highest, **options: seen.append((fleet, highest)) or {}
     )
     monkeypatch.setattr(Descents, "_widen", lambda self, shape, goal, seconds: None)
-    monkeypatch.setattr(Descents, "_fleet", lambda self, starts, setting, tried, symmetric=False: SimpleStarts(starts))
+    monkeypatch.setattr(Descents, "_fleet", lambda self, starts, *rest: SimpleStarts(starts))
     with CatalogueUpdater(Z, 1) as updater:
         walks = Descents(updater, "ZT", 1, "cpu", "a command", walkers=2)
         assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0, lambda text: None).route == "naive"

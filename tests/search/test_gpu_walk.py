@@ -12,7 +12,7 @@ from lcma.search.flipgraph.gpu.layout import Layout
 from lcma.search.flipgraph.gpu.packing import bits_of
 from lcma.search.flipgraph.gpu.reference import ReferenceWalk
 from lcma.search.flipgraph.gpu.reversible_reference import ReversibleReferenceWalk
-from lcma.search.flipgraph.gpu.session import WALKS
+from lcma.search.flipgraph.gpu.session import WALKS, gpu_kind
 from lcma.search.flipgraph.walkers import make_walker, pack_start
 from lcma.search.seeds import splitmix
 from lcma.verify import certify
@@ -46,6 +46,8 @@ SLOW = {
     "pairs, odd sides": ("3x3x3", "flip-z2", Policy(plus_after=60, margin=6), 1200),
     "whole pairs": ("2x4x4", "flip-z2", Policy(plus_after=60, margin=6, orbits="whole"), 1200),
     "wide pairs": ("5x6x7", "flip-z2", Policy(plus_after=100, margin=8), 900),
+    "pairs under another involution": ("2x3x4", "flip-z2:0,1,1", Policy(plus_after=60, margin=6), 1200),
+    "pairs, an axis unchanged": ("3x4x5", "flip-z2:0,2,1", Policy(plus_after=60, margin=6), 1200),
     "wide symmetric": ("5x5x5", "flip-c3", Policy(plus_after=100, margin=7), 1200),
 }
 
@@ -55,15 +57,16 @@ def naive(name: str, walk: str) -> lcma.Scheme:
 
 
 def fleet_of(start: lcma.Scheme, walk: str, policy: Policy, walkers: int = 2, seed: int = 5) -> Fleet:
-    kind = {option: value for option, value in WALKS[walk].items() if option != "cost"}
-    return Fleet([start], policy, seed=seed, walkers=walkers, device="cpu", **kind)
+    kind, swaps = gpu_kind(walk)
+    options = {option: value for option, value in WALKS[kind].items() if option != "cost"}
+    return Fleet([start], policy, seed=seed, walkers=walkers, device="cpu", swaps=swaps, **options)
 
 
 def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme | None = None) -> ReferenceWalk:
     """Walker 1 of a fleet beside the reference, compared after every launch of a few steps, then of many."""
     start = start or naive(name, walk)
     fleet = fleet_of(start, walk, policy)
-    reference = ReversibleReferenceWalk if walk in ("flip-c3z2", "flip-z2") else ReferenceWalk
+    reference = ReversibleReferenceWalk if "z2" in walk else ReferenceWalk
     walker = reference(fleet.layout, start, policy, splitmix(5, 1), index=1)
     words = fleet.layout.form.words
     for launch in [1] * 5 + [20] * 5 + [steps // 4] * 4:

@@ -21,7 +21,8 @@ from lcma.search.flipgraph.walk import advance
 from lcma.search.flipgraph.walkers import pack_start, walk_policy
 from lcma.search.terms.bits import reverse_bits
 from lcma.search.terms.brent_modulo_2 import holds
-from lcma.search.terms.orbits import OrbitTerms, mirrored_layout, parse_cubes, reversible, transposed, unfolded
+from lcma.search.terms.involution import mirrored_layout
+from lcma.search.terms.orbits import OrbitTerms, parse_cubes, reversible, transposed, unfolded
 from lcma.search.terms.packed import PackedTerms
 
 HASTY = Policy(plus_after=40, margin=7, restart_after=700, trap=3)
@@ -136,9 +137,9 @@ def test_reversing_the_bits_reverses_the_matrix():
             np.array([sum(int(bit) << place for place, bit in enumerate(m.ravel()))], dtype=np.uint64)
             for m in (matrix, matrix[::-1, ::-1])
         ]
-        first, second = (mirrored_layout(word, n * n) for word in words)
+        first, second = (mirrored_layout(word, range(n * n)[::-1]) for word in words)
         assert reverse_bits(first[0]) == second[0]
-        assert mirrored_layout(first, n * n, back=True) == words[0]
+        assert mirrored_layout(first, range(n * n)[::-1], back=True) == words[0]
 
 
 def test_a_reversible_walk_finds_strassen():

@@ -1,5 +1,6 @@
-"""Walks on schemes that are invariant under reversal: their plain twin, validity at every step, and what they find."""
+"""Walks on schemes that are invariant under an involution: their plain twin, validity at every step, their finds."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -19,27 +20,31 @@ from lcma.search.flipgraph.slots import RANK
 from lcma.search.flipgraph.walk import advance
 from lcma.search.flipgraph.walkers import pack_start
 from lcma.search.terms.brent_modulo_2 import holds
+from lcma.search.terms.involution import other_involutions
 from lcma.search.terms.packed import PackedTerms
 from lcma.search.terms.pairs import PairTerms
 
 HASTY = Policy(plus_after=40, margin=4, restart_after=700, trap=3)
 WHOLE = replace(HASTY, orbits="whole")
+OTHERS = {"2x2x3": (1, 0, 1), "3x3x3": (1, 1, 0), "2x3x4": (0, 1, 1), "3x4x5": (1, 1, 1), "4x4x5": (1, 2, 0)}
 SHAPES = ["1x1x1", "1x2x1", "2x2x2", "2x2x3", "3x3x3", "2x3x4", "3x4x5", "4x4x5", "1x8x8"]
 
 
 @pytest.mark.parametrize(
-    ("name", "seed", "room", "steps", "chunk", "policy"),
+    ("name", "seed", "room", "steps", "chunk", "policy", "swaps"),
     [
-        ("2x2x2", 1, 2, 1200, 1, HASTY),
-        ("2x2x3", 4, 2, 1200, 1, HASTY),
-        ("3x3x3", 2, 2, 900, 7, HASTY),
-        ("2x3x4", 3, 2, 600, 10, WHOLE),
-        ("2x3x5", 6, 2, 400, 10, HASTY),
-        pytest.param("3x4x4", 5, 60, 300, 10, HASTY, marks=pytest.mark.slow),
+        ("2x2x2", 1, 2, 1200, 1, HASTY, None),
+        ("2x2x3", 4, 2, 1200, 1, HASTY, None),
+        ("3x3x3", 2, 2, 900, 7, HASTY, None),
+        ("2x3x4", 3, 2, 600, 10, WHOLE, None),
+        ("2x3x5", 6, 2, 400, 10, HASTY, None),
+        ("2x3x4", 7, 2, 600, 10, HASTY, (0, 1, 1)),
+        ("3x3x3", 8, 2, 600, 10, WHOLE, (1, 0, 1)),
+        pytest.param("3x4x4", 5, 60, 300, 10, HASTY, None, marks=pytest.mark.slow),
     ],
 )
-def test_step_for_step_as_the_reference(name, seed, room, steps, chunk, policy):
-    start = PairTerms.naive(parse_target(name))
+def test_step_for_step_as_the_reference(name, seed, room, steps, chunk, policy, swaps):
+    start = PairTerms.naive(parse_target(name), swaps)
     arena = make_pair_arena(start, seed, 5, room, policy)
     twin = PairReferenceWalk(start, seed, 5, room, policy)
     for _ in range(0, steps, chunk):
@@ -65,17 +70,24 @@ def test_step_for_step_as_the_reference(name, seed, room, steps, chunk, policy):
         ]
 
 
-@given(st.sampled_from(SHAPES), st.integers(0, 1 << 40), st.sampled_from([0, 2]), st.sampled_from([HASTY, WHOLE]))
+@given(
+    st.sampled_from([*((name, None) for name in SHAPES), *OTHERS.items()]),
+    st.integers(0, 1 << 40),
+    st.sampled_from([0, 2]),
+    st.sampled_from([HASTY, WHOLE]),
+)
 @settings(max_examples=30, deadline=None)
-def test_every_step_keeps_the_tensor(name, seed, room, policy):
-    start = PairTerms.naive(parse_target(name))
+def test_every_step_keeps_the_tensor(case, seed, room, policy):
+    name, swaps = case
+    start = PairTerms.naive(parse_target(name), swaps)
     arena = make_pair_arena(start, seed, 0, room, policy)
     for _ in range(30):
         advance(arena, policy.numbers, 0, 25)
         now = pairs_in(arena.x, arena, start)
         assert now.rank == arena.counters[RANK]
         assert holds(now.packed())
-        if policy.orbits == "whole":
+        # A pair never becomes its own image. Two terms that are may become one or three; of a reversal there is one.
+        if policy.orbits == "whole" and swaps is None:
             assert np.count_nonzero(now.own) == np.count_nonzero(start.own)
 
 
@@ -90,6 +102,23 @@ def test_the_naive_start_holds_and_unpacks_again(name):
     assert PairTerms.from_scheme(terms.to_scheme()).to_scheme() == terms.to_scheme()
 
 
+@pytest.mark.parametrize(("name", "swaps"), OTHERS.items())
+def test_the_naive_start_of_other_involutions_holds_and_unpacks_again(name, swaps):
+    target = parse_target(name)
+    terms = PairTerms.naive(target, swaps)
+    fixed = math.prod(side - 2 * count for side, count in zip(target.shape, swaps, strict=True))
+    assert np.count_nonzero(terms.own) == fixed
+    assert terms.rank == terms.packed().rank == len(target.terms)
+    assert holds(terms.packed())
+    assert PairTerms.from_scheme(terms.to_scheme(), swaps).to_scheme() == terms.to_scheme()
+
+
+def test_involutions_that_equal_sides_exchange_are_listed_once():
+    assert other_involutions(parse_target("2x2x2")) == [(1, 0, 0), (1, 1, 0)]
+    assert len(other_involutions(parse_target("2x3x4"))) == 2 * 2 * 3 - 2
+    assert (1, 0, 0) not in other_involutions(parse_target("2x6x6"))
+
+
 @pytest.mark.parametrize(("name", "rank"), [("2x2x2", 7), ("2x2x3", 11), ("3x3x3", 23), ("2x3x4", 20)])
 def test_walks_reach_the_best_known_rank(name, rank):
     walker = make_walker("flip-z2", pack_start("flip-z2", parse_target(name)), 1, 0, Policy(plus_after=5_000, margin=4))
@@ -102,8 +131,9 @@ def test_walks_reach_the_best_known_rank(name, rank):
     assert walker.rank == len(scheme.target.terms)
 
 
-def test_a_run_lifts_what_it_finds():
-    result = find("2x2x3", rank=11, ring="Z", walk="flip-z2", seed=1, rounds=20, steps=100_000)
+@pytest.mark.parametrize("walk", ["flip-z2", "flip-z2:0,1,1"])
+def test_a_run_lifts_what_it_finds(walk):
+    result = find("2x2x3", rank=11, ring="Z", walk=walk, seed=1, rounds=20, steps=100_000)
     assert result.finds[0].scheme.rank == 11
     assert result.finds[0].scheme.ring.name == "Z"
 
@@ -127,5 +157,17 @@ def test_what_has_no_symmetry_is_refused():
     start = PackedTerms.naive(parse_target("2x2x2"))
     with pytest.raises(PlanError, match="no bounds"):
         make_walker("flip-z2", start, 1, 0, Policy(nonzeros=3))
+    target = parse_target("2x6x6")
+    for walk, message in {
+        "flip:1,1,1": "only flip-z2 has swaps",
+        "flip-z2:1,1": "write those along m, k and n",
+        "flip-z2:2,1,1": "at most 1,3,3 pairs to exchange along m, k and n, not 2,1,1",
+        "flip-z2:0,0,0": "exchange nothing: take walk flip",
+        "flip-z2:1,0,0": "leave 36 entries of a matrix of 2x6x6",
+    }.items():
+        with pytest.raises(PlanError, match=message):
+            pack_start(walk, target)
+    with pytest.raises(PlanError, match="not invariant under the swaps 0,1,1"):
+        pack_start("flip-z2:0,1,1", walker.terms().target, walker.terms().to_scheme())
     with pytest.raises(PlanError, match="those of walks flip-c3z2 and flip-z2"):
         RunConfig("2x2x3", 11, "Z2", walk="flip", policy=Policy(orbits="whole"))

@@ -60,7 +60,9 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
 @click.option(
     "--walk",
     default="",
-    help="The kind: flip, flip-zt (over -1, 0, 1), flip-z3 (modulo 3; with --ring Q halves), flip-c3 (symmetric), ... "
+    help="The kind: flip, flip-zt (over -1, 0, 1), flip-z3 (modulo 3; with --ring Q halves), flip-c3 (symmetric), "
+    "flip-z2 (invariant under reversal; flip-z2:1,2,2 under the exchange of so many pairs of indices along m, k "
+    "and n), ... "
     "Default: by the target.",
 )
 @click.option(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
 from ...seeds import splitmix, splitmix_range
+from ...terms.involution import Swaps
 from ..policy import Policy
 from .device import chosen_gpus
 from .kernel import STEPS
@@ -29,12 +30,19 @@ _SELECTION = 1 << 40
 """First index of the random states of the host, beyond those of walkers."""
 
 
-def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, symmetric: bool, reversible: bool) -> int:
+def slots_for(
+    starts: Sequence[Scheme],
+    spare: int,
+    falling: bool,
+    symmetric: bool,
+    reversible: bool,
+    swaps: Swaps | None = None,
+) -> int:
     """Return the slots of walkers from some schemes with `spare` more terms; `falling`: none for naive starts."""
     largest = max(scheme.rank for scheme in starts)
     if reversible:
         # A plus without a free slot is not made. With 48 slots, not 64, a block of 6x6x6 with the shift is a warp.
-        held = max(orbits_in_pairs(scheme, symmetric) for scheme in starts)
+        held = max(orbits_in_pairs(scheme, symmetric, swaps) for scheme in starts)
         return held + (min(spare // 3, 2) + 8 if symmetric else min(spare // 2, 4) + 4)
     if symmetric:
         return (largest + 2) // 3 + spare // 3 + 2
@@ -58,6 +66,7 @@ class Fleet:
     Args:
         symmetric, reversible: walks on schemes that are invariant under a cyclic shift of the matrices, and under a
             reversal of rows and columns.
+        swaps: another involution than reversal; without the cyclic shift.
         starts: schemes of one target, over Z2 or a ring that reduces modulo 2, or ternary ones.
         walkers: number of walkers; None for the most that are resident on the GPUs at once.
         room: number of slots beyond the terms of the largest start.
@@ -77,6 +86,7 @@ class Fleet:
         ternary: bool = False,
         symmetric: bool = False,
         reversible: bool = False,
+        swaps: Swaps | None = None,
         room: int | None = None,
         device: str = "cuda",
     ) -> None:
@@ -87,10 +97,11 @@ class Fleet:
         self.policy = (policy or Policy()).checked()
         self.layout = Layout.fitting(
             starts[0].target,
-            slots_for(starts, self.policy.margin if room is None else room, room is None, symmetric, reversible),
+            slots_for(starts, self.policy.margin if room is None else room, room is None, symmetric, reversible, swaps),
             ternary=ternary,
             symmetric=symmetric,
             reversible=reversible,
+            swaps=swaps,
             whole=self.policy.orbits == "whole",
         )
         if self.policy.cost == "full" and not self.layout.halves.any():

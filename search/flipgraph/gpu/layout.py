@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from ....errors import PlanError
 from ....schemes_db import Kind, Target
+from ...terms.involution import Swaps, checked, held_entries, reversal
 from ...terms.orbits import WHOLE_REFUSED, side
-from ...terms.pairs import refuse_structured
 
 Words = npt.NDArray[np.uint32]
 
@@ -50,8 +50,8 @@ class Form:
 
     `width` is the number of words of a factor in one plane, a multiple of 8, and `parts` the number of
     16-bit parts of the bits of a factor. `symmetric`: a slot is an orbit under the cyclic shift. `half` is 0 except
-    for orbits under a reversal: there bit i and bit half + i of a factor are entries that the reversal exchanges, and
-    plane 0 is a hash that a matrix and its reversal share; with `whole` such orbits never become smaller ones.
+    for orbits under an involution: there bit i and bit half + i of a factor are entries that it exchanges, or one that
+    it leaves, and plane 0 is a hash that a matrix and its image share; with `whole` orbits never become smaller ones.
     """
 
     width: int
@@ -155,10 +155,11 @@ class Form:
 
 @dataclass(frozen=True)
 class Layout:
-    """Memory layout of the terms of a target in a walker."""
+    """Memory layout of the terms of a target in a walker; `swaps` are those of another involution than reversal."""
 
     target: Target
     form: Form
+    swaps: Swaps | None = None
 
     @classmethod
     def fitting(
@@ -169,11 +170,13 @@ class Layout:
         ternary: bool = False,
         symmetric: bool = False,
         reversible: bool = False,
+        swaps: Swaps | None = None,
         whole: bool = False,
     ) -> Layout:
         """Return a layout for `slots` terms, or orbits: of a cyclic shift if `symmetric`, a reversal if `reversible`.
 
-        With `whole` no orbit becomes its own reversal. `ternary` selects coefficients -1, 0, 1, else modulo 2.
+        With `swaps` orbits are under another involution, without the shift. With `whole` no orbit becomes its own
+        reversal. `ternary` selects coefficients -1, 0, 1, else modulo 2.
 
         Raises:
             PlanError: a factor has more than 64 blocks, `slots` is not from 2 to 512, or the options are inconsistent.
@@ -185,15 +188,22 @@ class Layout:
             raise PlanError(f"{slots} terms of {target} do not fit: a GPU walk holds 2 to {MAX_SLOTS}")
         if symmetric:
             side(target)
-        if reversible:
-            refuse_structured(target)
+        if swaps is not None and (symmetric or not reversible):
+            raise PlanError("swaps are of walks on schemes that are invariant under an involution alone")
+        involution = checked(reversal(target) if swaps is None else swaps, target) if reversible else None
         if (symmetric or reversible) and ternary:
             raise PlanError("symmetric GPU walks are over Z2 only: take ring Z2, or Z and lift")
         if whole and not reversible:
             raise PlanError(WHOLE_REFUSED)
         # Whole bytes: formats share kernels, and the number of parts is the same.
-        half = -(-bits // 16) * 8 if reversible else 0
-        return cls(target, Form(-(-slots // 16) * 8, -(-max(bits, 2 * half) // 16), ternary, symmetric, half, whole))
+        half = -(-held_entries(target, involution) // 8) * 8 if involution else 0
+        form = Form(-(-slots // 16) * 8, -(-max(bits, 2 * half) // 16), ternary, symmetric, half, whole)
+        return cls(target, form, swaps)
+
+    @property
+    def involution(self) -> Swaps:
+        """The swaps of the involution of `Form.half`."""
+        return reversal(self.target) if self.swaps is None else self.swaps
 
     @cached_property
     def places(self) -> tuple[npt.NDArray[np.int64], ...]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ....errors import PlanError
 from ....schemes_db import Z2, Provenance, Scheme, Target, Z
+from ...terms.involution import Swaps
 from ...terms.orbits import OrbitTerms, reversible, unfolded
 from ...terms.packed import PackedTerms
 from ...terms.pairs import PairTerms
@@ -54,7 +55,7 @@ def reversed_bits(values: Values, half: int) -> Values:
 
 
 def folded(words: Values, half: int) -> Values:
-    """Convert matrices from the layout of `orbits.mirrored_layout` to that of `Form.half`."""
+    """Convert matrices from the layout of `involution.mirrored_layout` to that of `Form.half`."""
     low = np.uint64((1 << half) - 1)
     return (words & low) | ((_backward(words) & low) << np.uint64(half))
 
@@ -103,7 +104,7 @@ def pack(layout: Layout, scheme: Scheme) -> Words:
         if layout.form.symmetric:
             plus, cubes = (folded(words, layout.form.half) for words in reversible(OrbitTerms.from_scheme(scheme)))
         else:
-            plus = folded(PairTerms.from_scheme(scheme).words, layout.form.half)
+            plus = folded(PairTerms.from_scheme(scheme, layout.swaps).words, layout.form.half)
         minus = np.zeros_like(plus)
     elif layout.form.symmetric:
         orbits = OrbitTerms.from_scheme(scheme)
@@ -137,14 +138,14 @@ def pack(layout: Layout, scheme: Scheme) -> Words:
     return state
 
 
-def orbits_in_pairs(scheme: Scheme, symmetric: bool) -> int:
-    """Return the number of slots of a scheme if a slot represents a term, or an orbit, and its reversal.
+def orbits_in_pairs(scheme: Scheme, symmetric: bool, swaps: Swaps | None = None) -> int:
+    """Return the number of slots of a scheme if a slot represents a term, or an orbit, and its image.
 
     Raises:
         PlanError: the scheme lacks the symmetry.
     """
     if not symmetric:
-        return int(PairTerms.from_scheme(scheme).words.shape[1])
+        return int(PairTerms.from_scheme(scheme, swaps).words.shape[1])
     return int(reversible(OrbitTerms.from_scheme(scheme))[0].shape[1])
 
 
@@ -172,7 +173,8 @@ def unpack(layout: Layout, state: Words, provenance: Provenance | None = None) -
     """Return the scheme of a state, over Z2 or, if ternary, over Z."""
     plus, minus, signs = bits_of(layout, state)
     if layout.form.half and not layout.form.symmetric:
-        return PairTerms(layout.target, unfolded_words(plus, layout.form.half)).to_scheme(provenance)
+        mirrored = unfolded_words(plus, layout.form.half)
+        return PairTerms(layout.target, mirrored, layout.involution).to_scheme(provenance)
     if layout.form.half:
         cubes = state[layout.form.cubes :][: 2 * MAX_CUBES].view(np.uint64)
         words = (unfolded_words(values, layout.form.half) for values in (plus, cubes[cubes != 0]))

@@ -15,10 +15,11 @@ from ...runs.distinct import DistinctPool
 from ...runs.engine import Vector
 from ...runs.plan import PoolPlan, Setting
 from ...runs.snapshot import Arrays
+from ...terms.involution import Swaps
 from ...terms.packed import PackedTerms
 from ...terms.ternary import TernaryTerms
 from ..policy import ANY_NONZEROS, Policy
-from ..walkers import Terms
+from ..walkers import Terms, walk_kind
 from .fleet import Fleet
 from .packing import pack, unpack
 from .settings import setting_for
@@ -47,15 +48,26 @@ FIRST = 1 << 10
 """Weight of the rank relative to full products if no number of full products is wanted."""
 
 
+def gpu_kind(walk: str) -> tuple[str, Swaps | None]:
+    """Return the kind of a walk, one of `WALKS`, and its swaps.
+
+    Raises:
+        PlanError: the walk does not run on GPUs.
+    """
+    kind, swaps = walk_kind(walk)
+    if kind not in WALKS:
+        raise PlanError(f"walk {walk!r} does not run on a GPU; choose one of {', '.join(WALKS)}, or --device cpu")
+    return kind, swaps
+
+
 def run_setting(target: Target, walk: str) -> Setting:
     """Return the default settings for a format and a walk.
 
     Raises:
         PlanError: the walk does not run on GPUs.
     """
-    if walk not in WALKS:
-        raise PlanError(f"walk {walk!r} does not run on a GPU; choose one of {', '.join(WALKS)}, or --device cpu")
-    return replace(setting_for(target, **WALKS[walk]), plan=LADDER if target.is_general else TRIANGLES)
+    kind, _ = gpu_kind(walk)
+    return replace(setting_for(target, **WALKS[kind]), plan=LADDER if target.is_general else TRIANGLES)
 
 
 def scored(policy: Policy) -> Policy:
@@ -79,13 +91,13 @@ class CudaSession:
     def __init__(
         self, walk: str, starts: Sequence[Terms], policy: Policy, *, seed: int, walkers: int, device: str = "cuda"
     ) -> None:
-        if walk not in WALKS:
-            raise PlanError(f"walk {walk!r} does not run on a GPU; choose one of {', '.join(WALKS)}, or --device cpu")
+        kind, swaps = gpu_kind(walk)
         if policy.nonzeros < ANY_NONZEROS or policy.keep:
             raise PlanError("a GPU walk bounds no nonzeros and keeps no products: take --device cpu")
         if policy.full >= 0 and policy.cost != "full":
             raise PlanError(f"walk {walk!r} counts no full products on a GPU: take flip-half")
-        self._ternary = walk == "flip-zt"
+        options = WALKS[kind]
+        self._ternary = "ternary" in options
         policy = scored(policy)
         self._weight = policy.rank_weight
         self._rest = policy.cost_weight * policy.full if policy.full >= 0 else policy.rank_weight - 1
@@ -95,8 +107,9 @@ class CudaSession:
             seed=seed,
             walkers=walkers or None,
             ternary=self._ternary,
-            symmetric=walk in ("flip-c3", "flip-c3z2"),
-            reversible=walk in ("flip-c3z2", "flip-z2"),
+            symmetric="symmetric" in options,
+            reversible="reversible" in options,
+            swaps=swaps,
             device=device,
         )
         self.walkers = self._fleet.walkers

@@ -32,7 +32,7 @@ SAMPLED = 64
 EXACT = (Bar("exact", SAMPLED),)
 
 
-def gate(bench: Bench, start: Scheme, kind: dict[str, bool], cost: str = "", room: int = 0) -> Figures:
+def gate(bench: Bench, start: Scheme, kind: dict[str, Any], cost: str = "", room: int = 0) -> Figures:
     """The device beside the twin: every word of every walker after launches with pluses and reductions."""
     setting = setting_for(start.target, cost=cost, **kind)
     policy = replace(setting.policy, plus_after=500, trap_rank=0, restart_after=3000)
