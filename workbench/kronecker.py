@@ -11,9 +11,10 @@ import click
 import numpy as np
 
 from ..errors import PlanError, VerificationError
+from ..kernels.bfloat16 import converted, float32_of
 from .contenders import max_error
 from .gpu_arrays import as_numpy, to_gpu, wait_for
-from .matrix_files import Operand, float32_of, read_operand, write_product
+from .matrix_files import Operand, read_operand, write_product
 from .output import print_table
 from .products import Device, machine_of, within_memory
 from .timing import gflops
@@ -116,16 +117,18 @@ def run_product(
         VerificationError: the product is wrong.
     """
     from ..kernels import plan_for
-    from ..kernels.factored import extra_bytes_for, request_of
+    from ..kernels.factored import extra_bytes_for, product_dtype, request_of
 
     layout = layout or "bsf"
     matrix, x = operands(matrix, file, dtype, layout)
+    kept, own = matrix.dtype, product_dtype(dtype or matrix.dtype, device.kind)
+    if own != kept and ROUNDED.get(own, own) != kept:  # a processor widens half precision
+        matrix, x = matrix.astype(own), converted(x, kept, own)
     extra = extra_bytes_for(strategy)
-    product_dtype = dtype or matrix.dtype
     request = request_of(
         matrix.structure,
         x.shape[1],
-        product_dtype,
+        own,
         layout,
         device=device.kind,
         max_extra_bytes=extra,
@@ -135,7 +138,7 @@ def run_product(
     with device.current():
         plan = plan_for(request, strategy=strategy)
         with within_memory(request, plan.candidate):
-            operands_there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, product_dtype)
+            operands_there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, own)
             began = time.perf_counter()
             found = plan.build().run(*operands_there)
             wait_for(device)
@@ -145,12 +148,12 @@ def run_product(
     tells = f"{plan.candidate}: {request}, {layout} on {device}: {seconds:.3f} s, {rate:.1f} effective GFLOP/s"
     yield f"{tells} (first call, compiling included)"
     if out is not None:
-        yield write_product(out, np.ascontiguousarray(product.T if layout == "bsf" else product), matrix.dtype)
+        stored = converted(np.ascontiguousarray(product.T if layout == "bsf" else product), matrix.dtype, kept)
+        yield write_product(out, stored, kept)
     if check:
-        bits = matrix.dtype == "bfloat16"
-        factors = tuple(map(float32_of, matrix.factors)) if bits else matrix.factors
-        x, product = (float32_of(x), float32_of(product)) if bits else (x, product)
-        truth = matrix.structure.multiply_wide(factors, x)
+        if matrix.dtype == "bfloat16":
+            matrix, x, product = matrix.astype("float32"), float32_of(x), float32_of(product)
+        truth = matrix.structure.multiply_wide(matrix.factors, x)
         error = float(np.linalg.norm(product - truth)) / (float(np.linalg.norm(truth)) or 1.0)
         if not error <= max_error(request):
             raise VerificationError(f"the product came out wrong: relative error {error:.1e} against float64")

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from lcma import block_low_rank
+from lcma.kernels import safetensors
+from lcma.kernels.bfloat16 import converted
 from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
+from lcma.kernels.factor_files import KINDS
 
 STRUCTURES = [Monarch(12, 24, 3, 2, 4), Blast(12, 24, 3, 2, 5), LowRank(12, 24, 5)]
 
@@ -39,6 +42,25 @@ def test_run_multiplies_a_stored_matrix(run, files, suffix):
     code, text, _ = run("run", folder / f"k{suffix}", folder / "first.npy", "--dtype", "float64", "--strategy", "dense")
     assert code == 0
     assert text.startswith("dense: ")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_processor_multiplies_stored_half_precision_in_float32(run, files, dtype):
+    matrix, x, folder = files
+    halved = matrix.astype(dtype)
+    block_low_rank.save(folder / "half.safetensors", halved)
+    kind, stored = KINDS[dtype], converted(x, "float32", dtype)
+    (folder / "x.safetensors").write_bytes(safetensors.pack({"X": (kind, stored)}))
+    out = folder / "y.safetensors"
+    code, _, _ = run("run", folder / "half.safetensors", folder / "x.safetensors", "--out", out, "--check")
+    assert code == 0
+    (entry,) = safetensors.entries(out).values()
+    assert entry.kind == kind
+    truth = halved.structure.multiply_wide(halved.astype("float64").factors, converted(stored, dtype, "float64").T).T
+    found = converted(safetensors.read(out, entry), dtype, "float64")
+    np.testing.assert_allclose(found, truth, rtol=2**-8, atol=1e-3)
+    code, text, _ = run("time", folder / "half.safetensors", "--batch", "8", "--rounds", "1", "--json")
+    assert (code, json.loads(text)["structure"]) == (0, matrix.structure.name)
 
 
 def test_run_says_in_one_line_what_does_not_fit(run, files):
