@@ -36,8 +36,8 @@ def product_dtype(dtype: str, device: str) -> str:
 
 
 def extra_bytes_for(strategy: str | None) -> int:
-    """Return `max_extra_bytes` of a call: unlimited if the caller names a strategy, else 0."""
-    return UNLIMITED if strategy else 0
+    """Return `max_extra_bytes` of a call: unlimited if the caller names the dense matrix, else 0."""
+    return UNLIMITED if strategy is not None and strategy.partition(":")[0] == "dense" else 0
 
 
 def request_of(

@@ -34,6 +34,14 @@ LAYOUT = click.Choice(["bsf", "bsl"])
 
 INTERMEDIATE = click.Choice(["fp8", "int8"])
 
+max_extra_bytes_option = click.option(
+    "--max-extra-bytes",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="BYTES",
+    help="Of K: allow the dense matrix where it takes at most this more than the factors.",
+)
+
 
 def operand_matrix(text: str) -> FactoredMatrix | None:
     """The factored matrix of a file; None where the text names no such file.
@@ -70,8 +78,8 @@ def product_request(
 
     if batch is None:
         raise click.UsageError("a product by a stored matrix needs --batch N, the number of its inputs")
-    extra = extra_bytes_for(strategy)
-    return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, max_extra_bytes=extra, **limits)
+    limits["max_extra_bytes"] = max(limits.get("max_extra_bytes", 0), extra_bytes_for(strategy))
+    return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, **limits)
 
 
 def stored_request(
@@ -93,10 +101,24 @@ def stored_request(
     matrix = operand_matrix(arguments[0]) if len(arguments) == 1 else None
     if matrix is not None:
         return product_request(matrix.structure, batch, dtype, layout, device, strategy, **limits)
-    if layout is not None or limits.get("intermediate") is not None:
-        option = "--intermediate" if layout is None else "--layout"
-        raise click.UsageError(f"{option} is for a file with a factored matrix")
+    require_plain(layout, limits.get("intermediate"), limits.get("max_extra_bytes", 0))
     return None
+
+
+def require_plain(layout: str | None, intermediate: str | None, max_extra_bytes: int) -> None:
+    """Check that a command without a factored matrix has none of the options for one.
+
+    Raises:
+        UsageError: it has.
+    """
+    given = {
+        "--layout": layout is not None,
+        "--intermediate": intermediate is not None,
+        "--max-extra-bytes": max_extra_bytes > 0,
+    }
+    for option, found in given.items():
+        if found:
+            raise click.UsageError(f"{option} is for a file with a factored matrix")
 
 
 def run_product(
@@ -109,6 +131,7 @@ def run_product(
     out: str | None = None,
     check: bool = False,
     intermediate: str | None = None,
+    max_extra_bytes: int = 0,
 ) -> Iterator[str]:
     """Multiply a stored matrix and X of a file on a device; yields the lines that tell how it went.
 
@@ -124,14 +147,13 @@ def run_product(
     kept, own = matrix.dtype, product_dtype(dtype or matrix.dtype, device.kind)
     if own != kept and ROUNDED.get(own, own) != kept:  # a processor widens half precision
         matrix, x = matrix.astype(own), converted(x, kept, own)
-    extra = extra_bytes_for(strategy)
     request = request_of(
         matrix.structure,
         x.shape[1],
         own,
         layout,
         device=device.kind,
-        max_extra_bytes=extra,
+        max_extra_bytes=max(max_extra_bytes, extra_bytes_for(strategy)),
         intermediate=intermediate,
     )
     device.require()

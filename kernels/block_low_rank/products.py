@@ -31,9 +31,10 @@ def matmul(
 
     `strategy` names the only strategy to use ("strided", "dense", "permuted"); `effort="measure"` times the best
     candidates once (see `lcma tune`). `max_workspace` bounds the bytes besides operands and result,
-    `max_extra_bytes` those by which the matrix may be expanded ("dense" needs them). An x whose rows are not
-    contiguous is copied first. `intermediate` "fp8" (e4m3) or "int8" rounds the results between the steps to 8 bits,
-    with a scale for every row of x and 64 ranks: relative errors of about 3% and 1%. float16 is computed in float32.
+    `max_extra_bytes` those by which the matrix may be expanded ("dense" needs them, and expands it at every call). An
+    x whose rows are not contiguous is copied first. `intermediate` "fp8" (e4m3) or "int8" rounds the results between
+    the steps to 8 bits, with a scale for every row of x and 64 ranks: relative errors of about 3% and 1%. float16 is
+    computed in float32.
 
     Raises:
         PlanError: x does not fit the matrix or has another dtype, there is no such intermediate form, or no candidate

@@ -97,6 +97,38 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     assert json.loads(text)
 
 
+def test_the_dense_matrix_is_planned_tuned_and_run_within_max_extra_bytes(run, tmp_path, home):
+    matrix, folder = BlockLowRankMatrix.random(Monarch(24, 24, 3, 2, 2)), tmp_path
+    block_low_rank.save(folder / "k.npz", matrix)
+    np.save(folder / "first.npy", np.ones((9, 24), np.float32))
+    extra = 4 * matrix.structure.extra_elements
+    given = (folder / "k.npz", "--batch", "600", "--json")
+
+    def dense(*arguments):
+        code, text, _ = run(*arguments)
+        assert code == 0
+        (found,) = (one for one in json.loads(text)["considered"] if one["strategy"] == "dense")
+        return found
+
+    refused = dense("plan", *given, "--explain", "--max-extra-bytes", extra - 1)
+    assert (refused["seconds"], refused["ratio"]) == (None, None)
+    assert (
+        refused["refused"]
+        == f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
+    )
+    assert dense("plan", *given, "--explain", "--max-extra-bytes", extra)["refused"] is None
+    for allowed in (0, extra):
+        code, text, _ = run("tune", *given, "--rounds", "2", "--max-extra-bytes", allowed)
+        assert code == 0
+        (tuned,) = json.loads(text)
+        assert (tuned["skipped"], "dense" in [one["candidate"] for one in tuned["candidates"]]) == (None, allowed > 0)
+    for command in (("run", folder / "k.npz", folder / "first.npy", "--check"), ("time", *given, "--rounds", "1")):
+        assert run(*command, "--max-extra-bytes", extra)[0] == 0
+    for command in (("plan", "8", "8", "8"), ("tune", "8", "8", "8"), ("time", "auto"), ("run", "auto", "a", "b")):
+        code, _, err = run(*command, "--max-extra-bytes", "8")
+        assert (code, "factored matrix" in err) == (2, True)
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 def test_a_stored_matrix_that_is_cut_off_is_unreadable_for_every_command(run, files, suffix):
     _, _, folder = files

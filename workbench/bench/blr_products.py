@@ -58,7 +58,7 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
     reasons: dict[str, str] = {}
     for name in FORMS:
         say(f"checking {name}")
-        named = request if name == AUTO else replace(request, max_extra_bytes=UNLIMITED)
+        named = replace(request, max_extra_bytes=UNLIMITED) if name in (DENSE, FREE) else request
         try:
             plan = decision_for(named, strategy=None if name in (AUTO, FREE) else name).plan
             with within_memory(request, plan.candidate):
@@ -147,7 +147,7 @@ def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:
     from ...kernels.cuda.bench import CudaBench
     from ...kernels.factored import UNLIMITED, request_of
 
-    request = replace(request_of(structure, n, dtype, device="cuda"), max_extra_bytes=UNLIMITED)
+    request = request_of(structure, n, dtype, device="cuda", max_extra_bytes=UNLIMITED)
     a, b, out = CudaBench().operands(request, 0, blank=True)
     for name in FORMS:
         with suppress(PlanError):
