@@ -103,7 +103,7 @@ def command(
         text = AUTO if named is None else named
         if text == AUTO and levels:
             raise click.UsageError("--levels is for a scheme that is named")
-        limits = {"intermediate": intermediate, "max_extra_bytes": max_extra_bytes}
+        limits: dict[str, Any] = {"intermediate": intermediate, "max_extra_bytes": max_extra_bytes}
         request = product_request(matrix.structure, batch, dtype, layout, device, strategy, **limits)
         device.require()
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None

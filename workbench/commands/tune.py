@@ -78,7 +78,7 @@ def command(
     """
     if (file is None) == (not arguments):
         raise click.UsageError("give three sizes M K N, a file K, or --from SHAPES.csv")
-    limits = {"intermediate": intermediate, "max_extra_bytes": max_extra_bytes}
+    limits: dict[str, Any] = {"intermediate": intermediate, "max_extra_bytes": max_extra_bytes}
     stored = stored_request(arguments, batch, dtype, layout, device, **limits)
     if stored is not None and (causal or max_abs is not None):
         raise click.UsageError("K takes no --causal or --max-abs")
