@@ -34,6 +34,7 @@ from .strategy import (
     BlockLowRankStrategy,
     known,
     moved_elements,
+    padded,
     structure_in,
     structure_of,
 )
@@ -43,15 +44,17 @@ from .tensors import (
     fused_reason,
     multiply_dense,
     multiply_fused,
+    multiply_partial,
     multiply_permuted_tensors,
     multiply_strided,
     multiply_tiled,
+    partial_reason,
     relaid,
     tiled_reason,
     triton_reason,
 )
 
-TILED, DECODE, FUSED, COMPILED = "tiled", "decode", "fused", "compiled"
+TILED, DECODE, FUSED, PARTIAL, COMPILED = "tiled", "decode", "fused", "partial", "compiled"
 
 DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 
@@ -62,6 +65,7 @@ PRODUCTS: dict[str, Callable[..., None]] = {
     TILED: multiply_tiled,
     DECODE: multiply_few,
     FUSED: multiply_fused,
+    PARTIAL: multiply_partial,
     COMPILED: multiply_compiled,
     QUANTIZED: multiply_quantized,
 }
@@ -85,6 +89,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     - tiled: the same with our kernel for Monarch's first products (stored as the second ones read them) or for BLAST's
       middle ones (on tensor cores).
     - fused: a low-rank product of rank up to 128 by one kernel.
+    - partial: BLAST's first two products by one kernel, the papers' partial fusion: the first's results are not stored.
     - decode: products of up to 16 columns by one launch that reads every weight once.
     - quantized: GEMMs by our kernels, between them codes of 8 bits: for requests with an `intermediate` and no others.
     - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations;
@@ -113,6 +118,8 @@ class CudaBlockLowRank(BlockLowRankStrategy):
             return tiled_reason(structure, request.dtype, first)
         if self.name == FUSED:
             return fused_reason(structure, request.dtype, first, last)
+        if self.name == PARTIAL:
+            return partial_reason(structure, request.dtype)
         if self.name == COMPILED:
             return compiled_reason(structure)
         if self.name == QUANTIZED and request.intermediate is not None:
@@ -167,6 +174,11 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; decode's one stage is all steps, and only its first tile was measured."""
         stages = super().predict(candidate, request, machine)
+        if self.name == PARTIAL and len(stages) == 3:
+            first, second, last = stages
+            unstored = 2 * structure_in(request).intermediates()[0] * request.n * request.itemsize
+            both = Stage("two in one launch", first.flops + second.flops, first.bytes + second.bytes - unstored, None)
+            return [both, last]
         if self.name == QUANTIZED and stages:
             return self._narrowed(stages, request, machine)
         if self.name != DECODE or not stages:
@@ -200,6 +212,8 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         """See `Strategy.workspace`: of quantized codes and scales, of compiled copies, too."""
         if self.name == COMPILED and 0 not in request.shape:
             return 2 * super().workspace(candidate, request, machine) + request.m * request.n * request.itemsize
+        if self.name == PARTIAL and 0 not in request.shape:
+            return structure_in(request).intermediates()[1] * padded(request.n) * request.itemsize
         if self.name != QUANTIZED or 0 in request.shape:
             return super().workspace(candidate, request, machine)
         structure = structure_in(request)
