@@ -127,8 +127,12 @@ def _steps(row: Row) -> Iterator[Cells]:
 
 
 def _models(rows: Sequence[Row]) -> Iterator[str]:
-    columns = ("row", "blocks", "inputs", "speed", "dense, ms", "ours, ms", "dense weights, MB", "ours, MB")
-    yield markdown_table((*columns, "difference to the papers' form", "bars"), map(_model, rows))
+    yield (
+        "*Or dense*: the speed where layers may have the dense weight beside the factors, how many do, and its bytes."
+    )
+    columns = ("row", "blocks", "inputs", "speed", "or dense", "layers", "extra, MB", "dense, ms", "ours, ms")
+    weights = ("dense weights, MB", "ours, MB")
+    yield markdown_table((*columns, *weights, "difference to the papers' form", "bars"), map(_model, rows))
     yield from _counts(rows)
 
 
@@ -140,6 +144,9 @@ def _model(row: Row) -> Cells:
         figures["blocks"],
         figures["tokens"],
         _ratio(figures["ratio"]),
+        _ratio(figures.get("ratio_or_dense")),
+        figures.get("dense_layers"),
+        _megabytes(figures["extra_bytes"]) if "extra_bytes" in figures else None,
         _digits(times["dense"], 3),
         _digits(times[kind], 3),
         _megabytes(weights["dense"]),

@@ -141,7 +141,8 @@ class BlockLowRankLinear(nn.Module):
 
     def _state(self) -> tuple[Any, ...]:
         """Return the identity of the factors' content, to detect changes after packing."""
-        return tuple((id(one), one.data_ptr(), one._version) for one in self.factors)
+        versions = (0 if one.is_inference() else one._version for one in self.factors)
+        return tuple((id(one), one.data_ptr(), version) for one, version in zip(self.factors, versions, strict=True))
 
     def _dense_weight(self, x: Tensor) -> Tensor | None:
         """Return the stored weight if it is that of the factors, x fits it and no gradients are recorded."""

@@ -147,6 +147,18 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, capsys, monke
         assert 0 < weights[kind] < weights["dense"]
         assert row["figures"]["ratio"] == row["figures"]["ms"]["dense"] / row["figures"]["ms"][kind]
         assert row["figures"]["difference"] < 1e-5
+        ms = row["figures"]["ms"]
+        assert row["figures"]["ratio_or_dense"] == ms["dense"] / ms.get(e2e_blr.OR_DENSE, ms[kind])
+        assert (row["figures"]["dense_layers"] > 0) == (e2e_blr.OR_DENSE in ms) == (row["figures"]["extra_bytes"] > 0)
+    model = blr_models.Transformer(tiny["dit-xl/2"], "blast", 2).eval()
+    x, condition = torch.randn(1, 7, 24), torch.randn(1, 24)
+    with torch.inference_mode():
+        wanted = model(x, condition)
+        for layer in e2e_blr._layers(model):
+            layer.strategy = "dense"  # in place of the planner's choice, which depends on this machine
+        count, extra = e2e_blr.take_dense(model, x, condition)
+        assert (count, extra) == (len(e2e_blr._layers(model)), sum(one.packed_bytes for one in e2e_blr._layers(model)))
+        torch.testing.assert_close(model(x, condition), wanted)
     from lcma.kernels.block_low_rank import cpu
 
     monkeypatch.setattr(

@@ -17,7 +17,7 @@ import lcma  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
 from lcma.kernels.torch.block_low_rank import block_low_rank_mm  # noqa: E402
-from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear, fold_into, layer_of  # noqa: E402
+from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear, layer_of  # noqa: E402
 
 STRUCTURES = [
     LowRank(8, 12, 3),
@@ -160,20 +160,20 @@ def test_interleaving_moves_into_the_next_weight():
         return down(norm(torch.nn.functional.silu(gate(x)) * up(x)))
 
     wanted = block(x)
-    fold_into([gate, up], down, norm)
+    lcma.fold_into([gate, up], down, norm)
     assert not gate.structure.interleaved
     assert not up.structure.interleaved
     torch.testing.assert_close(block(x), wanted)
     with pytest.raises(PlanError, match="only interleaved"):
-        fold_into([gate], down)
+        lcma.fold_into([gate], down)
     other = lcma.MonarchLinear(12, 8, (3, 4), 2, interleaved=True, dtype=torch.float64)
     first = lcma.MonarchLinear(12, 8, (3, 2), 2, interleaved=True, dtype=torch.float64)
     with pytest.raises(PlanError, match="the same outputs and b2"):
-        fold_into([first, other], down)
+        lcma.fold_into([first, other], down)
     with pytest.raises(PlanError, match="takes 9 features, not 8"):
-        fold_into([first], torch.nn.Linear(9, 2))
+        lcma.fold_into([first], torch.nn.Linear(9, 2))
     with pytest.raises(PlanError, match="other features"):
-        fold_into([first], down, torch.nn.LayerNorm(9))
+        lcma.fold_into([first], down, torch.nn.LayerNorm(9))
 
 
 class Conv1D(torch.nn.Module):
@@ -193,12 +193,12 @@ def test_interleaving_folds_into_every_layer_whose_inputs_may_be_in_any_order(fo
     after, x = following(), torch.randn(4, 12, dtype=torch.float64)
     wanted = after(monarch(x))
     with pytest.raises(PlanError, match="is given twice"):
-        fold_into([monarch, monarch], after)
+        lcma.fold_into([monarch, monarch], after)
     for blocked in (lcma.MonarchLinear(8, 5, (2, 1), 2), lcma.BlastLinear(8, 5, (2, 1), 2), torch.nn.ReLU()):
         with pytest.raises(PlanError, match="whose inputs can't be in any order"):
-            fold_into([monarch], blocked)
+            lcma.fold_into([monarch], blocked)
     torch.testing.assert_close(after(monarch(x)), wanted)  # nothing was changed
-    fold_into([monarch], after)
+    lcma.fold_into([monarch], after)
     assert not monarch.structure.interleaved
     torch.testing.assert_close(after(monarch(x)), wanted)
 
