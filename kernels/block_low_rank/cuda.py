@@ -16,11 +16,13 @@ from ..request import Layout, Request
 from .compiled import compiled_reason, multiply_compiled
 from .cuda_costs import (
     HANDOVER_COLUMNS,
+    START,
     copy_seconds,
     fits_cache,
     gemm_seconds,
     handover_seconds,
     is_calibrated,
+    moving_seconds,
 )
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
 from .executor import BlockLowRankExecutor
@@ -179,6 +181,8 @@ class CudaBlockLowRank(BlockLowRankStrategy):
             unstored = 2 * structure_in(request).intermediates()[0] * request.n * request.itemsize
             both = Stage("two in one launch", first.flops + second.flops, first.bytes + second.bytes - unstored, None)
             return [both, last]
+        if self.name == TILED and stages and isinstance(structure := structure_in(request), Monarch):
+            return [*self._relaying(structure, request, machine), *stages]
         if self.name == QUANTIZED and stages:
             return self._narrowed(stages, request, machine)
         if self.name != DECODE or not stages:
@@ -189,6 +193,16 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         seconds = decode_seconds(structure, request.n, request.itemsize, bandwidth)
         moved = (structure.parameters + (structure.rows + structure.cols) * request.n) * request.itemsize
         return [Stage("one launch", sum(one.flops for one in stages), moved, known(seconds))]
+
+    def _relaying(self, structure: Monarch, request: Request, machine: Machine) -> list[Stage]:
+        """Return the stage that re-lays out V at every call; none if the request allows the bytes to do so once."""
+        size = steps_of(structure)[0].parameters * request.itemsize
+        if size <= request.max_extra_bytes:
+            return []
+        costs = machine.costs
+        assert isinstance(costs, CudaCostModel)
+        seconds = START + moving_seconds(2 * size, False, costs) if is_calibrated(request.dtype, costs) else None
+        return [Stage("V re-laid out", 0, 2 * size, seconds)]
 
     def _narrowed(self, stages: list[Stage], request: Request, machine: Machine) -> list[Stage]:
         """Return the stages with intermediate results of 8 bits: each at the vendor's rate or that of its fewer bytes.
