@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,10 @@ class Form:
     plan: str
 
 
-def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], dict[str, str]]:
-    """All forms that can run, checked, and the reasons of the others.
+def forms_of(
+    request: Request, seed: int, say: Say, names: Sequence[str] = (*FORMS, COMPILED)
+) -> tuple[dict[str, Form], dict[str, str]]:
+    """Those of the forms that can run, checked, and the reasons of the others; all with the steps of the ablation.
 
     Raises:
         VerificationError: a result is wrong.
@@ -56,7 +58,9 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
     error_of = bench.errors(request, a, b)
     found: dict[str, Form] = {}
     reasons: dict[str, str] = {}
-    for name in FORMS:
+    for name in names:
+        if name == COMPILED:
+            continue
         say(f"checking {name}")
         named = replace(request, max_extra_bytes=UNLIMITED) if name in (DENSE, FREE) else request
         try:
@@ -72,11 +76,12 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
         call = _call(executor, ready, b, out)
         peak = _peak(call) if request.device == "cuda" else plan.workspace
         found[name] = Form(call, error, peak, str(plan.candidate))
-    for name, call in steps_between(structure_in(request), a, b, out).items():
+    steps = steps_between(structure_in(request), a, b, out) if BASELINE in names else {}
+    for name, call in steps.items():
         error = error_of(call())
         _check(name, request, error)
         found[name] = Form(call, error, _peak(call) if request.device == "cuda" else _peak_on_cpu(call), "ablation")
-    if request.device == "cuda":
+    if request.device == "cuda" and COMPILED in names:
         compiled = _compiled(request, a, b)
         error = error_of(compiled())
         _check(COMPILED, request, error)
