@@ -229,10 +229,8 @@ def test_the_map_of_the_fused_kernel_is_of_gpus_and_compares_it_with_two_gemms(t
     keys = [case.key for case in chosen_cases(find_suite("blr-fused"), Options("cuda"))]
     assert len(keys) == len(set(keys)) == 3 * 4 * 4 * 2
     assert {key.split()[0] for key in keys} == {"r=32", "r=64", "r=128"}
-    with pytest.raises(PlanError, match="give --device cuda"):
-        chosen_cases(find_suite("blr-fused"), Options())
     arguments = 5, 24, 36, 8, "float32", Options(rounds=1), lambda _: None
-    with pytest.raises(PlanError, match="'fused' is not known"):  # a processor has no such kernel
+    with pytest.raises(PlanError, match="give --device cuda"):
         blr_fused.measured(*arguments)
     monkeypatch.setattr(blr_fused, "FUSED", "permuted")
     row = blr_fused.measured(*arguments)
