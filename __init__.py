@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .kernels.torch.block_low_rank_layers import BlastLinear as BlastLinear
     from .kernels.torch.block_low_rank_layers import LowRankLinear as LowRankLinear
     from .kernels.torch.block_low_rank_layers import MonarchLinear as MonarchLinear
+    from .kernels.torch.block_low_rank_layers import fold_into as fold_into
     from .kernels.torch.compression import compress_ as compress_
     from .kernels.torch.compression import load_compressed_ as load_compressed_
     from .kernels.torch.kronecker_layers import KSLinear as KSLinear
@@ -82,7 +83,7 @@ _MODULES = {
     ".kernels.torch.acceleration": ("AccelerateConfig", "accelerate_", "restore_"),
     ".kernels.torch.attention": ("causal_attention",),
     ".kernels.torch.precompile": ("compile_products",),
-    ".kernels.torch.block_low_rank_layers": ("BlastLinear", "LowRankLinear", "MonarchLinear"),
+    ".kernels.torch.block_low_rank_layers": ("BlastLinear", "LowRankLinear", "MonarchLinear", "fold_into"),
     ".kernels.torch.compression": ("compress_", "load_compressed_"),
     ".kernels.torch.kronecker_layers": ("KSLinear",),
     ".kernels.torch.kronecker_mlp": ("KSFeedForward",),

@@ -18,7 +18,7 @@ from .block_low_rank.conversion import monarch_of
 from .block_low_rank.decomposition import STEPS, decompose, least_error
 from .block_low_rank.naive import multiply_rounded
 from .block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
-from .factored import request_of
+from .factored import product_dtype, request_of
 from .kronecker.approximation import factorize
 from .kronecker.chainability import chain_reason
 from .kronecker.pattern import parse_patterns
@@ -274,11 +274,6 @@ def output_error(
         found = multiply_rounded(structure, [one.astype(np.float64) for one in factors], wide, intermediate)
     error = float(np.linalg.norm(found - truth))
     return error / norm if norm else error
-
-
-def product_dtype(dtype: str, device: str) -> str:
-    """Return the dtype in which products of weights are computed: the CPU widens half precision to float32."""
-    return "float32" if device == "cpu" and dtype in ("float16", "bfloat16") else dtype
 
 
 def predicted_speed(

@@ -30,9 +30,14 @@ def layout_of_order(order: str) -> Layout:
     return Layout.COLUMNS if order == BATCH_FIRST else Layout.ROWS
 
 
+def product_dtype(dtype: str, device: str) -> str:
+    """Return the dtype in which products of factors are computed: the CPU widens half precision to float32."""
+    return "float32" if device == "cpu" and dtype in ("float16", "bfloat16") else dtype
+
+
 def extra_bytes_for(strategy: str | None) -> int:
-    """Return `max_extra_bytes` of a call: unlimited if the caller names a strategy, else 0."""
-    return UNLIMITED if strategy else 0
+    """Return `max_extra_bytes` of a call: unlimited if the caller names the dense matrix, else 0."""
+    return UNLIMITED if strategy is not None and strategy.partition(":")[0] == "dense" else 0
 
 
 def request_of(

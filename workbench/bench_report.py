@@ -13,6 +13,9 @@ from .report import markdown_table
 MAX_ROWS = 400
 """Rows of one suite that the page shows; the file has all."""
 
+MAX_NAMES = 4
+"""Named numbers that one cell lists."""
+
 INTRODUCTION = """# Benchmarks
 
 This page is generated from the rows in `docs/results` (JSON lines, one a measured case). Contenders run in turns, what
@@ -31,19 +34,36 @@ def benchmarks_page(results: Path) -> str:
     parts = [INTRODUCTION]
     for suite in suite_names():
         for device in ("cpu", "cuda"):
-            newest = {row["key"]: row for row in Journal(results / f"{suite}-{device}.jsonl").rows()}
-            if newest:
-                parts.append(_section(suite, device, list(newest.values())))
+            if rows := newest_rows(results, suite, device):
+                parts.append(_section(suite, device, rows))
     return "\n".join(parts)
+
+
+def newest_rows(results: Path, suite: str, device: str) -> list[Row]:
+    """The newest row of every key of a suite on a device, in the order in which keys were first measured.
+
+    Raises:
+        SchemeFormatError: a line of the file is not a row.
+    """
+    return list({row["key"]: row for row in Journal(results / f"{suite}-{device}.jsonl").rows()}.values())
+
+
+def about_rows(suite: str, device: str, rows: Sequence[Row]) -> list[str]:
+    """A list of Markdown: the command of rows, when and where they were measured, and their file."""
+    command = f"lcma bench {suite}" + (" --device cuda" if device == "cuda" else "")
+    dates = sorted(row["date"][:10] for row in rows if row.get("date"))
+    span = dates[0] if dates and dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}" if dates else "unknown"
+    return [
+        f"- command: `{command}`",
+        f"- measured: {span}",
+        *(f"- machine: {machine}" for machine in dict.fromkeys(_machine(row.get("machine") or {}) for row in rows)),
+        f"- data: `docs/results/{suite}-{device}.jsonl`, {len(rows)} rows",
+    ]
 
 
 def _section(suite: str, device: str, rows: Sequence[Row]) -> str:
     found = find_suite(suite)
-    command = f"lcma bench {suite}" + (" --device cuda" if device == "cuda" else "")
     columns = [name for name in found.columns if any(row["figures"].get(name) is not None for row in rows)]
-    machines = list(dict.fromkeys(_machine(row.get("machine") or {}) for row in rows))
-    dates = sorted(row["date"][:10] for row in rows if row.get("date"))
-    span = dates[0] if dates and dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}" if dates else "unknown"
     table = markdown_table(
         ("row", *columns, "bar"),
         [
@@ -55,10 +75,7 @@ def _section(suite: str, device: str, rows: Sequence[Row]) -> str:
     lines = [
         f"## {suite}, {'GPU' if device == 'cuda' else 'processor'}",
         f"{found.help}\n",
-        f"- command: `{command}`",
-        f"- measured: {span}",
-        *(f"- machine: {machine}" for machine in machines),
-        f"- data: `docs/results/{suite}-{device}.jsonl`, {len(rows)} rows",
+        *about_rows(suite, device, rows),
         "",
         table,
         "",
@@ -83,6 +100,12 @@ def _cell(value: Any) -> str | None:
         return f"{value:.4g}"
     if isinstance(value, list) and all(isinstance(item, int | float) for item in value):
         return " to ".join(f"{item:.4g}" for item in value) if len(value) == 2 else f"{len(value)} values"
+    if (
+        isinstance(value, dict)
+        and len(value) <= MAX_NAMES
+        and all(isinstance(one, int | float) for one in value.values())
+    ):
+        return ", ".join(f"{name} {one:.4g}" for name, one in value.items())
     if isinstance(value, list | dict):
         return f"{len(value)} values"
     return str(value)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from ..errors import LcmaError, PlanError, RankError, SchemeFormatError
 from ..kernels import safetensors
-from .matrix_files import bfloat16_bits, float32_of, read_operand
+from ..kernels.bfloat16 import bfloat16_bits, float32_of
+from .matrix_files import read_operand
 from .output import print_table
 from .products import Device
 
@@ -315,8 +316,7 @@ def measured_speed(
     structure: Compressible, batch: int, dtype: str, device: Device, rounds: int, intermediate: str | None = None
 ) -> float | None:
     """Median seconds of the dense product over those of the structured one, in turns; None: dense does not fit."""
-    from ..kernels.compression import product_dtype
-    from ..kernels.factored import request_of
+    from ..kernels.factored import product_dtype, request_of
     from .contenders import contest_of
     from .schemes import AUTO
 
@@ -346,5 +346,6 @@ def show_layers(reports: Sequence[LayerReport]) -> None:
         cells = ["" if one.skipped or figures[name] is None else f"{figures[name]:.4g}" for name in shown]
         rows.append((one.name, one.structure, one.bytes_before, one.bytes_after, *cells, one.skipped or ""))
     before, after = (sum(getattr(one, f"bytes_{when}") for one in reports) for when in ("before", "after"))
-    rows.append((f"{len(reports)} layers", "", before, after, *("" for _ in shown), f"{after / before:.1%}"))
+    count = f"{sum(one.skipped is None for one in reports)} of {len(reports)} layers"
+    rows.append((count, "", before, after, *("" for _ in shown), f"{after / before:.1%}"))
     print_table(columns, rows)

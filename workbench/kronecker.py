@@ -11,9 +11,10 @@ import click
 import numpy as np
 
 from ..errors import PlanError, VerificationError
+from ..kernels.bfloat16 import converted, float32_of
 from .contenders import max_error
 from .gpu_arrays import as_numpy, to_gpu, wait_for
-from .matrix_files import Operand, float32_of, read_operand, write_product
+from .matrix_files import Operand, read_operand, write_product
 from .output import print_table
 from .products import Device, machine_of, within_memory
 from .timing import gflops
@@ -32,6 +33,14 @@ ROUNDED = {"tf32": "float32", "tf32x3": "float32"}
 LAYOUT = click.Choice(["bsf", "bsl"])
 
 INTERMEDIATE = click.Choice(["fp8", "int8"])
+
+max_extra_bytes_option = click.option(
+    "--max-extra-bytes",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="BYTES",
+    help="Of K: allow the dense matrix where it takes at most this more than the factors.",
+)
 
 
 def operand_matrix(text: str) -> FactoredMatrix | None:
@@ -69,8 +78,8 @@ def product_request(
 
     if batch is None:
         raise click.UsageError("a product by a stored matrix needs --batch N, the number of its inputs")
-    extra = extra_bytes_for(strategy)
-    return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, max_extra_bytes=extra, **limits)
+    limits["max_extra_bytes"] = max(limits.get("max_extra_bytes", 0), extra_bytes_for(strategy))
+    return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, **limits)
 
 
 def stored_request(
@@ -92,10 +101,24 @@ def stored_request(
     matrix = operand_matrix(arguments[0]) if len(arguments) == 1 else None
     if matrix is not None:
         return product_request(matrix.structure, batch, dtype, layout, device, strategy, **limits)
-    if layout is not None or limits.get("intermediate") is not None:
-        option = "--intermediate" if layout is None else "--layout"
-        raise click.UsageError(f"{option} is for a file with a factored matrix")
+    require_plain(layout, limits.get("intermediate"), limits.get("max_extra_bytes", 0))
     return None
+
+
+def require_plain(layout: str | None, intermediate: str | None, max_extra_bytes: int) -> None:
+    """Check that a command without a factored matrix has none of the options for one.
+
+    Raises:
+        UsageError: it has.
+    """
+    given = {
+        "--layout": layout is not None,
+        "--intermediate": intermediate is not None,
+        "--max-extra-bytes": max_extra_bytes > 0,
+    }
+    for option, found in given.items():
+        if found:
+            raise click.UsageError(f"{option} is for a file with a factored matrix")
 
 
 def run_product(
@@ -108,6 +131,7 @@ def run_product(
     out: str | None = None,
     check: bool = False,
     intermediate: str | None = None,
+    max_extra_bytes: int = 0,
 ) -> Iterator[str]:
     """Multiply a stored matrix and X of a file on a device; yields the lines that tell how it went.
 
@@ -116,26 +140,27 @@ def run_product(
         VerificationError: the product is wrong.
     """
     from ..kernels import plan_for
-    from ..kernels.factored import extra_bytes_for, request_of
+    from ..kernels.factored import extra_bytes_for, product_dtype, request_of
 
     layout = layout or "bsf"
     matrix, x = operands(matrix, file, dtype, layout)
-    extra = extra_bytes_for(strategy)
-    product_dtype = dtype or matrix.dtype
+    kept, own = matrix.dtype, product_dtype(dtype or matrix.dtype, device.kind)
+    if own != kept and ROUNDED.get(own, own) != kept:  # a processor widens half precision
+        matrix, x = matrix.astype(own), converted(x, kept, own)
     request = request_of(
         matrix.structure,
         x.shape[1],
-        product_dtype,
+        own,
         layout,
         device=device.kind,
-        max_extra_bytes=extra,
+        max_extra_bytes=max(max_extra_bytes, extra_bytes_for(strategy)),
         intermediate=intermediate,
     )
     device.require()
     with device.current():
         plan = plan_for(request, strategy=strategy)
         with within_memory(request, plan.candidate):
-            operands_there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, product_dtype)
+            operands_there = (matrix.factors, x) if device.kind == "cpu" else _on_gpu(matrix, x, own)
             began = time.perf_counter()
             found = plan.build().run(*operands_there)
             wait_for(device)
@@ -145,12 +170,12 @@ def run_product(
     tells = f"{plan.candidate}: {request}, {layout} on {device}: {seconds:.3f} s, {rate:.1f} effective GFLOP/s"
     yield f"{tells} (first call, compiling included)"
     if out is not None:
-        yield write_product(out, np.ascontiguousarray(product.T if layout == "bsf" else product), matrix.dtype)
+        stored = converted(np.ascontiguousarray(product.T if layout == "bsf" else product), matrix.dtype, kept)
+        yield write_product(out, stored, kept)
     if check:
-        bits = matrix.dtype == "bfloat16"
-        factors = tuple(map(float32_of, matrix.factors)) if bits else matrix.factors
-        x, product = (float32_of(x), float32_of(product)) if bits else (x, product)
-        truth = matrix.structure.multiply_wide(factors, x)
+        if matrix.dtype == "bfloat16":
+            matrix, x, product = matrix.astype("float32"), float32_of(x), float32_of(product)
+        truth = matrix.structure.multiply_wide(matrix.factors, x)
         error = float(np.linalg.norm(product - truth)) / (float(np.linalg.norm(truth)) or 1.0)
         if not error <= max_error(request):
             raise VerificationError(f"the product came out wrong: relative error {error:.1e} against float64")

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..errors import LcmaError, PlanError, SchemeFormatError
 from ..home import write_atomic
 from ..kernels import safetensors
+from ..kernels.bfloat16 import bfloat16_bits, float32_of
 
 Matrix = npt.NDArray[Any]
 
@@ -103,19 +104,6 @@ def _converted(matrix: Matrix, dtype: str, file: str) -> Matrix:
     elif storage.itemsize < matrix.itemsize and not np.array_equal(np.isfinite(found), np.isfinite(matrix)):
         raise PlanError(f"{file} has entries that are too large for {dtype}")
     return found
-
-
-def bfloat16_bits(matrix: Matrix) -> Matrix:
-    """The bits of float32 numbers rounded to the nearest bfloat16, ties to even."""
-    bits = np.ascontiguousarray(matrix, np.float32).view(np.uint32)
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    # Rounding must not turn a NaN whose payload is low into an infinity.
-    return np.where(np.isnan(matrix), (bits >> 16) | 0x40, rounded).astype(np.uint16)
-
-
-def float32_of(bits: Matrix) -> Matrix:
-    """The float32 numbers of bfloat16 bits."""
-    return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def read_operand(text: str) -> Operand:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..kernels.bfloat16 import bfloat16_bits, float32_of
 from ..schemes_db import Kind, Scheme
-from .matrix_files import bfloat16_bits, float32_of
 
 if TYPE_CHECKING:
     from ..kernels import Request

@@ -21,6 +21,7 @@ from record_pages import records_page
 from settings_pages import settings_page
 
 from lcma.workbench.bench_report import benchmarks_page
+from lcma.workbench.blr_report import block_low_rank_page
 
 
 def pages(results: Path) -> dict[str, str]:
@@ -31,6 +32,7 @@ def pages(results: Path) -> dict[str, str]:
     found["search-settings.md"] = settings_page()
     found["records.md"] = records_page()
     found["benchmarks.md"] = benchmarks_page(results)
+    found["block-low-rank.md"] = block_low_rank_page(results)
     return found
 
 

@@ -16,11 +16,13 @@ from ..request import Layout, Request
 from .compiled import compiled_reason, multiply_compiled
 from .cuda_costs import (
     HANDOVER_COLUMNS,
+    START,
     copy_seconds,
     fits_cache,
     gemm_seconds,
     handover_seconds,
     is_calibrated,
+    moving_seconds,
 )
 from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, decode_seconds, multiply_few
 from .executor import BlockLowRankExecutor
@@ -34,6 +36,7 @@ from .strategy import (
     BlockLowRankStrategy,
     known,
     moved_elements,
+    padded,
     structure_in,
     structure_of,
 )
@@ -43,15 +46,17 @@ from .tensors import (
     fused_reason,
     multiply_dense,
     multiply_fused,
+    multiply_partial,
     multiply_permuted_tensors,
     multiply_strided,
     multiply_tiled,
+    partial_reason,
     relaid,
     tiled_reason,
     triton_reason,
 )
 
-TILED, DECODE, FUSED, COMPILED = "tiled", "decode", "fused", "compiled"
+TILED, DECODE, FUSED, PARTIAL, COMPILED = "tiled", "decode", "fused", "partial", "compiled"
 
 DTYPES = ("float16", "bfloat16", "tf32", "float32", "float64")
 
@@ -62,6 +67,7 @@ PRODUCTS: dict[str, Callable[..., None]] = {
     TILED: multiply_tiled,
     DECODE: multiply_few,
     FUSED: multiply_fused,
+    PARTIAL: multiply_partial,
     COMPILED: multiply_compiled,
     QUANTIZED: multiply_quantized,
 }
@@ -85,6 +91,7 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     - tiled: the same with our kernel for Monarch's first products (stored as the second ones read them) or for BLAST's
       middle ones (on tensor cores).
     - fused: a low-rank product of rank up to 128 by one kernel.
+    - partial: BLAST's first two products by one kernel, the papers' partial fusion: the first's results are not stored.
     - decode: products of up to 16 columns by one launch that reads every weight once.
     - quantized: GEMMs by our kernels, between them codes of 8 bits: for requests with an `intermediate` and no others.
     - dense: the whole matrix, within `max_extra_bytes`; permuted: the papers' GEMMs between permutations;
@@ -113,6 +120,8 @@ class CudaBlockLowRank(BlockLowRankStrategy):
             return tiled_reason(structure, request.dtype, first)
         if self.name == FUSED:
             return fused_reason(structure, request.dtype, first, last)
+        if self.name == PARTIAL:
+            return partial_reason(structure, request.dtype)
         if self.name == COMPILED:
             return compiled_reason(structure)
         if self.name == QUANTIZED and request.intermediate is not None:
@@ -167,6 +176,13 @@ class CudaBlockLowRank(BlockLowRankStrategy):
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; decode's one stage is all steps, and only its first tile was measured."""
         stages = super().predict(candidate, request, machine)
+        if self.name == PARTIAL and len(stages) == 3:
+            first, second, last = stages
+            unstored = 2 * structure_in(request).intermediates()[0] * request.n * request.itemsize
+            both = Stage("two in one launch", first.flops + second.flops, first.bytes + second.bytes - unstored, None)
+            return [both, last]
+        if self.name == TILED and stages and isinstance(structure := structure_in(request), Monarch):
+            return [*self._relaying(structure, request, machine), *stages]
         if self.name == QUANTIZED and stages:
             return self._narrowed(stages, request, machine)
         if self.name != DECODE or not stages:
@@ -177,6 +193,16 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         seconds = decode_seconds(structure, request.n, request.itemsize, bandwidth)
         moved = (structure.parameters + (structure.rows + structure.cols) * request.n) * request.itemsize
         return [Stage("one launch", sum(one.flops for one in stages), moved, known(seconds))]
+
+    def _relaying(self, structure: Monarch, request: Request, machine: Machine) -> list[Stage]:
+        """Return the stage that re-lays out V at every call; none if the request allows the bytes to do so once."""
+        size = steps_of(structure)[0].parameters * request.itemsize
+        if size <= request.max_extra_bytes:
+            return []
+        costs = machine.costs
+        assert isinstance(costs, CudaCostModel)
+        seconds = START + moving_seconds(2 * size, False, costs) if is_calibrated(request.dtype, costs) else None
+        return [Stage("V re-laid out", 0, 2 * size, seconds)]
 
     def _narrowed(self, stages: list[Stage], request: Request, machine: Machine) -> list[Stage]:
         """Return the stages with intermediate results of 8 bits: each at the vendor's rate or that of its fewer bytes.
@@ -200,6 +226,8 @@ class CudaBlockLowRank(BlockLowRankStrategy):
         """See `Strategy.workspace`: of quantized codes and scales, of compiled copies, too."""
         if self.name == COMPILED and 0 not in request.shape:
             return 2 * super().workspace(candidate, request, machine) + request.m * request.n * request.itemsize
+        if self.name == PARTIAL and 0 not in request.shape:
+            return structure_in(request).intermediates()[1] * padded(request.n) * request.itemsize
         if self.name != QUANTIZED or 0 in request.shape:
             return super().workspace(candidate, request, machine)
         structure = structure_in(request)

@@ -1,6 +1,7 @@
 """Decomposition of dense weights to block low-rank factors: truncated SVDs, and preconditioned descent for BLAST.
 
-Functions compute in float64 for numpy arrays, and in the dtype and on the device of torch tensors.
+Functions compute in float64 for numpy arrays, and on the device of torch tensors: in float64 for those of float64, else
+in float32.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def decompose(
     """
     if tuple(weight.shape) != (structure.rows, structure.cols):
         raise PlanError(f"the weight is {tuple(weight.shape)}; {structure.name} is needed")
-    wide = weight.astype(np.float64) if isinstance(weight, np.ndarray) else weight
+    wide = _wide(weight)
     if not np.isfinite(_number((wide * wide).sum())):
         raise PlanError("the weight holds NaN or infinity, or numbers too large to square; repair it first")
     if isinstance(structure, LowRank):
@@ -69,6 +70,14 @@ def decompose(
         return _with_error(wide, structure, _monarch(wide, structure))
     assert isinstance(structure, Blast)
     return _descend(wide, structure, steps, seed, on_step, tolerance)
+
+
+def _wide(weight: Array) -> Array:
+    if isinstance(weight, np.ndarray):
+        return weight.astype(np.float64)
+    import torch
+
+    return weight if weight.dtype == torch.float64 else weight.float()
 
 
 def _low_rank(matrix: Array, rank: int) -> tuple[Array, Array]:

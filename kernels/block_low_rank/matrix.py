@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ..bfloat16 import converted, dtype_of
 from .naive import dense_matrix
 from .structure import BlockLowRank
 
@@ -47,14 +48,14 @@ class BlockLowRankMatrix:
 
     @classmethod
     def of(cls, structure: BlockLowRank, factors: Sequence[Matrix]) -> BlockLowRankMatrix:
-        """Return the matrix of factors in the canonical layout.
+        """Return the matrix of factors in the canonical layout; uint16 are the bits of bfloat16.
 
         Raises:
             PlanError: as the class, or there is no factor.
         """
         if not factors:
             raise PlanError(f"{structure.name} needs its factors")
-        return cls(structure, tuple(map(np.ascontiguousarray, factors)), factors[0].dtype.name)
+        return cls(structure, tuple(map(np.ascontiguousarray, factors)), dtype_of(factors[0]))
 
     @classmethod
     def random(
@@ -74,28 +75,20 @@ class BlockLowRankMatrix:
         return sum(weights.nbytes for weights in self.factors)
 
     def astype(self, dtype: str) -> BlockLowRankMatrix:
-        """Return the matrix with factors of another dtype that numpy supports.
+        """Return the matrix with factors of another dtype, rounded to nearest.
 
         Raises:
-            PlanError: this matrix or the wanted one is bfloat16, or the dtype is not supported.
+            PlanError: the dtype is not supported.
         """
-        if self.dtype == dtype:
-            return self
-        if "bfloat16" in (self.dtype, dtype) or dtype not in DTYPES:
-            raise PlanError(
-                f"factors of {self.dtype} can't become {dtype} in numpy; convert them before they are stored"
-            )
-        return BlockLowRankMatrix(self.structure, tuple(w.astype(dtype) for w in self.factors), dtype)
+        if dtype not in DTYPES:
+            raise PlanError(f"factors of {self.dtype} can't become {dtype}; choose one of {', '.join(DTYPES)}")
+        factors = tuple(converted(weights, self.dtype, dtype) for weights in self.factors)
+        return BlockLowRankMatrix(self.structure, factors, dtype)
 
     def dense(self) -> Matrix:
-        """Return W (rows, cols).
-
-        Raises:
-            PlanError: the matrix is bfloat16, which numpy does not support.
-        """
-        if self.dtype == "bfloat16":
-            raise PlanError("a bfloat16 matrix is not expanded in numpy; store it as float32")
-        return dense_matrix(self.structure, self.factors)
+        """Return W (rows, cols); of a bfloat16 matrix in float32."""
+        factors = self.astype("float32").factors if self.dtype == "bfloat16" else self.factors
+        return dense_matrix(self.structure, factors)
 
     def __repr__(self) -> str:
         return f"<{self.structure.name} {self.dtype}>"

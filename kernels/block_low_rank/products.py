@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
-from ..factored import BATCH_FIRST, layout_of_order, request_of
+from ..factored import BATCH_FIRST, layout_of_order, product_dtype, request_of
 from ..plans import AUTO, PREDICT, planned
 from ..request import Layout, layout_of
 from .matrix import BlockLowRankMatrix
@@ -31,9 +31,10 @@ def matmul(
 
     `strategy` names the only strategy to use ("strided", "dense", "permuted"); `effort="measure"` times the best
     candidates once (see `lcma tune`). `max_workspace` bounds the bytes besides operands and result,
-    `max_extra_bytes` those by which the matrix may be expanded ("dense" needs them). An x whose rows are not
-    contiguous is copied first. `intermediate` "fp8" (e4m3) or "int8" rounds the results between the steps to 8 bits,
-    with a scale for every row of x and 64 ranks: relative errors of about 3% and 1%.
+    `max_extra_bytes` those by which the matrix may be expanded ("dense" needs them, and expands it at every call). An
+    x whose rows are not contiguous is copied first. `intermediate` "fp8" (e4m3) or "int8" rounds the results between
+    the steps to 8 bits, with a scale for every row of x and 64 ranks: relative errors of about 3% and 1%. float16 is
+    computed in float32.
 
     Raises:
         PlanError: x does not fit the matrix or has another dtype, there is no such intermediate form, or no candidate
@@ -47,18 +48,20 @@ def matmul(
         raise PlanError(f"x must have shape (..., {cols}) for {matrix!r}, not {x.shape}")
     if x.dtype.name != matrix.dtype:
         raise PlanError(f"x is {x.dtype} and the matrix {matrix.dtype}; convert one with .astype")
-    columns = x.reshape(-1, cols).T
+    own = product_dtype(matrix.dtype, "cpu")
+    factors = matrix.astype(own).factors
+    columns = x.astype(own, copy=False).reshape(-1, cols).T
     if columns.size and layout_of(columns) is not Layout.COLUMNS:
         columns = np.asfortranarray(columns)
     layout = layout_of_order(BATCH_FIRST)
     request = request_of(
         matrix.structure,
         columns.shape[1],
-        matrix.dtype,
+        own,
         layouts=(layout, layout),
         max_workspace=max_workspace,
         max_extra_bytes=max_extra_bytes,
         intermediate=intermediate,
     )
-    product: Matrix = planned(request, AUTO, None, strategy, effort)[1].run(matrix.factors, columns)
-    return product.T.reshape(*x.shape[:-1], rows)
+    product: Matrix = planned(request, AUTO, None, strategy, effort)[1].run(factors, columns)
+    return product.T.reshape(*x.shape[:-1], rows).astype(x.dtype, copy=False)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ..bfloat16 import converted, dtype_of
 from .naive import dense_product
 from .pattern import Pattern
 from .structure import KroneckerSparse
@@ -59,7 +60,7 @@ class KroneckerMatrix:
         given = [factors] if isinstance(factors, np.ndarray) else list(factors)
         if not given:
             raise PlanError("a Kronecker-sparse matrix needs the parameters of at least one factor")
-        return cls(structure.patterns, tuple(map(np.ascontiguousarray, given)), given[0].dtype.name)
+        return cls(structure.patterns, tuple(map(np.ascontiguousarray, given)), dtype_of(given[0]))
 
     @classmethod
     def random(
@@ -90,20 +91,18 @@ class KroneckerMatrix:
         return sum(weights.nbytes for weights in self.factors)
 
     def astype(self, dtype: str) -> KroneckerMatrix:
-        """Return the matrix with factors of another dtype that numpy supports.
+        """Return the matrix with factors of another dtype, rounded to nearest.
 
         Raises:
-            PlanError: imaginary parts would be lost, or this matrix is bfloat16.
+            PlanError: imaginary parts would be lost, or the dtype is not supported.
         """
-        if self.dtype == dtype:
-            return self
-        if "bfloat16" in (self.dtype, dtype) or dtype not in DTYPES:
-            raise PlanError(
-                f"factors of {self.dtype} can't become {dtype} in numpy; convert them before they are stored"
-            )
+        if dtype not in DTYPES:
+            raise PlanError(f"factors of {self.dtype} can't become {dtype}; choose one of {', '.join(DTYPES)}")
         if self.dtype.startswith("complex") and not dtype.startswith("complex"):
             raise PlanError(f"factors of {self.dtype} can't become {dtype}: imaginary parts would be lost")
-        return KroneckerMatrix(self.patterns, tuple(weights.astype(dtype) for weights in self.factors), dtype)
+        return KroneckerMatrix(
+            self.patterns, tuple(converted(weights, self.dtype, dtype) for weights in self.factors), dtype
+        )
 
     def dense(self) -> Matrix:
         """Return W (rows, cols), by the plain products of its dense factors."""

@@ -142,6 +142,7 @@ def _considered(decision: Decision, strategies: Strategies, base: float | None, 
         found = plan_candidate(strategy, candidate, decision.request, decision.machine)
         bound = None if math.isnan(proposal.bound) else proposal.bound
         if isinstance(found, str):
+            bound = bound or None  # zero is the bound of what was not priced
             yield Considered(candidate, bound, _ratio(base, bound), 0, found)
             continue
         seconds = bound if decision.measured else found.seconds

@@ -144,6 +144,9 @@ def class_of(request: Request) -> str:
         over += f" into {request.out_dtype}"
     if request.intermediate is not None:
         over += f", intermediate {request.intermediate}"
+    if request.max_extra_bytes:  # operands were prepared, and what was measured without the dense matrix says nothing
+        extra = getattr(request.structures[0], "extra_elements", 0) * request.itemsize
+        over += ", may be dense" if extra <= request.max_extra_bytes else ", prepared"
     text = f"{request.device} {request.dtype} {layouts} {what}, static {static}, {shared}, {alone}{over}"
     if request.device == "cpu":
         return text

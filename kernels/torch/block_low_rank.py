@@ -17,13 +17,15 @@ from torch.autograd.function import _SingleLevelFunction
 from torch.utils.flop_counter import register_flop_formula
 
 from ...errors import PlanError
+from ..block_low_rank.strategy import DENSE
 from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from ..block_low_rank.transposition import transposed
 from ..cuda.dtypes import name_of
-from ..factored import extra_bytes_for, request_of
-from ..plans import AUTO, planned
+from ..factored import UNLIMITED, extra_bytes_for, product_dtype, request_of
+from ..plans import AUTO, decision_for, planned
+from ..request import Request
 from .bilinear import LIBRARY, is_differentiated, refuse_sharded
-from .processor import HALVES, as_array
+from .processor import as_array
 
 NAME = "block_low_rank_mm"
 
@@ -81,20 +83,48 @@ def _run(
     if x.device.type not in ("cpu", "cuda"):
         raise PlanError(f"block low-rank products run on cpu and cuda, not on {x.device}; move them with .to")
     given: Any = [x, *factors]
-    dtype = name_of(x) if x.is_cuda else str((x.float() if x.dtype in HALVES else x).dtype).removeprefix("torch.")
     if not x.is_cuda:
         given = [np.ascontiguousarray(as_array(one)) for one in given]
     else:
         given = [one.contiguous() for one in given]
-    extra = extra_bytes_for(strategy)
-    request = request_of(
-        structure, len(x), dtype, device=x.device.type, max_extra_bytes=extra, intermediate=intermediate
-    )
+    request = _request(structure, len(x), x, extra_bytes_for(strategy), intermediate)
     product = planned(request, AUTO, None, strategy)[1].run(given[1:], given[0].T).T
     if x.is_cuda:
         found: Tensor = product
         return found
     return torch.from_numpy(np.ascontiguousarray(product)).to(x.dtype)
+
+
+def _request(structure: BlockLowRank, rows: int, like: Tensor, extra: int, intermediate: str | None) -> Request:
+    """Return the request for so many inputs of the dtype and on the device of a tensor."""
+    dtype = name_of(like) if like.is_cuda else product_dtype(str(like.dtype).removeprefix("torch."), "cpu")
+    return request_of(structure, rows, dtype, device=like.device.type, max_extra_bytes=extra, intermediate=intermediate)
+
+
+def dense_where_faster(
+    factors: Sequence[Tensor],
+    structure: BlockLowRank,
+    rows: int,
+    max_extra_bytes: int,
+    strategy: str | None = None,
+    intermediate: str | None = None,
+) -> Tensor | None:
+    """Return W (rows, cols) if the planner takes the dense matrix for so many inputs, else None.
+
+    None, too, if W takes more than `max_extra_bytes`: the factors are not freed.
+
+    Raises:
+        PlanError: nothing runs the product, or the factors are on a device other than cpu and cuda.
+    """
+    if structure.rows * structure.cols * factors[0].element_size() > max_extra_bytes:
+        return None
+    request = _request(structure, rows, factors[0], UNLIMITED, intermediate)
+    if decision_for(request, strategy=strategy).plan.candidate.strategy != DENSE:
+        return None
+    first = factors[0].detach()
+    wide = [one.detach().to(torch.promote_types(one.dtype, torch.float32)) for one in factors]
+    identity = torch.eye(structure.cols, dtype=wide[0].dtype, device=first.device)
+    return block_low_rank_mm(identity, wide, structure).T.to(first.dtype).contiguous()
 
 
 def _fake(

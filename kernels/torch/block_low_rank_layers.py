@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ...errors import PlanError
 from ..block_low_rank.layouts import SCALES, from_layout, to_layout
@@ -16,8 +17,10 @@ from ..block_low_rank.structure import Blast, BlockLowRank, LowRank, Monarch
 from ..block_low_rank.transposition import output_order
 from ..request import check_intermediate
 from .bilinear import is_sharded
-from .block_low_rank import block_low_rank_mm, structure_of
+from .block_low_rank import block_low_rank_mm, dense_where_faster, structure_of
+from .modules import is_conv1d
 from .ops import bilinear_mm
+from .processor import stored_array, stored_tensor
 from .recipe import AUTO
 
 
@@ -27,11 +30,12 @@ class BlockLowRankLinear(nn.Module):
     Parameters are the factors in the canonical layout, named by `names`, and `bias` (out_features,). Factors are drawn
     so that outputs have a third of the variance of inputs, as with nn.Linear; the bias from U(+-1/sqrt(in_features)).
     `intermediate` "fp8" or "int8" rounds the results between the steps; the layer then runs without gradients only. It
-    may be set later.
+    may be set later. `pack` lets the layer use the dense weight where that is faster.
     """
 
     names: ClassVar[tuple[str, ...]] = ("U", "V")
     bias: nn.Parameter | None
+    _packed: tuple[Tensor, tuple[Any, ...]] | None = None
 
     def __init__(
         self,
@@ -74,17 +78,15 @@ class BlockLowRankLinear(nn.Module):
         """Return the layer of a stored matrix, of the class of its structure; factors are copied.
 
         Raises:
-            PlanError: the matrix is bfloat16, which numpy does not support, or the bias has another size.
+            PlanError: the bias has another size.
         """
-        if matrix.dtype == "bfloat16":
-            raise PlanError("a bfloat16 matrix is not read here; store it as float32, and convert the layer with .to")
         layer = layer_of(matrix.structure, bias is not None, dtype=getattr(torch, matrix.dtype))
         layer._take(matrix, bias)
         return layer
 
     def matrix(self) -> BlockLowRankMatrix:
         """Return the factors as a matrix of numpy arrays, for storage or analysis."""
-        return BlockLowRankMatrix.of(self.structure, [w.detach().cpu().numpy() for w in self.factors])
+        return BlockLowRankMatrix.of(self.structure, list(map(stored_array, self.factors)))
 
     def load_layout(
         self, v: Tensor, u: Tensor, s: Tensor | None = None, scales: str = SCALES[0], bias: Tensor | None = None
@@ -94,20 +96,82 @@ class BlockLowRankLinear(nn.Module):
         Raises:
             PlanError: shapes do not match the layer's structure.
         """
-        given = [None if w is None else w.detach().cpu().numpy() for w in (v, u, s)]
-        assert given[0] is not None
-        assert given[1] is not None
-        self._take(from_layout(self.structure, given[0], given[1], given[2], scales), bias)
+        left, right = stored_array(u), stored_array(v)
+        middle = None if s is None else stored_array(s)
+        self._take(from_layout(self.structure, right, left, middle, scales), bias)
         return self
 
     def in_layout(self, scales: str = SCALES[0]) -> dict[str, Tensor]:
         """Return the factors "V", "U" and, for BLAST, "S" in the papers' layouts."""
-        return {name: torch.from_numpy(np.array(w)) for name, w in to_layout(self.matrix(), scales).items()}
+        return {name: stored_tensor(w) for name, w in to_layout(self.matrix(), scales).items()}
 
     def dense(self) -> Tensor:
         """Return the weight (out_features, in_features), as the product with the identity."""
         identity = torch.eye(self.in_features, dtype=self.factors[0].dtype, device=self.factors[0].device)
         return block_low_rank_mm(identity, self.factors, self.structure, self.strategy).T
+
+    def pack(self, rows: int, max_extra_bytes: int) -> bool:
+        """Store the dense weight for calls without gradients, if the planner takes it for so many inputs.
+
+        It is taken where it occupies at most `max_extra_bytes`, and is predicted, or was measured, to be faster than
+        the factors, which remain the parameters. Calls that record gradients, `train()`, `to`,
+        `load_state_dict` and changes of the factors drop it; changes of the factors under a compiled graph are not
+        detected: pack after them. Returns whether it is stored.
+
+        Raises:
+            PlanError: the factors are sharded, or nothing runs the product.
+        """
+        self.unpack()
+        if any(is_sharded(one) for one in self.factors):
+            raise PlanError("the factors are sharded (DTensor); a dense weight is stored on one device only")
+        weight = dense_where_faster(
+            self.factors, self.structure, rows, max_extra_bytes, self.strategy, self.intermediate
+        )
+        self._packed = None if weight is None else (weight, self._state())
+        return weight is not None
+
+    @property
+    def packed_bytes(self) -> int:
+        """Number of bytes of the dense weight that `pack` stored."""
+        return 0 if self._packed is None else self._packed[0].nbytes
+
+    def unpack(self) -> None:
+        """Free the dense weight."""
+        self._packed = None
+
+    def _state(self) -> tuple[Any, ...]:
+        """Return the identity of the factors' content, to detect changes after packing."""
+        versions = (0 if one.is_inference() else one._version for one in self.factors)
+        return tuple((id(one), one.data_ptr(), version) for one, version in zip(self.factors, versions, strict=True))
+
+    def _dense_weight(self, x: Tensor) -> Tensor | None:
+        """Return the stored weight if it is that of the factors, x fits it and no gradients are recorded."""
+        if self._packed is None:
+            return None
+        weight, state = self._packed
+        recorded = torch.is_grad_enabled() and any(one.requires_grad for one in (x, *self.factors))
+        if not torch.compiler.is_compiling() and (recorded or state != self._state()):
+            self.unpack()
+            return None
+        fits = x.device == weight.device and (x.dtype == weight.dtype or torch.is_autocast_enabled(x.device.type))
+        return weight if fits and not recorded else None
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the training mode; True drops the dense weight."""
+        if mode:
+            self.unpack()
+        return super().train(mode)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+        self.unpack()
+        return super()._apply(*args, **kwargs)
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        self.unpack()
+        super()._load_from_state_dict(*args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_packed": None}
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (..., in_features) to (..., out_features).
@@ -123,6 +187,8 @@ class BlockLowRankLinear(nn.Module):
                 raise PlanError("intermediate is for tensors on one device, not for a DTensor; leave it out")
             kind, sizes = self.structure.kind, list(self.structure.sizes)
             return _sharded_linear(x, self.factors, self.bias, kind, sizes, self.strategy)
+        if (weight := self._dense_weight(x)) is not None:
+            return functional.linear(x, weight, self.bias)
         rows = x.reshape(-1, self.in_features)
         y = block_low_rank_mm(rows, self.factors, self.structure, self.strategy, self.intermediate)
         y = y if self.bias is None else y + self.bias.to(y.dtype)
@@ -131,7 +197,7 @@ class BlockLowRankLinear(nn.Module):
     def _take(self, matrix: BlockLowRankMatrix, bias: Tensor | None) -> None:
         with torch.no_grad():
             for parameter, weights in zip(self.factors, matrix.factors, strict=True):
-                parameter.copy_(torch.from_numpy(np.array(weights)))
+                parameter.copy_(stored_tensor(weights))
             if bias is not None:
                 if self.bias is None or bias.numel() != self.out_features:
                     raise PlanError(f"a bias of {bias.numel()} entries is not one of {self.out_features} outputs")
@@ -264,33 +330,56 @@ def _sharded_linear(
     return sharded_layer(run, by_factors, x, factors, bias, structure.rows)
 
 
-def fold_into(layers: Sequence[MonarchLinear], following: nn.Linear, norm: nn.Module | None = None) -> None:
+def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Module | None = None) -> None:
     """Move the interleaving of Monarch outputs into the next static weight: outputs become (b2, q), in place.
 
     Only for layers whose outputs are read only by elementwise operations, a norm and `following`: not before a
     residual, a split into heads or a rotary embedding. Layers whose outputs are combined elementwise, as gate
-    and up, are passed together; the weight and bias of a `norm` in between are permuted too.
+    and up, are passed together; the weight and bias of a `norm` in between are permuted too. `following` is a
+    nn.Linear, Hugging Face's Conv1D or a LowRankLinear, whose inputs can be in any order.
 
     Raises:
-        PlanError: a layer is not interleaved, blocks differ, or sizes do not fit.
+        PlanError: a layer is not interleaved, or is given twice, blocks differ, or sizes do not fit; nothing was
+            changed.
     """
-    structures = [layer.structure for layer in layers]
+    structures = [getattr(layer, "structure", None) for layer in layers]
     if not structures or not all(isinstance(one, Monarch) and one.interleaved for one in structures):
         raise PlanError("only interleaved Monarch layers have a permutation to move")
-    first = structures[0]
-    assert isinstance(first, Monarch)
-    if any((one.rows, one.b2) != (first.rows, first.b2) for one in structures):  # type: ignore[attr-defined]
+    if len({id(layer) for layer in layers}) < len(layers):
+        raise PlanError("a layer is given twice; its permutation is moved once")
+    monarchs = [one for one in structures if isinstance(one, Monarch)]
+    first = monarchs[0]
+    if any((one.rows, one.b2) != (first.rows, first.b2) for one in monarchs):
         raise PlanError("layers that are combined elementwise must have the same outputs and b2")
-    if following.in_features != first.rows:
-        raise PlanError(f"the next layer takes {following.in_features} features, not {first.rows}")
-    order = torch.as_tensor(output_order(first), device=following.weight.device)
+    weight = _input_weight(following)
+    if weight.shape[1] != first.rows:
+        raise PlanError(f"the next layer takes {weight.shape[1]} features, not {first.rows}")
     given = [] if norm is None else [getattr(norm, name, None) for name in ("weight", "bias")]
     vectors = [vector for vector in given if vector is not None]
     if any(tuple(vector.shape) != (first.rows,) for vector in vectors):
         raise PlanError("the norm between has other features than the layers")
+    order = torch.as_tensor(output_order(first), device=weight.device)
     with torch.no_grad():
-        following.weight.copy_(following.weight[:, order])
+        weight.copy_(weight[:, order])
         for vector in [*vectors, *(layer.bias for layer in layers if layer.bias is not None)]:
             vector.copy_(vector[order.to(vector.device)])
-    for layer, one in zip(layers, structures, strict=True):
+    for layer, one in zip(layers, monarchs, strict=True):
+        layer.unpack()
         layer.structure = Monarch(*one.sizes[:5])
+
+
+def _input_weight(module: nn.Module) -> Tensor:
+    """Return the factor of a layer that multiplies its inputs, as (..., inputs), a view.
+
+    Raises:
+        PlanError: its inputs cannot be in any order.
+    """
+    if isinstance(module, LowRankLinear):
+        return module.factors[1]
+    weight = getattr(module, "weight", None)
+    if isinstance(weight, Tensor) and (isinstance(module, nn.Linear) or is_conv1d(module)):
+        return weight if isinstance(module, nn.Linear) else weight.T
+    raise PlanError(
+        f"the next layer is a {type(module).__name__}, whose inputs can't be in any order; a permutation is folded "
+        "into nn.Linear, Conv1D and LowRankLinear"
+    )

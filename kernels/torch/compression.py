@@ -31,6 +31,7 @@ from ..kronecker.structure import KroneckerSparse
 from .block_low_rank_layers import layer_of
 from .kronecker_layers import KSLinear
 from .modules import Filter, LinearPlace, linear_places
+from .processor import stored_tensor
 
 CALIBRATION_ROWS = 256
 """Maximum number of inputs of a layer for its output error: the first ones of the batch."""
@@ -152,7 +153,7 @@ def _layer(structure: Compressible, bias: bool, device: Any, dtype: Any, interme
 def _fill(layer: Any, factors: tuple[Any, ...], bias: Tensor | None) -> None:
     with torch.no_grad():
         for parameter, factor in zip(layer.factors, factors, strict=True):
-            parameter.copy_(factor if isinstance(factor, Tensor) else torch.from_numpy(np.array(factor)))
+            parameter.copy_(factor if isinstance(factor, Tensor) else stored_tensor(factor))
         if bias is not None:
             layer.bias.copy_(bias)
 
@@ -227,13 +228,6 @@ def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
             raise PlanError(f"{name} has shape {wanted.get(name)} in the model and {stored} in {path}")
     for name, layer in layers.items():
         places[name].replace(layer)
-    tensors = {name: _tensor(path, entry) for name, entry in entries.items()}
+    tensors = {name: stored_tensor(safetensors.read(path, entry)) for name, entry in entries.items()}
     model.load_state_dict(tensors, strict=False)  # names and shapes were compared above
     return list(layers)
-
-
-def _tensor(path: Path, entry: safetensors.Entry) -> Tensor:
-    bits = np.array(safetensors.read(path, entry))
-    if entry.kind == "BF16":
-        return torch.from_numpy(bits.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(bits)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,6 +19,7 @@ from ..kronecker.pattern import Pattern
 from ..kronecker.structure import KroneckerSparse
 from .bilinear import is_sharded
 from .kronecker import kronecker_mm
+from .processor import stored_array, stored_tensor
 
 PatternLike = Pattern | tuple[int, int, int, int]
 
@@ -76,15 +76,13 @@ class KSLinear(nn.Module):
         """Return the layer of a stored matrix; its factors are copied.
 
         Raises:
-            PlanError: the matrix is bfloat16, which numpy does not support, or the bias has another size.
+            PlanError: the bias has another size.
         """
-        if matrix.dtype == "bfloat16":
-            raise PlanError("a bfloat16 matrix is not read here; store it as float32, and convert the layer with .to")
         dtype = getattr(torch, matrix.dtype)
         layer = cls(matrix.patterns, bias is not None, layout, dtype=dtype)
         with torch.no_grad():
             for parameter, weights in zip(layer.factors, matrix.factors, strict=True):
-                parameter.copy_(torch.from_numpy(np.array(weights)))
+                parameter.copy_(stored_tensor(weights))
             if bias is not None:
                 layer._set_bias(bias)
         return layer
@@ -110,7 +108,7 @@ class KSLinear(nn.Module):
 
     def matrix(self) -> KroneckerMatrix:
         """Return the factors as a matrix of numpy arrays, for storage or analysis."""
-        factors = [weights.detach().cpu().numpy() for weights in self.factors]
+        factors = list(map(stored_array, self.factors))
         return KroneckerMatrix.of(self.structure.patterns, factors)
 
     def load_layout(self, weights: Sequence[Tensor], layout: str, bias: Tensor | None = None) -> KSLinear:
@@ -126,7 +124,7 @@ class KSLinear(nn.Module):
             raise PlanError(f"the layer has {len(patterns)} factors, not {len(weights)}; list them left-most first")
         with torch.no_grad():
             for parameter, given, pattern in zip(self.factors, weights, patterns, strict=True):
-                parameter.copy_(torch.from_numpy(from_layout(given.detach().cpu().numpy(), pattern, layout)))
+                parameter.copy_(stored_tensor(from_layout(stored_array(given), pattern, layout)))
             if bias is not None:
                 self._set_bias(bias)
         return self
@@ -134,7 +132,7 @@ class KSLinear(nn.Module):
     def in_layout(self, layout: str) -> list[Tensor]:
         """Return the factors in a layout of other code; see `load_layout`."""
         pairs = zip(self.factors, self.structure.patterns, strict=True)
-        return [torch.from_numpy(to_layout(w.detach().cpu().numpy(), pattern, layout)) for w, pattern in pairs]
+        return [stored_tensor(to_layout(stored_array(w), pattern, layout)) for w, pattern in pairs]
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (..., cols) to (..., rows), or with layout "bsl" (cols, ...) to (rows, ...).

@@ -52,7 +52,7 @@ def linear_places(model: nn.Module, filter_fn: Filter | None = None) -> Iterator
     """
     modules = dict(model.named_modules())
     for name, module in list(modules.items()):
-        if not name or not (type(module) is nn.Linear or _is_conv1d(module)):
+        if not name or not (type(module) is nn.Linear or is_conv1d(module)):
             continue
         if filter_fn is None or filter_fn(name, module):
             above, _, attribute = name.rpartition(".")
@@ -74,7 +74,7 @@ def refused_places(model: nn.Module, filter_fn: Filter | None = None) -> Iterato
     under_fsdp = tuple(f"{name}." if name else "" for name, module in named if _is_fully_sharded(module))
     seen: set[int] = set()
     for name, module in named:
-        linear = isinstance(module, nn.Linear) or _is_conv1d(module) or _is_quantised(module) or _is_fast(module)
+        linear = isinstance(module, nn.Linear) or is_conv1d(module) or _is_quantised(module) or _is_fast(module)
         if not linear or id(module) in seen or not name or (filter_fn is not None and not filter_fn(name, module)):
             continue
         seen.add(id(module))
@@ -91,7 +91,7 @@ def _reason(
         return f"{type(module).__name__} is quantised: its product is not one of floating numbers"
     if name in attentions:
         return "MultiheadAttention reads its weight and never calls it"
-    if not (type(module) is nn.Linear or _is_conv1d(module)):
+    if not (type(module) is nn.Linear or is_conv1d(module)):
         return f"it is a {type(module).__name__}, whose forward may not be a plain product"
     if "forward" in module.__dict__:
         return "its forward was replaced, which a new layer would lose"
@@ -143,14 +143,14 @@ def _is_fast(module: nn.Module) -> bool:
 
 def _sizes(module: nn.Module) -> tuple[int, int]:
     """Return the numbers of inputs and outputs."""
-    if _is_conv1d(module):
+    if is_conv1d(module):
         weight = module.weight
         assert isinstance(weight, Tensor)
         return int(weight.shape[0]), int(weight.shape[1])
     return int(getattr(module, "in_features", 0)), int(getattr(module, "out_features", 0))
 
 
-def _is_conv1d(module: nn.Module) -> bool:
+def is_conv1d(module: nn.Module) -> bool:
     """Return whether this is transformers' Conv1D, a linear layer with the weight (inputs, outputs)."""
     weight = getattr(module, "weight", None)
     return (

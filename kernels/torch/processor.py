@@ -42,6 +42,23 @@ def as_array(tensor: Tensor) -> npt.NDArray[Any]:
         raise PlanError(f"tensors of {tensor.dtype} can't be multiplied on a processor: {error}") from None
 
 
+def stored_array(tensor: Tensor) -> npt.NDArray[Any]:
+    """Return the numbers of a tensor of any device as an array; bfloat16 as bits in uint16. May share memory."""
+    plain = tensor.detach().cpu().contiguous()
+    if plain.dtype == torch.bfloat16:
+        return plain.view(torch.int16).numpy().view(np.uint16)
+    found: npt.NDArray[Any] = plain.numpy()
+    return found
+
+
+def stored_tensor(array: npt.NDArray[Any]) -> Tensor:
+    """Return a tensor with a copy of an array's numbers; of bits in uint16 as bfloat16."""
+    copied = np.array(array)
+    if copied.dtype == np.uint16:
+        return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(copied)
+
+
 class _Memory:
     """An object with the array interface of a tensor; the array references it, and thereby the tensor."""
 

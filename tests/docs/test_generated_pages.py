@@ -9,6 +9,7 @@ import pytest
 import lcma
 from lcma.schemes_db.formats import FORMATS, WRITERS
 from lcma.workbench.bench_report import benchmarks_page
+from lcma.workbench.blr_report import block_low_rank_page
 from lcma.workbench.cli import COMMANDS, cli
 
 ROOT = Path(lcma.__file__).resolve().parent
@@ -142,3 +143,30 @@ def test_the_benchmarks_page_has_every_row_with_command_and_machine():
         assert all(f"| {row['key']} |" in page for row in shown)
     assert "AMD EPYC, 2 cores" in page
     assert "NVIDIA H200" in page
+
+
+def test_the_block_low_rank_page_has_every_row_and_every_step_of_its_ablation():
+    results = ROOT / "docs" / "results"
+    page = block_low_rank_page(results)
+    for name in ("blr-cuda", "e2e_blr-cuda", "compress-cuda"):
+        rows = {
+            row["key"]: row
+            for line in (results / f"{name}.jsonl").read_text().splitlines()
+            if (row := json.loads(line))
+        }
+        assert f"docs/results/{name}.jsonl`, {len(rows)} rows" in page
+        for key, row in rows.items():
+            assert f"| {key} |" in page
+            for step in row["figures"].get("ablation", []):
+                assert f"| {key} | {step['form']} | {step['optimisation']} | {step['over_dense']:.2f} |" in page
+    key = "Llama-7B gate_up monarch n=8192 bfloat16"
+    (figures,) = (
+        row["figures"]
+        for line in (results / "blr-cuda.jsonl").read_text().splitlines()
+        if (row := json.loads(line))["key"] == key
+    )
+    (line,) = (line for line in page.splitlines() if line.startswith("| Llama-7B gate_up | 8192 |"))
+    assert f" {figures['ratio']:.2f} | {figures['ratios']['compiled']:.2f} |" in line
+    (line,) = (line for line in page.splitlines() if line.startswith(f"| {key} |") and line.count(" | ") == 10)
+    assert f" {figures['weight_bytes'] / 1e6:.4g} | {figures['dense_weight_bytes'] / 1e6:.4g} |" in line
+    assert f" {figures['peak_bytes']['auto'] / 1e6:.4g} |" in line

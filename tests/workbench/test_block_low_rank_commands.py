@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from lcma import block_low_rank
+from lcma.kernels import safetensors
+from lcma.kernels.bfloat16 import converted
 from lcma.kernels.block_low_rank import Blast, BlockLowRankMatrix, LowRank, Monarch
+from lcma.kernels.factor_files import KINDS
 
 STRUCTURES = [Monarch(12, 24, 3, 2, 4), Blast(12, 24, 3, 2, 5), LowRank(12, 24, 5)]
 
@@ -39,6 +42,25 @@ def test_run_multiplies_a_stored_matrix(run, files, suffix):
     code, text, _ = run("run", folder / f"k{suffix}", folder / "first.npy", "--dtype", "float64", "--strategy", "dense")
     assert code == 0
     assert text.startswith("dense: ")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_processor_multiplies_stored_half_precision_in_float32(run, files, dtype):
+    matrix, x, folder = files
+    halved = matrix.astype(dtype)
+    block_low_rank.save(folder / "half.safetensors", halved)
+    kind, stored = KINDS[dtype], converted(x, "float32", dtype)
+    (folder / "x.safetensors").write_bytes(safetensors.pack({"X": (kind, stored)}))
+    out = folder / "y.safetensors"
+    code, _, _ = run("run", folder / "half.safetensors", folder / "x.safetensors", "--out", out, "--check")
+    assert code == 0
+    (entry,) = safetensors.entries(out).values()
+    assert entry.kind == kind
+    truth = halved.structure.multiply_wide(halved.astype("float64").factors, converted(stored, dtype, "float64").T).T
+    found = converted(safetensors.read(out, entry), dtype, "float64")
+    np.testing.assert_allclose(found, truth, rtol=2**-8, atol=1e-3)
+    code, text, _ = run("time", folder / "half.safetensors", "--batch", "8", "--rounds", "1", "--json")
+    assert (code, json.loads(text)["structure"]) == (0, matrix.structure.name)
 
 
 def test_run_says_in_one_line_what_does_not_fit(run, files):
@@ -73,6 +95,38 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     code, text, _ = run("tune", folder / "k.npz", "--batch", "600", "--rounds", "2", "--json")
     assert code == 0
     assert json.loads(text)
+
+
+def test_the_dense_matrix_is_planned_tuned_and_run_within_max_extra_bytes(run, tmp_path, home):
+    matrix, folder = BlockLowRankMatrix.random(Monarch(24, 24, 3, 2, 2)), tmp_path
+    block_low_rank.save(folder / "k.npz", matrix)
+    np.save(folder / "first.npy", np.ones((9, 24), np.float32))
+    extra = 4 * matrix.structure.extra_elements
+    given = (folder / "k.npz", "--batch", "600", "--json")
+
+    def dense(*arguments):
+        code, text, _ = run(*arguments)
+        assert code == 0
+        (found,) = (one for one in json.loads(text)["considered"] if one["strategy"] == "dense")
+        return found
+
+    refused = dense("plan", *given, "--explain", "--max-extra-bytes", extra - 1)
+    assert (refused["seconds"], refused["ratio"]) == (None, None)
+    assert (
+        refused["refused"]
+        == f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
+    )
+    assert dense("plan", *given, "--explain", "--max-extra-bytes", extra)["refused"] is None
+    for allowed in (0, extra):
+        code, text, _ = run("tune", *given, "--rounds", "2", "--max-extra-bytes", allowed)
+        assert code == 0
+        (tuned,) = json.loads(text)
+        assert (tuned["skipped"], "dense" in [one["candidate"] for one in tuned["candidates"]]) == (None, allowed > 0)
+    for command in (("run", folder / "k.npz", folder / "first.npy", "--check"), ("time", *given, "--rounds", "1")):
+        assert run(*command, "--max-extra-bytes", extra)[0] == 0
+    for command in (("plan", "8", "8", "8"), ("tune", "8", "8", "8"), ("time", "auto"), ("run", "auto", "a", "b")):
+        code, _, err = run(*command, "--max-extra-bytes", "8")
+        assert (code, "factored matrix" in err) == (2, True)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])

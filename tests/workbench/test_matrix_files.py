@@ -7,7 +7,8 @@ import pytest
 
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import safetensors
-from lcma.workbench.matrix_files import Operand, bfloat16_bits, float32_of, read_operand, write_product
+from lcma.kernels.bfloat16 import bfloat16_bits, float32_of
+from lcma.workbench.matrix_files import Operand, read_operand, write_product
 
 
 def raw(header, body=b""):

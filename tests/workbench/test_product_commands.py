@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from lcma.errors import PlanError
+from lcma.kernels.bfloat16 import bfloat16_bits
 from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.cpu.threads import thread_count
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.profiles import forget_profiles, keep_profile
 from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS
 from lcma.workbench.gpu_monitor import state_of
-from lcma.workbench.matrix_files import bfloat16_bits, read_operand
+from lcma.workbench.matrix_files import read_operand
 from lcma.workbench.products import FACTORS, Device, sizes_of
 
 DTYPES = ("float32", "float64", "complex64", "bfloat16")

@@ -30,7 +30,8 @@ CHAINS = {
     ),
     "blast": (
         ("permuted", "the papers' form"),
-        ("strided", "no permutation, three batched GEMMs"),
+        ("partial", "the first two products in one kernel"),
+        ("strided", "instead: no permutation, three batched GEMMs"),
         ("tiled", "and our kernel for the middle products"),
     ),
 }

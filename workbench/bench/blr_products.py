@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AUTO, FREE, DENSE, BASELINE, COMPILED = "auto", "auto or dense", "dense", "permuted", "compiled"
 
-FORMS = (DENSE, BASELINE, "strided", "tiled", "fused", "decode", AUTO, FREE)
+FORMS = (DENSE, BASELINE, "strided", "tiled", "fused", "partial", "decode", AUTO, FREE)
 """The dense matrix, the papers' form, ours, and the planner's choice without the dense matrix (AUTO) and with it
 (FREE); on a GPU `COMPILED`, torch.compile of the papers' form, too."""
 
@@ -38,8 +38,10 @@ class Form:
     plan: str
 
 
-def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], dict[str, str]]:
-    """All forms that can run, checked, and the reasons of the others.
+def forms_of(
+    request: Request, seed: int, say: Say, names: Sequence[str] = (*FORMS, COMPILED)
+) -> tuple[dict[str, Form], dict[str, str]]:
+    """Those of the forms that can run, checked, and the reasons of the others; all with the steps of the ablation.
 
     Raises:
         VerificationError: a result is wrong.
@@ -56,9 +58,11 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
     error_of = bench.errors(request, a, b)
     found: dict[str, Form] = {}
     reasons: dict[str, str] = {}
-    for name in FORMS:
+    for name in names:
+        if name == COMPILED:
+            continue
         say(f"checking {name}")
-        named = request if name == AUTO else replace(request, max_extra_bytes=UNLIMITED)
+        named = replace(request, max_extra_bytes=UNLIMITED) if name in (DENSE, FREE) else request
         try:
             plan = decision_for(named, strategy=None if name in (AUTO, FREE) else name).plan
             with within_memory(request, plan.candidate):
@@ -72,11 +76,12 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
         call = _call(executor, ready, b, out)
         peak = _peak(call) if request.device == "cuda" else plan.workspace
         found[name] = Form(call, error, peak, str(plan.candidate))
-    for name, call in steps_between(structure_in(request), a, b, out).items():
+    steps = steps_between(structure_in(request), a, b, out) if BASELINE in names else {}
+    for name, call in steps.items():
         error = error_of(call())
         _check(name, request, error)
         found[name] = Form(call, error, _peak(call) if request.device == "cuda" else _peak_on_cpu(call), "ablation")
-    if request.device == "cuda":
+    if request.device == "cuda" and COMPILED in names:
         compiled = _compiled(request, a, b)
         error = error_of(compiled())
         _check(COMPILED, request, error)
@@ -147,7 +152,7 @@ def run_blank(structure: BlockLowRank, n: int, dtype: str) -> None:
     from ...kernels.cuda.bench import CudaBench
     from ...kernels.factored import UNLIMITED, request_of
 
-    request = replace(request_of(structure, n, dtype, device="cuda"), max_extra_bytes=UNLIMITED)
+    request = request_of(structure, n, dtype, device="cuda", max_extra_bytes=UNLIMITED)
     a, b, out = CudaBench().operands(request, 0, blank=True)
     for name in FORMS:
         with suppress(PlanError):

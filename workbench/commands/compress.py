@@ -123,6 +123,8 @@ def command(
     if dry_run or out is None:
         _show_tasks(tasks, as_json)
         return
+    if (reason := tasks[0].reason) and all(task.reason for task in tasks):
+        raise PlanError(f"no layer would change: {tasks[0].weight.layer}: {reason}; lcma compress --dry-run shows all")
     inputs = {} if calibration is None else calibration_inputs(calibration, tasks)
     if device.kind == "cuda":
         device.require()

@@ -8,7 +8,7 @@ import click
 
 from ...errors import PlanError
 from ..exact import exact_request_of, ring_option
-from ..kronecker import INTERMEDIATE, LAYOUT, stored_request
+from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, stored_request
 from ..output import print_json, print_table
 from ..products import CAUSAL, DEVICE, Device, causal_name, machine_of, max_abs_option, request_of, sizes_given
 from ..schemes import planned_scheme
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @ring_option("Plan an exact product in this ring; over Z of entries below 2^20.")
 @click.option("--layout", type=LAYOUT, help="Of inputs and results of K: batch first (default) or batch last.")
 @click.option("--intermediate", type=INTERMEDIATE, help="Of block low-rank K: round the results between its steps.")
+@max_extra_bytes_option
 @click.option("--scheme", default="auto", show_default=True, help="Plan by this scheme only.")
 @click.option("--levels", type=click.IntRange(0, 8), help="Levels of recursion of the named scheme. Default: 1.")
 @click.option("--strategy", metavar="NAME[:METHOD]", help="Plan by this strategy only: vendor, scheme, scheme:tasks.")
@@ -48,6 +49,7 @@ def command(
     ring: ExactRing | None,
     layout: str | None,
     intermediate: str | None,
+    max_extra_bytes: int,
     scheme: str,
     levels: int | None,
     strategy: str | None,
@@ -70,7 +72,7 @@ def command(
     from ...kernels import decision_for, strategies
     from ...kernels.planning.explain import explanation
 
-    limits = {"max_workspace": max_workspace, "intermediate": intermediate}
+    limits = {"max_workspace": max_workspace, "intermediate": intermediate, "max_extra_bytes": max_extra_bytes}
     request = stored_request(arguments, batch, dtype, layout, device, strategy, **limits)
     if ring is not None:
         if request is not None or causal or max_error is not None or max_abs is not None:

@@ -9,16 +9,18 @@ import click
 from ...errors import LcmaError
 from ...home import write_atomic
 from ..bench_report import benchmarks_page
+from ..blr_report import block_low_rank_page
 from ..figures import write_figures
 from ..report import catalogue_page
 from ..structured_report import structured_page
 
 PAGES = {"catalogue": catalogue_page, "structured": structured_page}
-FROM_ROWS = ("benchmarks", "figures")
+FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_page}
+FIGURES = "figures"
 
 
 @click.command("report")
-@click.argument("subject", type=click.Choice([*PAGES, *FROM_ROWS]))
+@click.argument("subject", type=click.Choice([*PAGES, *FROM_ROWS, FIGURES]))
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -30,22 +32,23 @@ FROM_ROWS = ("benchmarks", "figures")
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("docs/results"),
     show_default=True,
-    help="The folder with the rows of `lcma bench`, for benchmarks and figures.",
+    help="The folder with the rows of `lcma bench`, for all but catalogue and structured.",
 )
 def command(subject: str, out: Path | None, results: Path) -> None:
     """Write schemes, benchmarks and figures as pages and pictures.
 
     `catalogue`: formats up to 5x5x5 with rank, gap to the best known, additions and origin, and
     larger ones by composition. `structured`: products with a structure, the best known and ours.
-    `benchmarks`: all measured rows with method and machine. `figures`: SVG pictures, each with its
+    `benchmarks`: all measured rows with method and machine. `block-low-rank`: those of block low-rank layers and
+    models, with bytes, errors and one optimisation at a time. `figures`: SVG pictures, each with its
     alternative text, into a folder.
     """
-    if subject in FROM_ROWS and not results.is_dir():
+    if subject not in PAGES and not results.is_dir():
         raise LcmaError(f"{results} is no folder; name the one with the rows of lcma bench by --results")
-    if subject == "figures":
+    if subject == FIGURES:
         _write_figures(results, out or Path("docs/figures"))
         return
-    page = benchmarks_page(results) if subject == "benchmarks" else PAGES[subject]()
+    page = PAGES[subject]() if subject in PAGES else FROM_ROWS[subject](results)
     if out is None:
         click.echo(page, nl=False)
         return

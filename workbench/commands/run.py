@@ -10,7 +10,7 @@ import click
 from ...errors import PlanError
 from ..exact import ring_option, run_exact
 from ..gpu_arrays import as_numpy, to_gpu, wait_for
-from ..kronecker import INTERMEDIATE, LAYOUT, operand_matrix, run_product
+from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, operand_matrix, run_product
 from ..matrix_files import AS_FLOAT32, DTYPES, Operand, check_destination, read_operand, write_product
 from ..products import CAUSAL, DEVICE, FACTORS, Device, causal_name, max_abs_option, within_memory
 from ..schemes import AUTO, chosen_scheme, planned_scheme
@@ -51,6 +51,7 @@ MAX_ERROR = {
 @ring_option("Multiply integers, or bit matrices (.npz), exactly in this ring.")
 @click.option("--layout", type=LAYOUT, help="Of X and the product with K: batch first (default) or batch last.")
 @click.option("--intermediate", type=INTERMEDIATE, help="Of block low-rank K: round the results between its steps.")
+@max_extra_bytes_option
 @click.option("--out", metavar="C", help="Where to write the product. Default: it is not written.")
 @click.option("--check", is_flag=True, help="Compare with the classical product: in float64, or exactly for integers.")
 def command(
@@ -67,6 +68,7 @@ def command(
     ring: ExactRing | None,
     layout: str | None,
     intermediate: str | None,
+    max_extra_bytes: int,
     out: str | None,
     check: bool,
 ) -> int:
@@ -88,11 +90,12 @@ def command(
     """
     if (matrix := operand_matrix(scheme)) is not None and b is None:
         if levels is not None or causal or named or ring or max_abs is not None:
-            raise click.UsageError("K X takes --layout, --intermediate, --strategy, --device, --dtype, --out, --check")
-        for line in run_product(matrix, a, device, layout, strategy, dtype, out, check, intermediate):
+            known = "--layout, --intermediate, --max-extra-bytes, --strategy, --device, --dtype, --out, --check"
+            raise click.UsageError(f"K X takes {known}")
+        for line in run_product(matrix, a, device, layout, strategy, dtype, out, check, intermediate, max_extra_bytes):
             click.echo(line)
         return 0
-    if b is None or layout is not None or intermediate is not None:
+    if b is None or layout is not None or intermediate is not None or max_extra_bytes:
         raise click.UsageError("give SCHEME A B, or K X with a file K that holds a factored matrix")
     product = causal_name(causal)
     text = chosen_scheme(scheme, named)

@@ -11,7 +11,7 @@ import click
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
 from ..exact import exact_request_of, ring_option
-from ..kronecker import INTERMEDIATE, LAYOUT, operand_matrix, product_request
+from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, operand_matrix, product_request, require_plain
 from ..output import print_json, print_table
 from ..products import CAUSAL, DEVICE, Device, causal_name, max_abs_option, request_of, sizes_of
 from ..progress import Progress
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     type=INTERMEDIATE,
     help="Of block low-rank K: round the results between its steps.",
 )
+@max_extra_bytes_option
 @click.option("--rounds", type=click.IntRange(1, 1000), default=7, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random matrices.")
 @click.option("--record", is_flag=True, help="Store the measurements in the catalogue, with the named scheme.")
@@ -69,6 +70,7 @@ def command(
     ring: ExactRing | None,
     layout: str | None,
     intermediate: str | None,
+    max_extra_bytes: int,
     rounds: int,
     seed: int,
     record: bool,
@@ -101,7 +103,8 @@ def command(
         text = AUTO if named is None else named
         if text == AUTO and levels:
             raise click.UsageError("--levels is for a scheme that is named")
-        request = product_request(matrix.structure, batch, dtype, layout, device, strategy, intermediate=intermediate)
+        limits: dict[str, Any] = {"intermediate": intermediate, "max_extra_bytes": max_extra_bytes}
+        request = product_request(matrix.structure, batch, dtype, layout, device, strategy, **limits)
         device.require()
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
         with device.current(), Progress() as progress:
@@ -117,9 +120,7 @@ def command(
             found, {**about, "dtype": dtype, "device": str(device), "batch": batch, "rounds": rounds}, device, as_json
         )
         return
-    if layout is not None or intermediate is not None:
-        option = "--intermediate" if layout is None else "--layout"
-        raise click.UsageError(f"{option} is for a file with a factored matrix")
+    require_plain(layout, intermediate, max_extra_bytes)
     text = chosen_scheme(scheme, named)
     if text == AUTO and (levels or record):
         raise click.UsageError(f"{'--levels' if levels else '--record'} is for a scheme that is named, not for auto")

@@ -18,10 +18,11 @@ from lcma.kernels.block_low_rank.decode_kernel import multiply_few_columns
 from lcma.kernels.block_low_rank.fused_kernel import multiply_low_rank
 from lcma.kernels.block_low_rank.handover_kernel import multiply_and_place
 from lcma.kernels.block_low_rank.mixing_kernel import mix_blocks
+from lcma.kernels.block_low_rank.partial_kernel import multiply_and_mix
 from lcma.kernels.block_low_rank.quantized import TILE, mixed_columns
 from lcma.kernels.block_low_rank.quantized_kernel import mix_codes, multiply_codes, multiply_into_codes
 from lcma.kernels.block_low_rank.structure import BlockLowRank
-from lcma.kernels.block_low_rank.tensors import HANDOVER_TILE
+from lcma.kernels.block_low_rank.tensors import HANDOVER_TILE, partial_tile
 
 FEW_SPILLS = 64
 """Bytes of a thread's stack that may be used."""
@@ -47,6 +48,17 @@ CASES |= {
         (4, 3),
     )
     for side in (4, 16, 64)
+}
+CASES |= {
+    f"partial-b{side}": (
+        multiply_and_mix,
+        dict.fromkeys(("x", "v", "scales", "mixed"), "*bf16"),
+        {"B1": side, "B2": side, "M": 1 << (side - 1).bit_length()}
+        | dict(zip("NRP", partial_tile(1 << (side - 1).bit_length()), strict=True))
+        | {"x_row": 1},
+        (8, 3),
+    )
+    for side in (3, 9, 16)
 }
 CASES |= {
     f"fused-r{rank}": (
@@ -120,7 +132,7 @@ def test_a_kernel_fits_the_registers_and_the_shared_memory(name, tmp_path):
     assert made.metadata.shared <= LARGEST_SHARED
     if name.startswith(("handover", "fused", "quantized-first", "quantized-last")) and "fp32" not in name:
         assert "wgmma" in made.asm["ptx"]
-    if name.startswith("mixing"):
+    if name.startswith(("mixing", "partial")):
         assert "mma.sync" in made.asm["ptx"] or "wgmma" in made.asm["ptx"]
     if name.startswith("decode"):
         resident = MOST_DOT_PROGRAMS if name.endswith("n16") else DECODE_TILE.programs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ import lcma  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
 from lcma.kernels.torch.block_low_rank import block_low_rank_mm  # noqa: E402
-from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear, fold_into, layer_of  # noqa: E402
+from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear, layer_of  # noqa: E402
 
 STRUCTURES = [
     LowRank(8, 12, 3),
@@ -158,20 +160,109 @@ def test_interleaving_moves_into_the_next_weight():
         return down(norm(torch.nn.functional.silu(gate(x)) * up(x)))
 
     wanted = block(x)
-    fold_into([gate, up], down, norm)
+    lcma.fold_into([gate, up], down, norm)
     assert not gate.structure.interleaved
     assert not up.structure.interleaved
     torch.testing.assert_close(block(x), wanted)
     with pytest.raises(PlanError, match="only interleaved"):
-        fold_into([gate], down)
+        lcma.fold_into([gate], down)
     other = lcma.MonarchLinear(12, 8, (3, 4), 2, interleaved=True, dtype=torch.float64)
     first = lcma.MonarchLinear(12, 8, (3, 2), 2, interleaved=True, dtype=torch.float64)
     with pytest.raises(PlanError, match="the same outputs and b2"):
-        fold_into([first, other], down)
+        lcma.fold_into([first, other], down)
     with pytest.raises(PlanError, match="takes 9 features, not 8"):
-        fold_into([first], torch.nn.Linear(9, 2))
+        lcma.fold_into([first], torch.nn.Linear(9, 2))
     with pytest.raises(PlanError, match="other features"):
-        fold_into([first], down, torch.nn.LayerNorm(9))
+        lcma.fold_into([first], down, torch.nn.LayerNorm(9))
+
+
+class Conv1D(torch.nn.Module):
+    """As Hugging Face's: a linear layer with the weight (inputs, outputs)."""
+
+    def __init__(self, nf, nx):
+        super().__init__()
+        self.nf, self.weight = nf, torch.nn.Parameter(torch.randn(nx, nf, dtype=torch.float64))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+@pytest.mark.parametrize("following", [lambda: Conv1D(5, 8), lambda: lcma.LowRankLinear(8, 5, 3, dtype=torch.float64)])
+def test_interleaving_folds_into_every_layer_whose_inputs_may_be_in_any_order(following):
+    monarch = lcma.MonarchLinear(12, 8, (3, 2), 2, interleaved=True, dtype=torch.float64)
+    after, x = following(), torch.randn(4, 12, dtype=torch.float64)
+    wanted = after(monarch(x))
+    with pytest.raises(PlanError, match="is given twice"):
+        lcma.fold_into([monarch, monarch], after)
+    for blocked in (lcma.MonarchLinear(8, 5, (2, 1), 2), lcma.BlastLinear(8, 5, (2, 1), 2), torch.nn.ReLU()):
+        with pytest.raises(PlanError, match="whose inputs can't be in any order"):
+            lcma.fold_into([monarch], blocked)
+    torch.testing.assert_close(after(monarch(x)), wanted)  # nothing was changed
+    lcma.fold_into([monarch], after)
+    assert not monarch.structure.interleaved
+    torch.testing.assert_close(after(monarch(x)), wanted)
+
+
+@ids
+def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_recorded(structure, monkeypatch):
+    from lcma.kernels.torch import block_low_rank_layers
+
+    layer = layer_of(structure, dtype=torch.float64).eval()
+    layer.strategy = "strided"
+    assert not layer.pack(5, 1 << 30)
+    layer.strategy = "dense"  # in place of the planner's choice, which depends on this machine
+    extra = structure.rows * structure.cols * 8
+    assert not layer.pack(5, extra - 1)
+    assert layer.pack(5, extra)
+    assert layer.packed_bytes == extra
+    x = torch.randn(5, structure.cols, dtype=torch.float64)
+    factored, products = block_low_rank_layers.block_low_rank_mm, []
+
+    def counted(*arguments):
+        products.append(arguments)
+        return factored(*arguments)
+
+    monkeypatch.setattr(block_low_rank_layers, "block_low_rank_mm", counted)
+    wanted = torch.nn.functional.linear(x, dense(structure, layer.factors), layer.bias).detach()
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x), wanted)
+        assert not products
+        compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x), wanted)
+        with pytest.raises(PlanError, match="convert one with"):
+            layer(x.float())
+        assert layer.packed_bytes
+        layer.factors[0].mul_(2)
+        torch.testing.assert_close(layer(x) - layer.bias, 2 * (wanted - layer.bias))
+        assert not layer.packed_bytes
+    for drop in (
+        lambda: layer(x),
+        layer.train,
+        lambda: layer.load_state_dict(layer.state_dict()),
+        lambda: layer.to(torch.float64),
+    ):
+        assert layer.eval().pack(5, extra)
+        drop()
+        assert not layer.packed_bytes
+    assert layer.pack(5, extra)
+    assert not copy.deepcopy(layer).packed_bytes
+
+
+@ids
+def test_bfloat16_layers_exchange_the_papers_layouts(structure):
+    layer = layer_of(structure, dtype=torch.bfloat16)
+    x = torch.randn(3, structure.cols).bfloat16()
+    given = layer.in_layout()
+    assert {one.dtype for one in given.values()} == {torch.bfloat16}
+    other = layer_of(structure, dtype=torch.bfloat16)
+    other.load_layout(given["V"], given["U"], given.get("S"), bias=layer.bias)
+    matrix = layer.matrix()
+    assert matrix.dtype == "bfloat16"
+    read = BlockLowRankLinear.from_matrix(matrix, layer.bias)
+    for one in (other, read):
+        assert all(map(torch.equal, one.factors, layer.factors))
+        assert torch.equal(one(x), layer(x))
+    np.testing.assert_array_equal(matrix.dense(), matrix.astype("float32").dense())
 
 
 def test_operands_that_do_not_fit_are_refused():

@@ -157,3 +157,12 @@ def test_weights_that_cannot_be_decomposed_are_refused():
         assert decompose(np.zeros((4, 4)), structure).error == 0
     with pytest.raises(PlanError, match="steps must be at least 1, not 0"):
         decompose(np.ones((4, 4)), Blast(4, 4, 2, 2, 2), steps=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("structure", [LowRank(24, 16, 3), Monarch(24, 16, 2, 2, 3), Blast(24, 16, 2, 2, 3)], ids=repr)
+def test_tensors_of_half_precision_are_decomposed_in_float32(structure, dtype):
+    weight = torch.randn(24, 16, generator=torch.Generator().manual_seed(0)).to(dtype)
+    found, wide = (decompose(one, structure, 20) for one in (weight, weight.float()))
+    assert found.error == wide.error
+    assert {one.dtype for one in found.factors} == {torch.float32}

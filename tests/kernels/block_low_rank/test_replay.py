@@ -106,5 +106,11 @@ def test_predicted_seconds_are_the_measured_ones(form, kinds, count, typical, pa
 @pytest.mark.parametrize(("name", "chosen"), [("qkvo", "decode"), ("gate_up", "tiled"), ("down", "tiled")])
 def test_two_columns_of_monarch_layers_with_large_weights_are_tiled(name, chosen):
     """Without rows of two columns: decode reads at 0.73 of its rate for one, tiled pads both numbers to one tile."""
-    request = request_of(layer("Llama-7B", name).structure("monarch"), 2, "bfloat16", device="cuda")
+    structure = layer("Llama-7B", name).structure("monarch")
+    size = 2 * math.prod(structure.factor_shapes[1])
+    request = request_of(structure, 2, "bfloat16", device="cuda", max_extra_bytes=size)
     assert decision_for(request, machine=MACHINE).plan.candidate.strategy == chosen
+    without = decision_for(replace(request, max_extra_bytes=size - 1), machine=MACHINE).plan
+    assert without.candidate.strategy == "decode"  # to re-lay out V at every call takes longer
+    (first, *_) = decision_for(replace(request, max_extra_bytes=0), strategy="tiled", machine=MACHINE).plan.stages
+    assert (first.name, first.bytes) == ("V re-laid out", 2 * size)

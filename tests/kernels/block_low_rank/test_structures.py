@@ -255,3 +255,26 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(SchemeFormatError, match="does not hold them"):
         block_low_rank.load(path)
+
+
+@ids
+def test_half_precision_is_computed_in_float32_and_rounded_once(structure):
+    matrix = BlockLowRankMatrix.random(structure, dtype="float16")
+    x = np.random.default_rng(1).standard_normal((5, structure.cols)).astype(np.float16)
+    found = block_low_rank.matmul(matrix, x)
+    wide = block_low_rank.matmul(matrix.astype("float32"), x.astype(np.float32))
+    assert found.dtype == np.float16
+    np.testing.assert_array_equal(found, wide.astype(np.float16))
+
+
+@ids
+def test_bfloat16_is_converted_without_torch(structure):
+    matrix = BlockLowRankMatrix.random(structure)
+    bits = matrix.astype("bfloat16")
+    assert {one.dtype for one in bits.factors} == {np.dtype(np.uint16)}
+    for mine, other in zip(bits.astype("float64").factors, matrix.factors, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=2**-8)
+    assert BlockLowRankMatrix.of(structure, bits.factors).dtype == "bfloat16"
+    np.testing.assert_array_equal(bits.dense(), bits.astype("float32").dense())
+    with pytest.raises(PlanError, match="can't become int32; choose one of float16"):
+        matrix.astype("int32")

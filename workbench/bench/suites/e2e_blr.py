@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from ....errors import PlanError, VerificationError
+from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
 from ..case import Bar, Case, Figures, Options, Say, Suite
 from ..picture import ratios
@@ -20,6 +22,9 @@ BARS = {("llama-7b", "monarch"): 1.25, ("llama-7b", "blast"): 1.10}
 
 NEVER_BELOW = 0.98
 
+OR_DENSE = "or dense"
+"""The form whose layers may have the dense weight beside the factors."""
+
 LIMITS = {"float32": 1e-3, "float64": 1e-9, "float16": 2e-2, "bfloat16": 5e-2}
 """The relative difference of the results by two strategies above which one of them is wrong."""
 
@@ -31,16 +36,18 @@ def _cases(options: Options) -> Iterator[Case]:
             for kind in KINDS:
                 if name == "dit-xl/2" and kind == "monarch":
                     continue  # the paper has none
-                bars = () if on_cpu else (Bar("ratio", BARS.get((name, kind), NEVER_BELOW)),)
+                bar = Bar("ratio", BARS[name, kind]) if (name, kind) in BARS else Bar("ratio_or_dense", NEVER_BELOW)
+                bars = () if on_cpu else (bar,)
                 run = partial(measured, name, kind, dtype, options)
-                yield Case(f"{name} {kind} {dtype}", run, 20.0 if on_cpu else 30.0, bars)
+                yield Case(f"{name} {kind} {dtype}", run, 20.0 if on_cpu else 40.0, bars)
 
 
 def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Figures:
     """Seconds of a model with dense layers and with structured ones, in turns.
 
-    Before, the outputs of the structured model by the planner's choice and by the papers' form are compared. On a GPU
-    both are compiled, with CUDA graphs.
+    The third form (OR_DENSE) has the dense weight in those layers where the planner takes it. Before, the outputs of
+    the structured model by the planner's choice and by the papers' form are compared. On a GPU all are compiled, with
+    CUDA graphs.
 
     Raises:
         VerificationError: they differ; nothing was timed.
@@ -57,14 +64,17 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     x, condition = torch.randn(1, tokens, sizes.features, **where), torch.randn(1, sizes.features, **where)
     say("making the models")
     dense, ours = (models.Transformer(sizes, one, blocks, **where).eval() for one in (models.DENSE, kind))
+    free = copy.deepcopy(ours)
     with torch.inference_mode():
+        packed, extra = take_dense(free, x, condition)
         difference = _difference(ours, x, condition)
         if not difference <= LIMITS[dtype]:
             raise VerificationError(f"{name} {kind} came out wrong: {difference:.1e}; nothing was timed")
         mode = "reduce-overhead"  # CUDA graphs
         torch.compiler.reset()  # after eight models torch would run the next ones uncompiled
-        timed = [one if on_cpu else torch.compile(one, mode=mode) for one in (dense, ours)]
-        calls = {what: partial(_run, one, x, condition) for what, one in zip(("dense", kind), timed, strict=True)}
+        forms = {"dense": dense, kind: ours} | ({OR_DENSE: free} if packed else {})
+        timed = {what: one if on_cpu else torch.compile(one, mode=mode) for what, one in forms.items()}
+        calls = {what: partial(_run, one, x, condition) for what, one in timed.items()}
         for what, call in calls.items():
             say(f"compiling {what}")
             for _ in range(3):
@@ -73,6 +83,9 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     weights = {what: sum(p.nbytes for p in one.parameters()) for what, one in (("dense", dense), (kind, ours))}
     return {
         "ratio": seconds["dense"] / seconds[kind],
+        "ratio_or_dense": seconds["dense"] / seconds.get(OR_DENSE, seconds[kind]),
+        "dense_layers": packed,
+        "extra_bytes": extra,
         "ms": {what: 1e3 * one for what, one in seconds.items()},
         "weight_bytes": weights,
         "blocks": blocks,
@@ -88,11 +101,35 @@ def _run(module: Any, x: Any, condition: Any) -> Any:
         return module(x, condition)
 
 
-def _difference(model: Any, x: Any, condition: Any) -> float:
-    """The relative difference of a model's outputs by the planner's choice and by the papers' form."""
+def take_dense(model: Any, x: Any, condition: Any) -> tuple[int, int]:
+    """Store the dense weight in the layers of a model where the planner takes it; returns their number and bytes.
+
+    Each layer is asked for as many inputs as it gets of x (1, tokens, features).
+    """
+    layers = _layers(model)
+    rows: dict[int, int] = {}
+    hooks = [
+        one.register_forward_pre_hook(
+            lambda module, given: rows.update({id(module): given[0].numel() // module.in_features})
+        )
+        for one in layers
+    ]
+    model(x, condition)
+    for hook in hooks:
+        hook.remove()
+    packed = [one.pack(rows[id(one)], UNLIMITED) for one in layers]
+    return sum(packed), sum(one.packed_bytes for one in layers)
+
+
+def _layers(model: Any) -> list[Any]:
     from ....kernels.torch.block_low_rank_layers import BlockLowRankLinear
 
-    layers = [module for module in model.modules() if isinstance(module, BlockLowRankLinear)]
+    return [module for module in model.modules() if isinstance(module, BlockLowRankLinear)]
+
+
+def _difference(model: Any, x: Any, condition: Any) -> float:
+    """The relative difference of a model's outputs by the planner's choice and by the papers' form."""
+    layers = _layers(model)
     ours = model(x, condition).double()
     for layer in layers:
         layer.strategy = "permuted"
@@ -121,7 +158,7 @@ SUITE = Suite(
     "e2e_blr",
     "transformers with block low-rank layers against dense ones; --sample N blocks of each",
     _cases,
-    ("ratio", "ms", "weight_bytes", "tokens", "difference"),
+    ("ratio", "ratio_or_dense", "dense_layers", "ms", "weight_bytes", "extra_bytes", "tokens", "difference"),
     ("kernels", "workbench/bench/blr_layers.py", "workbench/bench/blr_models.py", "workbench/bench/blr_products.py"),
     ratios,
 )

@@ -1,0 +1,214 @@
+"""The rows of the block low-rank suites as a page of Markdown: layers, single optimisations, models, compression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .bench.blr_layers import KINDS
+from .bench.journal import Row
+from .bench.means import geometric
+from .bench_report import about_rows, newest_rows
+from .report import markdown_table
+
+HEAD = """# Block low-rank layers and models: all rows
+
+This page is written by `lcma report block-low-rank` from the rows in `docs/results`;
+[Block low-rank products](../block_low_rank.md) says what the strategies are. Speeds are ratios of medians, more than 1
+is faster than the dense layer or model. MB are 10^6 bytes; peaks are what a product takes at most beside its operands
+and its result. Errors are relative to float64, in the Frobenius norm."""
+
+Cells = tuple[object, ...]
+
+FUSED_WIN = 1.2
+"""The speed over two GEMMs from which on one kernel counts as a win."""
+
+
+def block_low_rank_page(results: Path) -> str:
+    """Return the page: a section for each file of rows of the suites blr, blr_fused, e2e_blr and compress.
+
+    Raises:
+        SchemeFormatError: a line of a file is not a row.
+    """
+    parts = [HEAD]
+    sections = (("blr", _layers), ("blr_fused", _fused), ("e2e_blr", _models), ("compress", _compression))
+    for suite, tables in sections:
+        for device, place in (("cuda", "a GPU"), ("cpu", "a processor")):
+            rows = [row for row in newest_rows(results, suite, device) if not row.get("refused")]
+            if rows:
+                parts += [f"## {TITLES[suite]}, on {place}", "\n".join(about_rows(suite, device, rows)), *tables(rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+TITLES = {
+    "blr": "Layers",
+    "blr_fused": "One kernel for a low-rank product",
+    "e2e_blr": "Models",
+    "compress": "A compressed model",
+}
+
+
+def _layers(rows: Sequence[Row]) -> Iterator[str]:
+    yield "Speed over the dense layer: the plan without the dense matrix, and torch.compile of the papers' form."
+    yield markdown_table(
+        ("layer", "n", "dense, ms", *(cell for kind in KINDS for cell in (kind, "compiled"))), _speeds(rows)
+    )
+    yield "Geometric means over the layers:"
+    yield markdown_table(("n", *KINDS), _means(rows))
+    yield from _counts(rows)
+    yield (
+        "Plans and their speed over the faster of dense and torch.compile, with the dense matrix allowed and without, "
+        "bytes and errors:"
+    )
+    columns = ("row", "plan", "plan or dense", "over best", "factors over best", "weights, MB", "dense, MB", "peak, MB")
+    yield markdown_table((*columns, "peak over strided", "error", "error over strided"), map(_plan, rows))
+    yield "### One optimisation at a time"
+    yield "As in the papers' Figures 5 to 8: a form has the optimisations of those above it, or another in their place."
+    columns = ("row", "form", "what", "over dense", "over the papers' form", "over the last", "weights, MB", "peak, MB")
+    yield markdown_table((*columns, "error"), (cells for row in rows for cells in _steps(row)))
+
+
+def _speeds(rows: Sequence[Row]) -> Iterator[Cells]:
+    """The ratios of all kinds of a layer and a number of inputs side by side."""
+    found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    for row in rows:
+        layer, kind, n, dtype = row["key"].rsplit(" ", 3)
+        found.setdefault((layer if dtype in ("bfloat16", "float32") else f"{layer} {dtype}", n[2:]), {})[kind] = row[
+            "figures"
+        ]
+    for (layer, n), kinds in found.items():
+        dense = geometric([one["ms"]["dense"] for one in kinds.values()])
+        ratios = [kinds[kind]["ratios"] if kind in kinds else {} for kind in KINDS]
+        yield layer, n, _digits(dense, 3), *(_ratio(one.get(form)) for one in ratios for form in ("auto", "compiled"))
+
+
+def _means(rows: Sequence[Row]) -> Iterator[Cells]:
+    found: dict[int, dict[str, list[float]]] = {}
+    for row in rows:
+        _, kind, n, _ = row["key"].rsplit(" ", 3)
+        found.setdefault(int(n[2:]), {}).setdefault(kind, []).append(row["figures"]["ratio"])
+    for n, kinds in sorted(found.items()):
+        yield n, *(_ratio(geometric(kinds.get(kind, []))) for kind in KINDS)
+
+
+def _counts(rows: Sequence[Row]) -> Iterator[str]:
+    """How many rows meet each bar."""
+    met: dict[str, list[bool]] = {}
+    for row in rows:
+        for text, fine in row.get("bars") or []:
+            met.setdefault(text, []).append(fine)
+    if met:
+        yield "Bars: " + "; ".join(f"{text} in {sum(fine)} of {len(fine)} rows" for text, fine in met.items()) + "."
+
+
+def _plan(row: Row) -> Cells:
+    figures = row["figures"]
+    peak = figures["peak_bytes"]["auto"]
+    return (
+        row["key"],
+        figures["chosen"],
+        figures.get("chosen_or_dense"),
+        _ratio(figures["over_best"]),
+        _ratio(figures.get("over_best_factored")),
+        _megabytes(figures["weight_bytes"]),
+        _megabytes(figures["dense_weight_bytes"]),
+        _megabytes(peak),
+        _ratio(figures["peak_over_strided"]),
+        f"{figures['error']:.2e}",
+        _ratio(figures["error_over_strided"]),
+    )
+
+
+def _steps(row: Row) -> Iterator[Cells]:
+    for step in row["figures"]["ablation"]:
+        yield (
+            row["key"],
+            step["form"],
+            step["optimisation"],
+            _ratio(step["over_dense"]),
+            _ratio(step["over_first"]),
+            _ratio(step["over_last"]),
+            _megabytes(step["weight_bytes"]),
+            _megabytes(step["peak_bytes"]),
+            f"{step['error']:.2e}",
+        )
+
+
+def _fused(rows: Sequence[Row]) -> Iterator[str]:
+    wins = sum(row["figures"]["ratio"] >= FUSED_WIN for row in rows)
+    yield f"The kernel is at least {FUSED_WIN:g} times as fast as two GEMMs in {wins} of {len(rows)} rows."
+    columns = ("row", "over two GEMMs", "over dense", "weights, MB", "peak, MB", "peak of two GEMMs, MB", "error")
+    yield markdown_table(columns, map(_fused_row, rows))
+
+
+def _fused_row(row: Row) -> Cells:
+    figures = row["figures"]
+    peaks = (_megabytes(figures["peak_bytes"][name]) for name in ("fused", "strided"))
+    ratios = _ratio(figures["ratio"]), _ratio(figures["over_dense"])
+    return row["key"], *ratios, _megabytes(figures["weight_bytes"]), *peaks, f"{figures['errors']['fused']:.2e}"
+
+
+def _models(rows: Sequence[Row]) -> Iterator[str]:
+    yield (
+        "*Or dense*: the speed where layers may have the dense weight beside the factors, how many do, and its bytes."
+    )
+    columns = ("row", "blocks", "inputs", "speed", "or dense", "layers", "extra, MB", "dense, ms", "ours, ms")
+    weights = ("dense weights, MB", "ours, MB")
+    yield markdown_table((*columns, *weights, "difference to the papers' form", "bars"), map(_model, rows))
+    yield from _counts(rows)
+
+
+def _model(row: Row) -> Cells:
+    figures, kind = row["figures"], row["key"].split()[1]
+    weights, times = figures["weight_bytes"], figures["ms"]
+    return (
+        row["key"],
+        figures["blocks"],
+        figures["tokens"],
+        _ratio(figures["ratio"]),
+        _ratio(figures.get("ratio_or_dense")),
+        figures.get("dense_layers"),
+        _megabytes(figures["extra_bytes"]) if "extra_bytes" in figures else None,
+        _digits(times["dense"], 3),
+        _digits(times[kind], 3),
+        _megabytes(weights["dense"]),
+        _megabytes(weights[kind]),
+        f"{figures['difference']:.1e}",
+        "; ".join(f"{text} {'met' if fine else 'MISSED'}" for text, fine in row.get("bars") or []),
+    )
+
+
+def _compression(rows: Sequence[Row]) -> Iterator[str]:
+    yield "Losses are nats a byte of held-out text; bytes are those of the compressed layers over the dense ones."
+    columns = ("row", "speed", "dense", "dense, trained again", "at once", "trained again", "bytes", "layers")
+    worst = ("worst weight error", "worst output error")
+    yield markdown_table((*columns, *worst, "compressing, s", "training again, s"), map(_compressed, rows))
+
+
+def _compressed(row: Row) -> Cells:
+    figures = row["figures"]
+    seconds = figures.get("seconds", {})
+    losses = ("loss_dense", "loss_dense_retrained", "loss_compressed", "loss_retrained")
+    return (
+        row["key"],
+        _ratio(figures["ratio"]),
+        *(_digits(figures.get(name), 4) for name in losses),
+        _ratio(figures["bytes"]),
+        figures["layers"],
+        _digits(figures["weight_error"], 3),
+        _digits(figures["output_error"], 3),
+        *(_digits(seconds.get(name), 3) for name in ("compressing", "training again")),
+    )
+
+
+def _ratio(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f}"
+
+
+def _digits(value: float | None, digits: int) -> str | None:
+    return None if value is None else f"{value:.{digits}g}"
+
+
+def _megabytes(count: float) -> str:
+    return f"{count / 1e6:.4g}"
