@@ -69,7 +69,8 @@ def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int, tiled: bool = False) 
     pattern = Pattern(a, grad.shape[0] // (a * d), c, d)
     wide = torch.float32 if grad.dtype in (torch.float16, torch.bfloat16) else grad.dtype
     if is_readable(grad, d) and is_readable(x, d):
-        parts = batch_parts(pattern, grad.shape[1], grad.itemsize) if grad.stride(1) == x.stride(1) == 1 else 1
+        divided = d == 1 or grad.stride(1) == x.stride(1) == 1
+        parts = batch_parts(pattern, grad.shape[1], grad.itemsize) if divided else 1
         if parts == 1:
             return _outer_views(grad, x, pattern)
         total = _outer_parts(grad, x, pattern, parts, wide)

@@ -366,9 +366,9 @@ def test_gradients_of_the_parameters_copy_nothing_batch_last():
     assert not [name for name in recorder.seen if "clone" in name or "contiguous" in name]
 
 
-@pytest.mark.parametrize(("a", "d"), [(2, 3), (1, 6), (6, 1)])
+@pytest.mark.parametrize(("a", "d"), [(2, 3), (1, 6), (6, 1), (1, 1)])
 def test_long_batches_are_divided_without_a_copy(a, d):
-    """Batch-last, where few blocks would leave a GPU idle: parts of equal length, on views."""
+    """Where few blocks would leave a GPU idle, batch-last or with d = 1: parts of equal length, on views."""
     grad, x = torch.randn(12, 4096, dtype=torch.float64), torch.randn(24, 4096, dtype=torch.float64)
     parts = batch_parts(Pattern(a, 12 // (a * d), 24 // (a * d), d), 4096, 8)
     assert (parts > 1) == (a < 6)
@@ -378,7 +378,11 @@ def test_long_batches_are_divided_without_a_copy(a, d):
     assert not [name for name in recorder.seen if "clone" in name or "contiguous" in name]
     torch.testing.assert_close(found, torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d)))
     first = grad.T.contiguous().T, x.T.contiguous().T
-    torch.testing.assert_close(outer_tensors(*first, a, d), found)
+    with Recorder() as recorder:
+        torch.testing.assert_close(outer_tensors(*first, a, d), found)
+    if d == 1:
+        assert recorder.seen.count("aten.bmm.out") == (a if parts > 1 else 1)
+        assert not [name for name in recorder.seen if "clone" in name or "contiguous" in name]
     halved = outer_tensors(grad.bfloat16(), x.bfloat16(), a, d)
     assert (halved.double() - found).norm() < 2e-2 * found.norm()
 
