@@ -126,7 +126,14 @@ def steps(a: Tensor, b: Tensor) -> dict[str, Call]:
 
 
 def ablation_ahead(dtype: str, size: int) -> None:
-    """Every step on operands without data."""
+    """Every step on operands without data.
+
+    Raises:
+        PlanError: there is no GPU.
+    """
+    from ...kernels.cuda.machine import require_device
+
+    require_device()
     sizes: Sizes = size, size, size
     for call in steps(*blank(dtype, sizes)).values():
         call()
