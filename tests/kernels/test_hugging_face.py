@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+import lcma
+
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-
-import lcma
-from lcma.kernels.torch.layers import FastModule
 
 WIDTH, TOKENS = 256, 24
 
@@ -32,6 +31,7 @@ def gpt2():
 @pytest.mark.parametrize("build", [llama, gpt2], ids=["Llama", "GPT-2"])
 def test_a_model_of_random_weights_runs_unchanged(build, monkeypatch):
     from lcma.kernels.torch import acceleration
+    from lcma.kernels.torch.layers import FastModule
 
     torch.manual_seed(0)
     model, layers = build()
