@@ -37,6 +37,11 @@ TILES = {1: Tile(128, 256, 64, 8, 3), 2: Tile(128, 128, 64, 8, 4), 3: Tile(128, 
 SMALL = Tile(128, 64, 64, 8, 4)
 
 
+def tile_of_peak(peak: int) -> Tile:
+    """Return the largest tile so many of whose accumulators fit the registers."""
+    return TILES.get(peak, SMALL)
+
+
 @dataclass(frozen=True)
 class Schedule:
     """The distribution of groups of products to programs, `rounds` of whole groups first.
@@ -94,7 +99,7 @@ class FusedProducts:
     @property
     def tile(self) -> Tile:
         """The largest tile whose accumulators fit the registers."""
-        return TILES.get(self.peak, SMALL)
+        return tile_of_peak(self.peak)
 
     def workspace(self, device: Any, tile: Tile | None = None) -> int:
         """Return the bytes of the accumulators of divided groups, and of the flags."""

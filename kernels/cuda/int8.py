@@ -74,14 +74,16 @@ def vendor_sizes(m: int, k: int, n: int) -> tuple[int, int, int]:
     return m if m > LEAST_ROWS // 2 else LEAST_ROWS, -(-k // UNIT) * UNIT, -(-n // UNIT) * UNIT
 
 
-def multiply_by_vendor(a: Tensor, b: Tensor, out: Tensor) -> None:
-    """Compute out (m, n) int32 = A B by torch's `_int_mm`, of padded copies where its rules need them."""
+def multiply_by_vendor(a: Tensor, right: Tensor, out: Tensor) -> None:
+    """Compute out (m, n) int32 = A B by torch's `_int_mm`, of a padded copy of A where its rules need it.
+
+    `right` is the result of `int8_level.vendor_operand` of B.
+    """
     import torch
 
-    (m, k), n = a.shape, b.shape[1]
+    (m, k), n = a.shape, out.shape[1]
     rows, inner, cols = vendor_sizes(m, k, n)
     left = a if (m, k) == (rows, inner) else torch.nn.functional.pad(a, (0, inner - k, 0, rows - m))
-    right = b if (k, n) == (inner, cols) else torch.nn.functional.pad(b, (0, cols - n, 0, inner - k))
     if (m, n) == (rows, cols) and out.is_contiguous() and not out.is_meta:
         torch._int_mm(left, right, out=out)
     else:

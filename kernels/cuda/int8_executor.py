@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .executor import shares_storage
 from .int8 import multiply_by_vendor
-from .int8_level import Int8TensorLevel
+from .int8_level import Int8TensorLevel, vendor_operand
 
 Tensor = Any
 
@@ -30,7 +31,11 @@ class Int8Method:
     pack: Callable[[Tensor], Tensor]
 
 
-BY_VENDOR = Int8Method(multiply_by_vendor, lambda b: b)
+BY_VENDOR = Int8Method(multiply_by_vendor, partial(vendor_operand, copies=True))
+"""torch's `_int_mm` of a B stored by columns: one stored by rows is copied first."""
+
+BY_VENDOR_IN_PLACE = Int8Method(multiply_by_vendor, partial(vendor_operand, copies=False))
+"""torch's `_int_mm` of B as it is stored, unless its rules need zeros: for products shorter than a copy."""
 
 
 def by_level(level: Int8TensorLevel) -> Int8Method:

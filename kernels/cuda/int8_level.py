@@ -13,7 +13,7 @@ from ..codegen.programs import program_for
 from ..codegen.triton_text import Direction
 from .combine import Combination, merge_of
 from .flat_program import flat_program, kept
-from .int8 import has_whole_rows, multiply_stack
+from .int8 import has_whole_rows, multiply_stack, vendor_sizes
 from .naive import combine
 from .shape import Shape
 
@@ -89,6 +89,21 @@ def int8_level(program: Program | None) -> Int8TensorLevel:
     """
     given = _classical() if program is None else program
     return kept(("int8", given.digest), lambda: Int8TensorLevel(given))
+
+
+def vendor_operand(b: Tensor, copies: bool) -> Tensor:
+    """Return what torch's `_int_mm` multiplies instead of B (k, n): B itself, or a copy that is stored by columns.
+
+    A B whose sizes its rules do not permit is copied with zeros to (k', n'), one that is not stored by columns if
+    `copies`.
+    """
+    k, n = b.shape
+    _, inner, cols = vendor_sizes(1, k, n)
+    if (k, n) == (inner, cols) and (not copies or b.stride(0) == 1):
+        return b
+    turned = b.new_empty((1, cols, inner))
+    combine(int8_level(None).right, b.unsqueeze(0), turned.mT.unsqueeze(0))
+    return turned[0].mT
 
 
 @lru_cache(maxsize=1)

@@ -18,8 +18,7 @@ from ..cuda.executor import TensorExecutor
 from ..cuda.flat_program import flat_program, reason_against, split_innermost
 from ..cuda.fused import MOST_ACCUMULATORS, TILES, FusedProducts
 from ..cuda.fused import SMALL as SMALL_TILE
-from ..cuda.int8 import vendor_sizes
-from ..cuda.int8_executor import BY_VENDOR, Int8Executor
+from ..cuda.int8_executor import BY_VENDOR, BY_VENDOR_IN_PLACE, Int8Executor
 from ..cuda.level import CudaLevel, Method, cuda_level
 from ..cuda.shape import MAX_PIECES, Shape
 from ..cuda.stack import DTYPES as STACKED
@@ -33,7 +32,7 @@ from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Sourc
 from ..request import ACCURATE, FP8, INT8, Request
 from .flat_pool import FlatChain, flat_pool
 from .given import GivenProgram
-from .int8_costs import vendor_stages
+from .int8_costs import copies_b, vendor_stages, vendor_workspace
 from .padded import padded_seconds
 from .pool import LevelScheme, restored_levels, scheme_pool
 from .scheme_costs import STAGES, SchemeCosts
@@ -67,7 +66,7 @@ class CudaVendor:
     device: str = "cuda"
     family: str = FAMILY
     name: str = "vendor"
-    version: int = 2
+    version: int = 3
     baseline: bool = True
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal]:
@@ -101,16 +100,18 @@ class CudaVendor:
         return [Stage(f"{request.items} products {m}x{k}x{n}", request.flops, moved, seconds, request.shape)]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """See `Strategy.workspace`: for int8 the copies that torch's rules need."""
+        """See `Strategy.workspace`: for int8 the copies that torch needs."""
         if request.dtype != INT8 or Shape.of(request).empty:
             return 0
-        rows, inner, cols = vendor_sizes(*request.shape)
-        return 0 if (rows, inner, cols) == request.shape else rows * inner + inner * cols + 4 * rows * cols
+        assert isinstance(machine.costs, CudaCostModel)
+        return vendor_workspace(request, machine.costs)
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`."""
         if request.dtype == INT8:
-            return Int8Executor(request, BY_VENDOR, self.workspace(candidate, request, machine))
+            assert isinstance(machine.costs, CudaCostModel)
+            method = BY_VENDOR if copies_b(request, machine.costs) else BY_VENDOR_IN_PLACE
+            return Int8Executor(request, method, self.workspace(candidate, request, machine))
         return VendorExecutor(strict=request.dtype != request.plain_dtype == "float32")
 
 

@@ -34,7 +34,10 @@ class TiledRate:
 
 
 VENDOR = {True: TiledRate((128, 256), 1.355, 3.4e-6), False: TiledRate((128, 128), 0.181, START)}
-"""torch's `_int_mm` of a B stored by columns (True), and of any other, which takes 3 to 7 times as long."""
+"""torch's `_int_mm` of a B stored by columns (True), and of any other, which takes 3 to 7 times as long.
+
+The copy to columns before it was not measured: it is priced as that before our kernel.
+"""
 
 KERNEL, KERNEL_LATENCY = 1.626, 3.5e-6
 """Rate and latency of a wave of our kernel, without and with a scheme."""
@@ -56,24 +59,57 @@ WIDE = 4
 """Bytes of an element of C."""
 
 
-def vendor_stages(request: Request, costs: CudaCostModel) -> list[Stage]:
-    """Return the stages of torch's `_int_mm`, with the copies that its rules need."""
+def vendor_stages(request: Request, costs: CudaCostModel, copies: bool | None = None) -> list[Stage]:
+    """Return the stages of torch's `_int_mm`, with the copies that its rules need.
+
+    With `copies` a B that is not stored by columns is copied to columns first; None: where that is the cheaper. A
+    static B is copied once, which is not counted.
+    """
+    if copies is None:
+        copies = copies_b(request, costs)
     (m, k, n), items = request.shape, request.items
     rows, inner, cols = vendor_sizes(m, k, n)
+    by_columns = request.layouts[1] is Layout.COLUMNS
+    copied_b = (inner, cols) != (k, n) or (copies and not by_columns)
     stages = []
-    padded_b = (inner, cols) != (k, n)
-    copied = (m * k + rows * inner) * ((rows, inner) != (m, k)) + (k * n + inner * cols) * padded_b
-    copied += WIDE * (m * n + rows * cols) * ((rows, cols) != (m, n))
+    if copied_b and request.static != "B":
+        moved = float(items * (k * n + inner * cols))
+        stages.append(Stage("Copy B", 0.0, moved, float(costs.combine(moved))))
+    host = VENDOR_HOST + COPY_HOST * len(stages)
+    copied = (m * k + rows * inner) * ((rows, inner) != (m, k)) + WIDE * (m * n + rows * cols) * (
+        (rows, cols) != (m, n)
+    )
     if copied:
         moved = float(items * copied)
-        stages.append(Stage("Pad A, B and C", 0.0, moved, float(costs.combine(moved))))
+        stages.append(Stage("Pad A and C", 0.0, moved, float(costs.combine(moved))))
     moved = float(m * k + k * n + WIDE * m * n)
-    # A padded copy of B is stored by rows.
-    rate = VENDOR[request.layouts[1] is Layout.COLUMNS and not padded_b]
-    seconds = items * rate.seconds(costs, rows, inner, cols, moved)
+    seconds = items * VENDOR[by_columns or copied_b].seconds(costs, rows, inner, cols, moved)
     name = f"{items} products {m}x{k}x{n} in int8"
     stages.append(Stage(name, float(request.flops), items * moved, seconds, request.shape))
-    return [*_checked(request), *stages, *_waits(stages, items * VENDOR_HOST)]
+    return [*_checked(request), *stages, *_waits(stages, items * host)]
+
+
+def copies_b(request: Request, costs: CudaCostModel) -> bool:
+    """Return whether torch's `_int_mm` of a copy of B to columns is predicted to take no longer, the copy included.
+
+    A copy that `max_workspace` does not permit is not made.
+    """
+    most = request.max_workspace
+    if most is not None and request.static != "B" and request.k * request.n > most:
+        return False
+    copied, in_place = (
+        sum(stage.seconds or 0.0 for stage in vendor_stages(request, costs, copies)) for copies in (True, False)
+    )
+    return not in_place < copied
+
+
+def vendor_workspace(request: Request, costs: CudaCostModel) -> int:
+    """Return the bytes of the copies that `vendor_stages` are of; those of a static B are not counted."""
+    m, k, n = request.shape
+    rows, inner, cols = vendor_sizes(m, k, n)
+    copied_b = (inner, cols) != (k, n) or (request.layouts[1] is not Layout.COLUMNS and copies_b(request, costs))
+    total = inner * cols * (copied_b and request.static != "B")
+    return total + rows * inner * ((rows, inner) != (m, k)) + WIDE * rows * cols * ((rows, cols) != (m, n))
 
 
 def level_stages(level: Int8TensorLevel, request: Request, costs: CudaCostModel) -> list[Stage]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -42,7 +42,8 @@ class AccelerateConfig:
     measure: bool = False
 
     def __post_init__(self) -> None:
-        if not self.rows or min(self.rows) < 1:
+        rows = self.rows if isinstance(self.rows, Sequence) else ()
+        if not rows or not all(isinstance(one, int) and one >= 1 for one in rows):
             raise PlanError(f"rows are numbers of tokens, one or more of at least 1, not {self.rows}")
         if self.max_extra_bytes < 0:
             raise PlanError(f"max_extra_bytes must be at least 0, not {self.max_extra_bytes}")
@@ -101,15 +102,17 @@ def accelerate_(
     `restore_` undoes it.
 
     Raises:
-        PlanError: the model has no linear layer that `filter_fn` accepts.
+        PlanError: the model is no module, or has no linear layer that `filter_fn` accepts.
     """
     config = config or AccelerateConfig()
+    if not isinstance(model, nn.Module):
+        raise PlanError(f"the model is a torch module, not {type(model).__name__}")
     if isinstance(model, nn.Linear):
         raise PlanError("the model is itself a linear layer; use FastLinear.from_linear")
     refused = list(refused_places(model, filter_fn))
     places = list(linear_places(model, filter_fn))
     if not places and not refused:
-        raise PlanError("the model has no linear layer that was taken; check filter_fn")
+        raise PlanError("the model has no linear layer" + (" that filter_fn accepts" if filter_fn else ""))
     left_alone = {name for name, _, _ in refused}
     plan = _Planner(config)
     found = [AcceleratedLayer(name, *sizes, refused=reason) for name, sizes, reason in refused]

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from .case import Figures, Say
+from .gpu_l2 import count, hit_rates
 from .gpu_products import RATES, Sizes, Truth, accepted, blank, operands, paired
 
 Tensor = Any
@@ -30,7 +31,10 @@ STEPS = {
 
 
 def ablation(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
-    """Ratios of the vendor's product to every step, with errors and the clock; the L2's hits are not read.
+    """Ratios of the vendor's product to every step, with errors, the clock and, behind the rounds, the hits of the L2.
+
+    "l2_hit_rates" are the shares of sectors by step, "l2_hit_rate" that of the fused kernel alone, or the reason why
+    they are not readable.
 
     Raises:
         VerificationError: a product is wrong; nothing was timed.
@@ -52,7 +56,18 @@ def ablation(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures
         errors[name] = accepted(name, truth.error(call()), a, vendor)
         calls[name] = call
     figures = paired({"vendor": lambda: torch.matmul(a, b), **calls}, sizes, rounds, say)
-    return {**figures, "ratio": figures["fused"], "errors": errors, "vendor_error": vendor, "l2_hit_rate": "not read"}
+    figures |= {"ratio": figures["fused"], "errors": errors, "vendor_error": vendor}
+    say("hits of the L2")
+    torch.cuda.empty_cache()
+    rates = hit_rates(f"from {__name__} import count_steps; count_steps({dtype!r}, {size}, {seed})", list(calls))
+    if isinstance(rates, str):
+        return {**figures, "l2_hit_rate": rates}
+    return {**figures, "l2_hit_rate": rates["alone: fused"], "l2_hit_rates": rates}
+
+
+def count_steps(dtype: str, size: int, seed: int) -> None:
+    """Run every step while ncu counts; for the process that `ablation` starts."""
+    count(steps(*operands(dtype, (size, size, size), seed)))
 
 
 def steps(a: Tensor, b: Tensor) -> dict[str, Call]:
@@ -111,7 +126,14 @@ def steps(a: Tensor, b: Tensor) -> dict[str, Call]:
 
 
 def ablation_ahead(dtype: str, size: int) -> None:
-    """Every step on operands without data."""
+    """Every step on operands without data.
+
+    Raises:
+        PlanError: there is no GPU.
+    """
+    from ...kernels.cuda.machine import require_device
+
+    require_device()
     sizes: Sizes = size, size, size
     for call in steps(*blank(dtype, sizes)).values():
         call()

@@ -8,6 +8,7 @@ from ...errors import PlanError
 from ...kernels.codegen.accumulators import accumulator_order
 from ...kernels.codegen.maps import maps_of
 from ...kernels.codegen.programs import program_for
+from ...kernels.cuda.fused import MOST_ACCUMULATORS, tile_of_peak
 from ...schemes_db import Certificate, Scheme, costs
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import equations, lcma_json
@@ -33,10 +34,12 @@ def command(scheme: str, as_json: bool, reproduce: bool, pebbling: bool) -> int:
     repeated, which is said.
 
     With --pebbling a fused GPU kernel's order of products: the blocks of C that it begins, adds to and stores, and the
-    most accumulators that are in use at once.
+    most accumulators that are in use at once, with the tile of C that these leave room for.
 
     The output is itself a scheme file: `lcma show strassen > s.txt && lcma verify s.txt`.
     """
+    if as_json and (reproduce or pebbling):
+        raise click.UsageError(f"--json is not for --{'reproduce' if reproduce else 'pebbling'}")
     found, certificate = scheme_argument(scheme)
     if reproduce:
         return _reproduce(found)
@@ -104,7 +107,11 @@ def _pebbling(scheme: Scheme) -> int:
             if some:
                 parts.append(f"{verb} {' '.join(blocks[i] for i in some)}")
         click.echo(f"m{step.product + 1}: {', '.join(parts)}")
-    click.echo(f"peak: {order.peak} accumulators")
+    tile = tile_of_peak(order.peak)
+    held = f"tiles of {tile.m} x {tile.n}"
+    if order.peak > MOST_ACCUMULATORS:
+        held = f"more than the {MOST_ACCUMULATORS} that a fused kernel holds"
+    click.echo(f"peak: {order.peak} accumulators, {held}")
     return 0
 
 

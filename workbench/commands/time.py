@@ -87,7 +87,7 @@ def command(
     bfloat16 for fp8, and the vendor's in e4m3 with block scales behind our kernels that quantise.
 
     --dtype int8 needs --max-abs; entries are drawn up to it, and results are int32. The baseline on a GPU is
-    torch._int_mm.
+    torch._int_mm, which gets a copy of B by columns where that is faster.
 
     With --ring the baseline is the exact product without a scheme (leaf).
 

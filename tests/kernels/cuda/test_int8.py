@@ -12,8 +12,8 @@ from lcma.kernels import Machine, plan_for
 from lcma.kernels.cuda import int8
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.cuda.int8_executor import BY_VENDOR, Int8Executor, by_level
-from lcma.kernels.cuda.int8_level import int8_level
+from lcma.kernels.cuda.int8_executor import BY_VENDOR, BY_VENDOR_IN_PLACE, Int8Executor, by_level
+from lcma.kernels.cuda.int8_level import int8_level, vendor_operand
 from lcma.kernels.dense.given import given
 from lcma.kernels.families import strategies
 from lcma.kernels.overflow import largest_allowed
@@ -55,15 +55,32 @@ def program_of(*names):
     return given([resolve(name)[0] for name in names])[0].program
 
 
+@pytest.mark.parametrize("method", [BY_VENDOR, BY_VENDOR_IN_PLACE], ids=["copied", "in place"])
 @pytest.mark.parametrize("sizes", [(40, 64, 24), (5, 61, 23), (17, 8, 1), (1, 1, 1)])
-def test_the_vendors_product_is_padded_where_its_rules_need_it(sizes):
+def test_the_vendors_product_is_padded_where_its_rules_need_it(sizes, method):
     m, k, n = sizes
     a, b = drawn(m, k), drawn(k, n)
-    executor = Int8Executor(request_of(m, k, n), BY_VENDOR, 0)
+    executor = Int8Executor(request_of(m, k, n), method, 0)
     out = torch.full((n, m), -1, dtype=torch.int32).t()
     assert executor.run(a, b, out) is out
-    assert torch.equal(out, exactly(a, b))
-    assert torch.equal(executor.run(a, b), exactly(a, b))
+    for right in (b, b.t().contiguous().t(), executor.prepare(b)):
+        assert torch.equal(executor.run(a, right), exactly(a, b))
+
+
+def test_the_vendors_product_gets_b_by_columns():
+    b = drawn(32, 24)
+    turned = b.t().contiguous().t()
+    for right, copies in ((turned, True), (turned, False), (b, False)):
+        assert vendor_operand(right, copies) is right
+    copied = vendor_operand(b, copies=True)
+    assert (copied.stride(0), copied.data_ptr() == b.data_ptr()) == (1, False)
+    assert torch.equal(copied, b)
+    for right in (drawn(29, 24), drawn(24, 29).t()):  # sizes that its rules do not permit
+        for copies in (True, False):
+            found = vendor_operand(right, copies)
+            assert (tuple(found.shape), found.stride(0)) == ((32, 24), 1)
+            assert torch.equal(found[:29], right)
+            assert not found[29:].any()
 
 
 @pytest.mark.parametrize("names", [(), ("strassen",), ("strassen", "strassen"), ("2x2x3", "strassen")], ids="/".join)
@@ -118,7 +135,7 @@ def decision(request, **more):
 def test_auto_chooses_between_the_two_products_without_a_scheme():
     by_columns = (Layout.ROWS, Layout.COLUMNS, Layout.ROWS)
     assert decision(request_of(2048, layouts=by_columns)).is_baseline
-    assert str(decision(request_of(2048)).plan.candidate) == "int8"  # torch's of a B by rows takes five times as long
+    assert decision(request_of(2048)).is_baseline  # ours waits longer for the host
     assert str(decision(request_of(4096, layouts=by_columns)).plan.candidate) == "int8"
     chosen = decision(request_of(8192))
     assert str(chosen.plan.candidate) == "int8"
@@ -127,7 +144,7 @@ def test_auto_chooses_between_the_two_products_without_a_scheme():
         "Copy B",
         "1 products 8192x8192x8192 in int8",
     ]
-    assert [stage.name for stage in chosen.baseline.stages][1:] == ["1 products 8192x8192x8192 in int8"]
+    assert [stage.name for stage in chosen.baseline.stages] == [stage.name for stage in chosen.plan.stages]
     static = decision(request_of(8192, max_abs=128, static="B"), strategy="int8").plan
     assert [stage.name for stage in static.stages] == ["1 products 8192x8192x8192 in int8"]
     columns = decision(request_of(8192, max_abs=128, layouts=by_columns), strategy="int8").plan
@@ -144,15 +161,37 @@ def test_short_products_wait_for_the_host():
     assert decision(request_of(2048, max_abs=31), strategy="int8").plan.seconds > fresh.seconds
 
 
-def test_only_a_b_by_columns_that_needs_no_zeros_is_priced_as_such():
+def vendor_plan(*sizes, **more):
+    return decision(request_of(*sizes, max_abs=128, **more), strategy="vendor").plan
+
+
+def test_the_vendors_copy_of_b_is_priced_by_its_bytes():
     by_columns = (Layout.ROWS, Layout.COLUMNS, Layout.ROWS)
+    plain, copied = vendor_plan(4096, layouts=by_columns), vendor_plan(4096)
+    copy, product = copied.stages
+    assert (copy.name, copy.bytes, product) == ("Copy B", 2.0 * 4096**2, plain.stages[0])
+    assert copy.seconds == pytest.approx(MACHINE.costs.combine(copy.bytes))
+    assert (plain.workspace, copied.workspace) == (0, 4096**2)
+    static = vendor_plan(4096, static="B")
+    assert (static.seconds, static.workspace) == (plain.seconds, 0)
+    # Sizes that torch's rules do not permit are copied in either order.
+    assert vendor_plan(4096, 4096, 4095).seconds == vendor_plan(4096, 4096, 4095, layouts=by_columns).seconds
+    batch = vendor_plan(4096, batch_a=(4,), batch_b=(4,))
+    assert batch.seconds == pytest.approx(4 * copied.seconds, rel=0.02)
+    assert batch.workspace == copied.workspace  # one matrix after the other
 
-    def price(n, layouts):
-        return decision(request_of(4096, 4096, n, max_abs=128, layouts=layouts), strategy="vendor").plan.seconds
 
-    by_rows = (Layout.ROWS,) * 3
-    assert price(4096, by_rows) >= 5 * price(4096, by_columns)
-    assert price(4095, by_rows) == price(4095, by_columns)
+def test_the_vendors_product_takes_b_in_place_where_a_copy_does_not_pay():
+    short = vendor_plan(64)
+    assert [stage.name for stage in short.stages] == ["1 products 64x64x64 in int8", "Wait for the host"]
+    least = vendor_plan(4096, max_workspace=4096**2 - 1)
+    assert (len(least.stages), least.workspace) == (1, 0)
+    assert least.seconds > 5 * vendor_plan(4096, max_workspace=4096**2).seconds
+    a, b = drawn(64, 64), drawn(64, 64)
+    for plan in (short, vendor_plan(64, static="B")):
+        assert torch.equal(plan.build().run(a, b), exactly(a, b))
+    assert short.build().prepare(b).sums is b
+    assert vendor_plan(64, static="B").build().prepare(b).sums.stride(0) == 1
 
 
 def scheme_plan(request, *names):

@@ -363,13 +363,14 @@ SUITE = Suite(
         "split_share",
         "merge_share",
         "error",
+        "l2_hit_rate",
         "power_w",
     ),
     (
         *("kernels/cuda", "kernels/dense", "kernels/codegen", "kernels/torch"),
         *(
             f"workbench/bench/gpu_{part}.py"
-            for part in ("choice", "combine", "fp8", "fused", "int8", "launch", "layers", "products")
+            for part in ("choice", "combine", "fp8", "fused", "int8", "l2", "launch", "layers", "products")
         ),
         "workbench/gpu_monitor.py",
     ),
