@@ -60,6 +60,7 @@ def _section(suite: str, device: str, rows: Sequence[Row]) -> str:
         *(f"- machine: {machine}" for machine in machines),
         f"- data: `docs/results/{suite}-{device}.jsonl`, {len(rows)} rows",
         "",
+        *found.report(rows),
         table,
         "",
     ]
