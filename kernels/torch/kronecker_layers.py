@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -76,15 +77,13 @@ class KSLinear(nn.Module):
         """Return the layer of a stored matrix; its factors are copied.
 
         Raises:
-            PlanError: the matrix is bfloat16, which numpy does not support, or the bias has another size.
+            PlanError: the bias has another size.
         """
-        if matrix.dtype == "bfloat16":
-            raise PlanError("a bfloat16 matrix is not read here; store it as float32, and convert the layer with .to")
         dtype = getattr(torch, matrix.dtype)
         layer = cls(matrix.patterns, bias is not None, layout, dtype=dtype)
         with torch.no_grad():
             for parameter, weights in zip(layer.factors, matrix.factors, strict=True):
-                parameter.copy_(torch.from_numpy(np.array(weights)))
+                parameter.copy_(_tensor(np.array(weights), dtype))
             if bias is not None:
                 layer._set_bias(bias)
         return layer
@@ -109,9 +108,10 @@ class KSLinear(nn.Module):
         return cls.from_matrix(found, bias, layout).to(linear.weight.device, linear.weight.dtype)
 
     def matrix(self) -> KroneckerMatrix:
-        """Return the factors as a matrix of numpy arrays, for storage or analysis."""
-        factors = [weights.detach().cpu().numpy() for weights in self.factors]
-        return KroneckerMatrix.of(self.structure.patterns, factors)
+        """Return the factors as a matrix of numpy arrays, for storage or analysis; bfloat16 as its bits."""
+        factors = tuple(np.ascontiguousarray(_array(weights)) for weights in self.factors)
+        dtype = str(self.factors[0].dtype).removeprefix("torch.")
+        return KroneckerMatrix(self.structure.patterns, factors, dtype)
 
     def load_layout(self, weights: Sequence[Tensor], layout: str, bias: Tensor | None = None) -> KSLinear:
         """Load parameters of other code: "bmm" (ad, b, c), "kernel" (adc, b), "abcd" or "dense", left-most first.
@@ -126,7 +126,7 @@ class KSLinear(nn.Module):
             raise PlanError(f"the layer has {len(patterns)} factors, not {len(weights)}; list them left-most first")
         with torch.no_grad():
             for parameter, given, pattern in zip(self.factors, weights, patterns, strict=True):
-                parameter.copy_(torch.from_numpy(from_layout(given.detach().cpu().numpy(), pattern, layout)))
+                parameter.copy_(_tensor(from_layout(_array(given), pattern, layout), given.dtype))
             if bias is not None:
                 self._set_bias(bias)
         return self
@@ -134,7 +134,7 @@ class KSLinear(nn.Module):
     def in_layout(self, layout: str) -> list[Tensor]:
         """Return the factors in a layout of other code; see `load_layout`."""
         pairs = zip(self.factors, self.structure.patterns, strict=True)
-        return [torch.from_numpy(to_layout(w.detach().cpu().numpy(), pattern, layout)) for w, pattern in pairs]
+        return [_tensor(to_layout(_array(w), pattern, layout), w.dtype) for w, pattern in pairs]
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (..., cols) to (..., rows), or with layout "bsl" (cols, ...) to (rows, ...).
@@ -221,10 +221,25 @@ def _sharded_linear(
     return sharded_layer(run, None, x, factors, bias, rows, -1 if first else 0)
 
 
+def _array(weights: Tensor) -> npt.NDArray[Any]:
+    """Return a tensor as an array, one of bfloat16 as its bits in uint16."""
+    weights = weights.detach().cpu()
+    return (weights.view(torch.uint16) if weights.dtype == torch.bfloat16 else weights).numpy()
+
+
+def _tensor(weights: npt.NDArray[Any], dtype: torch.dtype) -> Tensor:
+    """Return an array of `_array` as a tensor of the dtype that it had."""
+    found = torch.from_numpy(weights)
+    return found.view(dtype) if dtype == torch.bfloat16 else found
+
+
 def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]:
     if isinstance(given, Pattern):
         return (given,)
     listed: Sequence[Any] = given
-    if len(listed) == 4 and all(isinstance(size, int) for size in listed):
-        return (Pattern(*listed),)
+    if listed and all(isinstance(size, int) for size in listed):
+        listed = (listed,)
+    for one in listed:
+        if not isinstance(one, Pattern) and len(one) != 4:
+            raise PlanError(f"a Kronecker-sparse pattern has four sizes (a, b, c, d), not {tuple(one)}")
     return tuple(one if isinstance(one, Pattern) else Pattern(*one) for one in listed)
