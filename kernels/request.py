@@ -38,6 +38,9 @@ _PLAIN = {ACCURATE: "float32", **{permitted: plain for plain, permitted in FP8.i
 FACTORED_DTYPES = (*CUDA_DTYPES, SPLIT, "complex64", "complex128")
 """Dtypes of GPU products with a factored operand."""
 
+FACTORED_CPU_DTYPES = ("float32", "float64", "complex64", "complex128")
+"""Dtypes of products with a factored operand on a processor."""
+
 INT8 = "int8"
 """Integers of one byte, whose largest magnitude must be stated; their products are int32."""
 
@@ -128,7 +131,8 @@ class Request:
         if min(self.m, self.k, self.n, 0, *self.batch_a, *self.batch_b) < 0:
             raise PlanError(f"sizes must not be negative: {self.m} x {self.k} x {self.n}, batch {self.batch_a}")
         object.__setattr__(self, "_batch", _broadcast(self.batch_a, self.batch_b))
-        if self.ring is not None or self.device != "cpu" or self.dtype not in DTYPES:
+        factored = self.structures is not PLAIN and is_factored(self.structures[0])
+        if factored or self.ring is not None or self.device != "cpu" or self.dtype not in DTYPES:
             self._check_dtype()
         if self.static not in (None, "A", "B"):
             raise PlanError(f'static must be "A", "B" or None, not {self.static!r}')
@@ -165,7 +169,9 @@ class Request:
             PlanError: it is not.
         """
         factored = is_factored(self.structures[0])
-        known: tuple[str, ...] = DTYPES if self.device == "cpu" else FACTORED_DTYPES if factored else CUDA_DTYPES
+        known: tuple[str, ...] = DTYPES if self.device == "cpu" else CUDA_DTYPES
+        if factored:
+            known = FACTORED_CPU_DTYPES if self.device == "cpu" else FACTORED_DTYPES
         dense = self.structures == PLAIN
         if self.device == "cuda" and self.dtype in _PLAIN and dense:
             known = (*known, self.dtype)

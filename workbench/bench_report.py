@@ -77,6 +77,7 @@ def _section(suite: str, device: str, rows: Sequence[Row]) -> str:
         f"{found.help}\n",
         *about_rows(suite, device, rows),
         "",
+        *found.report(rows),
         table,
         "",
     ]

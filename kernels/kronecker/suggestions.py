@@ -14,6 +14,9 @@ from .structure import KroneckerSparse
 LEAST_BLOCK = 16
 """Minimum side of suggested blocks: smaller ones are memory-bound with any strategy."""
 
+LEAST_PAD = 64
+"""Padded sizes are multiples of this, so that 2 to 64 blocks divide them."""
+
 
 def suggested(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
     """Return single factors, pairs of factors as Monarch's, and low rank, each of at most density rows cols parameters.
@@ -21,7 +24,8 @@ def suggested(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ..
     For each kind and number of blocks it is the list with the most parameters.
 
     Raises:
-        PlanError: no list has so few parameters, or the density is not between 0 and 1.
+        PlanError: no list has so few parameters, or the density is not between 0 and 1. The text says which sizes have
+            patterns, or the least density.
     """
     if not 0 < density <= 1:
         raise PlanError(f"density must be above 0 and at most 1, not {density}")
@@ -30,12 +34,30 @@ def suggested(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ..
     if rank := int(budget // (rows + cols)):
         found.append(KroneckerSparse(low_rank(rows, cols, min(rank, rows, cols))))
     if not found:
-        common = math.gcd(rows, cols)
+        advice = "" if (sizes := padded(rows, cols)) == (rows, cols) else f", or pad to {sizes[0]} x {sizes[1]}"
+        least = (rows + cols) / (rows * cols)
         raise PlanError(
-            f"no list for {rows} x {cols} has a density of at most {density:g}: gcd {common}; raise the density, "
-            "or pad a side to a multiple of 64"
+            f"no list for {rows} x {cols} has a density of at most {density:g}: rank 1 has {least:.3g}; raise the "
+            f"density{advice}"
         )
     return tuple(found)
+
+
+def padded(rows: int, cols: int) -> tuple[int, int]:
+    """Return the least larger sizes that patterns divide: the same if LEAST_BLOCK does, else multiples of LEAST_PAD."""
+    if math.gcd(rows, cols) % LEAST_BLOCK == 0:
+        return rows, cols
+    return -(-rows // LEAST_PAD) * LEAST_PAD, -(-cols // LEAST_PAD) * LEAST_PAD
+
+
+def padding_advice(rows: int, cols: int) -> str | None:
+    """Return why there are few lists for a layer of these sizes and which sizes have more, or None."""
+    if (sizes := padded(rows, cols)) == (rows, cols):
+        return None
+    return (
+        f"only divisors of gcd({rows}, {cols}) = {math.gcd(rows, cols)} can be numbers of blocks; a layer padded to "
+        f"{sizes[0]} x {sizes[1]} has more patterns"
+    )
 
 
 def suggested_pairs(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:

@@ -223,6 +223,9 @@ def _patterns(given: PatternLike | Sequence[PatternLike]) -> tuple[Pattern, ...]
     if isinstance(given, Pattern):
         return (given,)
     listed: Sequence[Any] = given
-    if len(listed) == 4 and all(isinstance(size, int) for size in listed):
-        return (Pattern(*listed),)
+    if listed and all(isinstance(size, int) for size in listed):
+        listed = (listed,)
+    for one in listed:
+        if not isinstance(one, Pattern) and len(one) != 4:
+            raise PlanError(f"a Kronecker-sparse pattern has four sizes (a, b, c, d), not {tuple(one)}")
     return tuple(one if isinstance(one, Pattern) else Pattern(*one) for one in listed)

@@ -93,6 +93,29 @@ def test_a_win_map_has_a_dot_a_pattern(tmp_path):
     assert "1 of 2 patterns are faster" in figures["ks-map"].alt
 
 
+def test_figures_of_layouts_need_both(tmp_path):
+    figures = {"density": 0.25, "size": 4096, "h": 0.1, "predicted_ms": 1.0}
+    rows = [
+        {
+            "suite": "ks",
+            "key": f"{layout} float32 (1,2,2,4)",
+            "code": "0",
+            "refused": None,
+            "options": {"device": "cuda"},
+            "figures": {**figures, "ms": {"auto": time, "bmm": 2.0, "einsum": 3.0}},
+        }
+        for layout, time in (("bsf", 1.0), ("bsl", 0.5))
+    ]
+    named = ("ks-generic", "ks-bmm", "ks-layouts")
+    for count, expected in ((1, []), (2, [*named])):
+        (tmp_path / "ks-cuda.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:count]))
+        drawn = {one.name: one for one in write_figures(tmp_path, tmp_path / "out")}
+        assert [name for name in named if not drawn[name].missing] == expected
+    assert "1 of 1 above 1; medians by decade 16 at 1e3 (1). 1 ratios are lower bounds." in drawn["ks-generic"].alt
+    assert "1.5 at 1e3 (1)." in drawn["ks-bmm"].alt
+    assert "ours 2.00 (1), bmm 1.00 (1)" in drawn["ks-layouts"].alt
+
+
 def test_a_win_map_of_layers_has_a_dot_a_product(tmp_path):
     rows = [
         {

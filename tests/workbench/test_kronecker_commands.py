@@ -156,16 +156,19 @@ def test_suggest_ranks_patterns_within_the_density(run):
         assert (structure.rows, structure.cols) == (1024, 512)
         assert row["density"] == structure.density <= 0.25
         assert len(structure.patterns) == 1 or chain_reason(structure.patterns) is None
-    code, text, _ = run(*base, "--density", "0.25")
-    assert (code, "ratio to dense" in text) == (0, True)
+    code, text, err = run(*base, "--density", "0.25")
+    assert (code, "ratio to dense" in text, "padded" in err) == (0, True, False)
     for arguments, wanted, message in (
         ((*base,), 2, "needs --in N, --out M and --density P"),
         ((*base, "--density", "2"), 3, "at most 1"),
         (
             ("suggest", "--structure", "kronecker", "--in", "7", "--out", "9", "--density", "0.01"),
             3,
-            "raise the density",
+            "rank 1 has 0.254; raise the density, or pad to 64 x 64",
         ),
+        (("suggest", "--structure", "kronecker", "--in", "64", "--out", "64", "--density", "0.01"), 3, "has 0.0312"),
+        (("suggest", "--structure", "kronecker", "--in", "97", "--out", "130", "--density", "0.5"), 0, "192 x 128"),
+        ((*base, "--density", "0.5", "--dtype", "float16"), 3, "float32, float64, complex64, complex128"),
         (("suggest", "4", "4"), 2, "give three sizes"),
     ):
         code, _, err = run(*arguments)

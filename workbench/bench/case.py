@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,11 @@ class Case:
     ahead: Callable[[], object] | None = None
 
 
+def no_report(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """For suites whose rows are all that the page shows."""
+    yield from ()
+
+
 def no_picture(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """For suites that draw nothing."""
 
@@ -79,7 +84,7 @@ class Suite:
     """Cases that belong together. `sources` are the folders and files, from the package's root, whose
     text a row's code hash covers; `columns` the figures of the table; `picture` draws the rows as SVG. `flags` are the
     options "energy", "shares" and "gradients" that the suite knows, with the columns of their rows; `sized` suites
-    know "sizes".
+    know "sizes". `report` yields lines of Markdown for the page of benchmarks, from all rows of a device.
     """
 
     name: str
@@ -90,3 +95,4 @@ class Suite:
     picture: Callable[[Sequence[Mapping[str, Any]], Path], None] = no_picture
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sized: bool = False
+    report: Callable[[Sequence[Mapping[str, Any]]], Iterator[str]] = no_report

@@ -75,7 +75,7 @@ def energy_figures(joules: Mapping[str, float | None]) -> dict[str, Any]:
 
 def energy_lines(rows: Rows) -> Iterator[str]:
     """Markdown: by dtype and layout how often the choice takes less energy, and the median ratio."""
-    yield "# Suite ks, energy"
+    yield "### Energy"
     yield ""
     yield "| dtype | layout | over | patterns | below % | median | paper: below %, median |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
@@ -99,4 +99,4 @@ def energy_lines(rows: Rows) -> Iterator[str]:
 
 def write_energy(rows: Rows, path: Path) -> None:
     """Write the table to a Markdown file, atomically."""
-    write_atomic(path, "\n".join(energy_lines(rows)) + "\n")
+    write_atomic(path, "\n".join(["# Suite ks", "", *energy_lines(rows)]) + "\n")

@@ -89,7 +89,7 @@ def gradient_figures(
 
 def gradient_lines(rows: Rows) -> Iterator[str]:
     """Markdown: by dtype and layout how often our gradients are faster, and the median ratio."""
-    yield "# Suite ks, gradients"
+    yield "### Gradients"
     yield ""
     yield "| dtype | layout | patterns | faster % | median | least | greatest |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
@@ -107,4 +107,4 @@ def gradient_lines(rows: Rows) -> Iterator[str]:
 
 def write_gradients(rows: Rows, path: Path) -> None:
     """Write the table to a Markdown file, atomically."""
-    write_atomic(path, "\n".join(gradient_lines(rows)) + "\n")
+    write_atomic(path, "\n".join(["# Suite ks", "", *gradient_lines(rows)]) + "\n")

@@ -47,8 +47,11 @@ def command(
     """List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.
 
     The names of schemes are those to give to `run` and `time`. With --structure kronecker --in N --out M --density P
-    lists of patterns that keep to the density are ranked by predicted time.
+    lists of patterns that keep to the density are ranked by predicted time; where few patterns divide the sizes, it
+    says which ones would.
     """
+    from ...kernels.kronecker.suggestions import padding_advice
+
     given = (inputs, outputs, density)
     if structure is not None:
         if sizes or ring or inputs is None or outputs is None or density is None:
@@ -59,6 +62,8 @@ def command(
             print_json({"in": inputs, "out": outputs, "density": density, "batch": batch, "candidates": lists})
         else:
             show_rows(lists)
+        if advice := padding_advice(outputs, inputs):
+            click.echo(f"lcma: {advice}", err=True)
         return
     if len(sizes) != 3 or any(one is not None for one in given):
         raise click.UsageError("give three sizes M K N, or --structure kronecker --in N --out M --density P")

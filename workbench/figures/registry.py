@@ -10,6 +10,7 @@ from ..bench.picture import save
 from .accuracy import draw_errors
 from .canvas import Figure
 from .discovery import draw_discovery
+from .kronecker import draw_bmm, draw_generic, draw_layouts
 from .maps import draw_blr, draw_ks
 from .ranks import draw_ranks
 from .speed import draw_roofline, draw_speedups
@@ -21,6 +22,9 @@ FIGURES = (
     Figure("ranks", "the shipped catalogue", draw_ranks),
     Figure("discovery", "search-cpu.jsonl", draw_discovery),
     Figure("ks-map", "ks-cuda.jsonl or ks-cpu.jsonl", draw_ks),
+    Figure("ks-generic", "ks-cuda.jsonl, both layouts", draw_generic),
+    Figure("ks-bmm", "ks-cuda.jsonl, both layouts", draw_bmm),
+    Figure("ks-layouts", "ks-cuda.jsonl, both layouts", draw_layouts),
     Figure("blr-map", "blr-cuda.jsonl or blr-cpu.jsonl", draw_blr),
 )
 

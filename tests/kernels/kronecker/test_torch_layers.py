@@ -185,6 +185,22 @@ def test_parameters_of_other_code_come_in_and_go_out(name):
     assert list(layer.state_dict()) == ["bias", "factors.0", "factors.1"]
 
 
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_bits_of_bfloat16_move_between_layouts(name):
+    layer, other = (lcma.KSLinear(UP, bias=False, dtype=torch.bfloat16) for _ in range(2))
+    weights = layer.in_layout(name)
+    assert {one.dtype for one in weights} == {torch.bfloat16}
+    other.load_layout(weights, name)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(other.factors, layer.factors, strict=True))
+
+
+def test_a_layer_of_bfloat16_is_stored_and_read(tmp_path):
+    layer = lcma.KSLinear(UP, bias=False, dtype=torch.bfloat16)
+    kronecker.save(tmp_path / "k.safetensors", layer.matrix())
+    again = lcma.KSLinear.from_matrix(kronecker.load(tmp_path / "k.safetensors"))
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(again.factors, layer.factors, strict=True))
+
+
 def test_a_stored_matrix_becomes_a_layer_and_back(tmp_path):
     layer = lcma.KSLinear(UP, bias=False, dtype=torch.float64)
     kronecker.save(tmp_path / "k.npz", layer.matrix())
@@ -214,6 +230,9 @@ def test_what_does_not_fit_is_refused():
         lcma.KSLinear([(1, 2, 3, 1), (1, 4, 2, 1)])
     with pytest.raises(PlanError, match="layout must be"):
         lcma.KSLinear(UP, layout="channels-last")
+    for wrong in ((2, 24, 3), [(2, 24, 3)], [(1, 12, 3, 2), (3, 2, 2, 1, 1)]):
+        with pytest.raises(PlanError, match="four sizes"):
+            lcma.KSLinear(wrong)
     assert layer(torch.randn(0, 6)).shape == (0, 24)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,16 +13,14 @@ from ....errors import PlanError
 from ...contenders import Contender, contest_of
 from ...schemes import AUTO
 from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..ks_figures import draw_figures
 from ..ks_patterns import BATCH, energy_patterns, paper_patterns, sample
 from ..ks_permutations import permutation_share
-from ..ks_tables import Rows, draw_figures, write_tables
+from ..ks_tables import HOPELESS, Rows, products, tables, write_tables
 from ..picture import ratios
 
 if TYPE_CHECKING:
     from ....kernels.kronecker import Pattern
-
-HOPELESS = {"cuda": 8.0, "cpu": 3.0}
-"""A baseline that must take so many times as long as the choice is not timed."""
 
 CSR_RATES, BSR_RATE, CPU_SPARSE_RATE = {"bsf": 5e11, "bsl": 4.5e12}, 5e12, 2.5e10
 """Operations a second that torch's product of a CSR matrix reached at most on an H200, by layout (34 rows of this
@@ -178,25 +176,39 @@ def _timed_ahead(sizes: tuple[int, int, int, int], batch: int, dtype: str, order
     executor.run(a, b, out)
 
 
+GRADIENTS, ENERGY = "gradients ", "energy "
+"""What the keys of such rows begin with."""
+
+
 def _written(rows: Rows, path: Path) -> None:
-    """Draw the rows and the paper's figures, and write its tables beside them."""
+    """Draw the rows and the paper's figures, and write its tables beside them; of gradients and energy a table each."""
     from ..ks_energy import write_energy
     from ..ks_gradients import write_gradients
 
-    if any(row["key"].startswith("gradients ") for row in rows):
-        write_gradients(
-            [row for row in rows if row["key"].startswith("gradients ")], path.with_name(f"{path.stem}-gradients.md")
-        )
-        rows = [row for row in rows if not row["key"].startswith("gradients ")]
-        if not rows:
-            return
-    measured = [row for row in rows if row["key"].startswith("energy ")]
-    if measured:
-        write_energy(measured, path.with_name(f"{path.stem}-energy.md"))
-        return
-    ratios(rows, path)
-    write_tables(rows, path.with_name(f"{path.stem}-tables.md"))
-    draw_figures(rows, path.with_name(f"{path.stem}-figures.svg"))
+    if some := _named(rows, GRADIENTS):
+        write_gradients(some, path.with_name(f"{path.stem}-gradients.md"))
+    if some := _named(rows, ENERGY):
+        write_energy(some, path.with_name(f"{path.stem}-energy.md"))
+    if some := products(rows):
+        ratios(some, path)
+        write_tables(some, path.with_name(f"{path.stem}-tables.md"))
+        draw_figures(some, path.with_name(f"{path.stem}-figures.svg"))
+
+
+def _report(rows: Rows) -> Iterator[str]:
+    """The paper's tables, and those of gradients and energy, of all rows."""
+    from ..ks_energy import energy_lines
+    from ..ks_gradients import gradient_lines
+
+    yield from tables(rows)
+    for begins, lines in ((GRADIENTS, gradient_lines), (ENERGY, energy_lines)):
+        if some := _named(rows, begins):
+            yield from lines(some)
+            yield ""
+
+
+def _named(rows: Rows, begins: str) -> list[Mapping[str, Any]]:
+    return [row for row in rows if row["key"].startswith(begins)]
 
 
 SUITE = Suite(
@@ -217,4 +229,5 @@ SUITE = Suite(
         "energy": ("readable", "energy_over_bmm", "energy_over_best", "joules", "proxy"),
         "gradients": ("ratio", "ms", "differences"),
     },
+    report=_report,
 )
