@@ -143,6 +143,28 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
         assert (code, message in err) == (wanted, True), (arguments, err)
 
 
+@pytest.mark.parametrize(("dtype", "other"), [("float64", "float32"), ("complex64", "complex128")])
+def test_time_plan_and_tune_default_to_the_stored_dtype(run, files, home, dtype, other):
+    matrix, _, folder = files
+    k = folder / f"{dtype}.npz"
+    kronecker.save(k, matrix.astype(dtype))
+    for command in (("time", k, "--rounds", "1"), ("plan", k), ("tune", k, "--rounds", "1", "--top", "1")):
+        code, text, err = run(*command, "--batch", "64")
+        assert (code, f"Kronecker-sparse (1,4,4,3)(3,4,8,1) {dtype}" in text, "stored in" in err) == (0, True, False)
+    code, text, _ = run("time", k, "--rounds", "1", "--batch", "64", "--dtype", other)
+    assert (code, f"Kronecker-sparse (1,4,4,3)(3,4,8,1) {other} on cpu; ratios" in text) == (0, True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_planned_in_float32_on_a_processor_alone(run, files, dtype):
+    matrix, _, folder = files
+    k = folder / "half.safetensors"
+    kronecker.save(k, matrix.astype(dtype))
+    for device, used, told in (("cpu", "float32", True), ("cuda", dtype, False)):
+        code, text, err = run("plan", k, "--batch", "64", "--device", device)
+        assert (code, f" {used} on " in text, f"stored in {dtype}; a processor" in err) == (0, True, told)
+
+
 def test_suggest_ranks_patterns_within_the_density(run):
     base = ("suggest", "--structure", "kronecker", "--in", "512", "--out", "1024")
     code, text, _ = run(*base, "--density", "0.25", "--top", "50", "--json")
