@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..errors import PlanError
 from .planning.machine import Machine
 from .planning.planner import Strategies
 from .planning.strategy import Strategy, registered
@@ -22,6 +23,27 @@ def strategies(device: str) -> Strategies:
 def _own(device: str) -> dict[tuple[str, str], Strategy]:
     every = _cpu() if device == "cpu" else _cuda() if device == "cuda" else ()
     return {(strategy.family, strategy.name): strategy for strategy in every}
+
+
+def check_device_of(strategy: str | None, device: str) -> None:
+    """Check that a strategy, as "scheme" or "scheme:tasks", is not one of other devices only.
+
+    Names that no device has are left to the planner, which lists those it knows.
+
+    Raises:
+        PlanError: this device has no such strategy, and another one has.
+    """
+    name = (strategy or "").partition(":")[0]
+    if not name or name in (known := _names(device)):
+        return
+    for other in DEVICES:
+        if name in _names(other):
+            names = ", ".join(sorted(known))
+            raise PlanError(f"strategy {name!r} is one of device {other}, not of {device}; choose one of {names}")
+
+
+def _names(device: str) -> set[str]:
+    return {strategy.name for strategy in strategies(device).values()}
 
 
 def machine_for(request: Request, measure: bool = True) -> Machine:

@@ -43,7 +43,7 @@ def decision_for(
     Raises:
         PlanError, VerificationError: as `matmul`.
     """
-    from .families import machine_for, strategies
+    from .families import check_device_of, machine_for, strategies
     from .planning.planner import decide, decide_among
 
     if effort not in (PREDICT, "measure"):
@@ -51,6 +51,7 @@ def decision_for(
     automatic = isinstance(scheme, str) and scheme == AUTO
     if request.ring is not None and isinstance(scheme, Sequence) and not is_one(scheme) and not scheme:
         raise PlanError("no level of a scheme is named; name one, or leave it to auto")
+    check_device_of(strategy, request.device)
     machine = machine_for(request, measure=automatic) if machine is None else machine
     known = strategies(request.device)
     if automatic:

@@ -82,10 +82,35 @@ def product_request(
     return request_of(structure, batch, dtype, layout or "bsf", device=device.kind, **limits)
 
 
+def operand_request(
+    matrix: FactoredMatrix,
+    batch: int | None,
+    dtype: str | None,
+    layout: str | None,
+    device: Device,
+    strategy: str | None = None,
+    **limits: Any,
+) -> Request:
+    """The request of `product_request` for a stored matrix, without a dtype in the one that `lcma run` computes in.
+
+    A line on stderr tells where that is not the one of the stored factors.
+
+    Raises:
+        UsageError, PlanError: as `product_request`.
+    """
+    from ..kernels.factored import product_dtype
+
+    own = dtype or product_dtype(matrix.dtype, device.kind)
+    request = product_request(matrix.structure, batch, own, layout, device, strategy, **limits)
+    if dtype is None and own != matrix.dtype:
+        click.echo(f"the factors are stored in {matrix.dtype}; a processor computes in {own}", err=True)
+    return request
+
+
 def stored_request(
     arguments: Sequence[str],
     batch: int | None,
-    dtype: str,
+    dtype: str | None,
     layout: str | None,
     device: Device,
     strategy: str | None = None,
@@ -100,7 +125,7 @@ def stored_request(
     """
     matrix = operand_matrix(arguments[0]) if len(arguments) == 1 else None
     if matrix is not None:
-        return product_request(matrix.structure, batch, dtype, layout, device, strategy, **limits)
+        return operand_request(matrix, batch, dtype, layout, device, strategy, **limits)
     require_plain(layout, limits.get("intermediate"), limits.get("max_extra_bytes", 0))
     return None
 

@@ -90,6 +90,11 @@ DEVICE = DeviceType()
 
 CAUSAL = click.Choice([name.lower() for name in ATTENTION_PRODUCTS])
 
+DTYPE = "float32"
+"""The dtype of products of matrices that a command makes up by itself, where none is given."""
+
+dtype_option = click.option("--dtype", help=f"Default: {DTYPE}; of K the one that its factors are stored in.")
+
 max_abs_option = click.option(
     "--max-abs", type=click.IntRange(min=0), help="Largest magnitude of an entry of integer operands; int8 needs it."
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import CatalogError, LcmaError
 from ..schemes_db import Certificate, Scheme
 from ..schemes_db.resolve import resolve
 from ..verify import certify, load
@@ -26,8 +27,22 @@ def scheme_argument(text: str) -> tuple[Scheme, Certificate]:
     """
     if Path(text).is_file():
         return load(text)
-    scheme, certificate = resolve(text)
+    try:
+        scheme, certificate = resolve(text)
+    except CatalogError as error:
+        raise _levels_given(text) or error from None
     return scheme, certificate or certify(scheme)
+
+
+def _levels_given(text: str) -> CatalogError | None:
+    """The refusal of SCHEME/SCHEME where one scheme is wanted; None if the parts are no schemes."""
+    parts = text.split("/")
+    try:
+        for part in parts:
+            resolve(part)
+    except LcmaError:
+        return None
+    return CatalogError(f"{text} names a scheme for each level; write {'*'.join(parts)} for one scheme of all levels")
 
 
 def chosen_scheme(argument: str, option: str | None) -> str:

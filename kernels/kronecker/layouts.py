@@ -3,7 +3,7 @@
 - bmm: (a d, b, c), the batched operand of the permuted product; the same memory as the canonical layout.
 - kernel: (a d c, b), every dense block transposed, for kernels that read rows of K^T.
 - abcd: (a, b, c, d), entry [i, p, q, j] of K viewed as a x (b x c) x d; how the reference layer stores parameters.
-- dense: (rows, cols), the whole matrix with its zeros.
+- dense: (rows, cols), the whole matrix, zero outside the pattern's support.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import PlanError
+from ..bfloat16 import float32_of
 from .naive import dense_factor, factor_parameters
 from .pattern import Pattern
 
@@ -42,10 +43,11 @@ def layout_shape(pattern: Pattern, layout: str) -> tuple[int, ...]:
 
 
 def from_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
-    """Convert parameters in another layout to (a, d, b, c).
+    """Convert parameters in another layout to (a, d, b, c); uint16 are the bits of bfloat16.
 
     Raises:
-        PlanError: there is no such layout, or the array does not have its shape.
+        PlanError: there is no such layout, the array does not have its shape, or a dense matrix has nonzero entries
+            outside the pattern's support.
     """
     wanted = layout_shape(pattern, layout)
     if weights.shape != wanted:
@@ -56,8 +58,32 @@ def from_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:
     if layout == "abcd":
         return np.ascontiguousarray(weights.transpose(0, 3, 1, 2))
     if layout == "dense":
+        _require_support(weights, pattern)
         return factor_parameters(weights, pattern)
     return weights.reshape(a, d, b, c)
+
+
+def _require_support(matrix: Matrix, pattern: Pattern) -> None:
+    """Check that a matrix (rows, cols) is zero outside a pattern's support.
+
+    Raises:
+        PlanError: it is not; the message has the part outside, relative in the Frobenius norm.
+    """
+    a, b, c, d = pattern.sizes
+    numbers = float32_of(matrix) if matrix.dtype == np.uint16 else matrix
+    rest = np.array(numbers, order="C")
+    blocks = rest.reshape(a, b, d, a, c, d)
+    for i in range(a):
+        for j in range(d):
+            blocks[i, :, j, i, :, j] = 0
+    if not rest.any():
+        return
+    peak = np.abs(numbers).max()  # squares of the scaled entries neither overflow nor vanish
+    outside, whole = (float(np.linalg.norm(np.abs(part) / peak)) for part in (rest, numbers))
+    raise PlanError(
+        f"the matrix is not zero outside the support of {pattern}: {outside / whole:.2g} of its Frobenius norm is "
+        "there; KSLinear.from_dense approximates a dense layer, lcma.kronecker.factorize a matrix"
+    )
 
 
 def to_layout(weights: Matrix, pattern: Pattern, layout: str) -> Matrix:

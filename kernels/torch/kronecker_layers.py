@@ -114,17 +114,21 @@ class KSLinear(nn.Module):
     def load_layout(self, weights: Sequence[Tensor], layout: str, bias: Tensor | None = None) -> KSLinear:
         """Load parameters of other code: "bmm" (ad, b, c), "kernel" (adc, b), "abcd" or "dense", left-most first.
 
-        The bias may be (rows,) or (rows, 1).
+        The bias may be (rows,) or (rows, 1). Dense factors must be zero outside their patterns' supports:
+        `from_dense` approximates other weights.
 
         Raises:
-            PlanError: the number of arrays or their shapes do not match the layer's patterns.
+            PlanError: the number of arrays or their shapes do not match the layer's patterns, or a dense factor has
+                nonzero entries outside the support; no factor is changed then.
         """
         patterns = self.structure.patterns
         if len(weights) != len(patterns):
             raise PlanError(f"the layer has {len(patterns)} factors, not {len(weights)}; list them left-most first")
+        pairs = zip(weights, patterns, strict=True)
+        found = [stored_tensor(from_layout(stored_array(given), pattern, layout)) for given, pattern in pairs]
         with torch.no_grad():
-            for parameter, given, pattern in zip(self.factors, weights, patterns, strict=True):
-                parameter.copy_(stored_tensor(from_layout(stored_array(given), pattern, layout)))
+            for parameter, factor in zip(self.factors, found, strict=True):
+                parameter.copy_(factor)
             if bias is not None:
                 self._set_bias(bias)
         return self

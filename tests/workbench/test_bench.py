@@ -157,6 +157,27 @@ def test_the_command_names_its_suites_and_refuses_others(capsys):
     assert "no suite is named" in capsys.readouterr().err
 
 
+def test_a_suite_of_which_no_row_can_run_writes_nothing(tmp_path, counted, capsys, monkeypatch):
+    from lcma.workbench.commands import bench
+
+    def summary(rows, path):
+        path.with_suffix(".json").write_text(f"{len(rows)} rows")
+
+    suite = replace(counted.suite, picture=summary)
+    monkeypatch.setattr(bench, "find_suite", lambda name: suite)
+    out = tmp_path / "results"
+    assert main(["bench", "counted", "--rows", "row 2", "--out", str(out)]) == 3
+    found = capsys.readouterr()
+    assert ("row 2" in found.out, "no row of counted can run here: not here" in found.err) == (True, True)
+    assert "data in" not in found.err
+    assert not out.exists()
+    assert main(["bench", "counted", "--out", str(out)]) == 1
+    assert {path.name for path in out.iterdir()} == {"counted-cpu.jsonl", "counted-cpu.json"}
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    assert main(["bench", "counted", "--rows", "row 2", "--out", str(out)]) == 3
+    assert {path: path.read_bytes() for path in out.iterdir()} == before
+
+
 def test_every_suite_names_its_rows(capsys):
     for name in runner.suite_names():
         assert main(["bench", name, "--dry-run"]) == 0

@@ -59,8 +59,10 @@ def test_a_processor_multiplies_stored_half_precision_in_float32(run, files, dty
     truth = halved.structure.multiply_wide(halved.astype("float64").factors, converted(stored, dtype, "float64").T).T
     found = converted(safetensors.read(out, entry), dtype, "float64")
     np.testing.assert_allclose(found, truth, rtol=2**-8, atol=1e-3)
-    code, text, _ = run("time", folder / "half.safetensors", "--batch", "8", "--rounds", "1", "--json")
-    assert (code, json.loads(text)["structure"]) == (0, matrix.structure.name)
+    code, text, err = run("time", folder / "half.safetensors", "--batch", "8", "--rounds", "1", "--json")
+    found = json.loads(text)
+    assert (code, found["structure"], found["dtype"]) == (0, matrix.structure.name, "float32")
+    assert f"the factors are stored in {dtype}; a processor computes in float32" in err
 
 
 def test_run_says_in_one_line_what_does_not_fit(run, files):

@@ -132,6 +132,9 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
         (("time", k, "--batch", "6", "--scheme", "strassen"), 3, "cannot be run"),
         (("time", k, "--batch", "6", "--causal", "qk"), 2, "K takes no --causal"),
         (("plan", k, "--batch", "6", "--strategy", "dense", "--dtype", "int8"), 3, "int8"),
+        (("plan", k, "--batch", "6", "--strategy", "gather"), 3, "'gather' is one of device cuda, not of cpu;"),
+        (("time", k, "--batch", "6", "--strategy", "tiled:x"), 3, "'tiled' is one of device cuda, not of cpu;"),
+        (("plan", k, "--batch", "6", "--strategy", "slabs", "--device", "cuda"), 3, "device cpu, not of cuda;"),
         (("plan", "6", "6"), 2, "give three sizes M K N"),
         (("plan", "6", "x", "6"), 2, "'x' is not a valid integer"),
         (("plan", "6", "6", "6", "--layout", "bsl"), 2, "--layout is for"),
@@ -141,6 +144,28 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     ):
         code, _, err = run(*arguments)
         assert (code, message in err) == (wanted, True), (arguments, err)
+
+
+@pytest.mark.parametrize(("dtype", "other"), [("float64", "float32"), ("complex64", "complex128")])
+def test_time_plan_and_tune_default_to_the_stored_dtype(run, files, home, dtype, other):
+    matrix, _, folder = files
+    k = folder / f"{dtype}.npz"
+    kronecker.save(k, matrix.astype(dtype))
+    for command in (("time", k, "--rounds", "1"), ("plan", k), ("tune", k, "--rounds", "1", "--top", "1")):
+        code, text, err = run(*command, "--batch", "64")
+        assert (code, f"Kronecker-sparse (1,4,4,3)(3,4,8,1) {dtype}" in text, "stored in" in err) == (0, True, False)
+    code, text, _ = run("time", k, "--rounds", "1", "--batch", "64", "--dtype", other)
+    assert (code, f"Kronecker-sparse (1,4,4,3)(3,4,8,1) {other} on cpu; ratios" in text) == (0, True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_planned_in_float32_on_a_processor_alone(run, files, dtype):
+    matrix, _, folder = files
+    k = folder / "half.safetensors"
+    kronecker.save(k, matrix.astype(dtype))
+    for device, used, told in (("cpu", "float32", True), ("cuda", dtype, False)):
+        code, text, err = run("plan", k, "--batch", "64", "--device", device)
+        assert (code, f" {used} on " in text, f"stored in {dtype}; a processor" in err) == (0, True, told)
 
 
 def test_suggest_ranks_patterns_within_the_density(run):

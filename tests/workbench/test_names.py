@@ -244,3 +244,14 @@ def test_an_alias_is_renamed_and_removed_while_its_scheme_stays(run, tmp_path):
     assert run("rename", "second", "third")[0] != 0
     assert run("add", path, "--name", "second")[0] == 0
     assert run("rename", "second", "laderman")[0] == 3
+
+
+def test_levels_with_a_slash_are_refused_with_the_name_of_their_composition(run):
+    for command in (("show", "strassen/2x2x2"), ("export", "strassen/2x2x2"), ("same", "strassen", "strassen/2x2x2")):
+        code, _, err = run(*command)
+        assert (code, "write strassen*2x2x2 for one scheme" in err, err.count("\n")) == (3, True, 1)
+    code, out, _ = run("show", "strassen*2x2x2")
+    assert (code, "rank: 49" in out) == (0, True)
+    for text in ("strassen/nowhere", "/nowhere", "nowhere"):
+        code, _, err = run("show", text)
+        assert (code, f"no scheme '{text}'" in err) == (3, True)

@@ -69,7 +69,8 @@ def command(
 
     Without SUITE, list the suites. Contenders run in turn; results are checked before anything is timed;
     speed-ups are ratios of medians. Each row is added to OUT/SUITE-DEVICE.jsonl when it is measured, so
-    an interrupted run loses one row at most. Exit code 1 when a row misses its bar.
+    an interrupted run loses one row at most. Exit code 1 when a row misses its bar; 3, and nothing is written, when
+    no row can run here.
     """
     if suite is None:
         print_table(("suite", "what it measures"), [(name, find_suite(name).help) for name in suite_names()])
@@ -102,11 +103,12 @@ def command(
             ("row", *columns, "bars", ""),
             [(row["key"], *(_cell(row["figures"].get(name)) for name in columns), *_notes(row)) for row in results],
         )
+    if results and all(row["refused"] for row in results):
+        raise PlanError(f"no row of {found.name} can run here: {results[0]['refused']}")
+    if not as_json:
         click.echo(f"{len(results)} of {len(cases)} rows; data in {journal.path}", err=True)
     if picture and results:
         found.picture(results, out / f"{found.name}-{device}.svg")
-    if results and all(row["refused"] for row in results):
-        raise PlanError(f"no row of {found.name} can run here: {results[0]['refused']}")
     return int(any(not met for row in results for _, met in row["bars"]))
 
 

@@ -10,7 +10,18 @@ from ...errors import PlanError
 from ..exact import exact_request_of, ring_option
 from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, stored_request
 from ..output import print_json, print_table
-from ..products import CAUSAL, DEVICE, Device, causal_name, machine_of, max_abs_option, request_of, sizes_given
+from ..products import (
+    CAUSAL,
+    DEVICE,
+    DTYPE,
+    Device,
+    causal_name,
+    dtype_option,
+    machine_of,
+    max_abs_option,
+    request_of,
+    sizes_given,
+)
 from ..schemes import planned_scheme
 
 if TYPE_CHECKING:
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
 
 @click.command("plan")
 @click.argument("arguments", metavar="M K N|K", nargs=-1, required=True)
-@click.option("--dtype", default="float32", show_default=True)
+@dtype_option
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
 @max_abs_option
@@ -41,7 +52,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True)
 def command(
     arguments: tuple[str, ...],
-    dtype: str,
+    dtype: str | None,
     device: Device,
     causal: str | None,
     max_abs: int | None,
@@ -82,7 +93,7 @@ def command(
     elif request is None:
         request = request_of(
             sizes_given(arguments, 0),
-            dtype,
+            dtype or DTYPE,
             device,
             causal_name(causal),
             () if batch is None else (batch,),
@@ -98,7 +109,8 @@ def command(
         decision = decision_for(request, chosen, levels, strategy=strategy, machine=machine)
     found = explanation(decision, strategies(device.kind))
     if scheme == "auto" and strategy is None and ring is None and found.baseline_seconds is None:
-        raise PlanError(f"profile {machine.profile.id} has no rates of {dtype} products; choose another --dtype")
+        known = f"profile {machine.profile.id} has no rates of {request.dtype} products"
+        raise PlanError(f"{known}; choose another --dtype")
     if as_json:
         print_json(found.as_json())
         return

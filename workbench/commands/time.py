@@ -11,13 +11,14 @@ import click
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
 from ..exact import exact_request_of, ring_option
-from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, operand_matrix, product_request, require_plain
+from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, operand_matrix, operand_request, require_plain
 from ..output import print_json, print_table
-from ..products import CAUSAL, DEVICE, Device, causal_name, max_abs_option, request_of, sizes_of
+from ..products import CAUSAL, DEVICE, DTYPE, Device, causal_name, dtype_option, max_abs_option, request_of, sizes_of
 from ..progress import Progress
 from ..schemes import AUTO, chosen_scheme, scheme_argument
 
 if TYPE_CHECKING:
+    from ...kernels import Request
     from ...kernels.ring import ExactRing
 
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     "--strategy", metavar="NAME[:METHOD]", help="The only strategy to consider: scheme, scheme:tasks, kernel."
 )
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
-@click.option("--dtype", default="float32", show_default=True)
+@dtype_option
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
 @max_abs_option
 @click.option("--batch", type=click.IntRange(1, 1 << 20), help="Matrices of A, B and C; of K the inputs.")
@@ -63,7 +64,7 @@ def command(
     levels: tuple[int, ...],
     strategy: str | None,
     device: Device,
-    dtype: str,
+    dtype: str | None,
     causal: str | None,
     max_abs: int | None,
     batch: int | None,
@@ -104,7 +105,7 @@ def command(
         if text == AUTO and levels:
             raise click.UsageError("--levels is for a scheme that is named")
         limits: dict[str, Any] = {"intermediate": intermediate, "max_extra_bytes": max_extra_bytes}
-        request = product_request(matrix.structure, batch, dtype, layout, device, strategy, **limits)
+        request = operand_request(matrix, batch, dtype, layout, device, strategy, **limits)
         device.require()
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
         with device.current(), Progress() as progress:
@@ -116,9 +117,8 @@ def command(
             **({} if intermediate is None else {"intermediate": intermediate}),
             "size": request.shape,
         }
-        _show(
-            found, {**about, "dtype": dtype, "device": str(device), "batch": batch, "rounds": rounds}, device, as_json
-        )
+        about |= {"dtype": request.dtype, "device": str(device), "batch": batch, "rounds": rounds}
+        _show(found, request, about, device, as_json)
         return
     require_plain(layout, intermediate, max_extra_bytes)
     text = chosen_scheme(scheme, named)
@@ -131,35 +131,34 @@ def command(
         if causal or record or max_abs is not None:
             raise click.UsageError("--ring takes no --causal, --record or --max-abs")
         request = exact_request_of(sizes, ring, device, batches)
-        dtype = request.dtype
     else:
-        request = request_of(sizes, dtype, device, product, batches, max_abs=max_abs)
+        request = request_of(sizes, dtype or DTYPE, device, product, batches, max_abs=max_abs)
     digest = None if text == AUTO or (product and not record) else scheme_argument(text.split("/")[0])[0].digest
     device.require()
     with device.current(), Progress() as progress:
         contest = contest_of(request, text, levels or (1,), strategy, seed)
         found = contest.run(rounds, progress.update)
     if record and digest is not None:
-        _record(digest, found, dtype, sizes)
+        _record(digest, found, request.dtype, sizes)
     data: dict[str, Any] = {
         "size": sizes,
-        "dtype": dtype,
+        "dtype": request.dtype,
         "device": str(device),
         "causal": causal,
         "ring": None if ring is None else ring.name,
         "batch": batch,
         "rounds": rounds,
     }
-    _show(found, {**data, "digest": digest}, device, as_json)
+    _show(found, request, {**data, "digest": digest}, device, as_json)
 
 
-def _show(found: Result, data: dict[str, Any], device: Device, as_json: bool) -> None:
+def _show(found: Result, request: Request, data: dict[str, Any], device: Device, as_json: bool) -> None:
     if as_json:
         print_json({**data, **found.as_json()})
         return
     columns = ("what", "plan", "median", "quartiles", "effective GFLOP/s", "ratio", "interval", "error")
     print_table(columns, [_cells(row) for row in found.rows])
-    click.echo(f"ratios are to {found.baseline}; basis of the plan: {found.basis}")
+    click.echo(f"{request} on {device}; ratios are to {found.baseline}; basis of the plan: {found.basis}")
     if found.gpu is not None:
         click.echo(f"{device}: {found.gpu}")
     if found.disturbed:

@@ -14,7 +14,18 @@ from ..exact import exact_request_of, ring_option
 from ..kronecker import INTERMEDIATE, LAYOUT, max_extra_bytes_option, stored_request
 from ..options import Duration
 from ..output import print_json, print_table
-from ..products import CAUSAL, DEVICE, Device, causal_name, max_abs_option, request_of, require_memory, sizes_given
+from ..products import (
+    CAUSAL,
+    DEVICE,
+    DTYPE,
+    Device,
+    causal_name,
+    dtype_option,
+    max_abs_option,
+    request_of,
+    require_memory,
+    sizes_given,
+)
 from ..progress import CountedProgress
 from ..shapes import ShapeRow, read_shapes
 
@@ -27,7 +38,7 @@ if TYPE_CHECKING:
 @click.command("tune")
 @click.argument("arguments", metavar="[M K N|K]", nargs=-1)
 @click.option("--from", "file", type=click.Path(path_type=Path), metavar="SHAPES.csv", help="Tune many products.")
-@click.option("--dtype", default="float32", show_default=True)
+@dtype_option
 @click.option("--device", default="cpu", show_default=True, type=DEVICE)
 @click.option("--causal", type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
 @max_abs_option
@@ -53,7 +64,7 @@ if TYPE_CHECKING:
 def command(
     arguments: tuple[str, ...],
     file: Path | None,
-    dtype: str,
+    dtype: str | None,
     device: Device,
     causal: str | None,
     max_abs: int | None,
@@ -96,7 +107,7 @@ def command(
         else [
             request_of(
                 row.sizes,
-                row.dtype or dtype,
+                row.dtype or dtype or DTYPE,
                 device,
                 causal_name(row.causal or causal),
                 batches,

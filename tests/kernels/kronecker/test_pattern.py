@@ -48,6 +48,23 @@ def test_parameters_fill_the_support_and_come_back_from_every_layout(pattern):
     assert kronecker.to_layout(weights, pattern, "abcd")[i, p, q, j] == entry
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e200])
+def test_a_dense_matrix_with_entries_outside_the_support_is_refused(scale):
+    pattern = Pattern(2, 2, 5, 1)
+    full = dense_factor(np.full(pattern.parameter_shape, scale), pattern)
+    full[0, 5] = -0.0
+    assert (kronecker.from_layout(full, pattern, "dense") == scale).all()
+    full[0, 5] = 2 * scale
+    share = f"{2 / np.sqrt(pattern.nonzeros + 4):.2g} of its Frobenius norm"
+    for matrix in (full, np.asfortranarray(full), 1j * full):
+        with pytest.raises(PlanError, match=share) as refusal:
+            kronecker.from_layout(matrix, pattern, "dense")
+    assert "from_dense" in str(refusal.value)
+    full[0, 5] = np.nan
+    with pytest.raises(PlanError, match="nan of its"):
+        kronecker.from_layout(full, pattern, "dense")
+
+
 @pytest.mark.parametrize("sizes", [(0, 1, 1, 1), (1, 1, 1, -2), (1, 2.0, 1, 1), (True, 1, 1, 1)])
 def test_sizes_that_are_no_positive_integers_are_refused(sizes):
     with pytest.raises(PlanError, match="positive integer"):

@@ -194,6 +194,18 @@ def test_bits_of_bfloat16_move_between_layouts(name):
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(other.factors, layer.factors, strict=True))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dense_factors_with_entries_outside_their_patterns_are_refused(dtype):
+    layer = lcma.KSLinear(UP, bias=False, dtype=dtype)
+    before = [factor.detach().clone() for factor in layer.factors]
+    first, second = layer.in_layout("dense")
+    layer.load_layout([first, torch.where(second == 0, -0.0, second)], "dense")
+    second = torch.where(second == 0, 0.5, second)
+    with pytest.raises(PlanError, match=r"outside the support.* of its Frobenius norm.*KSLinear.from_dense"):
+        layer.load_layout([2 * first, second], "dense")
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(layer.factors, before, strict=True))
+
+
 def test_a_layer_of_bfloat16_is_stored_and_read(tmp_path):
     layer = lcma.KSLinear(UP, bias=False, dtype=torch.bfloat16)
     kronecker.save(tmp_path / "k.safetensors", layer.matrix())

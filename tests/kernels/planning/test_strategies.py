@@ -128,6 +128,7 @@ def test_what_is_no_strategy_is_refused():
     [
         ("halving", "the product has no triangle"),
         ("fastest", "strategy 'fastest' is not known; choose one of"),
+        ("padded", "strategy 'padded' is one of device cuda, not of cpu; choose one of bmm, "),
     ],
 )
 def test_a_strategy_without_a_candidate_is_refused_by_name(strategy, reason):
