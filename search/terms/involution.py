@@ -74,7 +74,8 @@ def checked(swaps: Swaps, target: Target) -> Swaps:
 def other_involutions(target: Target) -> list[Swaps]:
     """Return the involutions of a full product other than reversal, one of those that equal sides make equivalent.
 
-    The tensor of a product is the same, up to the roles of the matrices, with its axes in any order.
+    The tensor of a product is the same, up to the roles of the matrices, with its axes in any order. Those with the most
+    swaps come first: with few, walks are hardly different from those without symmetry.
     """
     found = []
     for m, k, n in product(*(range(count + 1) for count in reversal(target))):
@@ -83,7 +84,7 @@ def other_involutions(target: Target) -> list[Swaps]:
         ordered = all(one[1] >= other[1] for one, other in combinations(sides, 2) if one[0] == other[0])
         if ordered and any(swaps) and swaps != reversal(target) and held_entries(target, swaps) <= HALF_BITS:
             found.append(swaps)
-    return found
+    return sorted(found, key=sum, reverse=True)
 
 
 def images(target: Target, swaps: Swaps) -> tuple[list[int], list[int], list[int]]:
