@@ -74,8 +74,8 @@ def checked(swaps: Swaps, target: Target) -> Swaps:
 def other_involutions(target: Target) -> list[Swaps]:
     """Return the involutions of a full product other than reversal, one of those that equal sides make equivalent.
 
-    The tensor of a product is the same, up to the roles of the matrices, with its axes in any order. Those with the most
-    swaps come first: with few, walks are hardly different from those without symmetry.
+    The tensor of a product is the same, up to the roles of the matrices, with its axes in any order. Those with the
+    most swaps come first: with few, walks are hardly different from those without symmetry.
     """
     found = []
     for m, k, n in product(*(range(count + 1) for count in reversal(target))):
