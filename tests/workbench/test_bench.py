@@ -178,6 +178,16 @@ def test_a_suite_of_which_no_row_can_run_writes_nothing(tmp_path, counted, capsy
     assert {path: path.read_bytes() for path in out.iterdir()} == before
 
 
+def test_the_picture_is_of_all_rows_that_are_stored(tmp_path, counted, monkeypatch):
+    from lcma.workbench.commands import bench
+
+    suite = replace(counted.suite, picture=lambda rows, path: path.write_text(" ".join(row["key"] for row in rows)))
+    monkeypatch.setattr(bench, "find_suite", lambda name: suite)
+    for pattern, drawn in (("row 1", "row 1"), ("row 0", "row 1 row 0")):
+        main(["bench", "counted", "--rows", pattern, "--out", str(tmp_path)])
+        assert (tmp_path / "counted-cpu.svg").read_text() == drawn
+
+
 def test_every_suite_names_its_rows(capsys):
     for name in runner.suite_names():
         assert main(["bench", name, "--dry-run"]) == 0

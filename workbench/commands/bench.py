@@ -12,6 +12,7 @@ from ...errors import PlanError
 from ..bench.case import Options
 from ..bench.journal import Journal
 from ..bench.runner import chosen_cases, find_suite, run_cases, suite_names
+from ..bench_report import newest_rows
 from ..options import Duration
 from ..output import print_json, print_table
 from ..progress import Progress
@@ -42,7 +43,9 @@ from ..progress import Progress
 @click.option("--energy", is_flag=True, help="Measure energy (J) instead of time (ks, on a GPU).")
 @click.option("--shares", is_flag=True, help="Measure the share of the time spent in linear layers (e2e_ks).")
 @click.option("--gradients", is_flag=True, help="Time gradients instead of products (ks, on a GPU).")
-@click.option("--picture/--no-picture", default=True, show_default=True, help="Write a picture next to the rows.")
+@click.option(
+    "--picture/--no-picture", default=True, show_default=True, help="Write a picture of all rows next to them."
+)
 @click.option("--dry-run", is_flag=True, help="List the rows and measure nothing.")
 @click.option("--json", "as_json", is_flag=True)
 def command(
@@ -108,7 +111,7 @@ def command(
     if not as_json:
         click.echo(f"{len(results)} of {len(cases)} rows; data in {journal.path}", err=True)
     if picture and results:
-        found.picture(results, out / f"{found.name}-{device}.svg")
+        found.picture(newest_rows(out, found.name, device), out / f"{found.name}-{device}.svg")
     return int(any(not met for row in results for _, met in row["bars"]))
 
 
