@@ -103,11 +103,11 @@ def tune(
         name = str(plan.candidate)
         on_event(f"compiling {name}")
         with contextlib.suppress(PlanError, MemoryError):
-            executor = plan.build()
+            executor: Any = plan.build()
             errors[name] = error_of(executor.run(a, b, out))
             left = a
             if request.max_extra_bytes and request.static == "A":  # the dense matrix would be computed once
-                left = executor.prepare(a)  # type: ignore[attr-defined]
+                left = executor.prepare(a)
             calls[name] = lambda executor=executor, left=left: executor.run(left, b, out)  # type: ignore[misc]
             built[name] = plan
     base = str(plans[0].candidate)

@@ -113,10 +113,10 @@ class BlockLowRankLinear(nn.Module):
     def pack(self, rows: int, max_extra_bytes: int) -> bool:
         """Store the dense weight for calls without gradients, if the planner takes it for so many inputs.
 
-        It is taken where it occupies at most `max_extra_bytes`, and is predicted, or was measured, to be faster than
-        the factors, which remain the parameters. Calls that record gradients, `train()`, `to`,
-        `load_state_dict` and changes of the factors drop it; changes of the factors under a compiled graph are not
-        detected: pack after them. Returns whether it is stored.
+        The planner takes the dense weight if it needs at most `max_extra_bytes` and has the shorter predicted or
+        measured time. The factors remain the parameters. Calls that record gradients, `train()`, `to`,
+        `load_state_dict` and changes of the factors free the dense weight. Changes of the factors in a compiled graph
+        are not detected: call `pack` again after them. Returns whether the weight is stored.
 
         Raises:
             PlanError: the factors are sharded, or nothing runs the product.

@@ -36,8 +36,7 @@ def _cases(options: Options) -> Iterator[Case]:
             for kind in KINDS:
                 if name == "dit-xl/2" and kind == "monarch":
                     continue  # the paper has none
-                bar = Bar("ratio", BARS[name, kind]) if (name, kind) in BARS else Bar("ratio_or_dense", NEVER_BELOW)
-                bars = () if on_cpu else (bar,)
+                bars = () if on_cpu else (Bar("ratio", BARS.get((name, kind), NEVER_BELOW)),)
                 run = partial(measured, name, kind, dtype, options)
                 yield Case(f"{name} {kind} {dtype}", run, 20.0 if on_cpu else 40.0, bars)
 
