@@ -11,10 +11,11 @@ import numpy as np
 
 from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
-from ..cuda.cost_model import LINE, CudaCostModel
+from ..cuda.cost_model import CudaCostModel
 from ..cuda.dtypes import itemsize
 from ..cuda.half import DIAGONAL, HALF_STRIPS
 from ..cuda.level import CudaLevel, cuda_level
+from ..cuda.shape import LINE
 from ..cuda.strips import HALVING_BASE, SCHEME_ABOVE, halving, strips, strips_of, vendor
 from ..cuda.triangular import multiply
 from ..cuda.triangular_executor import TriangularExecutor

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..planning.profile import GemmRate, Profile
 from .dtypes import itemsize
-from .shape import SEGMENT
+from .shape import LINE, SEGMENT
 
 _HALF = {(128, 256): 1.0, (128, 128): 0.95, (64, 128): 0.85, (64, 64): 0.7}
 
@@ -31,9 +31,6 @@ SPLIT_BELOW, LEAST_PART, SPLIT_SHARE = 4, 512, 0.97
 """Below this number of waves of tiles the sum over k is split, into parts of at least this length, at this fraction of
 the rate.
 """
-
-LINE = 128
-"""Bytes of a memory transaction."""
 
 _HALF_LOOSE = {"k": {16: 0.92}, "n": {16: 0.9}}
 

@@ -20,7 +20,7 @@ from ..cuda.fused import MOST_ACCUMULATORS, TILES, FusedProducts
 from ..cuda.fused import SMALL as SMALL_TILE
 from ..cuda.int8_executor import BY_VENDOR, BY_VENDOR_IN_PLACE, Int8Executor
 from ..cuda.level import CudaLevel, Method, cuda_level
-from ..cuda.shape import MAX_PIECES, Shape
+from ..cuda.shape import MAX_PIECES, Shape, block_sizes
 from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_here
 from ..cuda.vendor import VendorExecutor
@@ -126,7 +126,7 @@ class CudaScheme:
     device: str = "cuda"
     family: str = FAMILY
     name: str = "scheme"
-    version: int = 2
+    version: int = 3
     baseline: bool = False
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
@@ -280,11 +280,7 @@ def _parts(
     Source: FalconGEMM (arXiv:2605.06057), Table II, with combinations bound by memory.
     """
     shape, item = Shape.of(request), itemsize(request.dtype)
-    unit = shape.unit
-    m, k, n = (
-        np.ceil(size / (parts * unit)) * unit
-        for size, parts in zip(request.shape, (costs.m, costs.k, costs.n), strict=True)
-    )
+    m, k, n = block_sizes(request.shape, (costs.m, costs.k, costs.n), item)
     rank, items = costs.rank, shape.items
     lefts, rights = costs.distinct if method == LOOP else (rank, rank)
     (nu, nv, nw), dtype = costs.nnz, request.dtype

@@ -22,7 +22,7 @@ from lcma.kernels.cuda.combine import Combination, merge_of
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.executor import TensorExecutor, request_of
 from lcma.kernels.cuda.flat_program import flat_program
-from lcma.kernels.cuda.level import cuda_level
+from lcma.kernels.cuda.level import Method, cuda_level
 from lcma.kernels.cuda.padded import padded_product
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
@@ -205,6 +205,29 @@ def test_products(method, dtype, names):
     smaller = built(nest, replace(request, max_workspace=most), method)
     assert smaller.pieces > 1
     assert close(smaller.run(a, b), a, b, LIMITS[dtype])
+
+
+@pytest.mark.parametrize(
+    ("method", "m", "dtype", "k"),
+    [
+        ("batched", 5, torch.float64, 284),
+        ("loop", 5, torch.float32, 568),
+        ("stack", 250, torch.float16, 1136),
+    ],
+)
+def test_products_whose_inner_blocks_are_padded_to_lines(method, m, dtype, k):
+    """The grid divides k, and its halves are a segment short of whole lines."""
+    torch.manual_seed(3)
+    a, b = drawn((m, k), dtype), drawn((k, 9), dtype, "columns")
+    level = cuda_level(program("strassen"), Method(method))
+    prepared = level.prepare(b.unsqueeze(0))
+    assert prepared.sums.shape == level.prepared_shape(k, 9, a.element_size())
+    assert prepared.sums.shape[2] > k // 2
+    for right in (b.unsqueeze(0), prepared):
+        out, canvas = framed((1, m, 9), dtype)
+        level.run(a.unsqueeze(0), right, out)
+        assert close(out[0], a, b, LIMITS[dtype])
+        assert untouched(out, canvas)
 
 
 @pytest.mark.parametrize("method", METHODS)
