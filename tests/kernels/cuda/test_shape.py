@@ -33,7 +33,7 @@ def in_segments(size: int, parts: int, itemsize: int) -> int:
 def test_numbers_and_arrays_are_the_same(sizes, grids, itemsize):
     arrays = tuple(np.array(axis, dtype=float) for axis in zip(*grids, strict=True))
     found = np.stack(block_sizes(sizes, arrays, itemsize), axis=-1)
-    alone = [Shape.blocks_of(sizes, itemsize, Target.general(*grid)) for grid in grids]
+    alone = [block_sizes(sizes, grid, itemsize) for grid in grids]
     assert all(type(size) is int for block in alone for size in block)
     assert found.tolist() == [list(block) for block in alone]
 
