@@ -16,14 +16,12 @@ from ...schemes_db.run_record import RunRecord
 from ..improve.gaps import Gap, Shape
 from ..improve.history import History
 from ..runs.code import code_hash
-from ..runs.config import RunConfig
 from ..runs.record import Record
 from ..runs.result import Find
-from ..runs.run import carry_out
 
 Report = tuple[str, str]
-"""A kind and its text: "find", "step" or "unlifted" with a line of `Record`, "stands" with a progress line, or "turn"
-with a summary of the turn, as JSON."""
+"""A kind and its text: "find" with a line of `Record`, "stands" with a progress line, or "turn" with a summary of the
+turn, as JSON."""
 
 
 class KnownSchemes:
@@ -58,7 +56,7 @@ class KnownSchemes:
 
 
 class TurnWorker:
-    """Actor that runs turns of an improvement on the CPU or the GPU engine; its islands persist between turns."""
+    """Actor that runs turns of an improvement on a processor or a GPU; its islands persist between turns."""
 
     def __init__(self) -> None:
         self._islands: Any = None
@@ -70,16 +68,6 @@ class TurnWorker:
     def process(self) -> int:
         """Return the process id on its node."""
         return os.getpid()
-
-    def search(self, config: RunConfig) -> Iterator[Report]:
-        """Run a search on the processor and yield its results as reports."""
-        result = carry_out(config)
-        for kind, found in (("step", result.lineage), ("find", result.finds), ("unlifted", result.unlifted)):
-            for one in found:
-                yield kind, Record(0, 0, one).to_line()
-        ranks = [*result.ranks, *(one.scheme.rank for one in result.finds)]
-        done = {"rounds": result.rounds, "flips": result.flips, "seconds": result.seconds, "ranks": ranks}
-        yield "turn", json.dumps({**done, "finds": len(result.finds)})
 
     def descend(
         self,
@@ -94,7 +82,7 @@ class TurnWorker:
         pools: Mapping[Shape, list[Scheme]],
         turns: list[RunRecord],
     ) -> Iterator[Report]:
-        """Run a turn of walkers on this worker's GPU and yield finds during the turn; see `Descents.turn`."""
+        """Run a turn on this worker and yield finds during the turn; see `Descents.turn`."""
         from ..improve.descents import Descents  # imports a compiler
         from ..improve.islands import Islands
 

@@ -9,15 +9,12 @@ import numpy as np
 
 from ...schemes_db.formats.strict_json import loads
 from ...schemes_db.run_record import RunRecord
-from ...verify import certify
 from ..cluster.connection import Cluster
 from ..cluster.turn_pool import TurnPool
 from ..cluster.turn_worker import Report
-from ..runs.keep import keep_finds
 from ..runs.record import Record
 from ..runs.result import Find
 from .catalogue import CatalogueUpdater, in_order
-from .cpu_turns import Search
 from .events import OnEvent, TurnBegun, Walking
 from .gaps import Gap
 from .history import History
@@ -31,15 +28,14 @@ Turns = Sequence[tuple[Gap, int]]
 
 
 class ClusterTurns:
-    """Concurrent turns, one a worker: each a separate search on a processor or a GPU.
+    """Concurrent turns, one a worker, on a processor or a GPU.
 
     Reports are text, and every scheme in them is certified again before it is stored.
 
     Args:
-        configured: returns the search of a turn on a processor.
         history: earlier turns.
         on_turn: called with every turn, or None where all routes to a format are dead ends.
-        device: of each worker; on `cuda` and `twin` walkers start from the schemes that the head sends.
+        device: of each worker; walkers start from the schemes that the head sends.
 
     Raises:
         PlanError: the cluster is not found, or some of its nodes run other code.
@@ -50,7 +46,6 @@ class ClusterTurns:
         stack: ExitStack,
         updater: CatalogueUpdater,
         cluster: Cluster,
-        configured: Callable[[Gap, int], Search | None],
         *,
         ring: str,
         seed: int,
@@ -62,7 +57,7 @@ class ClusterTurns:
         on_turn: Callable[[Gap, RunRecord | None], None],
     ) -> None:
         self._history, self._on_turn = history, on_turn
-        self._updater, self._configured = updater, configured
+        self._updater = updater
         self._ring, self._seed, self._device, self._command = ring, seed, device, command
         self._on_event, self._stop = on_event, stop
         self.pool = TurnPool(cluster, gpus=device == "cuda")
@@ -73,65 +68,42 @@ class ClusterTurns:
 
     def take(self, turns: Turns, seconds: float) -> None:
         """Run turns of `seconds` each, at most one a worker."""
-        made = [(gap, search, task) for gap, tried in turns for search, task in self._task(gap, tried, seconds)]
         self.pool.run(
-            [task for _, _, task in made],
+            [self._task(gap, tried, seconds) for gap, tried in turns],
             seconds,
-            lambda place, report: self._reported(made[place][0], made[place][1], report),
+            lambda place, report: self._reported(turns[place][0], report),
             self._stop,
         )
 
-    def _task(self, gap: Gap, tried: int, seconds: float) -> list[tuple[Search | None, Task]]:
-        """Return the task of a worker for a turn; an empty list where every route is a dead end."""
-        if self._device != "cpu":
-            return [(None, self._descent(gap, tried, seconds))]
-        search = self._configured(gap, tried)
-        if search is None:
-            self._on_turn(gap, None)
-            return []
-        self._on_event(TurnBegun(gap.target.name, search.config.command))
-        return [(search, ("search", (search.config.limited(None, seconds, 1),)))]
-
-    def _descent(self, gap: Gap, tried: int, seconds: float) -> Task:
+    def _task(self, gap: Gap, tried: int, seconds: float) -> Task:
         goal = int(np.prod(gap.target.shape))
         pools = {
             shape: self._updater.pool(shape, composed=int(np.prod(shape)) <= goal)
             for shape in neighbourhood(in_order(gap.target.shape))
         }
         self._on_event(TurnBegun(gap.target.name, f"{gap.target}: turn {tried + 1} on a worker"))
-        device = "cpu" if self._device == "twin" else self._device
         return "descend", (
             gap,
             tried,
             seconds,
             self._ring,
             self._seed,
-            device,
+            self._device,
             self._command,
             self._updater.ranks,
             pools,
             self._history.of(gap.target.name).turns,
         )
 
-    def _reported(self, gap: Gap, search: Search | None, report: Report) -> None:
+    def _reported(self, gap: Gap, report: Report) -> None:
         kind, text = report
         if kind == "stands":
             self._on_event(Walking(gap.target.name, text))
             return
         if kind == "turn":
             values = loads(text)
-            if values is None:
-                self._on_turn(gap, None)
-            else:
-                self._on_turn(gap, RunRecord(**values) if search is None else search.record(gap, **values))
+            self._on_turn(gap, None if values is None else RunRecord(**values))
             return
         found = Record.from_line(text).found
-        if not isinstance(found, Find):
-            self._updater.keep(found.origin, certify(found.origin))
-        elif kind == "step":
-            keep_finds([found])
-        else:
-            # Store the origin of a lift first: it may improve the catalogue over Z2 more than its lift over Z.
-            if found.origin is not found.scheme:
-                self._updater.keep(found.origin, found.origin_certificate)
+        if isinstance(found, Find):
             self._updater.take(found.scheme, found.certificate)

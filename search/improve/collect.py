@@ -5,15 +5,42 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from ...schemes_db import Certificate, Provenance, Scheme
+from ...schemes_db import Certificate, Provenance, Scheme, Target
 from ...verify import certify
-from ..flipgraph.gpu.fleet import Fleet
 
 TAKEN = 32
 """Maximum number of finds of a launch: copying one from the GPU and certifying it takes some milliseconds."""
+
+
+class Fleet(Protocol):
+    """Interface of the walkers of a turn: `gpu.fleet.Fleet`, or `CpuFleet`."""
+
+    walkers: int
+    score: npt.NDArray[Any]
+    roots: npt.NDArray[np.int64]
+    flips: int
+    launches: int
+    seconds: float
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def flips_per_second(self) -> float: ...
+
+    def launch(self, steps: int) -> float:
+        """Advance walkers by `steps` steps each; return the seconds."""
+
+    def ranks(self) -> npt.NDArray[np.int64]:
+        """Return the current rank of each walker."""
+
+    def scheme(self, walker: int, *, current: bool = False, provenance: Provenance | None = None) -> Scheme:
+        """Return the scheme of a walker's score, or its current one, unchecked."""
 
 
 def collect_below(
@@ -38,11 +65,11 @@ def collect_below(
         DeviceLostError: a GPU stopped responding.
     """
     found, seen, begin = Counter[int](), set[str](), time.perf_counter()
-    looked, rng = np.full(fleet.walkers, highest + 1), np.random.default_rng(len(fleet.layout.target.terms))
+    looked, rng = np.full(fleet.walkers, highest + 1), np.random.default_rng(len(fleet.target.terms))
     while time.perf_counter() - begin < seconds and not enough():
         fleet.launch(steps)
         low = int(fleet.score.min())
-        say(f"{fleet.layout.target}: lowest rank {low}, {fleet.flips_per_second / 1e6:.0f} M flips/s")
+        say(f"{fleet.target}: lowest rank {low}, {fleet.flips_per_second / 1e6:.0f} M flips/s")
         if low > highest:
             continue
         fresh = np.flatnonzero(fleet.score < looked)

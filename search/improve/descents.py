@@ -1,8 +1,9 @@
-"""Turns of an improvement on GPUs: walks to lower ranks from stored schemes of a format and of its neighbours."""
+"""Turns of an improvement: walks to lower ranks from stored schemes of a format and of its neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -13,19 +14,20 @@ from ...schemes_db.algebra import naive
 from ...schemes_db.provenance import Step
 from ...schemes_db.run_record import RunRecord
 from ...version import __version__
-from ..flipgraph.gpu.fleet import Fleet
+from ..flipgraph.gpu import fleet as gpu_fleet
 from ..flipgraph.gpu.session import WALKS, gpu_kind
-from ..flipgraph.gpu.settings import setting_for
+from ..flipgraph.gpu.settings import setting_for as gpu_setting_for
 from ..flipgraph.gpu.widen import widened
-from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
 from ..format_moves.symmetric import symmetric_starts
 from ..runs.distinct import DistinctPool
-from ..terms.involution import Swaps
+from ..runs.plan import Setting
+from ..runs.settings import setting_for
 from .catalogue import in_order
-from .collect import collect_below
-from .gaps import Gap, Shape
-from .history import History, symmetric_walks, varied, walk_of
+from .collect import Fleet, collect_below
+from .cpu_fleet import CpuFleet
+from .gaps import BLOCKS, Gap, Shape
+from .history import SELECTING, VARIANTS, History, symmetric_walks, varied, walk_of
 from .islands import Islands
 from .neighbours import Route, routes
 
@@ -40,9 +42,6 @@ MOMENT = 0.04
 
 FOUND = 256
 """Maximum number of finds of a rank in a turn: only some of them have a lift."""
-
-BLOCKS = 64
-"""Maximum number of blocks of a factor in a walk on a GPU."""
 
 
 class Known(Protocol):
@@ -65,12 +64,14 @@ class Descents:
 
     Args:
         ring: "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones.
+        device: "cpu" for threads of this processor, "twin" for the equivalent of a GPU on it, else GPUs.
         command: the command in the provenance of finds.
+        jobs: threads of walks on a processor.
         walkers: None for the most that fit on the GPUs.
         islands: the lowest schemes of earlier turns.
 
     Raises:
-        PlanError: GPUs have no walks over the ring.
+        PlanError: there are no walks over the ring.
     """
 
     def __init__(
@@ -80,13 +81,15 @@ class Descents:
         seed: int,
         device: str,
         command: str,
+        *,
+        jobs: int = 1,
         walkers: int | None = None,
         islands: Islands | None = None,
     ) -> None:
         if ring not in ("Z2", "Z", "Q", "ZT"):
-            raise PlanError(f"GPU walks are over Z2 and -1, 0, 1, not for {ring}: take --device cpu")
+            raise PlanError(f"{ring} is not a ring of improvements: choose Z, Q, Z2 or ZT")
         self._updater, self._seed, self._device, self._command = updater, seed, device, command
-        self._ternary, self._walkers = ring == "ZT", walkers
+        self._ternary, self._jobs, self._walkers = ring == "ZT", jobs, walkers
         self._near: dict[tuple[Shape, int], list[Scheme]] = {}
         self._islands = islands or Islands()
 
@@ -98,6 +101,7 @@ class Descents:
         say: Callable[[str], None],
         stop: Callable[[], bool] = lambda: False,
         history: History | None = None,
+        on_route: Callable[[str], None] = lambda text: None,
     ) -> RunRecord | None:
         """Search a format for `seconds`, by the route and the policy with the highest expected gain.
 
@@ -107,10 +111,11 @@ class Descents:
             DeviceLostError: a GPU stopped responding; all earlier finds are stored.
         """
         shape = in_order(gap.target.shape)
+        on_gpu = self._device != "cpu"
         beside = {
             in_order([side + by * (n == axis) for n, side in enumerate(shape)]) for axis in range(3) for by in (-1, 1)
         }
-        for near in [*sorted(one for one in beside if one[0] > 1), shape]:
+        for near in [*sorted(one for one in beside if one[0] > 1), shape] if on_gpu else ():
             self._widen(near, shape, seconds * MOMENT)
         rng = np.random.default_rng([self._seed, tried])
         found = routes(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
@@ -120,22 +125,23 @@ class Descents:
             found.append(Route("naive", [naive(gap.target)]))
         by_name = {route.name: route for route in found}
         lowest = {name: min(start.rank for start in route.starts) for name, route in by_name.items()}
-        choice = (history or History()).choose(gap, lowest)
+        variants = [one for one in VARIANTS if on_gpu or one not in SELECTING]
+        choice = (history or History()).choose(gap, lowest, variants)
         if choice is None:
             return None
         route = by_name[choice.route]
-        walk = walk_of(route.name)
-        kind, swaps = gpu_kind(walk or ("flip-zt" if self._ternary else "flip"))
-        setting = setting_for(gap.target, **WALKS[kind])
+        symmetric = walk_of(route.name) is not None
+        walk = walk_of(route.name) or ("flip-zt" if self._ternary else "flip")
+        setting = self._setting(gap.target, walk)
+        setting = replace(setting, policy=varied(setting.policy, choice.policy))
         starts = route.starts
-        symmetric = walk is not None
         # From the naive scheme walks end at other schemes each time; those of the last turn are where it got stuck.
         if not symmetric or lowest[route.name] < len(gap.target.terms):
             starts = self._islands.starts(gap.target.name, route.name, starts, alone=symmetric)
-        fleet = self._fleet(starts, varied(setting.policy, choice.policy), tried, kind, swaps)
+        fleet = self._fleet(starts, setting, tried, walk)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
-        say(f"{gap.target}: {what}, {len(starts)} starts, {fleet.walkers} walkers")
+        on_route(f"{gap.target}: {what}, {len(starts)} starts")
         found_ranks = collect_below(
             fleet,
             gap.rank - 1,
@@ -158,7 +164,7 @@ class Descents:
             flips=fleet.flips,
             seconds=fleet.seconds,
             finds=sum(found_ranks.values()),
-            device="cpu" if self._device == "cpu" else "cuda",
+            device="cuda" if self._device.startswith("cuda") else "cpu",
             route=route.name,
             policy=choice.policy,
             start=lowest[route.name],
@@ -180,13 +186,25 @@ class Descents:
             for name, walk in symmetric_walks(target).items()
         ]
 
-    def _fleet(self, starts: list[Scheme], policy: Policy, tried: int, kind: str, swaps: Swaps | None) -> Fleet:
-        return Fleet(
+    def _setting(self, target: Target, walk: str) -> Setting:
+        if self._device == "cpu":
+            return setting_for(target, walk)
+        return gpu_setting_for(target, **WALKS[gpu_kind(walk)[0]])
+
+    def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, walk: str) -> Fleet:
+        seed = self._seed + (tried << 32)
+        if self._device == "cpu":
+            return CpuFleet(starts, walk, setting.policy, seed=seed, jobs=self._jobs)
+        return self._gpu_fleet(starts, setting, seed, walk)
+
+    def _gpu_fleet(self, starts: list[Scheme], setting: Setting, seed: int, walk: str) -> gpu_fleet.Fleet:
+        kind, swaps = gpu_kind(walk)
+        return gpu_fleet.Fleet(
             starts,
-            policy,
-            seed=self._seed + (tried << 32),
+            setting.policy,
+            seed=seed,
             walkers=self._walkers,
-            device=self._device,
+            device="cpu" if self._device == "twin" else self._device,
             swaps=swaps,
             **WALKS[kind],
         )
@@ -214,9 +232,8 @@ class Descents:
             starts = [one for one in (scheme.over_z2() for scheme in known) if one is not None]
         near = self._near.setdefault((shape, rank), [])
         if starts:
-            kind = "flip-zt" if self._ternary else "flip"
-            policy = setting_for(Target.general(*shape), **WALKS[kind]).policy
-            fleet = self._fleet(starts, policy, 0, kind, None)
+            walk = "flip-zt" if self._ternary else "flip"
+            fleet = self._gpu_fleet(starts, self._setting(Target.general(*shape), walk), self._seed, walk)
             source = self._provenance(Target.general(*shape), "plus")
             widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
 
@@ -228,6 +245,6 @@ class Descents:
             command=self._command,
             seed=self._seed,
             version=__version__,
-            relation=f"flip walk on a GPU, by way of {route}",
+            relation=f"flip walk on {'a processor' if self._device == 'cpu' else 'a GPU'}, by way of {route}",
             steps=(Step("walk", (), tuple(values.items()), "", False, NOT_REPEATABLE),),
         )

@@ -23,7 +23,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class TurnBegun:
-    """The start of a turn on a target; `route` describes it, or is the command that repeats it."""
+    """The start of a turn on a target; `route` describes it."""
 
     target: str
     route: str

@@ -12,6 +12,9 @@ from ...schemes_db.ranks import best_known
 
 Shape = tuple[int, int, int]
 
+BLOCKS = 64
+"""Maximum number of blocks of a factor in a walk: the bits of a word."""
+
 
 @dataclass(frozen=True)
 class Gap:

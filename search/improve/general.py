@@ -11,19 +11,12 @@ from ...schemes_db import Ring, Target, Z, parse_ring
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.ranks import best_known
 from ...schemes_db.run_record import RunRecord
-from ...verify import certify
 from ..cluster.connection import Cluster
-from ..runs.keep import keep_finds
-from ..runs.run import carry_out
 from .catalogue import CatalogueUpdater, in_order
 from .cluster_turns import ClusterTurns, Turns
-from .cpu_turns import Search, next_search
 from .events import Exhausted, OnEvent, TurnBegun, Walking
-from .gaps import Gap, formats_up_to, gaps
+from .gaps import BLOCKS, Gap, formats_up_to, gaps
 from .history import History
-
-GPU_BLOCKS = 64
-"""Maximum number of blocks of a factor in a walk on a GPU."""
 
 
 def formats_of(limits: Sequence[Target], up_to: bool) -> list[Target]:
@@ -81,14 +74,13 @@ class GeneralImprovement:
         self._updater, self._ring, self._seed, self._jobs = updater, ring, seed, jobs
         self._on_event, self._stop = on_event, stop
         self._over: Ring = Z if ring == "ZT" else parse_ring(ring)
-        on_gpu = device != "cpu"
         self._kind = "cuda" if device.startswith("cuda") else "cpu"
         with Catalog.open() as catalog:
             known = [] if retry else catalog.runs()
         self._history = History(run for run in known if run.route and self._mine(run))
-        if on_gpu and formats and all(one.shape[1] * one.shape[2] > GPU_BLOCKS for one in formats):
-            raise PlanError(f"{formats[0]} has a factor of more than {GPU_BLOCKS} blocks: no GPU walk holds it")
-        self.formats = [one for one in formats if not on_gpu or one.shape[1] * one.shape[2] <= GPU_BLOCKS]
+        if formats and all(one.shape[1] * one.shape[2] > BLOCKS for one in formats):
+            raise PlanError(f"{formats[0]} has a factor of more than {BLOCKS} blocks: no walk holds it")
+        self.formats = [one for one in formats if one.shape[1] * one.shape[2] <= BLOCKS]
         self.turns: Counter[str] = Counter()
         self.exhausted: dict[str, int] = {}
         self._at_once = 1
@@ -98,7 +90,6 @@ class GeneralImprovement:
                 stack,
                 updater,
                 cluster,
-                self._configured,
                 ring=ring,
                 seed=seed,
                 device=device,
@@ -110,7 +101,7 @@ class GeneralImprovement:
             )
             self._take_turns, self._at_once = on_cluster.take, len(on_cluster)
         else:
-            self._take_turns = self._descents(device, command) if on_gpu else self._run
+            self._take_turns = self._descents(device, command)
 
     def _mine(self, run: RunRecord) -> bool:
         return (run.ring, run.device) == (self._over.name, self._kind)
@@ -153,11 +144,10 @@ class GeneralImprovement:
                 catalog.record_run(turn)
 
     def _descents(self, device: str, command: str) -> Callable[[Turns, float], None]:
-        """Return a function that runs a turn on GPUs."""
+        """Return a function that runs a turn in this process."""
         from .descents import Descents  # imports a compiler
 
-        place = "cpu" if device == "twin" else device
-        descents = Descents(self._updater, self._ring, self._seed, place, command)
+        descents = Descents(self._updater, self._ring, self._seed, device, command, jobs=self._jobs)
 
         def take(turns: Turns, seconds: float) -> None:
             ((gap, tried),) = turns
@@ -169,42 +159,8 @@ class GeneralImprovement:
                 lambda text: self._on_event(Walking(name, text)),
                 self._stop,
                 self._history.of(name),
+                lambda text: self._on_event(TurnBegun(name, text)),
             )
             self._record(gap, done)
 
         return take
-
-    def _configured(self, gap: Gap, tried: int) -> Search | None:
-        with Catalog.open() as catalog:
-            return next_search(gap, self._ring, self._over, catalog, self._history, self._seed + tried)
-
-    def _run(self, turns: Turns, seconds: float) -> None:
-        """Run a turn on this processor."""
-        ((gap, tried),) = turns
-        search = self._configured(gap, tried)
-        if search is None:
-            self._record(gap, None)
-            return
-        self._on_event(TurnBegun(gap.target.name, search.config.command))
-        result = carry_out(
-            search.config.limited(None, seconds, 1),
-            jobs=self._jobs,
-            stop=self._stop,
-            on_event=lambda standing: self._on_event(Walking(gap.target.name, standing.line)),
-        )
-        keep_finds(result.lineage)
-        for found in result.finds:
-            # Store the origin of a lift first: it may improve the catalogue over Z2 more than its lift over Z.
-            self._updater.keep(found.origin, found.origin_certificate)
-            self._updater.keep(found.scheme, found.certificate)
-        for lost in result.unlifted:
-            self._updater.keep(lost.origin, certify(lost.origin))
-        done = search.record(
-            gap,
-            rounds=result.rounds,
-            flips=result.flips,
-            seconds=result.seconds,
-            finds=len(result.finds),
-            ranks=[*result.ranks, *(one.scheme.rank for one in result.finds)],
-        )
-        self._record(gap, done)

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...schemes_db import Scheme
-from ..flipgraph.gpu.fleet import Fleet
 from ..flipgraph.gpu.widen import from_many_roots
 from ..runs.distinct import DistinctPool
+from .collect import Fleet
 
 MEMBERS = 64
 """Maximum number of schemes of an island: unpacking one and comparing it with the others takes about 10 ms."""
@@ -26,8 +26,8 @@ SETTLING = 3.0
 SLACK = 2
 """Maximum excess of a member's rank over the lowest rank."""
 
-PATIENCE = 4
-"""Turns without a lower rank after which an island is reset to the starts of its route."""
+PATIENCE = 240.0
+"""Seconds of walks without a lower rank after which an island is reset to the starts of its route."""
 
 MIGRATION = 3
 """Period in turns at which an island also starts from the members of the format's other islands."""
@@ -40,12 +40,12 @@ class Island:
     Attributes:
         members: inequivalent schemes, the lowest first.
         turns: number of turns.
-        idle: turns since the lowest rank last decreased.
+        idle: seconds of walks since the lowest rank last decreased.
     """
 
     members: list[Scheme] = field(default_factory=list)
     turns: int = 0
-    idle: int = 0
+    idle: float = 0.0
 
     @property
     def rank(self) -> int | None:
@@ -65,26 +65,29 @@ class Islands:
 
     def starts(self, target: str, route: str, fresh: Sequence[Scheme], alone: bool = False) -> list[Scheme]:
         """Return the starts of the next turn: the route's starts `fresh`, the members and, every MIGRATION turns, the
-        members of the format's other islands, all within SLACK of the lowest rank.
+        members of the format's other islands, members within SLACK of the lowest rank.
 
-        With `alone` there is no migration to this island: its walkers need a symmetry. An island without a gain for
-        PATIENCE turns is emptied first.
+        The fresh starts remain beside lower members: where all members are in one trap, walks that begin above it
+        avoid it. From 18 projections of a 6x6x6:153 every walk that began at 5x6x6:140 reached 130, and most of those
+        that began at 141 ended at 134. With `alone` there is no migration to this island: its walkers need a symmetry.
+        An island without a gain for PATIENCE is emptied first.
         """
         island = self.island(target, route)
         if island.idle >= PATIENCE:
-            island.members, island.idle = [], 0
-        schemes = [*fresh, *island.members]
+            island.members, island.idle = [], 0.0
+        members = list(island.members)
         if island.turns % MIGRATION == MIGRATION - 1 and not alone:
-            schemes += [one for key, other in self._islands.items() if key[0] == target for one in other.members]
-        limit = min(scheme.rank for scheme in schemes) + SLACK
-        return list({scheme.digest: scheme for scheme in schemes if scheme.rank <= limit}.values())
+            members += [one for key, other in self._islands.items() if key[0] == target for one in other.members]
+        limit = min(scheme.rank for scheme in [*fresh, *members]) + SLACK
+        schemes = [*fresh, *(scheme for scheme in members if scheme.rank <= limit)]
+        return list({scheme.digest: scheme for scheme in schemes}.values())
 
     def settle(self, target: str, route: str, fleet: Fleet, began: int) -> int:
         """Store the lowest schemes of walkers that started at rank `began`; return the lowest rank they reached."""
         island = self.island(target, route)
         lowest = int(fleet.score.min())
         island.turns += 1
-        island.idle = 0 if lowest < began else island.idle + 1
+        island.idle = 0.0 if lowest < began else island.idle + fleet.seconds
         order = np.argsort(fleet.score, kind="stable")
         low = order[fleet.score[order] <= lowest + SLACK]
         pool, begin = DistinctPool(), time.perf_counter()

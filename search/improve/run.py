@@ -12,7 +12,6 @@ from ...errors import PlanError
 from ...schemes_db import Scheme, Target, Z, parse_ring, parse_target
 from ..runs.engine import engine_of
 from .catalogue import CatalogueUpdater
-from .cpu_turns import LONGEST
 from .events import Event, Kept, OnEvent, ignore
 from .folder import ImproveConfig, ImproveFolder, ImproveState
 from .general import GeneralImprovement, formats_of
@@ -20,6 +19,9 @@ from .structured import FrontUpdater, StructuredImprovement
 
 SHARE = 0.05
 """Maximum share of the total time for a turn."""
+
+LONGEST = 60.0
+"""Maximum seconds of a turn; then the format with the highest expected gain has the next."""
 
 
 @dataclass(frozen=True)

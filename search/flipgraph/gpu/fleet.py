@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....errors import PlanError
-from ....schemes_db import Provenance, Scheme
+from ....schemes_db import Provenance, Scheme, Target
 from ...seeds import splitmix, splitmix_range
 from ...terms.involution import Swaps
 from ..policy import Policy
@@ -135,6 +135,10 @@ class Fleet:
             numbers = numbers[:walkers]
             shares = [len(range(n, walkers, len(numbers))) for n in range(len(numbers))]
         return [GpuMemory(form, cost, share, gpu) for gpu, share in zip(numbers, shares, strict=False)]
+
+    @property
+    def target(self) -> Target:
+        return self.layout.target
 
     @property
     def resources(self) -> list[dict[str, int]]:

@@ -1,4 +1,4 @@
-"""`lcma improve` on a GPU, simulated by the twin: routes to a format, descents, keeping."""
+"""Turns of `lcma improve` on a processor and, by the twin, on a GPU: routes to a format, descents, storage."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.run_record import RunRecord
 from lcma.search import Policy, pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
+from lcma.search.flipgraph.policy import Selection
 from lcma.search.improve import descents
 from lcma.search.improve.catalogue import CatalogueUpdater
 from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept
 from lcma.search.improve.gaps import Gap, gaps
-from lcma.search.improve.history import DEAD_END, VARIANTS, Choice, History, varied, walk_of
+from lcma.search.improve.history import DEAD_END, KEEN, VARIANTS, Choice, History, varied, walk_of
 from lcma.search.improve.neighbours import routes
 from lcma.verify import certify
 from lcma.workbench.finds import kept_line
@@ -109,7 +110,7 @@ def test_formats_beyond_the_easy_ones_have_symmetric_routes(shape, names, involu
         def pool(self, shape, composed=True):
             return []
 
-    turns = Descents(Nothing(), "Z", 0, "cpu", "lcma improve")
+    turns = Descents(Nothing(), "Z", 0, "twin", "lcma improve")
     found = turns._symmetric_routes(Target.general(*shape))
     assert [route.name for route in found[: len(names)]] == names
     others = [route.name for route in found[len(names) :]]
@@ -124,10 +125,11 @@ def test_formats_beyond_the_easy_ones_have_symmetric_routes(shape, names, involu
 
 
 def test_variants_of_a_policy():
-    policy = Policy(plus_after=1000, margin=2)
+    policy = Policy(plus_after=1000, margin=2, selection=Selection(10, 0.2, 0.2))
     found = {name: varied(policy, name).checked() for name in VARIANTS}
     assert found[""] == policy
     assert len(set(found.values())) == len(VARIANTS)
+    assert (found["keen"].selection, found["apart"].selection) == (KEEN, Selection())
     assert (found["often"].plus_after, found["seldom"].plus_after, found["wide"].margin) == (200, 5000, 5)
 
 
@@ -221,7 +223,8 @@ def test_a_descent_goes_on_below_its_finds():
     assert [fleet.scheme(walker, current=True).rank for walker in range(8)] == ranks.tolist()
 
 
-def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch):
+@pytest.mark.parametrize("device", ["cpu", "twin"])
+def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch, device):
     kept_events = []
     monkeypatch.setattr(CatalogueUpdater, "pool", lambda self, shape, composed=True: [naive(shape)])
     monkeypatch.setattr(descents, "WANTED", 0)
@@ -230,10 +233,10 @@ def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch):
             del ranks[2, 3, 3]
         gap = Gap(Target.general(2, 3, 3), updater.rank("Z2", (2, 3, 3)), 15)
         assert gap.rank == 17  # 2x2x3 and a border
-        walks = Descents(updater, "Z2", 1, "cpu", "a command", walkers=8)
+        walks = Descents(updater, "Z2", 1, device, "a command", walkers=8)
         said, history = [], History()
         for tried in range(8):
-            walks.turn(gap, tried, 5.0, said.append, history=history)
+            walks.turn(gap, tried, 5.0, lambda text: None, history=history, on_route=said.append)
             if updater.ranks["Z2"].get((2, 3, 3), 99) <= 15:
                 break
     assert [event.scheme.rank for event in kept_events][-1] == 15
@@ -274,9 +277,10 @@ def test_schemes_modulo_2_of_the_same_rank_are_starts_too(home):
         assert (rings[0], rings[-1], rings.count("Z2")) == ("Z", "Z2", 1)
 
 
-def test_gpu_walks_are_for_their_rings_only(home):
-    with CatalogueUpdater(Z, 1) as updater, pytest.raises(PlanError, match="not for Z3"):
-        Descents(updater, "Z3", 0, "cpu", "")
+@pytest.mark.parametrize("device", ["cpu", "twin"])
+def test_walks_are_for_their_rings_only(home, device):
+    with CatalogueUpdater(Z, 1) as updater, pytest.raises(PlanError, match="Z3 is not a ring of improvements"):
+        Descents(updater, "Z3", 0, device, "")
 
 
 def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch):
@@ -288,7 +292,7 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
     monkeypatch.setattr(Descents, "_widen", lambda self, shape, goal, seconds: None)
     monkeypatch.setattr(Descents, "_fleet", lambda self, starts, *rest: SimpleStarts(starts))
     with CatalogueUpdater(Z, 1) as updater:
-        walks = Descents(updater, "ZT", 1, "cpu", "a command", walkers=2)
+        walks = Descents(updater, "ZT", 1, "twin", "a command", walkers=2)
         assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0, lambda text: None).route == "naive"
     ((fleet, highest),) = seen
     assert ([start.rank for start in fleet.starts], highest) == ([12], 11)

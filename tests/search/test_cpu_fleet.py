@@ -1,0 +1,87 @@
+"""Walks that follow one another on a processor: what is stored, what later walks start from."""
+
+import numpy as np
+import pytest
+
+from lcma import certify
+from lcma.schemes_db import Target, Z
+from lcma.search import Policy, pack_start
+from lcma.search.improve import cpu_fleet
+from lcma.search.improve.cpu_fleet import CpuFleet
+from lcma.search.improve.islands import Islands
+
+POLICY = Policy(plus_after=3000, margin=2)
+
+
+def fleet(walk="flip", shape=(3, 3, 3), **options):
+    start = pack_start(walk, Target.general(*shape)).to_scheme()
+    return CpuFleet([start], walk, POLICY, **{"seed": 1, "jobs": 1, **options})
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(cpu_fleet, "PATIENCE", 200_000)
+
+
+@pytest.mark.parametrize(
+    ("walk", "jobs", "rank"), [("flip", 1, 23), ("flip", 2, 23), ("flip-zt", 1, 24), ("flip-z2", 1, 24)]
+)
+def test_walks_descend_and_what_is_stored_is_exact(walk, jobs, rank):
+    walks = fleet(walk, jobs=jobs)
+    assert (walks.score.min(), walks.target.name) == (27, "3x3x3")
+    while walks.score.min() > rank and walks.launches < 200:
+        walks.launch(50_000)
+        fresh = np.flatnonzero(walks.ranks() <= 27)
+        assert all(walks.ranks()[fresh] == walks.score[fresh])
+    assert walks.score.min() <= rank
+    assert walks.flips > 0 < walks.seconds
+    for place in np.flatnonzero(walks.score < 27).tolist():
+        scheme = walks.scheme(place)
+        assert scheme.rank == walks.score[place]
+        certify(scheme)
+        assert (scheme.ring == Z) == (walk == "flip-zt")
+
+
+def test_one_seed_gives_one_course():
+    found = []
+    for seed in (1, 1, 2):
+        walks = fleet(seed=seed)
+        for _ in range(20):
+            walks.launch(20_000)
+        found.append([walks.scheme(place).digest for place in np.flatnonzero(walks.score < 27)])
+    assert found[0] == found[1] != found[2]
+
+
+def test_half_of_the_walks_begin_at_the_lowest_rank_and_some_at_every_start():
+    walks = fleet()
+    while walks.score.min() > 24:
+        walks.launch(20_000)
+    begun = [walks._next().start for _ in range(400)]
+    lowest = int(walks.score.min())
+    assert begun.count(lowest) == pytest.approx(200, abs=60)
+    assert 27 in begun
+
+
+def test_a_scheme_replaces_one_of_the_highest_rank_when_all_places_are_taken(monkeypatch):
+    monkeypatch.setattr(cpu_fleet, "MEMBERS", 2)
+    walks = fleet()
+    while walks.score.min() > 23 and walks.launches < 400:
+        walks.launch(20_000)
+    assert walks.walkers == 3
+    assert walks.score[0] == 27  # the start stays
+    assert walks.score.min() == 23
+    worst = int(walks.score[1:].max())
+    assert walks._place(worst + 1) == -1
+    assert walks.score[walks._place(worst)] == worst
+
+
+def test_an_island_takes_the_lowest_schemes_of_a_turn():
+    walks, islands = fleet(), Islands()
+    while walks.score.min() > 24:
+        walks.launch(20_000)
+    lowest = islands.settle("3x3x3", "naive", walks, 27)
+    island = islands.island("3x3x3", "naive")
+    assert island.rank == lowest == walks.score.min()
+    assert island.idle == 0
+    assert islands.settle("3x3x3", "naive", walks, lowest) == lowest
+    assert island.idle == walks.seconds
