@@ -12,12 +12,16 @@ from ...schemes_db import Kind, Provenance, Scheme, Target
 from ...schemes_db.ring import Z2
 from .borders import align_basis_with_border
 from .meta_moves import AXES
+from .projections import MAX_LENGTH, projections
 
 MEMBERS = 128
 """Maximum number of schemes of a pool that are converted; a larger pool is sampled."""
 
 DETOURS = (0.0, 2.0)
 """The `detour` of each basis aligned with a border, for each scheme of a pool; 0 is the best found, see `borders`."""
+
+DIRECTIONS = 8
+"""Projections of each scheme of a pool, in directions that lose equally many products if there are several."""
 
 
 def bordered(scheme: Scheme, target: Target) -> Scheme:
@@ -125,8 +129,9 @@ def change_format(
 ) -> Scheme:
     """Convert the scheme to another target, by a border or a cut.
 
-    With `rng` a full product over Z2 is extended block by block, each time in a basis aligned with the border;
-    see `borders.align_basis_with_border` for that and for `detour`.
+    With `rng` a full product over Z2 is extended block by block, each time in a basis aligned with the border
+    (see `borders.align_basis_with_border` for that and for `detour`), or projected block by block, each time in a
+    direction that loses the most products.
 
     Raises:
         PlanError: neither target is a corner of the other.
@@ -134,7 +139,7 @@ def change_format(
     if scheme.target == target:
         return scheme
     if any(a > b for a, b in zip(scheme.target.shape, target.shape, strict=True)):
-        return cut(scheme, target)
+        return cut(scheme, target) if rng is None or not _projects(scheme, target) else _projection(scheme, target, rng)
     if rng is None:
         return bordered(scheme, target)
     for place, axis in enumerate(AXES):
@@ -145,8 +150,25 @@ def change_format(
     return scheme
 
 
+def _projects(scheme: Scheme, target: Target) -> bool:
+    """Return whether `projections` lead from a scheme to a target."""
+    shapes = list(zip(scheme.target.shape, target.shape, strict=True))
+    general = scheme.target.is_general and target.is_general and scheme.ring == Z2
+    return general and all(b <= a for a, b in shapes) and all(a <= MAX_LENGTH for a, b in shapes if b < a)
+
+
+def _projection(scheme: Scheme, target: Target, rng: np.random.Generator) -> Scheme:
+    """Return a scheme projected block by block, each time in a random one of the directions that lose the most."""
+    for place, axis in enumerate(AXES):
+        while scheme.target.shape[place] > target.shape[place]:
+            (scheme,) = projections(scheme, axis, 1, rng)
+    return scheme
+
+
 def starts_for(pool: Sequence[Scheme], target: Target, rng: np.random.Generator) -> list[Scheme]:
-    """Convert a pool to another target, without duplicates; full products over Z2 are extended in aligned bases.
+    """Convert a pool to another target, without duplicates.
+
+    Full products over Z2 are extended in aligned bases, and projected in DIRECTIONS that lose the most products.
 
     Walker i starts from start i modulo their number, so each start gets an equal share of the walkers. A
     large pool is sampled. Measured: 4x5x5:73 found from aligned borders led to 5x5x5:96; those found from
@@ -164,6 +186,8 @@ def starts_for(pool: Sequence[Scheme], target: Target, rng: np.random.Generator)
         )
         if smaller and target.is_general and scheme.ring == Z2:
             starts += [change_format(scheme, target, rng, detour) for detour in DETOURS]
+        elif scheme.target != target and _projects(scheme, target):
+            starts += [_projection(scheme, target, rng) for _ in range(DIRECTIONS)]
         else:
             starts.append(change_format(scheme, target))
     return list({scheme.digest: scheme for scheme in starts}.values())

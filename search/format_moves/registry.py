@@ -16,6 +16,7 @@ from ...schemes_db.algebra import tensor
 from ..terms.packed import PackedTerms
 from .borders import MAX_SIDE, align_basis_with_border
 from .meta_moves import AXES, Packed, extend, merge, project
+from .projections import MAX_LENGTH, projections
 
 
 class MoveResult(NamedTuple, Generic[Packed]):
@@ -68,10 +69,13 @@ def _extend(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Targ
 
 
 def _project(pool: Sequence[Any], place: int, terms: Any, axis: str, target: Target) -> MoveStep | None:
-    """Project out the block whose removal leaves the fewest products."""
+    """Project out the block whose removal leaves the fewest products; over Z2 in the direction that does."""
     size = terms.target.shape[AXES[axis]]
     if target.shape[AXES[axis]] >= size:
         return None
+    if isinstance(terms, PackedTerms) and size <= MAX_LENGTH:
+        (best,) = projections(terms.to_scheme(), axis, 1, np.random.default_rng(place))
+        return MoveStep(PackedTerms.from_scheme(best), f"projection along {axis}")
     shorter = min((project(terms, axis, index) for index in range(size)), key=lambda one: one.rank)
     return MoveStep(shorter, f"projection along {axis}")
 

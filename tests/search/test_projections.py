@@ -5,8 +5,11 @@ import pytest
 
 from lcma import certify
 from lcma.errors import PlanError
+from lcma.schemes_db import Target
 from lcma.schemes_db.constructions import change_of_basis, project
 from lcma.schemes_db.resolve import resolve
+from lcma.search import find
+from lcma.search.format_moves.corners import starts_for
 from lcma.search.format_moves.projections import _projected, directions, projections
 
 
@@ -54,3 +57,24 @@ def test_only_full_products_modulo_2_are_projected():
         projections(scheme.over_z2(), "x", 1, np.random.default_rng(0))
     with pytest.raises(PlanError, match="4x4x4:tri-out"):
         projections(resolve("4x4x4-tri-out-r34")[0].over_z2(), "m", 1, np.random.default_rng(0))
+
+
+def test_a_search_from_a_larger_format_begins_at_its_best_projection():
+    large = resolve("6x6x6-r153")[0]
+    found = find("5x6x6", rank=130, ring="Z2", start=large, seed=1, seconds=60)
+    assert found.best.rank == 130
+    certify(found.best)
+    assert found.finds[0].origin.provenance.relation.startswith("projection along m")
+
+
+def test_many_walkers_begin_in_several_of_the_best_directions():
+    large = resolve("6x6x6-r153")[0].over_z2()
+    starts = starts_for([large], Target.general(5, 6, 6), np.random.default_rng(0))
+    assert 1 < len(starts) == len({start.digest for start in starts})
+    assert {start.rank for start in starts} == {140}
+    small = Target.general(3, 3, 4)
+    twice = starts_for([resolve("3x4x5")[0].over_z2()], small, np.random.default_rng(0))
+    assert {start.target for start in twice} == {small}
+    assert max(start.rank for start in twice) < len(small.terms)
+    for start in (starts[0], twice[0]):
+        certify(start)
