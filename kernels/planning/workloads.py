@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -35,10 +36,17 @@ def layers() -> tuple[Layer, ...]:
     )
 
 
-def sample(count: int, most_rows: int = 8192, most_bytes: int = 5 << 30, itemsize: int = 4) -> list[tuple[int, Layer]]:
+def sample(
+    count: int,
+    most_rows: int = 8192,
+    most_bytes: int = 5 << 30,
+    itemsize: int = 4,
+    fits: Callable[[int, Layer], bool] = lambda m, layer: True,
+) -> list[tuple[int, Layer]]:
     """Select `count` products (M, layer): cycle through the layers, with values of M spread up to `most_rows`.
 
-    The matrices of a product take at most `most_bytes` in total; a layer that exceeds this for every M is skipped.
+    The matrices of a product take at most `most_bytes` in total, and `fits(M, layer)` is true; a layer without
+    such an M is skipped.
     """
     known = layers()
     taken: list[tuple[int, Layer]] = []
@@ -47,7 +55,9 @@ def sample(count: int, most_rows: int = 8192, most_bytes: int = 5 << 30, itemsiz
         rows = [
             m
             for m in MODEL_ROWS
-            if m <= most_rows and itemsize * (m * layer.k + layer.k * layer.n + m * layer.n) <= most_bytes
+            if m <= most_rows
+            and itemsize * (m * layer.k + layer.k * layer.n + m * layer.n) <= most_bytes
+            and fits(m, layer)
         ]
         if rows:
             # Steps of the golden section are evenly distributed for every count, and far from each other.

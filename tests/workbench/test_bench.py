@@ -220,3 +220,17 @@ def test_a_hash_of_code_covers_the_tables_that_it_reads(tmp_path, monkeypatch):
     assert codehash.code_hash(["part"]) == before
     (tmp_path / "part" / "settings.csv").write_text("a,c")
     assert codehash.code_hash(["part"]) != before
+
+
+def test_layers_in_tf32_are_drawn_from_products_of_a_millisecond_and_more():
+    from lcma.workbench.bench.gpu_layers import _seconds, layer_cases
+    from lcma.workbench.bench.suites.gpu import SPAN
+
+    def sizes(dtype, **options):
+        keys = [case.key.split() for case in layer_cases(Options(dtypes=(dtype,), **options), (), 12, span=SPAN)]
+        return [tuple(map(int, key[-1].split("x"))) for key in keys]
+
+    drawn = sizes("tf32", sample=24)
+    assert len(drawn) == len(set(drawn)) == 24
+    assert all(1e-3 <= _seconds("tf32", one) <= 30e-3 for one in drawn)
+    assert min(_seconds("bfloat16", one) for one in sizes("bfloat16")) < 1e-3

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from ...errors import PlanError
+from ...kernels.planning.workloads import Layer, sample
 from .case import Bar, Case, Figures, Options, Say
 from .gpu_launch import graphed
 from .gpu_products import RATES, SPENT, Sizes, Tensor, ahead, checked, error_of, operands, paired
@@ -78,16 +81,29 @@ MOST_ROWS = 20480
 
 
 def layer_cases(
-    options: Options, dtypes: tuple[str, ...], count: int, bars: tuple[Bar, ...] = (), spent: float = SPENT
+    options: Options,
+    dtypes: tuple[str, ...],
+    count: int,
+    bars: tuple[Bar, ...] = (),
+    spent: float = SPENT,
+    span: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Iterator[Case]:
-    """`count` of the paper's 960 products in each dtype, unless the options say otherwise; `spent` seconds a round."""
-    from ...kernels.planning.workloads import sample
+    """`count` of the paper's 960 products in each dtype, unless the options say otherwise; `spent` seconds a round.
 
+    `span`: the least and the most seconds that torch's product takes, about, in some dtypes.
+    """
     rounds = options.rounds or 5
     for dtype in options.dtypes or dtypes:
         if dtype not in RATES:
             raise PlanError(f"on a GPU layers are multiplied in {', '.join(RATES)}, not {dtype}")
-        for m, one in sample(options.sample or count, MOST_ROWS, 24 << 30, 8):
+        least, most = span.get(dtype, (0.0, math.inf))
+
+        def fits(m: int, one: Layer, dtype: str = dtype, least: float = least, most: float = most) -> bool:
+            return least <= _seconds(dtype, (m, one.k, one.n)) <= most
+
+        wanted = options.sample or count
+        # Layers whose products are all shorter or longer are skipped, so more are drawn.
+        for m, one in sample(2 * wanted if dtype in span else wanted, MOST_ROWS, 24 << 30, 8, fits)[:wanted]:
             sizes = m, one.k, one.n
             run = partial(layer, dtype, sizes, rounds, options.seed, spent)
             key = f"layer {dtype} {one.model} {one.layer} {m}x{one.k}x{one.n}"

@@ -75,6 +75,9 @@ FUSED = ("bfloat16", 8192), ("bfloat16", 16384), ("float16", 8192)
 LAYER_DTYPES, LAYERS = ("float32", "float64", "bfloat16"), 12
 """Layers of large models of each dtype, unless --sample says otherwise; suite "falcon" has more of them."""
 
+SPAN = {"tf32": (1e-3, 30e-3)}
+"""Seconds of the products that layers of a dtype are drawn from: short ones in tf32 are bound by the sums of blocks."""
+
 
 def _square(size: int) -> Sizes:
     return size, size, size
@@ -149,7 +152,7 @@ def _cases(options: Options) -> Iterator[Case]:
         yield Case(f"fused {dtype} {size}", run, about, ahead=partial(ablation_ahead, dtype, size))
     yield from fp8_cases(options, rounds)
     yield from int8_cases(options, rounds)
-    yield from layer_cases(options, LAYER_DTYPES, LAYERS)
+    yield from layer_cases(options, LAYER_DTYPES, LAYERS, span=SPAN)
     yield from choice_cases(options)
 
 
