@@ -18,7 +18,10 @@ from .general import GeneralImprovement, formats_of
 from .structured import FrontUpdater, StructuredImprovement
 
 SHARE = 0.05
-"""Maximum share of the total time for a turn."""
+"""Share of the total time for a turn."""
+
+SHORTEST = 10.0
+"""Least seconds of a turn, unless fewer are left: its starts, and the choice of members of its island, take 2 to 3."""
 
 LONGEST = 60.0
 """Maximum seconds of a turn; then the format with the highest expected gain has the next."""
@@ -170,7 +173,7 @@ def improve(
     on_event: OnEvent = ignore,
     stop: Callable[[], bool] = lambda: False,
 ) -> Improved:
-    """Improve the catalogue for some targets in turns, each of at most a twentieth of the time.
+    """Improve the catalogue for some targets in turns, each of a twentieth of the time, from 10 to 60 s.
 
     Full products have turns while the catalogue's rank is above the best known one, structured targets
     to improve their fronts of products and full products. Every improvement is certified and stored at
@@ -284,7 +287,7 @@ def _go(
                 if left <= 1 and turned:
                     break
                 part = open_parts[turned % len(open_parts)]
-                if not part.turn(min(LONGEST, max(1.0, SHARE * config.seconds), max(left, 1.0))):
+                if not part.turn(min(LONGEST, max(SHORTEST, SHARE * config.seconds), max(left, 1.0))):
                     open_parts.remove(part)
                     continue
                 turned += 1
