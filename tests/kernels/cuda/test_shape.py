@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lcma
@@ -22,6 +22,9 @@ SIZES = st.tuples(*[st.integers(1, 40000)] * 3)
 GRIDS = st.tuples(*[st.integers(1, 125)] * 3)
 ITEMSIZES = st.sampled_from([2, 4, 8])
 
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""In a long run of tests a collection of garbage may take longer than an example."""
+
 
 def in_segments(size: int, parts: int, itemsize: int) -> int:
     """The least block of whole segments."""
@@ -29,6 +32,7 @@ def in_segments(size: int, parts: int, itemsize: int) -> int:
     return block + -block % (SEGMENT // itemsize)
 
 
+@UNHURRIED
 @given(SIZES, st.lists(GRIDS, min_size=1, max_size=5), st.sampled_from([1, 2, 4, 8]))
 def test_numbers_and_arrays_are_the_same(sizes, grids, itemsize):
     arrays = tuple(np.array(axis, dtype=float) for axis in zip(*grids, strict=True))
@@ -38,6 +42,7 @@ def test_numbers_and_arrays_are_the_same(sizes, grids, itemsize):
     assert found.tolist() == [list(block) for block in alone]
 
 
+@UNHURRIED
 @given(SIZES, GRIDS, ITEMSIZES)
 def test_only_k_is_rounded_to_lines_and_by_little(sizes, grid, itemsize):
     m, k, n = block_sizes(sizes, grid, itemsize)
@@ -49,12 +54,14 @@ def test_only_k_is_rounded_to_lines_and_by_little(sizes, grid, itemsize):
     assert k == (whole if small and grid[1] > 1 else least[1])
 
 
+@UNHURRIED
 @given(st.integers(1, 40000), st.integers(0, 400), st.integers(1, 125), ITEMSIZES)
 def test_longer_sums_have_no_shorter_blocks(k, more, parts, itemsize):
     first, second = (block_sizes((8, size, 8), (2, parts, 2), itemsize)[1] for size in (k, k + more))
     assert first <= second
 
 
+@UNHURRIED
 @given(st.integers(1, 300), st.integers(1, 125), st.sampled_from([1, 2, 4, 8]))
 def test_blocks_of_whole_lines_stay_as_they_are(lines, parts, itemsize):
     block = lines * LINE // itemsize
