@@ -115,9 +115,9 @@ class Shape:
 def block_sizes(sizes: tuple[int, int, int], grid: tuple[Any, Any, Any], itemsize: int) -> tuple[Any, Any, Any]:
     """Return the sizes (m, k, n) of a block of a general product; numbers, or arrays if the grid is of arrays.
 
-    All are whole segments; k is whole lines if that adds at most MOST_ADDED of it. Only segments are whole where the
-    grid does not divide k, which is then that of the operands, and for elements of one byte, whose products are of our
-    own kernels.
+    Each is rounded up to whole segments, then k to whole lines if that adds at most MOST_ADDED of it. k stays at whole
+    segments if the grid has one part along it, since it is then that of the operands, and for elements of one byte,
+    which our own kernels multiply.
     """
     unit = SEGMENT // itemsize
     m, k, n = (-(-size // (parts * unit)) * unit for size, parts in zip(sizes, grid, strict=True))

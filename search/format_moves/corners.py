@@ -187,7 +187,7 @@ def starts_for(pool: Sequence[Scheme], target: Target, rng: np.random.Generator)
         if smaller and target.is_general and scheme.ring == Z2:
             starts += [change_format(scheme, target, rng, detour) for detour in DETOURS]
         elif scheme.target != target and _projects(scheme, target):
-            starts += [_projection(scheme, target, rng) for _ in range(DIRECTIONS)]
+            starts += [change_format(scheme, target, rng) for _ in range(DIRECTIONS)]
         else:
             starts.append(change_format(scheme, target))
     return list({scheme.digest: scheme for scheme in starts}.values())

@@ -17,7 +17,7 @@ TAKEN = 32
 """Maximum number of finds of a launch: copying one from the GPU and certifying it takes some milliseconds."""
 
 
-class Fleet(Protocol):
+class TurnFleet(Protocol):
     """Interface of the walkers of a turn: `gpu.fleet.Fleet`, or `CpuFleet`."""
 
     walkers: int
@@ -37,14 +37,14 @@ class Fleet(Protocol):
         """Advance walkers by `steps` steps each; return the seconds."""
 
     def ranks(self) -> npt.NDArray[np.int64]:
-        """Return the current rank of each walker."""
+        """Return the rank of the scheme that `scheme` returns with `current`, a large number where there is none."""
 
     def scheme(self, walker: int, *, current: bool = False, provenance: Provenance | None = None) -> Scheme:
         """Return the scheme of a walker's score, or its current one, unchecked."""
 
 
 def collect_below(
-    fleet: Fleet,
+    fleet: TurnFleet,
     highest: int,
     *,
     steps: int,

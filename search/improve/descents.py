@@ -14,7 +14,7 @@ from ...schemes_db.algebra import naive
 from ...schemes_db.provenance import Step
 from ...schemes_db.run_record import RunRecord
 from ...version import __version__
-from ..flipgraph.gpu import fleet as gpu_fleet
+from ..flipgraph.gpu.fleet import Fleet
 from ..flipgraph.gpu.session import WALKS, gpu_kind
 from ..flipgraph.gpu.settings import setting_for as gpu_setting_for
 from ..flipgraph.gpu.widen import widened
@@ -24,7 +24,7 @@ from ..runs.distinct import DistinctPool
 from ..runs.plan import Setting
 from ..runs.settings import setting_for
 from .catalogue import in_order
-from .collect import Fleet, collect_below
+from .collect import TurnFleet, collect_below
 from .cpu_fleet import CpuFleet
 from .gaps import BLOCKS, Gap, Shape
 from .history import SELECTING, VARIANTS, History, symmetric_walks, varied, walk_of
@@ -141,7 +141,7 @@ class Descents:
         fleet = self._fleet(starts, setting, tried, walk)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
-        on_route(f"{gap.target}: {what}, {len(starts)} starts")
+        on_route(f"{gap.target}: {what}, starts: {len(starts)}")
         found_ranks = collect_below(
             fleet,
             gap.rank - 1,
@@ -191,15 +191,15 @@ class Descents:
             return setting_for(target, walk)
         return gpu_setting_for(target, **WALKS[gpu_kind(walk)[0]])
 
-    def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, walk: str) -> Fleet:
+    def _fleet(self, starts: list[Scheme], setting: Setting, tried: int, walk: str) -> TurnFleet:
         seed = self._seed + (tried << 32)
         if self._device == "cpu":
             return CpuFleet(starts, walk, setting.policy, seed=seed, jobs=self._jobs)
         return self._gpu_fleet(starts, setting, seed, walk)
 
-    def _gpu_fleet(self, starts: list[Scheme], setting: Setting, seed: int, walk: str) -> gpu_fleet.Fleet:
+    def _gpu_fleet(self, starts: list[Scheme], setting: Setting, seed: int, walk: str) -> Fleet:
         kind, swaps = gpu_kind(walk)
-        return gpu_fleet.Fleet(
+        return Fleet(
             starts,
             setting.policy,
             seed=seed,

@@ -52,7 +52,7 @@ SELECTING = ("keen", "apart")
 """The variants that differ in the selection among the walkers of a GPU."""
 
 DESCENT = 0.05
-"""Share of its start's rank that a walk often descends: a start that much above the lowest has half its worth."""
+"""A start that is this share above the lowest has half its worth: 5x6x6 fell from 140 to 130, by 7%."""
 
 
 def varied(policy: Policy, variant: str) -> Policy:

@@ -30,7 +30,11 @@ from ..progress import Progress
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--time", "seconds", type=Duration(), default="60s", show_default=True, help="Stop after this time.")
 @click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Threads for lifts, or walks on a CPU."
+    "--jobs",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Threads of lifts, and of walks on a CPU.",
 )
 @click.option(
     "--device", default="cpu", show_default=True, help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."
