@@ -86,14 +86,23 @@ def tensor(outer: Scheme, inner: Scheme) -> Scheme:
         raise TargetError(f"the tensor product would have rank {outer.rank * inner.rank}, beyond {MAX_RANK}")
     factors = []
     for x, y in zip(outer.factors, inner.factors, strict=True):
-        if 2 * _peak(x) * _peak(y) >= COEFFICIENT_LIMIT:
-            raise TargetError("the tensor product has coefficients beyond 2^62")
+        refuse_large(x, y)
         factors.append(x.tensor(y))
     ring = next((ring for ring in (QI, Q) if ring in (outer.ring, inner.ring)), outer.ring)
     name = f"{outer.name}*{inner.name}" if outer.name and inner.name else ""
     origin = constructed("tensor", "tensor product", *((one.digest, one.provenance) for one in (outer, inner)))
     u, v, w = factors
     return Scheme(target, u, v, w, ring, name, origin)
+
+
+def refuse_large(outer: Factor, inner: Factor) -> None:
+    """Refuse two factors whose tensor product int64 may not hold.
+
+    Raises:
+        TargetError: coefficients beyond 2^62.
+    """
+    if 2 * _peak(outer) * _peak(inner) >= COEFFICIENT_LIMIT:
+        raise TargetError("the tensor product has coefficients beyond 2^62")
 
 
 def _peak(factor: Factor) -> int:

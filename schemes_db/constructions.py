@@ -34,7 +34,7 @@ def direct_sum(first: Scheme, second: Scheme, axis: str) -> Scheme:
     masked = axis == "k" and all(_full_factors(scheme.target) for scheme in (first, second))
     if not (masked and first.target.c == second.target.c):
         for scheme in (first, second):
-            _need_general(scheme)
+            need_general(scheme)
     if first.ring.characteristic != second.ring.characteristic:
         raise TargetError(f"schemes over {first.ring} and {second.ring} have no direct sum")
     sizes = list(first.target.shape)
@@ -50,10 +50,10 @@ def direct_sum(first: Scheme, second: Scheme, axis: str) -> Scheme:
     for factor, grid_axis in _PLACES[axis]:
         offsets[factor][grid_axis] = first.target.shape[position]
     factors = [
-        _stacked(_placed(x, *shape, 0, 0), _placed(y, *shape, *offset))
+        x.placed(*shape).stacked(y.placed(*shape, *offset))
         for x, y, shape, offset in zip(first.factors, second.factors, shapes, offsets, strict=True)
     ]
-    ring = _wider(first.ring, second.ring)
+    ring = wider(first.ring, second.ring)
     parents = ((one.digest, one.provenance) for one in (first, second))
     origin = constructed("sum", f"direct sum along {axis}", *parents, axis=axis)
     return Scheme(target, factors[0], factors[1], factors[2], ring, "", origin)
@@ -76,7 +76,7 @@ def project(scheme: Scheme, axis: str, index: int) -> Scheme:
         TargetError: no such axis or index, nothing would be left, or a target that is not general.
     """
     position = _axis(axis)
-    _need_general(scheme)
+    need_general(scheme)
     sizes = list(scheme.target.shape)
     if not 0 <= index < sizes[position] or sizes[position] == 1:
         raise TargetError(f"{scheme.target} has no block {index} along {axis} that it could do without")
@@ -102,7 +102,7 @@ def change_of_basis(scheme: Scheme, p: npt.ArrayLike, q: npt.ArrayLike, r: npt.A
         TargetError: a matrix is not square of the right size with determinant 1 or -1, the target
             is not general, or coefficients grow beyond 2^62.
     """
-    _need_general(scheme)
+    need_general(scheme)
     if scheme.gaussian:
         raise TargetError("a change of basis needs real coefficients")
     pairs = [_with_inverse(matrix, size) for matrix, size in zip((p, q, r), scheme.target.shape, strict=True)]
@@ -134,36 +134,19 @@ def _full_factors(target: Target) -> bool:
     return plain and target.a == full_grid(target.m, target.k) and target.b == full_grid(target.k, target.n)
 
 
-def _need_general(scheme: Scheme) -> None:
+def need_general(scheme: Scheme) -> None:
+    """Refuse a scheme that is not for a full product.
+
+    Raises:
+        TargetError: it is not.
+    """
     if not scheme.target.is_general:
         raise TargetError(f"{scheme.target} is not a general target: this is known for those only")
 
 
-def _wider(first: Ring, second: Ring) -> Ring:
+def wider(first: Ring, second: Ring) -> Ring:
+    """Return the one of two rings of equal characteristic that contains the other."""
     return next((ring for ring in (QI, Q) if ring in (first, second)), first)
-
-
-def _placed(factor: Factor, rows: int, cols: int, row: int, col: int) -> Factor:
-    """The factor on a larger grid, its first block at (row, col)."""
-    i, j = np.divmod(np.arange(factor.blocks, dtype=np.int64), factor.cols)
-    return factor.relabelled(rows, cols, (i + row) * cols + j + col)
-
-
-def _stacked(first: Factor, second: Factor) -> Factor:
-    """The products of the first, then those of the second, over their common denominator."""
-    denominator = int(np.lcm(first.denominator, second.denominator))
-    values = [factor.values * (denominator // factor.denominator) for factor in (first, second)]
-    if len({array.ndim for array in values}) == 2:
-        values = [array if array.ndim == 2 else np.stack([array, 0 * array], axis=1) for array in values]
-    return Factor.from_triplets(
-        first.rank + second.rank,
-        first.rows,
-        first.cols,
-        np.concatenate([first.product, second.product + first.rank]),
-        np.concatenate([first.indices, second.indices]),
-        np.concatenate(values),
-        denominator,
-    )
 
 
 def _with_inverse(matrix: npt.ArrayLike, size: int) -> tuple[IntArray, IntArray]:

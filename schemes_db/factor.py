@@ -131,6 +131,41 @@ class Factor:
             self.rank, rows, cols, self.product, index_map[self.indices], self.values, self.denominator
         )
 
+    def placed(self, rows: int, cols: int, row: int = 0, col: int = 0) -> Factor:
+        """The factor on a larger grid, its first block at (row, col)."""
+        i, j = np.divmod(np.arange(self.blocks, dtype=np.int64), self.cols)
+        return self.relabelled(rows, cols, (i + row) * cols + j + col)
+
+    def stacked(self, other: Factor) -> Factor:
+        """The products of this factor, then those of another on the same grid, over their common denominator."""
+        denominator = int(np.lcm(self.denominator, other.denominator))
+        values = [factor.values * (denominator // factor.denominator) for factor in (self, other)]
+        if len({array.ndim for array in values}) == 2:
+            values = [array if array.ndim == 2 else np.stack([array, 0 * array], axis=1) for array in values]
+        return Factor.from_triplets(
+            self.rank + other.rank,
+            self.rows,
+            self.cols,
+            np.concatenate([self.product, other.product + self.rank]),
+            np.concatenate([self.indices, other.indices]),
+            np.concatenate(values),
+            denominator,
+        )
+
+    def selected(self, products: npt.NDArray[np.bool_]) -> Factor:
+        """The factor of some of the products, which `products` (R,) names."""
+        place = np.cumsum(products) - 1
+        mine = products[self.product]
+        return Factor.from_triplets(
+            int(products.sum()),
+            self.rows,
+            self.cols,
+            place[self.product[mine]],
+            self.indices[mine],
+            self.values[mine],
+            self.denominator,
+        )
+
     def transposed(self) -> Factor:
         """The factor of the transposed grid."""
         moved = np.arange(self.blocks, dtype=np.int64).reshape(self.rows, self.cols).T

@@ -17,6 +17,7 @@ STEPS = {
     "reverse": (),
     "tensor": (),
     "sum": ("axis",),
+    "uneven": ("m", "k", "n"),
     "project": ("axis", "index"),
     "basis": ("p", "q", "r"),
     "search": ("command",),
@@ -28,7 +29,7 @@ STEPS = {
 }
 """The kinds of steps, and the values that each needs."""
 
-CONSTRUCTIONS = ("naive", "rotate", "transpose", "reverse", "tensor", "sum", "project", "basis")
+CONSTRUCTIONS = ("naive", "rotate", "transpose", "reverse", "tensor", "sum", "uneven", "project", "basis")
 """Steps that give the same scheme whenever they are repeated, from the schemes that they name."""
 
 NEVER_REPEATED = ("walk", "polish")

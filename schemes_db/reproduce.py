@@ -13,6 +13,7 @@ from .provenance import CONSTRUCTIONS, NEVER_REPEATED, Step
 from .ring import Ring, parse_ring
 from .scheme import Scheme
 from .target import parse_target
+from .uneven import uneven_product
 
 Find = Callable[[str], Scheme]
 """The kept scheme of a digest."""
@@ -74,7 +75,7 @@ def _repeated(step: Step, made: dict[str, Scheme], find: Find, search: Search, l
         raise CatalogError("the file is not kept" if step.do == "read" else "it was printed, not computed")
     parents = [made[digest] if digest in made else find(digest) for digest in step.of]
     wanted = {"naive": 0, "tensor": 2, "sum": 2}.get(step.do, 1)
-    if len(parents) != wanted:
+    if len(parents) != wanted and (step.do != "uneven" or not parents):
         raise CatalogError(f"it names {len(parents)} schemes, where {wanted} belong")
     match step.do:
         case "naive":
@@ -92,6 +93,9 @@ def _repeated(step: Step, made: dict[str, Scheme], find: Find, search: Search, l
             return tensor(parents[0], parents[1])
         case "sum":
             return direct_sum(parents[0], parents[1], step.value("axis"))
+        case "uneven":
+            m, k, n = (tuple(_matrix(step.value(name))[0].tolist()) for name in "mkn")
+            return uneven_product(parents[0], (m, k, n), parents[1:])
         case "project":
             index = step.value("index")
             return project(parents[0], step.value("axis"), int(index) if index.isdecimal() else -1)

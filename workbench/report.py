@@ -7,9 +7,10 @@ from itertools import combinations_with_replacement
 
 from ..schemes_db import Z2, Ring, Target, Z, parse_ring, parse_target
 from ..schemes_db.catalog import Catalog
-from ..schemes_db.composition import Part, Shape, best_composition
+from ..schemes_db.composition import Part, best_composition
 from ..schemes_db.pareto import Entry
 from ..schemes_db.ranks import best_known
+from ..schemes_db.uneven import Shape
 
 KEPT_SIDE = 5
 """Formats up to this side have a row of their own."""
@@ -50,8 +51,8 @@ def catalogue_page() -> str:
             "## Structured products",
             markdown_table(_OTHERS, (_other_row(catalog, entry) for entry in others)),
             "## Larger formats, composed of the above",
-            "`lcma compose` has a scheme for every format up to 16x16x16 and beyond: direct sums and tensor products "
-            f"of the schemes above. {_reached(kept, rows)} The square ones:",
+            "`lcma compose` has a scheme for every format up to 16x16x16 and beyond: direct sums, tensor products and "
+            f"products of unequal blocks of the schemes above. {_reached(kept, rows)} The square ones:",
             markdown_table(
                 _COMPOSED, (_composed_row((n, n, n), kept) for n in range(KEPT_SIDE + 1, COMPOSED_SIDE + 1))
             ),

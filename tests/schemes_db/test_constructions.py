@@ -114,6 +114,7 @@ def test_invariants_modulo_2(strassen):
 
 @pytest.mark.parametrize(("shape", "rank"), [
     ((2, 2, 2), 7), ((4, 4, 4), 49), ((6, 6, 6), 161), ((3, 2, 2), 11), ((7, 1, 5), 35), ((9, 3, 6), 138),
+    ((4, 3, 4), 40), ((7, 7, 7), 265),
 ])  # fmt: skip
 def test_compositions_have_the_rank_that_was_promised(shape, rank):
     part = best_composition(shape, KEPT)

@@ -18,6 +18,7 @@ from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.provenance import Step
 from lcma.schemes_db.reproduce import reproduced
 from lcma.schemes_db.shipped import shipped, shipped_names
+from lcma.schemes_db.uneven import uneven_product
 from lcma.verify import certify
 
 
@@ -47,6 +48,11 @@ def constructions(strassen):
         "extended": extend(permute(extend(strassen, "k"), "nkm"), "m", 2),
         "projected": project(transpose(extend(strassen, "m")), "n", 1),
         "basis": tensor(basis, reverse(basis)),
+        "uneven": uneven_product(
+            extend(strassen, "n"),
+            ((2, 1), (1, 1), (2, 1, 1)),
+            [naive(lcma.Target.general(*shape)) for shape in ((1, 1, 1), (1, 1, 2), (2, 1, 1), (2, 1, 2))],
+        ),
         "permuted": permute(tensor(strassen, permute(extend(strassen, "n"), "kmn")), "nmk"),
         "naive": naive(lcma.parse_target("3x3x4:tri-left")),
     }

@@ -26,8 +26,8 @@ from ..output import print_json
 def command(target: str, keep: bool, out: str | None, dry_run: bool, as_json: bool) -> None:
     """Compose the best scheme for a size from those of the catalogue.
 
-    Sums along an axis, tensor products and the classical algorithm, of the lowest total rank; what
-    is built is proven.
+    Sums along an axis, tensor products, products of blocks of unequal sizes and the classical
+    algorithm, of the lowest total rank; what is built is proven.
     """
     wanted = parse_target(target)
     if not wanted.is_general:
@@ -71,5 +71,6 @@ def _to_json(part: Part) -> dict[str, object]:
         "rank": part.rank,
         "how": part.how,
         **named,
+        **({"sizes": [list(axis) for axis in part.sizes]} if part.parts and all(part.sizes) else {}),
         "parts": [_to_json(inner) for inner in part.parts],
     }
