@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, permutations, product
+from typing import NamedTuple
 
 from ..errors import TargetError
 from .algebra import naive, permute, tensor
@@ -20,8 +21,24 @@ MAX_SIDE = 64
 """The largest size that is composed: the table grows with the product of the three."""
 
 OUTERS = ("strassen", "2x3x3-r15")
-"""The schemes for blocks of unequal sizes. Of the 680 formats from 2x2x2 to 16x16x16 Strassen's lowers the rank of 271,
-the other one that of 151, all above 8x8x8; one of the other shipped schemes would lower 22 more."""
+"""The schemes that multiply blocks of unequal sizes. Of the 680 formats from 2x2x2 to 16x16x16 Strassen's lowers the
+rank of 271; the other one then lowers 151, all above 8x8x8, of which 34 are not among the 271. Another shipped scheme
+would lower 22 more."""
+
+NO_SIZES: Sizes = ((), (), ())
+
+
+class _Way(NamedTuple):
+    """The best way to a size that is known so far: its rank, `Part.how`, and the sizes of its parts.
+
+    An uneven product also has the sizes of its blocks and the name of the scheme that multiplies them.
+    """
+
+    rank: int
+    how: str
+    parts: tuple[Shape, ...] = ()
+    sizes: Sizes = NO_SIZES
+    outer: str = ""
 
 
 @dataclass(frozen=True)
@@ -29,8 +46,8 @@ class Part:
     """A way to a size: a kept scheme, the classical algorithm, a direct sum, a tensor product or unequal blocks.
 
     `how` is "scheme" (with its `name`), "naive", "sum m", "sum k", "sum n", "product" or "uneven product"; `parts` are
-    what it is made of. Those of an uneven product of blocks of some `sizes` are the scheme for the blocks, then one way
-    for each shape of its products, several of which may have the same.
+    what it is made of. Only an uneven product has `sizes`, those of its blocks along m, k and n. Its first part is the
+    scheme that multiplies the blocks, the others compute its products: one part for all products of the same shape.
     """
 
     shape: Shape
@@ -38,7 +55,7 @@ class Part:
     how: str
     name: str = ""
     parts: tuple[Part, ...] = ()
-    sizes: Sizes = ((), (), ())
+    sizes: Sizes = NO_SIZES
 
     @property
     def blocks(self) -> Shape:
@@ -67,28 +84,31 @@ def best_composition(shape: Shape, kept: Mapping[Shape, tuple[int, str]]) -> Par
     """
     if max(shape) > MAX_SIDE or min(shape) < 1:
         raise TargetError(f"compositions are known for sizes 1 to {MAX_SIDE}, not {'x'.join(map(str, shape))}")
-    table: dict[Shape, tuple[int, str, tuple[Shape, ...], Sizes]] = {}
-    even: Sizes = ((), (), ())
-    outers = [(name, blocks) for name, blocks, rank in _outers() if kept.get(_sorted(blocks), (rank + 1,))[0] <= rank]
+    table: dict[Shape, _Way] = {}
+    outers = [
+        (name, blocks)
+        for name, blocks, rank in _outers()
+        if _sorted(blocks) in kept and kept[_sorted(blocks)][0] <= rank
+    ]
 
     def solve(wanted: Shape) -> int:
         key = _sorted(wanted)
         if key not in table:
             m, k, n = key
-            table[key] = (m * k * n, "naive", (), even)
-            if key in kept and kept[key][0] <= table[key][0]:
-                table[key] = (kept[key][0], "scheme", (), even)
+            table[key] = _Way(m * k * n, "naive")
+            if key in kept and kept[key][0] <= table[key].rank:
+                table[key] = _Way(kept[key][0], "scheme")
             for how, parts in _ways(key):
                 ranks = [solve(part) for part in parts]
                 rank = ranks[0] * ranks[1] if how == "product" else ranks[0] + ranks[1]
-                if rank < table[key][0]:
-                    table[key] = (rank, how, parts, even)
+                if rank < table[key].rank:
+                    table[key] = _Way(rank, how, parts)
             for name, sizes, shapes in _uneven_ways(key, outers):
                 rank = sum(count * solve(shape) for shape, count in shapes)
-                if rank < table[key][0]:
-                    distinct = dict.fromkeys(_sorted(shape) for shape, _ in shapes)
-                    table[key] = (rank, f"uneven product {name}", tuple(distinct), sizes)
-        return table[key][0]
+                if rank < table[key].rank:
+                    distinct = tuple(dict.fromkeys(_sorted(shape) for shape, _ in shapes))
+                    table[key] = _Way(rank, "uneven product", distinct, sizes, name)
+        return table[key].rank
 
     # Smaller sizes first, so that the recursion is never deep.
     for m in range(1, shape[0] + 1):
@@ -98,13 +118,13 @@ def best_composition(shape: Shape, kept: Mapping[Shape, tuple[int, str]]) -> Par
 
     def tree(wanted: Shape) -> Part:
         key = _sorted(wanted)
-        rank, how, parts, sizes = table[key]
-        trees = [tree(part) for part in parts]
-        if outer := how.partition("uneven product ")[2]:
-            scheme = shipped(outer).scheme
-            first = Part(_sorted(scheme.target.shape), scheme.rank, "scheme", outer)
-            return Part(key, rank, "uneven product", "", (first, *trees), sizes)
-        return Part(key, rank, how, kept[key][1] if how == "scheme" else "", tuple(trees))
+        way = table[key]
+        trees = [tree(part) for part in way.parts]
+        if way.outer:
+            scheme = shipped(way.outer).scheme
+            trees.insert(0, Part(_sorted(scheme.target.shape), scheme.rank, "scheme", way.outer))
+        name = kept[key][1] if way.how == "scheme" else ""
+        return Part(key, way.rank, way.how, name, tuple(trees), way.sizes)
 
     return tree(shape)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,8 @@ from .scheme import Scheme
 from .target import Target
 
 AXES = "mkn"
+FACTOR_AXES = ((0, 1), (1, 2), (0, 2))
+"""The axes of A, B and C, by their place in AXES."""
 _PLACES = {"m": ((0, 0), (2, 0)), "k": ((0, 1), (1, 0)), "n": ((1, 1), (2, 1))}
 """For every axis the (factor, axis of its grid) that run along it."""
 
@@ -81,12 +84,12 @@ def project(scheme: Scheme, axis: str, index: int) -> Scheme:
     if not 0 <= index < sizes[position] or sizes[position] == 1:
         raise TargetError(f"{scheme.target} has no block {index} along {axis} that it could do without")
     sizes[position] -= 1
-    dense = [factor.dense for factor in scheme.factors]
-    for factor, grid_axis in _PLACES[axis]:
-        dense[factor] = np.delete(dense[factor], index, axis=1 + grid_axis)
-    alive = np.logical_and.reduce([array.reshape(scheme.rank, -1).any(axis=1) for array in dense])
-    denominators = scheme.denominators
-    factors = [Factor.from_dense(array[alive], d) for array, d in zip(dense, denominators, strict=True)]
+    lines = [np.arange(size, dtype=np.int64) for size in scheme.target.shape]
+    lines[position] -= lines[position] > index
+    lines[position][index] = -1
+    factors = without_zeros(
+        [factor.restricted(lines[x], lines[y]) for factor, (x, y) in zip(scheme.factors, FACTOR_AXES, strict=True)]
+    )
     parent = (scheme.digest, scheme.provenance)
     origin = constructed("project", f"projection along {axis}", parent, axis=axis, index=str(index))
     return Scheme(Target.general(*sizes), factors[0], factors[1], factors[2], scheme.ring, "", origin)
@@ -132,6 +135,12 @@ def _full_factors(target: Target) -> bool:
     """Return whether it is a product of two full matrices, of which a part may be wanted."""
     plain = target.is_product and not target.shared and target.block_recursive
     return plain and target.a == full_grid(target.m, target.k) and target.b == full_grid(target.k, target.n)
+
+
+def without_zeros(factors: Sequence[Factor]) -> list[Factor]:
+    """Return the three factors without the products of which one factor is zero."""
+    nonzero = np.logical_and.reduce([np.diff(factor.indptr) > 0 for factor in factors])
+    return [factor.selected(nonzero) for factor in factors]
 
 
 def need_general(scheme: Scheme) -> None:

@@ -136,6 +136,24 @@ class Factor:
         i, j = np.divmod(np.arange(self.blocks, dtype=np.int64), self.cols)
         return self.relabelled(rows, cols, (i + row) * cols + j + col)
 
+    def restricted(self, rows: IntArray, cols: IntArray) -> Factor:
+        """The factor on some rows and columns of its grid, which are numbered anew.
+
+        `rows` (rows,) and `cols` (cols,) have the new numbers from 0, and -1 for lines that are left out.
+        """
+        i, j = np.divmod(self.indices, self.cols)
+        inside = (rows[i] >= 0) & (cols[j] >= 0)
+        width = int(cols.max()) + 1
+        return Factor.from_triplets(
+            self.rank,
+            int(rows.max()) + 1,
+            width,
+            self.product[inside],
+            rows[i[inside]] * width + cols[j[inside]],
+            self.values[inside],
+            self.denominator,
+        )
+
     def stacked(self, other: Factor) -> Factor:
         """The products of this factor, then those of another on the same grid, over their common denominator."""
         denominator = int(np.lcm(self.denominator, other.denominator))

@@ -75,7 +75,7 @@ def _repeated(step: Step, made: dict[str, Scheme], find: Find, search: Search, l
         raise CatalogError("the file is not kept" if step.do == "read" else "it was printed, not computed")
     parents = [made[digest] if digest in made else find(digest) for digest in step.of]
     wanted = {"naive": 0, "tensor": 2, "sum": 2}.get(step.do, 1)
-    if len(parents) != wanted and (step.do != "uneven" or not parents):
+    if not parents if step.do == "uneven" else len(parents) != wanted:
         raise CatalogError(f"it names {len(parents)} schemes, where {wanted} belong")
     match step.do:
         case "naive":

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import TargetError
 from .algebra import refuse_large
-from .constructions import need_general, wider
+from .constructions import FACTOR_AXES, need_general, wider, without_zeros
 from .factor import Factor, IntArray
 from .provenance import constructed
 from .scheme import MAX_RANK, Scheme
@@ -26,15 +26,13 @@ Shape = tuple[int, int, int]
 Sizes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """The size of every block along m, k and n."""
 
-_AXES = ((0, 1), (1, 2), (0, 2))
-"""The axes of A, B and C."""
-
 
 def product_shapes(outer: Scheme, sizes: Sizes) -> list[Shape]:
     """Return the shape of every product of a scheme for blocks of these sizes, smaller ones padded with zeros.
 
-    A combination has as many rows as its largest block, the others are zero; of a product only those are needed that
-    some block of C takes. So along each axis the shape is the smaller one of its two factors.
+    The sum of blocks that is a factor of a product has as many nonzero rows as its largest block, and of the product
+    itself only the rows of the largest block of C that takes it are needed; likewise for columns. So the length of a
+    product along an axis is the smaller one of two such maxima: those of the two matrices that have this axis.
 
     Raises:
         TargetError: the scheme is not for a full product, or has other numbers of blocks.
@@ -43,7 +41,7 @@ def product_shapes(outer: Scheme, sizes: Sizes) -> list[Shape]:
     if tuple(map(len, sizes)) != outer.target.shape or any(size < 1 for axis in sizes for size in axis):
         raise TargetError(f"blocks of sizes {sizes} are not those of {outer.target}: give one of 1 or more a block")
     lengths = np.full((outer.rank, 3), np.iinfo(np.int64).max)
-    for factor, axes in zip(outer.factors, _AXES, strict=True):
+    for factor, axes in zip(outer.factors, FACTOR_AXES, strict=True):
         places = np.divmod(factor.indices, factor.cols)
         for axis, place in zip(axes, places, strict=True):
             largest = np.zeros(outer.rank, dtype=np.int64)
@@ -63,7 +61,7 @@ def uneven_product(outer: Scheme, sizes: Sizes, inner: Sequence[Scheme]) -> Sche
         TargetError: a scheme is not for a full product, `sizes` do not fit, no inner scheme has the shape of a product,
             schemes over rings of different characteristics, or too large a result.
     """
-    shapes = product_shapes(outer, sizes)
+    target, shapes = Target.general(*map(sum, sizes)), product_shapes(outer, sizes)
     for scheme in inner:
         need_general(scheme)
         if scheme.ring.characteristic != outer.ring.characteristic:
@@ -80,10 +78,9 @@ def uneven_product(outer: Scheme, sizes: Sizes, inner: Sequence[Scheme]) -> Sche
         raise TargetError(f"the product would have a rank beyond {MAX_RANK}")
     whole = [
         reduce(Factor.stacked, [_product(factor, r, one.factors[f], sizes[x], sizes[y]) for r, one in enumerate(parts)])
-        for f, (factor, (x, y)) in enumerate(zip(outer.factors, _AXES, strict=True))
+        for f, (factor, (x, y)) in enumerate(zip(outer.factors, FACTOR_AXES, strict=True))
     ]
-    alive = np.logical_and.reduce([np.diff(factor.indptr) > 0 for factor in whole])
-    u, v, w = (factor.selected(alive) for factor in whole)
+    u, v, w = without_zeros(whole)
     ring = reduce(wider, [scheme.ring for scheme in parts], outer.ring)
     used = {scheme.digest: scheme for scheme in inner if scheme in parts}
     origin = constructed(
@@ -92,32 +89,21 @@ def uneven_product(outer: Scheme, sizes: Sizes, inner: Sequence[Scheme]) -> Sche
         *((one.digest, one.provenance) for one in (outer, *used.values())),
         **{name: ",".join(map(str, axis)) for name, axis in zip("mkn", sizes, strict=True)},
     )
-    return Scheme(Target.general(*map(sum, sizes)), u, v, w, ring, "", origin)
+    return Scheme(target, u, v, w, ring, "", origin)
 
 
 def _product(outer: Factor, r: int, inner: Factor, heights: Sequence[int], widths: Sequence[int]) -> Factor:
-    """Return the factor of product `r` of the outer scheme computed by the inner one."""
+    """Return one factor of product `r` of the outer scheme, whose blocks the inner scheme multiplies."""
     mine = slice(int(outer.indptr[r]), int(outer.indptr[r + 1]))
     indices, values = outer.indices[mine], outer.values[mine]
     one = Factor.from_triplets(1, outer.rows, outer.cols, 0 * indices, indices, values, outer.denominator)
     refuse_large(one, inner)
     padded = one.tensor(inner.placed(max(heights), max(widths)))
-    rows, cols = _lines(heights), _lines(widths)
-    y, x = np.divmod(padded.indices, padded.cols)
-    inside = (rows[y] >= 0) & (cols[x] >= 0)
-    return Factor.from_triplets(
-        padded.rank,
-        sum(heights),
-        sum(widths),
-        padded.product[inside],
-        rows[y[inside]] * sum(widths) + cols[x[inside]],
-        padded.values[inside],
-        padded.denominator,
-    )
+    return padded.restricted(_lines(heights), _lines(widths))
 
 
 def _lines(sizes: Sequence[int]) -> IntArray:
-    """Return the line of the whole matrix for every line of the padded blocks, -1 for padding."""
+    """Return the row (or column) of the whole matrix for each row of the padded blocks, -1 for padding."""
     lines = np.full((len(sizes), max(sizes)), -1, dtype=np.int64)
     inside = np.arange(max(sizes)) < np.array(sizes)[:, None]
     lines[inside] = np.arange(sum(sizes))

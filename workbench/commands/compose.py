@@ -71,6 +71,6 @@ def _to_json(part: Part) -> dict[str, object]:
         "rank": part.rank,
         "how": part.how,
         **named,
-        **({"sizes": [list(axis) for axis in part.sizes]} if part.parts and all(part.sizes) else {}),
+        **({"sizes": [list(axis) for axis in part.sizes]} if all(part.sizes) else {}),
         "parts": [_to_json(inner) for inner in part.parts],
     }
