@@ -15,6 +15,7 @@ from ..flipgraph.walkers import Terms, pack_start, walk_policy
 from ..format_moves.registry import MOVES, refuse_moves
 from ..terms.orbits import OrbitTerms, parse_cubes
 from ..terms.ternary import TermsModulo3, TernaryTerms
+from ..triples.annealer import usual_rank
 from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
 from .engine import Engine, engine_of
 from .objectives import HALF_OBJECTIVES, objective_names
@@ -24,11 +25,15 @@ from .stages import EASY_SIDE, Stage, corners_below, formats_below, parse_stage
 RINGS = {"Z2": "flip", "Z3": "flip-z3", "ZT": "flip-zt", "Z": "flip", "Q": "flip"}
 """The rings of a search and their default walks: mod 2 (lifted to Z or Q), mod 3, or over {-1, 0, 1} directly."""
 
-METHODS = ("walks", "lns")
-"""The methods of a run: walks to lower ranks, or recombination of the products of walks (`lns`)."""
+METHODS = ("walks", "lns", "triples")
+"""The methods of a run: walks to lower ranks, recombination of the products of walks (`lns`), or, for formats with a
+side of 2, annealing of Strassen triples (`triples`)."""
 
 LNS_WALKS, LNS_STEPS = 6, 160_000
 """Number of walks of a round of `lns`, and their steps."""
+
+TRIPLE_WALKS, TRIPLE_STEPS = 4, 250_000
+"""Number of annealings of a round of `triples`, and their steps."""
 
 LADDER_WALKS = ("flip", "flip-half", "flip-zt")
 """The walks that go through smaller formats on a GPU, even if they are named."""
@@ -106,6 +111,8 @@ class RunConfig:
             raise PlanError(f"method {self.method!r} is not known; choose one of {', '.join(METHODS)}")
         if self.method == "lns":
             self._be_lns()
+        if self.method == "triples":
+            self._be_triples()
         if self.objective not in objective_names():
             raise PlanError(f"objective {self.objective!r} is not known; choose one of {', '.join(objective_names())}")
         if self.objective != "rank" and self.rounds is None and self.seconds is None:
@@ -128,7 +135,7 @@ class RunConfig:
         first = self.stages[0].target
         if self.start is not None and self.start.target != first:
             raise PlanError(f"the start computes {self.start.target}, not {first}")
-        if self.naive_too and (self.start is None or self.ladder or self.method == "lns"):
+        if self.naive_too and (self.start is None or self.ladder or self.method != "walks"):
             raise PlanError("naive_too is for walks from a start of the target: name one, and no ladder")
         if self.ring == "ZT" and not isinstance(self.terms, TernaryTerms):
             raise PlanError(f"walk {self.walk!r} does not stay in -1, 0, 1: take flip-zt, or ring Z")
@@ -154,6 +161,17 @@ class RunConfig:
         if self.policy or (self.pool is not None and self.pool.large):
             raise PlanError("a large neighbourhood search has walks of its own: leave policy, bounds and pools out")
         for name, value in (("walk", "flip-zt"), ("ladder", ())):
+            object.__setattr__(self, name, value)
+
+    def _be_triples(self) -> None:
+        """Set the fields that a search by triples determines; raise a PlanError if they are set otherwise."""
+        usual_rank(self.final_target)  # rejects a target that does not fit before the run
+        if self.ring not in ("Z", "Z2") or self.device != "cpu" or self.address:
+            raise PlanError("a search by triples is over Z or Z2, on this CPU: leave other rings and devices out")
+        pooled = self.pool is not None and self.pool.large
+        if self.policy or self.walk not in ("", "flip") or self.ladder or self.start is not None or pooled:
+            raise PlanError("a search by triples has neither walks nor starts: leave walk, start, bounds and pools out")
+        for name, value in (("walk", "flip"), ("ladder", ())):
             object.__setattr__(self, name, value)
 
     @property
@@ -184,6 +202,8 @@ class RunConfig:
         """Default settings for every format of the run and the walk."""
         if self.method == "lns":
             return (Setting(walkers=LNS_WALKS, steps=LNS_STEPS, policy=walk_policy(self.walk)),)
+        if self.method == "triples":
+            return (Setting(walkers=TRIPLE_WALKS, steps=TRIPLE_STEPS, policy=walk_policy(self.walk)),)
         engine = self.engine
         return tuple(
             engine.setting(stage.target if engine.by_format else self.final_target, self.walk) for stage in self.stages

@@ -153,6 +153,10 @@ def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:
         from .neighbourhoods import Neighbourhoods
 
         return Neighbourhoods(config, folder)
+    if config.method == "triples":
+        from ..triples.run import TripleRun
+
+        return TripleRun(config, folder)
     return WalkRun(config, folder)
 
 

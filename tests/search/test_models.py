@@ -127,7 +127,7 @@ def test_a_large_neighbourhood_search_improves_and_resumes(tmp_path):
         ({"ladder": ("2x2x1:4",)}, "is over Z"),
         ({"policy": {"nonzeros": 3}}, "walks of its own"),
         ({"start": lcma.resolve("strassen")[0].over_z2(), "rank": 6}, "ternary walk can't start"),
-        ({"method": "luck"}, "choose one of walks, lns"),
+        ({"method": "luck"}, "choose one of walks, lns, triples"),
         ({"rank": None}, "nothing limits"),
     ],
 )

@@ -137,7 +137,8 @@ from ..starts import is_mask, keep_argument, mask_start, start_argument
     "method",
     default="walks",
     show_default=True,
-    help="walks, or lns: put products of walks around the best scheme together by CP-SAT, again and again.",
+    help="walks; lns: put products of walks around the best scheme together by CP-SAT, again and again; or triples: "
+    "anneal inner products that share Strassen's products (formats with a side of 2).",
 )
 @click.option(
     "--out",
