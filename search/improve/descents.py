@@ -23,11 +23,14 @@ from ..format_moves.symmetric import symmetric_starts
 from ..runs.distinct import DistinctPool
 from ..runs.plan import Setting
 from ..runs.settings import setting_for
+from ..triples.annealer import has_triples
+from ..triples.fleet import STEPS as TRIPLE_STEPS
+from ..triples.fleet import TripleFleet
 from .catalogue import in_order
 from .collect import TurnFleet, collect_below
 from .cpu_fleet import CpuFleet
 from .gaps import BLOCKS, Gap, Shape
-from .history import SELECTING, VARIANTS, History, symmetric_walks, varied, walk_of
+from .history import SELECTING, TRIPLES, VARIANTS, Choice, History, symmetric_walks, varied, walk_of
 from .islands import Islands
 from .neighbours import Route, routes
 
@@ -121,6 +124,8 @@ class Descents:
         found = routes(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
         if not self._ternary:
             found += self._symmetric_routes(gap.target)
+            if has_triples(gap.target):
+                found.insert(0, Route(TRIPLES, [naive(gap.target)]))
         if not found:
             found.append(Route("naive", [naive(gap.target)]))
         by_name = {route.name: route for route in found}
@@ -130,6 +135,11 @@ class Descents:
         if choice is None:
             return None
         route = by_name[choice.route]
+        if route.name == TRIPLES:
+            on_route(f"{gap.target}: by {route.name}")
+            integral, seed = self._updater.over.name != "Z2", self._seed + (tried << 32)
+            annealers = TripleFleet(gap.target, gap.rank - 1, integral, seed=seed, jobs=self._jobs)
+            return self._record(annealers, TRIPLE_STEPS, gap, Choice(TRIPLES, ""), lowest[TRIPLES], seconds, say, stop)
         symmetric = walk_of(route.name) is not None
         walk = walk_of(route.name) or ("flip-zt" if self._ternary else "flip")
         setting = self._setting(gap.target, walk)
@@ -142,19 +152,34 @@ class Descents:
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
         on_route(f"{gap.target}: {what}, starts: {len(starts)}")
+        record = self._record(fleet, setting.steps, gap, choice, lowest[route.name], seconds, say, stop)
+        self._islands.settle(gap.target.name, route.name, fleet, began)
+        return record
+
+    def _record(
+        self,
+        fleet: TurnFleet,
+        steps: int,
+        gap: Gap,
+        choice: Choice,
+        start: int,
+        seconds: float,
+        say: Callable[[str], None],
+        stop: Callable[[], bool],
+    ) -> RunRecord:
+        """Advance a fleet for `seconds`, store its finds, and return the record of the turn."""
+        shape = in_order(gap.target.shape)
         found_ranks = collect_below(
             fleet,
             gap.rank - 1,
-            steps=setting.steps,
+            steps=steps,
             seconds=seconds,
             count=FOUND,
-            provenance=self._provenance(gap.target, route.name),
+            provenance=self._provenance(gap.target, choice.route),
             on_find=self._updater.take,
             enough=lambda: stop() or self._updater.rank(self._updater.over.name, shape) <= gap.known,
             say=say,
         )
-        reached = int(fleet.score.min())
-        self._islands.settle(gap.target.name, route.name, fleet, began)
         return RunRecord(
             command=self._command,
             target=gap.target.name,
@@ -165,11 +190,11 @@ class Descents:
             seconds=fleet.seconds,
             finds=sum(found_ranks.values()),
             device="cuda" if self._device.startswith("cuda") else "cpu",
-            route=route.name,
+            route=choice.route,
             policy=choice.policy,
-            start=lowest[route.name],
+            start=start,
             rank=gap.rank,
-            reached=min([reached, *found_ranks]),
+            reached=min([int(fleet.score.min()), *found_ranks]),
         )
 
     def _symmetric_routes(self, target: Target) -> list[Route]:
@@ -245,6 +270,8 @@ class Descents:
             command=self._command,
             seed=self._seed,
             version=__version__,
-            relation=f"flip walk on {'a processor' if self._device == 'cpu' else 'a GPU'}, by way of {route}",
+            relation="annealing of Strassen triples"
+            if route == TRIPLES
+            else f"flip walk on {'a processor' if self._device == 'cpu' else 'a GPU'}, by way of {route}",
             steps=(Step("walk", (), tuple(values.items()), "", False, NOT_REPEATABLE),),
         )

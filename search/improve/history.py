@@ -24,6 +24,9 @@ SYMMETRIC = {"symmetry": "flip-c3", "reversal": PAIRS}
 
 SWAPS = "swaps "
 
+TRIPLES = "triples"
+"""Route by annealing of Strassen triples, for formats with a side of 2: it has no walks."""
+
 EASY_SIDE = 3
 """Largest side of a square format without symmetric walks, and of the format up to whose size others have none."""
 
@@ -154,7 +157,7 @@ class History:
         lowest = min(starts.values())
 
         def route_worth(route: str) -> float:
-            assumed = 1.0 if walk_of(route) else 1 / (1 + (starts[route] / lowest - 1) / DESCENT)
+            assumed = 1.0 if walk_of(route) or route == TRIPLES else 1 / (1 + (starts[route] / lowest - 1) / DESCENT)
             return _mean([one for one in here if one.route == route], assumed)
 
         route = max(open_routes, key=route_worth)

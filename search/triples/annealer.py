@@ -53,10 +53,25 @@ def sides(target: Target) -> tuple[int, int]:
     return p, n
 
 
+def has_triples(target: Target) -> bool:
+    """Return whether a target is a full product with a side of 2 that is not too large."""
+    try:
+        sides(target)
+    except PlanError:
+        return False
+    return True
+
+
 def usual_rank(target: Target) -> int:
     """Return the rank (3 p n + max(p, n)) / 2, rounded up, of the schemes of Hopcroft and Kerr (1971) for 2 x p x n."""
     p, n = sides(target)
     return (3 * p * n + n + 1) // 2
+
+
+def least_rank(target: Target) -> int:
+    """Return the rank p n + max(p, n) below which no arrangement has an inner product for every column of B."""
+    p, n = sides(target)
+    return p * n + n
 
 
 class Annealer:
@@ -92,11 +107,9 @@ class Annealer:
             PlanError: there are fewer inner products than rows or columns.
         """
         p, n = self._shape
-        count = rank - p * n
-        if count < n:
-            raise PlanError(
-                f"rank {rank} of {self.target} leaves {count} inner products and {n} are needed: ask for {p * n + n}"
-            )
+        count, lowest = rank - p * n, least_rank(self.target)
+        if rank < lowest:
+            raise PlanError(f"rank {rank} of {self.target} leaves fewer than {n} inner products: ask for {lowest} or more")
         self._rows, self._cols = np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=np.uint64)
         self._ways = np.zeros(count, dtype=np.int64)
         self._restart()

@@ -13,7 +13,7 @@ from ..runs.record import Record
 from ..runs.result import Find
 from ..runs.search_run import SearchRun
 from ..runs.snapshot import Arrays
-from .annealer import Annealer, usual_rank
+from .annealer import Annealer, least_rank, usual_rank
 
 
 class TripleRun(SearchRun):
@@ -63,7 +63,7 @@ class TripleRun(SearchRun):
             self._record([record])
         if config.rank is None:
             for annealer in self._annealers:
-                annealer.aim(scheme.rank - 1)
+                annealer.aim(max(scheme.rank - 1, least_rank(config.final_target)))
 
     def _arrays(self) -> Arrays:
         return {

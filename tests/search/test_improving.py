@@ -223,11 +223,27 @@ def test_a_descent_goes_on_below_its_finds():
     assert [fleet.scheme(walker, current=True).rank for walker in range(8)] == ranks.tolist()
 
 
+def test_a_turn_by_triples_keeps_integral_schemes(home):
+    kept_events, said = [], []
+    with CatalogueUpdater(Z, 1, kept_events.append) as updater:
+        for ranks in updater.ranks.values():
+            del ranks[2, 4, 4]
+        gap = Gap(Target.general(2, 4, 4), updater.rank("Z", (2, 4, 4)), 26)
+        assert gap.rank == 28
+        walks = Descents(updater, "Z", 1, "cpu", "a command")
+        record = walks.turn(gap, 0, 30.0, lambda text: None, history=History(), on_route=said.append)
+    assert said == ["2x4x4: by triples"]
+    assert (record.route, record.reached, record.start) == ("triples", 26, 32)
+    found = kept_events[-1].scheme
+    assert (found.rank, found.ring, found.provenance.relation) == (26, Z, "annealing of Strassen triples")
+
+
 @pytest.mark.parametrize("device", ["cpu", "twin"])
 def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch, device):
     kept_events = []
     monkeypatch.setattr(CatalogueUpdater, "pool", lambda self, shape, composed=True: [naive(shape)])
     monkeypatch.setattr(descents, "WANTED", 0)
+    monkeypatch.setattr(descents, "has_triples", lambda target: False)
     with CatalogueUpdater(Z2, 1, kept_events.append) as updater:
         for ranks in updater.ranks.values():
             del ranks[2, 3, 3]
